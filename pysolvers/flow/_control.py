@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from typing import Literal
 
+from .._solver.schema import AnyFloat, Positive
+
 __all__ = ["INTERVAL", "StepControl"]
 
 INTERVAL = 20
@@ -52,11 +54,11 @@ class StepControl:
         Whether the step is given and stays.
     """
 
-    limit: float
-    step: float
-    cap: float
-    best: float = inf
-    best_step: float = _FIRST
+    limit: Positive
+    step: Positive
+    cap: Positive
+    best: AnyFloat = inf
+    best_step: Positive = _FIRST
     waiting: int = 0
     fixed: bool = False
 

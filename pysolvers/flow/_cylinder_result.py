@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import SavedFile
-from .._result import AnyFloat, Field, Line, Member, Positive, Result, Seconds, Table, write_vtk
 from .._shown import place_text, shape_text
+from .._solver.files import SavedFile
+from .._solver.result import Result, StopReason, write_vtk
+from .._solver.schema import AnyFloat, Field, Line, Member, Positive, Seconds, Table
 from ._channel import ChannelGrid
 
 __all__ = ["CylinderHistory", "CylinderResult", "Strouhal", "strouhal_of", "velocity"]
@@ -104,14 +105,14 @@ class CylinderResult(Result):
         The same by pressure and shear on the surface.
     surface_gap : float
         Difference of the pressure after once around the surface, in units of rho Umax^2.
-    stop_reason : {'reached', 'converged', 'max_iterations', 'callback', 'diverged', 'running'}
+    stop_reason : {'converged', 'reached', 'max_iterations', 'stalled', 'diverged', ...}
         Reason of the end of the run.
     history : CylinderHistory
         Forces and velocities.
     seconds : dict of str to float
         Time of the stages: omega, psi, walls, forces.
-    backend : str
-        Backend of the lines.
+    backend, kernel : str
+        Backend of the lines, and kernel of a device; empty on the host.
     threads : int
         Number of host threads.
     frames : tuple of CylinderResult
@@ -133,10 +134,11 @@ class CylinderResult(Result):
     surface_drag: AnyFloat
     surface_lift: AnyFloat
     surface_gap: AnyFloat
-    stop_reason: str
+    stop_reason: StopReason
     history: CylinderHistory
     seconds: Seconds
     backend: str
+    kernel: str
     threads: int
     frames: tuple[CylinderResult, ...] = ()
 
@@ -217,8 +219,10 @@ class CylinderResult(Result):
 
     def _check(self, saved: SavedFile) -> None:
         history = self.history
-        with saved.naming("member 'psi'"):
+        try:
             ChannelGrid(self.psi.shape, self.length)
+        except (TypeError, ValueError) as error:
+            raise saved.error("member 'psi'", str(error)) from None
         saved.require(
             self.psi.shape == self.omega.shape,
             "member 'omega'",

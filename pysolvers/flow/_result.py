@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._files import SavedFile
-from .._result import AnyFloat, Line, Positive, Result, Seconds, Steps, Table
 from .._shown import place_text
+from .._solver.files import SavedFile
+from .._solver.result import Result, StopReason
+from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table
 from . import _fields
 
 __all__ = ["CavityHistory", "CavityResult", "Vortex"]
@@ -28,7 +29,7 @@ class CavityHistory:
         Numbers of the iterations after which the residuals were measured.
     psi, omega : ndarray of float
         Root mean square residuals of both equations, in the units of `CavityResult.residual`.
-    step : ndarray of float
+    pseudo_dt : ndarray of float
         Pseudo-time step of these iterations, in units of side divided by lid speed; NaN for
         line Jacobi.
     """
@@ -36,7 +37,7 @@ class CavityHistory:
     iteration: Steps
     psi: Line
     omega: Line
-    step: Line
+    pseudo_dt: Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class CavityResult(Result):
     line_method: str
     iterations: int
     residual: AnyFloat
-    stop_reason: str
+    stop_reason: StopReason
     history: CavityHistory
     seconds: Seconds
     backend: str

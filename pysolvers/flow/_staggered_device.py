@@ -42,7 +42,7 @@ def call_backend(
         settings.max_sweeps,
         *(state.operand(name) for name in _FIELDS),
         count,
-        settings.step_threads,
+        settings.call_threads,
         np.zeros(1, np.int64),
         *state.arguments,
     )

@@ -6,19 +6,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._files import SavedFile
-from .._header import number, text
-from .._result import AnyFloat, Line, Positive, Result, Seconds, Steps, Table, write_vtk
 from .._shown import place_text
+from .._solver.files import SavedFile
+from .._solver.result import Result, StopReason, write_vtk
+from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table
 from . import _fields
 from ._result import Vortex
 
-__all__ = ["CentrelineExtrema", "StaggeredHistory", "StaggeredResult", "gamma_check"]
+__all__ = ["CentrelineExtrema", "StaggeredHistory", "StaggeredResult"]
 
 Array = NDArray[np.float64]
 
@@ -70,11 +70,6 @@ class CentrelineExtrema:
     x_v_min: float
 
 
-def gamma_check(name: str, value: Any) -> Any:
-    """Accept a number and the text "auto"."""
-    return text("auto")(name, value) if isinstance(value, str) else number()(name, value)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StaggeredResult(Result):
     """State of a cavity on a staggered grid, with the history that led to it.
@@ -105,7 +100,7 @@ class StaggeredResult(Result):
         Largest change of a velocity in the last step, divided by the length of the step.
     sweeps : int
         Number of SOR iterations since time 0; 0 for a direct solver.
-    stop_reason : {'steady', 'reached', 'max_steps', 'stalled', 'callback', 'diverged', 'running'}
+    stop_reason : {'converged', 'reached', 'max_iterations', 'stalled', 'diverged', ...}
         Reason of the end of the run. ``'reached'``: the end time is reached; the last step was
         shortened to end there.
     history : StaggeredHistory
@@ -124,14 +119,14 @@ class StaggeredResult(Result):
     v: Table
     p: Table
     reynolds: Positive
-    gamma: Annotated[float | str, gamma_check]
+    gamma: float | Literal["auto"]
     pressure: str
     kernels: str
     time: float
     steps: int
     change: AnyFloat
     sweeps: int
-    stop_reason: str
+    stop_reason: StopReason
     history: StaggeredHistory
     seconds: Seconds
     backend: str
@@ -153,7 +148,7 @@ class StaggeredResult(Result):
     @property
     def converged(self) -> bool:
         """Whether the steady state was reached."""
-        return self.stop_reason == "steady"
+        return self.stop_reason == "converged"
 
     @cached_property
     def x(self) -> Array:

@@ -1,43 +1,80 @@
 """The steady lid-driven cavity in streamfunction and vorticity."""
 
-import os
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
 from time import perf_counter
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import index, require, require_callable, require_finite
-from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
-from .._files import write_npz
-from .._progress import IterationBar
-from .._runtime.exclusive import Exclusive, exclusive, reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
-from .._shown import ShownAsText, residual_text
-from .._stall import Stall, checked_patience
+from .._solver.counter import Counter
+from .._solver.exclusive import exclusive
+from .._solver.files import SavedFile
+from .._solver.schema import AnyFloat, Member, RunBy, Table
+from .._solver.solver import Iteration, State
 from . import _fields
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson
 from ._result import CavityHistory, CavityResult
-from ._saved import read_state
-from ._settings import CavitySettings
+from ._settings import CavitySettings, Direction, LineMethod, Method, Psi, Wall
 from ._state import CavityFields
 from ._walls import cavity_wall_residual
 
 __all__ = ["LidDrivenCavity"]
 
-_KIND = "pysolvers cavity state"
-
 Array = NDArray[np.float64]
-LineMethod = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 
 
-class LidDrivenCavity(Exclusive, ShownAsText):
+@dataclass(frozen=True, kw_only=True)
+class CavityState(State):
+    """What `save` writes.
+
+    Parameters
+    ----------
+    settings : CavitySettings
+        The parameters.
+    control : StepControl
+        Choice of the step.
+    line_method : str
+        Algorithm of the last lines.
+    measured : int
+        Number of iterations after which the residuals were measured.
+    residuals, best_residuals : (float, float)
+        Of psi and omega, now and of the best state.
+    psi, omega, best_psi, best_omega : ndarray, shape (n, n)
+        The fields, now and of the best state.
+    history : ndarray, shape (k, 4)
+        Rows of the history.
+    """
+
+    settings: CavitySettings
+    control: StepControl
+    line_method: LineMethod
+    measured: int
+    residuals: tuple[AnyFloat, AnyFloat]
+    best_residuals: tuple[AnyFloat, AnyFloat]
+    psi: Table
+    omega: Table
+    best_psi: Table
+    best_omega: Table
+    history: Annotated[Array, Member((None, 4))]
+
+    _KIND: ClassVar = "pysolvers cavity state"
+
+    def _check(self, saved: SavedFile) -> None:
+        n = self.settings.n
+        saved.require_stages(self.seconds, self.settings.backend.STAGES)
+        for name in ("psi", "omega", "best_psi", "best_omega"):
+            saved.require_array(name, getattr(self, name), (n, n), np.float64)
+        saved.require_rows(self.history, INTERVAL, self.made, "iterations")
+
+
+class LidDrivenCavity(Iteration[CavityResult]):
     r"""Steady flow in a square cavity whose lid slides along x.
 
     .. math:: \nabla^2 \psi = -\omega, \qquad
@@ -50,7 +87,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
 
     Parameters
     ----------
-    re : float, default: 1000
+    reynolds : float, default: 1000
         Reynolds number: lid speed times side divided by kinematic viscosity; positive.
     n : int, default: 129
         Number of nodes along each side, with the walls; at least 5.
@@ -73,7 +110,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         Peaceman-Rachford double sweeps, or an exact solve by a sine transform (CPU only).
     psi_sweeps : int, default: 4
         Number of double sweeps per iteration, and of their parameters; at least 1.
-    step : float, optional
+    pseudo_dt : float, optional
         Constant pseudo-time step in units of side divided by lid speed. By default the
         step depends on the residual.
     device : str, optional
@@ -121,7 +158,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
     Examples
     --------
     >>> from pysolvers.flow import LidDrivenCavity
-    >>> result = LidDrivenCavity(re=100, n=33).solve()
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve()
     >>> result.stop_reason
     'converged'
     >>> vortex = result.primary_vortex()
@@ -129,25 +166,27 @@ class LidDrivenCavity(Exclusive, ShownAsText):
     0.62 0.74
     """
 
+    _RESULT, _STATE = CavityResult, CavityState
+
     @in_default_fp_mode
     def __init__(
         self,
-        re: float = 1000.0,
+        reynolds: float = 1000.0,
         n: int = 129,
         *,
         lid_velocity: float = 1.0,
-        wall: Literal["jensen", "woods", "thom"] = "jensen",
-        method: Literal["adi", "line-jacobi"] = "adi",
+        wall: Wall = "jensen",
+        method: Method = "adi",
         line_method: LineMethod = "auto",
-        direction: Literal["alternate", "x", "y"] = "alternate",
-        psi: Literal["adi", "fast"] = "adi",
+        direction: Direction = "alternate",
+        psi: Psi = "adi",
         psi_sweeps: int = 4,
-        step: float | None = None,
+        pseudo_dt: float | None = None,
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self._settings = settings = CavitySettings(
-            re=re,
+        settings = CavitySettings(
+            reynolds=reynolds,
             n=n,
             lid_velocity=lid_velocity,
             wall=wall,
@@ -156,19 +195,19 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             direction=direction,
             psi=psi,
             psi_sweeps=psi_sweeps,
-            step=step,
+            pseudo_dt=pseudo_dt,
             device=device,
             threads=threads,
         )
+        super().__init__(settings, settings.backend.STAGES)
         self._fields = CavityFields(settings.n, settings.device)
-        self._count = Counter()
         self._measured = 0  # iterations after which the residuals were measured
         self._residuals = self._best_residuals = (inf, inf)
-        fixed = 1.0 if method == "line-jacobi" else step
-        self._control = StepControl.start(re, 1.0 / (settings.n - 1), fixed)
+        fixed = 1.0 if method == "line-jacobi" else settings.pseudo_dt
+        self._control = StepControl.start(settings.reynolds, 1.0 / (settings.n - 1), fixed)
         self._history: list[tuple[int, float, float, float]] = []
-        self._seconds = dict.fromkeys(settings.backend.STAGES, 0.0)
-        self._lines: dict[str, Any] = {"method": line_method, "threads": 0, "kernel": ""}
+        self._line_method = settings.line_method
+        self._size = inf  # at the last decision of `solve`
 
     @property
     def psi(self) -> Array:
@@ -211,58 +250,22 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         return self.x
 
     @property
-    def iterations(self) -> int:
-        """Number of iterations since the start from rest."""
-        return self._count.value
-
-    @property
     def residual(self) -> float:
         """Residual of the last measurement, as in `CavityResult`; infinite before the first."""
         return max(self._residuals)
 
     @property
-    def step(self) -> float:
+    def pseudo_dt(self) -> float:
         """Pseudo-time step in units of side divided by lid speed; NaN for line Jacobi.
 
-        The iteration chooses it from the residual, and it cannot be set: the parameter `step` of
-        the solver keeps it constant.
+        The iteration chooses it from the residual, and it cannot be set: the parameter `pseudo_dt`
+        of the solver keeps it constant.
         """
         return nan if self._settings.method == "line-jacobi" else self._control.step
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         s = self._settings
-        return (
-            f"LidDrivenCavity(re={s.re:g}, n={s.n}, wall={s.wall!r}, method={s.method!r}): "
-            f"{self.iterations} iterations{residual_text(self.residual)}"
-        )
-
-    @exclusive
-    def iterate(self, count: int) -> "LidDrivenCavity":
-        """Make `count` iterations; several calls give the same bits as one call.
-
-        Parameters
-        ----------
-        count : int
-            Number of iterations; at least 0.
-
-        Returns
-        -------
-        self : LidDrivenCavity
-            This object.
-
-        Raises
-        ------
-        ConvergenceError
-            If the iteration diverges with every step that was tried. The state is then the one
-            with the smallest residual so far.
-        RuntimeError
-            If another call is in progress that changes the solver: of another thread, or of the
-            callback that calls this method.
-        """
-        end = self.iterations + index("count", count, 0)
-        while self.iterations < end or self._is_undecided:
-            self._advance(end)
-        return self
+        return f"reynolds={s.reynolds:g}, n={s.n}, wall={s.wall!r}, method={s.method!r}"
 
     @exclusive
     def solve(
@@ -281,7 +284,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         ----------
         tol : float, default: 1e-7
             Upper bound of `residual`, and of the root mean square of the wall formula minus omega
-            on the walls in units of lid speed over side; positive.
+            on the walls in units of lid speed over side; not negative.
         max_iterations : int, default: 200000
             Largest number of iterations of this call.
         patience : int, optional
@@ -307,161 +310,75 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         Raises
         ------
         TypeError, ValueError
-            If `tol` is not a positive number, `max_iterations` is not an integer of at least 1,
-            or `callback` is not a function.
+            If `tol` is not a number of at least 0, `max_iterations` no integer of at least 1, or
+            `callback` is not a function.
         ConvergenceError
             If the tolerance was not reached, the residual stalled, or the iteration diverged. The
             attribute ``result`` contains the last finite state and the history.
         RuntimeError
             As in `iterate`.
         """
-        require_finite("tol", tol)
-        require(tol > 0, "tol must be positive", tol)
-        require_callable("callback", callback)
-        s = self._settings
-        stall = Stall(checked_patience(patience, s.n**2 // 10), self.iterations)
-        end = self.iterations + index("max_iterations", max_iterations, 1)
-        interval, most = index("interval", interval, 1), end - self.iterations
-        with IterationBar(progress, "LidDrivenCavity", total=most, goal=tol) as bar:
-            error = self._error(tol)
-            while self._is_undecided or (error > tol and self.iterations < end):
-                made = self.iterations
-                stop = end if callback is None else min(made - made % interval + interval, end)
-                self._advance(stop)
-                bar.update(self.iterations - made, self.residual)
-                if self.iterations % INTERVAL == 0 or self.iterations == end:
-                    error = self._error(tol)  # so that a callback does not change the last one
-                is_last = error <= tol or self.iterations == end
-                is_called = callback is not None and (self.iterations % interval == 0 or is_last)
-                if is_called and callback(self) and not is_last:  # type: ignore[misc]
-                    return self.result("callback")
-                if error > tol and stall.is_over(self.iterations, error):
-                    raise ConvergenceError(
-                        f"{self!r}, did not converge: {stall.text(error)}: the flow can be "
-                        "unsteady, or the grid too coarse: take a larger n or a smaller re, or a "
-                        "larger patience",
-                        self.result("stalled"),
-                    )
+        return self._solve(tol, max_iterations, patience, callback, interval, progress)
+
+    def _measure(self, tol: float, *, is_end: bool) -> float:
+        if self.iterations % INTERVAL == 0 or is_end:  # so that a callback changes no decision
+            self._size = self._error(tol)
+        return self._size
+
+    def _patience(self, most: int) -> int:
+        del most
+        return int(self._settings.n**2 // 10)
+
+    def _advice(self, tol: float, *, is_stalled: bool) -> str:
+        if not is_stalled:
+            return ""
+        return (
+            ": the flow can be unsteady, or the grid too coarse: take a larger n or a smaller "
+            "reynolds, or a larger patience"
+        )
+
+    def _failed(self, reason: str, stop_reason: Any) -> ConvergenceError:
         if not isfinite(self.residual):  # the end came before the decision that goes back
             self._fields.go_back()
             self._residuals = self._best_residuals
-            raise ConvergenceError(
-                f"{self!r}, did not converge: the residual was not finite after {self.iterations} "
-                "iterations",
-                self.result("diverged"),
-            )
-        if self._error(tol) > tol:
-            result = self.result("max_iterations")
-            raise ConvergenceError(
-                f"{self!r}, did not converge: tolerance {tol:g} not reached in "
-                f"{max_iterations} iterations",
-                result,
-            )
-        return self.result("converged")
+            reason = f"the residual was not finite after {self.iterations} iterations"
+            stop_reason = "diverged"
+        return super()._failed(reason, stop_reason)
 
-    @reading
-    @in_default_fp_mode
-    def result(self, stop_reason: str = "running") -> CavityResult:
-        """Return a copy of the current state as a result.
-
-        Parameters
-        ----------
-        stop_reason : str, default: 'running'
-            Reason of the end of the iteration, for the result.
-
-        Returns
-        -------
-        result : CavityResult
-            Copies of the fields, history and timings.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
+    def _facts(self) -> dict[str, Any]:
         s = self._settings
         history = self._history_arrays()  # first: it can measure the residual
         psi, omega = self._fields.values()
-        return CavityResult(
-            psi=psi.copy(),
-            omega=omega.copy(),
-            reynolds=float(s.re),
-            lid_velocity=float(s.lid_velocity),
-            wall=s.wall,
-            method=s.method,
-            line_method=str(self._lines["method"]),
-            iterations=self.iterations,
-            residual=self.residual,
-            stop_reason=stop_reason,
-            history=history,
-            seconds=dict(self._seconds),
-            backend=s.backend.NAME,
-            kernel=str(self._lines["kernel"]),
-            threads=int(self._lines["threads"]),
-        )
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, from which `load` continues with the same bits.
-
-        Parameters
-        ----------
-        path : path-like
-            The npz file; its name is not changed. It is written completely or not at all.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        facts = {
-            "settings": self._settings.facts(),
-            "control": asdict(self._control),
+        names = "reynolds", "lid_velocity", "wall", "method"
+        return {name: getattr(s, name) for name in names} | {
+            "psi": psi.copy(),
+            "omega": omega.copy(),
+            "line_method": self._line_method,
             "iterations": self.iterations,
+            "residual": self.residual,
+            "history": history,
+        }
+
+    def _kept(self) -> dict[str, Any]:
+        names = ("psi", "omega", "best_psi", "best_omega")
+        fields = (*self._fields.values(), *self._fields.best_values())
+        return {
+            "control": self._control,
+            "line_method": self._line_method,
             "measured": self._measured,
             "residuals": self._residuals,
             "best_residuals": self._best_residuals,
-            "seconds": self._seconds,
-            "lines": self._lines,
+            "history": np.array(self._history, float).reshape(-1, 4),
+            **dict(zip(names, fields, strict=True)),
         }
+
+    def _resume(self, state: Any) -> None:
         names = ("psi", "omega", "best_psi", "best_omega")
-        fields = (*self._fields.values(), *self._fields.best_values())
-        arrays = dict(zip(names, fields, strict=True))
-        arrays["history"] = np.array(self._history, float).reshape(-1, 4)
-        write_npz(path, _KIND, facts, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "LidDrivenCavity":
-        """Read a state that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        cavity : LidDrivenCavity
-            A solver in the saved state.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a state of `LidDrivenCavity`, is damaged or was changed; the
-            message names the file and the error.
-        """
-        facts, arrays, history = read_state(path, _KIND)
-        cavity = cls(**facts["settings"])
-        cavity._fields.set(**arrays)
-        cavity._control = StepControl(**facts["control"])
-        cavity._count, cavity._measured = Counter(facts["iterations"]), facts["measured"]
-        cavity._residuals, cavity._best_residuals = facts["residuals"], facts["best_residuals"]
-        cavity._history = [(int(row[0]), row[1], row[2], row[3]) for row in history.tolist()]
-        cavity._seconds = facts["seconds"]
-        cavity._lines = facts["lines"]
-        return cavity
+        self._fields.set(**{name: getattr(state, name) for name in names})
+        self._control, self._line_method = state.control, state.line_method
+        self._measured = state.measured
+        self._residuals, self._best_residuals = state.residuals, state.best_residuals
+        self._history = [(int(row[0]), *row[1:]) for row in state.history.tolist()]
 
     def _error(self, tol: float) -> float:
         """Return `residual`; where it is at most `tol`, the larger one of it and of the walls'.
@@ -481,21 +398,23 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         decided = self._history[-1][0] if self._history else 0
         return self.iterations % INTERVAL == 0 and self.iterations > decided
 
-    @in_default_fp_mode
-    def _advance(self, end: int) -> None:
-        """Iterate to the next decision on the step, or to iteration `end` if it comes first.
+    def _advance(self, count: int) -> bool:
+        """Iterate to the next decision on the step, at most `count` times.
 
         If an interrupt occurs between the iterations and the decision, or during the decision,
         the next call makes the decision.
         """
-        made = self.iterations
-        if not self._is_undecided:
-            self._make(min(made - made % INTERVAL + INTERVAL, end) - made)
-        if self._is_undecided:
-            self._decide()
+        self._make_with_step(min(INTERVAL - self.iterations % INTERVAL, count))
+        return self._is_in_bounds()
 
-    def _decide(self) -> None:
-        """Decide on the step and the state. An interrupted decision can be repeated."""
+    def _is_in_bounds(self) -> bool:
+        return not self._is_undecided or self._decide()
+
+    def _decide(self) -> bool:
+        """Decide on the step and the state; return whether the iteration can go on.
+
+        An interrupted decision can be repeated.
+        """
         row = self._row_now()
         # np.max() returns NaN if a residual is NaN; max() may not.
         residual = float(np.max(self._residuals))
@@ -516,20 +435,21 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             best,
             [row],
         )
-        if verdict == "give up":
-            diverged = self.result("diverged")
-            raise ConvergenceError(
-                f"{self!r}, did not converge: the residual rose to {residual:.1e}", diverged
-            )
+        return verdict != "give up"
+
+    def _out_of_bounds(self) -> ConvergenceError:
+        residual = float(np.max(self._history[-1][1:3]))
+        text = f"{self!r}, did not converge: the residual rose to {residual:.1e}"
+        return ConvergenceError(text, self.result("diverged"))
 
     def _row_now(self) -> tuple[int, float, float, float]:
         """Return the row of the history for this iteration, with its residuals."""
         if self._measured != self.iterations:
             self._call(1, "residual", counts=False)
         psi, omega = self._residuals
-        return self.iterations, psi, omega, self.step
+        return self.iterations, psi, omega, self.pseudo_dt
 
-    def _make(self, count: int) -> None:
+    def _make_with_step(self, count: int) -> None:
         """Make iterations with the current step."""
         stages = self._settings.backend.STAGES
         if self._settings.psi == "adi":
@@ -552,7 +472,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         psi[:] = solve_poisson(
             omega,
             line_method=self._settings.line_method,
-            threads=self._settings.line_threads or None,
+            threads=self._settings.call_threads or None,
         )
         self._seconds["psi"] += perf_counter() - start
         self._call(1, "walls", *last)
@@ -567,7 +487,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             backend.WALLS[s.wall],
             backend.DIRECTIONS[s.direction],
             sum(1 << backend.STAGES[name] for name in stages),
-            s.speed / s.re,
+            s.speed / s.reynolds,
             s.lid_velocity,
             self._control.step / s.speed,
             s.psi_sweeps,
@@ -575,7 +495,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             *self._fields.operands(),
             count,
             backend.METHODS[s.line_method],
-            s.line_threads,
+            s.call_threads,
             self._count.begin() if counts else np.zeros(1, np.int64),
             *self._fields.arguments,
         )
@@ -587,7 +507,9 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             found = report["psi_residual"] / speed, report["omega_residual"] / speed**2
             self._residuals, self._measured = found, self.iterations
         if "omega" in stages:
-            self._lines = {k: report["lines"][k] for k in ("method", "threads", "kernel")}
+            lines = report["lines"]
+            self._line_method = lines["method"]
+            self._run_by = RunBy(lines["kernel"], lines["threads"])
 
     def _history_arrays(self) -> CavityHistory:
         """Return the history, with the row that an interrupt may have left to the next call."""

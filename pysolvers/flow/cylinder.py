@@ -1,52 +1,38 @@
 """Flow around a square cylinder in a channel, unsteady and steady."""
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import ceil, floor, isfinite
 from time import perf_counter
-from typing import Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import index, require, require_callable, require_finite, require_flag
+from .._checks import require
 from .._errors import CoarseGridWarning, ConvergenceError, warn_user
-from .._files import read_npz, write_npz
-from .._header import (
-    count,
-    elapsed,
-    flag,
-    mapping,
-    number,
-    optional,
-    positive,
-    record,
-    sequence,
-    text,
-)
-from .._options import check_choice, check_threads
 from .._other_calls import explain_run
-from .._progress import IterationBar
-from .._runtime.backends import parse_device
-from .._runtime.exclusive import exclusive, reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
-from .._runtime.stepping import Stepper
-from .._stall import Stall, checked_patience
+from .._solver.exclusive import exclusive
+from .._solver.files import SavedFile
+from .._solver.schema import AnyFloat, Field, Member, Positive, Table
+from .._solver.solver import State
+from .._solver.stepping import TimeStepping
 from ._channel import ChannelGrid
 from ._cylinder_device import DeviceCylinderState, DeviceSteps, extremes, history_rows
 from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity
+from ._cylinder_settings import Body, CylinderSettings, PsiSolver
 from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
 from ._forces import CylinderForces, ForceBalance, SurfacePressure
 from ._probes import Probes
+from ._settings import Wall
 from ._walls import WALLS
 
 __all__ = ["SquareCylinder"]
 
 Array = NDArray[Any]
-
-_KIND = "pysolvers cylinder state"
 
 _FORCES_EVERY = 4  # steps; a balance of forces costs about a tenth of a step
 _CHECK = 20  # steps between two checks of the change of psi
@@ -58,8 +44,53 @@ _LARGEST_CHANGE = 20.0  # of psi in the shortest time of the flow; most flows ha
 _VORTEX = (2.0, 0.4, 0.2)  # of the start: x and y from the centre, square of the width
 _PROBE = 4.0  # distance of the first probe behind the centre
 
+_FIELDS = ("psi", "psi_old", "omega", "omega_old")
+_NUMBERS = ("value", "circulation", "rate", "dt_old", "origin")
 
-class SquareCylinder(Stepper[CylinderResult]):
+
+@dataclass(frozen=True, kw_only=True)
+class SavedCylinder(State):
+    """What `save` writes: a `CylinderState`, the time, the length of the next step, the history."""
+
+    settings: CylinderSettings
+    dt: Positive
+    time: float
+    value: float
+    circulation: float
+    rate: AnyFloat
+    dt_old: Positive
+    origin: tuple[float, int]
+    psi: Field
+    psi_old: Field
+    omega: Field
+    omega_old: Field
+    probes: Annotated[Array, Member((None, 2))]
+    force_rows: Annotated[Array, Member((None, 5))]
+    probe_rows: Table
+
+    _KIND: ClassVar = "pysolvers cylinder state"
+
+    def _check(self, saved: SavedFile) -> None:
+        for name in _FIELDS:
+            kind = np.dtype(self.settings.dtype)
+            saved.require_array(name, getattr(self, name), self.settings.shape, kind)
+        try:
+            columns = self.placed().columns
+        except ValueError as error:
+            raise saved.error("member 'probes'", str(error)) from None
+        rule = "it must have a row for each step and two columns and one for each probe"
+        is_whole = self.probe_rows.shape == (self.made, columns)
+        saved.require(is_whole, "member 'probe_rows'", rule)
+        is_whole = len(self.force_rows) == self.made // _FORCES_EVERY
+        rule = f"it must have a row for every {_FORCES_EVERY} steps"
+        saved.require(is_whole, "member 'force_rows'", rule)
+
+    def placed(self) -> Probes:
+        """Return the probes on the grid."""
+        return Probes(self.settings.grid, [(x, y) for x, y in self.probes.tolist()])
+
+
+class SquareCylinder(TimeStepping[CylinderResult]):
     r"""Flow around a square cylinder between two walls.
 
     .. math:: \omega_t + u\,\omega_x + v\,\omega_y = \frac{1}{Re} \nabla^2 \omega, \qquad
@@ -71,7 +102,7 @@ class SquareCylinder(Stepper[CylinderResult]):
 
     Parameters
     ----------
-    re : float
+    reynolds : float, default: 100
         Reynolds number, largest inflow velocity times side divided by kinematic viscosity.
     shape : (ny, nx), default: (161, 801)
         Number of nodes along y and x, with those on the boundary: the shape of the fields. The
@@ -157,72 +188,61 @@ class SquareCylinder(Stepper[CylinderResult]):
     Examples
     --------
     >>> from pysolvers.flow import SquareCylinder
-    >>> result = SquareCylinder(re=20, shape=(33, 201), steady=True).solve(tol=1e-3)
+    >>> result = SquareCylinder(reynolds=20, shape=(33, 201), steady=True).solve(tol=1e-3)
     >>> result.stop_reason
     'converged'
     >>> print(f"{result.drag:.1f}")
     2.5
     """
 
+    _RESULT, _STATE, _quantity = CylinderResult, SavedCylinder, "change"
+
     @in_default_fp_mode
     def __init__(
         self,
-        re: float = 100.0,
+        reynolds: float = 100.0,
         shape: tuple[int, int] = (161, 801),
         *,
         length: float = 50.0,
         dt: float | None = None,
-        cylinder: Literal["free", "fixed"] = "free",
-        psi: Literal["fast", "lines"] = "fast",
+        cylinder: Body = "free",
+        psi: PsiSolver = "fast",
         psi_tol: float = 1e-5,
-        wall: Literal["thom", "woods", "jensen"] = "thom",
+        wall: Wall = "thom",
         steady: bool = False,
         perturbation: float = 1.0,
         dtype: Any = np.float64,
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        require_finite("re", re)
-        require(re > 0, "re must be positive", re)
-        require_finite("perturbation", perturbation)
-        require_flag("steady", steady)
-        check_choice("cylinder", cylinder, {"free": 0, "fixed": 1})
-        check_choice("psi", psi, {"fast": 0, "lines": 0})
-        require_finite("psi_tol", psi_tol)
-        require(psi_tol > 0, "psi_tol must be positive", psi_tol)
-        check_choice("wall", wall, dict.fromkeys(WALLS, 0))
-        kind = np.dtype(dtype)
-        if kind not in (np.float32, np.float64):
-            raise TypeError(f"dtype must be float32 or float64, got {kind}")
-        on_device = parse_device(device)[0] != "cpu"
-        self._grid = grid = ChannelGrid(shape, length)
-        formula = WALLS[wall]
-        super().__init__(_default_step(grid, re, wall, steady=steady))
-        if dt is not None:
-            self.dt = dt
-        self._settings = {
-            "re": float(re),
-            "shape": grid.shape,
-            "length": grid.length,
-            "dt": None if dt is None else float(dt),
-            "cylinder": cylinder,
-            "psi": psi,
-            "psi_tol": float(psi_tol),
-            "wall": wall,
-            "steady": bool(steady),
-            "perturbation": float(perturbation),
-            "dtype": kind.name,
-            "device": device,
-            "threads": threads,
-        }
-        count_ = check_threads(threads)
+        settings = CylinderSettings(
+            reynolds=reynolds,
+            shape=shape,
+            length=length,
+            dt=dt,
+            cylinder=cylinder,
+            psi=psi,
+            psi_tol=psi_tol,
+            wall=wall,
+            steady=steady,
+            perturbation=perturbation,
+            dtype=dtype,
+            device=device,
+            threads=threads,
+        )
+        self._grid = grid = settings.grid
+        re, on_device = settings.reynolds, settings.is_on_device
+        usual = _default_step(grid, re, wall, steady=steady)
+        super().__init__(settings, usual if settings.dt is None else settings.dt)
+        kind, formula = np.dtype(settings.dtype), WALLS[wall]
         made = np.dtype(np.float64) if on_device else kind
-        common = grid, re, formula, made, count_, psi_tol if psi == "lines" else None
+        tol = settings.psi_tol if psi == "lines" else None
+        common = grid, re, formula, made, settings.call_threads, tol
         host = SteadyStep(*common) if steady else UnsteadyStep(*common, free=cylinder == "free")
         self._forces = CylinderForces(grid, 1 / re)
-        self._make: UnsteadyStep | SteadyStep | DeviceSteps = host
+        self._steps: UnsteadyStep | SteadyStep | DeviceSteps = host
         if on_device:
-            self._make = DeviceSteps(grid, host, kind, self._forces.table(), str(device))
+            self._steps = DeviceSteps(grid, host, kind, self._forces.table(), str(device))
         self._probes = Probes(grid, [(grid.centre + _PROBE, 0.0)])
         self._force_rows: list[tuple[float, ...]] = []
         self._probe_rows: list[tuple[float, ...]] = []
@@ -230,8 +250,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         # Largest absolute value of psi and its change in the last step, where known.
         self._extremes: tuple[float, float] | None = None
         self._state: CylinderState | DeviceCylinderState
-        self._state = self._start(0.0 if steady else perturbation, kind)
-        self._kept = [self._state.copy()]
+        self._state = self._start(0.0 if steady else settings.perturbation, kind)
+        self._kept_states = [self._state.copy()]
         if _has_waves(re, grid.hx):
             warn_user(_waves_text(re, grid), CoarseGridWarning)
 
@@ -278,8 +298,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._clock.rounded(self.steps, self._state.time)
 
     @property
-    def steps(self) -> int:
-        """Number of steps since time 0."""
+    def _made(self) -> int:
         return self._state.steps
 
     @property
@@ -327,13 +346,10 @@ class SquareCylinder(Stepper[CylinderResult]):
         require(self.steps > 0, "p_wall needs a step: call step() first; steps", self.steps)
         return self._forces.pressure(self._state)
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         s = self._settings
-        kind = "steady" if s["steady"] else f"time {self.time:g}"
-        return (
-            f"SquareCylinder(re={s['re']:g}, shape={self._grid.shape}, wall={s['wall']!r}): "
-            f"{kind}, {self.steps} steps of {self.dt:g}"
-        )
+        kind = ", steady=True" if s.steady else f", dt={self.dt:g}"
+        return f"reynolds={s.reynolds:g}, shape={s.shape}, wall={s.wall!r}{kind}"
 
     def strouhal(self) -> Strouhal:
         """Return the Strouhal number of v on y = 0, four sides behind the centre.
@@ -400,7 +416,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             raise
 
     def _check_end(self, until: float) -> None:
-        if self._settings["steady"]:
+        if self._settings.steady:
             raise ValueError("run needs steady=False; call solve(tol) for the steady flow")
         super()._check_end(until)
 
@@ -420,7 +436,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         Parameters
         ----------
         tol : float, default: 1e-6
-            Upper bound of the largest change of psi per unit time; positive. It is checked after
+            Upper bound of the largest change of psi per unit time; at least 0. It is checked after
             every step, on a device after every 20 steps. With a `dt` that was set, the change in a
             trial step of the default length must not be larger, either: very long and very short
             steps change little in a flow that is not steady.
@@ -453,186 +469,105 @@ class SquareCylinder(Stepper[CylinderResult]):
         RuntimeError
             As in `step`.
         """
-        if not self._settings["steady"]:
+        if not self._settings.steady:
             raise ValueError("solve needs steady=True; call run(until) for the unsteady flow")
-        require_finite("tol", tol)
-        require(tol > 0, "tol must be positive", tol)
-        require_callable("callback", callback)
-        interval = index("interval", interval, 1)
-        end = self.steps + index("max_iterations", max_iterations, 1)
-        passage = ceil(min(self._settings["length"] / self.dt, max_iterations))
-        stall = Stall(checked_patience(patience, passage), self.steps)
-        change = self._largest_change(tol)
-        with IterationBar(progress, "SquareCylinder", "change", max_iterations, tol) as bar:
-            while change > tol and self.steps < end:
-                made = self.steps
-                stop = min(made + self._make.interval, end)
-                if callback is not None:
-                    stop = min(stop, made - made % interval + interval)
-                self._step_to(stop, self.dt)
-                change = self._largest_change(tol)
-                bar.update(self.steps - made, change)
-                is_last = change <= tol or self.steps == end
-                is_called = callback is not None and (self.steps % interval == 0 or is_last)
-                if is_called and callback(self) and not is_last:  # type: ignore[misc]
-                    return self.result("callback")
-                if change > tol and stall.is_over(self.steps, change):
-                    raise ConvergenceError(
-                        f"{self!r}, did not converge: {stall.text(change, 'change')}: the flow "
-                        "can be unsteady, or dt unsuitable: take dt=None, a smaller re, or a "
-                        "larger patience",
-                        self.result("stalled"),
-                    )
-        if change > tol:
-            raise ConvergenceError(
-                f"{self!r}, did not converge: the change {change:.1e} of psi per unit time "
-                f"is above the tolerance {tol:g} after {max_iterations} iterations",
-                self.result("max_iterations"),
-            )
-        return self.result("converged")
+        return self._solve(tol, max_iterations, patience, callback, interval, progress)
 
-    @reading
-    @in_default_fp_mode
-    def result(self, stop_reason: str = "running") -> CylinderResult:
-        """Return a copy of the current state as a result.
+    def _approach(self, stop: int) -> None:
+        self._step_to(min(self.steps + self._steps.interval, stop), self.dt)
 
-        Parameters
-        ----------
-        stop_reason : str, default: 'running'
-            Reason of the end of the run, for the result.
+    def _measure(self, tol: float, *, is_end: bool) -> float:
+        """Return the change of psi per unit time that decides about convergence.
 
-        Returns
-        -------
-        result : CylinderResult
-            Copies of the fields, history and timings.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
+        That of the last step; where it is at most `tol`, the larger one of it and of the change in
+        a trial step of the default length. The trial step vanishes only where the equations and
+        the wall formulas hold, and its change per unit time does not depend on `dt`.
         """
-        settings, state, nan = self._settings, self._state, float("nan")
-        forces = self.forces if self.steps else ForceBalance(0.0, nan, nan, nan, nan, nan, nan)
-        return CylinderResult(
-            psi=state.psi.copy(),
-            omega=state.omega.copy(),
-            reynolds=settings["re"],
-            length=settings["length"],
-            cylinder=settings["cylinder"],
-            wall=settings["wall"],
-            steady=settings["steady"],
-            time=self.time,
-            dt=state.dt_old,
-            steps=self.steps,
-            drag=forces.drag,
-            lift=forces.lift,
-            surface_drag=forces.surface_drag,
-            surface_lift=forces.surface_lift,
-            surface_gap=forces.surface_gap,
-            stop_reason=stop_reason,
-            history=self._history(),
-            seconds=self._seconds(),
-            backend=self._make.backend_name,
-            threads=self._make.threads,
+        del is_end
+        change, s = self._change(), self._settings
+        dt = _default_step(self._grid, s.reynolds, s.wall, steady=True)
+        if not change <= tol or self.last_dt == dt:
+            return change
+        trial = self._state
+        if isinstance(self._steps, DeviceSteps):
+            assert isinstance(trial, DeviceCylinderState)
+            trial = trial.copy()
+            self._steps.make(trial, dt, 1, self._probes)
+        else:
+            assert isinstance(trial, CylinderState)
+            trial = self._steps.make(trial, dt)
+        return max(change, float(np.abs(trial.psi - trial.psi_old).max()) / dt)
+
+    def _patience(self, most: int) -> int:
+        return ceil(min(self._settings.length / self.dt, most))
+
+    def _advice(self, tol: float, *, is_stalled: bool) -> str:
+        if not is_stalled:
+            return ""
+        return (
+            ": the flow can be unsteady, or dt unsuitable: take dt=None, a smaller reynolds, or a "
+            "larger patience"
         )
 
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, from which `load` continues with the same bits.
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time spent in each stage so far, as in the result."""
+        on_device = self._steps.seconds.get("forces", 0.0)
+        return self._steps.seconds | {"forces": on_device + self._force_seconds}
 
-        Parameters
-        ----------
-        path : path-like
-            The npz file; its name is not changed. It is written completely or not at all.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        self._collect()
-        state = self._state
-        facts = {
-            "settings": self._settings,
-            "dt": self.dt,
-            "value": state.value,
-            "circulation": state.circulation,
-            "rate": state.rate,
-            "dt_old": state.dt_old,
-            "origin": state.origin,
-            "steps": state.steps,
+    def _facts(self) -> dict[str, Any]:
+        state, nan = self._state, float("nan")
+        forces = self.forces if self.steps else ForceBalance(0.0, nan, nan, nan, nan, nan, nan)
+        of_forces = "drag", "lift", "surface_drag", "surface_lift", "surface_gap"
+        of_settings = "reynolds", "length", "cylinder", "wall", "steady"
+        return {
+            **{name: getattr(forces, name) for name in of_forces},
+            **{name: getattr(self._settings, name) for name in of_settings},
+            "psi": state.psi.copy(),
+            "omega": state.omega.copy(),
             "time": self.time,
-            "seconds": self._seconds(),
+            "dt": state.dt_old,
+            "steps": self.steps,
+            "history": self._history(),
+            "backend": self._steps.backend_name,
+            "threads": self._steps.threads,
         }
-        arrays = {name: getattr(state, name) for name in _FIELDS}
-        arrays["probes"] = self._probes.places
-        arrays["force_rows"] = _table(self._force_rows, 5)
-        arrays["probe_rows"] = _table(self._probe_rows, self._probes.columns)
-        write_npz(path, _KIND, facts, arrays)
+
+    def _kept(self) -> dict[str, Any]:
+        self._collect()
+        return {
+            **{name: getattr(self._state, name) for name in (*_NUMBERS, *_FIELDS)},
+            "dt": self.dt,
+            "time": self.time,
+            "probes": self._probes.places,
+            "force_rows": _table(self._force_rows, 5),
+            "probe_rows": _table(self._probe_rows, self._probes.columns),
+        }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "SquareCylinder":
-        """Read a state that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        cylinder : SquareCylinder
-            A solver in the saved state, with its history.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a state of `SquareCylinder`, is damaged or was changed; the message
-            names the file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_HEADER)
-        settings = dict(facts["settings"])
-        with saved.naming("header"), warnings.catch_warnings():
+    def _again(cls, state: Any, **data: Any) -> Self:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", CoarseGridWarning)  # it came with the first solver
-            solver = cls(settings.pop("re"), settings.pop("shape"), **settings)
-            solver.dt = facts["dt"]
-        dtype = np.dtype(settings["dtype"])
-        members: dict[str, Any] = dict.fromkeys(_FIELDS, (solver._grid.shape, dtype))
-        members["probes"] = (None, 2), np.float64
-        members["force_rows"] = (None, 5), np.float64
-        members["probe_rows"] = (None, None), np.float64
-        arrays = saved.arrays(members)
-        with saved.naming("member 'probes'"):
-            solver._probes = Probes(solver._grid, [(x, y) for x, y in arrays["probes"].tolist()])
-        rows = arrays["probe_rows"]
-        saved.require(
-            rows.shape == (facts["steps"], solver._probes.columns),
-            "member 'probe_rows'",
-            "it must have a row for each step and two columns and one for each probe",
+            return super()._again(state, **data)
+
+    def _resume(self, state: Any) -> None:
+        require(
+            state.seconds.keys() == self.seconds.keys(),
+            f"seconds must have the keys {', '.join(self.seconds)}",
+            list(state.seconds),
         )
-        saved.require(
-            len(arrays["force_rows"]) == facts["steps"] // _FORCES_EVERY,
-            "member 'force_rows'",
-            f"it must have a row for every {_FORCES_EVERY} steps",
-        )
-        solver._probe_rows = [tuple(row) for row in rows.tolist()]
-        solver._force_rows = [tuple(row) for row in arrays["force_rows"].tolist()]
-        saved.require_stages(facts["seconds"], solver._seconds())
-        solver._force_seconds = facts["seconds"].pop("forces")
-        solver._make.seconds.update(facts["seconds"])
-        names = ("value", "circulation", "rate", "dt_old", "origin", "steps")
-        solver._state = solver._make.resume(
-            CylinderState(
-                **{name: arrays[name] for name in _FIELDS}, **{name: facts[name] for name in names}
-            )
-        )
-        solver._clock.reach(solver.steps, facts["time"])
-        solver._kept = [solver._state.copy()]
-        solver._examined = solver.steps
-        return solver
+        self.dt = state.dt
+        self._probes = state.placed()
+        self._probe_rows = [tuple(row) for row in state.probe_rows.tolist()]
+        self._force_rows = [tuple(row) for row in state.force_rows.tolist()]
+        seconds = dict(state.seconds)
+        self._force_seconds = seconds.pop("forces")
+        self._steps.seconds.update(seconds)
+        values = {name: getattr(state, name) for name in (*_NUMBERS, *_FIELDS)}
+        self._state = self._steps.resume(CylinderState(**values, steps=state.made))
+        self._clock.reach(self.steps, state.time)
+        self._kept_states = [self._state.copy()]
+        self._examined = self.steps
 
     def _start(self, perturbation: float, dtype: np.dtype) -> CylinderState | DeviceCylinderState:
         grid = self._grid
@@ -642,7 +577,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         x, y, width = _VORTEX
         square = (grid.x - grid.centre - x) ** 2 + (grid.y[:, None] - y) ** 2
         omega[1:-1, 1:-1] += (perturbation * np.exp(-square / width))[1:-1, 1:-1]
-        return self._make.start(psi, omega, self.dt)
+        return self._steps.start(psi, omega, self.dt)
 
     def _step_to(self, end: int, dt: float) -> None:
         usual, self._next_dt = self._next_dt, dt
@@ -665,11 +600,12 @@ class SquareCylinder(Stepper[CylinderResult]):
 
     @property
     def _most_steps(self) -> int:
-        return _KEEP if self._make.on_device else _CHECK
+        return _KEEP if self._steps.on_device else _CHECK
 
-    def _advance(self, end: int) -> bool:
-        if isinstance(self._make, DeviceSteps):
-            self._make_on_device(self._make, end)
+    def _advance(self, count: int) -> bool:
+        end = self.steps + count
+        if isinstance(self._steps, DeviceSteps):
+            self._make_on_device(self._steps, end)
             return self._is_in_bounds()
         stop = min(end, self.steps - self.steps % _CHECK + _CHECK)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -678,9 +614,9 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._is_in_bounds()
 
     def _one_step(self) -> None:
-        assert not isinstance(self._make, DeviceSteps)
+        assert not isinstance(self._steps, DeviceSteps)
         assert isinstance(self._state, CylinderState)
-        state = self._make.make(self._state, self.dt)
+        state = self._steps.make(self._state, self.dt)
         forces = []
         if state.steps % _FORCES_EVERY == 0:
             start = perf_counter()
@@ -691,7 +627,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             self._force_seconds += perf_counter() - start
         first = self.steps // _FORCES_EVERY
         change = 0.0
-        if self._settings["steady"]:
+        if self._settings.steady:
             change = float(np.abs(state.psi - state.psi_old).max()) / state.dt_old
         row = (state.time, change, *self._probes.velocity(state.psi))
         # One statement without a call: no signal handler runs within it.
@@ -714,13 +650,13 @@ class SquareCylinder(Stepper[CylinderResult]):
 
     def _collect(self) -> None:
         """Append what the steps on a device recorded and the histories do not contain yet."""
-        make, state = self._make, self._state
+        make, state = self._steps, self._state
         if not isinstance(make, DeviceSteps) or not isinstance(state, DeviceCylinderState):
             return
         first, rows, columns = make.rows(state, len(self._probe_rows))
         if not len(rows):
             return
-        steady = self._settings["steady"]
+        steady = self._settings.steady
         probes, forces = history_rows(first, rows, columns, state, _FORCES_EVERY, steady=steady)
         at = (first - 1) // _FORCES_EVERY
         found = extremes(rows, columns)
@@ -734,18 +670,18 @@ class SquareCylinder(Stepper[CylinderResult]):
     def _is_in_bounds(self) -> bool:
         self._collect()
         state = self._state
-        if not self._make.on_device or self._extremes is None:
+        if not self._steps.on_device or self._extremes is None:
             change = float(np.abs(state.psi - state.psi_old).max())
             self._extremes = float(np.abs(state.psi).max()), change
         largest, change = self._extremes
         # NaN fails every comparison.
         healthy = largest < _LARGEST_PSI
-        if not self._settings["steady"] and state.steps > _CHECK:
+        if not self._settings.steady and state.steps > _CHECK:
             healthy = healthy and change / state.dt_old < self._change_limit
-        if healthy and state.steps >= self._kept[-1].steps + _KEEP:
-            oldest = self._kept[0] if len(self._kept) == 2 else None
-            self._kept = [self._kept[-1]]
-            self._kept.append(state.copy(into=oldest))  # type: ignore[arg-type]
+        if healthy and state.steps >= self._kept_states[-1].steps + _KEEP:
+            oldest = self._kept_states[0] if len(self._kept_states) == 2 else None
+            self._kept_states = [self._kept_states[-1]]
+            self._kept_states.append(state.copy(into=oldest))  # type: ignore[arg-type]
         return healthy
 
     @property
@@ -755,13 +691,13 @@ class SquareCylinder(Stepper[CylinderResult]):
         psi is of order 1, and so is its change in the shortest time of the flow: 1 for convection,
         Re for viscous diffusion, and the time since the start, whose vorticity is not smooth.
         """
-        return float(_LARGEST_CHANGE / min(1.0, self._settings["re"], self._state.time))
+        return float(_LARGEST_CHANGE / min(1.0, self._settings.reynolds, self._state.time))
 
     def _out_of_bounds(self) -> ConvergenceError:
         """Go back to the older of the kept states."""
         late, steps, limit = self.time, self.steps, self._change_limit
-        self._state = state = self._kept[0].copy()
-        self._kept = [state.copy()]
+        self._state = state = self._kept_states[0].copy()
+        self._kept_states = [state.copy()]
         self._extremes = None
         del self._probe_rows[state.steps :]
         del self._force_rows[state.steps // _FORCES_EVERY :]
@@ -769,8 +705,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         return ConvergenceError(
             f"SquareCylinder: psi must stay below {_LARGEST_PSI:g} and change by less than "
             f"{limit:.3g} per unit time, but did not at step {steps}, time {late:g}: "
-            f"dt={self.dt:g} is too large, or the grid too coarse for re="
-            f"{self._settings['re']:g}; the solver is back at time {self.time:g}: set a smaller "
+            f"dt={self.dt:g} is too large, or the grid too coarse for reynolds="
+            f"{self._settings.reynolds:g}; the solver is back at time {self.time:g}: set a smaller "
             f"dt, for example {self.dt / 2:g}",
             self.result("diverged"),
         )
@@ -779,32 +715,6 @@ class SquareCylinder(Stepper[CylinderResult]):
         """Return the change of psi per unit time in the last step."""
         self._collect()
         return self._probe_rows[-1][1] if self._probe_rows else float("inf")
-
-    def _largest_change(self, tol: float) -> float:
-        """Return the change of psi per unit time that decides about convergence.
-
-        That of the last step; where it is at most `tol`, the larger one of it and of the change in
-        a trial step of the default length. The trial step vanishes only where the equations and
-        the wall formulas hold, and its change per unit time does not depend on `dt`.
-        """
-        change, s = self._change(), self._settings
-        dt = _default_step(self._grid, s["re"], s["wall"], steady=True)
-        if not change <= tol or self.last_dt == dt:
-            return change
-        trial = self._state
-        if isinstance(self._make, DeviceSteps):
-            assert isinstance(trial, DeviceCylinderState)
-            trial = trial.copy()
-            self._make.make(trial, dt, 1, self._probes)
-        else:
-            assert isinstance(trial, CylinderState)
-            trial = self._make.make(trial, dt)
-        return max(change, float(np.abs(trial.psi - trial.psi_old).max()) / dt)
-
-    def _seconds(self) -> dict[str, float]:
-        """Return the seconds of all stages, the forces on the host included."""
-        on_device = self._make.seconds.get("forces", 0.0)
-        return self._make.seconds | {"forces": on_device + self._force_seconds}
 
     def _history(self) -> CylinderHistory:
         self._collect()
@@ -822,37 +732,6 @@ class SquareCylinder(Stepper[CylinderResult]):
             v=rows[:, 3::2].copy(),
             change=rows[:, 1].copy(),
         )
-
-
-_FIELDS = ("psi", "psi_old", "omega", "omega_old")
-_HEADER = {
-    "settings": record(
-        {
-            "re": positive,
-            "shape": sequence(count(3), 2),
-            "length": positive,
-            "dt": optional(positive),
-            "cylinder": text(),
-            "psi": text(),
-            "psi_tol": positive,
-            "wall": text(),
-            "steady": flag,
-            "perturbation": number(),
-            "dtype": text("float32", "float64"),
-            "device": optional(text()),
-            "threads": optional(count(1)),
-        }
-    ),
-    "dt": positive,
-    "value": number(),
-    "circulation": number(),
-    "rate": number(finite=False),
-    "dt_old": positive,
-    "origin": sequence(number(), 2),
-    "steps": count(),
-    "time": number(),
-    "seconds": mapping(elapsed),
-}
 
 
 def _default_step(grid: ChannelGrid, re: float, wall: str, *, steady: bool) -> float:

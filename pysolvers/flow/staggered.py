@@ -2,73 +2,84 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from time import perf_counter
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._boundary import Neumann
-from .._checks import index, require, require_callable, require_finite
 from .._errors import ConvergenceError, raise_for_status
-from .._files import read_npz, write_npz
-from .._header import count as count_of
-from .._header import elapsed, mapping, optional, positive, record, text
-from .._other_calls import explain_run
-from .._progress import IterationBar
 from .._runtime import directive
-from .._runtime.exclusive import Exclusive, exclusive, reading
 from .._runtime.fp_mode import in_default_fp_mode
-from .._runtime.recording import frame_times, keep_frames
 from .._runtime.state import make_state, read_only
-from .._shown import ShownAsText
-from .._stall import Stall, checked_patience
+from .._solver.exclusive import exclusive
+from .._solver.files import SavedFile
+from .._solver.schema import Line, Member, RunBy, Table
+from .._solver.solver import Solver, State
+from .._solver.stepping import TimeStepping
 from ..poisson import FastPoisson
 from . import _fields
 from ._staggered_device import DeviceSteps, call_backend
-from ._staggered_result import StaggeredHistory, StaggeredResult, gamma_check
+from ._staggered_result import StaggeredHistory, StaggeredResult
 from ._staggered_settings import Kernels, Pressure, StaggeredSettings
 
 __all__ = ["StaggeredCavity"]
 
 Array = NDArray[np.float64]
 
-_KIND = "pysolvers staggered cavity state"
 _INTERVAL = 20  # steps between two rows of the history
 # Time in which the change of a flow that becomes steady falls by 10 %: it took at most 7.2 in runs
 # with Re = 100 to 10000 on 32 x 32 and 64 x 64 cells.
 _PATIENCE = 50.0
+_LARGEST_SPEED = 100.0  # lid speeds: of a flow that grows without bound
+_ROUNDING = 1e-9  # of a number of steps
 _COLUMNS = ("step", "time", "dt", "change", "sweeps")
 _SAVED = ("u", "v", "p", "clock")
 
-_HEADER = {
-    "settings": record(
-        {
-            "re": positive,
-            "n": count_of(4),
-            "pressure": text(),
-            "gamma": gamma_check,
-            "tau": positive,
-            "dt": optional(positive),
-            "pressure_tol": optional(positive),
-            "max_sweeps": count_of(1),
-            "omega": optional(positive),
-            "kernels": text(),
-            "device": optional(text()),
-            "threads": optional(count_of(1)),
-        }
-    ),
-    "steps": count_of(),
-    "seconds": mapping(elapsed),
-    "run_by": record({"kernel": text(), "threads": count_of()}),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class StaggeredState(State):
+    """What `save` writes.
+
+    Parameters
+    ----------
+    settings : StaggeredSettings
+        The parameters.
+    u, v, p : ndarray
+        The fields, u and v with ghost values.
+    clock : ndarray
+        Times and counts, as the backend keeps them.
+    history : ndarray, shape (k, 5)
+        Rows of the history.
+    """
+
+    settings: StaggeredSettings
+    u: Table
+    v: Table
+    p: Table
+    clock: Line
+    history: Annotated[Array, Member((None, len(_COLUMNS)))]
+
+    _KIND: ClassVar = "pysolvers staggered cavity state"
+
+    def _check(self, saved: SavedFile) -> None:
+        n, backend = self.settings.n, self.settings.backend
+        saved.require_stages(self.seconds, backend.STAGGERED_STAGES)
+        for name in "uv":
+            saved.require_array(name, getattr(self, name), (n + 2, n + 2), np.float64)
+        saved.require_array("p", self.p, (n, n), np.float64)
+        saved.require_array("clock", self.clock, (len(backend.CLOCK),), np.float64)
+        saved.require_rows(self.history, _INTERVAL, self.made, "steps")
+        rule = "it must contain the steps of the header"
+        is_same = bool(self.clock[backend.CLOCK["steps"]] == self.made)
+        saved.require(is_same, "member 'clock'", rule)
 
 
-class StaggeredCavity(Exclusive, ShownAsText):
+class StaggeredCavity(TimeStepping[StaggeredResult]):
     r"""Time-dependent flow in a square cavity whose lid slides along x.
 
     .. math:: u_t + (u u)_x + (u v)_y = -p_x + \tfrac{1}{Re} \nabla^2 u, \qquad
@@ -81,7 +92,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
 
     Parameters
     ----------
-    re : float, default: 1000
+    reynolds : float, default: 1000
         Reynolds number: lid speed times side divided by kinematic viscosity; positive.
     n : int, default: 128
         Number of cells along each side; at least 4.
@@ -159,18 +170,20 @@ class StaggeredCavity(Exclusive, ShownAsText):
     Examples
     --------
     >>> from pysolvers.flow import StaggeredCavity
-    >>> result = StaggeredCavity(re=100, n=32).solve(tol=1e-3)
+    >>> result = StaggeredCavity(reynolds=100, n=32).solve(tol=1e-3)
     >>> result.stop_reason
-    'steady'
+    'converged'
     >>> vortex = result.primary_vortex()
     >>> print(f"{vortex.x:.2f} {vortex.y:.2f}")
     0.62 0.74
     """
 
+    _RESULT, _STATE, _quantity = StaggeredResult, StaggeredState, "change"
+
     @in_default_fp_mode
     def __init__(
         self,
-        re: float = 1000.0,
+        reynolds: float = 1000.0,
         n: int = 128,
         *,
         pressure: Pressure = "fast",
@@ -184,8 +197,8 @@ class StaggeredCavity(Exclusive, ShownAsText):
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self._settings = settings = StaggeredSettings(
-            re=re,
+        settings = StaggeredSettings(
+            reynolds=reynolds,
             n=n,
             pressure=pressure,
             gamma=gamma,
@@ -198,16 +211,17 @@ class StaggeredCavity(Exclusive, ShownAsText):
             device=device,
             threads=threads,
         )
-        n, self._clock = settings.n, settings.backend.CLOCK
+        Solver.__init__(self, settings, settings.backend.STAGGERED_STAGES)
+        n, self._entries = settings.n, settings.backend.CLOCK
         layout: dict[str, Any] = dict.fromkeys("uvfg", ((n + 2, n + 2), np.float64))
         layout |= dict.fromkeys("pq", ((n, n), np.float64))
-        layout["clock"] = (len(self._clock),), np.float64
+        layout["clock"] = (len(self._entries),), np.float64
         self._state = make_state(layout, settings.place, "StaggeredCavity")
         start = np.zeros((n + 2, n + 2))
         start[n + 1, : n + 1] = 2.0  # ghosts above the lid
         self._state.set("u", start)
-        times = np.zeros(len(self._clock))
-        times[self._clock["u"]], times[self._clock["change"]] = 2.0, inf
+        times = np.zeros(len(self._entries))
+        times[self._entries["u"]], times[self._entries["change"]] = 2.0, inf
         self._state.set("clock", times)
         self._poisson: FastPoisson | None = None
         self._device_steps: DeviceSteps | None = None
@@ -220,11 +234,9 @@ class StaggeredCavity(Exclusive, ShownAsText):
                 boundary=Neumann(),
                 grid="cells",
                 on_incompatible="ignore",
-                threads=settings.step_threads or None,
+                threads=settings.call_threads or None,
             )
         self._history: list[tuple[float, ...]] = []
-        self._seconds = dict.fromkeys(settings.backend.STAGGERED_STAGES, 0.0)
-        self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
 
     @property
     def u(self) -> Array:
@@ -264,11 +276,10 @@ class StaggeredCavity(Exclusive, ShownAsText):
         return self._now("time")
 
     @property
-    def steps(self) -> int:
-        """Number of steps since time 0."""
+    def _made(self) -> int:
         return int(self._now("steps"))
 
-    @property
+    @property  # type: ignore[override]
     def dt(self) -> float | None:
         """Constant length of the steps, or None if it is automatic; it can be set."""
         return self._settings.dt
@@ -276,6 +287,11 @@ class StaggeredCavity(Exclusive, ShownAsText):
     @dt.setter
     def dt(self, value: float | None) -> None:
         self._settings = replace(self._settings, dt=value)
+
+    @property
+    def last_dt(self) -> float:
+        """Length of the last step; before the first step that of the first step."""
+        return self._now("dt") if self.steps else self._settings.longest_step
 
     @property
     def change(self) -> float:
@@ -292,171 +308,35 @@ class StaggeredCavity(Exclusive, ShownAsText):
         """Largest absolute value of ``u_x + v_y``, times the size of a cell."""
         return _fields.largest_divergence(self.u, self.v)
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         s = self._settings
-        return (
-            f"StaggeredCavity(re={s.re:g}, n={s.n}, pressure={s.pressure!r}): "
-            f"{self.steps} steps, t = {self.time:g}"
-        )
+        return f"reynolds={s.reynolds:g}, n={s.n}, pressure={s.pressure!r}"
 
-    @exclusive
-    def step(self, count: int = 1) -> StaggeredCavity:
-        """Make `count` steps; several calls give the same bits as one call.
+    def _step_to(self, end: int, dt: float) -> None:
+        del dt  # the backend chooses it
+        self._make(end)
 
-        Parameters
-        ----------
-        count : int, default: 1
-            Number of steps; at least 0.
+    def _step_towards(self, until: float, stop: int | None) -> None:
+        made = self.steps
+        self._make_some((made + _INTERVAL if stop is None else stop) - made)
 
-        Returns
-        -------
-        self : StaggeredCavity
-            This object.
+    def _is_at(self, until: float) -> bool:
+        return self.time >= until
 
-        Raises
-        ------
-        ConvergenceError
-            If the solution grows beyond 100 times the lid speed, or SOR does not reach its
-            tolerance. The attribute ``result`` contains the state.
-        RuntimeError
-            If another call is in progress that changes the solver: of another thread, or of the
-            callback that calls this method.
-        """
-        end = self.steps + index("count", count, 0)
-        while self.steps < end:
-            self._advance(end)
-        return self
+    def _steps_left(self, until: float) -> int:
+        dt = self._settings.dt or self.last_dt
+        return max(ceil((until - self.time) / dt * (1 - _ROUNDING)), 0)
 
-    @explain_run
-    @exclusive
-    def run(
-        self,
-        until: float,
-        *,
-        callback: Callable[[StaggeredCavity], Any] | None = None,
-        interval: int = 1,
-        progress: bool | None = None,
-    ) -> StaggeredResult:
-        """Step until a time is reached exactly.
-
-        Parameters
-        ----------
-        until : float
-            The end time. The last step, or the last two, are shortened to end at this time.
-        callback : callable, optional
-            Called with this object after each step whose number is a multiple of `interval`, and
-            after the last step; a true return value ends the run.
-        interval : int, default: 1
-            Number of steps between two calls of `callback`. Steps between two calls can be made in
-            one call of the backend, which takes less time.
-        progress : bool, optional
-            Whether to show a progress bar with the time left. By default it is shown in a
-            terminal and in a notebook after a second, if tqdm is installed.
-
-        Returns
-        -------
-        result : StaggeredResult
-            The final state.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `until` is not a finite number of at least `time`, or `callback` is not a function.
-        ConvergenceError, RuntimeError
-            As in `step`.
-        """
-        self._check_end(until)
-        require_callable("callback", callback)
-        interval = index("interval", interval, 1)
-        with IterationBar(progress, "StaggeredCavity", "time") as bar:
-            reason = self._go_to(float(until), self._expectation(bar, until), callback, interval)
-        return self.result(reason)
-
-    def _check_end(self, until: float) -> None:
-        require_finite("until", until)
-        require(until >= self.time, f"until must be at least the time {self.time:g}", until)
-
-    def _expectation(self, bar: IterationBar, until: float) -> Callable[[int], None]:
-        """Return a function that shows a number of new steps, and how many a run will have made."""
-        steps, begin = self.steps, self.time
-
-        def update(count: int) -> None:
-            done = (self.time - begin) / (until - begin)
-            bar.expect(round((self.steps - steps) / done))  # the length of a step can change
-            bar.update(count, self.time)
-
-        return update
-
-    def _go_to(
-        self,
-        until: float,
-        update: Callable[[int], None],
-        callback: Callable[[StaggeredCavity], Any] | None = None,
-        interval: int = 1,
-    ) -> str:
-        """Step until a time is reached, or the callback ends the run; return the reason."""
-        while self.time < until:
-            made = self.steps
-            stop = made - made % interval + interval
-            self._advance(None if callback is None else stop, until=until)
-            update(self.steps - made)
-            is_last = self.time >= until
-            is_called = callback is not None and (self.steps == stop or is_last)
-            if is_called and callback(self) and not is_last:  # type: ignore[misc]
-                return "callback"
-        return "reached"
-
-    @exclusive
-    def record(
-        self,
-        until: float | None = None,
-        *,
-        times: ArrayLike | None = None,
-        every: float | None = None,
-        progress: bool | None = None,
-    ) -> StaggeredResult:
-        """Step until a time is reached, as `run` does, and keep states on the way.
-
-        Parameters
-        ----------
-        until : float, optional
-            The end time; by default the last one of `times`.
-        times : array_like, optional
-            The times of the states that are kept, rising and not before `time`. Steps are
-            shortened to end at these times.
-        every : float, optional
-            Instead of `times`: distance in time of the states that are kept, by default a 50th of
-            the time to `until`. The first one is the state now, and the last one that at `until`.
-        progress : bool, optional
-            As in `run`.
-
-        Returns
-        -------
-        result : StaggeredResult
-            The final state, with the kept ones as ``frames``. ``result.animate("film.gif")``
-            writes a film, and ``result.to_xarray()`` returns all of them along the dimension
-            ``time``.
-
-        Raises
-        ------
-        TypeError, ValueError, ConvergenceError, RuntimeError
-            As in `run`; also if `times` or `every` is out of its range, or both are given.
-        """
-        at, end = frame_times(self.time, until, times, every, self.dt)
-        self._check_end(end)
-        with IterationBar(progress, "StaggeredCavity", "time") as bar:
-            update = self._expectation(bar, end)
-            found: StaggeredResult = keep_frames(
-                self, at, end, lambda time: self._go_to(time, update)
-            )
-        return found
+    @property
+    def _most_steps(self) -> int:
+        return _INTERVAL
 
     @exclusive
     def solve(
         self,
         tol: float = 1e-5,
         *,
-        max_steps: int = 1_000_000,
+        max_iterations: int = 1_000_000,
         patience: int | None = None,
         callback: Callable[[StaggeredCavity], Any] | None = None,
         interval: int = 1,
@@ -467,8 +347,8 @@ class StaggeredCavity(Exclusive, ShownAsText):
         Parameters
         ----------
         tol : float, default: 1e-5
-            Upper bound of `change`; positive.
-        max_steps : int, default: 1000000
+            Upper bound of `change`; not negative.
+        max_iterations : int, default: 1000000
             Largest number of steps of this call.
         patience : int, optional
             Largest number of steps in which the smallest change does not fall by 10 %; then the
@@ -491,171 +371,61 @@ class StaggeredCavity(Exclusive, ShownAsText):
         Raises
         ------
         TypeError, ValueError
-            If `tol` is not a positive number, `max_steps` is not an integer of at least 1, or
+            If `tol` is not a number of at least 0, `max_iterations` no integer of at least 1, or
             `callback` is not a function.
         ConvergenceError
-            If the flow is not steady after `max_steps` steps, the change stalled, and as in
+            If the flow is not steady after `max_iterations` steps, the change stalled, and as in
             `step`. The attribute ``result`` contains the state and the history.
         RuntimeError
             As in `step`.
         """
-        require_finite("tol", tol)
-        require(tol > 0, "tol must be positive", tol)
-        require_callable("callback", callback)
-        interval = index("interval", interval, 1)
-        end = self.steps + index("max_steps", max_steps, 1)
-        steps = ceil(min(_PATIENCE / self._settings.longest_step, max_steps))
-        stall = Stall(checked_patience(patience, steps), self.steps)
-        with IterationBar(progress, "StaggeredCavity", "change", max_steps) as bar:
-            while self.change > tol:
-                if self.steps >= end:
-                    raise ConvergenceError(
-                        f"{self!r} is not steady: change {self.change:.1e} is above tol {tol:g} "
-                        f"after {max_steps} steps",
-                        self.result("max_steps"),
-                    )
-                made = self.steps
-                stop = made - made % interval + interval
-                self._advance(end if callback is None else min(stop, end), steady=float(tol))
-                bar.update(self.steps - made, self.change)
-                is_last = self.change <= tol or self.steps == end
-                is_called = callback is not None and (self.steps == stop or is_last)
-                if is_called and callback(self) and not is_last:  # type: ignore[misc]
-                    return self.result("callback")
-                if self.change > tol and stall.is_over(self.steps, self.change):
-                    raise ConvergenceError(
-                        f"{self!r} is not steady: {stall.text(self.change, 'change')}: the flow "
-                        "can be unsteady, or tol below the rounding errors: take a larger tol, a "
-                        "smaller re, or a larger patience",
-                        self.result("stalled"),
-                    )
-        return self.result("steady")
+        return self._solve(tol, max_iterations, patience, callback, interval, progress)
 
-    @in_default_fp_mode
-    @reading
-    def result(self, stop_reason: str = "running") -> StaggeredResult:
-        """Return a copy of the current state as a result.
+    def _measure(self, tol: float, *, is_end: bool) -> float:
+        del tol, is_end
+        return self.change
 
-        Parameters
-        ----------
-        stop_reason : str, default: 'running'
-            Reason of the end of the run, for the result.
+    def _patience(self, most: int) -> int:
+        return ceil(min(_PATIENCE / self._settings.longest_step, most))
 
-        Returns
-        -------
-        result : StaggeredResult
-            Copies of the fields, history and timings.
+    def _advice(self, tol: float, *, is_stalled: bool) -> str:
+        if not is_stalled:
+            return ""
+        return (
+            ": the flow can be unsteady, or tol below the rounding errors: take a larger tol, a "
+            "smaller reynolds, or a larger patience"
+        )
 
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
+    def _facts(self) -> dict[str, Any]:
         self._record()
         s = self._settings
         table = np.array(self._history, float).reshape(-1, len(_COLUMNS))
         columns: dict[str, Any] = {name: table[:, k].copy() for k, name in enumerate(_COLUMNS)}
         for name in ("step", "sweeps"):
             columns[name] = columns[name].astype(np.int64)
-        return StaggeredResult(
-            u=self.u.copy(),
-            v=self.v.copy(),
-            p=self.p,
-            reynolds=float(s.re),
-            gamma=s.gamma if isinstance(s.gamma, str) else float(s.gamma),
-            pressure=s.pressure,
-            kernels=s.kernels,
-            time=self.time,
-            steps=self.steps,
-            change=self.change,
-            sweeps=self.sweeps,
-            stop_reason=stop_reason,
-            history=StaggeredHistory(**columns),
-            seconds=dict(self._seconds),
-            backend=s.backend.NAME,
-            kernel=str(self._run_by["kernel"]),
-            threads=int(self._run_by["threads"]),
-        )
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, from which `load` continues with the same bits.
-
-        Parameters
-        ----------
-        path : path-like
-            The npz file; its name is not changed. It is written completely or not at all.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        self._record()
-        facts = {
-            "settings": self._settings.facts(),
+        return {name: getattr(s, name) for name in ("reynolds", "gamma", "pressure", "kernels")} | {
+            "u": self.u.copy(),
+            "v": self.v.copy(),
+            "p": self.p,
+            "time": self.time,
             "steps": self.steps,
-            "seconds": self._seconds,
-            "run_by": self._run_by,
+            "change": self.change,
+            "sweeps": self.sweeps,
+            "history": StaggeredHistory(**columns),
         }
-        arrays = {name: self._state.get(name) for name in _SAVED}
-        arrays["history"] = np.array(self._history, float).reshape(-1, len(_COLUMNS))
-        write_npz(path, _KIND, facts, arrays)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> StaggeredCavity:
-        """Read a state that `save` wrote.
+    def _kept(self) -> dict[str, Any]:
+        self._record()
+        fields = {name: self._state.get(name) for name in _SAVED}
+        return fields | {"history": np.array(self._history, float).reshape(-1, len(_COLUMNS))}
 
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        cavity : StaggeredCavity
-            A solver in the saved state.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a state of `StaggeredCavity`, is damaged or was changed; the message
-            names the file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_HEADER)
-        with saved.naming("header"):
-            settings = StaggeredSettings(**facts["settings"])
-        n, backend = settings.n, settings.backend
-        saved.require_stages(facts["seconds"], backend.STAGGERED_STAGES)
-        velocity = (n + 2, n + 2), np.float64
-        arrays = saved.arrays(
-            {
-                "u": velocity,
-                "v": velocity,
-                "p": ((n, n), np.float64),
-                "clock": ((len(backend.CLOCK),), np.float64),
-                "history": ((None, len(_COLUMNS)), np.float64),
-            }
-        )
-        history = arrays.pop("history")
-        saved.require_rows(history, _INTERVAL, facts["steps"], "steps")
-        saved.require(
-            arrays["clock"][backend.CLOCK["steps"]] == facts["steps"],
-            "member 'clock'",
-            "it must contain the steps of the header",
-        )
-        cavity = cls(**facts["settings"])
-        for name, values in arrays.items():
-            cavity._state.set(name, values)
-        if settings.is_on_device:  # the velocity after an odd number of steps
-            cavity._state.copy("f", "u")
-            cavity._state.copy("g", "v")
-        cavity._history = [tuple(row) for row in history.tolist()]
-        cavity._seconds, cavity._run_by = facts["seconds"], facts["run_by"]
-        return cavity
+    def _resume(self, state: Any) -> None:
+        for name in _SAVED:
+            self._state.set(name, getattr(state, name))
+        if self._settings.is_on_device:  # the velocity after an odd number of steps
+            self._state.copy("f", "u")
+            self._state.copy("g", "v")
+        self._history = [tuple(row) for row in state.history.tolist()]
 
     @property
     def _is_recorded(self) -> bool:
@@ -663,7 +433,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         return bool(self._history) and self._history[-1][0] == self.steps
 
     def _now(self, entry: str) -> float:
-        return float(self._state.get("clock")[self._clock[entry]])
+        return float(self._state.get("clock")[self._entries[entry]])
 
     def _record(self) -> None:
         """Add a row to the history if the current step needs one and has none."""
@@ -672,25 +442,22 @@ class StaggeredCavity(Exclusive, ShownAsText):
             # Not appended: threads that read the solver at a time add one row.
             self._history[known:] = [(self.steps, *(self._now(name) for name in _COLUMNS[1:]))]
 
-    @in_default_fp_mode
-    def _advance(self, end: int | None = None, *, until: float = inf, steady: float = -1.0) -> None:
-        """Step to the next row of the history, or to step `end` if it comes first.
+    def _advance(self, count: int) -> bool:
+        """Step to the next row of the history, at most `count` steps.
 
         An interrupt leaves the state after a complete step; the next call, also of `result` or
         `save`, adds the row that may be missing.
         """
         self._record()
-        self._check_bound()
-        made = self.steps
-        stop = made - made % _INTERVAL + _INTERVAL
-        count = (stop if end is None else min(stop, end)) - made
+        count = min(_INTERVAL - self.steps % _INTERVAL, count)
+        tol, until = self._goal
         if self._device_steps is not None:
-            reason = self._device_steps.make(self._settings, count, until, steady, self._seconds)
-            self._run_by = {"kernel": "direct", "threads": 0}
+            reason = self._device_steps.make(self._settings, count, until, tol, self._seconds)
+            self._run_by = RunBy("direct")
         elif self._poisson is not None:
-            reason = self._step_with_poisson(self._poisson, count, until, steady)
+            reason = self._step_with_poisson(self._poisson, count, until, tol)
         else:
-            reason = self._call(count, ("predict", "pressure", "correct"), until, steady)
+            reason = self._call(count, ("predict", "pressure", "correct"), until, tol)
         self._record()
         if reason == "sweeps":
             s = self._settings
@@ -700,8 +467,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
                 "max_sweeps or pressure_tol, or use pressure='fast'",
                 self.result("diverged"),
             )
-        if reason == "grown":
-            self._check_bound(is_known=True)
+        return reason != "grown"
 
     def _step_with_poisson(
         self, poisson: FastPoisson, count: int, until: float, steady: float
@@ -718,16 +484,24 @@ class StaggeredCavity(Exclusive, ShownAsText):
                 break
         return reason
 
-    def _check_bound(self, *, is_known: bool = False) -> None:
-        """Raise if the velocity is not finite or has grown."""
-        speed = float(np.max([self._now("u"), self._now("v")]))  # NaN if one of them is NaN
-        if is_known or not speed <= 100:
-            last = self._now("dt")
-            raise ConvergenceError(
-                f"{self!r}, diverged: the largest speed is {speed:.1e} lid speeds; "
-                f"steps of {last:.1e} are too long, use dt={last / 4:.1e}",
-                self.result("diverged"),
-            )
+    @property
+    def _speed(self) -> float:
+        """Largest speed, NaN if one is not a number."""
+        return float(np.max([self._now("u"), self._now("v")]))
+
+    def _settle(self) -> None:
+        self._examine(self._is_in_bounds())  # in each call: the backend makes no steps from it
+
+    def _is_in_bounds(self) -> bool:
+        return self._speed <= _LARGEST_SPEED
+
+    def _out_of_bounds(self) -> ConvergenceError:
+        last = self._now("dt")
+        return ConvergenceError(
+            f"{self!r}, diverged: the largest speed is {self._speed:.1e} lid speeds; "
+            f"steps of {last:.1e} are too long, use dt={last / 4:.1e}",
+            self.result("diverged"),
+        )
 
     def _call(self, count: int, stages: tuple[str, ...], until: float, steady: float) -> str:
         """Run stages on the backend, and return why the call ended."""
@@ -740,7 +514,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         for name, seconds in report["seconds"].items():
             self._seconds[name] += seconds
         if "correct" in stages:
-            self._run_by = {k: report[k] for k in ("kernel", "threads")}
+            self._run_by = RunBy(report["kernel"], report["threads"])
         return str(report["end"])
 
     def _call_directives(self, count: int, until: float, steady: float) -> str:
@@ -760,5 +534,5 @@ class StaggeredCavity(Exclusive, ShownAsText):
         raise_for_status(status, backend.STATUS, "StaggeredCavity")
         for name, time in zip(backend.STAGGERED_STAGES, seconds, strict=True):
             self._seconds[name] += time
-        self._run_by = {"kernel": kernels.description, "threads": 0}
+        self._run_by = RunBy(kernels.description)
         return next(name for name, code in backend.STAGGERED_ENDS.items() if code == end)

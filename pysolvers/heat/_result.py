@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import SavedFile
-from .._result import Member, Positive, Result, Seconds
 from .._shown import place_text, shape_text, steps_text
+from .._solver.files import SavedFile
+from .._solver.result import Result, StopReason
+from .._solver.schema import Member, Positive, Seconds
 
 __all__ = ["HeatResult"]
 
@@ -69,7 +70,7 @@ class HeatResult(Result):
     scheme: str
     iterations: int
     damped_start: bool
-    stop_reason: str
+    stop_reason: StopReason
     seconds: Seconds
     backend: str
     kernel: str

@@ -1,85 +1,59 @@
 """Checked parameters of a heat solver."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-
-from .._checks import index, integer, require, require_finite, require_flag, short
+from .._checks import index, require, short
 from .._domain import AXES, checked_extent, exactly_one, per_axis
-from .._options import check_choice, check_threads
-from .._runtime import backends
+from .._solver.schema import Positive, Real
+from .._solver.settings import Settings
 
-__all__ = ["HeatSettings"]
+__all__ = ["Block", "HeatSettings", "Kernels", "Mapping", "Memory", "Scheme"]
 
-_DEFAULT_SCHEME = {2: "peaceman-rachford", 3: "douglas-gunn"}
+Scheme = Literal["auto", "implicit", "peaceman-rachford", "douglas-gunn", "wei2013"]
+Kernels = Literal["fused", "wei2013"]
+Mapping = Literal["C1", "C2", "C3", "C4"]
+Memory = Literal["baseline", "texture", "transpose"]
+Block = Literal[32, 64, 128, 256, 512]
+
+_DEFAULT_SCHEME: dict[int, Scheme] = {2: "peaceman-rachford", 3: "douglas-gunn"}
 _CHOSEN = ("auto", "implicit")  # schemes that a backend does not know
-_MAPPINGS = {"C1": 1, "C2": 2, "C3": 3, "C4": 4}
-_BLOCKS = (32, 64, 128, 256, 512)
 _LEAST = 2  # nodes along an axis; sides other than fluxes need one more
 _SERIAL_BELOW = 1 << 15  # nodes: below, waking threads costs more than they save
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HeatSettings:
+@dataclass(frozen=True, kw_only=True)
+class HeatSettings(Settings):
     """Parameters of `HeatADI`; see there."""
 
     shape: Any
     spacing: Any
     extent: Any
-    dt: Any
-    scheme: str | None
-    dtype: Any
-    kernels: str
-    mapping: str
-    memory: str
-    block: int | None
+    dt: Positive
+    scheme: Scheme
+    dtype: Real
+    kernels: Kernels
+    mapping: Mapping
+    memory: Memory
+    block: Block | None
     timed: bool
     damped_start: bool | None
-    device: str | None
-    threads: int | None
 
-    def __post_init__(self) -> None:
-        backend = self.backend
-        shape = _checked_shape(self.shape)
-        if self.dt is None:
-            raise TypeError("HeatADI needs a time step: dt must be given")
-        require_finite("dt", self.dt)
-        require(self.dt > 0, "dt must be positive", self.dt)
-        scheme = "auto" if self.scheme is None else self.scheme
-        check_choice("scheme", scheme, dict.fromkeys(_CHOSEN, 0) | backend.HEAT_SCHEMES)
-        check_choice("kernels", self.kernels, backend.HEAT_KERNELS)
-        check_choice("memory", self.memory, backend.HEAT_MEMORY)
-        check_choice("mapping", self.mapping, _MAPPINGS)
-        check_threads(self.threads)
-        require_flag("timed", self.timed)
-        if self.damped_start is not None:
-            require_flag("damped_start", self.damped_start, "a bool or None")
-        if self.block is not None:
-            block = integer("block", self.block, "an int or None")
-            require(block in _BLOCKS, f"block must be one of {_BLOCKS}", self.block)
-            object.__setattr__(self, "block", block)
-        kind = np.dtype(self.dtype)
-        if kind not in (np.float32, np.float64):
-            raise TypeError(f"dtype must be float32 or float64, got {kind}")
+    def _check(self) -> None:
+        self._set("shape", _checked_shape(self.shape))
         require(
-            len(shape) == 2 or scheme in (*_CHOSEN, "douglas-gunn"),
+            len(self.shape) == 2 or self.scheme in (*_CHOSEN, "douglas-gunn"),
             "with three axes scheme must be 'auto', 'implicit' or 'douglas-gunn'",
-            scheme,
+            self.scheme,
         )
-        paper = self.kernels == "wei2013"
         require(
-            not paper or scheme not in ("implicit", "douglas-gunn"),
+            self.kernels != "wei2013" or self.scheme not in ("implicit", "douglas-gunn"),
             "kernels 'wei2013' are for schemes 'peaceman-rachford' and 'wei2013'",
-            scheme,
+            self.scheme,
         )
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "dt", float(self.dt))
-        self._set_domain(AXES[: len(shape)])
-        object.__setattr__(self, "scheme", scheme)
-        object.__setattr__(self, "dtype", kind.name)
+        self._set_domain(self.axes)
         require(
             not (self.is_paper and self.damped_start),
             "damped_start must be None or False with the scheme and the kernels 'wei2013'",
@@ -89,10 +63,10 @@ class HeatSettings:
     def _set_domain(self, axes: str) -> None:
         exactly_one("HeatADI", self.spacing, self.extent)
         if self.spacing is not None:
-            object.__setattr__(self, "spacing", per_axis("spacing", self.spacing, axes))
+            self._set("spacing", per_axis("spacing", self.spacing, axes))
         else:
             pairs = tuple(checked_extent(self.extent, axes).values())
-            object.__setattr__(self, "extent", pairs)
+            self._set("extent", pairs)
 
     @property
     def axes(self) -> str:
@@ -112,11 +86,6 @@ class HeatSettings:
         return self.scheme == "wei2013" or self.kernels == "wei2013"
 
     @property
-    def backend(self) -> Any:
-        """The extension module that steps."""
-        return backends.require(backends.parse_device(self.device)[0])
-
-    @property
     def codes(self) -> tuple[int, int, int, int, int]:
         """Scheme, kernels, memory, mapping and block for the backend."""
         b = self.backend
@@ -124,7 +93,7 @@ class HeatSettings:
             b.HEAT_SCHEMES[str(self.scheme)],
             b.HEAT_KERNELS[self.kernels],
             b.HEAT_MEMORY[self.memory],
-            _MAPPINGS[self.mapping],
+            int(self.mapping[1]),
             self.block or 0,
         )
 
@@ -133,11 +102,7 @@ class HeatSettings:
         """Threads for the backend: 0 leaves the choice to it."""
         if self.threads is None:
             return 1 if prod(self.shape) < _SERIAL_BELOW else 0
-        return check_threads(self.threads)
-
-    def facts(self) -> dict[str, Any]:
-        """Return the parameters by name, but for where to run."""
-        return {k: v for k, v in asdict(self).items() if k not in ("device", "threads")}
+        return self.threads
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
 from .._checks import require, require_finite
-from .._clock import Clock
 from .._data import NodeData
 from .._domain import AXES, origin_and_step
+from .._solver.clock import Clock
 from ._settings import HeatSettings
 
 __all__ = [

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from .._boundary import Dirichlet, Neumann
 from .._checks import require
-from .._clock import Leg
 from .._data import NodeData
 from .._runtime.backends import parse_device, require_device
+from .._solver.clock import Leg
 from ..distributed import Group, Slab, borders_of, exchange_layers, layers_of, way_of
 from ..tridiagonal import solve_tridiagonal
 from ._cut import CutWindow

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._clock import Leg
 from .._data import NodeData
 from .._errors import raise_for_status
 from .._runtime.state import DeviceState, State, count_of_a_call, make_state
+from .._solver.clock import Leg
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables

@@ -34,8 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._counter import Counter
 from .._runtime.state import DeviceState
+from .._solver.counter import Counter
 from ..distributed import (
     Group,
     Layers,

@@ -5,41 +5,31 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite, prod
 from time import perf_counter
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._boundary import PERIODIC
 from .._checks import index, require, require_finite, short
-from .._clock import Clock, Leg
-from .._counter import Counter
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
 from .._errors import BackendError, ConvergenceError, warn_user
-from .._files import read_npz, write_npz
 from .._functions import arguments_of
-from .._header import (
-    anything,
-    count,
-    elapsed,
-    flag,
-    mapping,
-    number,
-    optional,
-    positive,
-    record,
-    sequence,
-    text,
-)
-from .._runtime.exclusive import reading
+from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
-from .._runtime.stepping import Stepper
+from .._solver.clock import Clock, Leg
+from .._solver.counter import Counter
+from .._solver.exclusive import reading
+from .._solver.files import SavedFile
+from .._solver.schema import Member, RunBy
+from .._solver.stepping import TimeState, TimeStepping
 from ..distributed import Group, Slab, agreement_of, checked_group
+from . import _settings as options
 from ._accuracy import Accuracy
 from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import Choice
@@ -56,40 +46,61 @@ from ._unsplit_slab import UnsplitSlab
 
 __all__ = ["HeatADI"]
 
-_KIND = "pysolvers HeatADI state"
+Fields = Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]
+
 _STEADY_TOL = {"float64": 1e-10, "float32": 1e-5}
 _BALANCE = 1e-6  # of the sum of magnitudes: a rest of sources and inflows that is a rounding error
 _SLAB_STEPS = 64  # between two updates of the progress bar of a group
 
-_HEADER = {
-    "settings": record(
-        {
-            "shape": sequence(count(2)),
-            "spacing": optional(sequence(positive)),
-            "extent": optional(sequence(sequence(number(), 2))),
-            "dt": positive,
-            "scheme": text(),
-            "dtype": text(),
-            "kernels": text(),
-            "mapping": text(),
-            "memory": text(),
-            "block": optional(count()),
-            "timed": flag,
-            "damped_start": optional(flag),
-        }
-    ),
-    "problem": record({"diffusivity": anything, "boundary": anything, "source": flag}),
-    "clock": sequence(number(), 6),
-    "steps": count(),
-    "is_damped": flag,
-    "iterations": count(),
-    "stages": flag,
-    "seconds": mapping(elapsed),
-    "run_by": record({"kernel": text(), "threads": count()}),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What identifies a problem, without functions and arrays."""
+
+    diffusivity: Any
+    boundary: Any
+    source: bool
 
 
-Scheme = Literal["auto", "implicit", "peaceman-rachford", "douglas-gunn", "wei2013"]
+@dataclass(frozen=True, kw_only=True)
+class SavedHeat(TimeState):
+    """What `save` writes.
+
+    Parameters
+    ----------
+    settings : HeatSettings
+        The parameters.
+    problem : Problem
+        The data, for a comparison with those that `load` takes.
+    is_damped : bool
+        Whether the start was damped.
+    iterations : int
+        Of the last step.
+    t, w : ndarray
+        The fields.
+    stages : ndarray or None
+        Changes of the last stages of the scheme ``'implicit'``.
+    """
+
+    settings: HeatSettings
+    problem: Problem
+    is_damped: bool
+    iterations: int
+    t: Fields
+    w: Fields
+    stages: Fields | None
+
+    _KIND: ClassVar = "pysolvers HeatADI state"
+
+    def _check(self, saved: SavedFile) -> None:
+        shape, kind = self.settings.shape, np.dtype(self.settings.dtype)
+        saved.require_stages(self.seconds, backends.require("cpu").HEAT_STAGES)  # as of all
+        for name in "tw":
+            saved.require_array(name, getattr(self, name), shape, kind)
+        if self.stages is not None:
+            saved.require_array("stages", self.stages, (None, *shape), kind)
+            rule = f"it must hold 1 to {BASIS} fields, got {len(self.stages)}"
+            saved.require(1 <= len(self.stages) <= BASIS, "member 'stages'", rule)
 
 
 def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
@@ -103,7 +114,7 @@ def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
         )
 
 
-class HeatADI(Stepper[HeatResult]):
+class HeatADI(TimeStepping[HeatResult]):
     r"""Heat conduction in a rectangle or a box by implicit steps.
 
     .. math:: T_t = \partial_x (k\,T_x) + \partial_y (k\,T_y) \;[+\; \partial_z (k\,T_z)] + q
@@ -317,6 +328,8 @@ class HeatADI(Stepper[HeatResult]):
     True
     """
 
+    _RESULT, _STATE = HeatResult, SavedHeat
+
     @watch_position(1, _check_spacing_by_position)
     @in_default_fp_mode
     def __init__(
@@ -327,16 +340,16 @@ class HeatADI(Stepper[HeatResult]):
         *,
         extent: Sequence[Sequence[float]] | None = None,
         diffusivity: Any = 1.0,
-        scheme: Scheme | None = "auto",
+        scheme: options.Scheme | None = "auto",
         boundary: Any,
         source: Any = None,
         initial: Any = 0.0,
         damped_start: bool | None = None,
         dtype: Any = np.float64,
-        kernels: Literal["fused", "wei2013"] = "fused",
-        mapping: Literal["C1", "C2", "C3", "C4"] = "C1",
-        memory: Literal["baseline", "texture", "transpose"] = "baseline",
-        block: Literal[32, 64, 128, 256, 512] | None = None,
+        kernels: options.Kernels = "fused",
+        mapping: options.Mapping = "C1",
+        memory: options.Memory = "baseline",
+        block: options.Block | None = None,
         timed: bool = False,
         device: str | None = None,
         threads: int | None = None,
@@ -344,12 +357,14 @@ class HeatADI(Stepper[HeatResult]):
         split: Slab | None = None,
     ) -> None:
         with agreement_of(group, "HeatADI") as agreed:
-            self._settings = settings = HeatSettings(
+            if dt is None:
+                raise TypeError("HeatADI needs a time step: dt must be given")
+            settings = HeatSettings(
                 shape=shape,
                 spacing=spacing,
                 extent=extent,
                 dt=dt,
-                scheme=scheme,
+                scheme="auto" if scheme is None else scheme,
                 dtype=dtype,
                 kernels=kernels,
                 mapping=mapping,
@@ -360,7 +375,7 @@ class HeatADI(Stepper[HeatResult]):
                 device=device,
                 threads=threads,
             )
-            super().__init__(settings.dt)
+            super().__init__(settings, settings.dt, settings.backend.HEAT_STAGES)
             by_side = boundary_by_side(boundary, settings.axes)
             periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
             self._grid = grid = Grid(settings, self._clock, periodic)
@@ -383,9 +398,8 @@ class HeatADI(Stepper[HeatResult]):
             self._check_paper()
             start = NodeData("initial", initial, *places).at(0.0)
             if agreed is not None:
-                agreed.same = settings.facts() | self._problem() | {"split": split}
-                agreed.same["device"] = settings.backend.NAME
-        self._slab = slab
+                agreed.same = settings.agreed() | asdict(self._problem()) | {"split": split}
+        self._slab, self._group = slab, group
         if slab is not None:
             slab.start(np.broadcast_to(start, slab.own_shape), self._source, source)
             self._unsplit_slab = UnsplitSlab(
@@ -404,8 +418,6 @@ class HeatADI(Stepper[HeatResult]):
         self._choice = Choice(settings, k, grid.spacing, group)
         self._check_length(self.dt)
         self._is_damped = False
-        self._seconds = dict.fromkeys(settings.backend.HEAT_STAGES, 0.0)
-        self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
         # Number of steps, and the changes of their last stages; () if the scheme has none.
         self._recent: tuple[int, Sequence[NDArray[Any]]] = (-1, ())
 
@@ -437,11 +449,6 @@ class HeatADI(Stepper[HeatResult]):
         return read_only(self._now)
 
     @property
-    def seconds(self) -> dict[str, float]:
-        """Time spent in each stage of the steps so far, as in `HeatResult`."""
-        return dict(self._seconds)
-
-    @property
     def diffusion_number(self) -> float:
         """Diffusion number of the next step: k dt/h^2, the largest of all nodes and axes."""
         return self._accuracy.diffusion_number(self.dt)
@@ -466,14 +473,11 @@ class HeatADI(Stepper[HeatResult]):
         """
         return self._accuracy.suggest_dt(error, is_damped=bool(self._settings.damped_start))
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         s = self._settings
         steps = zip(s.axes, self._grid.spacing, strict=True)
         spacing = ", ".join(f"h{axis}={h:.4g}" for axis, h in steps)
-        return (
-            f"HeatADI({s.shape}, {spacing}, dt={self.dt:g}, scheme={self._scheme_text()}): "
-            f"{self.steps} steps, t = {self.time:g}"
-        )
+        return f"{s.shape}, {spacing}, dt={self.dt:g}, scheme={self._scheme_text()}"
 
     @property
     def _iterations(self) -> int:
@@ -488,44 +492,20 @@ class HeatADI(Stepper[HeatResult]):
         of_step = f" ({self._iterations} iterations)" if self._iterations else ""
         return repr(self._scheme) + of_step
 
-    @reading
-    def result(self, stop_reason: str = "running") -> HeatResult:
-        """Return a copy of the current state as a result.
-
-        Parameters
-        ----------
-        stop_reason : str, default: 'running'
-            Reason of the end of the run, for the result.
-
-        Returns
-        -------
-        result : HeatResult
-            A copy of the solution, with scheme, steps and times.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        s = self._settings
-        return HeatResult(
-            u=self._now.copy(),
-            spacing=self._grid.spacing,
-            origin=tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.axes)),
-            time=self.time,
-            dt=self.dt,
-            last_dt=self.last_dt,
-            steps=self.steps,
-            damped_start=self._is_damped,
-            scheme=self._scheme,
-            iterations=self._iterations,
-            stop_reason=stop_reason,
-            seconds=dict(self._seconds),
-            backend=s.backend.NAME,
-            kernel=str(self._run_by["kernel"]),
-            threads=int(self._run_by["threads"]),
-            exchange="none" if self._slab is None else self._slab.exchange,
-        )
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "u": self._now.copy(),
+            "spacing": self._grid.spacing,
+            "origin": tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.axes)),
+            "time": self.time,
+            "dt": self.dt,
+            "last_dt": self.last_dt,
+            "steps": self.steps,
+            "damped_start": self._is_damped,
+            "scheme": self._scheme,
+            "iterations": self._iterations,
+            "exchange": "none" if self._slab is None else self._slab.exchange,
+        }
 
     @reading
     def solve_steady(self, *, tol: float | None = None, max_iterations: int = 2000) -> HeatResult:
@@ -617,48 +597,26 @@ class HeatADI(Stepper[HeatResult]):
             )
         return found
 
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, from which `load` continues with the same bits.
-
-        Parameters
-        ----------
-        path : path-like
-            The npz file; its name is not changed. It is written completely or not at all. It
-            does not contain diffusivity, boundary and source, which can be functions.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        facts = {
-            "settings": self._settings.facts() | {"dt": self.dt},
+    def _kept(self) -> dict[str, Any] | None:
+        facts: dict[str, Any] = {
+            **(super()._kept() or {}),
             "problem": self._problem(),
-            "clock": self._clock.facts(),
-            "steps": self.steps,
             "is_damped": self._is_damped,
             "iterations": self._iterations,
-            "seconds": self._seconds,
-            "run_by": self._run_by,
+            "stages": None,
         }
         if self._slab is None:
-            fields, (steps, recent) = self._state.fields(), self._recent
+            steps, recent = self._recent
             if steps == self.steps:  # w is the first one
-                fields |= {"stages": self._unsplit.values(recent)}
-            write_npz(path, _KIND, facts | {"stages": "stages" in fields}, fields)
-            return
+                facts["stages"] = self._unsplit.values(recent)
+            return facts | self._state.fields()
         # The steps of a group keep T alone: whoever continues begins a new leg of the clock.
         clock = Clock(self._clock.dt)
         clock.leg = Leg(self.time, self.steps, self._clock.dt, self.last_dt)
         whole = self.gather()
-        with self._slab.group.agreement("HeatADI.save"):
-            if whole is not None:
-                fields = {"t": whole, "w": np.zeros_like(whole)}
-                facts |= {"clock": clock.facts(), "stages": False}
-                write_npz(path, _KIND, facts, fields)
+        if whole is None:
+            return None
+        return facts | {"clock": clock.facts(), "t": whole, "w": np.zeros_like(whole)}
 
     @reading
     def gather(self) -> NDArray[Any] | None:
@@ -676,7 +634,7 @@ class HeatADI(Stepper[HeatResult]):
         return self._slab.gather()
 
     @classmethod
-    def load(
+    def load(  # type: ignore[override]
         cls,
         path: str | os.PathLike[str],
         *,
@@ -687,7 +645,7 @@ class HeatADI(Stepper[HeatResult]):
         threads: int | None = None,
         group: Group | None = None,
         split: Slab | None = None,
-    ) -> HeatADI:
+    ) -> Self:
         """Read a state that `save` wrote.
 
         Parameters
@@ -722,47 +680,38 @@ class HeatADI(Stepper[HeatResult]):
             If the file is not a state of `HeatADI`, is damaged or was changed, or contains the
             state of another problem; the message names the file and the error.
         """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_HEADER)
-        with saved.naming("header"):
-            settings = HeatSettings(**facts["settings"], device=device, threads=threads)
-        field = settings.shape, np.dtype(settings.dtype)
-        members: dict[str, Any] = {"t": field, "w": field}
-        if facts["stages"]:
-            members["stages"] = (None, *field[0]), field[1]
-        arrays = saved.arrays(members)
-        saved.require_stages(facts["seconds"], settings.backend.HEAT_STAGES)
-        with saved.naming("header or arguments"):
-            solver = cls(
-                **facts["settings"],
-                diffusivity=diffusivity,
-                boundary=boundary,
-                source=source,
-                device=device,
-                threads=threads,
-                group=group,
-                split=split,
-            )
-        for name, value in solver._problem().items():
-            before = facts["problem"][name]
-            saved.require(
-                before == value,
-                "header",
-                f"{name} must be the same as when the state was saved, {short(before)}, "
-                f"got {short(value)}",
-            )
-        (solver._state if solver._slab is None else solver._slab).set_fields(arrays)
-        if facts["stages"] and solver._slab is None:
-            fields = len(arrays["stages"])
-            rule = f"it must hold 1 to {BASIS} fields, got {fields}"
-            saved.require(1 <= fields <= BASIS, "member 'stages'", rule)
-            solver._recent = facts["steps"], solver._unsplit.kept(arrays["stages"])
-        solver._count = Counter(facts["steps"])
-        solver._clock.restore(facts["clock"])
-        solver._is_damped = facts["is_damped"]
-        solver._of_iteration.iterations = facts["iterations"]
-        solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
-        return solver
+        return cls._load(
+            path,
+            "header or arguments",
+            diffusivity=diffusivity,
+            boundary=boundary,
+            source=source,
+            device=device,
+            threads=threads,
+            group=group,
+            split=split,
+        )
+
+    @classmethod
+    def _again(cls, state: Any, **data: Any) -> Self:
+        return cls(**state.settings.facts() | {"dt": state.dt} | data)
+
+    def _resume(self, state: Any) -> None:
+        now = self._problem()
+        for name in (field.name for field in fields(Problem)):
+            before, value = getattr(state.problem, name), getattr(now, name)
+            if before != value:
+                raise ValueError(
+                    f"{name} must be the same as when the state was saved, {short(before)}, "
+                    f"got {short(value)}"
+                )
+        super()._resume(state)
+        kept = {name: getattr(state, name) for name in ("t", "w")}
+        (self._state if self._slab is None else self._slab).set_fields(kept)
+        if state.stages is not None and self._slab is None:
+            self._recent = self.steps, self._unsplit.kept(state.stages)
+        self._is_damped = state.is_damped
+        self._of_iteration.iterations = state.iterations
 
     @property
     def _now(self) -> NDArray[Any]:
@@ -774,18 +723,14 @@ class HeatADI(Stepper[HeatResult]):
             return self._state.most_steps
         return max(_SLAB_STEPS, self._slab.most_steps)
 
-    @property
-    def _shows_progress(self) -> bool:
-        return self._slab is None or self._slab.group.rank == 0
-
-    def _problem(self) -> dict[str, Any]:
-        """Return the facts that identify the problem, without functions and arrays."""
+    def _problem(self) -> Problem:
+        """Return what identifies the problem."""
         grid = self._grid
-        return {
-            "diffusivity": "an array" if grid.k is not None else list(grid.diffusivity),
-            "boundary": [[name, s.kind, s.coefficient] for name, s in self._sides.items()],
-            "source": self._source is not None,
-        }
+        return Problem(
+            diffusivity="an array" if grid.k is not None else list(grid.diffusivity),
+            boundary=[[name, s.kind, s.coefficient] for name, s in self._sides.items()],
+            source=self._source is not None,
+        )
 
     def _check_paper(self) -> None:
         if not self._settings.is_paper:
@@ -800,9 +745,9 @@ class HeatADI(Stepper[HeatResult]):
         require(self._grid.k is None, "'wei2013' needs a diffusivity that is a number", "an array")
         require(self._source is None, "'wei2013' allows no source: source must be None", "a source")
 
-    def _advance(self, end: int) -> bool:
+    def _advance(self, count: int) -> bool:
         if self._slab is not None:
-            return self._advance_slab(self._slab, end)
+            return self._advance_slab(self._slab, self.steps + count)
         s, state, first = self._settings, self._state, self.steps
         if first == 0 and not s.is_paper and self._begin_damped():
             return self._is_in_bounds()
@@ -811,7 +756,7 @@ class HeatADI(Stepper[HeatResult]):
             return self._step_unsplit(first)
         # Before the first step of this length, and after a damped one, w is not known.
         is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
-        count = min(end - first, state.most_steps)
+        count = min(count, state.most_steps)
         state.prepare(first, count)
         self._note(state.step(count, is_fresh=is_fresh, made=self._count.begin()))
         return isfinite(state.largest)
@@ -858,7 +803,7 @@ class HeatADI(Stepper[HeatResult]):
             state.set_fields(kept)
             self._count = Counter(before)
             raise
-        self._run_by = self._unsplit.run_by
+        self._run_by = RunBy(**self._unsplit.run_by)
 
     def _take(self, fields: dict[str, NDArray[Any]], steps: int) -> None:
         """Go on from other fields on the device of the solver after this number of steps."""
@@ -869,10 +814,10 @@ class HeatADI(Stepper[HeatResult]):
             self._state.take(fields)
             self._count = Counter(steps)
             raise
-        self._run_by = self._unsplit.run_by
+        self._run_by = RunBy(**self._unsplit.run_by)
 
     def _note(self, report: dict[str, Any]) -> None:
-        self._run_by = {"kernel": report["kernel"], "threads": report["threads"]}
+        self._run_by = RunBy(report["kernel"], report["threads"])
         for stage, seconds in report["seconds"].items():
             self._seconds[stage] += seconds
 
@@ -890,7 +835,7 @@ class HeatADI(Stepper[HeatResult]):
             made, is_finite, report = slab.step(self.steps, end)
         self._count = Counter(self.steps + made)
         if report is None:
-            self._run_by = {"kernel": "slabs", "threads": self._settings.call_threads}
+            self._run_by = RunBy("slabs", self._settings.call_threads)
         else:
             self._note(report)
             start += sum(report["seconds"].values())
@@ -909,7 +854,7 @@ class HeatADI(Stepper[HeatResult]):
         self._require_converged()
         slab.set_own(own)
         self._count = Counter(first + 1)
-        self._run_by = self._unsplit_slab.run_by
+        self._run_by = RunBy(**self._unsplit_slab.run_by)
         self._seconds["x"] += perf_counter() - start
         return slab.is_finite()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._boundary import Dirichlet
 from ..heat import HeatADI
-from ..heat.adi import Scheme
+from ..heat._settings import Scheme
 
 __all__ = ["advance_of_a_mode", "heated_plate"]
 

@@ -154,12 +154,12 @@ def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
     lines += axes.semilogy(history.iteration, history.psi, "C1", label="streamfunction equation")
     axes.set(xlabel="iterations", ylabel="root mean square residual", title="convergence")
     axes.grid(alpha=0.3)
-    if np.isfinite(history.step).any():
+    if np.isfinite(history.pseudo_dt).any():
         right = axes.twinx()
-        lines += right.plot(history.iteration, history.step, "C2:", label="pseudo-time step")
+        lines += right.plot(history.iteration, history.pseudo_dt, "C2:", label="pseudo-time step")
         right.set_ylabel("pseudo-time step (side / lid speed)", color="C2")
         right.tick_params(axis="y", colors="C2")
-        right.set_ylim(0, 1.4 * float(np.nanmax(history.step)))  # room for the legend
+        right.set_ylim(0, 1.4 * float(np.nanmax(history.pseudo_dt)))  # room for the legend
     axes.legend(handles=lines, fontsize=8, loc="upper right")
 
 

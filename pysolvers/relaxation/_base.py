@@ -1,51 +1,85 @@
-"""Base class of the red-black relaxations: iterations, stop test, history, state."""
+"""Base class of the red-black relaxations: stop test, history, rows of a group."""
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from math import inf, isfinite
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf, isfinite, nextafter
 from time import perf_counter
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from .._checks import index, require, require_callable, require_finite
-from .._counter import Counter
+from .._checks import index
 from .._errors import ConvergenceError, raise_for_status
-from .._files import SavedFile, is_rising, read_npz, write_npz
-from .._header import Check, count, elapsed, record, text
-from .._options import check_choice, check_threads
-from .._progress import IterationBar
-from .._runtime import backends
-from .._runtime.exclusive import Exclusive, exclusive, reading
-from .._runtime.fp_mode import in_default_fp_mode
+from .._options import check_choice
 from .._runtime.state import count_of_a_call, make_state
-from .._shown import ShownAsText, residual_text
-from .._stall import Stall, checked_patience
+from .._solver.exclusive import exclusive, reading
+from .._solver.files import SavedFile, is_rising
+from .._solver.schema import Field, Member, Real, RunBy, number
+from .._solver.settings import Settings
+from .._solver.solver import Iteration, State
 from ..distributed import Layers
 from ._colours import ColourGrid
-from ._result import RelaxationHistory, RelaxationResult
+from ._result import STAGES, RelaxationHistory, RelaxationResult
 from ._rows import SplitRows
 
-__all__ = ["Relaxation", "Stop", "checked_dtype", "checked_relaxation", "field_arrays"]
+__all__ = ["Omega", "Relaxation", "RelaxationSettings", "RelaxationState", "Stop"]
 
 _CHECKS = 1024  # checks of the stop test in one call of the backend
 _EXPLOSION = 1e10  # growth of what is measured that means divergence
 
+_QUANTITIES = {"residual": "residual", "change": "change", "solution": "value"}
+
 Criterion = Literal["residual", "change", "solution"]
 Norm = Literal["max", "l2"]
 Stop = tuple[int, int, int, float, NDArray[np.float64] | None, int, int]
+Omega = Annotated[float, number(above=0, below=2)]
 
-_HEADER = {
-    "iterations": count(),
-    "criterion": text(),
-    "norm": text(),
-    "seconds": record({"set-up": elapsed, "iterations": elapsed}),
-    "report": record({"kernel": text(), "threads": count()}),
-}
+
+@dataclass(frozen=True, kw_only=True)
+class RelaxationSettings(Settings):
+    """What all relaxations have."""
+
+    dtype: Real
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaxationState(State):
+    """What `save` writes: the field with its frame, and what was measured.
+
+    A subclass adds the data of the problem.
+    """
+
+    settings: RelaxationSettings
+    criterion: Criterion
+    norm: Norm
+    state: Field
+    measures: Annotated[NDArray[np.float64], Member((None, 2))]
+
+    _INSIDE: ClassVar[tuple[str, ...]] = ()  # members that broadcast to the interior
+
+    @property
+    def interior(self) -> tuple[int, int]:
+        """Number of interior nodes along y and x."""
+        raise NotImplementedError
+
+    def _check(self, saved: SavedFile) -> None:
+        ny, nx = self.interior
+        saved.require_stages(self.seconds, STAGES)
+        saved.require_array("state", self.state, (ny + 2, nx + 2), np.dtype(self.settings.dtype))
+        saved.require(
+            is_rising(self.measures[:, 0], self.made),
+            "member 'measures'",
+            "the first column must hold rising integers up to the number of iterations",
+        )
+        for name in self._INSIDE:
+            shape = getattr(self, name).shape
+            fits = all(size in (1, n) for size, n in zip(shape, (ny, nx), strict=True))
+            rule = f"it must broadcast to {ny, nx}, got shape {shape}"
+            saved.require(fits, f"member {name!r}", rule)
 
 
 class _Call(NamedTuple):
@@ -70,53 +104,51 @@ class _Call(NamedTuple):
     scale: float
 
 
-class Relaxation(Exclusive, ShownAsText, ABC):
+class Relaxation(Iteration[RelaxationResult]):
     """Iterations of a red-black relaxation; several calls give the same bits as one call.
 
     Parameters
     ----------
+    settings : RelaxationSettings
+        The parameters.
     grid : ColourGrid
         Storage order of the nodes.
-    dtype : dtype
-        Dtype of the fields.
-    device : str or None
-        As in `solve_tridiagonal`.
-    threads : int or None
-        Number of host threads; with None the backend chooses.
     fields : mapping of str to (shape, dtype)
         Operands of the backend in addition to ``u`` and ``history``.
+    rows : SplitRows or None
+        Those of this rank, with a group.
     """
 
-    _NAME: str  # name of the class, for messages
-    _KIND: str  # kind of its files
-    _NORM: str  # default norm
-    _SETTINGS: ClassVar[Mapping[str, Check]]  # checks of the settings in the header of its files
+    _RESULT = RelaxationResult
+    _NORM: Norm  # default norm
 
     def __init__(
         self,
+        settings: RelaxationSettings,
         grid: ColourGrid,
-        dtype: Any,
-        device: str | None,
-        threads: int | None,
         fields: Mapping[str, tuple[tuple[int, ...], Any]],
+        rows: SplitRows | None,
     ) -> None:
-        self._grid, self._dtype, self._device = grid, dtype, device
-        self._rows: SplitRows | None = None  # those of this rank, with a group
+        super().__init__(settings, STAGES)
+        self._grid, self._dtype = grid, np.dtype(settings.dtype)
+        self._rows = rows
         self._layers: Layers | None = None  # the rows of its neighbours
         self._left = 0  # iterations before they are exchanged
-        self._threads = check_threads(threads)
+        self._group = None if rows is None else rows.group
+        self._threads = settings.call_threads
         layout = {
-            "u": (grid.shape, dtype),
+            "u": (grid.shape, self._dtype),
             "history": ((_CHECKS,), np.dtype(float)),
             **fields,
         }
-        self._state = make_state(layout, device, self._NAME)
-        self._count = Counter()
-        self._criterion, self._norm = "residual", self._NORM
+        self._state = make_state(layout, settings.device, type(self).__name__)
+        self._criterion: Criterion = "residual"
+        self._norm, self._every = self._NORM, 1
         self._measures: list[tuple[int, float]] = []
+        self._since = 0  # number of measures before the last call of `iterate` or `solve`
+        self._ending = "count"  # why the last call of the backend ended
+        self._smallest = inf  # value that it measured
         self._last_call: _Call | None = None
-        self._seconds = {"set-up": 0.0, "iterations": 0.0}
-        self._report: dict[str, Any] = {"kernel": "", "threads": 0}
 
     @abstractmethod
     def _call(self, count: int, stop: Stop, made: NDArray[np.int64]) -> tuple[int, Any]:
@@ -127,15 +159,8 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         """Return u, x, y, title, relaxation and method of a result."""
 
     @abstractmethod
-    def _facts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return facts and arrays from which this object can be created again."""
-
-    @classmethod
-    @abstractmethod
-    def _again(
-        cls, facts: dict[str, Any], saved: SavedFile
-    ) -> tuple[Self, dict[str, NDArray[Any]]]:
-        """Create an object from its facts and arrays; return it and all arrays of the file."""
+    def _problem(self) -> dict[str, Any]:
+        """Return the fields of the state that hold the problem."""
 
     @property
     @abstractmethod
@@ -144,7 +169,7 @@ class Relaxation(Exclusive, ShownAsText, ABC):
 
     @property
     def _backend(self) -> Any:
-        return backends.require(backends.parse_device(self._device)[0])
+        return self._settings.backend
 
     @property
     def _expected_patience(self) -> int:
@@ -152,19 +177,14 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         return 0
 
     @property
-    def _advice(self) -> str:
-        """What else helps an iteration that has stalled: the end of a message."""
+    def _remedy(self) -> str:
+        """What else helps an iteration that did not converge: the end of a message."""
         return ""
 
     def _scale(self, criterion: str, norm: str) -> float:
         """Return the factor by which the values measured by the backend are multiplied."""
         del criterion, norm
         return 1.0
-
-    @property
-    def iterations(self) -> int:
-        """Number of iterations since the start."""
-        return self._count.value
 
     @property
     def residual(self) -> float:
@@ -176,41 +196,11 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         self._take_measures()
         return self._measures[-1][1] if self._measures else inf
 
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Time spent in set-up and iterations."""
-        return dict(self._seconds)
+    def _text(self) -> str:
+        return f"{self.shape}, dtype={self._dtype.name}"
 
-    def __repr__(self) -> str:
-        kind = f"{self._NAME}({self.shape}, dtype={self._dtype.name})"
-        return f"{kind}: {self.iterations} iterations{residual_text(self.residual)}"
-
-    @exclusive
-    def iterate(self, count: int) -> Self:
-        """Make `count` iterations; several calls give the same bits as one call.
-
-        Parameters
-        ----------
-        count : int
-            Number of iterations; at least 0.
-
-        Returns
-        -------
-        self : object
-            This object.
-
-        Raises
-        ------
-        ConvergenceError
-            If the iteration diverged. The state is not reset.
-        RuntimeError
-            If another call is in progress that changes the solver: of another thread, or of the
-            callback that calls this method.
-        """
-        count = index("count", count, 0)
-        if count and self._advance(count, every=count, tolerance=-1.0) == "not finite":
-            raise self._diverged()
-        return self
+    def _begin(self, count: int) -> None:
+        self._every, self._since = max(count, 1), len(self._measures)
 
     @exclusive
     def solve(
@@ -274,170 +264,81 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         RuntimeError
             As in `iterate`.
         """
-        require_finite("tol", tol)
-        require(tol >= 0, "tol must not be negative", tol)
-        require_callable("callback", callback)
-        most = index("max_iterations", max_iterations, 1)
         every = index("check_every", check_every, 1)
         self._measure_by(criterion, norm)
-        end, known = self.iterations + most, len(self._measures)
-        # Of the whole grid, so that all ranks make the same calls.
-        nx, ny = self._grid.nx, self._grid.ny if self._rows is None else self._rows.total
-        checks = count_of_a_call(_CHECKS, nx * ny * every, self._device)
-        chunk = every if callback is not None else every * checks
-        usual = max(max(nx, ny) ** 2, self._expected_patience)
-        stall = Stall(checked_patience(patience, usual), self.iterations)
-        if self._rows is not None and self._rows.group.rank > 0:
-            progress = False
-        with IterationBar(progress, self._NAME, total=most, goal=tol) as bar:
-            while self.iterations < end:
-                before, have = self.iterations, len(self._measures)
-                outcome = self._advance(min(chunk, end - before), every, tol)
-                bar.update(self.iterations - before, self.residual)
-                is_last = outcome == "tolerance" or self.iterations == end
-                ends = callback is not None and callback(self) and not is_last
-                if outcome == "tolerance":
-                    return self.result("converged")
-                first = next((m for _, m in self._measures[known : known + 1] if m), inf)
-                if outcome == "not finite" or self.residual > _EXPLOSION * first:
-                    raise self._diverged()
-                if ends:
-                    return self.result("callback")
-                lowest = min(measure for _, measure in self._measures[have:])
-                if criterion != "solution" and stall.is_over(self.iterations, lowest):
-                    raise ConvergenceError(
-                        f"{self!r}, did not converge: {stall.text(self.residual)}: the tolerance "
-                        f"{tol:g} can be below the rounding errors; take a larger one, or a larger "
-                        f"patience{self._advice}",
-                        self.result("stalled"),
-                    )
-        raise ConvergenceError(
-            f"{self!r}, did not converge: tolerance {tol:g} not reached in {most} iterations"
-            f"{self._advice}",
-            self.result("max_iterations"),
-        )
-
-    @reading
-    def result(self, stop_reason: str = "running") -> RelaxationResult:
-        """Return a copy of the current state as a result.
-
-        Parameters
-        ----------
-        stop_reason : str, default: 'running'
-            Reason of the end of the iteration, for the result.
-
-        Returns
-        -------
-        result : RelaxationResult
-            Copies of the solution, history and timings.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        self._take_measures()
-        table = np.array(self._measures, float).reshape(-1, 2)
-        return RelaxationResult(
-            **self._describe(),
-            iterations=self.iterations,
-            residual=self.residual,
-            criterion=self._criterion,
-            norm=self._norm,
-            stop_reason=stop_reason,
-            history=RelaxationHistory(table[:, 0].astype(np.int64), table[:, 1].copy()),
-            seconds=self.seconds,
-            unknowns=self._grid.nx * self._grid.ny,
-            backend=self._backend.NAME,
-            kernel=str(self._report["kernel"]),
-            threads=int(self._report["threads"]),
-            exchange=self._exchange,
-        )
-
-    def _connect(self) -> None:
-        """Find how the rows of the neighbours travel, if there is a group; collective."""
-        if self._rows is not None:
-            like = np.broadcast_to(np.empty((), self._dtype), self._grid.shape)
-            self._layers, self._left = self._rows.layers(self._state, like), self._rows.depth
+        self._every, self._since = every, len(self._measures)
+        self._ending, self._smallest = "count", inf
+        origin = self.iterations
+        return self._solve(tol, max_iterations, patience, callback, every, progress, origin)
 
     @property
-    def _exchange(self) -> str:
-        """How the ranks exchange rows."""
-        if self._rows is None or self._rows.group.size == 1:
-            return "none"
-        assert self._layers is not None
-        return self._layers.way
+    def _nodes(self) -> tuple[int, int]:
+        """Number of nodes along x and y: of the whole grid, so that all ranks do the same."""
+        return self._grid.nx, self._grid.ny if self._rows is None else self._rows.total
 
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, from which `load` continues with the same bits.
+    def _approach(self, stop: int) -> None:
+        nx, ny = self._nodes
+        checks = count_of_a_call(_CHECKS, nx * ny * self._every, self._settings.device)
+        self._make_some(min(stop - self._made, self._every * checks))
 
-        Parameters
-        ----------
-        path : path-like
-            The npz file; its name is not changed. It is written completely or not at all.
+    def _measure(self, tol: float, *, is_end: bool) -> float:
+        del is_end
+        if self._ending == "tolerance":  # by the backend, which compares before it scales
+            return min(self.residual, tol)
+        return max(self._smallest, nextafter(tol, inf))
 
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
+    def _patience(self, most: int) -> int:
+        del most
+        return max(max(self._nodes) ** 2, self._expected_patience)
+
+    @property
+    def _can_stall(self) -> bool:
+        return self._criterion != "solution"
+
+    def _advice(self, tol: float, *, is_stalled: bool) -> str:
+        if not is_stalled:
+            return self._remedy
+        return (
+            f": the tolerance {tol:g} can be below the rounding errors; take a larger one, or a "
+            f"larger patience{self._remedy}"
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        self._take_measures()
+        table = self._table
+        return {
+            **self._describe(),
+            "iterations": self.iterations,
+            "residual": self.residual,
+            "criterion": self._criterion,
+            "norm": self._norm,
+            "history": RelaxationHistory(table[:, 0].astype(np.int64), table[:, 1].copy()),
+            "unknowns": self._grid.nx * self._grid.ny,
+            "exchange": self._exchange,
+        }
+
+    @property
+    def _table(self) -> NDArray[np.float64]:
+        return np.array(self._measures, float).reshape(-1, 2)
+
+    def _kept(self) -> dict[str, Any]:
         if self._rows is not None:
             raise ValueError("save needs the whole field: gather() it")
         self._take_measures()
-        facts, arrays = self._facts()
-        state = {
-            "iterations": self.iterations,
+        return {
+            **self._problem(),
             "criterion": self._criterion,
             "norm": self._norm,
-            "seconds": self._seconds,
-            "report": self._report,
+            "state": self._grid.unpack(self._state.get("u")),
+            "measures": self._table,
         }
-        measures = np.array(self._measures, float).reshape(-1, 2)
-        state_arrays = {"state": self._grid.unpack(self._state.get("u")), "measures": measures}
-        write_npz(path, self._KIND, {"settings": facts, **state}, {**arrays, **state_arrays})
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a state that `save` wrote.
+    def _resume(self, state: Any) -> None:
+        self._measure_by(state.criterion, state.norm)
+        self._state.set("u", self._grid.pack(state.state, self._dtype))
+        self._measures = [(int(n), measure) for n, measure in state.measures.tolist()]
 
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        solver : object
-            A solver in the saved state.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a state of this class, is damaged or was changed; the message
-            names the file and the error.
-        """
-        saved = read_npz(path, cls._KIND)
-        facts = saved.header({"settings": record(cls._SETTINGS), **_HEADER})
-        self, arrays = cls._again(facts["settings"], saved)
-        with saved.naming("header"):
-            self._measure_by(facts["criterion"], facts["norm"])
-        measures = arrays["measures"]
-        made = measures[:, 0]
-        saved.require(
-            is_rising(made, facts["iterations"]),
-            "member 'measures'",
-            "the first column must hold rising integers up to the number of iterations",
-        )
-        self._state.set("u", self._grid.pack(arrays["state"], self._dtype))
-        self._count = Counter(facts["iterations"])
-        self._measures = [(int(n), measure) for n, measure in measures.tolist()]
-        self._seconds, self._report = facts["seconds"], facts["report"]
-        return self
-
-    def _measure_by(self, criterion: str, norm: str | None) -> None:
+    def _measure_by(self, criterion: Criterion, norm: Norm | None) -> None:
         """Set criterion and norm; a change clears the history."""
         norm = self._NORM if norm is None else norm
         check_choice("criterion", criterion, self._backend.CRITERIA)
@@ -447,12 +348,21 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         if (criterion, norm) != (self._criterion, self._norm):
             self._measures.clear()
         self._criterion, self._norm = criterion, norm
+        self._quantity = _QUANTITIES[criterion]
 
-    @in_default_fp_mode
-    def _advance(self, count: int, every: int, tolerance: float) -> str:
+    def _advance(self, count: int) -> bool:
+        self._take_measures()
+        have = len(self._measures)
+        iterate = self._iterate_alone if self._rows is None else self._iterate_together
+        self._ending = iterate(count, self._every, self._goal.tol)
+        self._smallest = min((measure for _, measure in self._measures[have:]), default=inf)
+        if self._ending == "tolerance":
+            return True
+        first = next((m for _, m in self._measures[self._since : self._since + 1] if m), inf)
+        return self._ending != "not finite" and not self.residual > _EXPLOSION * first
+
+    def _iterate_alone(self, count: int, every: int, tolerance: float) -> str:
         """Iterate until the stop test is satisfied; return the backend's reason for the end."""
-        if self._rows is not None:
-            return self._advance_rows(self._rows, count, every, tolerance)
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
         stop = (*codes, every, tolerance / scale, self._state.operand("history"), 0, 0)
@@ -465,8 +375,8 @@ class Relaxation(Exclusive, ShownAsText, ABC):
             self._take_measures()
             self._last_call = None
             self._seconds["iterations"] += perf_counter() - start
-        raise_for_status(status, self._backend.STATUS, self._NAME)
-        self._report = {name: report[name] for name in ("kernel", "threads")}
+        raise_for_status(status, self._backend.STATUS, type(self).__name__)
+        self._run_by = RunBy(report["kernel"], report["threads"])
         return str(report["end"])
 
     def _take_measures(self) -> None:
@@ -486,17 +396,18 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         found = [(n, value * last.scale) for n, value in zip(numbers, values, strict=True)]
         self._measures[last.known :] = found
 
-    def _advance_rows(self, rows: SplitRows, count: int, every: int, tolerance: float) -> str:
-        """Do what `_advance` does for the rows of this rank; collective."""
+    def _iterate_together(self, count: int, every: int, tolerance: float) -> str:
+        """Do what `_iterate_alone` does for the rows of this rank; collective."""
+        rows = self._rows
+        assert rows is not None and self._layers is not None
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
         start, made, bound, value = perf_counter(), 0, tolerance / scale, inf
-        with rows.group.agreement(self._NAME) as agreed:
+        with rows.group.agreement(type(self).__name__) as agreed:
             agreed.same = {
                 "number of iterations": (self.iterations, count, every),
                 "stop test": (tolerance, self._criterion, self._norm),
             }
-        assert self._layers is not None
         while made < count:
             # Up to the next measured iteration or exchange.
             measured = min(count, (made // every + 1) * every)
@@ -504,8 +415,8 @@ class Relaxation(Exclusive, ShownAsText, ABC):
             is_measured = made + number == measured
             stop = (*codes, number if is_measured else 0, -1.0, None, *rows.counted)
             status, report = self._call(number, stop, self._count.begin())
-            raise_for_status(status, self._backend.STATUS, self._NAME)
-            self._report = {name: report[name] for name in ("kernel", "threads")}
+            raise_for_status(status, self._backend.STATUS, type(self).__name__)
+            self._run_by = RunBy(report["kernel"], report["threads"])
             made, self._left = made + number, self._left - number
             if self._left == 0:
                 self._layers.refresh("u")
@@ -535,73 +446,22 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         own = self._describe()["u"]
         if self._rows is None:
             return own
-        return self._rows.group.gather(self._NAME, own, 0)
+        return self._rows.group.gather(type(self).__name__, own, 0)
 
-    def _diverged(self) -> ConvergenceError:
+    def _connect(self) -> None:
+        """Find how the rows of the neighbours travel, if there is a group; collective."""
+        if self._rows is not None:
+            like = np.broadcast_to(np.empty((), self._dtype), self._grid.shape)
+            self._layers, self._left = self._rows.layers(self._state, like), self._rows.depth
+
+    @property
+    def _exchange(self) -> str:
+        """How the ranks exchange rows."""
+        if self._rows is None or self._rows.group.size == 1:
+            return "none"
+        assert self._layers is not None
+        return self._layers.way
+
+    def _out_of_bounds(self) -> ConvergenceError:
         text = f"{self!r}, did not converge: the measured value grew to {self.residual:.1e}"
         return ConvergenceError(text, self.result("diverged"))
-
-
-def checked_dtype(dtype: DTypeLike) -> Any:
-    """Return float32 or float64, or raise."""
-    found = np.dtype(dtype)
-    if found not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise TypeError(f"dtype must be float32 or float64, got {found}")
-    return found
-
-
-def checked_relaxation(name: str, value: Any, names: tuple[str, ...]) -> None:
-    """Raise unless `value` is one of `names`, or a number between 0 and 2."""
-    if isinstance(value, str):
-        require(value in names, f"{name} must be a number or one of {', '.join(names)}", value)
-        return
-    require_finite(name, value)
-    require(0 < value < 2, f"{name} must lie between 0 and 2", value)
-
-
-def field_arrays(
-    saved: SavedFile,
-    shape: tuple[int, int],
-    dtype: str,
-    inside: Sequence[str],
-    framed: Sequence[str],
-    **others: tuple[int, ...],
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file after checks of their shapes, dtypes and values.
-
-    Parameters
-    ----------
-    saved : SavedFile
-        The file.
-    shape : tuple of int
-        (ny, nx), the nodes or cells inside the boundary.
-    dtype : str
-        Dtype of the solution.
-    inside : sequence of str
-        Members that broadcast to `shape`.
-    framed : sequence of str
-        Members with the shape of the nodes, boundary included.
-    **others : tuple of int
-        Shapes of further members.
-    """
-    with saved.naming("header"):
-        real = checked_dtype(dtype)
-    ny, nx = shape
-    frame = ny + 2, nx + 2
-    arrays = saved.arrays(
-        {
-            **dict.fromkeys(inside, ((None, None), np.float64)),
-            **dict.fromkeys(framed, (frame, np.float64)),
-            **{name: (others[name], np.float64) for name in others},
-            "state": (frame, real),
-            "measures": ((None, 2), np.float64),
-        }
-    )
-    for name in inside:
-        fits = all(size in (1, n) for size, n in zip(arrays[name].shape, shape, strict=True))
-        rule = f"it must broadcast to {shape}, got shape {arrays[name].shape}"
-        saved.require(fits, f"member {name!r}", rule)
-    for name in (*inside, *framed, *others):
-        finite = bool(np.isfinite(arrays[name]).all())
-        saved.require(finite, f"member {name!r}", "it must be finite")
-    return arrays

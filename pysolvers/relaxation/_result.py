@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from .._files import SavedFile
-from .._header import elapsed, record
-from .._result import AnyFloat, Count, Field, Line, Result, Steps
 from .._shown import place_text, shape_text
+from .._solver.files import SavedFile
+from .._solver.result import Result, StopReason
+from .._solver.schema import AnyFloat, Count, Field, Line, Seconds, Steps
 
-__all__ = ["RelaxationHistory", "RelaxationResult"]
+__all__ = ["STAGES", "RelaxationHistory", "RelaxationResult"]
+
+STAGES = ("set-up", "iterations")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,9 +85,9 @@ class RelaxationResult(Result):
     residual: AnyFloat
     criterion: str
     norm: str
-    stop_reason: str
+    stop_reason: StopReason
     history: RelaxationHistory
-    seconds: Annotated[dict[str, float], record({"set-up": elapsed, "iterations": elapsed})]
+    seconds: Seconds
     unknowns: Count
     backend: str
     kernel: str
@@ -111,6 +113,7 @@ class RelaxationResult(Result):
         nodes = self.y.size, self.x.size
         rule = f"y and x need the shape {nodes}, got {self.u.shape}"
         saved.require(self.u.shape == nodes, "member 'u'", rule)
+        saved.require_stages(self.seconds, STAGES)
         self._check_rows(saved, self.iterations)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:

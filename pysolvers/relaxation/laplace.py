@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, cos, log, pi, sin, sqrt, tan
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,16 +15,15 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._boundary import Boundary, Neumann, Robin, condition_of, sides_of
 from .._checks import require, require_finite, require_scale
 from .._domain import exactly_one, per_axis
-from .._files import SavedFile
 from .._functions import call
-from .._header import Check, count, number, optional, positive, sequence, text
 from .._options import check_choice
 from .._runtime import directive
-from .._runtime.backends import parse_device
 from .._runtime.fp_mode import in_default_fp_mode
-from .._stall import FALL
+from .._solver.files import SavedFile
+from .._solver.schema import Line, NotNegative, Scale, Table, checks_of
+from .._solver.stall import FALL
 from ..distributed import Group, Slab, agreement_of, checked_group
-from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
+from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
 from ._rows import SplitRows
@@ -62,6 +62,102 @@ class _Wall:
 
     exchange: float
     heat: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedBlackSettings(RelaxationSettings):
+    """Parameters of `RedBlackSOR`; see there."""
+
+    shape: Any
+    extent: Any
+    spacing: Any
+    conductivity: Scale
+    omega: Literal["optimal"] | Omega
+    variant: Variant
+
+    def _check(self) -> None:
+        self._set("shape", checked_shape(self.shape, 1))
+        exactly_one("RedBlackSOR", self.spacing, self.extent)
+        if self.spacing is not None:
+            self._set("spacing", per_axis("spacing", self.spacing, "xy"))
+        else:
+            self._set("extent", checked_pairs(self.extent))
+        for axis, step in zip("xy", self.steps, strict=True):
+            require_scale(f"the size of a cell along {axis}", step)
+        if self.variant in directive.MODELS:
+            variant = f"variant={self.variant!r}"
+            require(self.dtype == "float64", f"dtype must be float64 with {variant}", self.dtype)
+            is_host = self.device in (None, "cpu")
+            require(is_host, f"device must be 'cpu' with {variant}", self.device)
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Ends of the plate along x and y."""
+        if self.extent is None:
+            (ny, nx), (h, k) = self.shape, self.spacing
+            return (0.0, nx * h), (0.0, ny * k)
+        low_high: tuple[tuple[float, float], tuple[float, float]] = self.extent
+        return low_high
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """Sizes of a cell along x and y."""
+        ((x0, x1), (y0, y1)), (ny, nx) = self.ends, self.shape
+        return (x1 - x0) / nx, (y1 - y0) / ny
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walls:
+    """Heat of the walls: S_u/a of the cells at each side."""
+
+    west: Line
+    east: Line
+    south: Line
+    north: Line
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedBlackState(RelaxationState):
+    """What `save` writes of `RedBlackSOR`.
+
+    Parameters
+    ----------
+    heat : Walls
+        S_u/a at the walls.
+    exchange : tuple of float
+        -S_P/a at the walls, in the order of `heat`.
+    source : ndarray
+        The source at the cells.
+    """
+
+    settings: RedBlackSettings
+    exchange: tuple[NotNegative, NotNegative, NotNegative, NotNegative]
+    heat: Walls
+    source: Table
+
+    _KIND = "pysolvers red-black SOR state"
+    _INSIDE = ("source",)
+
+    @property
+    def interior(self) -> tuple[int, int]:
+        shape: tuple[int, int] = self.settings.shape
+        return shape
+
+    @property
+    def walls(self) -> dict[str, _Wall]:
+        """The walls by side."""
+        heat = self.heat
+        lines = heat.west, heat.east, heat.south, heat.north
+        pairs = zip(self.exchange, lines, strict=True)
+        return dict(zip(_SIDES, itertools.starmap(_Wall, pairs), strict=True))
+
+    def _check(self, saved: SavedFile) -> None:
+        super()._check(saved)
+        ny, nx = self.interior
+        for name, cells in (("west", ny), ("east", ny), ("south", nx), ("north", nx)):
+            saved.require_array(f"heat_{name}", getattr(self.heat, name), (cells,), np.float64)
+        rule = "exchange must have a positive entry"
+        saved.require(any(self.exchange), "header", rule)
 
 
 class RedBlackSOR(Relaxation):
@@ -177,19 +273,8 @@ class RedBlackSOR(Relaxation):
     0.2500
     """
 
-    _NAME = "RedBlackSOR"
-    _KIND = "pysolvers red-black SOR state"
+    _STATE = RedBlackState
     _NORM = "l2"
-    _SETTINGS: ClassVar[Mapping[str, Check]] = {
-        "shape": sequence(count(1), 2),
-        "extent": sequence(sequence(number(), 2), 2),
-        "conductivity": positive,
-        "omega": positive,
-        "variant": text(),
-        "dtype": text(),
-        "device": optional(text()),
-        "threads": optional(count(1)),
-    }
 
     @in_default_fp_mode
     def __init__(
@@ -211,50 +296,44 @@ class RedBlackSOR(Relaxation):
         split: Slab | None = None,
     ) -> None:
         start = perf_counter()
-        with agreement_of(group, self._NAME) as agreed:
-            ny, nx = self._shape = checked_shape(shape, 1)
-            self._extent, real = _domain(self._shape, extent, spacing), checked_dtype(dtype)
-            require_finite("conductivity", conductivity)
-            require(conductivity > 0, "conductivity must be positive", conductivity)
-            checked_relaxation("omega", omega, ("optimal",))
-            require_scale("conductivity", conductivity)
-            self._conductivity, self._variant = float(conductivity), variant
-            (x0, x1), (y0, y1) = self._extent
-            dx, dy = (x1 - x0) / nx, (y1 - y0) / ny
-            for axis, step in (("x", dx), ("y", dy)):
-                require_scale(f"the size of a cell along {axis}", step)
+        with agreement_of(group, "RedBlackSOR") as agreed:
+            settings = RedBlackSettings(
+                shape=shape,
+                extent=extent,
+                spacing=spacing,
+                conductivity=conductivity,
+                omega=omega,
+                variant=variant,
+                dtype=dtype,
+                device=device,
+                threads=threads,
+            )
+            ny, nx = self._shape = settings.shape
+            real, (dx, dy) = np.dtype(settings.dtype), settings.steps
+            self._extent, k = settings.ends, settings.conductivity
+            (x0, _), (y0, _) = self._extent
             self._x, self._y = x0 + _centres(nx, dx), y0 + _centres(ny, dy)
-            self._a = conductivity * dy / dx, conductivity * dx / dy
-            self._walls = walls = self._find_walls(boundary, (dx, dy))
+            self._a = k * dy / dx, k * dx / dy
+            self._walls = walls = self._find_walls(boundary, (dx / k, dy / k))
             self._source = self._inside("source", source)
-            rows = self._rows_of(group, split, device)
+            rows = self._rows_of(group, split, settings)
             if agreed is not None:
-                agreed.same = {
-                    "shape": self._shape,
-                    "extent": self._extent,
-                    "conductivity": self._conductivity,
-                    "omega": omega,
-                    "variant": variant,
-                    "dtype": str(real),
-                    "device": parse_device(device)[0],
-                }
+                agreed.same = settings.agreed()
             if rows is not None:
                 ny = rows.held.stop - rows.held.start - 2
             grid = ColourGrid(nx, ny, variant in _INTERLEAVED)
             field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
             self._sourced = bool(self._source.any())
             layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
-            super().__init__(grid, real, device, threads, layout)
-            self._rows = rows
+            super().__init__(settings, grid, layout, rows)
             variants = self._backend.LAPLACE_VARIANTS
             check_choice("variant", variant, dict.fromkeys((*variants, *directive.MODELS), 0))
             self._directive: directive.Directive | None = None
             if variant in directive.MODELS:
-                require(real == np.float64, f"dtype must be float64 with variant={variant!r}", real)
-                require(device in (None, "cpu"), f"device must be 'cpu' with {variant!r}", device)
                 self._directive = directive.load(variant)
             self._gap = jacobi_gap(self._shape, self._a, walls)
-            self._omega = optimal_omega(self._gap) if isinstance(omega, str) else float(omega)
+            chosen = settings.omega
+            self._omega = optimal_omega(self._gap) if isinstance(chosen, str) else chosen
             self._set_up(dx * dy, self._inside("initial", 0.0 if initial is None else initial))
         self._connect()
         self._seconds["set-up"] = perf_counter() - start
@@ -294,21 +373,21 @@ class RedBlackSOR(Relaxation):
         return checked_values(name, values, self._shape)
 
     def _rows_of(
-        self, group: Group | None, split: Slab | None, device: str | None
+        self, group: Group | None, split: Slab | None, settings: RedBlackSettings
     ) -> SplitRows | None:
         """Return the rows of this rank if there is a group."""
         if group is None and split is None:
             return None
         group, split = checked_group(group, split)
-        is_split = self._variant not in _INTERLEAVED
-        require(is_split, f"with a group variant must be none of {_INTERLEAVED}", self._variant)
-        return SplitRows(group, split, self._shape[0], self._NAME, device, frame=1)
+        is_split = settings.variant not in _INTERLEAVED
+        require(is_split, f"with a group variant must be none of {_INTERLEAVED}", settings.variant)
+        return SplitRows(group, split, self._shape[0], "RedBlackSOR", settings.device, frame=1)
 
-    def _find_walls(self, boundary: Any, steps: tuple[float, float]) -> dict[str, _Wall]:
+    def _find_walls(self, boundary: Any, resistance: tuple[float, float]) -> dict[str, _Wall]:
         given = sides_of(boundary, "xy")
         walls = {}
         for side in _SIDES:
-            step = steps["xy".index(side[0])] / self._conductivity
+            step = resistance["xy".index(side[0])]
             ends = {"x": self._x, "y": self._y}
             low, high = self._extent["xy".index(side[0])]
             along = ends["y" if side[0] == "x" else "x"]
@@ -377,7 +456,7 @@ class RedBlackSOR(Relaxation):
         return self._omega - 1 if square <= 0 else ((z + sqrt(square)) / 2) ** 2
 
     @property
-    def _advice(self) -> str:
+    def _remedy(self) -> str:
         fall = ceil(min(-log(FALL) / max(1 - self._radius, 1 / _LONGEST), _LONGEST))
         text = f"; with omega={self._omega:.6g} a fall by 10 % takes about {fall} iterations"
         optimal = optimal_omega(self._gap)
@@ -396,7 +475,7 @@ class RedBlackSOR(Relaxation):
         if self._directive is not None:
             return self._call_directive(self._directive, source, count, stop, made)
         answer: tuple[int, Any] = backend.laplace_iterate(
-            backend.LAPLACE_VARIANTS[self._variant],
+            backend.LAPLACE_VARIANTS[self._settings.variant],
             self._grid.nx,
             self._grid.ny,
             self._grid.pitch,
@@ -448,45 +527,21 @@ class RedBlackSOR(Relaxation):
             "y": self.y,
             "title": "Heat conduction in a plate",
             "relaxation": f"omega {self.omega:.6g}",
-            "method": self._variant,
+            "method": self._settings.variant,
         }
 
-    def _facts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        facts = {
-            "shape": self._shape,
-            "extent": self._extent,
-            "conductivity": self._conductivity,
-            "omega": self.omega,
-            "variant": self._variant,
-            "dtype": self._dtype.name,
-            "device": self._device,
-            "threads": self._threads or None,
+    def _problem(self) -> dict[str, Any]:
+        walls = [self._walls[side] for side in _SIDES]
+        heat = Walls(**{n: w.heat for n, w in zip(checks_of(Walls), walls, strict=True)})
+        return {
+            "exchange": tuple(float(wall.exchange) for wall in walls),
+            "heat": heat,
+            "source": self._source,
         }
-        arrays = {side: wall.heat for side, wall in self._walls.items()}
-        exchanges = np.array([wall.exchange for wall in self._walls.values()])
-        return facts, {**arrays, "source": self._source, "exchanges": exchanges}
 
     @classmethod
-    def _again(
-        cls, facts: dict[str, Any], saved: SavedFile
-    ) -> tuple[Self, dict[str, NDArray[Any]]]:
-        ny, nx = facts["shape"]
-        sides: Any = dict(zip(_SIDES, ((ny,), (ny,), (nx,), (nx,)), strict=True))
-        arrays = field_arrays(
-            saved, (ny, nx), facts["dtype"], ("source",), (), exchanges=(4,), **sides
-        )
-        exchanges = arrays["exchanges"]
-        saved.require(
-            bool((exchanges >= 0).all() and exchanges.any()),
-            "member 'exchanges'",
-            "no value may be negative and one must be positive",
-        )
-        walls: Any = {
-            side: _Wall(exchange, arrays[side])
-            for side, exchange in zip(_SIDES, exchanges.tolist(), strict=True)
-        }
-        with saved.naming("header"):
-            return cls(**facts, boundary=walls, source=arrays["source"]), arrays
+    def _again(cls, state: Any, **data: Any) -> Self:
+        return cls(**state.settings.facts(), boundary=state.walls, source=state.source, **data)
 
 
 def solve_laplace(

@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._checks import require
-from .._files import SavedFile
-from .._header import Check, count, number, optional, positive, sequence, text, text_or
-from .._runtime.backends import parse_device
 from .._runtime.fp_mode import in_default_fp_mode
+from .._solver.files import SavedFile
+from .._solver.schema import Count, Table
 from ..distributed import Group, Slab, agreement_of, checked_group
-from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
+from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
 from ._rows import SplitRows
-from .problem import SteadyConvectionDiffusion
+from .problem import Differences, SteadyConvectionDiffusion
 
 __all__ = ["LMSOR"]
 
-_LOCAL = ("lmsor", "lsor", "lmsor-2012")
-_KERNELS = ("auto", "1", "2", "3", "serial")
+Local = Literal["lmsor", "lsor", "lmsor-2012"]
+Kernel = Literal["auto", 1, 2, 3, "serial"]
+
 _TABLES = ("x_table", "y_table")
 _STORED = ("omega", "west", "east", "north", "south", "skew_x", "skew_y", "source")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMSORSettings(RelaxationSettings):
+    """Parameters of `LMSOR`; see there."""
+
+    relaxation: Local | Omega
+    kernel: Kernel
+
+
+@dataclass(frozen=True, kw_only=True)
+class LMSORState(RelaxationState):
+    """What `save` writes of `LMSOR`."""
+
+    settings: LMSORSettings
+    shape: tuple[Count, Count]
+    extent: tuple[tuple[float, float], tuple[float, float]]
+    differences: Differences
+    f: Table
+    g: Table
+    source: Table
+    frame: Table
+
+    _KIND = "pysolvers LMSOR state"
+    _INSIDE = ("f", "g", "source")
+
+    @property
+    def interior(self) -> tuple[int, int]:
+        return self.shape[0] - 2, self.shape[1] - 2
+
+    def _check(self, saved: SavedFile) -> None:
+        super()._check(saved)
+        saved.require_array("frame", self.frame, self.shape, np.float64)
 
 
 class LMSOR(Relaxation):
@@ -126,27 +159,16 @@ class LMSOR(Relaxation):
     412
     """
 
-    _NAME = "LMSOR"
-    _KIND = "pysolvers LMSOR state"
+    _STATE = LMSORState
     _NORM = "max"
-    _SETTINGS: ClassVar[Mapping[str, Check]] = {
-        "shape": sequence(count(3), 2),
-        "extent": sequence(sequence(number(), 2), 2),
-        "differences": text("central", "upwind"),
-        "relaxation": text_or(positive),
-        "kernel": text_or(count(1)),
-        "dtype": text(),
-        "device": optional(text()),
-        "threads": optional(count(1)),
-    }
 
     @in_default_fp_mode
     def __init__(
         self,
         problem: SteadyConvectionDiffusion,
         *,
-        relaxation: Literal["lmsor", "lsor", "lmsor-2012"] | float = "lmsor",
-        kernel: Literal["auto", 1, 2, 3, "serial"] = "auto",
+        relaxation: Local | float = "lmsor",
+        kernel: Kernel = "auto",
         dtype: DTypeLike = np.float64,
         device: str | None = None,
         threads: int | None = None,
@@ -156,23 +178,23 @@ class LMSOR(Relaxation):
     ) -> None:
         start = perf_counter()
         with agreement_of(group, "LMSOR") as agreed:
-            rows = self._prepare(problem, relaxation, kernel, dtype, device, group, split)
+            settings = LMSORSettings(
+                relaxation=relaxation, kernel=kernel, dtype=dtype, device=device, threads=threads
+            )
+            rows = self._prepare(problem, settings, group, split)
             if agreed is not None:
                 facts = "shape", "extent", "differences"
-                agreed.same = {name: getattr(problem, name) for name in facts}
-                agreed.same |= {"relaxation": relaxation, "kernel": kernel, "dtype": str(dtype)}
-                agreed.same["device"] = parse_device(device)[0]
+                agreed.same = settings.agreed() | {name: getattr(problem, name) for name in facts}
             ny, nx = problem.interior
             if rows is not None:
                 ny = rows.held.stop - rows.held.start - 2
-            grid, real = ColourGrid(nx, ny, self._kernel == "serial"), checked_dtype(dtype)
+            grid, real = ColourGrid(nx, ny, self._kernel == "serial"), np.dtype(settings.dtype)
             self._fields, self._tables = self._operands(is_split=rows is not None)
             places, table = len(Direction._fields), np.dtype(float)
             shapes = {"x": ((places, 2, grid.pitch), table), "y": ((places, ny + 2), table)}
-            layout = dict.fromkeys(self._fields, (grid.shape, real))
+            layout: dict[str, Any] = dict.fromkeys(self._fields, (grid.shape, real))
             layout.update({name: shapes[name[0]] for name in self._tables})
-            super().__init__(grid, real, device, threads, layout)
-            self._rows = rows
+            super().__init__(settings, grid, layout, rows)
             self._set_up(problem.start(initial))
         self._connect()
         self._seconds["set-up"] = perf_counter() - start
@@ -180,37 +202,31 @@ class LMSOR(Relaxation):
     def _prepare(
         self,
         problem: SteadyConvectionDiffusion,
-        relaxation: Any,
-        kernel: Any,
-        dtype: DTypeLike,
-        device: str | None,
+        settings: LMSORSettings,
         group: Group | None,
         split: Slab | None,
     ) -> SplitRows | None:
-        """Check the parameters; return the rows of this rank if there is a group."""
+        """Check problem and kernel; return the rows of this rank if there is a group."""
         if not isinstance(problem, SteadyConvectionDiffusion):
             kind = type(problem).__name__
             raise TypeError(f"problem must be a SteadyConvectionDiffusion, got {kind}")
-        checked_relaxation("relaxation", relaxation, _LOCAL)
-        self._problem, self._relaxation, self._kernel = problem, relaxation, str(kernel)
-        require(self._kernel in _KERNELS, f"kernel must be one of {', '.join(_KERNELS)}", kernel)
-        if self._kernel == "3":
+        kernel = settings.kernel
+        self._given, self._relaxation = problem, settings.relaxation
+        self._kernel = str(kernel)
+        if kernel == 3:
             require(problem.separable, "kernel 3 needs f(x) and g(y)", problem)
         if problem.differences == "upwind" and problem.f.size * problem.g.size > 1:
             require(
-                self._kernel in ("auto", "1"),
+                kernel in ("auto", 1),
                 "kernel must be 'auto' or 1 with upwind differences of a convection that varies",
                 kernel,
             )
             self._kernel = "1"
-        checked_dtype(dtype)
         if group is None and split is None:
             return None
         group, split = checked_group(group, split)
-        require(
-            self._kernel in ("auto", "1", "2"), "with a group kernel must be 'auto', 1 or 2", kernel
-        )
-        return SplitRows(group, split, problem.shape[0], "LMSOR", device)
+        require(kernel in ("auto", 1, 2), "with a group kernel must be 'auto', 1 or 2", kernel)
+        return SplitRows(group, split, problem.shape[0], "LMSOR", settings.device)
 
     @property
     def u(self) -> NDArray[Any]:
@@ -224,22 +240,22 @@ class LMSOR(Relaxation):
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the solution."""
-        return self._problem.shape
+        return self._given.shape
 
     @property
     def x(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along x: shape (nx,)."""
-        return self._problem.x.copy()
+        return self._given.x.copy()
 
     @property
     def y(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along y: shape (ny,); with a group, those of this rank."""
-        return (self._problem.y if self._rows is None else self._problem.y[self._rows.part]).copy()
+        return (self._given.y if self._rows is None else self._given.y[self._rows.part]).copy()
 
     @property
     def problem(self) -> SteadyConvectionDiffusion:
         """The equation."""
-        return self._problem
+        return self._given
 
     def _operands(self, *, is_split: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the fields and of the tables that the kernel reads."""
@@ -249,12 +265,12 @@ class LMSOR(Relaxation):
             fields = ("omega", "west", "east", "north", "south")
         elif self._kernel == "3":
             fields, tables = (), _TABLES
-        elif self._kernel == "auto" and self._problem.separable and not is_split:
+        elif self._kernel == "auto" and self._given.separable and not is_split:
             fields, tables = ("omega",), _TABLES
-        return (*fields, "source") if self._problem.source.any() else fields, tables
+        return (*fields, "source") if self._given.source.any() else fields, tables
 
     def _set_up(self, u: NDArray[np.float64]) -> None:
-        c = coefficients(self._problem)
+        c = coefficients(self._given)
         # Kernel 1 reads stored coefficients and neither of the two.
         self._centres = tuple(0.0 if isinstance(a, np.ndarray) else a for a in (c.cx, c.cy))
         held = slice(None) if self._rows is None else self._rows.held
@@ -262,7 +278,7 @@ class LMSOR(Relaxation):
         for name in self._fields:
             self._state.set(name, self._grid.pack(self._field(name, c)[held], self._dtype))
         if self._tables:
-            ny, nx = self._problem.interior
+            ny, nx = self._given.interior
             x, y = np.zeros((len(c.x), nx + 2)), np.zeros((len(c.y), ny + 2))
             x[:, 1:-1], y[:, 1:-1] = np.concatenate(c.x), np.stack([a[:, 0] for a in c.y])
             self._state.set("x_table", split_by_parity(x, self._grid.pitch))
@@ -270,7 +286,7 @@ class LMSOR(Relaxation):
 
     def _field(self, name: str, c: Coefficients) -> NDArray[Any]:
         """Return what a field holds at the nodes, in the dtype, 0 on the frame."""
-        real, shape = self._dtype.type, self._problem.interior
+        real, shape = self._dtype.type, self._given.interior
         skew_x, skew_y = c.x.skew.astype(real), c.y.skew.astype(real)
         values = np.zeros((shape[0] + 2, shape[1] + 2), real)
         inside = values[1:-1, 1:-1]
@@ -318,40 +334,23 @@ class LMSOR(Relaxation):
             "method": f"kernel {self._kernel}",
         }
 
-    def _facts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        problem = self._problem
-        facts = {
-            "shape": problem.shape,
-            "extent": problem.extent,
-            "differences": problem.differences,
-            "relaxation": self._relaxation,
-            "kernel": int(self._kernel) if self._kernel.isdigit() else self._kernel,
-            "dtype": self._dtype.name,
-            "device": self._device,
-            "threads": self._threads or None,
-        }
-        frame = problem.start()
-        return facts, {"f": problem.f, "g": problem.g, "source": problem.source, "frame": frame}
+    def _problem(self) -> dict[str, Any]:
+        problem = self._given
+        names = "shape", "extent", "differences", "f", "g", "source"
+        return {name: getattr(problem, name) for name in names} | {"frame": problem.start()}
 
     @classmethod
-    def _again(
-        cls, facts: dict[str, Any], saved: SavedFile
-    ) -> tuple[Self, dict[str, NDArray[Any]]]:
-        shape, extent = facts.pop("shape"), facts.pop("extent")
-        interior = shape[0] - 2, shape[1] - 2
-        arrays = field_arrays(saved, interior, facts["dtype"], ("f", "g", "source"), ("frame",))
-        with saved.naming("header"):
-            problem = SteadyConvectionDiffusion(
-                arrays["f"],
-                arrays["g"],
-                shape=shape,
-                extent=extent,
-                source=arrays["source"],
-                boundary=arrays["frame"],
-                differences=facts.pop("differences"),
-            )
-        with saved.naming("header"):
-            return cls(problem, **facts), arrays
+    def _again(cls, state: Any, **data: Any) -> Self:
+        problem = SteadyConvectionDiffusion(
+            state.f,
+            state.g,
+            shape=state.shape,
+            extent=state.extent,
+            source=state.source,
+            boundary=state.frame,
+            differences=state.differences,
+        )
+        return cls(problem, **state.settings.facts(), **data)
 
 
 def _rounded(values: Any, real: Any) -> Any:

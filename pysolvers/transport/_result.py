@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import SavedFile
-from .._result import Count, Field, Line, Positive, Result
 from .._shown import place_text, shape_text, steps_text
+from .._solver.files import SavedFile
+from .._solver.result import Result, StopReason
+from .._solver.schema import Count, Field, Line, Positive
 
 __all__ = ["TransportResult"]
 
@@ -44,7 +45,7 @@ class TransportResult(Result):
         Largest abs(b) dt/h of both axes.
     diffusion_number : float
         Largest a dt/h^2 of both axes.
-    stop_reason : {'reached', 'callback', 'grown', 'running'}
+    stop_reason : {'reached', 'callback', 'diverged', 'running'}
         Reason of the end of the last run.
     seconds : dict of str to float
         Time of each part of both sweeps. On a device the time of each call of the
@@ -74,7 +75,7 @@ class TransportResult(Result):
     strips: tuple[Count, Count]
     courant: float
     diffusion_number: float
-    stop_reason: str
+    stop_reason: StopReason
     seconds: dict[str, float]
     backend: str
     kernel: str

@@ -1,19 +1,20 @@
 """Checked parameters of GCEIDD."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-import numpy as np
-
-from .._checks import index, require, require_finite, require_number
-from .._options import check_choice, check_threads
-from .._runtime import backends
+from .._checks import index, require
+from .._solver.schema import Positive, Real, number
+from .._solver.settings import Settings
 
 __all__ = [
     "Foot",
+    "Kernels",
+    "Predictor",
     "Scheme",
-    "Settings",
+    "Strategy",
+    "TransportSettings",
     "Upwind",
     "check_pair",
     "check_shape",
@@ -21,54 +22,40 @@ __all__ = [
 
 Scheme = Literal["cp", "cfd", "mu"]
 Upwind = Literal["modified", "plain"]
+Predictor = Literal["newest", "printed"]
 Foot = Literal["clamp", "extrapolate"]
+Kernels = Literal["fused", "paper"]
+Strategy = Literal["3s", "naive"]
 
 _LEAST_STRIP = 3  # cells: what the correction reads stays within a strip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class TransportSettings(Settings):
     """Parameters of `GCEIDD`; see there."""
 
     shape: Any
-    dt: float
-    scheme: str
+    dt: Positive
+    scheme: Scheme
     strips: Any
-    upwind: str
-    predictor: str
-    foot: str
-    kernels: str
-    strategy: str
-    dtype: Any
-    bound: float | None
-    device: str | None
-    threads: int | None
+    upwind: Upwind
+    predictor: Predictor
+    foot: Foot
+    kernels: Kernels
+    strategy: Strategy
+    dtype: Real
+    bound: Annotated[float, number(above=0, finite=False)] | None
 
-    def __post_init__(self) -> None:
-        backend = self.backend
-        require_finite("dt", self.dt)
-        require(self.dt > 0, "dt must be positive", self.dt)
-        if self.bound is not None:
-            require_number("bound", self.bound)
-            require(self.bound > 0, "bound must be positive", self.bound)
-        for name, table in choices(backend).items():
-            check_choice(name, getattr(self, name), table)
-        check_threads(self.threads)
-        kind = np.dtype(self.dtype)
-        if kind not in (np.float32, np.float64):
-            raise TypeError(f"dtype must be float32 or float64, got {kind}")
-        shape = check_shape(self.shape, _LEAST_STRIP + 1)
-        strips = check_pair("strips", self.strips, 1)
-        object.__setattr__(self, "shape", shape)
-        for axis, cells, count in zip("xy", self.cells, strips, strict=True):
+    def _check(self) -> None:
+        self._set("shape", check_shape(self.shape, _LEAST_STRIP + 1))
+        self._set("strips", check_pair("strips", self.strips, 1))
+        for axis, cells, count in zip("xy", self.cells, self.strips, strict=True):
             require(
                 cells // count >= _LEAST_STRIP,
                 f"strips along {axis} must have at least {_LEAST_STRIP} cells each, "
                 f"so at most {cells // _LEAST_STRIP} strips of {cells} cells",
                 count,
             )
-        object.__setattr__(self, "dtype", kind.name)
-        object.__setattr__(self, "strips", strips)
 
     @property
     def cells(self) -> tuple[int, int]:
@@ -82,18 +69,9 @@ class Settings:
         return self.bound is None and not (has_feet and self.foot == "extrapolate")
 
     @property
-    def backend(self) -> Any:
-        """The extension module that steps."""
-        return backends.require(backends.parse_device(self.device)[0])
-
-    @property
     def codes(self) -> tuple[int, ...]:
         """The backend's codes of the options, in the order of its call."""
         return tuple(table[getattr(self, name)] for name, table in choices(self.backend).items())
-
-    def facts(self) -> dict[str, Any]:
-        """Return the parameters by name."""
-        return asdict(self)
 
 
 def choices(backend: Any) -> dict[str, Mapping[str, int]]:

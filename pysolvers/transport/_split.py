@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require
-from .._clock import Leg
 from .._runtime.backends import parse_device
+from .._solver.clock import Leg
 from ..distributed import Group, Slab, way_of
 from ._plan import Coefficients, Plan, plan_windows
 from ._range import Range
-from ._settings import Settings
+from ._settings import TransportSettings
 from ._transposed import Transposed
 from ._windows import OPERATION, Windows, is_inside
 from .problem import ConvectionDiffusion, GridData
@@ -37,7 +37,7 @@ class SplitState:
     ----------
     problem : ConvectionDiffusion
         The problem.
-    settings : Settings
+    settings : TransportSettings
         The method, of the whole grid.
     group : Group
         The ranks.
@@ -46,7 +46,7 @@ class SplitState:
     """
 
     def __init__(
-        self, problem: ConvectionDiffusion, settings: Settings, group: Group, split: Slab
+        self, problem: ConvectionDiffusion, settings: TransportSettings, group: Group, split: Slab
     ) -> None:
         require(
             settings.kernels == "fused" or parse_device(settings.device)[0] == "cpu",

@@ -11,7 +11,7 @@ from .._data import NodeData
 from .._errors import raise_for_status
 from .._runtime.state import State, count_of_a_call, make_state
 from ._range import NO_ROW, bounds_of, rows_of
-from ._settings import Settings
+from ._settings import TransportSettings
 from .problem import SIDES, GridData
 
 __all__ = ["TransportState", "field_names"]
@@ -44,7 +44,7 @@ class TransportState:
     ----------
     data : GridData
         The problem on the grid.
-    settings : Settings
+    settings : TransportSettings
         The method, with the shape of the part of the grid that `data` has.
     most_steps : int, optional
         Largest number of steps in a call.
@@ -55,7 +55,7 @@ class TransportState:
     def __init__(
         self,
         data: GridData,
-        settings: Settings,
+        settings: TransportSettings,
         most_steps: int = _MOST_STEPS_WITHOUT_TABLES,
         *,
         keeps: bool = False,

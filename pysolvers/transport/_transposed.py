@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._clock import Leg
-from .._counter import Counter
 from .._runtime.state import State
+from .._solver.clock import Leg
+from .._solver.counter import Counter
 from ..distributed import Group, Transposition
 from ._range import Range, joined
-from ._settings import Settings
+from ._settings import TransportSettings
 from ._state import TransportState, field_names
 from ._windows import OPERATION, over_ranks
 from .problem import ConvectionDiffusion
@@ -48,7 +48,7 @@ class Transposed:
     most_steps = 1
 
     def __init__(
-        self, problem: ConvectionDiffusion, settings: Settings, group: Group, axis: int
+        self, problem: ConvectionDiffusion, settings: TransportSettings, group: Group, axis: int
     ) -> None:
         self._group, self._axis = group, axis
         self._transposition = Transposition(group, settings.shape, OPERATION)
@@ -138,7 +138,7 @@ class _Sweep:
     ----------
     problem : ConvectionDiffusion
         The problem.
-    settings : Settings
+    settings : TransportSettings
         The method, of the whole grid.
     part : (slice, slice)
         Indices of the nodes along y and x.
@@ -147,7 +147,11 @@ class _Sweep:
     """
 
     def __init__(
-        self, problem: ConvectionDiffusion, settings: Settings, part: tuple[slice, slice], axis: str
+        self,
+        problem: ConvectionDiffusion,
+        settings: TransportSettings,
+        part: tuple[slice, slice],
+        axis: str,
     ) -> None:
         along_x, along_y = settings.strips
         self._settings = replace(

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._clock import Leg
-from .._counter import Counter
 from .._runtime.state import DeviceState, Index, State
+from .._solver.clock import Leg
+from .._solver.counter import Counter
 from ..distributed import Border, Group, Layers, layers_of, met_after_steps
 from ._plan import Plan
 from ._range import NO_ROW, Range, joined
-from ._settings import Settings
+from ._settings import TransportSettings
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
 
@@ -53,7 +53,7 @@ class Windows:
     ----------
     problem : ConvectionDiffusion
         The problem.
-    settings : Settings
+    settings : TransportSettings
         The method, of the whole grid.
     group : Group
         The ranks.
@@ -66,7 +66,7 @@ class Windows:
     def __init__(
         self,
         problem: ConvectionDiffusion,
-        settings: Settings,
+        settings: TransportSettings,
         group: Group,
         axis: int,
         plan: Plan,

@@ -4,62 +4,87 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._counter import Counter
+from .._checks import require
 from .._errors import ConvergenceError
-from .._files import read_npz, write_npz
-from .._header import count, elapsed, mapping, number, optional, positive, record, sequence, text
-from .._runtime.exclusive import reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
-from .._runtime.stepping import Stepper
+from .._solver.counter import Counter
+from .._solver.exclusive import reading
+from .._solver.files import SavedFile
+from .._solver.schema import AnyFloat, Field, RunBy
+from .._solver.stepping import TimeState, TimeStepping
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._limits import courant, diffusion_number, stable_part
 from ._range import Range
 from ._result import TransportResult
-from ._settings import Foot, Scheme, Settings, Upwind
+from ._settings import (
+    Foot,
+    Kernels,
+    Predictor,
+    Scheme,
+    Strategy,
+    TransportSettings,
+    Upwind,
+)
 from ._split import SplitState
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
 
 __all__ = ["GCEIDD"]
 
-_KIND = "pysolvers GCEIDD state"
 
-_HEADER = {
-    "settings": record(
-        {
-            "shape": sequence(count(1), 2),
-            "dt": positive,
-            "scheme": text(),
-            "strips": sequence(count(1), 2),
-            "upwind": text(),
-            "predictor": text(),
-            "foot": text(),
-            "kernels": text(),
-            "strategy": text(),
-            "dtype": text(),
-            "bound": optional(number(finite=False)),
-            "device": optional(text()),
-            "threads": optional(count(1)),
-        }
-    ),
-    "extent": sequence(sequence(number(), 2), 2),
-    "clock": sequence(number(), 6),
-    "range": sequence(number(finite=False), 2),
-    "limit": number(finite=False),
-    "steps": count(),
-    "seconds": mapping(elapsed),
-    "run_by": record({"kernel": text(), "threads": count()}),
-}
+@dataclass(frozen=True, kw_only=True)
+class SavedTransport(TimeState):
+    """What `save` writes.
+
+    Parameters
+    ----------
+    settings : TransportSettings
+        The parameters.
+    extent : tuple
+        Ends of the domain along x and y.
+    range : (float, float)
+        Smallest and largest value that the solution can have so far.
+    limit : float
+        Limit of abs(u) where it has no range.
+    u : ndarray
+        The solution.
+    older, oldest : ndarray or None
+        The half levels before it, of the scheme ``'mu'``.
+    """
+
+    settings: TransportSettings
+    extent: tuple[tuple[float, float], tuple[float, float]]
+    range: tuple[AnyFloat, AnyFloat]
+    limit: AnyFloat
+    u: Field
+    older: Field | None
+    oldest: Field | None
+
+    _KIND: ClassVar = "pysolvers GCEIDD state"
+
+    def _check(self, saved: SavedFile) -> None:
+        s = self.settings
+        names = field_names(s.scheme)
+        for name in ("u", "older", "oldest"):
+            field = getattr(self, name)
+            rule = "it is missing" if field is None else "it does not belong there"
+            saved.require((field is None) == (name not in names), f"member {name!r}", rule)
+            if field is not None:
+                saved.require_array(name, field, s.shape, np.dtype(s.dtype))
+        lowest, highest = self.range
+        is_range = lowest <= highest and self.limit > 0
+        saved.require(is_range, "header", "range must rise, and limit must be positive")
 
 
-class GCEIDD(Stepper[TransportResult]):
+class GCEIDD(TimeStepping[TransportResult]):
     r"""Convection and diffusion by corrected explicit-implicit domain decomposition.
 
     A step is a sweep along x and a sweep along y, each of first order in time. A sweep divides
@@ -199,6 +224,8 @@ class GCEIDD(Stepper[TransportResult]):
     0.55 0.52
     """
 
+    _RESULT, _STATE = TransportResult, SavedTransport
+
     @in_default_fp_mode
     def __init__(
         self,
@@ -209,10 +236,10 @@ class GCEIDD(Stepper[TransportResult]):
         scheme: Scheme = "cp",
         strips: int | tuple[int, int] = 1,
         upwind: Upwind = "modified",
-        predictor: Literal["newest", "printed"] = "newest",
+        predictor: Predictor = "newest",
         foot: Foot = "clamp",
-        kernels: Literal["fused", "paper"] = "fused",
-        strategy: Literal["3s", "naive"] = "3s",
+        kernels: Kernels = "fused",
+        strategy: Strategy = "3s",
         dtype: Any = np.float64,
         bound: float | None = None,
         device: str | None = None,
@@ -221,7 +248,7 @@ class GCEIDD(Stepper[TransportResult]):
         split: Slab | None = None,
     ) -> None:
         with agreement_of(group, "GCEIDD") as agreed:
-            self._settings = settings = Settings(
+            settings = TransportSettings(
                 shape=shape,
                 dt=dt,
                 scheme=scheme,
@@ -239,27 +266,25 @@ class GCEIDD(Stepper[TransportResult]):
             if not isinstance(problem, ConvectionDiffusion):
                 kind = type(problem).__name__
                 raise TypeError(f"problem must be a ConvectionDiffusion, got {kind}")
-            super().__init__(float(settings.dt))
+            super().__init__(settings, settings.dt)
             self._x, self._y = problem.nodes(settings.shape)
             self._state: TransportState | SplitState
             if group is not None or split is not None:
-                self._state = state = SplitState(problem, settings, *checked_group(group, split))
+                self._group, split = checked_group(group, split)
+                self._state = state = SplitState(problem, settings, self._group, split)
                 self._x, self._y = self._x[state.part[1]], self._y[state.part[0]]
                 self._data = state.data
             else:
                 self._data = problem.grid_data(settings.shape)
                 self._state = TransportState(self._data, settings)
             if agreed is not None:
-                facts = settings.facts() | {"extent": problem.extent, "split": split}
-                facts |= {"boundary": [type(edge).__name__ for edge in problem.boundary.values()]}
-                agreed.same = {k: v for k, v in facts.items() if k not in ("device", "threads")}
-                agreed.same["device"] = settings.backend.NAME
+                agreed.same = settings.agreed() | {"extent": problem.extent, "split": split}
+                kinds = [type(edge).__name__ for edge in problem.boundary.values()]
+                agreed.same["boundary"] = kinds
         if isinstance(self._state, SplitState):
             self._state.connect()
         self._range = self._first_range()
-        self._warn_of_instability(float(settings.dt), 4)
-        self._seconds: dict[str, float] = {}
-        self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
+        self._warn_of_instability(settings.dt, 4)
 
     @property
     def u(self) -> NDArray[Any]:
@@ -294,87 +319,38 @@ class GCEIDD(Stepper[TransportResult]):
         """Diffusion number at the current time: a dt/h^2, the larger of both axes."""
         return diffusion_number(self._data, self.dt, self.time)
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         s = self._settings
-        return (
-            f"GCEIDD({s.shape}, dt={self.dt:g}, scheme={s.scheme!r}, "
-            f"strips={s.strips}): {self.steps} steps, t = {self.time:g}"
-        )
+        return f"{s.shape}, dt={self.dt:g}, scheme={s.scheme!r}, strips={s.strips}"
 
-    @reading
-    def result(self, stop_reason: str = "running") -> TransportResult:
-        """Return a copy of the current state as a result.
+    def _facts(self) -> dict[str, Any]:
+        names = "scheme", "upwind", "predictor", "foot", "strips"
+        return {
+            **{name: getattr(self._settings, name) for name in names},
+            "u": self._state.u.copy(),
+            "x": self._x.copy(),
+            "y": self._y.copy(),
+            "time": self.time,
+            "dt": self.dt,
+            "last_dt": self.last_dt,
+            "steps": self.steps,
+            "courant": self.courant,
+            "diffusion_number": self.diffusion_number,
+            "exchange": self._state.exchange if isinstance(self._state, SplitState) else "none",
+        }
 
-        Parameters
-        ----------
-        stop_reason : str, default: 'running'
-            Reason of the end of the run, for the result.
-
-        Returns
-        -------
-        result : TransportResult
-            A copy of the solution, with scheme, steps and times.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        s = self._settings
-        return TransportResult(
-            u=self._state.u.copy(),
-            x=self._x.copy(),
-            y=self._y.copy(),
-            time=self.time,
-            dt=self.dt,
-            last_dt=self.last_dt,
-            steps=self.steps,
-            scheme=s.scheme,
-            upwind=s.upwind,
-            predictor=s.predictor,
-            foot=s.foot,
-            strips=s.strips,
-            courant=self.courant,
-            diffusion_number=self.diffusion_number,
-            stop_reason=stop_reason,
-            seconds=dict(self._seconds),
-            backend=s.backend.NAME,
-            kernel=str(self._run_by["kernel"]),
-            threads=int(self._run_by["threads"]),
-            exchange=self._state.exchange if isinstance(self._state, SplitState) else "none",
-        )
-
-    @reading
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, from which `load` continues with the same bits.
-
-        Parameters
-        ----------
-        path : path-like
-            The npz file; its name is not changed. It is written completely or not at all. It
-            does not contain the problem, which can contain functions.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        facts = {
-            "settings": self._settings.facts() | {"dt": self.dt},
-            "clock": self._clock.facts(),
+    def _kept(self) -> dict[str, Any] | None:
+        fields = self._state.fields()  # with a group, None on all ranks but the first one
+        if fields is None:
+            return None
+        return {
+            **(super()._kept() or {}),
             "range": self._range.at(self.steps),
             "limit": self._range.limit,
             "extent": self._data.extent,
-            "steps": self.steps,
-            "seconds": self._seconds,
-            "run_by": self._run_by,
+            **dict.fromkeys(("older", "oldest")),
+            **fields,
         }
-        fields = self._state.fields()  # with a group, None on all ranks but the first one
-        with agreement_of(self._group, "GCEIDD.save"):
-            if fields is not None:
-                write_npz(path, _KIND, facts, fields)
 
     @reading
     def gather(self) -> NDArray[Any] | None:
@@ -392,14 +368,14 @@ class GCEIDD(Stepper[TransportResult]):
         return self._state.u.copy()
 
     @classmethod
-    def load(
+    def load(  # type: ignore[override]
         cls,
         path: str | os.PathLike[str],
         problem: ConvectionDiffusion,
         *,
         group: Group | None = None,
         split: Slab | None = None,
-    ) -> GCEIDD:
+    ) -> Self:
         """Read a state that `save` wrote.
 
         Parameters
@@ -425,40 +401,25 @@ class GCEIDD(Stepper[TransportResult]):
             If the file is not a state of `GCEIDD`, is damaged or was changed, or the problem has
             another extent; the message names the file and the error.
         """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_HEADER)
-        with saved.naming("header"):
-            settings = Settings(**facts["settings"])
-        field = settings.shape, np.dtype(settings.dtype)
-        arrays = saved.arrays(dict.fromkeys(field_names(settings.scheme), field))
-        saved.require(
-            facts["extent"] == problem.extent,
-            "header",
-            f"problem must have the extent {facts['extent']}, got {problem.extent}",
-        )
-        lowest, highest = facts["range"]
-        is_range = lowest <= highest and facts["limit"] > 0
-        saved.require(is_range, "header", "range must rise, and limit must be positive")
-        solver = cls(problem, **facts["settings"], group=group, split=split)
-        solver._state.set_fields(arrays)
-        solver._count = Counter(facts["steps"])
-        solver._clock.restore(facts["clock"])
-        solver._range.restore(solver.steps, lowest, highest)
-        solver._range.limit = facts["limit"]
-        solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
-        return solver
+        where = {"group": group, "split": split}
+        return cls._load(path, "header or arguments", problem=problem, **where)
 
-    @property
-    def _group(self) -> Group | None:
-        return self._state.group if isinstance(self._state, SplitState) else None
+    @classmethod
+    def _again(cls, state: Any, **data: Any) -> Self:
+        extent = data["problem"].extent
+        require(state.extent == extent, f"problem must have the extent {state.extent}", extent)
+        return cls(**state.settings.facts() | {"dt": state.dt} | data)
+
+    def _resume(self, state: Any) -> None:
+        super()._resume(state)
+        names = field_names(self._settings.scheme)
+        self._state.set_fields({name: getattr(state, name) for name in names})
+        self._range.restore(self.steps, *state.range)
+        self._range.limit = state.limit
 
     @property
     def _most_steps(self) -> int:
         return self._state.most_steps
-
-    @property
-    def _shows_progress(self) -> bool:
-        return self._group is None or self._group.rank == 0
 
     def _first_range(self) -> Range:
         """Return the range of the solution at time 0; collective."""
@@ -483,7 +444,7 @@ class GCEIDD(Stepper[TransportResult]):
         if self.steps == leg.steps > 0:
             state.forget()
         made, is_in_bounds = state.advance(
-            leg, self.steps, end, self._range, self._settings.threads or 0
+            leg, self.steps, end, self._range, self._settings.call_threads
         )
         self._count = Counter(self.steps + made)
         for report in state.reports:
@@ -493,23 +454,23 @@ class GCEIDD(Stepper[TransportResult]):
         self._seconds["exchange"] = exchange + perf_counter() - start
         return is_in_bounds
 
-    def _advance(self, end: int) -> bool:
+    def _advance(self, count: int) -> bool:
         if isinstance(self._state, SplitState):
-            return self._advance_split(self._state, end)
+            return self._advance_split(self._state, self.steps + count)
         state, first = self._state, self.steps
-        count = min(end - first, state.most_steps)
+        count = min(count, state.most_steps)
         leg = self._clock.leg
         if first == leg.steps > 0:
             state.forget()  # the predictor needs earlier values at equal distances in time
         state.prepare([leg.at(first + k + 1) for k in range(count)])
-        threads = self._settings.threads or 0
+        threads = self._settings.call_threads
         limits = self._range.begin(first, count, leg.dt, state.rows)
         report = state.step(leg.dt, limits, count, threads, self._count.begin())
         self._note(report)
         return not report["grown"]
 
     def _note(self, report: dict[str, Any]) -> None:
-        self._run_by = {"kernel": report["kernel"], "threads": report["threads"]}
+        self._run_by = RunBy(report["kernel"], report["threads"])
         for axis in ("x", "y"):
             for part, seconds in report[axis].items():
                 name = f"{axis} {part}"
@@ -562,5 +523,5 @@ class GCEIDD(Stepper[TransportResult]):
         return ConvergenceError(
             f"{self!r}, grew: {text} after step {self.steps}, with Courant number "
             f"{self.courant:.3g} and diffusion number {self.diffusion_number:.3g}; {advice}",
-            self.result("grown"),
+            self.result("diverged"),
         )

@@ -66,6 +66,7 @@ PYTHON_LEVELS = [
     ("_factor",),
     ("tridiagonal",),
     ("distributed",),
+    ("_solver",),
     ("poisson",),
     SOLVERS,
     ("jax", "torch"),

@@ -358,7 +358,7 @@ def check_growth_ends_all_ranks(group, rng):
         with pytest.raises(ConvergenceError) as found:
             split.step(100)
         assert found.value.result.steps == one.value.result.steps
-        assert found.value.result.stop_reason == "grown"
+        assert found.value.result.stop_reason == "diverged"
 
 
 def check_range_is_that_of_all_ranks(group, rng):

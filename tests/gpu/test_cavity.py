@@ -106,8 +106,8 @@ def test_long_lines(n):
 def test_adi_on_a_fine_grid_differs_by_rounding():
     # A line for psi has a condition number of up to n^2 / 20, so that after 100 iterations
     # two methods on the CPU differ by 2e-12 (Thomas and pcr).
-    here, there = pair(1000, 512, step=0.01)
-    other = LidDrivenCavity(1000, 512, step=0.01, line_method="pcr").iterate(100)
+    here, there = pair(1000, 512, pseudo_dt=0.01)
+    other = LidDrivenCavity(1000, 512, pseudo_dt=0.01, line_method="pcr").iterate(100)
 
     here.iterate(100)
     there.iterate(100)

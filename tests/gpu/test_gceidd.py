@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pysolvers import GCEIDD, ConvectionDiffusion, ConvergenceError, Dirichlet, Neumann
-from pysolvers._counter import Counter
+from pysolvers._solver.counter import Counter
 from pysolvers.papers.gceidd2022 import (
     decaying_bump,
     entering_fronts,

@@ -139,7 +139,7 @@ def test_steady_state_is_that_of_the_cpu(pressure):
 
     a, b = here.solve(1e-3), there.solve(1e-3)
 
-    assert a.stop_reason == b.stop_reason == "steady"
+    assert a.stop_reason == b.stop_reason == "converged"
     assert a.steps == b.steps and a.change <= 1e-3
     assert a.backend == "cuda"
     assert_same_flow(here, there)

@@ -479,7 +479,7 @@ def test_residual_of_lines_is_below_the_tolerance(steady):
 
 def test_cycles_of_lines_reduce_the_residual_tenfold():
     solver = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-3).step(30)
-    poisson, omega, psi = solver._make.poisson, solver.omega, solver.psi.copy()
+    poisson, omega, psi = solver._steps.poisson, solver.omega, solver.psi.copy()
     value = float(psi[body_of(solver)][0])
     psi[1:-1, 1:-1] = 0
     cycles = []
@@ -542,7 +542,7 @@ def test_table_of_forces_gives_the_balances(shape):
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        (ValueError, {"re": -1}),
+        (ValueError, {"reynolds": -1}),
         (ValueError, {"cylinder": "loose"}),
         (ValueError, {"wall": "wood"}),
         (ValueError, {"psi": "slow"}),
@@ -557,7 +557,7 @@ def test_table_of_forces_gives_the_balances(shape):
 )
 def test_wrong_options_are_errors(kind, options):
     with pytest.raises(kind):
-        SquareCylinder(**{"re": 100, "shape": SMALL, **options})
+        SquareCylinder(**{"reynolds": 100, "shape": SMALL, **options})
 
 
 def test_calls_that_do_not_fit_the_kind_are_errors():
@@ -599,7 +599,7 @@ def test_state_with_another_number_of_steps_is_refused(tmp_path):
     SquareCylinder(100, SMALL).step(6).save(path)
     with np.load(path) as file:
         members = dict(file)
-    members["header"] = np.array(str(members["header"]).replace('"steps": 6', '"steps": 7'))
+    members["header"] = np.array(str(members["header"]).replace('"made": 6', '"made": 7'))
     np.savez(path, **members)
 
     with pytest.raises(ValueError, match="probe_rows"):

@@ -141,7 +141,7 @@ def test_growth_raises_with_step_and_courant_number(backend):
     result = error.value.result
     assert 1 < result.steps == made.steps < 64
     assert np.abs(result.u).max() > 1e3
-    assert result.stop_reason == "grown"
+    assert result.stop_reason == "diverged"
     np.testing.assert_array_equal(result.u, made.u)
 
 

@@ -46,7 +46,7 @@ def solve(**options):
 REFUSALS = [
     (lambda: cavity().solve(INF), ValueError, "tol must be finite, got inf"),
     (lambda: cavity().solve(NAN), ValueError, "tol must be finite, got nan"),
-    (lambda: cavity().solve(0), ValueError, "tol must be positive, got 0"),
+    (lambda: cavity().solve(-1), ValueError, "tol must be at least 0, got -1"),
     (lambda: cavity().solve(True), TypeError, "tol must be a number, got bool"),
     (lambda: cavity().solve(np.True_), TypeError, "tol must be a number, got bool"),
     (lambda: cavity().solve("x"), TypeError, "tol must be a number, got str"),
@@ -70,7 +70,7 @@ REFUSALS = [
     (lambda: stepper().step(1.0), TypeError, "count must be an int, got float"),
     (lambda: gceidd(bound="1"), TypeError, "bound must be a number, got str"),
     (lambda: gceidd(bound=True), TypeError, "bound must be a number, got bool"),
-    (lambda: gceidd(bound=NAN), ValueError, "bound must be positive, got nan"),
+    (lambda: gceidd(bound=NAN), ValueError, "bound must be positive or None, got nan"),
     (lambda: heat(timed="no"), TypeError, "timed must be a bool, got str"),
     (lambda: heat(block=64.0), TypeError, "block must be an int or None, got float"),
     (lambda: solve(variant=999), ValueError, "variant must be 0 on the CPU.*got 999"),

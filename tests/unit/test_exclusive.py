@@ -10,8 +10,8 @@ import pytest
 import saved_files
 
 from pysolvers import GCEIDD, ConvectionDiffusion, CubicSpline, FastPoisson, HeatADI, Neumann
-from pysolvers._runtime.exclusive import _ENTRY, _READERS, _Entry
-from pysolvers.heat import adi
+from pysolvers._solver import files
+from pysolvers._solver.exclusive import _ENTRY, _READERS, _Entry
 
 LIMIT = 60  # seconds for what ends at once
 
@@ -138,14 +138,14 @@ def test_a_function_of_the_solver_that_steps_it_is_refused(make):
 
 def test_several_threads_read_a_solver_and_none_steps_it_meanwhile(tmp_path, monkeypatch):
     solver, before = saved_files.heat(), saved_files.heat()
-    inside, go_on, write, copies = threading.Event(), threading.Event(), adi.write_npz, []
+    inside, go_on, write, copies = threading.Event(), threading.Event(), files.write_npz, []
 
     def slow(*arguments):
         inside.set()
         assert go_on.wait(LIMIT)
         write(*arguments)
 
-    monkeypatch.setattr(adi, "write_npz", slow)
+    monkeypatch.setattr(files, "write_npz", slow)
     threads = [threading.Thread(target=lambda: solver.save(tmp_path / "state"))]
     threads += [threading.Thread(target=lambda: copies.append(copy.copy(solver))) for _ in "ab"]
     threads[0].start()

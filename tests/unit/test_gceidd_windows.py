@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pysolvers import GCEIDD, ConvectionDiffusion, Dirichlet, Neumann
-from pysolvers._counter import Counter
+from pysolvers._solver.counter import Counter
 from pysolvers.distributed import Slab
 from pysolvers.transport._plan import (
     Coefficients,

@@ -156,7 +156,7 @@ def test_to_scipy_says_how_to_install_scipy(monkeypatch):
     "solver",
     [
         lambda: pysolvers.HeatADI((9, 9), spacing=0.125, dt=0.01, boundary=0.0),
-        lambda: pysolvers.StaggeredCavity(re=10, n=8, dt=0.01),
+        lambda: pysolvers.StaggeredCavity(reynolds=10, n=8, dt=0.01),
     ],
 )
 def test_run_takes_a_time_and_step_a_number(solver):

@@ -8,7 +8,7 @@ UNIT = ((0.0, 1.0), (0.0, 1.0))
 
 
 @pytest.mark.parametrize("value", [1e308, -1e200, 1e-300, 5e-324])
-@pytest.mark.parametrize("name", ["re", "lid_velocity", "step"])
+@pytest.mark.parametrize("name", ["reynolds", "lid_velocity", "pseudo_dt"])
 def test_cavity(name, value):
     value = value if name == "lid_velocity" else abs(value)
     with pytest.raises(ValueError, match=f"{name} must be from 1e-60 to 1e\\+60"):

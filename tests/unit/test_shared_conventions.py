@@ -23,10 +23,10 @@ from pysolvers import (
 )
 from pysolvers._boundary import condition_of, sides_of
 from pysolvers._checks import short
-from pysolvers._clock import Clock
 from pysolvers._data import NodeData
 from pysolvers._domain import origin_and_step, per_axis
 from pysolvers._functions import arguments_of, call
+from pysolvers._solver.clock import Clock
 
 X, Y = np.linspace(0, 1, 5)[None, :], np.linspace(0, 2, 4)[:, None]
 

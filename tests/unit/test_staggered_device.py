@@ -8,7 +8,7 @@ from pysolvers.flow import _staggered_device
 from pysolvers.flow._staggered_settings import StaggeredSettings
 
 SETTINGS = {
-    "re": 100.0,
+    "reynolds": 100.0,
     "n": 8,
     "pressure": "fast",
     "gamma": 0.0,

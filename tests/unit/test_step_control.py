@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from pysolvers._clock import Clock
+from pysolvers._solver.clock import Clock
 from pysolvers.flow._control import StepControl
 
 

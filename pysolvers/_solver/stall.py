@@ -2,7 +2,7 @@
 
 from math import inf
 
-from ._checks import index
+from .._checks import index
 
 __all__ = ["FALL", "Stall", "checked_patience"]
 

@@ -1,43 +1,63 @@
-"""Time stepping, shared by the solvers of time-dependent problems."""
+"""Solvers of problems that change with time: steps of a length that can be set."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import isclose
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
 from .._checks import index, require, require_callable, require_finite
-from .._clock import Clock
-from .._counter import Counter
-from .._errors import ConvergenceError
 from .._other_calls import explain_run
 from .._progress import IterationBar
-from .._shown import ShownAsText
-from .exclusive import Exclusive, exclusive
-from .fp_mode import call_in_default_fp_mode
+from .clock import Clock
+from .exclusive import exclusive
+from .recording import frame_times, keep_frames
+from .schema import Positive
+from .settings import Settings
+from .solver import Goal, Solver, State
 
-__all__ = ["Stepper"]
+__all__ = ["TimeState", "TimeStepping"]
 
-Result = TypeVar("Result")
+R = TypeVar("R")
 
 
-class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
-    """A solution that advances in time by steps of a length that can be set.
+@dataclass(frozen=True, kw_only=True)
+class TimeState(State):
+    """What `save` writes of every solver with steps of one length.
 
     Parameters
     ----------
     dt : float
-        Length of the steps.
+        Length of the next step.
+    clock : tuple of float
+        As `Clock.facts` returns.
     """
 
-    def __init__(self, dt: float) -> None:
-        self._count = Counter()
+    dt: Positive
+    clock: tuple[float, int, float, float, int, float]
+
+
+class TimeStepping(Solver[R]):
+    """A solution that advances in time by steps of a length that can be set.
+
+    Parameters
+    ----------
+    settings : Settings
+        The parameters.
+    dt : float
+        Length of the steps.
+    stages : iterable of str
+        Names of the stages whose times are measured.
+    """
+
+    def __init__(self, settings: Settings, dt: float, stages: Any = ()) -> None:
+        super().__init__(settings, stages)
         self._clock = Clock(dt)
         self._next_dt = dt
-        self._examined = 0  # number of steps at the last check of the bounds
 
     @property
     def time(self) -> float:
@@ -47,7 +67,7 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
     @property
     def steps(self) -> int:
         """Number of steps since time 0."""
-        return self._count.value
+        return self._made
 
     @property
     def dt(self) -> float:
@@ -65,6 +85,10 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
     def last_dt(self) -> float:
         """Length of the last step; before the first step `dt`."""
         return self._clock.last(self.steps) if self.steps else self.dt
+
+    def __repr__(self) -> str:
+        name = f"{type(self).__name__}({self._text()})"
+        return f"{name}: {self.steps} steps, t = {self.time:g}"
 
     @exclusive
     def step(self, count: int = 1) -> Self:
@@ -92,6 +116,7 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
             If another call is in progress that changes the solver: of another thread, or of the
             function or the callback that calls this method.
         """
+        self._goal = Goal()
         self._step_to(self.steps + index("count", count, 0), self.dt)
         return self
 
@@ -104,7 +129,7 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         callback: Callable[[Self], Any] | None = None,
         interval: int = 1,
         progress: bool | None = None,
-    ) -> Result:
+    ) -> R:
         """Step until a time is reached.
 
         Parameters
@@ -141,21 +166,14 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         callback: Callable[[Self], Any] | None,
         interval: int,
         progress: bool | None,
-    ) -> Result:
+    ) -> R:
         """Do what `run` does."""
         self._check_end(until)
         require_callable("callback", callback)
         interval = index("interval", interval, 1)
-        with self._bar(until, progress) as bar:
+        with self._bar(progress, "time", self._steps_left(until)) as bar:
             reason = self._go_to(until, bar, callback, interval)
         return self.result(reason)
-
-    def _bar(self, until: float, progress: bool | None) -> IterationBar:
-        """Return the bar of a run that ends at a time."""
-        end, short = self._plan(until)
-        total = max(end - self.steps, 0) + (short > 0)
-        wanted = progress if self._shows_progress else False
-        return IterationBar(wanted, type(self).__name__, "time", total)
 
     def _go_to(
         self,
@@ -163,27 +181,19 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         bar: IterationBar,
         callback: Callable[[Self], Any] | None = None,
         interval: int = 1,
-    ) -> str:
+    ) -> Any:
         """Step until a time is reached, or the callback ends the run; return the reason."""
-        end, short = self._plan(until)
-        while self.steps < end or short:
+        self._goal, begin = Goal(until=until), self.steps
+        while not self._is_at(until):
             made = self.steps
             stop = made - made % interval + interval
-            if made < end:
-                near = stop if callback is not None else made + self._most_steps
-                self._step_to(min(near, end), self.dt)
-            else:
-                self._step_to(made + 1, short)
-            if self.steps > end or (self.steps == end and not short):
-                self._end_at(until)
+            self._step_towards(until, None if callback is None else stop)
+            bar.expect(self.steps - begin + self._steps_left(until))
             bar.update(self.steps - made, self.time)
-            end, short = self._plan(until)
-            if callback is None:
-                continue
-            is_last = self.steps >= end and not short
-            if (self.steps == stop or is_last) and callback(self) and not is_last:
+            is_last = self._is_at(until)
+            is_called = callback is not None and (self.steps == stop or is_last)
+            if is_called and callback(self) and not is_last:  # type: ignore[misc]
                 return "callback"
-            end, short = self._plan(until)  # the callback may have set `dt`
         return "reached"
 
     @exclusive
@@ -194,7 +204,7 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         times: ArrayLike | None = None,
         every: float | None = None,
         progress: bool | None = None,
-    ) -> Result:
+    ) -> R:
         """Step until a time is reached, as `run` does, and keep states on the way.
 
         Parameters
@@ -226,42 +236,11 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         ConvergenceError, RuntimeError
             As in `run`.
         """
-        from .recording import frame_times, keep_frames
-
         at, end = frame_times(self.time, until, times, every, self.dt)
         self._check_end(end)
-        with self._bar(end, progress) as bar:
-            found: Result = keep_frames(self, at, end, lambda time: self._go_to(time, bar))
+        with self._bar(progress, "time", self._steps_left(end)) as bar:
+            found: R = keep_frames(self, at, end, lambda time: self._go_to(time, bar))
         return found
-
-    @abstractmethod
-    def result(self, stop_reason: str = "running") -> Result:
-        """Return a copy of the current state as a result."""
-
-    @property
-    def _shows_progress(self) -> bool:
-        """Whether this process shows the progress of a run."""
-        return True
-
-    @property
-    @abstractmethod
-    def _most_steps(self) -> int:
-        """Largest number of steps in one call of the backend."""
-
-    @abstractmethod
-    def _advance(self, end: int) -> bool:
-        """Make the steps of one call of the backend, up to step `end`.
-
-        Return whether the solution is in bounds: finite, or as the solver defines it.
-        """
-
-    @abstractmethod
-    def _is_in_bounds(self) -> bool:
-        """Return whether the current solution is in bounds."""
-
-    @abstractmethod
-    def _out_of_bounds(self) -> ConvergenceError:
-        """Return the error of a solution that is not in bounds."""
 
     def _check_end(self, until: float) -> None:
         """Raise unless `until` can be the end of a run: not before the time, but for rounding."""
@@ -272,21 +251,45 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
             until,
         )
 
+    def _kept(self) -> dict[str, Any] | None:
+        return {"dt": self.dt, "clock": self._clock.facts()}
+
+    def _resume(self, state: Any) -> None:
+        self._clock.restore(state.clock)
+        if state.dt != self.dt:
+            self.dt = state.dt
+
+    @property
+    @abstractmethod
+    def _most_steps(self) -> int:
+        """Largest number of steps in one call of the backend."""
+
     def _step_to(self, end: int, dt: float) -> None:
         """Make steps of this length up to step `end`."""
-        if self.steps < end:
+        if self._made < end:
             self._set_length(dt)
-        while self.steps < end:
-            if self._examined != self.steps:  # an interrupt came before the last check
-                self._examine(self._is_in_bounds())
-            self._examine(call_in_default_fp_mode(self._advance, end))
+        self._make(end)
 
-    def _check_length(self, dt: float) -> None:
-        """Warn of a length with which steps can grow; called before `dt` is set."""
+    def _step_towards(self, until: float, stop: int | None) -> None:
+        """Make steps towards a time, at most to step `stop` if it is given."""
+        made, (end, short) = self.steps, self._plan(until)
+        if made < end:
+            near = made + self._most_steps if stop is None else stop
+            self._step_to(min(near, end), self.dt)
+        else:
+            self._step_to(made + 1, short)
+        if self.steps > end or (self.steps == end and not short):
+            self._clock.reach(self.steps, until)
 
-    def _set_length(self, dt: float) -> None:
-        """Make the next steps of this length."""
-        self._clock.change(self.steps, dt)
+    def _is_at(self, until: float) -> bool:
+        """Return whether a time is reached; rounding errors do not count."""
+        end, short = self._plan(until)
+        return self.steps >= end and not short
+
+    def _steps_left(self, until: float) -> int:
+        """Return the number of steps up to a time, as far as it is known."""
+        end, short = self._plan(until)
+        return max(end - self.steps, 0) + (short > 0)
 
     def _plan(self, until: float) -> tuple[int, float]:
         """Return the step up to which steps have the length `dt`, and that of a step after it."""
@@ -295,12 +298,9 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         self._set_length(self.dt)
         return self._clock.split(until)
 
-    def _end_at(self, until: float) -> None:
-        """Set the time to the end of a run, from which it differs by rounding."""
-        self._clock.reach(self.steps, until)
+    def _check_length(self, dt: float) -> None:
+        """Warn of a length with which steps can grow; called before `dt` is set."""
 
-    def _examine(self, is_in_bounds: bool) -> None:
-        """Record that the solution was checked, and raise if it is not in bounds."""
-        self._examined = self.steps
-        if not is_in_bounds:
-            raise self._out_of_bounds()
+    def _set_length(self, dt: float) -> None:
+        """Make the next steps of this length."""
+        self._clock.change(self.steps, dt)

@@ -1,104 +1,37 @@
 """Results: dataclasses whose annotations say what their files contain, shown and drawn alike.
 
-A subclass is a frozen dataclass. A field without a default is written by `save`: arrays and the
-entries of a history as members of the npz file, all else in its header. Its annotation has the
-check: a type of this module, or ``Annotated[type, check]`` with a check of `_header`.
+A subclass is a frozen dataclass, whose annotations are the checks of its files: see `schema`.
 """
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    NamedTuple,
-    Self,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._atomic import atomic_write
-from ._extras import extra_module
-from ._files import SavedFile, is_rising, read_npz, write_npz
-from ._header import Check, count, elapsed, flag, mapping, number, positive, sequence, text
-from ._shown import Shown
+from .._atomic import atomic_write
+from .._extras import extra_module
+from .._shown import Shown
+from .files import Saved, SavedFile, is_rising, parts_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "AnyFloat",
-    "Count",
-    "Field",
-    "Line",
-    "Member",
-    "Positive",
-    "Result",
-    "Seconds",
-    "Steps",
-    "Table",
+__all__ = ["Result", "StopReason", "write_vtk"]
+
+StopReason = Literal[
+    "converged", "reached", "max_iterations", "stalled", "diverged", "callback", "running"
 ]
 
 
-class Member(NamedTuple):
-    """Shape, with None for lengths that are not checked, and dtypes of an array of a file."""
-
-    shape: tuple[int | None, ...] | None
-    dtypes: tuple[Any, ...] = (np.float64,)
-
-
-_REAL = (np.float32, np.float64)
-Field = Annotated[NDArray[Any], Member((None, None), _REAL)]
-Table = Annotated[NDArray[np.float64], Member((None, None))]
-Line = Annotated[NDArray[np.float64], Member((None,))]
-Steps = Annotated[NDArray[np.int64], Member((None,), (np.int64,))]
-Positive = Annotated[float, positive]
-Count = Annotated[int, count(1)]
-AnyFloat = Annotated[float, number(finite=False)]
-Seconds = Annotated[dict[str, float], mapping(elapsed)]
-
-_CHECKS: dict[Any, Check] = {float: number(), int: count(), str: text(), bool: flag}
-
-
-def _check_of(hint: Any) -> Any:
-    """Return the check, or the `Member`, of an annotation."""
-    kind, arguments = get_origin(hint), get_args(hint)
-    if kind is Annotated:
-        return arguments[1]
-    if kind is tuple:
-        length = None if arguments[-1] is ... else len(arguments)
-        return sequence(_check_of(arguments[0]), length)
-    if kind is dict:
-        return mapping(_check_of(arguments[1]))
-    return _CHECKS[hint]
-
-
-@cache
-def _parts_of(kind: Any) -> tuple[dict[str, Check], dict[str, Member], type[Any] | None]:
-    """Return checks of the facts, arrays, and the class of the history, of a dataclass."""
-    hints = get_type_hints(kind, include_extras=True)
-    saved = [field.name for field in fields(kind) if field.default is MISSING]
-    history = next((hints[name] for name in saved if is_dataclass(hints[name])), None)
-    found = {name: _check_of(hints[name]) for name in saved if hints[name] is not history}
-    arrays = {name: part for name, part in found.items() if isinstance(part, Member)}
-    return {name: part for name, part in found.items() if name not in arrays}, arrays, history
-
-
-class Result(Shown):
+class Result(Saved, Shown):
     """A result, with files, a short description, figures, and arrays with coordinates."""
 
-    _KIND: ClassVar[str]  # of its files
     _PLOTS: ClassVar[str]  # module of `pysolvers.plots` with the functions plot and film
-    _PREFIX: ClassVar[str] = "history_"  # of the members of the history
     _DIMS: ClassVar[Mapping[str, str]] = {}  # dimensions of the fields of `to_xarray`
     _COORDINATES: ClassVar[Mapping[str, str]] = {}  # attribute of a dimension with another name
     frames: Sequence[Self] = ()
@@ -111,14 +44,7 @@ class Result(Shown):
         path : path-like
             The file; its name is not changed. It is written completely or not at all.
         """
-        kind: Any = type(self)
-        facts, arrays, history = _parts_of(kind)
-        values = {name: getattr(self, name) for name in arrays}
-        if history is not None:
-            of_history: Any = self.history  # type: ignore[attr-defined]
-            for field in fields(history):
-                values[self._PREFIX + field.name] = getattr(of_history, field.name)
-        write_npz(path, self._KIND, {name: getattr(self, name) for name in facts}, values)
+        self.write(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -140,25 +66,7 @@ class Result(Shown):
             If the file is not such a result, is damaged or was changed; the message names the
             file and the error.
         """
-        kind: Any = cls
-        checks, members, history = _parts_of(kind)
-        saved = read_npz(path, cls._KIND)
-        facts, expected = saved.header(checks), dict(members)
-        if history is not None:
-            columns: Any = history
-            of_history = _parts_of(columns)[1]
-            expected |= {cls._PREFIX + name: part for name, part in of_history.items()}
-        arrays = saved.arrays(expected)
-        parts = {name: arrays[name] for name in members}
-        if history is not None:
-            names = (field.name for field in fields(history))
-            parts["history"] = history(**{name: arrays[cls._PREFIX + name] for name in names})
-        result = cls(**parts, **facts)
-        result._check(saved)
-        return result
-
-    def _check(self, saved: SavedFile) -> None:
-        """Raise ValueError if parts of the result that was read contradict each other."""
+        return cls.read(path)
 
     def _check_rows(self, saved: SavedFile, last: int) -> None:
         """Raise ValueError unless the history has rising numbers and columns of one length."""
@@ -167,7 +75,7 @@ class Result(Shown):
         columns = [getattr(history, name) for name in names]
         saved.require(
             is_rising(columns[0], last) and len({column.shape for column in columns}) == 1,
-            f"member {self._PREFIX + names[0]!r}",
+            f"member {self._prefix('history') + names[0]!r}",
             f"it must hold rising integers up to {last}, one for each row",
         )
 
@@ -243,7 +151,7 @@ class Result(Shown):
         """
         xarray: Any = extra_module("xarray", "io")
         kind: Any = type(self)
-        facts = (name for name in _parts_of(kind)[0] if name != "seconds")
+        facts = [name for name in parts_of(kind)[0] if name != "seconds"]
         attributes = {name: getattr(self, name) for name in facts}
         dims = {name: axes.split() for name, axes in self._dims().items()}
         names = dict.fromkeys(name for axes in dims.values() for name in axes)

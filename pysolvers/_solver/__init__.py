@@ -1,0 +1,1 @@
+"""What all solvers share: settings, loops, results and files."""

@@ -1,0 +1,39 @@
+"""Checked parameters of the flow around a square cylinder."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .._solver.schema import Positive, Real
+from .._solver.settings import Settings
+from ._channel import ChannelGrid
+from ._settings import Wall
+
+__all__ = ["Body", "CylinderSettings", "PsiSolver"]
+
+Body = Literal["free", "fixed"]
+PsiSolver = Literal["fast", "lines"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CylinderSettings(Settings):
+    """Parameters of `SquareCylinder`; see there."""
+
+    reynolds: Positive
+    shape: Any
+    length: float
+    dt: Positive | None
+    cylinder: Body
+    psi: PsiSolver
+    psi_tol: Positive
+    wall: Wall
+    steady: bool
+    perturbation: float
+    dtype: Real
+
+    def _check(self) -> None:
+        self._set("shape", self.grid.shape)
+
+    @property
+    def grid(self) -> ChannelGrid:
+        """The nodes."""
+        return ChannelGrid(self.shape, self.length)
