@@ -557,20 +557,25 @@ lay_out(run *r, char *work, size_t *cleared)
     return (size_t)(at - work) + r->lines_bytes;
 }
 
+static const ps_diffusion_kernels *
+kernels_of(ps_dtype dtype)
+{
+    return dtype == PS_F32 ? PS_ISA_OF(ps_diffusion_f32) : PS_ISA_OF(ps_diffusion_f64);
+}
+
 static run
 begin(const ps_diffusion *d, const ps_exec *exec, int solves)
 {
-    const ps_diffusion_isa *const isa = PS_ISA_OF(ps_diffusion_isa);
     run r = {.d = d,
-             .system = &isa->level[d->dtype],
+             .system = kernels_of(d->dtype),
              .exec = exec,
              .size = (size_t)ps_dtype_size(d->dtype),
              .threads = ps_thread_count_for(exec, nodes_of(&d->system)),
              .scale = 1};
 
     if (solves) {
-        r.kernels = &isa->level[d->cycle];
-        r.conjugate = isa->conjugate[d->dtype][d->cycle];
+        r.kernels = kernels_of(d->cycle);
+        r.conjugate = r.system->conjugate[d->cycle];
         r.cycle_size = (size_t)ps_dtype_size(d->cycle);
     }
     return r;

@@ -9,7 +9,28 @@
 
 #include "ps_diffusion.h"
 
-/* The kernels of a level, or of the system, in its dtype. */
+/* The kernels of conjugate gradients, between fields in the dtype of the system and, in
+ * that of the levels, those that enter and leave the V-cycle. */
+typedef struct {
+    /* sums[0] = the sum of v^2 with volumes, sums[1] = the sum of v^2. */
+    void (*sums)(const ps_diffusion *d, int64_t j, int64_t k, const void *v,
+                 double sums[2]);
+    /* to = scale r, of `count` elements. */
+    void (*enter)(const void *r, double scale, void *to, int64_t count);
+    /* With z = scale from: sums[0] = the sum of r z, sums[1] = the sum of z^2 with
+     * volumes. */
+    void (*leave)(const ps_diffusion *d, int64_t j, int64_t k, const void *from,
+                  double scale, const void *r, double sums[2]);
+    /* p = scale from + beta p, of `count` elements. */
+    void (*direct)(void *p, const void *from, double scale, double beta, int64_t count);
+    /* x += alpha p, r -= alpha q, to = scale r; sums[0] = the sum of x^2 with volumes,
+     * sums[1] = the sum of r^2. */
+    void (*advance)(const ps_diffusion *d, int64_t j, int64_t k, double alpha,
+                    double scale, void *x, void *r, const void *p, const void *q,
+                    void *to, double sums[2]);
+} ps_conjugate_kernels;
+
+/* The kernels of a level, or of the system, in its dtype, for one instruction set. */
 typedef struct {
     /* out = rhs - A x, or A x if rhs is null; the sum of x out. No operand is `out`. */
     double (*apply)(const ps_diffusion *d, const ps_diffusion_level *l, int64_t j,
@@ -33,42 +54,13 @@ typedef struct {
     /* out = (or +=) weight a + (1 - weight) b, or a if b is null. */
     void (*mean)(const void *a, const void *b, const void *weight, int64_t count,
                  int adds, void *out);
+    /* By the dtype of the levels, for a system of this dtype. */
+    const ps_conjugate_kernels *conjugate[PS_F64 + 1];
 } ps_diffusion_kernels;
 
-/* The kernels of conjugate gradients, between fields in the dtype of the system and, in
- * that of the levels, those that enter and leave the V-cycle. */
-typedef struct {
-    /* sums[0] = the sum of v^2 with volumes, sums[1] = the sum of v^2. */
-    void (*sums)(const ps_diffusion *d, int64_t j, int64_t k, const void *v,
-                 double sums[2]);
-    /* to = scale r, of `count` elements. */
-    void (*enter)(const void *r, double scale, void *to, int64_t count);
-    /* With z = scale from: sums[0] = the sum of r z, sums[1] = the sum of z^2 with
-     * volumes. */
-    void (*leave)(const ps_diffusion *d, int64_t j, int64_t k, const void *from,
-                  double scale, const void *r, double sums[2]);
-    /* p = scale from + beta p, of `count` elements. */
-    void (*direct)(void *p, const void *from, double scale, double beta, int64_t count);
-    /* x += alpha p, r -= alpha q, to = scale r; sums[0] = the sum of x^2 with volumes,
-     * sums[1] = the sum of r^2. */
-    void (*advance)(const ps_diffusion *d, int64_t j, int64_t k, double alpha,
-                    double scale, void *x, void *r, const void *p, const void *q,
-                    void *to, double sums[2]);
-} ps_conjugate_kernels;
-
-/* `level` by dtype, `conjugate` by the dtypes of the system and of the levels. */
-typedef struct {
-    ps_diffusion_kernels level[PS_F64 + 1];
-    const ps_conjugate_kernels *conjugate[PS_F64 + 1][PS_F64 + 1];
-} ps_diffusion_isa;
-
-extern const ps_diffusion_isa ps_diffusion_isa_baseline;
-#ifdef PS_HAVE_AVX2
-extern const ps_diffusion_isa ps_diffusion_isa_avx2;
-#endif
-#ifdef PS_HAVE_AVX512
-extern const ps_diffusion_isa ps_diffusion_isa_avx512;
-#endif
+extern const ps_diffusion_kernels ps_diffusion_f32_baseline, ps_diffusion_f32_avx2,
+    ps_diffusion_f32_avx512, ps_diffusion_f64_baseline, ps_diffusion_f64_avx2,
+    ps_diffusion_f64_avx512;
 
 /* Number of interpolated nodes along an axis of n nodes, of which `coarse` are kept. */
 static inline int64_t

@@ -21,7 +21,7 @@
 /* A call in progress, and the current parallel loop. */
 typedef struct {
     const ps_heat *h;
-    const ps_heat_kernels_of_type *kernels;
+    const ps_heat_kernel_table *kernels;
     ps_heat_sweep sweep[PS_HEAT_AXES];
     int threads;
     size_t scratch; /* bytes a thread */
@@ -48,7 +48,9 @@ table_bytes(const ps_heat_sweep *s)
 static void
 plan(run *r, const ps_heat *h)
 {
-    *r = (run){.h = h, .kernels = &PS_ISA_OF(ps_heat_isa)->type[h->dtype]};
+    *r = (run){.h = h,
+               .kernels =
+                   h->dtype == PS_F32 ? PS_ISA_OF(ps_heat_f32) : PS_ISA_OF(ps_heat_f64)};
     for (int axis = 0; axis < h->axes; axis++) {
         ps_heat_sweep *const s = &r->sweep[axis];
 

@@ -1,7 +1,8 @@
 /* heat_sweep.h - one sweep of the heat solver: equations, sources and targets.
  *
  * A sweep solves the lines along one axis, one band of adjacent lines at a time, with one
- * line per SIMD lane. isa/heat_*.c compile the kernels for each instruction set.
+ * line per SIMD lane. isa/heat_*.c compile the kernels for each dtype and instruction
+ * set.
  */
 #ifndef PS_CPU_HEAT_SWEEP_H
 #define PS_CPU_HEAT_SWEEP_H
@@ -56,6 +57,7 @@ typedef struct {
     int increment; /* add x to `to` */
 } ps_heat_sweep;
 
+/* The kernels of one dtype and one instruction set. */
 typedef struct {
     size_t (*scratch)(const ps_heat_sweep *s);
     /* Solve band `index` of the sweep. */
@@ -64,20 +66,10 @@ typedef struct {
     void (*half)(const ps_heat *h, int64_t j, int64_t k, void *to);
     /* Largest magnitude among `count` values; NaN if any is not finite. */
     double (*largest)(const void *values, int64_t count);
-} ps_heat_kernels_of_type;
+} ps_heat_kernel_table;
 
-/* Indexed by PS_F32 and PS_F64. */
-typedef struct {
-    ps_heat_kernels_of_type type[PS_F64 + 1];
-} ps_heat_isa;
-
-extern const ps_heat_isa ps_heat_isa_baseline;
-#ifdef PS_HAVE_AVX2
-extern const ps_heat_isa ps_heat_isa_avx2;
-#endif
-#ifdef PS_HAVE_AVX512
-extern const ps_heat_isa ps_heat_isa_avx512;
-#endif
+extern const ps_heat_kernel_table ps_heat_f32_baseline, ps_heat_f32_avx2,
+    ps_heat_f32_avx512, ps_heat_f64_baseline, ps_heat_f64_avx2, ps_heat_f64_avx512;
 
 /* The sweep along an axis of h, with theta = 1/2 and without fields and tables. */
 ps_heat_sweep ps_heat_sweep_along(const ps_heat *h, int axis);

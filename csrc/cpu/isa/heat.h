@@ -1,62 +1,58 @@
-/* heat.h - compile the sweeps of the heat solver for the instruction set of the including
- * file, which defines PS_HEAT_TABLE and PS_VECTOR_BYTES.
+/* heat.h - compile the kernels of the heat solver for one instruction set and one dtype,
+ * as kernels.h compiles the line kernels. The order is from the bottom up.
  */
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "heat/diffusion_kernels.h"
-#include "heat/each_node.h"
 #include "heat/heat_sweep.h"
-#include "isa/vector.h"
+#include "isa/simd.h"
 
-#define PS_CAT_(a, b) a##b
-#define PS_CAT(a, b) PS_CAT_(a, b)
-#define PS_FN(name) PS_CAT(name##_, PS_TAG)
-#define PS_INLINE static inline __attribute__((always_inline))
+#include "heat/each_node.h"
+#include "heat/heat_stencil.inc"
+#include "heat/heat_band.inc"
+#include "heat/heat_thomas.inc"
+#include "heat/heat_varied.inc"
+#include "heat/heat_solve.inc"
+#include "heat/diffusion.inc"
 
-#define PS_TAG f32
-#define PS_REAL float
-#include "isa/heat.inc"
-#undef PS_TAG
-#undef PS_REAL
+/* Conjugate gradients for each dtype of the preconditioner, which is not wider than that
+ * of the fields: the number of these dtypes. */
+#define PS_CYCLES_f32 1
+#define PS_CYCLES_f64 2
+#define PS_CYCLES PS_CAT(PS_CYCLES_, PS_TAG)
 
-#define PS_TAG f64
-#define PS_REAL double
-#include "isa/heat.inc"
-#undef PS_TAG
-#undef PS_REAL
-
-/* Conjugate gradients for each dtype of the fields and of the preconditioner. */
 #define PS_CYCLE float
 #define PS_CYCLE_TAG f32
-#define PS_TAG f32
-#define PS_REAL float
-#include "heat/conjugate.inc"
-#undef PS_TAG
-#undef PS_REAL
-
-#define PS_TAG f64
-#define PS_REAL double
 #include "heat/conjugate.inc"
 #undef PS_CYCLE
 #undef PS_CYCLE_TAG
-
 #define PS_CYCLE double
 #define PS_CYCLE_TAG f64
+#if PS_CYCLES == 2
 #include "heat/conjugate.inc"
+#endif
 
-#define PS_KERNELS_OF(tag) {scratch_##tag, solve_band_##tag, half_##tag, largest_##tag}
+const ps_heat_kernel_table PS_OF_UNIT(ps_heat) = {
+    .scratch = scratch,
+    .band = solve_band,
+    .half = half,
+    .largest = largest,
+};
 
-const ps_heat_isa PS_HEAT_TABLE = {
-    {[PS_F32] = PS_KERNELS_OF(f32), [PS_F64] = PS_KERNELS_OF(f64)}};
-
-#define PS_DIFFUSION_OF(tag)                                                         \
-    {diffusion_apply_##tag,   diffusion_add_##tag,      diffusion_move_##tag,        \
-     diffusion_product_##tag, diffusion_restrict_##tag, diffusion_interpolate_##tag, \
-     diffusion_gather_##tag,  diffusion_mean_##tag}
-
-const ps_diffusion_isa PS_DIFFUSION_TABLE = {
-    {[PS_F32] = PS_DIFFUSION_OF(f32), [PS_F64] = PS_DIFFUSION_OF(f64)},
-    {[PS_F32] = {[PS_F32] = &conjugate_f32_with_f32},
-     [PS_F64] = {
-         [PS_F32] = &conjugate_f64_with_f32, [PS_F64] = &conjugate_f64_with_f64}}};
+const ps_diffusion_kernels PS_OF_UNIT(ps_diffusion) = {
+    .apply = diffusion_apply,
+    .add = diffusion_add,
+    .move = diffusion_move,
+    .product = diffusion_product,
+    .restrict_row = diffusion_restrict,
+    .interpolate_row = diffusion_interpolate,
+    .gather = diffusion_gather,
+    .mean = diffusion_mean,
+    .conjugate = {[PS_F32] = &conjugate_with_f32,
+#if PS_CYCLES == 2
+                  [PS_F64] = &conjugate_with_f64
+#endif
+    },
+};

@@ -1,0 +1,7 @@
+/* heat_f64_baseline.c - the kernels of the heat solver of double for any processor that
+ * the build targets. */
+#define PS_ISA baseline
+#define PS_VECTOR_BYTES 16
+
+#include "isa/f64.h"
+#include "isa/heat.h"
