@@ -3,32 +3,33 @@
 import importlib as _importlib
 import typing as _typing
 
-from ._boundary import Dirichlet, Neumann, Robin
-from ._errors import (
-    BackendError,
-    CoarseGridWarning,
-    ConvergenceError,
-    DistributedError,
-    PysolversError,
-    SingularSystemError,
-    SingularSystemWarning,
-)
-from ._memory import clear_cache
-from ._row_sums import RowSums
-from ._version import __version__
-from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
-from .heat import HeatADI
-from .poisson import FastPoisson
-from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
-from .spline import CubicSpline
-from .transport import GCEIDD, ConvectionDiffusion
-from .tridiagonal import (
-    SolveInfo,
-    TridiagonalFactor,
-    factor_tridiagonal,
-    from_banded,
-    solve_tridiagonal,
-)
+if _typing.TYPE_CHECKING:
+    from ._boundary import Dirichlet, Neumann, Robin
+    from ._errors import (
+        BackendError,
+        CoarseGridWarning,
+        ConvergenceError,
+        DistributedError,
+        PysolversError,
+        SingularSystemError,
+        SingularSystemWarning,
+    )
+    from ._memory import clear_cache
+    from ._row_sums import RowSums
+    from ._version import __version__
+    from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
+    from .heat import HeatADI
+    from .poisson import FastPoisson
+    from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
+    from .spline import CubicSpline
+    from .transport import GCEIDD, ConvectionDiffusion
+    from .tridiagonal import (
+        SolveInfo,
+        TridiagonalFactor,
+        factor_tridiagonal,
+        from_banded,
+        solve_tridiagonal,
+    )
 
 __all__ = [
     "GCEIDD",
@@ -63,9 +64,40 @@ __all__ = [
     "solve_tridiagonal",
 ]
 
+# A module is imported at the first use of one of its names: a program uses few of them.
+_PLACES = {
+    "_boundary": ("Dirichlet", "Neumann", "Robin"),
+    "_errors": (
+        "BackendError",
+        "CoarseGridWarning",
+        "ConvergenceError",
+        "DistributedError",
+        "PysolversError",
+        "SingularSystemError",
+        "SingularSystemWarning",
+    ),
+    "_memory": ("clear_cache",),
+    "_row_sums": ("RowSums",),
+    "_version": ("__version__",),
+    "flow": ("LidDrivenCavity", "SquareCylinder", "StaggeredCavity"),
+    "heat": ("HeatADI",),
+    "poisson": ("FastPoisson",),
+    "relaxation": ("LMSOR", "RedBlackSOR", "SteadyConvectionDiffusion", "solve_laplace"),
+    "spline": ("CubicSpline",),
+    "transport": ("GCEIDD", "ConvectionDiffusion"),
+    "tridiagonal": (
+        "SolveInfo",
+        "TridiagonalFactor",
+        "factor_tridiagonal",
+        "from_banded",
+        "solve_tridiagonal",
+    ),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
 _SUBPACKAGES = ("distributed", "flow", "heat", "poisson", "relaxation", "spline", "transport")
 
-# Imported at the first use: JAX, PyTorch and matplotlib take seconds to import, or are missing.
+# Their libraries take seconds to import, or are missing.
 _LATE_SUBPACKAGES = ("jax", "papers", "plots", "torch")
 
 
@@ -77,7 +109,11 @@ def __dir__() -> list[str]:
 if not _typing.TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> _typing.Any:
-        """Import a subpackage at its first use."""
-        if name in _LATE_SUBPACKAGES:
+        """Import a subpackage, or the module of a name, at its first use."""
+        if name in _SUBPACKAGES or name in _LATE_SUBPACKAGES:
             return _importlib.import_module(f"{__name__}.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(_importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        globals()[name] = found
+        return found

@@ -9,13 +9,11 @@ import importlib
 import re
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
 from .._environment import check_environment
 from .._errors import BackendError
-from .._version import UNKNOWN_VERSION, __version__
 
 __all__ = [
     "installed_module",
@@ -79,6 +77,8 @@ def _mismatch(module: ModuleType, module_name: str) -> str | None:
     """Return why a module cannot be used with this package, or None if it can."""
     remedy = "rebuild it"
     if module_name.startswith(f"{_CUDA_PACKAGE}."):
+        from .._version import UNKNOWN_VERSION, __version__
+
         found = _version_of(CUDA_DISTRIBUTION)
         wanted = None if __version__ == UNKNOWN_VERSION else __version__
         remedy = "build both from one copy of the source"
@@ -94,6 +94,8 @@ def _mismatch(module: ModuleType, module_name: str) -> str | None:
 
 def _version_of(distribution: str) -> str | None:
     """Return the version of an installed distribution; None if it is not known."""
+    from importlib.metadata import PackageNotFoundError, version  # takes 15 ms
+
     try:
         return version(distribution)
     except PackageNotFoundError:  # a folder of the search path, which pip did not install

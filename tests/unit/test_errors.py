@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import _cli, _errors, _options
+from pysolvers import _cli, _errors, _options, _version
 from pysolvers._runtime import backends
 
 STATUS = {
@@ -177,7 +177,7 @@ def installed(tmp_path, monkeypatch):
     """Install modules that stand for the CUDA backend into a folder of the search path."""
     own = "stand_in_for_own_build"
     monkeypatch.setitem(backends._MODULES, "cuda", (own, backends._MODULES["cuda"][1]))
-    monkeypatch.setattr(backends, "__version__", "1.2.3")
+    monkeypatch.setattr(_version, "__version__", "1.2.3")
     monkeypatch.syspath_prepend(tmp_path)
     for name in (PACKAGE, f"{PACKAGE}._cuda"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -258,9 +258,9 @@ def test_version_that_is_not_known_is_not_compared(installed, monkeypatch, own, 
     def not_installed(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(backends, "__version__", own)
+    monkeypatch.setattr(_version, "__version__", own)
     if other is None:  # a folder of the search path, which pip did not install
-        monkeypatch.setattr(backends, "version", not_installed)
+        monkeypatch.setattr("importlib.metadata.version", not_installed)
     installed.install(version=other)
 
     assert backends.require("cuda").WHERE == "distribution"
