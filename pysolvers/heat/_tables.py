@@ -13,6 +13,7 @@ B_y f = B_x B_y T, so that K_y f = -dt/2 k f_yy has no term in 1/h. Without this
 the boundary values would be of order dt^2/h at the corner, and that of T of order dt^2 log(1/h).
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class SideTables:
     def level_of(self, side: Side) -> slice:
         """Return where the value or the inflow of a side lies that does not change with time."""
         start, _, node_step = self._places[self._sides.index(side)][0]
-        return slice(start, start + (int(np.prod(side.shape)) if node_step else 1))
+        return slice(start, start + (prod(side.shape) if node_step else 1))
 
     def arguments(
         self, kinds: dict[str, int], *, first: int = 0, layer: int = 0
@@ -101,8 +102,8 @@ class SideTables:
     def _moved(self, side: Side, places: Places, first: int, layer: int) -> Places:
         """Return the places from a step and a layer on."""
         start, level_step, node_step = places
-        if side.axis < self._grid.axes - 1:
-            start += layer * int(np.prod(side.shape[1:])) * node_step
+        if layer and side.axis < self._grid.axes - 1:
+            start += layer * prod(side.shape[1:]) * node_step
         return start + first * level_step, level_step, node_step
 
     def _sweep_varies(self, side: Side) -> bool:
@@ -119,7 +120,7 @@ class SideTables:
         return level, level if side.kind == "value" else self._reserve(side, False, side.is_uniform)
 
     def _reserve(self, side: Side, varies: bool, is_uniform: bool) -> Places:
-        nodes = 1 if is_uniform else int(np.prod(side.shape))
+        nodes = 1 if is_uniform else prod(side.shape)
         start = self.size
         self.size += nodes * (self._steps + 1 if varies else 1)
         return start, nodes if varies else 0, 0 if is_uniform else 1
