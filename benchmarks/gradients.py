@@ -86,9 +86,9 @@ class Jax:
         """Return the seconds of one call."""
         return median_of(call, SAMPLES, seconds=SAMPLE_SECONDS, clock=self._clock)
 
-    def bandwidth(self) -> float:
-        """Return the bytes per second that x + 1 moves."""
-        x = self._jax.numpy.zeros(2**28, "float32")
+    def bandwidth(self, size: int) -> float:
+        """Return the bytes per second that x + 1 of so many numbers moves."""
+        x = self._jax.numpy.zeros(size, "float32")
         add = self._jax.jit(lambda a: a + 1)
         return 2 * x.nbytes / self.seconds(lambda: add(x))
 
@@ -196,9 +196,9 @@ class Torch:
         """Return the seconds of one call."""
         return median_of(call, SAMPLES, seconds=SAMPLE_SECONDS, clock=self._clock)
 
-    def bandwidth(self) -> float:
-        """Return the bytes per second that a copy moves."""
-        x = self._torch.zeros(2**28, device="cuda")
+    def bandwidth(self, size: int) -> float:
+        """Return the bytes per second that a copy of so many numbers moves."""
+        x = self._torch.zeros(size, device="cuda")
         y = self._torch.empty_like(x)
         return 2 * x.nbytes / self.seconds(lambda: y.copy_(x))
 
@@ -390,7 +390,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     measurement = Measurement(args.library, (args.library,), gpu=True)
     unknowns = 2**12 if args.quick else args.unknowns
-    rate = library.bandwidth()
+    rate = library.bandwidth(2**20 if args.quick else 2**28)
     todo = [(rows, dtype) for dtype in args.dtypes for rows in ROWS]
     cases = [library.measure(*case, unknowns, rate) for case in progress(todo, args.library)]
     settings = {"quick": args.quick, "unknowns": unknowns}

@@ -321,8 +321,16 @@ def missed(record: Record) -> list[str]:
         alone = seconds.get("cuFFT alone", np.inf)
         if seconds.get("graph", 0.0) > GPU_BAR * alone:
             found.append(f"{size}, {entry['dtype']}: more than {GPU_BAR} times cuFFT alone")
-        found += [f"{size}: {name}: {why}" for name, why in entry.get("failed", {}).items()]
     return found
+
+
+def failed(record: Record) -> list[str]:
+    """Return which solvers failed, and why."""
+    return [
+        f"{shape_text(entry['shape'])}: {name}: {why}"
+        for entry in record["cases"]
+        for name, why in entry.get("failed", {}).items()
+    ]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -349,5 +357,5 @@ def run(args: argparse.Namespace) -> int:
         settings |= {"threads": threads, "tolerance of pyamg": TOLERANCE}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         record = measurement.record(cases, settings, **{"peak memory": peak})
-    finish(args, record, tables(record), missed(record))
+    finish(args, record, tables(record), missed(record), failed(record))
     return 0

@@ -72,7 +72,8 @@ class Measurement:
     def __init__(self, benchmark: str, packages: Iterable[str] = (), *, gpu: bool = False) -> None:
         self.benchmark, self._load = benchmark, machine.load()
         self._versions = machine.versions("pysolvers", "numpy", *packages)
-        self.gpu = machine.gpu() if gpu else None
+        unknown = {"name": "unknown GPU", "driver": "unknown", "memory": "unknown"}
+        self.gpu = (machine.gpu() or unknown) if gpu else None
         self._sources = device_hash() if gpu else source_hash()
 
     def record(self, cases: Any, settings: Record | None = None, **more: Any) -> Record:
@@ -143,6 +144,7 @@ def finish(
     record: Record,
     tables: Iterable[Table],
     missed: Iterable[str] = (),
+    failed: Iterable[str] = (),
     count: int = 1,
 ) -> None:
     """Print the tables of a record and write it to the files that the options name.
@@ -156,7 +158,9 @@ def finish(
     tables : iterable of Table
         Its tables.
     missed : iterable of str
-        What misses a target of the benchmark.
+        What misses a target of the benchmark; not printed after a quick run, which has none.
+    failed : iterable of str
+        What could not be measured.
     count : int, default: 1
         Number of GPUs.
     """
@@ -165,5 +169,6 @@ def finish(
         lines += ["", *table.lines()]
     if not record["settings"].get("quick"):
         lines += [f"missed: {text}" for text in missed]
+    lines += [f"failed: {text}" for text in failed]
     print("\n".join(lines))
     write(args, record, count)

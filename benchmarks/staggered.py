@@ -28,7 +28,9 @@ WORDS = 15
 INTERVAL = 20  # steps of a call
 
 
-def step_times(make: Callable[[], StaggeredCavity], runs: int) -> tuple[float, dict[str, float]]:
+def step_times(
+    make: Callable[[], StaggeredCavity], runs: int, steps: int = INTERVAL
+) -> tuple[float, dict[str, float]]:
     """Return the seconds of a step, and those of its stages in the last call.
 
     From rest each time: with few iterations of SOR the flow would grow after many steps.
@@ -38,9 +40,9 @@ def step_times(make: Callable[[], StaggeredCavity], runs: int) -> tuple[float, d
     def draw() -> float:
         cavity = make().step(2)
         before = cavity.result().seconds
-        seconds = host(lambda: cavity.step(INTERVAL), 1)
-        stages.update({k: (v - before[k]) / INTERVAL for k, v in cavity.result().seconds.items()})
-        return seconds / INTERVAL
+        seconds = host(lambda: cavity.step(steps), 1)
+        stages.update({k: (v - before[k]) / steps for k, v in cavity.result().seconds.items()})
+        return seconds / steps
 
     return median(alternate({"": draw}, {"": runs})[""]), stages
 

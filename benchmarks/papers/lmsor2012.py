@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.lmsor2012 import COUNTS, Count, count_iterations, solver_of
 
-from ..timing import cpu_bandwidth, device_bandwidth
+from ..timing import cpu_bandwidth, device_bandwidth, median_of
 from .report import Verdict, add_paper_options, report
 
 SIZES = (402, 1002, 2002, 4002)
@@ -211,7 +210,7 @@ def _pyamg(n: int) -> float:
     relaxation = import_module("pyamg.relaxation.relaxation")
     matrix = _poisson(n)
     x, b = np.ones(n * n), np.zeros(n * n)
-    return _timed(lambda: relaxation.sor(matrix, x, b, 1.9))
+    return median_of(lambda: relaxation.sor(matrix, x, b, 1.9), 3)
 
 
 def _scipy(n: int) -> float:
@@ -220,7 +219,7 @@ def _scipy(n: int) -> float:
 
     matrix = _poisson(n)
     lower, x = tril(matrix, format="csr"), np.ones(n * n)
-    return _timed(lambda: spsolve_triangular(lower, matrix @ x), 1)
+    return median_of(lambda: spsolve_triangular(lower, matrix @ x), 1)
 
 
 def _poisson(n: int) -> Any:
@@ -244,15 +243,7 @@ def _cupy(n: int) -> float:
             middle += cupy.where(mask, omega * (mean - middle), 0)
         cupy.cuda.get_current_stream().synchronize()
 
-    return _timed(relax, 10)
-
-
-def _timed(work: Callable[[], object], runs: int = 3) -> float:
-    work()
-    start = perf_counter()
-    for _ in range(runs):
-        work()
-    return (perf_counter() - start) / runs
+    return median_of(relax, 10)
 
 
 _PEERS = {

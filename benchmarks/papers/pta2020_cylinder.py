@@ -13,12 +13,13 @@ Lr/D = -0.065 + 0.0554 Re of Breuer et al. (2000) in Fig. 13.
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 from pysolvers._checks import index
 from pysolvers._errors import BackendError, CoarseGridWarning
 from pysolvers.flow import CylinderResult, SquareCylinder
+
+from ..timing import host
 
 __all__ = [
     "LENGTH_REYNOLDS",
@@ -233,6 +234,4 @@ def _seconds(run: CylinderRun, shape: tuple[int, int], re: float, steps: int) ->
     psi = "lines" if run.psi == "lines" else "fast"
     solver = _flow(re, shape, psi=psi, device=run.device, threads=run.threads)
     solver.step(_WARM_UP)
-    start = perf_counter()
-    solver.step(count)
-    return (perf_counter() - start) / count
+    return host(lambda: solver.step(count), 1) / count

@@ -13,13 +13,14 @@ number.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Literal
 
 from pysolvers._checks import index
 from pysolvers._errors import BackendError
 from pysolvers.flow import LidDrivenCavity
 from pysolvers.flow.cavity import LineMethod
+
+from ..timing import host
 
 __all__ = ["GRIDS", "ITERATIONS", "RUNS", "Experiment", "Run", "run_experiment"]
 
@@ -154,9 +155,7 @@ def _seconds(run: Run, n: int, iterations: int) -> float:
     """Return the time of one run, after a first run that loads the kernels."""
     _cavity(run, n).iterate(min(iterations, _WARM_UP))
     cavity = _cavity(run, n)
-    start = perf_counter()
-    cavity.iterate(iterations)
-    return perf_counter() - start
+    return host(lambda: cavity.iterate(iterations), 1)
 
 
 def _cavity(run: Run, n: int) -> LidDrivenCavity:

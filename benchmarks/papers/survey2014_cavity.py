@@ -6,8 +6,6 @@ other, and the flow with published profiles.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,9 +16,10 @@ from pysolvers.cases.tables import Column, Table
 from pysolvers.flow import StaggeredCavity
 from pysolvers.papers import ghia_profiles
 
+from ..staggered import INTERVAL, step_times
+
 __all__ = ["VERSIONS", "Version", "available", "directive_name", "flow_table", "times_table"]
 
-_INTERVAL = 20  # steps of a call
 _SWEEPS = 50  # iterations of SOR in each step
 # Re, gamma, and the smallest u on x = 1/2 that another program for the same scheme finds on 128 x
 # 128 cells. 0.9 is the gamma of the published program.
@@ -79,20 +78,17 @@ def step_seconds(version: Version, n: int, *, quick: bool = False) -> float:
     """
     sor = {"pressure_tol": None, "max_sweeps": 2 if quick else _SWEEPS, "dt": 1e-7}
     options: dict[str, Any] = sor if version.pressure == "sor" else {}
-    count = 2 if quick else _INTERVAL
-    times = []
-    for _ in range(3):
-        cavity = StaggeredCavity(
+
+    def make() -> StaggeredCavity:
+        return StaggeredCavity(
             1000,
             n,
             kernels=version.kernels,  # type: ignore[arg-type]
             pressure=version.pressure,  # type: ignore[arg-type]
             **options,
-        ).step(2)
-        start = perf_counter()
-        cavity.step(count)
-        times.append((perf_counter() - start) / count)
-    return median(times)
+        )
+
+    return step_times(make, 3, 2 if quick else INTERVAL)[0]
 
 
 def times_table(

@@ -5,7 +5,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.wei2013 import advance_of_a_mode, heated_plate
 
-from ..timing import cpu_bandwidth, device_bandwidth
+from ..jobs import jax_plate, scipy_plate
+from ..timing import cpu_bandwidth, device_bandwidth, host, median_of
 from .report import Verdict, add_paper_options, report
 
 GRIDS = (1024, 2048, 4096, 8192)
@@ -302,34 +303,12 @@ def _peer_table(nodes: int) -> Table:
     return Table("Peers on the GPU", columns, rows)
 
 
-def _jax_seconds(nodes: int, runs: int = 5) -> float:
+def _jax_seconds(nodes: int) -> float:
     """Return the seconds of a Peaceman-Rachford step, r = 100, with JAX."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    import jax
-    import jax.numpy as jnp
-
-    if jax.default_backend() != "gpu":
+    if import_module("jax").default_backend() != "gpu":
         raise RuntimeError("no GPU backend here")
-    half = 50.0
-    off = jnp.full((nodes, nodes), -half, jnp.float32)
-    diag = jnp.full((nodes, nodes), 1 + 2 * half, jnp.float32)
-    lower, upper = off.at[:, 0].set(0), off.at[:, -1].set(0)
-
-    def explicit(t: Any) -> Any:
-        padded = jnp.pad(t, ((1, 1), (0, 0)))
-        return t + half * (padded[2:] - 2 * t + padded[:-2])
-
-    def sweep(t: Any) -> Any:
-        rhs = explicit(t)[..., None]
-        return jax.lax.linalg.tridiagonal_solve(lower, diag, upper, rhs)[..., 0].T
-
-    step = jax.jit(lambda t: sweep(sweep(t)))
-    field = step(jnp.ones((nodes, nodes), jnp.float32)).block_until_ready()
-    start = perf_counter()
-    for _ in range(runs):
-        field = step(field)
-    field.block_until_ready()
-    return (perf_counter() - start) / runs
+    return median_of(jax_plate(np.ones((nodes, nodes), np.float32), 50.0), 5)
 
 
 def _scipy_table(nodes: int) -> Table:
@@ -342,30 +321,11 @@ def _scipy_table(nodes: int) -> Table:
     }
     rows: list[tuple[Any, ...]] = [(name, 1e3 * seconds) for name, seconds in times.items()]
     try:
-        rows.append(("SciPy, solve_banded", 1e3 * _scipy_seconds(nodes)))
+        seconds = median_of(scipy_plate(np.ones((nodes, nodes)), 50.0), 3)
+        rows.append(("SciPy, solve_banded", 1e3 * seconds))
     except ImportError:
         rows.append(("SciPy is not installed", None))
     return Table("Peers on the CPU", columns, rows)
-
-
-def _scipy_seconds(nodes: int, runs: int = 3) -> float:
-    """Return the seconds of a Peaceman-Rachford step, r = 100, with the banded solver of SciPy."""
-    from scipy.linalg import solve_banded
-
-    half = 50.0
-    bands = np.empty((3, nodes))
-    bands[0], bands[1], bands[2] = -half, 1 + 2 * half, -half
-
-    def sweep(t: Any) -> Any:
-        padded = np.pad(t, ((1, 1), (0, 0)))
-        rhs = t + half * (padded[2:] - 2 * t + padded[:-2])
-        return solve_banded((1, 1), bands, rhs.T, check_finite=False)
-
-    field = sweep(np.ones((nodes, nodes)))
-    start = perf_counter()
-    for _ in range(runs):
-        field = sweep(sweep(field))
-    return (perf_counter() - start) / runs
 
 
 def _picture(
@@ -416,9 +376,7 @@ def step_seconds(solver: HeatADI, steps: int, warm_up: int = 2) -> StepTime:
         warnings.filterwarnings("ignore", "HeatADI.*too large for the solution", RuntimeWarning)
         solver.step(warm_up)
     before = solver.seconds
-    start = perf_counter()
-    solver.step(steps)
-    step = (perf_counter() - start) / steps
+    step = host(lambda: solver.step(steps), 1) / steps
     return StepTime(step, {k: (v - before[k]) / steps for k, v in solver.seconds.items()})
 
 
