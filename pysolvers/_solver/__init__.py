@@ -1,1 +1,42 @@
-"""What all solvers share: settings, loops, results and files."""
+"""What all solvers share: settings, loops, results and files. A new solver imports from here."""
+
+from .files import SavedFile
+from .result import Result, StopReason
+from .schema import (
+    Count,
+    Field,
+    Line,
+    Member,
+    Positive,
+    Real,
+    RunBy,
+    Seconds,
+    Table,
+    number,
+    whole,
+)
+from .settings import Settings
+from .solver import Iteration, State
+from .stepping import TimeState, TimeStepping
+
+__all__ = [
+    "Count",
+    "Field",
+    "Iteration",
+    "Line",
+    "Member",
+    "Positive",
+    "Real",
+    "Result",
+    "RunBy",
+    "SavedFile",
+    "Seconds",
+    "Settings",
+    "State",
+    "StopReason",
+    "Table",
+    "TimeState",
+    "TimeStepping",
+    "number",
+    "whole",
+]

@@ -31,7 +31,7 @@ StopReason = Literal[
 class Result(Saved, Shown):
     """A result, with files, a short description, figures, and arrays with coordinates."""
 
-    _PLOTS: ClassVar[str]  # module of `pysolvers.plots` with the functions plot and film
+    _PLOTS: ClassVar[str] = "fields"  # module of `pysolvers.plots` with the functions plot and film
     _DIMS: ClassVar[Mapping[str, str]] = {}  # dimensions of the fields of `to_xarray`
     _COORDINATES: ClassVar[Mapping[str, str]] = {}  # attribute of a dimension with another name
     frames: Sequence[Self] = ()

@@ -138,7 +138,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
 
     def _out_of_bounds(self) -> ConvergenceError:
         """Return the error of a solution that is not in bounds."""
-        text = f"{self!r}, did not converge: the solution is not finite"
+        text = f"{self!r} is not finite after {self._UNIT} {self._made}"
         return ConvergenceError(text, self.result("diverged"))
 
     def _measure(self, tol: float, *, is_end: bool) -> float:

@@ -1,6 +1,6 @@
 """Figures: for files, independent of pyplot and of windows; for users, managed by pyplot."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -101,10 +101,10 @@ def levels_of(field: NDArray[Any], number: int = 20) -> NDArray[np.float64]:
     return np.concatenate([[low - room], inside, [high + room]])
 
 
-def axis_labels(names: str, unit: str | None) -> dict[str, str]:
+def axis_labels(names: Sequence[str], unit: str | None) -> dict[str, str]:
     """Return the keywords ``xlabel`` and ``ylabel`` of axes for two coordinates and their unit."""
     suffix = f" ({unit})" if unit else ""
-    return {f"{axis}label": name + suffix for axis, name in zip("xy", names, strict=True)}
+    return {f"{axis}label": name + suffix for axis, name in zip("xy", names, strict=False)}
 
 
 def add_note(figure: "Figure", note: str) -> None:

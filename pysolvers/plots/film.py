@@ -34,7 +34,7 @@ def make_film(
     frames: Sequence[Any],
     paint: "Callable[..., Any]",
     size: tuple[float, float],
-    label: str,
+    label: str | None,
     *,
     path: Any = None,
     fps: float = 12.0,
@@ -51,8 +51,8 @@ def make_film(
         ``paint(axes, frame, **options)`` draws a state and returns what the colour bar belongs to.
     size : (float, float)
         Width and height in inches.
-    label : str
-        Name and unit of the colour bar.
+    label : str or None
+        Name and unit of the colour bar; None for no bar.
     path : path-like, optional
         File to write. ``.gif``, ``.apng`` and ``.webp`` need Pillow; the other formats need
         ffmpeg.
@@ -82,7 +82,9 @@ def make_film(
     extra_module("matplotlib.backends.backend_agg", "plot")
     figure = new_figure(*size)
     axes: Axes = figure.subplots()
-    add_scale(axes, paint(axes, frames[0], **options), label)
+    drawn = paint(axes, frames[0], **options)
+    if label is not None:
+        add_scale(axes, drawn, label)
 
     def update(number: int) -> list[Any]:
         axes.clear()
