@@ -386,6 +386,14 @@ def all_cases() -> list[Case]:
         for axis in axes
         for rows, batch in ((64, 256), (512, 100), *([(1 << 16, 4)] * (dtype == "f64")))
     ]
+    cases += [
+        factor_case("solve", rows, (1 << 21) // rows, axis, dtype, shared=shared, **options)
+        for shared in (False, True)
+        for options in ({}, {"periodic": True})
+        for dtype in ("f32", "f64")
+        for axis in axes
+        for rows in (64, 512)
+    ]
     # Right-hand sides of one long matrix: few or many, contiguous or adjacent.
     cases += [
         make(step, 1 << 17, batch, axis, dtype, shared=True)

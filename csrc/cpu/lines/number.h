@@ -197,6 +197,12 @@ conjugate_if(int condition, num a)
 
 #endif
 
+PS_INLINE num
+as_num(mask m)
+{
+    return choose(m, one(), zero());
+}
+
 /* a - b c. A macro: GCC 12 generates other code for complex numbers if it inlines one
  * function more. */
 #define sub_mul(a, b, c) sub(a, mul(b, c))

@@ -1,0 +1,161 @@
+/* exchange.h - the Exchange algebra: elimination with partial pivoting. One system per
+ * lane.
+ *
+ * In the order of the rows: row i+1 takes the place of row i in the lanes in which its
+ * entry in the column is larger. The operations and their order are those of LAPACK's
+ * gtsv, two divisions a row: no entry grows to more than twice the largest one of the
+ * matrix (Higham 2002, Theorem 9.11 with p = 1).
+ *
+ * From the middle row outwards, for periodic systems and for the spans of long systems:
+ * folded_step(), which folded.inc explains.
+ */
+#ifndef PS_CPU_LINES_EXCHANGE_H
+#define PS_CPU_LINES_EXCHANGE_H
+
+#include "lines/line.h"
+
+PS_INLINE void
+exchange(mask m, num *a, num *b)
+{
+    const num kept = *a;
+
+    *a = choose(m, *b, *a);
+    *b = choose(m, kept, *b);
+}
+
+/* As eliminate_row(), with row exchanges in the lanes of `allowed`: `to` receives the
+ * words of the pivot row of the previous column. In a factor, lanes that do not exchange
+ * rows multiply as eliminate_row() does: what a matrix gets does not depend on its
+ * neighbours. */
+PS_INLINE void
+exchange_row(sweep *s, single_row a, num *to, int keeps, mask allowed)
+{
+    num pivot = s->lead, next = s->next, second = zero(), r = s->r;
+    mask swap = (mask)(size_of(a.lower) > size_of(pivot));
+
+    if (keeps == FACTOR) {
+        swap &= allowed;
+    }
+    else {
+        exchange(swap, &r, &a.rhs);
+    }
+    exchange(swap, &pivot, &a.lower);
+    exchange(swap, &next, &a.diag);
+    exchange(swap, &second, &a.upper);
+    s->bad |= is_bad_exchanged(pivot);
+
+    num m = divide(a.lower, pivot);
+
+    if (keeps == FACTOR) {
+        m = choose(allowed, m, mul(a.lower, reciprocal(pivot)));
+    }
+    s->lead = sub_mul(a.diag, m, next);
+    s->next = sub_mul(a.upper, m, second);
+    s->r = sub_mul(a.rhs, m, r);
+    to[0] = next;
+    to[1] = second;
+    to[2] = pivot;
+    to[3] = keeps == FACTOR ? m : r;
+    if (keeps == FACTOR) {
+        to[4] = as_num(swap);
+    }
+}
+
+/* The words of the last row with exchanges. */
+PS_INLINE void
+keep_last(sweep *s, num *to, int width, int keeps)
+{
+    for (int q = 0; q < width; q++, to += PIVOT_WORDS(0, keeps == FACTOR)) {
+        s[q].bad |= is_bad_exchanged(s[q].lead);
+        to[0] = to[1] = zero();
+        to[2] = s[q].lead;
+        to[3] = keeps == FACTOR ? zero() : s[q].r;
+        if (keeps == FACTOR) {
+            to[4] = zero();
+        }
+    }
+}
+
+/* Unknowns of the next row upwards; `from` has the words of its pivot row. */
+PS_INLINE void
+substitute_exchanged(unknowns *b, const num *from)
+{
+    const num x = sub_mul(sub_mul(from[3], from[0], b->x[0]), from[1], b->second);
+
+    b->second = b->x[0];
+    b->x[0] = divide(x, from[2]);
+}
+
+/* Words kept of a position: U_{p,p+1} .. U_{p,p+4}, the pivot, and of a solve y_p, in
+ * place of which x_p comes, of a factor both multipliers and both exchanges. */
+enum {
+    FOLDED_PIVOT = 4,
+    FOLDED_RHS = 5,
+    FOLDED_MULTIPLIER = 5, /* of the second carried row, and of the new row */
+    FOLDED_EXCHANGE = 7    /* with the second carried row, then with the new row */
+};
+
+/* A carried row in columns p .. p+3. */
+typedef struct {
+    num at[4], rhs;
+} folded_row;
+
+typedef struct {
+    folded_row a, b;
+    mask info; /* 0, or 1 + row of the unknown of the first zero pivot */
+} folded_sweep;
+
+/* Eliminate one column: b and the row (inward, 0, diag, 0, outward) are what is carried
+ * on. */
+PS_INLINE void
+folded_step(folded_sweep *s, num inward, num diag, num outward, num rhs, num *kept,
+            int factor, mask *bad)
+{
+    folded_row p = s->a, b = s->b;
+    num n0 = inward, n1 = zero(), n2 = diag, n3 = zero(), n4 = outward, p4 = zero();
+    const mask first = (mask)(size_of(b.at[0]) > size_of(p.at[0]));
+
+    exchange(first, &p.at[0], &b.at[0]);
+    exchange(first, &p.at[1], &b.at[1]);
+    exchange(first, &p.at[2], &b.at[2]);
+    exchange(first, &p.at[3], &b.at[3]);
+    exchange(first, &p.rhs, &b.rhs);
+    const mask second = (mask)(size_of(n0) > size_of(p.at[0]));
+
+    exchange(second, &p.at[0], &n0);
+    exchange(second, &p.at[1], &n1);
+    exchange(second, &p.at[2], &n2);
+    exchange(second, &p.at[3], &n3);
+    exchange(second, &p4, &n4);
+    exchange(second, &p.rhs, &rhs);
+    *bad |= is_bad_exchanged(p.at[0]);
+
+    const num of_b = divide(b.at[0], p.at[0]), of_n = divide(n0, p.at[0]);
+
+    s->a.at[0] = sub_mul(b.at[1], of_b, p.at[1]);
+    s->a.at[1] = sub_mul(b.at[2], of_b, p.at[2]);
+    s->a.at[2] = sub_mul(b.at[3], of_b, p.at[3]);
+    s->a.at[3] = sub_mul(zero(), of_b, p4);
+    s->b.at[0] = sub_mul(n1, of_n, p.at[1]);
+    s->b.at[1] = sub_mul(n2, of_n, p.at[2]);
+    s->b.at[2] = sub_mul(n3, of_n, p.at[3]);
+    s->b.at[3] = sub_mul(n4, of_n, p4);
+    kept[0] = p.at[1];
+    kept[1] = p.at[2];
+    kept[2] = p.at[3];
+    kept[3] = p4;
+    kept[FOLDED_PIVOT] = p.at[0];
+    if (factor) {
+        kept[FOLDED_MULTIPLIER] = of_b;
+        kept[FOLDED_MULTIPLIER + 1] = of_n;
+        kept[FOLDED_EXCHANGE] = as_num(first);
+        kept[FOLDED_EXCHANGE + 1] = as_num(second);
+    }
+    else {
+        s->a.rhs = sub_mul(b.rhs, of_b, p.rhs);
+        s->b.rhs = sub_mul(rhs, of_n, p.rhs);
+        kept[FOLDED_RHS] = p.rhs;
+    }
+}
+
+#endif
