@@ -128,6 +128,16 @@ matrices_of(const ps_factor *f, ps_trans trans, int64_t outer_step, int64_t inne
     return t;
 }
 
+ps_tridiag
+ps_cuda_factor_matrices(const ps_factor *f)
+{
+    ps_tridiag t = matrices_of(f, PS_TRANS_NONE, 1, 1);
+
+    t.outer = f->outer;
+    t.inner = f->inner;
+    return t;
+}
+
 static ps_options
 options_of(const ps_factor *f)
 {
@@ -172,9 +182,7 @@ trial_of(const ps_factor *f, trial *r)
     size_t solver = 0;
     ps_status status = PS_OK;
 
-    r->t = matrices_of(f, PS_TRANS_NONE, 1, 1);
-    r->t.outer = f->outer;
-    r->t.inner = f->inner;
+    r->t = ps_cuda_factor_matrices(f);
     r->t.x.stride = {1, f->inner * f->rows, f->rows};
     r->mark = 64;
     r->x = 256;

@@ -12,16 +12,18 @@
  *
  * Cost of an iteration with two axes: 2 line solves of 5 words and 2 residuals of 8 words
  * along each axis, times 4/3 for the coarser levels, and 20 words of conjugate gradients:
- * about 90 words per unknown. A level has 10 kernels with two axes and 14 with three, the
- * last one 7 and 11: with 6 levels a V-cycle has 57 or 81. Levels of less than some 10^5
- * nodes take the time of these launches; a V-cycle is therefore launched as one graph.
+ * about 90 words per unknown. A level has 10 kernels with two axes and 14 with three. The
+ * coarse levels, up to 65^2 or 17^3 nodes in float32, have one kernel together
+ * (diffusion_coarse.cuh): a V-cycle has 11 kernels on 129^2 nodes, 31 on 513^2 and 29 on
+ * 65^3. Levels of less than some 10^5 nodes take the time of these launches; a V-cycle is
+ * therefore launched as one graph.
  */
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
-#include "heat/diffusion_transfer.cuh"
+#include "heat/diffusion_coarse.cuh"
 #include "runtime/backend.h"
 #include "runtime/memory.h"
 
@@ -75,6 +77,58 @@ operator_of(const ps_diffusion *d, const ps_diffusion_level &l)
         a.face[axis] = static_cast<const Real *>(l.conductance[axis]);
     }
     return a;
+}
+
+/* The nodes of a coarse level. */
+BoxOf<int32_t>
+coarse_box_of(const ps_diffusion *d, const ps_diffusion_level &l)
+{
+    const NodeBox box = box_of(d, l);
+    BoxOf<int32_t> coarse = {};
+
+    coarse.axes = box.axes;
+    for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+        coarse.nodes[axis] = static_cast<int32_t>(box.nodes[axis]);
+        coarse.first[axis] = static_cast<int32_t>(box.first[axis]);
+        coarse.count[axis] = static_cast<int32_t>(box.count[axis]);
+        coarse.periodic[axis] = box.periodic[axis];
+    }
+    return coarse;
+}
+
+/* Whether a block can have a level. */
+bool
+is_coarse(const ps_diffusion *d, const ps_diffusion_level &l)
+{
+    const NodeBox box = box_of(d, l);
+    bool fits = box.unknowns() <= coarse_nodes;
+
+    for (int axis = 0; axis < d->axes; axis++) {
+        fits = fits && box.count[axis] <= 32 * coarse_rows &&
+               (l.line[axis].flags & PS_ROW_SUMS) != 0;
+    }
+    return fits;
+}
+
+template <typename Real>
+CoarseLevel<Real>
+coarse_level_of(const ps_diffusion *d, const ps_diffusion_level &l)
+{
+    CoarseLevel<Real> level = {
+        {coarse_box_of(d, l), static_cast<const Real *>(l.sum), {}}, {}, {}, 0};
+
+    for (int axis = 0; axis < d->axes; axis++) {
+        const ps_tridiag t = ps_cuda_factor_matrices(&l.line[axis]);
+        const ps_stride &stride = t.diag.stride;
+
+        level.a.face[axis] = static_cast<const Real *>(l.conductance[axis]);
+        level.weight[axis] = static_cast<const Real *>(l.weight[axis]);
+        level.lines[axis] = {
+            static_cast<const Real *>(t.lower.data),
+            static_cast<const Real *>(t.diag.data), static_cast<int32_t>(stride.row),
+            static_cast<int32_t>(stride.outer), static_cast<int32_t>(stride.inner)};
+    }
+    return level;
 }
 
 /* Blocks with one node per thread. */
@@ -240,6 +294,7 @@ template <typename Real, typename Cycle> class Solve {
         for (int level = 0; level < d->levels; level++) {
             operators_[level] = operator_of<Cycle>(d, d->level[level]);
         }
+        set_coarse();
     }
 
     /* Set the parts of the workspace from `work` on; return its size. What must be 0
@@ -260,14 +315,17 @@ template <typename Real, typename Cycle> class Solve {
         r_ = reinterpret_cast<Real *>(take(whole));
         p_ = reinterpret_cast<Real *>(take(whole));
         q_ = reinterpret_cast<Real *>(take(whole));
-        for (int level = 0; level < d_->levels; level++) {
+        for (int level = 0; level <= coarse_ && level < d_->levels; level++) {
             const size_t size = ps_cuda_padded(
                 static_cast<size_t>(nodes_of(d_->level[level])) * sizeof(Cycle));
             Fields &f = fields_[level];
 
-            Cycle **const fields[] = {&f.x, &f.y, &f.t, &f.s};
-            for (Cycle **field : fields) {
-                *field = reinterpret_cast<Cycle *>(take(size));
+            f.x = reinterpret_cast<Cycle *>(take(size));
+            if (level < coarse_) {
+                Cycle **const fields[] = {&f.y, &f.t, &f.s};
+                for (Cycle **field : fields) {
+                    *field = reinterpret_cast<Cycle *>(take(size));
+                }
             }
             if (level == 0 && !is_mixed) {
                 f.r = reinterpret_cast<Cycle *>(r_);
@@ -285,7 +343,7 @@ template <typename Real, typename Cycle> class Solve {
         lines_.work_bytes = 0;
 
         ps_status status = PS_OK;
-        for (int level = 0; level < d_->levels && status == PS_OK; level++) {
+        for (int level = 0; level < coarse_ && status == PS_OK; level++) {
             for (int axis = 0; axis < d_->axes && status == PS_OK; axis++) {
                 status = need_lines(level, axis);
             }
@@ -317,7 +375,8 @@ template <typename Real, typename Cycle> class Solve {
     static constexpr bool is_mixed = sizeof(Real) != sizeof(Cycle);
 
     /* Fields of a level: the correction is x + t, or x if t is not pending; y and s take
-     * their places at the next residual. r is the right-hand side. */
+     * their places at the next residual. r is the right-hand side. The first one of the
+     * coarse levels has x and r only, those after it lie in shared memory. */
     struct Fields {
         Cycle *x, *y, *r, *t, *s;
         bool is_pending;
@@ -513,34 +572,93 @@ template <typename Real, typename Cycle> class Solve {
 
     void precondition()
     {
-        const int last = d_->levels - 1;
+        const auto list = cycle_of<PS_DIFFUSION_LEVELS>(0, d_->levels, d_->axes);
+        bool is_below = false; /* whether the step before was one of a coarse level */
 
-        for (int level = 0; level <= last; level++) {
-            Fields &f = fields_[level];
+        for (int i = 0; i < list.count; i++) {
+            const CycleOperation &o = list.operation[i];
+            const bool was_below = is_below;
 
-            solve_lines(level, 0, f.r, f.x); /* x was 0 */
-            f.is_pending = false;
-            for (int axis = 1; axis < d_->axes; axis++) {
-                relax(level, axis);
+            is_below = o.level >= coarse_;
+            if (!is_below) {
+                execute(o);
             }
-            if (level < last) {
-                residual(level);
-                launch(restrict_kernel<Cycle>, blocks_for(operators_[level + 1].box),
-                       Restriction<Cycle>{two_levels(level), f.t, fields_[level + 1].r});
+            else if (!was_below) {
+                run_coarse();
             }
         }
-        for (int level = last; level >= 0; level--) {
-            if (level < last) {
-                const Fields &c = fields_[level + 1];
+    }
 
-                launch(interpolate_kernel<Cycle>, blocks_for(operators_[level].box),
-                       Interpolation<Cycle>{two_levels(level), c.x,
-                                            c.is_pending ? c.t : nullptr,
-                                            fields_[level].x});
+    void execute(const CycleOperation &o)
+    {
+        Fields &f = fields_[o.level];
+
+        switch (o.step) {
+        case CycleStep::solve:
+            solve_lines(o.level, o.axis, f.r, f.x);
+            f.is_pending = false;
+            break;
+        case CycleStep::relax:
+            relax(o.level, o.axis);
+            break;
+        case CycleStep::restrict:
+            residual(o.level);
+            launch(restrict_kernel<Cycle>, blocks_for(operators_[o.level + 1].box),
+                   Restriction<Cycle>{two_levels(o.level), f.t, fields_[o.level + 1].r});
+            break;
+        case CycleStep::interpolate: {
+            const Fields &c = fields_[o.level + 1];
+
+            launch(interpolate_kernel<Cycle>, blocks_for(operators_[o.level].box),
+                   Interpolation<Cycle>{two_levels(o.level), c.x,
+                                        c.is_pending ? c.t : nullptr, f.x});
+            break;
+        }
+        }
+    }
+
+    /* Set the first level of those that a block has, and what its kernel needs. */
+    void set_coarse()
+    {
+        const ps_cuda_device *const device = ps_cuda_device_get();
+        const size_t most =
+            device != nullptr ? static_cast<size_t>(device->shared_bytes) : 0;
+        int32_t words = 0;
+
+        coarse_ = d_->levels;
+        while (coarse_ > 0 && d_->levels - coarse_ < coarse_levels &&
+               is_coarse(d_, d_->level[coarse_ - 1])) {
+            CoarseLevel<Cycle> level = coarse_level_of<Cycle>(d_, d_->level[coarse_ - 1]);
+
+            level.at = words;
+            if (static_cast<size_t>(level.end()) * sizeof(Cycle) > most) {
+                break;
             }
-            for (int axis = d_->axes - 1; axis >= 0; axis--) {
-                relax(level, axis);
-            }
+            words = level.end();
+            coarse_--;
+            std::move_backward(cycle_.level, cycle_.level + cycle_.levels,
+                               cycle_.level + cycle_.levels + 1);
+            cycle_.level[0] = level;
+            cycle_.levels++;
+        }
+        coarse_bytes_ = static_cast<size_t>(words) * sizeof(Cycle);
+        cycle_.list = cycle_of<coarse_levels>(0, cycle_.levels, d_->axes);
+    }
+
+    /* The V-cycle of the coarse levels. */
+    void run_coarse()
+    {
+        Fields &f = fields_[coarse_];
+
+        cycle_.r = f.r;
+        cycle_.x = f.x;
+        f.is_pending = false;
+        if (status_ == PS_OK) {
+            status_ = ps_cuda_status(allow_shared(coarse_kernel<Cycle>));
+        }
+        if (status_ == PS_OK) {
+            status_ = launch_closely(coarse_kernel<Cycle>, 1, coarse_threads<Cycle>,
+                                     coarse_bytes_, stream_, cycle_);
         }
     }
 
@@ -644,6 +762,9 @@ template <typename Real, typename Cycle> class Solve {
     const DiffusionLimits limits_;
     DiffusionOperator<Cycle> operators_[PS_DIFFUSION_LEVELS];
     Fields fields_[PS_DIFFUSION_LEVELS] = {};
+    int coarse_ = 0; /* the first one of the levels that one block has */
+    CoarseCycle<Cycle> cycle_ = {};
+    size_t coarse_bytes_ = 0;
     Real *r_ = nullptr, *p_ = nullptr, *q_ = nullptr;
     double *parts_ = nullptr;
     DiffusionNumbers *numbers_ = nullptr;

@@ -49,23 +49,26 @@ span_row(int field)
     return field * (field + 3) / 2;
 }
 
-/* The nodes of a level, and the box of its unknown ones. */
-struct NodeBox {
-    int64_t nodes[PS_DIFFUSION_AXES];
-    int64_t first[PS_DIFFUSION_AXES], count[PS_DIFFUSION_AXES];
+/* The nodes of a level, and the box of its unknown ones. Index is int64_t, or int32_t for
+ * a level of few nodes: index arithmetic is most of the work of a node. */
+template <typename Index> struct BoxOf {
+    Index nodes[PS_DIFFUSION_AXES];
+    Index first[PS_DIFFUSION_AXES], count[PS_DIFFUSION_AXES];
     int32_t periodic[PS_DIFFUSION_AXES];
     int32_t axes;
 
-    __host__ __device__ int64_t unknowns() const
+    __host__ __device__ Index unknowns() const
     {
         return count[0] * count[1] * count[2];
     }
 };
+using NodeBox = BoxOf<int64_t>;
 
 /* Indices of a node along the axes, and its index in an array. */
-struct NodePlace {
-    int64_t at[PS_DIFFUSION_AXES], node;
+template <typename Index> struct PlaceOf {
+    Index at[PS_DIFFUSION_AXES], node;
 };
+using NodePlace = PlaceOf<int64_t>;
 
 /* The place of unknown node number n. */
 __device__ __forceinline__ NodePlace
@@ -296,29 +299,29 @@ __launch_bounds__(node_threads)
 }
 
 /* A on the nodes of a level. */
-template <typename Real> struct DiffusionOperator {
-    NodeBox box;
+template <typename Real, typename Index = int64_t> struct DiffusionOperator {
+    BoxOf<Index> box;
     const Real *sum, *face[PS_DIFFUSION_AXES];
 
     /* A x at a node, for x = value(node). */
     template <typename Value>
-    __device__ __forceinline__ Real at(const NodePlace &p, const Value &value) const
+    __device__ __forceinline__ Real at(const PlaceOf<Index> &p, const Value &value) const
     {
         const Real own = value(p.node);
         Real result = sum[p.node] * own;
-        int64_t stride = 1;
+        Index stride = 1;
 
 #pragma unroll
         for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
             if (axis < box.axes) {
-                const int64_t last = box.nodes[axis] - 1;
+                const Index last = box.nodes[axis] - 1;
                 const bool wraps = box.periodic[axis] != 0;
-                const int64_t after = p.at[axis] < last ? p.node + stride
-                                      : wraps           ? p.node - last * stride
-                                                        : p.node;
-                const int64_t before = p.at[axis] > 0 ? p.node - stride
-                                       : wraps        ? p.node + last * stride
+                const Index after = p.at[axis] < last ? p.node + stride
+                                    : wraps           ? p.node - last * stride
                                                       : p.node;
+                const Index before = p.at[axis] > 0 ? p.node - stride
+                                     : wraps        ? p.node + last * stride
+                                                    : p.node;
                 Real flow = Real(0);
 
                 if (after != p.node) {

@@ -16,12 +16,12 @@ namespace pysolvers::heat {
 
 /* Two levels, and the weights of the interpolated nodes along each axis; null along an
  * axis with the same nodes. */
-template <typename Real> struct TwoLevels {
-    NodeBox fine, coarse;
+template <typename Real, typename Index = int64_t> struct TwoLevels {
+    BoxOf<Index> fine, coarse;
     const Real *weight[PS_DIFFUSION_AXES];
 
     /* Number of interpolated nodes along an axis. */
-    __device__ __forceinline__ int64_t between(int axis) const
+    __device__ __forceinline__ Index between(int axis) const
     {
         return fine.nodes[axis] - coarse.nodes[axis];
     }
@@ -29,13 +29,12 @@ template <typename Real> struct TwoLevels {
     /* The weight of node `at` along an axis: nodes of the finer level along the axes
      * before it, interpolated ones along it, and nodes of the next level after it. */
     template <int AXIS>
-    __device__ __forceinline__ Real
-    weight_at(const int64_t (&at)[PS_DIFFUSION_AXES]) const
+    __device__ __forceinline__ Real weight_at(const Index (&at)[PS_DIFFUSION_AXES]) const
     {
-        const int64_t of_0 = AXIS == 0 ? between(0) : fine.nodes[0];
-        const int64_t of_1 = AXIS == 0   ? coarse.nodes[1]
-                             : AXIS == 1 ? between(1)
-                                         : fine.nodes[1];
+        const Index of_0 = AXIS == 0 ? between(0) : fine.nodes[0];
+        const Index of_1 = AXIS == 0   ? coarse.nodes[1]
+                           : AXIS == 1 ? between(1)
+                                       : fine.nodes[1];
 
         return weight[AXIS][(at[2] * of_1 + at[1]) * of_0 + at[0]];
     }
@@ -43,26 +42,26 @@ template <typename Real> struct TwoLevels {
 
 /* The restriction of `from` along the axes from AXIS on, at nodes of the next level along
  * these axes. */
-template <int AXIS, typename Real>
+template <int AXIS, typename Real, typename Index>
 __device__ __forceinline__ Real
-restricted(const TwoLevels<Real> &two, const Real *from, int64_t i, int64_t j, int64_t k)
+restricted(const TwoLevels<Real, Index> &two, const Real *from, Index i, Index j, Index k)
 {
     if constexpr (AXIS == PS_DIFFUSION_AXES) {
         return from[(k * two.fine.nodes[1] + j) * two.fine.nodes[0] + i];
     }
     else {
         const bool is_coarser = two.weight[AXIS] != nullptr;
-        const int64_t n = two.fine.nodes[AXIS], between = two.between(AXIS);
-        const int64_t c = AXIS == 0 ? i : AXIS == 1 ? j : k;
+        const Index n = two.fine.nodes[AXIS], between = two.between(AXIS);
+        const Index c = AXIS == 0 ? i : AXIS == 1 ? j : k;
         const bool wraps =
             c == 0 && two.fine.periodic[AXIS] != 0 && between == two.coarse.nodes[AXIS];
-        const int64_t below = wraps ? between - 1 : c - 1;
-        const int64_t node = !is_coarser ? c : 2 * c < n ? 2 * c : n - 1;
-        const auto value = [&](int64_t m) {
+        const Index below = wraps ? between - 1 : c - 1;
+        const Index node = !is_coarser ? c : 2 * c < n ? 2 * c : n - 1;
+        const auto value = [&](Index m) {
             return restricted<AXIS + 1>(two, from, AXIS == 0 ? m : i, AXIS == 1 ? m : j,
                                         AXIS == 2 ? m : k);
         };
-        const auto weight = [&](int64_t m) {
+        const auto weight = [&](Index m) {
             return two.template weight_at<AXIS>(
                 {AXIS == 0 ? m : i, AXIS == 1 ? m : j, AXIS == 2 ? m : k});
         };
@@ -80,23 +79,23 @@ restricted(const TwoLevels<Real> &two, const Real *from, int64_t i, int64_t j, i
 
 /* The interpolation of x + t of the next level, or of x if t is null, along the axes up
  * to AXIS, at nodes of the finer level along these axes. */
-template <int AXIS, typename Real>
+template <int AXIS, typename Real, typename Index>
 __device__ __forceinline__ Real
-interpolated(const TwoLevels<Real> &two, const Real *x, const Real *t, int64_t i,
-             int64_t j, int64_t k)
+interpolated(const TwoLevels<Real, Index> &two, const Real *x, const Real *t, Index i,
+             Index j, Index k)
 {
     if constexpr (AXIS < 0) {
-        const int64_t node = (k * two.coarse.nodes[1] + j) * two.coarse.nodes[0] + i;
+        const Index node = (k * two.coarse.nodes[1] + j) * two.coarse.nodes[0] + i;
 
         return t != nullptr ? x[node] + t[node] : x[node];
     }
     else {
         const bool is_coarser = two.weight[AXIS] != nullptr;
-        const int64_t m = AXIS == 0 ? i : AXIS == 1 ? j : k;
-        const int64_t lower = m / 2, next = lower + 1;
+        const Index m = AXIS == 0 ? i : AXIS == 1 ? j : k;
+        const Index lower = m / 2, next = lower + 1;
         const bool is_between = is_coarser && m % 2 != 0 && lower < two.between(AXIS);
-        const int64_t kept = !is_coarser ? m : (m + 1) / 2;
-        const auto value = [&](int64_t c) {
+        const Index kept = !is_coarser ? m : (m + 1) / 2;
+        const auto value = [&](Index c) {
             return interpolated<AXIS - 1>(two, x, t, AXIS == 0 ? c : i, AXIS == 1 ? c : j,
                                           AXIS == 2 ? c : k);
         };

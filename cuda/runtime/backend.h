@@ -32,6 +32,9 @@ ps_status ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec, size_t *bytes);
 ps_status ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b,
                                const ps_exec *exec);
+/* The matrices of a store as operands, without right-hand side and x. In row-sum form
+ * each diagonal is an array without gaps, aligned to 16 bytes, and so is its end. */
+ps_tridiag ps_cuda_factor_matrices(const ps_factor *f);
 
 } // namespace pysolvers
 
