@@ -79,6 +79,20 @@ operator_of(const ps_diffusion *d, const ps_diffusion_level &l)
     return a;
 }
 
+/* Strides of the lines along an axis over the unknown nodes, and the first of these. */
+ps_stride
+line_stride_of(const ps_diffusion_level &l, int axis, int64_t *start)
+{
+    const int64_t strides[] = {1, l.nodes[0], l.nodes[0] * l.nodes[1]};
+    const int inner = axis == 0 ? 1 : 0, outer = axis == 2 ? 1 : 2;
+
+    *start = 0;
+    for (int a = 0; a < PS_DIFFUSION_AXES; a++) {
+        *start += l.first[a] * strides[a];
+    }
+    return {strides[axis], strides[outer], strides[inner]};
+}
+
 /* The nodes of a coarse level. */
 BoxOf<int32_t>
 coarse_box_of(const ps_diffusion *d, const ps_diffusion_level &l)
@@ -111,22 +125,43 @@ is_coarse(const ps_diffusion *d, const ps_diffusion_level &l)
 }
 
 template <typename Real>
+CoarseLines<Real>
+coarse_lines_of(const ps_diffusion_level &l, int axis)
+{
+    const ps_tridiag t = ps_cuda_factor_matrices(&l.line[axis]);
+    const auto stride_of = [](const ps_stride &s) {
+        return CoarseStride{static_cast<int32_t>(s.row), static_cast<int32_t>(s.outer),
+                            static_cast<int32_t>(s.inner)};
+    };
+    int64_t start;
+    CoarseLines<Real> lines = {};
+
+    lines.lower = static_cast<const Real *>(t.lower.data);
+    lines.sum = static_cast<const Real *>(t.diag.data);
+    lines.matrix = stride_of(t.diag.stride);
+    lines.field = stride_of(line_stride_of(l, axis, &start));
+    lines.first = static_cast<int32_t>(start);
+    lines.rows = static_cast<int32_t>(t.rows);
+    lines.inner = static_cast<int32_t>(t.inner);
+    lines.lines = static_cast<int32_t>(t.outer * t.inner);
+    lines.lanes = (lines.rows + coarse_rows - 1) / coarse_rows;
+    lines.groups = 32 / lines.lanes;
+    lines.part = (1 << 16) / lines.lanes + 1;
+    return lines;
+}
+
+template <typename Real>
 CoarseLevel<Real>
 coarse_level_of(const ps_diffusion *d, const ps_diffusion_level &l)
 {
-    CoarseLevel<Real> level = {
-        {coarse_box_of(d, l), static_cast<const Real *>(l.sum), {}}, {}, {}, 0};
+    CoarseLevel<Real> level = {};
 
+    level.a.box = coarse_box_of(d, l);
+    level.a.sum = static_cast<const Real *>(l.sum);
     for (int axis = 0; axis < d->axes; axis++) {
-        const ps_tridiag t = ps_cuda_factor_matrices(&l.line[axis]);
-        const ps_stride &stride = t.diag.stride;
-
         level.a.face[axis] = static_cast<const Real *>(l.conductance[axis]);
         level.weight[axis] = static_cast<const Real *>(l.weight[axis]);
-        level.lines[axis] = {
-            static_cast<const Real *>(t.lower.data),
-            static_cast<const Real *>(t.diag.data), static_cast<int32_t>(stride.row),
-            static_cast<int32_t>(stride.outer), static_cast<int32_t>(stride.inner)};
+        level.lines[axis] = coarse_lines_of<Real>(l, axis);
     }
     return level;
 }
@@ -621,20 +656,21 @@ template <typename Real, typename Cycle> class Solve {
     void set_coarse()
     {
         const ps_cuda_device *const device = ps_cuda_device_get();
-        const size_t most =
+        const size_t whole =
             device != nullptr ? static_cast<size_t>(device->shared_bytes) : 0;
+        const size_t table = sizeof cycle_.level; /* in the same memory */
         int32_t words = 0;
 
         coarse_ = d_->levels;
         while (coarse_ > 0 && d_->levels - coarse_ < coarse_levels &&
                is_coarse(d_, d_->level[coarse_ - 1])) {
             CoarseLevel<Cycle> level = coarse_level_of<Cycle>(d_, d_->level[coarse_ - 1]);
+            const int32_t end = level.place(words);
 
-            level.at = words;
-            if (static_cast<size_t>(level.end()) * sizeof(Cycle) > most) {
+            if (static_cast<size_t>(end) * sizeof(Cycle) + table > whole) {
                 break;
             }
-            words = level.end();
+            words = end;
             coarse_--;
             std::move_backward(cycle_.level, cycle_.level + cycle_.levels,
                                cycle_.level + cycle_.levels + 1);
@@ -704,17 +740,11 @@ template <typename Real, typename Cycle> class Solve {
     /* The right-hand sides and solutions along an axis over the unknown nodes. */
     ps_factor_rhs lines_of(int level, int axis, const Cycle *from, Cycle *to) const
     {
-        const NodeBox &box = operators_[level].box;
-        const int64_t strides[] = {1, box.nodes[0], box.nodes[0] * box.nodes[1]};
-        const int inner = axis == 0 ? 1 : 0, outer = axis == 2 ? 1 : 2;
-        const ps_stride stride = {strides[axis], strides[outer], strides[inner]};
         const ps_factor &f = d_->level[level].line[axis];
-        int64_t start = 0;
+        int64_t start;
+        const ps_stride stride = line_stride_of(d_->level[level], axis, &start);
         ps_factor_rhs b = {};
 
-        for (int a = 0; a < PS_DIFFUSION_AXES; a++) {
-            start += box.first[a] * strides[a];
-        }
         b.trans = PS_TRANS_NONE;
         b.outer = f.outer;
         b.inner = f.inner;

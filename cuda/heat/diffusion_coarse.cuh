@@ -81,8 +81,8 @@ cycle_of(int first, int levels, int axes)
     return list;
 }
 
-constexpr int coarse_levels = 11; /* at most: the parameters of a kernel have 4 KiB */
-constexpr int coarse_rows = 4;    /* of a lane */
+constexpr int coarse_levels = 9; /* at most: the parameters of a kernel have 4 KiB */
+constexpr int coarse_rows = 4;   /* of a lane */
 /* Unknown nodes of a coarse level at most: as many as the threads of a block process in
  * about the time of the launches. */
 constexpr int coarse_nodes = 5000;
@@ -90,42 +90,47 @@ constexpr int coarse_nodes = 5000;
 /* Threads of the block: as the registers of a thread allow. */
 template <typename Real> constexpr int coarse_threads = sizeof(Real) == 4 ? 1024 : 512;
 
-/* The matrices of the lines along an axis: arrays without gaps. */
+/* Distances of neighbouring rows, and of lines along the two other axes. */
+struct CoarseStride {
+    int32_t row, outer, inner;
+};
+
+/* The lines along an axis. Their matrices are arrays without gaps. */
 template <typename Real> struct CoarseLines {
     const Real *lower, *sum;
-    int32_t row, outer, inner; /* strides */
+    CoarseStride matrix, field;
+    int32_t first;               /* node of the first line */
+    int32_t rows, inner, lines;  /* `inner` lines along the inner axis */
+    int32_t lanes, groups, part; /* of a Shape; 2^16 / lanes, rounded up */
+    int32_t lower_at, sum_at;    /* in shared memory */
 };
 
 template <typename Real> struct CoarseLevel {
     DiffusionOperator<Real, int32_t> a;
     CoarseLines<Real> lines[PS_DIFFUSION_AXES];
     const Real *weight[PS_DIFFUSION_AXES]; /* as in TwoLevels */
-    int32_t at;                            /* of the level in shared memory */
+    int32_t x, r, t;                       /* in shared memory */
 
-    /* Whole vectors of 16 bytes. */
-    static __host__ __device__ __forceinline__ int32_t padded(int32_t words)
+    /* Set the places in shared memory from word `at` on; return the end. */
+    int32_t place(int32_t at)
     {
-        constexpr int vector = 16 / sizeof(Real);
+        constexpr int32_t vector = 16 / sizeof(Real);
+        const auto take = [&at](int32_t words) {
+            const int32_t start = at;
 
-        return (words + vector - 1) / vector * vector;
-    }
-    __host__ __device__ __forceinline__ int32_t nodes() const
-    {
-        return a.box.nodes[0] * a.box.nodes[1] * a.box.nodes[2];
-    }
-    /* Places in shared memory: of field 0, x, 1, r, 2, t; of the lines along an axis,
-     * lower and then sum; and of the end. */
-    __host__ __device__ __forceinline__ int32_t field(int which) const
-    {
-        return at + which * padded(nodes());
-    }
-    __host__ __device__ __forceinline__ int32_t matrices(int axis) const
-    {
-        return field(3) + 2 * axis * padded(a.box.unknowns());
-    }
-    __host__ __device__ __forceinline__ int32_t end() const
-    {
-        return matrices(a.box.axes);
+            at += (words + vector - 1) / vector * vector;
+            return start;
+        };
+        const int32_t nodes = a.box.nodes[0] * a.box.nodes[1] * a.box.nodes[2];
+
+        x = take(nodes);
+        r = take(nodes);
+        t = take(nodes);
+        for (int axis = 0; axis < a.box.axes; axis++) {
+            lines[axis].lower_at = take(a.box.unknowns());
+            lines[axis].sum_at = take(a.box.unknowns());
+        }
+        return at;
     }
 };
 
@@ -148,7 +153,7 @@ for_nodes_of_block(const BoxOf<int32_t> &box, const Body &body)
 
     for (int row = static_cast<int>(threadIdx.x / 32); row < box.count[1] * box.count[2];
          row += warps) {
-        const int plane = row / box.count[1];
+        const int plane = box.axes == 2 ? 0 : row / box.count[1];
         const int j = box.first[1] + row - plane * box.count[1];
         const int k = box.first[2] + plane;
         const int begin = (k * box.nodes[1] + j) * box.nodes[0];
@@ -161,84 +166,79 @@ for_nodes_of_block(const BoxOf<int32_t> &box, const Body &body)
 
 /* The block of the coarse levels; all threads call each function together. */
 template <typename Real> struct CoarseBlock {
-    const CoarseCycle<Real> &c;
-    Real *const memory; /* shared */
-
-    __device__ __forceinline__ Real *x(int level) const
-    {
-        return memory + c.level[level].field(0);
-    }
-    __device__ __forceinline__ Real *r(int level) const
-    {
-        return memory + c.level[level].field(1);
-    }
-    __device__ __forceinline__ Real *t(int level) const
-    {
-        return memory + c.level[level].field(2);
-    }
+    const CoarseLevel<Real> *const level; /* in shared memory */
+    Real *const memory;                   /* shared */
 
     /* Fields of zeros, the matrices, and r of the first level. */
-    __device__ __forceinline__ void begin() const
+    __device__ __forceinline__ void begin(int levels, const Real *r) const
     {
-        const int thread = static_cast<int>(threadIdx.x);
-        const int threads = static_cast<int>(blockDim.x);
+        for (int k = 0; k < levels; k++) {
+            const CoarseLevel<Real> &l = level[k];
+            const int unknowns = l.a.box.unknowns(), end = l.lines[0].lower_at;
 
-        for (int level = 0; level < c.levels; level++) {
-            const CoarseLevel<Real> &l = c.level[level];
-            const int end = l.field(3);
-
-            for (int i = l.at + thread; i < end; i += threads) {
+            for (int i = l.x + static_cast<int>(threadIdx.x); i < end;
+                 i += static_cast<int>(blockDim.x)) {
                 memory[i] = Real(0);
             }
             for (int axis = 0; axis < l.a.box.axes; axis++) {
-                load(l.lines[axis].lower, l.matrices(axis), l.a.box.unknowns());
-                load(l.lines[axis].sum, l.matrices(axis) + l.padded(l.a.box.unknowns()),
-                     l.a.box.unknowns());
+                load(l.lines[axis].lower, l.lines[axis].lower_at, unknowns);
+                load(l.lines[axis].sum, l.lines[axis].sum_at, unknowns);
             }
         }
         __syncthreads();
-        for_nodes_of_block(c.level[0].a.box, [&](const PlaceOf<int32_t> &p) {
-            r(0)[p.node] = c.r[p.node];
-        });
+        Real *const to = memory + level[0].r;
+
+        for_nodes_of_block(level[0].a.box,
+                           [&](const PlaceOf<int32_t> &p) { to[p.node] = r[p.node]; });
         copies_done();
         __syncthreads();
     }
 
     __device__ __forceinline__ void execute(const CycleOperation &o) const
     {
+        const CoarseLevel<Real> &l = level[o.level];
+        Real *const x = memory + l.x;
+
         switch (o.step) {
         case CycleStep::solve:
-            solve_lines<false>(o.level, o.axis, r(o.level));
+            solve_lines<false>(l, o.axis, memory + l.r);
             break;
         case CycleStep::relax:
-            residual(o.level);
-            solve_lines<true>(o.level, o.axis, t(o.level));
+            residual(l);
+            solve_lines<true>(l, o.axis, memory + l.t);
             break;
-        case CycleStep::restrict:
-            residual(o.level);
-            for_nodes_of_block(
-                c.level[o.level + 1].a.box, [&](const PlaceOf<int32_t> &p) {
-                    r(o.level + 1)[p.node] = restricted<0>(
-                        two_levels(o.level), t(o.level), p.at[0], p.at[1], p.at[2]);
-                });
-            break;
-        case CycleStep::interpolate:
-            for_nodes_of_block(c.level[o.level].a.box, [&](const PlaceOf<int32_t> &p) {
-                x(o.level)[p.node] += interpolated<PS_DIFFUSION_AXES - 1>(
-                    two_levels(o.level), x(o.level + 1), static_cast<Real *>(nullptr),
-                    p.at[0], p.at[1], p.at[2]);
+        case CycleStep::restrict: {
+            const TwoLevels<Real, int32_t> two = two_levels(o.level);
+            const Real *const t = memory + l.t;
+            Real *const to = memory + level[o.level + 1].r;
+
+            residual(l);
+            for_nodes_of_block(two.coarse, [&](const PlaceOf<int32_t> &p) {
+                to[p.node] = restricted<0>(two, t, p.at[0], p.at[1], p.at[2]);
             });
             break;
+        }
+        case CycleStep::interpolate: {
+            const TwoLevels<Real, int32_t> two = two_levels(o.level);
+            const Real *const from = memory + level[o.level + 1].x;
+
+            for_nodes_of_block(two.fine, [&](const PlaceOf<int32_t> &p) {
+                x[p.node] += interpolated<PS_DIFFUSION_AXES - 1>(
+                    two, from, static_cast<Real *>(nullptr), p.at[0], p.at[1], p.at[2]);
+            });
+            break;
+        }
         }
         __syncthreads();
     }
 
     /* Store x of the first level. */
-    __device__ __forceinline__ void end() const
+    __device__ __forceinline__ void end(Real *to) const
     {
-        for_nodes_of_block(c.level[0].a.box, [&](const PlaceOf<int32_t> &p) {
-            c.x[p.node] = x(0)[p.node];
-        });
+        const Real *const x = memory + level[0].x;
+
+        for_nodes_of_block(level[0].a.box,
+                           [&](const PlaceOf<int32_t> &p) { to[p.node] = x[p.node]; });
     }
 
   private:
@@ -254,62 +254,58 @@ template <typename Real> struct CoarseBlock {
         }
     }
 
-    __device__ __forceinline__ TwoLevels<Real, int32_t> two_levels(int level) const
+    __device__ __forceinline__ TwoLevels<Real, int32_t> two_levels(int fine) const
     {
-        const CoarseLevel<Real> &l = c.level[level];
+        const CoarseLevel<Real> &l = level[fine];
 
-        return {
-            l.a.box, c.level[level + 1].a.box, {l.weight[0], l.weight[1], l.weight[2]}};
+        return {l.a.box, level[fine + 1].a.box, {l.weight[0], l.weight[1], l.weight[2]}};
     }
 
     /* t = r - A x. */
-    __device__ __forceinline__ void residual(int level) const
+    __device__ __forceinline__ void residual(const CoarseLevel<Real> &l) const
     {
-        const DiffusionOperator<Real, int32_t> &a = c.level[level].a;
-        const Real *const field = x(level);
+        const DiffusionOperator<Real, int32_t> a = l.a;
+        const Real *const x = memory + l.x, *const r = memory + l.r;
+        Real *const t = memory + l.t;
 
         for_nodes_of_block(a.box, [&](const PlaceOf<int32_t> &p) {
-            t(level)[p.node] =
-                r(level)[p.node] - a.at(p, [&](int32_t node) { return field[node]; });
+            t[p.node] = r[p.node] - a.at(p, [x](int32_t node) { return x[node]; });
         });
         __syncthreads();
     }
 
     /* x = T^-1 from along an axis, or x += that if ADDS. */
     template <bool ADDS>
-    __device__ __forceinline__ void solve_lines(int level, int axis,
+    __device__ __forceinline__ void solve_lines(const CoarseLevel<Real> &l, int axis,
                                                 const Real *from) const
     {
-        const CoarseLevel<Real> &l = c.level[level];
-        const BoxOf<int32_t> &box = l.a.box;
-        const int inner = axis == 0 ? 1 : 0, outer = axis == 2 ? 1 : 2;
-        const int32_t stride[] = {1, box.nodes[0], box.nodes[0] * box.nodes[1]};
-        const int32_t lanes = (box.count[axis] + coarse_rows - 1) / coarse_rows;
-        const Shape shape = {box.count[axis], lanes, 32 / lanes, 1, 1};
-        const ThreadPlace<coarse_rows> own(shape, 0);
-        const int32_t lines = box.count[inner] * box.count[outer];
-        const int32_t step = static_cast<int32_t>(blockDim.x / 32) * shape.groups;
-        const int32_t start =
-            box.first[0] + box.first[1] * stride[1] + box.first[2] * stride[2];
-        const CoarseLines<Real> &m = l.lines[axis];
-        const Real *const lower = memory + l.matrices(axis);
-        const Real *const sum = lower + l.padded(box.unknowns());
-        const bool periodic = box.periodic[axis] != 0;
+        const CoarseLines<Real> m = l.lines[axis];
+        const bool periodic = l.a.box.periodic[axis] != 0;
+        const Shape shape = {m.rows, m.lanes, m.groups, 1, 1};
+        const int32_t lane = static_cast<int32_t>(threadIdx.x % 32);
+        const int32_t group = lane * m.part >> 16; /* lane / m.lanes */
+        const bool is_idle = group >= m.groups;
+        const int32_t which = is_idle ? 0 : group;
+        Real *const x = memory + l.x;
 
-        for (int32_t first = 0; first + own.slot - own.which < lines; first += step) {
-            ThreadPlace<coarse_rows> self = own;
-            const int32_t line = first + self.slot;
+        /* the first line of a warp */
+        for (int32_t first = static_cast<int32_t>(threadIdx.x / 32) * m.groups;
+             first < m.lines; first += static_cast<int32_t>(blockDim.x / 32) * m.groups) {
+            const int32_t line = first + which;
+            const int32_t j = m.lines == m.inner ? 0 : line / m.inner;
+            const int32_t k = line - j * m.inner;
+            const int32_t matrix = j * m.matrix.outer + k * m.matrix.inner;
+            const int32_t node = m.first + j * m.field.outer + k * m.field.inner;
+            ThreadPlace<coarse_rows> self(shape, which,
+                                          is_idle ? m.lanes : lane - which * m.lanes);
 
-            if (line >= lines) {
+            if (line >= m.lines) {
                 self.clear();
             }
-            const int32_t j = line / box.count[inner], k = line - j * box.count[inner];
-            const int32_t matrix = j * m.outer + k * m.inner;
-            const int32_t node = start + j * stride[outer] + k * stride[inner];
-
-            solve_line(shape, self, lower + matrix, sum + matrix, m.row, from + node,
-                       stride[axis], periodic, [&](int32_t row, Real value) {
-                           Real &to = x(level)[node + row * stride[axis]];
+            solve_line(shape, self, memory + m.lower_at + matrix,
+                       memory + m.sum_at + matrix, m.matrix.row, from + node, m.field.row,
+                       periodic, [&](int32_t i, Real value) {
+                           Real &to = x[node + i * m.field.row];
 
                            to = ADDS ? to + value : value;
                        });
@@ -358,20 +354,30 @@ template <typename Real> struct CoarseBlock {
 
 extern __shared__ int4 coarse_memory[];
 
-/* Grid: one block. */
+/* Grid: one block. The levels are copied from the parameters to shared memory: they are
+ * more than the constant cache of a multiprocessor holds. */
 template <typename Real>
 __global__ void
 __launch_bounds__(coarse_threads<Real>)
     coarse_kernel(const __grid_constant__ CoarseCycle<Real> c)
 {
-    const CoarseBlock<Real> block = {c, reinterpret_cast<Real *>(coarse_memory)};
+    constexpr int words = sizeof c.level / sizeof(int64_t);
+    __shared__ int64_t levels[words];
+    const int64_t *const from = reinterpret_cast<const int64_t *>(c.level);
+    const CoarseBlock<Real> block = {reinterpret_cast<const CoarseLevel<Real> *>(levels),
+                                     reinterpret_cast<Real *>(coarse_memory)};
 
+    for (int i = static_cast<int>(threadIdx.x); i < words;
+         i += static_cast<int>(blockDim.x)) {
+        levels[i] = from[i];
+    }
+    __syncthreads();
     wait_for_last_kernel();
-    block.begin();
+    block.begin(c.levels, c.r);
     for (int i = 0; i < c.list.count; i++) {
         block.execute(c.list.operation[i]);
     }
-    block.end();
+    block.end(c.x);
 }
 
 } // namespace pysolvers::heat

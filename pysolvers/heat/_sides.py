@@ -102,6 +102,7 @@ class Side:
         self.axis = AXES.index(name[0])
         self.index = 0 if name[1] == "-" else -1
         self.others = [axis for axis in range(grid.axes) if axis != self.axis]
+        self._at = (..., self.index, *(slice(None) for _ in range(self.axis)))
         self._grid = grid
         self.kind, self.coefficient = "value", 0.0
         self._data: NodeData | None = None
@@ -167,9 +168,8 @@ class Side:
 
     def of(self, field: NDArray[Any]) -> NDArray[Any]:
         """Return the nodes of the side in a field: a view that may be written."""
-        at: list[Any] = [slice(None)] * field.ndim
-        at[field.ndim - 1 - self.axis] = self.index
-        return field[tuple(at)]
+        part: NDArray[Any] = field[self._at]
+        return part
 
     def place_of(self, axis: int) -> int:
         """Return which axis of an array over the side is this axis of the box."""

@@ -83,6 +83,8 @@ class Unsplit:
         self._make = levels
         self._sides = [side for side in sides.values() if side.kind != PERIODIC]
         self._every = list(sides.values())
+        self._given = [side for side in self._sides if side.kind == "value"]
+        self._fluxes = [side for side in self._sides if side.kind == "flux"]
         self._known: dict[float, Levels] = {}
         self._constant_gain: tuple[Levels, Array] | None = None  # W t f of an operator
         self._values: dict[Side, Array] = {}  # that do not change with time
@@ -256,18 +258,17 @@ class Unsplit:
         self, levels: Levels, like: Array, recent: Sequence[Array]
     ) -> tuple[Array, Sequence[Array]]:
         """Return a first approximation of a change, and the basis that makes it better."""
-        return np.zeros_like(like), recent
+        return np.zeros(like.shape, like.dtype), recent
 
     def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
         """Return the last changes: first `change`, after it is set to 0 at given values."""
-        for side in self._sides:
-            if side.kind == "value":
-                side.of(change)[...] = 0
+        for side in self._given:
+            side.of(change)[...] = 0
         return (change, *recent)[:BASIS]
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
         """Return field + factor * change as a new field."""
-        return field + change.dtype.type(factor) * change
+        return field + (change if factor == 1 else change.dtype.type(factor) * change)
 
     def _again(self, base: Array, change: Array) -> tuple[Array, Array]:
         """Return base + change and a field of zeros, both new."""
@@ -283,17 +284,18 @@ class Unsplit:
         change += correction
 
     def _set_values(self, field: Array, time: float) -> None:
-        for side in self._sides:  # at edges the values of the later axis remain
-            if side.kind == "value":
-                side.of(field)[...] = self._value(side, time)
+        for side in self._given:  # at edges the values of the later axis remain
+            side.of(field)[...] = self._value(side, time)
 
     def _value(self, side: Side, time: float) -> Array:
         """Return the values that a side gives at a time."""
-        if side.varies:
-            return side.level(time)
-        if side not in self._values:
-            self._values[side] = side.level(time)
-        return self._values[side]
+        known = self._values.get(side)
+        if known is not None:
+            return known
+        value = side.level(time)
+        if not side.varies:
+            self._values[side] = value
+        return value
 
     def _begun(
         self, levels: Levels, base: Array, change: Array, time: float
@@ -302,17 +304,17 @@ class Unsplit:
 
         The mean is that of a closed domain, and otherwise 0; it is subtracted if A is singular.
         """
-        rhs = np.zeros_like(base)
+        rhs = np.zeros(base.shape, base.dtype)
         levels.apply(base, rhs)
         with levels.agreement():
             gain = self._gain(levels, time)
-            values = {s: self._value(s, time) for s in self._sides if s.kind == "value"}
+            values = [self._value(side, time) for side in self._given]
         if gain is None:
             np.negative(rhs, out=rhs)
         else:
             np.subtract(gain.astype(rhs.dtype, copy=False), rhs, out=rhs)
-        for side, value in values.items():
-            side.of(change)[...] = value - side.of(base)
+        for side, value in zip(self._given, values, strict=True):
+            np.subtract(value, side.of(base), out=side.of(change), casting="same_kind")
         mean = 0.0
         if levels.is_closed and gain is not None:
             mean = levels.total(gain) / levels.volume
@@ -327,22 +329,21 @@ class Unsplit:
 
     def _gain(self, levels: Levels, time: float) -> Array | None:
         """Return W t times sources and inflows at a time; None if there can be none."""
-        fluxes = [side for side in self._sides if side.kind == "flux"]
-        if self._source is None and not fluxes:
+        if self._source is None and not self._fluxes:
             return None
         varies = self._source is not None and self._source.varies
-        if varies or any(side.varies for side in fluxes):
-            return self._made_gain(levels, fluxes, time)
+        if varies or any(side.varies for side in self._fluxes):
+            return self._made_gain(levels, time)
         if self._constant_gain is None or self._constant_gain[0] is not levels:
-            self._constant_gain = levels, self._made_gain(levels, fluxes, time)
+            self._constant_gain = levels, self._made_gain(levels, time)
         return self._constant_gain[1]
 
-    def _made_gain(self, levels: Levels, fluxes: Sequence[Side], time: float) -> Array:
+    def _made_gain(self, levels: Levels, time: float) -> Array:
         """Return W t times sources and inflows at a time."""
         gain = np.zeros(self._grid.nodes[::-1])
         if self._source is not None:
             gain += self._grid.dt * self._source.at(time)
-        for side in fluxes:
+        for side in self._fluxes:
             side.of(gain)[...] += side.level(time)
         gain *= levels.share * levels.volumes
         return gain

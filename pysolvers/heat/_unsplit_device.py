@@ -58,10 +58,15 @@ class DeviceUnsplit(Unsplit):
         self._numbers: dict[float, Array] = {}
         self._constant: _Constant | None = None
         self._before: Sequence[Array] = ()  # changes of the steps before the current one
+        self._after: Sequence[Array] = ()  # what the last step returned
+        self._is_constant = not any(side.varies for side in self._given)
+        # Whether T has the given values, which do not change: then no change has any.
+        self._holds_values = False
 
     def steady(
         self, field: Array, time: float, rtol: float, most: int
     ) -> tuple[Array, tuple[float, float]]:
+        self._holds_values = False
         found, balance = super().steady(field, time, rtol, most)
         values = np.empty(found.shape, found.dtype)
         self._call(self._device.backend.download, values, address_of(found))
@@ -80,9 +85,16 @@ class DeviceUnsplit(Unsplit):
         follows_start: bool = False,
     ) -> tuple[Array, Sequence[Array]]:
         self._before = recent  # the caller may need it again if this step cannot be made
-        return super().step(field, recent, first, follows_start=follows_start)
+        self._holds_values = self._is_constant and bool(recent) and recent is self._after
+        field, self._after = super().step(field, recent, first, follows_start=follows_start)
+        return field, self._after
+
+    def start(self, field: Array) -> Array:
+        self._holds_values = False
+        return super().start(field)
 
     def recent_of(self, change: Array) -> Sequence[Array]:
+        self._holds_values = False
         to = self._free(change.shape, ())
         self._copy(to, change)
         return self._remembered(to, ())
@@ -112,10 +124,9 @@ class DeviceUnsplit(Unsplit):
         return next(field for field in every if address_of(field) not in taken)
 
     def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
-        for side in self._sides:
-            if side.kind == "value":
-                part = side.of(change)
-                self._copy(part, self._number(0.0).reshape((1,) * part.ndim))
+        for side in () if self._holds_values else self._given:
+            part = side.of(change)
+            self._copy(part, self._number(0.0).reshape((1,) * part.ndim))
         return (change, *recent)[:BASIS]
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
@@ -142,17 +153,15 @@ class DeviceUnsplit(Unsplit):
         self._add(change, 1.0, correction)
 
     def _set_values(self, field: Array, time: float) -> None:
-        for side in self._sides:  # at edges the values of the later axis remain
-            if side.kind == "value":
-                self._copy(side.of(field), self._level(side, time))
+        for side in () if self._holds_values else self._given:
+            self._copy(side.of(field), self._level(side, time))  # the later axis has the edges
 
     def _begun(
         self, levels: Levels, base: Array, change: Array, time: float
     ) -> tuple[Array, float]:
-        for side in self._sides:  # at edges the values of the later axis remain
-            if side.kind == "value":
-                self._copy(side.of(change), self._level(side, time))
-                self._add(side.of(change), -1.0, side.of(base))
+        for side in () if self._holds_values else self._given:
+            self._copy(side.of(change), self._level(side, time))  # the later axis has the edges
+            self._add(side.of(change), -1.0, side.of(base))
         product = self._buffer("product", base.shape)
         levels.apply(base, product)
         rhs = self._buffer("rhs", base.shape)

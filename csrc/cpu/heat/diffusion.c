@@ -32,15 +32,22 @@
 
 /* Fields of a level, in the dtype of the levels: the correction x, the right-hand side r,
  * and t. `part` has the fields between this level and the next one: part[a] has the nodes
- * of the next level along axis a and the axes after it. */
+ * of the next level along axis a and the axes after it, and those of this level along an
+ * axis before it, or is not used. */
 typedef struct {
     char *x, *r, *t;
     char *part[PS_DIFFUSION_AXES];
 } fields;
 
-/* Most sums of a row: the products of a field of the basis with the fields up to itself,
- * and with the residual. */
-enum { SUMS = PS_DIFFUSION_BASIS + 1 };
+/* Most sums of a row: for each field of the basis its products with the fields up to
+ * itself, and with the residual. Those of field i begin at span_begin(i). */
+enum { SUMS = PS_DIFFUSION_BASIS * (PS_DIFFUSION_BASIS + 3) / 2 };
+
+static int
+span_begin(int field)
+{
+    return field * (field + 3) / 2;
+}
 
 typedef struct run run;
 
@@ -67,7 +74,6 @@ struct run {
     const void *from, *rhs;
     void *to;
     double factor;
-    int field; /* of the basis */
     /* of a transfer between levels */
     const void *weight;
     int64_t n, coarse, inner;
@@ -158,23 +164,28 @@ apply_row(run *r, int64_t row, int64_t j, int64_t k)
     }
 }
 
-/* q = A d for a field d of the basis, and the sums of the products of q with the fields up
- * to d, and of d with r. */
+/* The residual, and for each field d of the basis the sums of the products of A d with
+ * the fields up to d, and of d with the residual. A row of A is read once for all. */
 static void
 span_row(run *r, int64_t row, int64_t j, int64_t k)
 {
     const ps_diffusion *const d = r->d;
-    const int last = r->field;
     const int64_t count = count_of(r->at);
-    double *const sums = &r->sums[SUMS * row];
-    const void *const q = row_of(r, r->q, r->size, j, k);
+    const void *const product = row_of(r, r->q, r->size, j, k);
+    const void *const residual = row_of(r, r->r, r->size, j, k);
 
-    sums[last] = r->system->apply(d, r->at, j, k, d->basis[last], NULL, r->q);
-    for (int i = 0; i < last; i++) {
-        sums[i] = r->system->product(row_of(r, d->basis[i], r->size, j, k), q, count);
+    r->system->apply(d, r->at, j, k, d->x, d->rhs, r->r);
+    for (int field = 0; field < d->fields; field++) {
+        double *const sums = &r->sums[SUMS * row + span_begin(field)];
+
+        sums[field] = r->system->apply(d, r->at, j, k, d->basis[field], NULL, r->q);
+        for (int i = 0; i < field; i++) {
+            sums[i] =
+                r->system->product(row_of(r, d->basis[i], r->size, j, k), product, count);
+        }
+        sums[field + 1] = r->system->product(row_of(r, d->basis[field], r->size, j, k),
+                                             residual, count);
     }
-    sums[last + 1] = r->system->product(row_of(r, d->basis[last], r->size, j, k),
-                                        row_of(r, r->r, r->size, j, k), count);
 }
 
 static void
@@ -410,6 +421,18 @@ interpolate_items(void *self, int64_t begin, int64_t end, int thread)
     }
 }
 
+/* The first axis along which the next level is coarser. */
+static int
+first_coarser(const ps_diffusion *d, const ps_diffusion_level *l)
+{
+    int axis = 0;
+
+    while (axis < d->axes - 1 && l->weight[axis] == NULL) {
+        axis++;
+    }
+    return axis;
+}
+
 /* Restrict t of a level to r of the next one, along the last axis first. */
 static void
 restrict_level(run *r, int level)
@@ -417,16 +440,19 @@ restrict_level(run *r, int level)
     const ps_diffusion_level *const l = &r->d->level[level], *const c = l + 1;
     int64_t nodes[3] = {l->nodes[0], l->nodes[1], l->nodes[2]};
     const void *from = r->level[level].t;
+    const int last = first_coarser(r->d, l);
 
-    for (int axis = r->d->axes - 1; axis >= 0; axis--) {
+    for (int axis = r->d->axes - 1; axis >= last; axis--) {
         if (l->weight[axis] != NULL) {
-            transfer(r, axis, nodes, c->nodes[axis], l->weight[axis], from,
-                     r->level[level].part[axis], 0, restrict_items);
-            from = r->level[level].part[axis];
+            void *const to =
+                axis == last ? r->level[level + 1].r : r->level[level].part[axis];
+
+            transfer(r, axis, nodes, c->nodes[axis], l->weight[axis], from, to, 0,
+                     restrict_items);
+            from = to;
             nodes[axis] = c->nodes[axis];
         }
     }
-    memcpy(r->level[level + 1].r, from, (size_t)nodes_of(c) * r->cycle_size);
 }
 
 /* Add the interpolated x of the next level to x of a level, along the first axis first.
@@ -502,7 +528,8 @@ lay_out_level(run *r, int level, char *at)
     f->r = f->x + whole;
     f->t = f->r + whole;
     at = f->t + whole;
-    for (int axis = r->d->axes - 1; axis >= 0 && level + 1 < r->d->levels; axis--) {
+    for (int axis = r->d->axes - 1;
+         axis > first_coarser(r->d, l) && level + 1 < r->d->levels; axis--) {
         if (l->weight[axis] != NULL) {
             nodes[axis] = l[1].nodes[axis];
             f->part[axis] = at;
@@ -649,17 +676,15 @@ static void
 span(run *r)
 {
     const ps_diffusion *const d = r->d;
-    double g[PS_DIFFUSION_BASIS][SUMS], y[PS_DIFFUSION_BASIS];
+    double g[PS_DIFFUSION_BASIS][PS_DIFFUSION_BASIS + 1], y[PS_DIFFUSION_BASIS];
 
     if (d->fields == 0) {
         return;
     }
-    apply(r, &d->system, d->x, d->rhs, r->r);
+    each_row(r, &d->system, span_row);
     for (int i = 0; i < d->fields; i++) {
-        r->field = i;
-        each_row(r, &d->system, span_row);
         for (int j = 0; j <= i + 1; j++) {
-            g[i][j] = total(r, j);
+            g[i][j] = total(r, span_begin(i) + j);
         }
     }
     ps_diffusion_combine(d, g, y);

@@ -93,6 +93,20 @@ template <int ROWS> struct ThreadPlace {
         move(shape, in_block);
     }
 
+    /* The place in a warp of whole systems, one after the other: of lane `of_system` of
+     * system `index`, or of an idle thread if `of_system` is shape.lanes. */
+    __device__ __forceinline__ ThreadPlace(const Shape &shape, int32_t index,
+                                           int32_t of_system)
+        : slot(index), lane(of_system), warp(0), block(0), first_lane(0), first_warp(0),
+          first_block(0), which(index), front_lane(0), front_warp(0)
+    {
+        unit = side = 0;
+        start = lane < shape.lanes ? shape.template start_of<ROWS>(lane) : -ROWS;
+        pads = start <= 0 && start > -ROWS ? -start : 0;
+        group = {lane, shape.lanes, which * shape.lanes, 1};
+        members = (all_lanes >> (32 - shape.lanes)) << group.base;
+    }
+
     /* Move to another block of the same systems. */
     __device__ __forceinline__ void move(const Shape &shape, int32_t to)
     {
