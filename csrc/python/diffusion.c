@@ -207,7 +207,8 @@ read_levels(PyObject *module, PyObject *levels, int type, ps_diffusion *d)
     const Py_ssize_t count = PyTuple_GET_SIZE(levels);
 
     if (count < 1 || count > PS_DIFFUSION_LEVELS) {
-        PyErr_Format(PyExc_ValueError, "levels: need 1 to %d", (int)PS_DIFFUSION_LEVELS);
+        PyErr_Format(PyExc_ValueError, "diffusion_solve: levels: need 1 to %d, got %zd",
+                     (int)PS_DIFFUSION_LEVELS, count);
         return -1;
     }
     const int cycle = type_of_levels(levels, type);
@@ -235,8 +236,9 @@ read_basis(PyObject *basis, int type, ps_diffusion *d)
     const Py_ssize_t count = PyTuple_GET_SIZE(basis);
 
     if (count > PS_DIFFUSION_BASIS) {
-        PyErr_Format(PyExc_ValueError, "basis: need at most %d fields",
-                     (int)PS_DIFFUSION_BASIS);
+        PyErr_Format(PyExc_ValueError,
+                     "diffusion_solve: basis: need at most %d fields, got %zd",
+                     (int)PS_DIFFUSION_BASIS, count);
         return -1;
     }
     d->fields = (int32_t)count;
