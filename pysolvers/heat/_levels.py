@@ -8,10 +8,12 @@ is symmetric: between two nodes lies a conductance t k/h^2 times the area of the
 harmonic mean. s is 1 for a step and 0 for the steady state.
 
 The next grid has every other node along each axis, and the last one. Its conductances are those
-of the network: two faces in series along the axis, and across the axis the face of the node and
-half of those that lie between it and its neighbours. The harmonic mean along the axis and the
-arithmetic mean across it are exact for layers parallel to an axis. Row sums of A are added up in
-the same way.
+of the network: across the other axes the face of the node and half of those that lie between it and
+its neighbours are added up, and then two such sums lie in series along the axis. The arithmetic
+mean across the axes and the harmonic mean along the axis are exact for layers parallel to an axis.
+In the other order, series before sums, a path of large k that changes its row is cut: with nodes of
+two values at random, of ratio 1e4, the iterations on 64^2 nodes double. Row sums of A are added up
+along all axes.
 
 Axes are made coarser while t k/h^2 is so large that a node depends on more than its neighbours.
 
@@ -263,26 +265,42 @@ class Levels:
                 return found
             for axis in reversed(coarse):
                 level, weights[axis] = self._coarser(level, axis)
+            for axis in coarse:
+                level.faces[axis] = self._in_series(level.faces[axis], axis)
 
-    def _coarser(self, level: Level, axis: int) -> tuple[Level, Array]:
-        """Return a level with every other node along an axis, and the weights between them."""
-        axes, wraps = level.sums.ndim, self._periodic[axis]
-        along = axes - 1 - axis
-        n = level.sums.shape[along]
+    def _kept(self, n: int, axis: int) -> tuple[Array, int]:
+        """Return which of n nodes along an axis the next level has, and the number of others."""
         kept = np.arange(0, n, 2)
-        if not wraps and n % 2 == 0:
+        if not self._periodic[axis] and n % 2 == 0:
             kept = np.append(kept, n - 1)
-        between = n - kept.size
-        own = np.moveaxis(level.faces[axis], along, 0)
+        return kept, n - kept.size
+
+    def _in_series(self, face: Array, axis: int) -> Array:
+        """Return the conductances between the nodes of the next level along an axis."""
+        along = face.ndim - 1 - axis
+        own = np.moveaxis(face, along, 0)
+        n = len(own)
+        kept, between = self._kept(n, axis)
         below, above = own[0 : 2 * between : 2], own[1 : 2 * between : 2]
-        both = below + above
-        weight = below / both
         series = own[kept]
-        series[:between] = below * (above / both)
-        if not wraps:
+        series[:between] = below * (above / (below + above))
+        if not self._periodic[axis]:
             series[-1] = 0
             if n % 2 == 0:
                 series[-2] = own[n - 2]
+        return np.ascontiguousarray(np.moveaxis(series, 0, along))
+
+    def _coarser(self, level: Level, axis: int) -> tuple[Level, Array]:
+        """Return a level with every other node along an axis, and the weights between them.
+
+        The faces along the axis are still those of the nodes before.
+        """
+        along = level.sums.ndim - 1 - axis
+        n = level.sums.shape[along]
+        kept, between = self._kept(n, axis)
+        own = np.moveaxis(level.faces[axis], along, 0)
+        below, above = own[0 : 2 * between : 2], own[1 : 2 * between : 2]
+        weight = below / (below + above)
 
         def added(values: Array) -> Array:
             moved = np.moveaxis(values, along, 0)
@@ -295,10 +313,7 @@ class Levels:
                 out[0] += half[-1]
             return np.ascontiguousarray(np.moveaxis(out, 0, along))
 
-        faces = [
-            np.ascontiguousarray(np.moveaxis(series, 0, along)) if a == axis else added(face)
-            for a, face in enumerate(level.faces)
-        ]
+        faces = [face if a == axis else added(face) for a, face in enumerate(level.faces)]
         end = list(level.end)
         end[axis] = kept.size - (n - level.end[axis])
         coarse = Level(faces, added(level.sums), level.first, tuple(end))

@@ -155,6 +155,9 @@ class RowLevels(Levels):
                     rows, level = divided.coarsen(level)
                 else:
                     level, divided.weights[axis] = self._coarser(level, axis)
+            for axis in coarse:
+                series = divided.in_series if axis == self._last else self._in_series
+                level.faces[axis] = series(level.faces[axis], axis)
             divided.end_at(rows)
         whole = Level(
             [rows.joined(face) for face in level.faces], rows.joined(level.sums), *level[2:]
@@ -543,17 +546,27 @@ class _Divided(_Whole):
             self._solve(self.factors[axis], unknown, unknown)
         self.rows.from_lines(lines, self.own(to), self.inner)
 
-    def coarsen(self, level: Level) -> tuple[Rows, Level]:
-        """Return the next level with the kept rows of this one, of its `level`."""
+    def in_series(self, own: Array, axis: int) -> Array:
+        """Return the conductances between the kept rows along the axis through the rows."""
+        del axis
         rows, kept = self.rows, _Kept(self.rows)
-        self._kept, last = kept, len(level.faces) - 1
-        own = level.faces[last]
         around = rows.extended(own)
         series = kept.taken(own)
         below, above = own[kept.even][kept.has_above], around[kept.above]
         series[kept.has_above] = below * (above / (below + above))
         if not rows.wraps and rows.stop == rows.count:
             series[-1] = 0
+        return series
+
+    def coarsen(self, level: Level) -> tuple[Rows, Level]:
+        """Return the next level with the kept rows of this one, of its `level`.
+
+        The faces along the axis through the rows are still those of the rows before.
+        """
+        rows, kept = self.rows, _Kept(self.rows)
+        self._kept, last = kept, len(level.faces) - 1
+        own = level.faces[last]
+        around = rows.extended(own)
         # The weight of an interpolated row is computed by its rank.
         weight = np.zeros_like(own)
         odd, before = kept.odd, rows.halo[0]
@@ -572,7 +585,7 @@ class _Divided(_Whole):
 
         coarse = rows.coarser()
         end = (*level.end[:-1], coarse.count - (rows.count - level.end[-1]))
-        faces = [*(added(face) for face in level.faces[:-1]), series]
+        faces = [*(added(face) for face in level.faces[:-1]), own]
         return coarse, Level(faces, added(level.sums), level.first, end)
 
     def end_at(self, rows: Rows) -> None:
