@@ -39,8 +39,8 @@ __all__ = ["BASIS", "MOST_LEVELS", "Level", "Levels", "coarse_axes", "in_order"]
 
 Array = NDArray[Any]
 
-# Of the line relaxation, definite below 1: 7334, 7212 and 7144 iterations with 0.85, 0.9 and 0.95 in
-# 81 problems on 64^2, 128^2 and 33^3 nodes (a bar, a disc and random k of ratio 100). Stages in
+# Of the line relaxation, definite below 1: 7334, 7212 and 7144 iterations with 0.85, 0.9 and 0.95
+# in 81 problems on 64^2, 128^2 and 33^3 nodes (a bar, a disc and random k of ratio 100). Stages in
 # float32 for k of ratio 1e5 are up to 1.7e-4, 1.1e-4 and 1.8e-4 from those in float64.
 _OMEGA = 0.9
 _LEAST_NODES = 5  # of an axis that is made coarser

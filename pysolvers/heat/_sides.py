@@ -102,7 +102,7 @@ class Side:
         self.axis = AXES.index(name[0])
         self.index = 0 if name[1] == "-" else -1
         self.others = [axis for axis in range(grid.axes) if axis != self.axis]
-        self._at = (..., self.index, *(slice(None) for _ in range(self.axis)))
+        self._at: tuple[Any, ...] = (..., self.index, *(slice(None) for _ in range(self.axis)))
         self._grid = grid
         self.kind, self.coefficient = "value", 0.0
         self._data: NodeData | None = None

@@ -1,5 +1,6 @@
 """HeatADI(scheme="implicit"): the equation that is not split, against one sparse matrix and LU."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -497,7 +498,7 @@ def test_faces_of_coarser_levels_are_sums_across_an_axis_in_series_along_it(rng,
         parallel = summed(fine[len(shape) - 1 - axis], set(axes) - {axis})
         _, kept = shares(shape[axis])
         lines, found = (np.moveaxis(values, axis, 0) for values in (parallel, face))
-        for c, (i, j) in enumerate(zip(kept[:-1], kept[1:], strict=True)):
+        for c, (i, j) in enumerate(pairwise(kept)):
             series = 1 / (1 / lines[i:j]).sum(0)
             np.testing.assert_allclose(found[c], series, rtol=1e-5)
         assert not found[-1].any()
