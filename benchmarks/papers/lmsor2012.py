@@ -34,7 +34,8 @@ _PROBLEM, _REYNOLDS = 1, 10.0
 _QUICK_COUNT = Count(1, 10.0, 34, None)
 _SIZES = (*SIZES[:3], 3002, SIZES[3])
 _OVER_REYNOLDS = tuple(count for count in COUNTS if count.size == 1002)
-_KERNELS = ("1", "2", "3", "auto")
+_KERNELS = (1, 2, 3, "auto")
+_Times = dict[tuple[int | str, int], float]  # by kernel and size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +88,7 @@ def _bandwidth(device: str, *, quick: bool) -> float:
     return device_bandwidth()
 
 
-def _seconds(size: int, kernel: str, device: str, *, quick: bool) -> float:
+def _seconds(size: int, kernel: int | str, device: str, *, quick: bool) -> float:
     """Return the seconds of an iteration, measured over about a quarter of a second."""
     solver = solver_of(_PROBLEM, _REYNOLDS, size, kernel=kernel, device=device)
     wanted = 4 if quick else max(16, int((1e8 if device == "cpu" else 4e9) / size**2))
@@ -108,9 +109,7 @@ def _count_table(counts: Sequence[Count], device: str) -> Table:
     return Table("Iterations", columns, rows, (note,))
 
 
-def _kernel_table(
-    times: dict[tuple[str, int], float], sizes: Sequence[int], bandwidth: float, device: str
-) -> Table:
+def _kernel_table(times: _Times, sizes: Sequence[int], bandwidth: float, device: str) -> Table:
     columns = (
         Column("kernel"),
         Column("sqrt(N)"),
@@ -127,19 +126,19 @@ def _kernel_table(
         second = _WORDS[2] * 8 * nodes / bandwidth
         for kernel in _KERNELS:
             time = times[kernel, size]
-            words = _WORDS.get(int(kernel)) if kernel != "auto" else None
+            words = _WORDS.get(kernel)
             moved = None if words is None else words * 8 * nodes
             known = PUBLISHED_MILLISECONDS if size == 2002 and kernel != "auto" else {}
             rows.append(
                 (
-                    kernel,
+                    str(kernel),
                     size,
                     1e6 * time,
                     words,
                     None if moved is None else moved / bandwidth / time,
                     None if moved is None else moved / time / 1e9,
                     second / time,
-                    1e3 * known[int(kernel)] if known else None,
+                    1e3 * known[kernel] if known else None,
                 )
             )
     where = "all cores" if device == "cpu" else "the GPU"
@@ -151,9 +150,9 @@ def _kernel_table(
     return Table("Kernels", columns, rows, (note,))
 
 
-def _scaling_table(times: dict[tuple[str, int], float], sizes: Sequence[int], device: str) -> Table:
+def _scaling_table(times: _Times, sizes: Sequence[int], device: str) -> Table:
     columns = [Column("sqrt(N)")]
-    columns += [Column(f"kernel {k}" if k != "auto" else k, ".0f") for k in _KERNELS]
+    columns += [Column(f"kernel {k}" if k != "auto" else "auto", ".0f") for k in _KERNELS]
     columns += [Column("serial", ".1f")]
     rows = []
     for size in sizes:
@@ -253,7 +252,7 @@ _PEERS = {
 }
 
 
-def _picture(times: dict[tuple[str, int], float], sizes: Sequence[int]) -> Callable[[], Any]:
+def _picture(times: _Times, sizes: Sequence[int]) -> Callable[[], Any]:
     def draw() -> Any:
         from .figures import Curves, plot_curves
 
