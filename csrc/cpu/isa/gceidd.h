@@ -8,6 +8,7 @@
 #include "isa/simd.h"
 #include "transport/gceidd_sweep.h"
 
+#include "lines/increment.h"
 #include "transport/gceidd_lines.inc"
 #include "transport/gceidd_sweep.inc"
 

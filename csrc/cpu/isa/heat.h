@@ -8,6 +8,7 @@
 #include "heat/diffusion_kernels.h"
 #include "heat/heat_sweep.h"
 #include "isa/simd.h"
+#include "lines/increment.h"
 
 #include "heat/each_node.h"
 #include "heat/heat_stencil.inc"
