@@ -67,8 +67,9 @@ struct run {
     /* The residual enters the V-cycle times `scale`, a power of two. The last correction
      * that left it, in x of the first level, is z times `left`. */
     double scale, left;
-    /* of the current loop over the rows of `at` */
+    /* of the current loop over the rows or the nodes of `at` */
     void (*row)(run *r, int64_t row, int64_t j, int64_t k);
+    void (*part)(run *r, int64_t node, int64_t count);
     const ps_diffusion_level *at;
     const ps_diffusion_kernels *of;
     const void *from, *rhs;
@@ -131,6 +132,35 @@ each_row(run *r, const ps_diffusion_level *l,
     ps_parallel_for(threads_for(r, nodes_of(l)), rows_of(l), some_rows, r);
 }
 
+static void
+some_nodes(void *self, int64_t begin, int64_t end, int thread)
+{
+    run *const r = self;
+    const int64_t row = r->at->nodes[0];
+    (void)thread;
+
+    r->part(r, begin * row, (end - begin) * row);
+}
+
+/* Call `body` for all nodes of a level, some following ones at once: their number and the
+ * first of them. For operations that keep the 0 of nodes that are not unknown. */
+static void
+each_part(run *r, const ps_diffusion_level *l,
+          void (*body)(run *r, int64_t node, int64_t count))
+{
+    r->at = l;
+    r->part = body;
+    ps_parallel_for(threads_for(r, nodes_of(l)), l->nodes[1] * l->nodes[2], some_nodes,
+                    r);
+}
+
+/* The address of a node of a field with elements of `size` bytes. */
+static char *
+node_of(const void *field, size_t size, int64_t node)
+{
+    return (char *)(uintptr_t)field + (size_t)node * size;
+}
+
 /* The sum of sums[SUMS row + which] over the rows of the system, in order. */
 static double
 total(const run *r, int which)
@@ -151,7 +181,7 @@ row_of(const run *r, const void *field, size_t size, int64_t j, int64_t k)
     const ps_diffusion_level *const l = r->at;
     const int64_t node = (k * l->nodes[1] + j) * l->nodes[0] + l->first[0];
 
-    return (char *)(uintptr_t)field + (size_t)node * size;
+    return node_of(field, size, node);
 }
 
 static void
@@ -189,11 +219,10 @@ span_row(run *r, int64_t row, int64_t j, int64_t k)
 }
 
 static void
-move_row(run *r, int64_t row, int64_t j, int64_t k)
+move_part(run *r, int64_t node, int64_t count)
 {
-    (void)row;
-    r->system->move(row_of(r, r->d->x, r->size, j, k), r->factor,
-                    row_of(r, r->from, r->size, j, k), count_of(r->at));
+    r->system->move(node_of(r->d->x, r->size, node), r->factor,
+                    node_of(r->from, r->size, node), count);
 }
 
 /* to = rhs - A x, or A x if rhs is null; then sums has x A x. */
@@ -208,11 +237,10 @@ apply(run *r, const ps_diffusion_level *l, const void *x, const void *rhs, void 
 }
 
 static void
-add_row(run *r, int64_t row, int64_t j, int64_t k)
+add_part(run *r, int64_t node, int64_t count)
 {
-    (void)row;
-    r->kernels->add(row_of(r, r->to, r->cycle_size, j, k),
-                    row_of(r, r->from, r->cycle_size, j, k), count_of(r->at));
+    r->kernels->add(node_of(r->to, r->cycle_size, node),
+                    node_of(r->from, r->cycle_size, node), count);
 }
 
 static void
@@ -222,11 +250,10 @@ sums_row(run *r, int64_t row, int64_t j, int64_t k)
 }
 
 static void
-enter_row(run *r, int64_t row, int64_t j, int64_t k)
+enter_part(run *r, int64_t node, int64_t count)
 {
-    (void)row;
-    r->conjugate->enter(row_of(r, r->r, r->size, j, k), r->scale,
-                        row_of(r, r->level[0].r, r->cycle_size, j, k), count_of(r->at));
+    r->conjugate->enter(node_of(r->r, r->size, node), r->scale,
+                        node_of(r->level[0].r, r->cycle_size, node), count);
 }
 
 static void
@@ -237,12 +264,11 @@ leave_row(run *r, int64_t row, int64_t j, int64_t k)
 }
 
 static void
-direct_row(run *r, int64_t row, int64_t j, int64_t k)
+direct_part(run *r, int64_t node, int64_t count)
 {
-    (void)row;
-    r->conjugate->direct(row_of(r, r->p, r->size, j, k),
-                         row_of(r, r->level[0].x, r->cycle_size, j, k), 1 / r->left,
-                         r->factor, count_of(r->at));
+    r->conjugate->direct(node_of(r->p, r->size, node),
+                         node_of(r->level[0].x, r->cycle_size, node), 1 / r->left,
+                         r->factor, count);
 }
 
 static void
@@ -308,7 +334,7 @@ relax(run *r, int level, int axis, int begins)
     const ps_status status = solve_lines(r, l, axis, f->t, f->t);
     r->from = f->t;
     r->to = f->x;
-    each_row(r, l, add_row);
+    each_part(r, l, add_part);
     return status;
 }
 
@@ -692,7 +718,7 @@ span(run *r)
         if (y[i] != 0) {
             r->factor = y[i];
             r->from = d->basis[i];
-            each_row(r, &d->system, move_row);
+            each_part(r, &d->system, move_part);
         }
     }
 }
@@ -712,7 +738,7 @@ iterate(run *r, double atol, double share, double rz, ps_diffusion_report *repor
             return PS_INTERRUPTED;
         }
         r->factor = beta;
-        each_row(r, &d->system, direct_row);
+        each_part(r, &d->system, direct_part);
         apply(r, &d->system, r->p, NULL, r->q);
         r->factor = rz / total(r, 0);
         if (!(r->factor > 0) || !isfinite(r->factor)) {
@@ -769,7 +795,7 @@ ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
     square(&r, r.r);
     const double rr = total(&r, 1);
     set_scale(&r, rr);
-    each_row(&r, &d->system, enter_row);
+    each_part(&r, &d->system, enter_part);
     status = make_z(&r, &rz, &zz);
     report->error = sqrt(zz);
     report->converged = report->error <= fmax(d->rtol * sqrt(xx), atol);
