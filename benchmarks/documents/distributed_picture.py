@@ -8,20 +8,17 @@ pass, and the published values of PaScaL_TDMA. Below: the efficiency of solvers 
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from pysolvers.distributed import CostModel
 
 from ..papers.pascal_tdma import PUBLISHED_SECONDS, PUBLISHED_SHAPE
-from .image_file import write_image
+from ..record import RESULTS, Record
+from .image_file import IMAGES, plain_log_ticks, write_image
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
 CPU, GPU = RESULTS / "distributed-amd-epyc-2.json", RESULTS / "parts-h100-x2.json"
 SOLVERS = RESULTS / "slabs-h100-x2.json"
 
@@ -32,7 +29,6 @@ MODELS: dict[Literal["all", "shares"], tuple[str, str]] = {
     "shares": ("model, reduced systems in shares", "C2:"),
 }
 
-Record = dict[str, Any]
 Points = tuple[list[int], list[float]]
 
 
@@ -124,9 +120,7 @@ def picture(cpu: Record, gpu: Record, solvers: Record) -> Figure:
     )
     _finish(strong)
     _finish(weak)
-    weak.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 1.5, 2, 3, 5, 7)))
-    weak.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    weak.yaxis.set_minor_formatter(NullFormatter())
+    plain_log_ticks(weak.yaxis, 1, 1.5, 2, 3, 5, 7)
     above.legend(
         *strong.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
     )

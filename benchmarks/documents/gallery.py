@@ -7,7 +7,6 @@ import json
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,11 +32,11 @@ from pysolvers._shown import counted
 from pysolvers.distributed import Slab
 from pysolvers.papers import gceidd2022
 
+from ..sources import ROOT
 from . import small_picture, speed_picture
-from .image_file import write_image
+from .image_file import IMAGES, write_image
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "docs" / "images" / "gallery"
+FOLDER = IMAGES / "gallery"
 SIZE = 4.8, 3.2
 COLOURS = 128
 

@@ -1,11 +1,17 @@
-"""Write a picture of the documentation."""
+"""What the pictures of the documentation share: their folder, their ticks, their files."""
 
 from pathlib import Path
 
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 from PIL import Image  # comes with matplotlib
 
-__all__ = ["print_size", "write_image"]
+from ..sources import ROOT
+
+__all__ = ["IMAGES", "plain_log_ticks", "print_size", "write_image"]
+
+IMAGES = ROOT / "docs" / "images"
 
 
 def write_image(figure: Figure, path: Path, colours: int | None = None) -> None:
@@ -20,3 +26,10 @@ def write_image(figure: Figure, path: Path, colours: int | None = None) -> None:
 def print_size(path: Path) -> None:
     """Print the name and the size of a file."""
     print(f"{path.name}: {path.stat().st_size} bytes")
+
+
+def plain_log_ticks(axis: Axis, *subs: float) -> None:
+    """Label the ticks of a logarithmic axis by plain numbers, at multiples `subs` of decades."""
+    axis.set_major_locator(LogLocator(base=10, subs=subs or (1.0,)))
+    axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_formatter(NullFormatter())

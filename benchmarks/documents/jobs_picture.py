@@ -8,16 +8,13 @@ with --gpu if there is one, otherwise from the records of the solvers.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .image_file import write_image
+from ..record import RESULTS, Record
+from .image_file import IMAGES, write_image
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
 CPU = RESULTS / "jobs-amd-epyc-2.json"
 
 # Job -> what the picture calls it.
@@ -43,8 +40,6 @@ PROGRAMS = {
     "cupy": ("CuPy", "C5"),
     "cupy loop": ("CuPy, one curve after the other", "0.75"),
 }
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)

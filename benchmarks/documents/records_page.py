@@ -11,10 +11,9 @@ from pysolvers.cases.tables import Column, Table
 
 from .. import gpu_table, tridiagonal
 from ..record import RESULTS, Record, place
-from ..sources import device_hash, source_hash
+from ..sources import ROOT, device_hash, source_hash
 from . import gpu_tables, tables
 
-ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE, PAGE = Path(__file__).with_name("records.md"), ROOT / "docs" / "records.md"
 
 

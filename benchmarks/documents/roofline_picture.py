@@ -14,10 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..gpu_cases import CROSSOVER_ROWS
-from .image_file import write_image
+from ..record import RESULTS
+from .image_file import IMAGES, write_image
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
 DTYPES = ("float32", "float64")
 # Label of a line of the roofline -> part, matrix and axis of its cases.
 LINES = {

@@ -7,17 +7,13 @@ record has no part `small`.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from .image_file import write_image
+from ..record import RESULTS, Record
+from .image_file import IMAGES, plain_log_ticks, write_image
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
 CPU, GPU = RESULTS / "small-amd-epyc-2.json", RESULTS / "h200.json"
 
 # Name in a record -> label and style of the curve.
@@ -35,7 +31,6 @@ GPU_CURVES = {
     "torch": ("Thomas elimination in PyTorch", "C3D--"),
 }
 
-Record = dict[str, Any]
 # Rows and systems of a batch, and the microseconds of each package.
 Entry = tuple[int, int, dict[str, float]]
 
@@ -84,9 +79,7 @@ def draw(axes: Axes, entries: list[Entry], curves: dict[str, tuple[str, str]]) -
     axes.set_xscale("log", base=2)
     counts = sorted({systems for _, systems, _ in entries})
     axes.set_xticks(counts, [str(count) for count in counts])
-    axes.yaxis.set_major_locator(LogLocator(base=10))
-    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    plain_log_ticks(axes.yaxis)
     axes.minorticks_off()
     axes.grid(alpha=0.3)
 

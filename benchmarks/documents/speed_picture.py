@@ -7,17 +7,14 @@ except for the longest systems of the CPU record.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-from .image_file import write_image
+from ..record import RESULTS, Record
+from .image_file import IMAGES, plain_log_ticks, write_image
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
 CPU, GPU = RESULTS / "tridiagonal-amd-epyc-2.json", RESULTS / "h200.json"
 
 # Name in a record -> label and style of the line.
@@ -31,7 +28,6 @@ GPU_PEERS = {
     "jax": ("JAX tridiagonal_solve", "C3D--"),
 }
 
-Record = dict[str, Any]
 Line = tuple[list[int], list[float]]
 
 
@@ -94,8 +90,6 @@ def draw_lines(axes: Axes, lines: Iterator[tuple[str, str, Line]], unit: str) ->
         axes.loglog(rows, times, style, ms=4, lw=1.2, label=label)
     axes.set_xscale("log", base=2)
     axes.set(xlabel="rows of a system", ylabel=f"time per unknown ({unit})")
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    plain_log_ticks(axes.yaxis, 1.0, 2.0, 5.0)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)

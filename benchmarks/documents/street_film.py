@@ -7,7 +7,6 @@ the error of its grid, estimated by a run on half the intervals. It takes a few 
 
 import warnings
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -18,9 +17,9 @@ from pysolvers import CoarseGridWarning, SquareCylinder
 from pysolvers.cases.grid_error import error_of, half_nodes
 from pysolvers.flow import CylinderResult
 
-from .image_file import print_size
+from .image_file import IMAGES, print_size
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "images" / "street.gif"
+TARGET = IMAGES / "street.gif"
 REYNOLDS, SHAPE, START = 100, (129, 701), 120.0
 FRAMES, COLOURS, MILLISECONDS = 36, 64, 90
 LENGTH = 22.0  # of the channel that is shown, behind the centre of the cylinder

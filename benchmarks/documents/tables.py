@@ -13,7 +13,6 @@ and sentences.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 
 from pysolvers.cases.tables import Column, Table
 
@@ -31,9 +30,9 @@ from .. import (
     staggered,
 )
 from ..record import Record
+from ..sources import ROOT
 from . import gpu_tables, jobs_picture
 
-ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 CLAIM_ROWS = 64  # the systems of the sentence of docs/performance.md
