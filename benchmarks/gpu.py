@@ -37,26 +37,7 @@ BUDGET = 0.25
 
 
 def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> Record:
-    """Measure the cases of some parts and return the record.
-
-    Parameters
-    ----------
-    only : iterable of str, default: all of them
-        Names of the parts.
-    quick : bool, default: False
-        Small sizes and few runs: tests the benchmark; the times are meaningless.
-
-    Returns
-    -------
-    dict
-        Machine, versions, hash of the sources, copy bandwidth in bytes/s, and for each case its
-        seconds, the fraction of the floor, backward error, bars and the seconds of its peers.
-
-    Raises
-    ------
-    BackendError
-        If no GPU can be used, or CuPy is missing.
-    """
+    """Measure the cases of some parts and return the record."""
     backends.require("cuda")
     measurement = Measurement("gpu", gpu=True)
     try:

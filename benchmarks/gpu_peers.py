@@ -45,18 +45,7 @@ class Peer:
 
 
 def cusparse(name: str, case: GpuCase, system: list[Any]) -> Peer:
-    """Return cuSPARSE's ``gtsv2StridedBatch`` or ``gtsvInterleavedBatch``.
-
-    Parameters
-    ----------
-    name : str
-        ``cusparse strided``, or ``cusparse interleaved K``, where K is the number of the algorithm.
-    case : GpuCase
-        Its systems lie along the last axis for the strided function, along the first for the
-        interleaved one.
-    system : list of cupy.ndarray
-        lower, diag, upper and rhs, which are not changed, and x.
-    """
+    """Return cuSPARSE's ``gtsv2StridedBatch`` or ``gtsvInterleavedBatch``."""
     cupy = require_cupy()
     library = _Cusparse.shared()
     library.set_stream(cupy.cuda.get_current_stream().ptr)
@@ -124,15 +113,6 @@ def jax_seconds(case: GpuCase, system: list[Any], budget: float) -> float:
 
     JAX does not expose its stream. The time is therefore measured on the host, over consecutive
     calls, of which only the last is waited for.
-
-    Parameters
-    ----------
-    case : GpuCase
-        Its systems lie along the last axis.
-    system : list of cupy.ndarray
-        lower, diag, upper, rhs and x; x is not used.
-    budget : float
-        Seconds that all calls together may take; each round has at least one call.
     """
     jax = _jax()
     require_cupy().cuda.get_current_stream().synchronize()
@@ -154,13 +134,6 @@ def torch_seconds(system: list[Any], budget: float) -> float:
 
     One row of all systems is eliminated at a time. The operands are copied before the measurement
     to the layout in which neighbouring systems are contiguous.
-
-    Parameters
-    ----------
-    system : list of cupy.ndarray
-        lower, diag, upper and rhs of shape (systems, rows), and x, which is not used.
-    budget : float
-        Seconds that all calls together may take; each round has at least one call.
     """
     try:
         torch = import_module("torch")
@@ -176,17 +149,7 @@ def torch_seconds(system: list[Any], budget: float) -> float:
 
 
 def host_seconds(solve: Callable[[], Any], wait: Callable[[Any], object], budget: float) -> float:
-    """Return the seconds of one call, the median of rounds of consecutive calls.
-
-    Parameters
-    ----------
-    solve : callable
-        Enqueues one solve and returns its result.
-    wait : callable
-        Waits until a result is ready.
-    budget : float
-        Seconds that all calls together may take; each round has at least one call.
-    """
+    """Return the seconds of one call, the median of rounds of consecutive calls."""
     clock = waiting(wait)
     clock(solve, 1)  # may compile
     count = max(1, min(20, int(budget / ROUNDS / clock(solve, 1))))

@@ -316,15 +316,7 @@ def scipy_plate(inner: Any, half: float) -> Call:
 
 
 def jax_plate(inner: Any, half: float) -> Call:
-    """Return a Peaceman-Rachford step of the inner nodes of a plate as a program of JAX.
-
-    Parameters
-    ----------
-    inner : ndarray
-        The nodes, a square; the program has their dtype.
-    half : float
-        dt k / h^2, divided by 2.
-    """
+    """Return a Peaceman-Rachford step of the inner nodes of a plate as a program of JAX."""
     import jax
     import jax.numpy as jnp
 

@@ -35,15 +35,7 @@ COLUMNS = ("package", "factor", "numba", "scipy", "lapack", "numpy")
 
 
 def calls(systems: int, rows: int, threads: int) -> dict[str, Call]:
-    """Return the calls that are compared for one batch; each returns the solutions.
-
-    Parameters
-    ----------
-    systems, rows : int
-        Number and length of the systems.
-    threads : int
-        Number of threads of this package.
-    """
+    """Return the calls that are compared for one batch; each returns the solutions."""
     lower, diag, upper, rhs = operands(systems, rows)
     factor = factor_tridiagonal(lower, diag, upper, threads=threads)
     # NumPy's elimination gets the layout in which neighbouring systems are contiguous.
@@ -71,20 +63,7 @@ def operands(systems: int, rows: int) -> list[NDArray]:
 
 
 def bench_small(*, quick: bool = False, threads: int = 1) -> Record:
-    """Measure every batch and return the record.
-
-    Parameters
-    ----------
-    quick : bool, default: False
-        Few sizes and one sample: tests the benchmark; the times are meaningless.
-    threads : int, default: 1
-        Number of threads of this package.
-
-    Returns
-    -------
-    dict
-        The record; a case has rows, systems and the microseconds of each package.
-    """
+    """Measure every batch and return the record."""
     measurement = Measurement("small", ("scipy", "numba"))
     sizes = (QUICK_ROWS, QUICK_SYSTEMS) if quick else (ROWS, SYSTEMS)
     todo = [(rows, systems) for rows in sizes[0] for systems in sizes[1]]

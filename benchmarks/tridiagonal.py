@@ -123,21 +123,7 @@ def _peer_time(peer: peers.Peer, sample: list[NDArray], runs: int) -> float:
 
 
 def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> Record:
-    """Measure all cases and return the record.
-
-    Parameters
-    ----------
-    quick : bool, default: False
-        Small sizes and few runs: tests the benchmark; the times are meaningless.
-    threads : int, optional
-        Number of threads of the solver and of the copies; default: that of the backend.
-
-    Returns
-    -------
-    dict
-        The record, with the copy bandwidth in bytes/s, and for each case its times in ns per
-        unknown, the fraction of the floor and the targets.
-    """
+    """Measure all cases and return the record."""
     measurement = Measurement("tridiagonal", ("scipy", "numba"))
     cpu = backends.require("cpu")
     threads = cpu.default_threads() if threads is None else threads

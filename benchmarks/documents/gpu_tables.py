@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pysolvers.cases.tables import Column, Table
 from pysolvers.papers import SouriTiming, souri_timings
 
-from ..papers.pta2020_times import RUNS
+from ..papers.pta2020 import RUNS
 from ..record import Record
 
 # Heading in docs/performance.md -> part, matrix, axis and dtype of its cases.

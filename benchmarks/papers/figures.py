@@ -46,22 +46,7 @@ class Curves:
 def plot_curves(
     plots: Sequence[Curves], *, log: tuple[bool, bool] = (False, False), columns: int = 2
 ) -> "Figure":
-    """Draw curves in neighbouring plots.
-
-    Parameters
-    ----------
-    plots : sequence of Curves
-        The curves of each plot.
-    log : (bool, bool), default: (False, False)
-        Whether the axes are logarithmic, that of x to base 2.
-    columns : int, default: 2
-        Plots in a row.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-        A new figure, independent of pyplot.
-    """
+    """Draw curves in neighbouring plots."""
     rows = -(-len(plots) // columns)
     width = min(columns, len(plots))
     figure = new_figure(5.2 * width, 3.8 * rows)
@@ -113,22 +98,7 @@ def plot_speedups(
     published: Mapping[str, tuple[float, float]],
     title: str,
 ) -> "Figure":
-    """Draw times and, if several runs were timed, speedups over the grid with published ranges.
-
-    Parameters
-    ----------
-    seconds, speedups : mapping of str to mapping of int to float
-        Values by name of the run and nodes along a side.
-    published : mapping of str to (float, float)
-        The smallest and the largest published speedup of a run.
-    title : str
-        Title of the figure.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-        A new figure, independent of pyplot.
-    """
+    """Draw times and, if several runs were timed, speedups over the grid with published ranges."""
     compared = [
         name for name in seconds if any(ratio != 1 for ratio in speedups.get(name, {}).values())
     ]

@@ -90,7 +90,7 @@ def error_table(number: int, grids: Sequence[int], device: str | None) -> Table:
     columns = [Column("method, norm"), Column("nodes")]
     columns += [Column(h, "+.1%" if h == "change" else ".2e") for h in heads]
     rows = []
-    for e in table_entries(number, grids, device=device, progress=_shown):
+    for e in table_entries(number, grids, device=device):
         changes = e.printed / e.published - 1, e.found / e.published - 1
         found = (e.published, e.printed, changes[0], e.found, changes[1])
         rows.append((f"{e.method} {e.norm}", e.nodes, *found))
@@ -151,7 +151,8 @@ def _speed_tables(*, quick: bool) -> Iterator[Table]:
     """Yield the tables of the figures 17 to 23 and of the fused step."""
     grids = (32,) if quick else SPEED_GRIDS
     paper = {
-        (n, s): step_time(n, s, "paper") for n, s in _shown([(n, s) for n in grids for s in _s(n)])
+        (n, s): step_time(n, s, "paper")
+        for n, s in progress([(n, s) for n in grids for s in _s(n)], "gceidd2022")
     }
     fused = {(n, s): step_time(n, s) for n in (*grids, *(() if quick else (2048,))) for s in _s(n)}
     yield _gains(paper, grids)
@@ -286,7 +287,3 @@ def _fused(
         "1024² stay in the cache, which is faster."
     )
     return Table("A fused step", columns, rows, (note,))
-
-
-def _shown(items: Sequence[Any]) -> Iterator[Any]:
-    return progress(items, "gceidd2022")

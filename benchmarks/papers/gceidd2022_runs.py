@@ -4,7 +4,7 @@ Tables 1 to 4 and the curves of Figures 7 to 16. Settings that the paper does no
 misprints, are those that reproduce its tables: see the page on GCEIDD.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pysolvers._errors import ConvergenceError
+from pysolvers._progress import progress
 from pysolvers.papers.gceidd2022 import (
     GRIDS,
     decaying_bump,
@@ -51,7 +52,6 @@ _PLAIN = {"upwind": "plain", "foot": "extrapolate"}
 _NORMS = ("linf", "l2")
 
 Array = NDArray[np.float64]
-Progress = Callable[[Sequence[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,29 +89,11 @@ def table_entries(
     grids: Iterable[int] = GRIDS,
     *,
     device: str | None = None,
-    progress: Progress = iter,
 ) -> list[TableEntry]:
-    """Repeat a table.
-
-    Parameters
-    ----------
-    table : {1, 2, 3, 4}
-        Number of the table.
-    grids : iterable of int, default: all of the paper
-        Nodes per side.
-    device : str, optional
-        As in `GCEIDD`.
-    progress : callable, optional
-        Yields the items of its argument and displays the progress.
-
-    Returns
-    -------
-    entries : list of TableEntry
-        By method, norm and grid.
-    """
+    """Repeat a table."""
     published = published_errors(table)
     errors = {}
-    for name, nodes in progress([(name, n) for name in METHODS for n in grids]):
+    for name, nodes in progress([(name, n) for name in METHODS for n in grids], f"table {table}"):
         options = METHODS[name]
         as_printed = {
             "late": False,
@@ -172,26 +154,7 @@ def strip_curves(
     courant: float = 1.0,
     device: str | None = None,
 ) -> Curves:
-    """Return the errors over the number of strips, as in Figures 7 and 9.
-
-    Parameters
-    ----------
-    number : {1, 2}
-        Number of the example.
-    strips : iterable of int
-        Strips per side.
-    cells : int, default: 256
-        Cells per side.
-    courant : float, default: 1
-        Courant number.
-    device : str, optional
-        As in `GCEIDD`.
-
-    Returns
-    -------
-    curves : Curves
-        l2 errors.
-    """
+    """Return the errors over the number of strips, as in Figures 7 and 9."""
     title = f"Figure {7 if number == 1 else 9}: example {number}, CFL {courant:g}, {cells}² cells"
     curves = Curves(title, "strips", "l2 error")
     for name in METHODS:
@@ -208,24 +171,7 @@ def courant_curves(
     strips: int = 32,
     device: str | None = None,
 ) -> Curves:
-    """Return the errors over the Courant number, as in Figures 8 and 10.
-
-    Parameters
-    ----------
-    number : {1, 2}
-        Number of the example.
-    courant : iterable of float
-        Courant numbers.
-    cells, strips : int
-        Cells and strips per side.
-    device : str, optional
-        As in `GCEIDD`.
-
-    Returns
-    -------
-    curves : Curves
-        l2 errors.
-    """
+    """Return the errors over the Courant number, as in Figures 8 and 10."""
     title = f"Figure {8 if number == 1 else 10}: example {number}, {strips} strips, {cells}² cells"
     curves = Curves(title, "CFL", "l2 error")
     for name in METHODS:
@@ -237,22 +183,7 @@ def courant_curves(
 def front_curves(
     courant: float, *, cells: int = 256, strips: int = 32, device: str | None = None
 ) -> Curves:
-    """Return example 3 along the diagonal at t = 48/256, as in Figures 12 to 14.
-
-    Parameters
-    ----------
-    courant : float
-        Courant number such that 48 / courant is an integer.
-    cells, strips : int
-        Cells and strips per side.
-    device : str, optional
-        As in `GCEIDD`.
-
-    Returns
-    -------
-    curves : Curves
-        u over x = y.
-    """
+    """Return example 3 along the diagonal at t = 48/256, as in Figures 12 to 14."""
     curves = Curves(f"Figures 12-14: example 3, CFL {courant:g}", "x = y", "u")
     for name in METHODS:
         options: dict[str, Any] = {**_PLAIN, **METHODS[name], "bound": np.inf}
@@ -278,24 +209,7 @@ def channel_curves(
     speed: float = 250.0,
     device: str | None = None,
 ) -> Curves:
-    """Return the temperature of example 4 on the axis of the channel, as in Figures 15 and 16.
-
-    Parameters
-    ----------
-    cells, strips : (int, int)
-        Cells and strips along x and y.
-    courant : float, default: 1
-        Courant number of the largest velocity.
-    speed : float, default: 250
-        Curvature of the velocity profile.
-    device : str, optional
-        As in `GCEIDD`.
-
-    Returns
-    -------
-    curves : Curves
-        Temperature at t = 3 over x, in the middle and near the wall.
-    """
+    """Return the temperature of example 4 on the axis of the channel, as in Figures 15 and 16."""
     curves = Curves(f"Figures 15-16: example 4, CFL {courant:g}", "x", "temperature at the wall")
     dt = courant * (0.25 / cells[0]) / (speed * 0.025**2)
     for name in METHODS:

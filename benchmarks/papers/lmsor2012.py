@@ -1,7 +1,7 @@
 """``python -m pysolvers reproduce lmsor2012``: comparison with published counts and speeds."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     bandwidth = _bandwidth(device, quick=args.quick)
     times = {
         (kernel, size): _seconds(size, kernel, device, quick=args.quick)
-        for kernel, size in _shown([(k, n) for k in _KERNELS for n in sizes])
+        for kernel, size in progress([(k, n) for k in _KERNELS for n in sizes], "lmsor2012")
     }
     tables = [
         _count_table(counts, device),
@@ -99,7 +99,7 @@ def _count_table(counts: Sequence[Count], device: str) -> Table:
     columns = [Column("problem"), Column("Re", "g"), Column("sqrt(N)"), Column("relaxation")]
     columns += [Column("published"), Column("counted")]
     rows = []
-    for c in _shown(counts):
+    for c in progress(counts, "lmsor2012"):
         found = count_iterations(c, device=device)
         rows.append((str(c.problem), c.reynolds, c.size, c.relaxation, c.published, found))
     note = (
@@ -174,7 +174,7 @@ def _reynolds_table(counts: Sequence[Count], device: str) -> Table:
     columns += [Column("one core, s", ".1f"), Column("times faster", ".0f")]
     rows = []
     serial: dict[int, float] = {}
-    for c in _shown(counts):
+    for c in progress(counts, "lmsor2012"):
         solver = solver_of(c.problem, c.reynolds, c.size, relaxation=c.relaxation, device=device)
         made = solver.solve(1e-6, criterion="solution", max_iterations=20_000).iterations
         if c.size not in serial:
@@ -265,27 +265,8 @@ def _picture(times: _Times, sizes: Sequence[int]) -> Callable[[], Any]:
     return draw
 
 
-def _shown(items: Sequence[Any]) -> Iterator[Any]:
-    return progress(items, "lmsor2012")
-
-
 def iteration_seconds(solver: LMSOR, iterations: int, warm_up: int = 8) -> float:
-    """Return the seconds of an iteration, each with the stop test of the paper.
-
-    Parameters
-    ----------
-    solver : LMSOR
-        The solver, which is advanced.
-    iterations : int
-        Number of measured iterations.
-    warm_up : int, default: 8
-        Number of iterations before the measurement.
-
-    Returns
-    -------
-    seconds : float
-        Time of one iteration.
-    """
+    """Return the seconds of an iteration, each with the stop test of the paper."""
     for count in (warm_up, iterations):
         before = solver.seconds["iterations"]
         with suppress(ConvergenceError):  # a tolerance that is never reached

@@ -11,12 +11,13 @@ Lr/D = -0.065 + 0.0554 Re of Breuer et al. (2000) in Fig. 13.
 """
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from pysolvers._checks import index
 from pysolvers._errors import BackendError, CoarseGridWarning
+from pysolvers._progress import progress
 from pysolvers.flow import CylinderResult, SquareCylinder
 
 from ..timing import host
@@ -106,31 +107,11 @@ def run_steady(
     *,
     device: str | None = None,
     tol: float = 1e-6,
-    progress: Callable[[list[float]], Iterable[float]] = iter,
 ) -> dict[float, CylinderResult]:
-    """Compute steady flows.
-
-    Parameters
-    ----------
-    reynolds : iterable of float
-        Reynolds numbers.
-    shape : (int, int)
-        Nodes along y and x.
-    device : str, optional
-        As in `SquareCylinder`.
-    tol : float, default: 1e-6
-        As in `SquareCylinder.solve`.
-    progress : callable, optional
-        Yields the items of its argument and displays the progress.
-
-    Returns
-    -------
-    results : dict of float to CylinderResult
-        By Reynolds number.
-    """
+    """Compute steady flows."""
     return {
         re: _flow(re, shape, steady=True, device=device).solve(tol, progress=False)
-        for re in progress(list(reynolds))
+        for re in progress(list(reynolds), "steady")
     }
 
 
@@ -143,30 +124,7 @@ def run_unsteady(
     until: float = _STROUHAL_UNTIL,
     dt: float | None = None,
 ) -> tuple[list[CylinderResult], CylinderResult]:
-    """Compute an unsteady flow.
-
-    Parameters
-    ----------
-    re : float
-        Reynolds number.
-    shape : (int, int)
-        Nodes along y and x.
-    device : str, optional
-        As in `SquareCylinder`.
-    snapshots : iterable of float
-        Times, in rising order.
-    until : float, default: 150
-        End time.
-    dt : float, optional
-        As in `SquareCylinder`.
-
-    Returns
-    -------
-    results : list of CylinderResult
-        At the first steps that end at the times or later.
-    last : CylinderResult
-        At the end; its history is that of the whole run.
-    """
+    """Compute an unsteady flow."""
     solver = _flow(re, shape, device=device, dt=dt)
     results = [solver.run(time, progress=False) for time in snapshots]
     return results, solver.run(max(until, solver.time), progress=False)
@@ -177,39 +135,14 @@ def run_times(
     reynolds: Iterable[float] = TIMING_REYNOLDS,
     *,
     steps: int = 10,
-    progress: Callable[
-        [list[tuple[CylinderRun, tuple[int, int], float]]],
-        Iterable[tuple[CylinderRun, tuple[int, int], float]],
-    ] = iter,
 ) -> CylinderTimes:
-    """Measure a step of every run on every grid.
-
-    Parameters
-    ----------
-    grids : iterable of (int, int), default: those of the paper
-        Nodes along y and x.
-    reynolds : iterable of float, default: 100 and 200
-        Reynolds numbers.
-    steps : int, default: 10
-        Steps that are measured, after 20; ten times as many on a GPU.
-    progress : callable, optional
-        Yields the items of its argument and displays the progress.
-
-    Returns
-    -------
-    times : CylinderTimes
-        Runs that are not possible on this machine are missing; `reasons` explains why.
-
-    Raises
-    ------
-    ValueError
-        If `steps` is less than 1 or a grid does not fit.
-    """
+    """Measure a step of every run on every grid."""
     steps = index("steps", steps, 1)
     numbers, shapes = tuple(reynolds), tuple(grids)
     seconds: dict[str, dict[str, float]] = {}
     reasons: dict[str, str] = {}
-    for run, shape, re in progress([(r, s, x) for r in RUNS for s in shapes for x in numbers]):
+    todo = [(r, s, x) for r in RUNS for s in shapes for x in numbers]
+    for run, shape, re in progress(todo, "times"):
         if run.name in reasons:
             continue
         case = f"{shape[0] - 1} x {shape[1] - 1}, Re {re:g}"

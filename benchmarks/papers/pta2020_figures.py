@@ -82,9 +82,7 @@ def run_cylinder_figures(args: argparse.Namespace) -> int:
 def _steady(device: str, wanted: set[int], shape: tuple[int, int], found: _Found) -> None:
     numbers = set(paper.LENGTH_REYNOLDS if 13 in wanted else ())
     numbers |= set(paper.STREAMLINE_REYNOLDS if 16 in wanted else ())
-    results = paper.run_steady(
-        sorted(numbers), shape, device=device, progress=lambda r: progress(r, "steady")
-    )
+    results = paper.run_steady(sorted(numbers), shape, device=device)
     if 13 in wanted:
         lengths = {re: results[re].recirculation_centre_length for re in paper.LENGTH_REYNOLDS}
         published = {re: breuer_recirculation_length(re) + 0.5 for re in paper.LENGTH_REYNOLDS}
@@ -142,7 +140,7 @@ def _at_100(wanted: set[int], results: list[CylinderResult], found: _Found) -> N
 
 
 def _times(grids: Any, steps: int, found: _Found) -> None:
-    times = paper.run_times(grids, steps=steps, progress=lambda r: progress(r, "times"))
+    times = paper.run_times(grids, steps=steps)
     found.facts["seconds"], found.facts["reasons"] = times.seconds, times.reasons
     runs = [run.name for run in paper.RUNS if times.seconds.get(run.name)]
     rows = []

@@ -25,13 +25,7 @@ _STATIONS = (0.0, 4.0, 8.0)  # distances behind the centre
 
 
 def plot_lengths(lengths: Mapping[float, float], published: Mapping[float, float]) -> "Figure":
-    """Draw the recirculation length from the centre over the Reynolds number, Fig. 13.
-
-    Parameters
-    ----------
-    lengths, published : mapping of float to float
-        Lc/D by Reynolds number, here and in Breuer et al. (2000).
-    """
+    """Draw the recirculation length from the centre over the Reynolds number, Fig. 13."""
     figure = new_figure(6, 4.5)
     axes = figure.add_subplot()
     axes.plot(list(published), list(published.values()), "k-", lw=0.8, label="Breuer et al. 2000")
@@ -79,15 +73,7 @@ def plot_stations(result: "CylinderResult") -> "Figure":
 
 
 def plot_fields(results: Sequence["CylinderResult"], *, vorticity: bool = False) -> "Figure":
-    """Draw the streamlines or the vorticity of several flows, Figs. 16 to 18.
-
-    Parameters
-    ----------
-    results : sequence of CylinderResult
-        The flows, from top to bottom.
-    vorticity : bool, default: False
-        Whether to draw the vorticity, with one scale of colours.
-    """
+    """Draw the streamlines or the vorticity of several flows, Figs. 16 to 18."""
     figure = new_figure(10 if vorticity else 9, 0.5 + 3 * len(results))
     panels = np.ravel(figure.subplots(len(results), sharex=True))
     drawn = None

@@ -99,7 +99,10 @@ def run(args: argparse.Namespace) -> int:
     for dtype in DTYPES:
         shown = (*_directives(), *variants) if dtype == "float64" else variants
         runs = [(v, n) for n in grids for v in shown]
-        times = {(v.name, n): seconds(v, n, dtype, quick=args.quick) for v, n in _shown(runs)}
+        times = {
+            (v.name, n): seconds(v, n, dtype, quick=args.quick)
+            for v, n in progress(runs, "survey2014")
+        }
         tables.append(_time_table(times, shown, grids, dtype, bandwidth))
         if not reason:
             tables.append(_ratio_table(times, grids, dtype))
@@ -138,7 +141,7 @@ def _directives() -> Iterator[Variant]:
 
 def _cavity_tables(*, quick: bool, has_device: bool) -> list[Table]:
     grids = (16,) if quick else (128, 256, 512, 1024)
-    tables = [times_table(grids, tuple(available()), _shown, quick=quick)]
+    tables = [times_table(grids, tuple(available()), quick=quick)]
     with suppress(ModuleNotFoundError):  # SciPy, for the direct solver
         if quick:
             tables.append(flow_table(16, "auto", 1e-1))
@@ -251,7 +254,3 @@ def _picture(
         return plot_curves([curves], log=(True, True))
 
     return draw
-
-
-def _shown(items: Sequence[Any]) -> Iterator[Any]:
-    return progress(items, "survey2014")

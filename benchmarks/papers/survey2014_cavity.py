@@ -4,13 +4,14 @@ Their tables of this case are not in the text that is available: the versions ar
 other, and the flow with published profiles.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pysolvers._errors import BackendError
+from pysolvers._progress import progress
 from pysolvers._runtime import directive
 from pysolvers.cases.tables import Column, Table
 from pysolvers.flow import StaggeredCavity
@@ -94,25 +95,12 @@ def step_seconds(version: Version, n: int, *, quick: bool = False) -> float:
 def times_table(
     grids: Sequence[int],
     versions: Sequence[Version],
-    shown: Callable[[Sequence[Any]], Iterator[Any]],
     *,
     quick: bool = False,
 ) -> Table:
-    """Return the times of a step for each grid and version.
-
-    Parameters
-    ----------
-    grids : sequence of int
-        Cells along each side.
-    versions : sequence of Version
-        The columns.
-    shown : callable
-        Returns an iterator over its argument that shows the progress.
-    quick : bool, default: False
-        Whether to make a few steps only.
-    """
+    """Return the times of a step for each grid and version."""
     runs = [(n, v) for n in grids for v in versions]
-    times = {(n, v.name): step_seconds(v, n, quick=quick) for n, v in shown(runs)}
+    times = {(n, v.name): step_seconds(v, n, quick=quick) for n, v in progress(runs, "cavity")}
     columns = [Column("cells"), *(Column(v.name, ".1f") for v in versions)]
     rows: list[tuple[Any, ...]] = [
         (f"{n}²", *(1e6 * times[n, v.name] for v in versions)) for n in grids
@@ -125,17 +113,7 @@ def times_table(
 
 
 def flow_table(n: int, kernels: str, tol: float) -> Table:
-    """Return the steady states.
-
-    Parameters
-    ----------
-    n : int
-        Cells along each side.
-    kernels : str
-        As in `StaggeredCavity`.
-    tol : float
-        Largest change in a unit of time.
-    """
+    """Return the steady states."""
     columns = (
         Column("Re", ".0f"),
         Column("gamma", ".1f"),

@@ -115,15 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def verdict(advance: Table, fastest: float) -> Verdict:
-    """Return what the paper claims and what was found.
-
-    Parameters
-    ----------
-    advance : Table
-        The times that the schemes advance.
-    fastest : float
-        The largest speedup over one core; 0 without a GPU.
-    """
+    """Return what the paper claims and what was found."""
     claimed = max(max(row) for rows in PUBLISHED_SPEEDUPS.values() for row in rows.values())
     number, part = advance.rows[-1][:2]
     speed = f"up to {fastest:.0f} times" if fastest else "no GPU that the package can use"
@@ -140,7 +132,7 @@ def _one_core(grids: Sequence[int]) -> dict[int, float]:
     """Return the seconds of a step by Thomas elimination on one core."""
     return {
         n: step_seconds(heated_plate(n, threads=1), 2 if n > 2048 else 5, 1).step
-        for n in _shown(grids)
+        for n in progress(grids, "wei2013")
     }
 
 
@@ -172,7 +164,7 @@ def _paper_seconds(grids: Sequence[int]) -> dict[tuple[str, str, int], float]:
     """Return the seconds of a step of the paper's variants."""
     wanted = [(k, m, n) for n in grids for k in MEMORIES for m in MAPPINGS]
     found = {}
-    for memory, mapping, n in _shown(wanted):
+    for memory, mapping, n in progress(wanted, "wei2013"):
         solver = _paper_solver(n, memory, mapping, 128)
         found[memory, mapping, n] = step_seconds(solver, 5 if n > 2048 else 50, 1).step
     return found
@@ -238,7 +230,7 @@ def _difference_table(grids: Sequence[int]) -> Table:
         Column("bar", ".0e"),
     )
     rows = []
-    for n in _shown(grids):
+    for n in progress(grids, "wei2013"):
         theirs = relative_difference(n, kernels="wei2013", mapping="C4")
         ours = relative_difference(n, scheme="peaceman-rachford")
         rows.append((f"{n}²", theirs, PUBLISHED_DIFFERENCES.get(n), ours, 3e-6))
@@ -273,7 +265,7 @@ def _fused_table(
         Column("over the paper's best", ".1f"),
     )
     rows = []
-    for shape, dtype, scheme, words, bar in _shown(cases):
+    for shape, dtype, scheme, words, bar in progress(cases, "wei2013"):
         solver = heated_plate(shape, dtype=np.dtype(dtype), scheme=scheme, device=device)
         nodes = int(np.prod(shape))
         steps = 400 if nodes <= 2**24 else 100
@@ -351,27 +343,8 @@ def _picture(
     return draw
 
 
-def _shown(items: Sequence[Any]) -> Iterator[Any]:
-    return progress(items, "wei2013")
-
-
 def step_seconds(solver: HeatADI, steps: int, warm_up: int = 2) -> StepTime:
-    """Measure the steps of a solver.
-
-    Parameters
-    ----------
-    solver : HeatADI
-        The solver, which is advanced.
-    steps : int
-        Number of measured steps.
-    warm_up : int, default: 2
-        Number of steps before the measurement, at least 1.
-
-    Returns
-    -------
-    time : StepTime
-        Time of one step.
-    """
+    """Measure the steps of a solver."""
     with warnings.catch_warnings():  # the time does not depend on the accuracy of the step
         warnings.filterwarnings("ignore", "HeatADI.*too large for the solution", RuntimeWarning)
         solver.step(warm_up)
@@ -381,22 +354,7 @@ def step_seconds(solver: HeatADI, steps: int, warm_up: int = 2) -> StepTime:
 
 
 def relative_difference(nodes: int, steps: int = 100, **options: Any) -> float:
-    """Return the relative l2 difference of two devices' fields.
-
-    Parameters
-    ----------
-    nodes : int
-        Nodes per side.
-    steps : int, default: 100
-        Number of steps from time 0.
-    **options
-        Options of the solver on the device.
-
-    Returns
-    -------
-    difference : float
-        Norm of the difference of ``device="cuda"`` and the CPU, over that of the CPU.
-    """
+    """Return the relative l2 difference of two devices' fields."""
     there = heated_plate(nodes, device="cuda", **options).step(steps).u.astype(float)
     same = {name: options[name] for name in ("scheme", "dtype") if name in options}
     here = heated_plate(nodes, **same).step(steps).u.astype(float)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from benchmarks.papers import pta2020 as pta2020_case
+from benchmarks.papers.pta2020 import RUNS, Experiment, run_experiment
 from benchmarks.papers.pta2020_cylinder import CylinderTimes
-from benchmarks.papers.pta2020_times import RUNS, Experiment, run_experiment
 from pysolvers import _cli
 from pysolvers.papers import souri_timings
 
@@ -55,7 +55,7 @@ def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
 def test_command_has_a_quick_run(tmp_path, monkeypatch):
     calls = []
 
-    def experiment(grids, *, iterations, progress):
+    def experiment(grids, *, iterations):
         calls.append((tuple(grids), iterations))
         return run_experiment((16, 24), iterations=4)
 

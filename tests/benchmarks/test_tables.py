@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
 from benchmarks.papers import report as papers
-from benchmarks.papers.pta2020_times import Experiment
+from benchmarks.papers.pta2020 import Experiment
 from benchmarks.papers.report import Verdict
 from pysolvers._extras import extra_module
 from pysolvers.cases.tables import Column, Table, add_report_arguments, report
