@@ -38,7 +38,7 @@ shutil.copytree(
     ignore=shutil.ignore_patterns(".*"),
 )
 # The page of the records is made of them.
-sys.path.insert(0, str(HERE.parent))
+sys.path.append(str(HERE.parent))
 import_module("benchmarks.documents.records_page").write()
 nb_execution_mode = "force"  # a cache does not notice that the package changed
 nb_execution_excludepatterns = ["03_gpu.ipynb"]

@@ -6,12 +6,17 @@ import signal
 import sys
 import tempfile
 import threading
+from pathlib import Path
 
 # One thread of OpenBLAS, which reads the variable when NumPy is imported, also in the processes of
 # pytest-xdist and in those that tests start. The oracles take singular values of matrices of 200
 # rows and products of matrices of 512 rows: with a thread per core in each of many processes the
 # threads wait for each other, and such a test takes minutes.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# The folder of `benchmarks`, which is not installed. It comes last: the package that is tested is
+# the one that is installed, not the one of this folder.
+sys.path.append(str(Path(__file__).parents[1]))
 
 import availability
 import numpy as np
