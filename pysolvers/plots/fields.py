@@ -58,7 +58,7 @@ def _paint(
     field = getattr(result, name)
     places = [getattr(result, result._COORDINATES.get(dim, dim)) for dim in reversed(dims)]
     if len(dims) == 1:
-        drawn = axes.plot(places[0], field, **options)
+        drawn: Any = axes.plot(places[0], field, **options)
         axes.set(**axis_labels((dims[0], name), None) | axis_labels((dims[0],), unit))
         axes.grid(alpha=0.3)
         if ylim is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +15,12 @@ from .._boundary import sides_of
 from .._checks import index, require, require_finite
 from .._domain import checked_extent, exactly_one
 from .._errors import SingularSystemWarning
-from .._options import check_choice, check_threads
 from .._runtime.arrays import DTYPES, check_out
-from .._runtime.backends import parse_device
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
 from .._shown import ShownAsText
+from .._solver.settings import Settings
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
 from ._device import DevicePoisson
@@ -33,8 +33,33 @@ Array = NDArray[Any]
 
 _OPERATION = "FastPoisson"
 _NAMES = "xyz"
-_GRIDS = {"nodes": 0, "cells": 1}
-_ON_INCOMPATIBLE = {"warn": 0, "raise": 1, "ignore": 2}
+
+Grid = Literal["nodes", "cells"]
+OnIncompatible = Literal["warn", "raise", "ignore"]
+
+
+def _checked_dtype(name: str, dtype: Any, other: str = "") -> np.dtype:
+    """Accept the dtypes of the backends."""
+    del other
+    kind = np.dtype(dtype)
+    if kind.num not in DTYPES:
+        raise TypeError(f"{name} must be float32, float64, complex64 or complex128, got {kind}")
+    return DTYPES[kind.num]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PoissonSettings(Settings):
+    """Parameters of `FastPoisson` without the sides; see there."""
+
+    shape: Any
+    spacing: Any
+    extent: Any
+    grid: Grid
+    dtype: Annotated[Any, _checked_dtype]
+    on_incompatible: OnIncompatible
+
+    def _check(self) -> None:
+        self._set("shape", checked_shape(self.shape))
 
 
 class FastPoisson(ShownAsText):
@@ -174,22 +199,26 @@ class FastPoisson(ShownAsText):
         *,
         boundary: Any,
         extent: Sequence[Sequence[float]] | None = None,
-        grid: Literal["nodes", "cells"] = "nodes",
+        grid: Grid = "nodes",
         dtype: Any = np.float64,
-        on_incompatible: Literal["warn", "raise", "ignore"] = "warn",
+        on_incompatible: OnIncompatible = "warn",
         device: str | None = None,
         threads: int | None = None,
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
         with agreement_of(group, _OPERATION) as agreed:
-            check_choice("grid", grid, _GRIDS)
-            check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
-            place, _ = parse_device(device)
-            self.shape = checked_shape(shape)
-            self.grid = grid
-            self.dtype = _checked_dtype(dtype)
-            self._on_incompatible = on_incompatible
+            self._settings = settings = PoissonSettings(
+                shape=shape,
+                spacing=spacing,
+                extent=extent,
+                grid=grid,
+                dtype=dtype,
+                on_incompatible=on_incompatible,
+                device=device,
+                threads=threads,
+            )
+            self.shape, self.grid, self.dtype = settings.shape, settings.grid, settings.dtype
             names = _NAMES[: len(self.shape)]
             conditions = sides_of(boundary, names)
             kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
@@ -205,17 +234,10 @@ class FastPoisson(ShownAsText):
                 for side, condition in conditions.items()
                 if kinds[side] in (DIRICHLET, NEUMANN)
             }
-            count = check_threads(threads)
             if agreed is not None:
-                agreed.same = {
-                    "shape": self.shape,
-                    "grid": grid,
-                    "dtype": str(self.dtype),
-                    "boundary": self.boundary,
-                    "split": split,
-                    "on_incompatible": on_incompatible,
-                    "device": place,
-                }
+                agreed.same = settings.agreed() | {"boundary": self.boundary, "split": split}
+                del agreed.same["spacing"], agreed.same["extent"]  # can be arrays
+                agreed.same["dtype"] = str(self.dtype)
         self._host: HostPoisson | None = None
         self._device: DevicePoisson | None = None
         axes = [
@@ -223,7 +245,8 @@ class FastPoisson(ShownAsText):
             *self._axes[self._line + 1 :],
             self._axes[self._line],
         ]
-        if place == "cpu":
+        if not settings.is_on_device:
+            count = settings.call_threads
             self._host = HostPoisson(axes, self.dtype, count, self._group)
         else:
             self._device = DevicePoisson(axes, self.dtype, str(device), self._line, self._group)
@@ -231,6 +254,11 @@ class FastPoisson(ShownAsText):
             self._kept_additions = self._device.kept(additions)
             self._kept_values = self._device.kept(values)
         self.is_singular = all(axis.has_null_vector for axis in self._axes)
+
+    @property
+    def settings(self) -> PoissonSettings:
+        """The parameters of the solver, each by its name: a frozen dataclass."""
+        return self._settings
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -526,14 +554,14 @@ class FastPoisson(ShownAsText):
 
     def _report(self, defect: float) -> None:
         """Report a right side without a solution."""
-        if self._on_incompatible == "ignore":
+        if self._settings.on_incompatible == "ignore":
             return
         text = (
             "FastPoisson.solve: all sides are Neumann or periodic, so that the integral of f must "
             "be that of the outward derivatives on the sides, but f minus the derivatives has a "
             f"mean of {defect:.3g} times its root mean square"
         )
-        if self._on_incompatible == "raise":
+        if self._settings.on_incompatible == "raise":
             raise ValueError(f"{text}: subtract the mean, or pass on_incompatible='ignore'")
         text += "; the mean was subtracted (on_incompatible='ignore' omits this warning)"
         warnings.warn(text, SingularSystemWarning, stacklevel=3)
@@ -561,13 +589,6 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
         return (index("shape", shape, 1),)
     require(1 <= len(shape) <= 3, "shape must have 1, 2 or 3 axes", tuple(shape))
     return tuple(index("shape", size, 1) for size in shape)
-
-
-def _checked_dtype(dtype: Any) -> np.dtype:
-    kind = np.dtype(dtype)
-    if kind.num not in DTYPES:
-        raise TypeError(f"dtype must be float32, float64, complex64 or complex128, got {kind}")
-    return DTYPES[kind.num]
 
 
 def _edges(
