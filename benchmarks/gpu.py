@@ -20,7 +20,8 @@ import numpy as np
 from pysolvers._errors import BackendError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
-from pysolvers.tridiagonal import factor_tridiagonal, solve_tridiagonal
+from pysolvers.factor import factor_tridiagonal
+from pysolvers.tridiagonal import solve_tridiagonal
 
 from . import gpu_peers as peers
 from . import machine

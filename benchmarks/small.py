@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
-from pysolvers.tridiagonal import factor_tridiagonal, solve_tridiagonal
+from pysolvers.factor import factor_tridiagonal
+from pysolvers.tridiagonal import solve_tridiagonal
 
 from . import peers
 from .options import add_options

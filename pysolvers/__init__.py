@@ -17,19 +17,14 @@ if _typing.TYPE_CHECKING:
     from ._memory import clear_cache
     from ._row_sums import RowSums
     from ._version import __version__
+    from .factor import TridiagonalFactor, factor_tridiagonal
     from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
     from .heat import HeatADI
     from .poisson import FastPoisson
     from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
     from .spline import CubicSpline
     from .transport import GCEIDD, ConvectionDiffusion
-    from .tridiagonal import (
-        SolveInfo,
-        TridiagonalFactor,
-        factor_tridiagonal,
-        from_banded,
-        solve_tridiagonal,
-    )
+    from .tridiagonal import SolveInfo, from_banded, solve_tridiagonal
 
 __all__ = [
     "GCEIDD",
@@ -79,19 +74,14 @@ _PLACES = {
     "_memory": ("clear_cache",),
     "_row_sums": ("RowSums",),
     "_version": ("__version__",),
+    "factor": ("TridiagonalFactor", "factor_tridiagonal"),
     "flow": ("LidDrivenCavity", "SquareCylinder", "StaggeredCavity"),
     "heat": ("HeatADI",),
     "poisson": ("FastPoisson",),
     "relaxation": ("LMSOR", "RedBlackSOR", "SteadyConvectionDiffusion", "solve_laplace"),
     "spline": ("CubicSpline",),
     "transport": ("GCEIDD", "ConvectionDiffusion"),
-    "tridiagonal": (
-        "SolveInfo",
-        "TridiagonalFactor",
-        "factor_tridiagonal",
-        "from_banded",
-        "solve_tridiagonal",
-    ),
+    "tridiagonal": ("SolveInfo", "from_banded", "solve_tridiagonal"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 

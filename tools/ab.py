@@ -62,6 +62,8 @@ class Build:
             if core is not None:
                 sys.modules["pysolvers._core"] = self._module(core)
             self.package = importlib.import_module("pysolvers")
+            for name in self.package.__all__:
+                getattr(self.package, name)  # imports its module, now that the path is this one
             backends = importlib.import_module("pysolvers._runtime.backends")
             if reason := backends.unavailable_reason("cpu"):
                 sys.exit(f"{path}: {reason}")

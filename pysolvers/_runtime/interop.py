@@ -73,7 +73,7 @@ class Library:
     mutable = True  # whether a result may be written to an array of the caller's
     lends = False  # whether its arrays on a device can be lent on its current stream
     converts = False  # whether `converted` makes copies of another dtype
-    compiles = False  # whether `compiled` can solve for its arrays
+    programs: str | None = None  # module of programs that the library compiles
     is_abstract = False  # whether a value stands for an array that does not exist yet
     ordered = True  # whether the library reuses memory in the order of its current stream
 
@@ -251,7 +251,7 @@ class _Jax(_Reducing):
     """JAX lends arrays to others on one stream and never says what runs on its own."""
 
     converts = True
-    compiles = True
+    programs = "pysolvers.jax._eager"
     mutable = False
     ordered = False
 

@@ -25,7 +25,7 @@ class Counter:
     @property
     def value(self) -> int:
         """Steps made so far."""
-        return self._before + int(self._made[0])
+        return self._before + self._made.item()
 
     def begin(self) -> NDArray[np.int64]:
         """Return the array to which the next call of the backend writes its steps."""

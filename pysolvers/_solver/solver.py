@@ -37,7 +37,7 @@ from .schema import RunBy, Seconds, number
 from .settings import Settings
 from .stall import Stall, checked_patience
 
-__all__ = ["Goal", "Iteration", "Solver", "State"]
+__all__ = ["NO_GOAL", "Goal", "Iteration", "Solver", "State"]
 
 R = TypeVar("R")
 
@@ -57,6 +57,9 @@ class Goal(NamedTuple):
 
     tol: float = -1.0
     until: float = inf
+
+
+NO_GOAL = Goal()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +105,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
         self._settings: Any = settings
         self._count = Counter()
         self._examined = 0  # number of steps at the last check of the bounds
-        self._goal = Goal()
+        self._goal = NO_GOAL
         self._seconds = dict.fromkeys(stages, 0.0)
         self._run_by = RunBy()
 
@@ -282,8 +285,8 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
     def _make(self, end: int) -> None:
         """Make steps up to step `end`."""
         self._settle()
-        while self._made < end:
-            self._examine(call_in_default_fp_mode(self._advance, end - self._made))
+        while self._examined < end:
+            self._examine(call_in_default_fp_mode(self._advance, end - self._examined))
 
     def _make_some(self, count: int) -> None:
         """Make at most `count` steps, in one call of the backend."""
@@ -404,7 +407,7 @@ class Iteration(Solver[R]):
             callback that calls this method.
         """
         count = index("count", count, 0)
-        self._goal = Goal()
+        self._goal = NO_GOAL
         self._begin(count)
         self._make(self._made + count)
         return self

@@ -18,7 +18,7 @@ from .exclusive import exclusive
 from .recording import frame_times, keep_frames
 from .schema import Positive
 from .settings import Settings
-from .solver import Goal, Solver, State
+from .solver import NO_GOAL, Goal, Solver, State
 
 __all__ = ["TimeState", "TimeStepping"]
 
@@ -116,7 +116,7 @@ class TimeStepping(Solver[R]):
             If another call is in progress that changes the solver: of another thread, or of the
             function or the callback that calls this method.
         """
-        self._goal = Goal()
+        self._goal = NO_GOAL
         self._step_to(self.steps + index("count", count, 0), self.dt)
         return self
 

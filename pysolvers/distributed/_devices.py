@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, DistributedError, raise_for_status
+from .._lines.engine import Call, plan_of
+from .._options import shape_flags
 from .._runtime.lines import Plan
 from .._runtime.mailboxes import CLOCK_BYTES, Mailboxes, Outcome
 from .._runtime.places import Place
 from .._runtime.shadows import address_of, shadow
 from .._runtime.singular import Singular, find_singular
-from ..tridiagonal import Call, plan_of, shape_flags
 from ._group import Group
 from ._nccl import Nccl, nccl_of
 

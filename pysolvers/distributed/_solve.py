@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._options import SolveInfo
-from .._runtime.arrays import Shape
-from .._runtime.shadows import packed_strides
-from .._runtime.singular import Singular
-from ..tridiagonal import (
+from .._lines.engine import (
     Call,
     Choice,
     finish,
     prepare,
+    solve_call,
     solve_spikes,
-    solve_tridiagonal,
     solve_views,
 )
+from .._options import SolveInfo
+from .._runtime.arrays import Shape
+from .._runtime.shadows import packed_strides
+from .._runtime.singular import Singular
 from ._devices import Answer, Facts, facts_of, solve_on_devices
 from ._ends import (
     Coefficients,
@@ -49,6 +49,7 @@ Array = NDArray[Any]
 Report = dict[str, Any]
 
 _OPERATION = "solve_tridiagonal"
+_OPERANDS = ("lower", "diag", "upper", "rhs")
 _RHS, _X = 3, 4
 _ENDS = 2  # numbers of a right-hand side: those of `Matrices.reduce`
 _SAME = ("method", "periodic", "pivot", "on_singular", "return_info")  # options of all ranks
@@ -211,14 +212,17 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         return None
     *of_matrices, g_first, d = unpacked(eliminated.numbers, shapes)
     found = Coefficients(*of_matrices)
-    y, info = solve_tridiagonal(
-        *reduced_matrix(found, periodic=periodic),
-        reduced_rhs(found, g_first, d, periodic=periodic),
-        axis=0,
-        periodic=periodic,
-        on_singular="ignore",
-        threads=call.choice.threads,
-        return_info=True,
+    reduced = reduced_matrix(found, periodic=periodic)
+    right = reduced_rhs(found, g_first, d, periodic=periodic)
+    y, info = solve_call(
+        dict(zip(_OPERANDS, (*reduced, right), strict=True)),
+        Choice(
+            axis=0,
+            periodic=periodic,
+            on_singular="ignore",
+            threads=call.choice.threads,
+            return_info=True,
+        ),
     )
     assert info.singular is not None  # of arrays of the host
     if len(info.singular):  # the same numbers on all ranks, and so the same outcome
@@ -261,16 +265,18 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
         lines.append(shares.to_lines(alike, is_shared=all(is_one)))
     lines.append(shares.to_lines(rhs))
     with group.agreement(_OPERATION) as done:
-        x, info = solve_tridiagonal(
-            *lines,
-            method=choice.method,
-            periodic=choice.periodic,
-            pivot=choice.pivot,
-            on_singular="nan" if choice.on_singular == "nan" else "ignore",
-            device=place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}",
-            threads=choice.threads,
-            variant=choice.variant,
-            return_info=True,
+        x, info = solve_call(
+            dict(zip(_OPERANDS, lines, strict=True)),
+            Choice(
+                method=choice.method,
+                periodic=choice.periodic,
+                pivot=choice.pivot,
+                on_singular="nan" if choice.on_singular == "nan" else "ignore",
+                device=place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}",
+                threads=choice.threads,
+                variant=choice.variant,
+                return_info=True,
+            ),
         )
         assert info.singular is not None  # a call with arrays of the host waits
         systems = shares.own.start + info.singular[:, 0]

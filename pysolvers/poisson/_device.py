@@ -39,7 +39,7 @@ from .._runtime.places import find_place
 from .._runtime.shadows import address_of, is_shadow, shadow
 from .._runtime.streams import PER_THREAD
 from ..distributed import Group, Slab, SplitFactor, agreement_of
-from ..tridiagonal import factor_tridiagonal
+from ..factor import factor_tridiagonal
 from ._waves import PackedWaves, are_packed
 
 __all__ = ["DevicePoisson"]

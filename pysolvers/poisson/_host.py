@@ -34,7 +34,7 @@ from .._row_sums import RowSums
 from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
 from ..distributed import Group, Slab
-from ..tridiagonal import factor_tridiagonal
+from ..factor import factor_tridiagonal
 from ._columns import transform_columns
 
 __all__ = ["HostPoisson"]

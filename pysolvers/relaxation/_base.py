@@ -147,7 +147,7 @@ class Relaxation(Iteration[RelaxationResult]):
         self._measures: list[tuple[int, float]] = []
         self._since = 0  # number of measures before the last call of `iterate` or `solve`
         self._ending = "count"  # why the last call of the backend ended
-        self._smallest = inf  # value that it measured
+        self._known = 0  # number of measures before it
         self._last_call: _Call | None = None
 
     @abstractmethod
@@ -267,7 +267,7 @@ class Relaxation(Iteration[RelaxationResult]):
         every = index("check_every", check_every, 1)
         self._measure_by(criterion, norm)
         self._every, self._since = every, len(self._measures)
-        self._ending, self._smallest = "count", inf
+        self._ending, self._known = "count", self._since
         origin = self.iterations
         return self._solve(tol, max_iterations, patience, callback, every, progress, origin)
 
@@ -285,7 +285,8 @@ class Relaxation(Iteration[RelaxationResult]):
         del is_end
         if self._ending == "tolerance":  # by the backend, which compares before it scales
             return min(self.residual, tol)
-        return max(self._smallest, nextafter(tol, inf))
+        smallest = min((measure for _, measure in self._measures[self._known :]), default=inf)
+        return max(smallest, nextafter(tol, inf))
 
     def _patience(self, most: int) -> int:
         del most
@@ -352,21 +353,20 @@ class Relaxation(Iteration[RelaxationResult]):
 
     def _advance(self, count: int) -> bool:
         self._take_measures()
-        have = len(self._measures)
+        measures = self._measures
+        self._known = len(measures)
         iterate = self._iterate_alone if self._rows is None else self._iterate_together
-        self._ending = iterate(count, self._every, self._goal.tol)
-        self._smallest = min((measure for _, measure in self._measures[have:]), default=inf)
-        if self._ending == "tolerance":
-            return True
-        first = next((m for _, m in self._measures[self._since : self._since + 1] if m), inf)
-        return self._ending != "not finite" and not self.residual > _EXPLOSION * first
+        self._ending = ending = iterate(count, self._every, self._goal.tol)
+        if ending != "count" or len(measures) < self._since + 2:
+            return ending != "not finite"
+        first = measures[self._since][1] or inf
+        return not measures[-1][1] > _EXPLOSION * first
 
     def _iterate_alone(self, count: int, every: int, tolerance: float) -> str:
         """Iterate until the stop test is satisfied; return the backend's reason for the end."""
-        codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
-        scale = self._scale(self._criterion, self._norm)
+        backend, scale = self._backend, self._scale(self._criterion, self._norm)
+        codes = backend.CRITERIA[self._criterion], backend.NORMS[self._norm]
         stop = (*codes, every, tolerance / scale, self._state.operand("history"), 0, 0)
-        self._take_measures()
         self._last_call = _Call(len(self._measures), self.iterations, count, every, scale)
         start = perf_counter()
         try:
@@ -375,7 +375,7 @@ class Relaxation(Iteration[RelaxationResult]):
             self._take_measures()
             self._last_call = None
             self._seconds["iterations"] += perf_counter() - start
-        raise_for_status(status, self._backend.STATUS, type(self).__name__)
+        raise_for_status(status, backend.STATUS, type(self).__name__)
         self._run_by = RunBy(report["kernel"], report["threads"])
         return str(report["end"])
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .._factor import TridiagonalFactor as Factors
+from .._lines.factor import TridiagonalFactor as Factors
 from .._row_sums import RowSums
 from .._transposed_sums import solve_transposed
 from ..tridiagonal import solve_tridiagonal as solve_arrays

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from .._checks import require
-from .._factor import TridiagonalFactor as Factors
+from .._lines.factor import TridiagonalFactor as Factors
 from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import require_rows, resolve_shape

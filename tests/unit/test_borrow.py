@@ -182,8 +182,8 @@ def device(monkeypatch, lent):
         answers.append(tridiagonal_solve(*arguments))
         return answers[-1]
 
-    tridiagonal_solve = tridiagonal._solve_lent
-    monkeypatch.setattr(tridiagonal, "_solve_lent", solve)
+    tridiagonal_solve = tridiagonal.solve_lent
+    monkeypatch.setattr(tridiagonal, "solve_lent", solve)
     monkeypatch.setattr(
         places, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
     )
@@ -277,7 +277,7 @@ def test_calls_that_are_planned_on_a_device(device, rng, lent):
         axis, out = options.get("axis", -1), options.get("out")
         lender = places.lender_of(operands[3], options.get("device"))
         others = (axis, out, None, False, None, "raise", lender)
-        assert tridiagonal._solve_lent(*operands, *others) is None
+        assert tridiagonal.solve_lent(*operands, *others) is None
     assert places.lender_of(arrays[3], "cpu") is None
 
 

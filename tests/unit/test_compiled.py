@@ -8,8 +8,9 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("pysolvers.jax")
 
 import pysolvers  # noqa: E402
-from pysolvers import _factor, tridiagonal  # noqa: E402
-from pysolvers._runtime import compiled as programs  # noqa: E402
+from pysolvers import tridiagonal  # noqa: E402
+from pysolvers._lines.eager import kept_for_programs  # noqa: E402
+from pysolvers.jax import _eager as programs  # noqa: E402
 
 CALLS = 5
 
@@ -24,9 +25,9 @@ def compiled(monkeypatch):
         answers.append(answer is not None)
         return answer
 
-    solve_compiled = tridiagonal.solve_compiled
-    monkeypatch.setattr(tridiagonal, "solve_compiled", solve)
-    monkeypatch.setattr(tridiagonal, "_solve_directly", lambda *arguments: None)
+    solve_compiled = programs.solve
+    monkeypatch.setattr(programs, "solve", solve)
+    monkeypatch.setattr(tridiagonal, "solve_directly", lambda *arguments: None)
     monkeypatch.setattr(programs, "_is_on_one_device", lambda array: True)
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
@@ -104,7 +105,7 @@ def test_calls_that_are_not_compiled(compiled, rng):
 @pytest.fixture
 def factor_of(compiled, monkeypatch):
     """Return a function that factors arrays of JAX on the CPU as on a device."""
-    monkeypatch.setattr(_factor.TridiagonalFactor, "_solve_directly", lambda *arguments: None)
+    monkeypatch.setattr(pysolvers.TridiagonalFactor, "_solve_directly", lambda *arguments: None)
 
     def solve(self, *arguments):
         answer = solve_by_program(self, *arguments)
@@ -195,7 +196,7 @@ def test_factors_that_do_not_fit_a_program(factor_of, compiled, rng):
             single.solve(jax.numpy.asarray(rhs))
 
     assert not any(compiled)
-    options = {"pivot": None, "periodic": False}
-    assert programs.CompiledFactor.of((lower, diag, upper), diag.shape, -1, **options) is None
-    many = jax.ShapeDtypeStruct((1 << 25, 9), "f8")
-    assert programs.CompiledFactor.of((1.0, many, 1.0), many.shape, -1, **options) is None
+    assert kept_for_programs((lower, diag, upper)) is None
+    assert kept_for_programs((1.0, jax.ShapeDtypeStruct((1 << 25, 9), "f8"), 1.0)) is None
+    small = 1.0, jax.numpy.ones(9), 1.0
+    assert kept_for_programs(small) == small

@@ -20,7 +20,7 @@ from pysolvers import tridiagonal
 def direct(monkeypatch):
     """Count the calls that the extension solved directly."""
     answers = []
-    solve = tridiagonal._solve_directly
+    solve = tridiagonal.solve_directly
 
     def counted(*arguments):
         try:
@@ -31,7 +31,7 @@ def direct(monkeypatch):
         answers.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(tridiagonal, "_solve_directly", counted)
+    monkeypatch.setattr(tridiagonal, "solve_directly", counted)
     return answers
 
 

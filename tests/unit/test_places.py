@@ -10,7 +10,8 @@ import oracle
 import pytest
 
 import pysolvers
-from pysolvers._runtime import backends, compiled, interop, places
+from pysolvers._lines import eager
+from pysolvers._runtime import backends, interop, places
 
 FULL = (3, 4, 5)
 
@@ -488,7 +489,7 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(places, "hold", lambda mark, arrays: held.append(sorted(arrays)))
     monkeypatch.setattr(interop, "device_class", lambda: Device)
-    monkeypatch.setattr(compiled, "_functions", lambda: None)  # the general path
+    monkeypatch.setattr(eager, "_loaded", lambda name: None)  # the general path
     monkeypatch.setattr(Array, "dtype", np.dtype("f8"), raising=False)
     operands = dominant(rng, (4, 6))
     arrays = [Array(fake, operand) for operand in operands]

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import index, integer, require_flag
-from ._errors import BackendError, raise_for_status
-from ._options import (
+from .._checks import index, integer, require_flag
+from .._errors import BackendError, raise_for_status
+from .._options import (
     OnSingular,
     SolveInfo,
     Trans,
@@ -21,16 +21,16 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
-from ._row_sums import RowSums, form_of, matrix_names
-from ._runtime.arrays import Shape, pairs, require_rows, resolve_shape
-from ._runtime.compiled import CompiledFactor
-from ._runtime.finite import explained, require_finite_operands
-from ._runtime.interop import host_array, library_of
-from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
-from ._runtime.places import Place, find_place, lender_of
-from ._runtime.shadows import address_of, shadow
-from ._runtime.signs import require_form
-from ._runtime.singular import Singular, find_singular
+from .._row_sums import RowSums, form_of, matrix_names
+from .._runtime.arrays import Shape, pairs, require_rows, resolve_shape
+from .._runtime.finite import explained, require_finite_operands
+from .._runtime.interop import host_array, library_of
+from .._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
+from .._runtime.places import Place, find_place, lender_of
+from .._runtime.shadows import address_of, shadow
+from .._runtime.signs import require_form
+from .._runtime.singular import Singular, find_singular
+from .eager import kept_for_programs, programs_for
 
 __all__ = ["TridiagonalFactor"]
 
@@ -51,7 +51,8 @@ class _Factors:
     diagonals: list[Array] | None  # copies of those of one real matrix in host memory
     flags: int
     complex_core: list[Any] = field(default_factory=list)  # Factor of these, once it is needed
-    compiled: CompiledFactor | None = None  # if the diagonals are arrays of JAX on a device
+    given: tuple[Any, ...] | None = None  # diagonals, where programs of a library can solve
+    programs: list[Any] = field(default_factory=list)  # for them, once they are needed
 
     @property
     def may_be_singular(self) -> bool:
@@ -414,9 +415,8 @@ class TridiagonalFactor:
         count = check_threads(threads)
         if stream is None and check_finite is False:
             answer = self._solve_directly(rhs, axis, out, code, count)
-            programs = self._factors.compiled
-            if answer is None and programs is not None and out is None and axis is None:
-                answer = programs.solve(rhs, trans) if library_of(rhs).compiles else None
+            if answer is None and out is None and axis is None:
+                answer = self._solve_by_programs(rhs, trans)
             if answer is not None:
                 return answer
         named = {"rhs": rhs}
@@ -516,10 +516,19 @@ class TridiagonalFactor:
         """Return factors that keep the diagonals, if compiled programs can solve with them."""
         if self._device == "cpu" or self._has_sums:
             return factors
-        options = {"pivot": self.pivot, "periodic": self.periodic}
-        return replace(
-            factors, compiled=CompiledFactor.of(named.values(), self.shape, self.axis, **options)
-        )
+        return replace(factors, given=kept_for_programs(named.values()))
+
+    def _solve_by_programs(self, rhs: Any, trans: str) -> Any:
+        """Solve by programs that the library of `rhs` compiles, or return None."""
+        factors = self._factors
+        module = None if factors.given is None else programs_for(rhs)
+        if module is None:
+            return None
+        if not factors.programs:
+            options = {"pivot": self.pivot, "periodic": self.periodic}
+            made = module.CompiledFactor(factors.given, self.shape, self.axis, **options)
+            factors.programs[:] = [made]
+        return factors.programs[0].solve(rhs, trans)
 
     def _token(self) -> Array:
         """Return an array with the dtype of the factor, for the checks of dtypes."""

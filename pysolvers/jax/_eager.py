@@ -7,31 +7,26 @@ that only shapes which are used repeatedly are compiled.
 
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from importlib import import_module
-from math import prod
-from types import ModuleType
 from typing import Any
 
+import jax
 import numpy as np
 
 from .._errors import raise_for_status
-from .backends import require
-from .interop import library_of
-from .streams import PER_THREAD
+from .._runtime.backends import require
+from .._runtime.streams import PER_THREAD
+from .tridiagonal import factor_tridiagonal, solve_tridiagonal
 
-__all__ = ["CompiledFactor", "solve_compiled"]
+__all__ = ["CompiledFactor", "solve"]
 
 # A program is compiled at this call with the same shapes and options.
 _CALLS = 3
-
-# Diagonals of more bytes are not kept: a solve with them takes about as long as a call.
-_MOST_BYTES = 256 << 20
 
 # Numbers whose arrays on a device are kept: JAX would copy them at every call.
 _NUMBERS = 64
 
 
-def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, asks: bool) -> Any:
+def solve(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, asks: bool) -> Any:
     """Solve by a compiled program, or return None if the call is not one for it.
 
     Parameters
@@ -43,8 +38,7 @@ def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, 
     asks : bool
         Whether to return None as well if a system may be singular, which waits for the device.
     """
-    functions = _functions()
-    if functions is None or not _is_plain(operands, options):
+    if not _is_plain(operands, options):
         return None
     if not _is_repeated(operands, options, asks):
         return None
@@ -89,23 +83,10 @@ class CompiledFactor:
         self._options = axis, pivot, periodic
         self._matrices: Any = None
 
-    @classmethod
-    def of(
-        cls, diagonals: Iterable[Any], shape: tuple[int, ...], axis: int, **options: Any
-    ) -> "CompiledFactor | None":
-        """Return an instance, or None if programs would not save time."""
-        found = cls(diagonals, shape, axis, **options)
-        arrays = [a for a in found._diagonals if type(a) not in (int, float)]
-        if not all(library_of(a).compiles for a in arrays):
-            return None
-        size = sum(prod(a.shape) * a.dtype.itemsize for a in arrays)
-        return found if size <= _MOST_BYTES else None
-
     def solve(self, rhs: Any, trans: str) -> Any:
         """Solve, or return None if the call is not one for a program."""
-        functions = _functions()
         operands = *self._diagonals, rhs
-        if functions is None or not _is_plain(operands, self._options):
+        if not _is_plain(operands, self._options):
             return None
         if not _is_repeated(operands, self._options, trans):
             return None
@@ -114,7 +95,7 @@ class CompiledFactor:
                 return None
             if self._matrices is None:
                 axis, pivot, periodic = self._options
-                self._matrices = functions.factor_tridiagonal(
+                self._matrices = factor_tridiagonal(
                     *self._diagonals,
                     axis=axis,
                     rows=self._shape[axis],
@@ -127,15 +108,6 @@ class CompiledFactor:
         except RuntimeError:  # a diagonal was deleted or donated: the factors are still there
             return None
         return x if x.dtype == rhs.dtype and _lies_like(x, rhs) else None
-
-
-@cache
-def _functions() -> ModuleType | None:
-    """Return `pysolvers.jax`, or None if it is not available."""
-    try:
-        return import_module("pysolvers.jax")
-    except ImportError:
-        return None
 
 
 def _is_plain(operands: tuple[Any, ...], options: tuple[Any, Any, Any]) -> bool:
@@ -205,7 +177,6 @@ def _array_of(number: float, rhs: Any) -> Any:
 @lru_cache(maxsize=_NUMBERS)
 def _kept_array(number: float, dtype: np.dtype, device: Any) -> Any:
     """Return an array of one number; without a device, one that JAX may move."""
-    jax: Any = import_module("jax")
     return jax.device_put(np.asarray(number, dtype), device)
 
 
@@ -216,21 +187,17 @@ def _program(options: tuple[Any, Any, Any], asks: bool) -> Callable[..., Any]:
     It returns the solutions, and whether one of them is NaN in its first row: that of a singular
     system is NaN in every row.
     """
-    jax: Any = import_module("jax")
     axis, pivot, periodic = options
 
-    def solve(*operands: Any) -> tuple[Any, Any]:
-        x = import_module("pysolvers.jax").solve_tridiagonal(
-            *operands, axis=axis, pivot=pivot, periodic=periodic
-        )
+    def compute(*operands: Any) -> tuple[Any, Any]:
+        x = solve_tridiagonal(*operands, axis=axis, pivot=pivot, periodic=periodic)
         first = jax.lax.index_in_dim(x, 0, axis)
         return x, jax.numpy.isnan(first).any() if asks else False
 
-    return jax.jit(solve)
+    return jax.jit(compute)
 
 
 @cache
 def _factor_program(trans: str) -> Callable[..., Any]:
     """Return the function of a factor and right-hand sides that JAX compiles."""
-    jax: Any = import_module("jax")
     return jax.jit(lambda matrices, rhs: matrices.solve(rhs, trans=trans))

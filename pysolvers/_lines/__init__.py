@@ -1,0 +1,1 @@
+"""Direct solves: what stands between the functions of users and a backend."""

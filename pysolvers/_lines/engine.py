@@ -1,0 +1,463 @@
+"""One direct solve: checks, places of the operands, calls of the backend, reports.
+
+`solve_directly` and `solve_lent` make it in one call of the extension where the operands need no
+planning. Otherwise `prepare` checks a call and moves its operands, `solve_views` or `solve_spikes`
+solves, and `finish` gives the result out; `solve_call` is all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import integer, require_flag
+from .._errors import raise_for_status
+from .._options import (
+    Method,
+    OnSingular,
+    SolveInfo,
+    check_choice,
+    check_policy,
+    check_threads,
+    check_variant,
+    pivot_code,
+    shape_flags,
+)
+from .._row_sums import matrix_names
+from .._runtime.arrays import Shape, pairs, resolve_shape
+from .._runtime.backends import require
+from .._runtime.finite import explained, require_finite_operands
+from .._runtime.interop import host_array, library_of
+from .._runtime.lines import Plan, batch_strides, plan_lines
+from .._runtime.places import Place, find_place
+from .._runtime.signs import require_form
+from .._runtime.singular import Singular, find_singular
+
+__all__ = [
+    "Call",
+    "Choice",
+    "finish",
+    "plan_of",
+    "prepare",
+    "solve_call",
+    "solve_directly",
+    "solve_lent",
+    "solve_spikes",
+    "solve_views",
+]
+
+Array = NDArray[Any]
+
+_OPERATION = "solve_tridiagonal"
+_NAMES = ("lower", "diag", "upper", "rhs", "out")
+_DIAG, _RHS, _X = 1, 3, 4
+
+# What a device does about singular systems, as numbers of the extension.
+_ON_DEVICE = {"ignore": 0, "raise": 1, "nan": 2}
+
+
+class _Options(NamedTuple):
+    """Checked options, as codes of the backend."""
+
+    method: int
+    pivot: int
+    policy: str
+    threads: int
+    variant: int
+
+
+class Choice(NamedTuple):
+    """Options of `solve_tridiagonal` as the caller gave them."""
+
+    axis: int = -1
+    method: Method = "auto"
+    periodic: bool = False
+    pivot: bool | None = None
+    out: Any = None
+    on_singular: OnSingular = "raise"
+    device: str | None = None
+    stream: object = None
+    threads: int | None = None
+    variant: int = 0
+    check_finite: bool = False
+    return_info: bool = False
+    has_sums: bool = False  # `diag` holds row sums
+    check_signs: bool = False
+
+
+class Call(NamedTuple):
+    """A checked call of `solve_tridiagonal`, its operands where they are used."""
+
+    rhs: Any
+    choice: Choice
+    place: Place
+    options: _Options
+    shape: Shape
+    dtype: np.dtype
+    converted: tuple[str, ...]
+    result: Array
+    views: list[Array]  # lower, diag, upper, rhs and x, the axis of the systems last
+
+
+def solve_call(named: dict[str, Any], choice: Choice, *, stacklevel: int = 2) -> Any:
+    """Do what `solve_tridiagonal` does, in the general way; `stacklevel` is that of a warning."""
+    call = prepare(named, choice)
+    report, singular = solve_views(call, call.shape, choice.periodic, call.views)
+    return finish(call, report, singular, stacklevel=stacklevel + 1)
+
+
+def prepare(named: dict[str, Any], choice: Choice) -> Call:
+    """Check the operands and the options of `solve_tridiagonal`."""
+    place = find_place(
+        choice.device, choice.stream, named, choice.out, leader="rhs", timed=choice.return_info
+    )
+    backend = place.backend
+    options = _Options(
+        check_choice("method", choice.method, backend.METHODS),
+        pivot_code(choice.pivot, backend.PIVOTS, choice.method, has_sums=choice.has_sums),
+        check_policy(choice.on_singular),
+        check_threads(choice.threads),
+        check_variant(choice.variant, place.name),
+    )
+
+    require_flag("periodic", choice.periodic)
+    require_flag("check_finite", choice.check_finite)
+    require_flag("return_info", choice.return_info)
+    operands, dtype, converted = place.operands(named)
+    shape = _solve_shape(operands, choice.axis, choice.periodic, backend.MAX_ROWS)
+    if choice.check_finite:
+        arrays = dict(zip(_NAMES, operands, strict=False))
+        require_finite_operands(_OPERATION, place, arrays, shape, periodic=choice.periodic)
+    if choice.has_sums:
+        require_form(
+            _OPERATION,
+            place,
+            operands,
+            shape,
+            periodic=choice.periodic,
+            check_signs=choice.check_signs and place.asks(options.policy),
+        )
+    result = place.result(choice.out, named, operands[_RHS], shape.full, dtype)
+    x = result
+    if result.size:
+        if not choice.has_sums:
+            operands, widened = _widen_shared(place, operands, shape, dtype)
+            converted = (*converted, *widened)
+        operands, x = place.move(*operands), place.target(result)
+    views = [*shape.operands(operands), shape.batch_first(x)]
+    return Call(named["rhs"], choice, place, options, shape, dtype, converted, result, views)
+
+
+def solve_views(
+    call: Call, shape: Shape, periodic: bool, views: list[Array]
+) -> tuple[dict[str, Any], Singular | None]:
+    """Solve the systems of these views, of this shape, with the options of a call.
+
+    Return the report of the backend, with the names of the operands that were copied, and, if the
+    call asks for them, the singular systems.
+    """
+    place, options = call.place, call.options
+    parts = _parts(place, shape, views)
+    report: dict[str, Any] = {
+        "method": "auto",
+        "pivoted": 0,
+        "repeated": 0,
+        "kernel": "",
+        "threads": 0,
+    }
+    failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
+    if views[_X].size:
+        flags = shape_flags(place.backend, shape, periodic)
+        if call.choice.has_sums:
+            flags |= place.backend.ROW_SUMS
+        report, failed = _solve_parts(place, options, flags, parts, call.choice.return_info)
+    singular = None if failed is None else find_singular(failed, parts.plan)
+    if singular is not None and parts.paired:
+        singular = singular.of_first()
+    if singular is not None and options.policy in ("raise", "warn"):
+        names = matrix_names(has_sums=call.choice.has_sums)
+        singular = explained(singular, place, views, shape, periodic=periodic, names=names)
+    if singular is not None and options.policy == "nan" and not place.fills:
+        singular.fill_nan(views[_X], shape.batch)
+    return report | {"copied": tuple(_NAMES[k] for k in parts.plan.copied)}, singular
+
+
+def solve_spikes(
+    call: Call, shape: Shape, views: list[Array], left: Array | None, right: Array | None
+) -> tuple[dict[str, Any], Singular | None] | None:
+    """Solve as `solve_views`, and for the outermost columns of the inverses, in one pass.
+
+    With the matrices T, write ``T left = lower[0] e_0`` and ``T right = upper[n - 1] e_(n - 1)``.
+    ``report["pivoted"]`` counts the systems that need row exchanges; if there are any, the outputs
+    are unspecified. None if the backend cannot do it, or not faster than `solve_views`.
+    """
+    place, options = call.place, call.options
+    if place.name != "cpu" or views[_RHS].dtype != views[_DIAG].dtype:
+        return None
+    outputs = [views[_X], *(view for view in (left, right) if view is not None)]
+    operands = [*views[:_X], *outputs]
+    plan = plan_of(shape.batch, operands)
+    lines = place.lines(plan, operands, views[_X].shape[-1])
+    more = iter(lines[_X + 1 :])
+    info = place.info(prod(shape.batch))
+    status, report = place.backend.spikes_solve(
+        options.method,
+        options.pivot,
+        shape_flags(place.backend, shape, False),
+        *lines[: _X + 1],
+        None if left is None else next(more),
+        None if right is None else next(more),
+        info,
+        options.threads,
+    )
+    if place.backend.STATUS[status][0] == "PS_UNSUPPORTED":
+        return None
+    raise_for_status(status, place.backend.STATUS, _OPERATION)
+    for number in plan.copied:
+        if number >= _X:
+            place.restore(lines[number], operands[number], plan.outer + plan.inner)
+    names = tuple(_NAMES[k] for k in plan.copied if k <= _X)
+    return report | {"copied": names}, find_singular(place.read(info), plan)
+
+
+def finish(
+    call: Call, report: dict[str, Any], singular: Singular | None, *, stacklevel: int, **facts: Any
+) -> Array | tuple[Array, SolveInfo]:
+    """Return what `solve_tridiagonal` returns; `facts` are further attributes of its info."""
+    answer = call.place.finish(call.result, call.rhs, call.choice.out)
+    if singular is not None:
+        singular.report(call.options.policy, _OPERATION, stacklevel=stacklevel + 1)
+    if not call.choice.return_info:
+        return answer
+    copied = report.pop("copied")
+    description = call.place.description(report, singular)
+    known: dict[str, Any] = {
+        "systems": prod(call.shape.batch),
+        "rows": call.shape.rows,
+        "dtype": call.dtype,
+        "copied": tuple(dict.fromkeys((*call.converted, *copied))),
+    }
+    return answer, SolveInfo(**description, **(known | facts))
+
+
+def solve_directly(
+    lower: object,
+    diag: object,
+    upper: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: object,
+    periodic: object,
+    threads: object,
+    policy: OnSingular,
+) -> Any:
+    """Solve in one call of the extension if the operands need no planning, or return None.
+
+    They need none if they are arrays of the shape of `rhs`, vectors, and real numbers, of one
+    precision. Calls with errors in their arguments give None, too.
+    """
+    sides = (rhs, out)
+    if not isinstance(rhs, np.ndarray):
+        rhs = host_array(rhs)
+        if type(rhs) is not np.ndarray:
+            return None
+        lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
+    backend = require("cpu")
+    answer = backend.tridiag_direct(
+        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, policy != "ignore"
+    )
+    if answer is NotImplemented:
+        return None
+    if type(answer) is not np.ndarray:
+        named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+        place = find_place("cpu", None, named, leader="rhs")
+        answer = _answer(answer, named, place, axis, periodic, policy)
+    if rhs is sides[0]:
+        return answer
+    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+
+
+def solve_lent(
+    lower: object,
+    diag: object,
+    upper: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: object,
+    periodic: object,
+    threads: object,
+    policy: OnSingular,
+    lender: tuple[ModuleType, Any, int],
+) -> Any:
+    """Solve as `solve_directly` does for arrays on a device, which their library lends."""
+    backend, functions, ordinal = lender
+    answer = backend.tridiag_lent(
+        *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
+        ordinal,
+        _ON_DEVICE[policy],
+        functions,
+    )
+    if answer is NotImplemented:
+        return None
+    if type(answer) is int or type(answer) is tuple:
+        named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+        place = find_place(None, None, named, out, leader="rhs")
+        _answer(answer, named, place, axis, periodic, policy)
+    return answer
+
+
+def _answer(
+    answer: Any,
+    named: dict[str, Any],
+    place: Place,
+    axis: Any,
+    periodic: Any,
+    policy: OnSingular,
+) -> Array:
+    """Return the array of an answer of the extension with singular systems, or raise an error."""
+    if isinstance(answer, int):
+        raise_for_status(answer, place.backend.STATUS, _OPERATION)
+    x, info = answer
+    rows_last = np.moveaxis(x, integer("axis", axis), -1)
+    batch = rows_last.shape[:-1]
+    plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
+    singular = find_singular(info, plan)
+    if policy == "raise":
+        operands, _, _ = place.operands(named)
+        shape = _solve_shape(operands, axis, bool(periodic), place.backend.MAX_ROWS)
+        views = shape.operands(operands)
+        singular = explained(singular, place, views, shape, periodic=bool(periodic))
+    singular.report(policy, _OPERATION, stacklevel=4)
+    singular.fill_nan(rows_last, batch)
+    return x
+
+
+def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:
+    if operands[_RHS].ndim == 0:
+        raise ValueError("rhs must have at least one dimension, got a 0-d array")
+    named = dict(zip(_NAMES, operands, strict=False))
+    shape = resolve_shape(named, axis, leader="rhs", periodic=periodic)
+    if shape.rows > max_rows:
+        raise ValueError(f"a system can have at most {max_rows} rows, got {shape.rows}")
+    return shape
+
+
+def _widen_shared(
+    place: Place, operands: list[Array], shape: Shape, dtype: np.dtype
+) -> tuple[list[Array], list[str]]:
+    """Make a real matrix complex if this costs less than systems of every second element.
+
+    That is the case if all systems share the matrix, so that its copy is small, and the rows of
+    the complex right-hand sides are contiguous. Return the names of the copies, too.
+    """
+    if operands[_DIAG].dtype == dtype:
+        return operands, []
+    *matrix, rhs = shape.operands(operands)
+    if (
+        not place.converts
+        or prod(shape.batch) < 2
+        or rhs.shape[-1] < 2
+        or rhs.strides[-1] != rhs.itemsize
+        or any(size != 1 for view in matrix for size in view.shape[:-1])
+    ):
+        return operands, []
+    named = dict(zip(_NAMES, operands[:_RHS], strict=False))
+    copies = [place.widen(name, array, dtype) for name, array in named.items()]
+    return [*copies, operands[_RHS]], [name for name, array in named.items() if array.ndim]
+
+
+class _Parts(NamedTuple):
+    """The calls of the backend for one call: their operands, rows last, and their plan."""
+
+    views: list[list[Array]]
+    plan: Plan
+    paired: bool = False  # whether the first batch axis has the real and the imaginary part
+    work: Array | None = None  # contiguous copy of the right-hand sides, in place of x
+
+
+def _parts(place: Place, shape: Shape, views: list[Array]) -> _Parts:
+    """Divide a call with a real matrix and complex right-hand sides into real systems.
+
+    Real and imaginary parts are two right-hand sides of one matrix: the two indices of one more
+    batch axis. If the batch axes then do not merge to two without more copies, the parts are
+    solved one after the other.
+    """
+    plan = plan_of(shape.batch, views)
+    if views[_RHS].dtype == views[_DIAG].dtype:
+        return _Parts([views], plan)
+    matrix = views[:_RHS]
+    sides = [pairs(view) for view in views[_RHS:]]
+    together = [*(view[None] for view in matrix), *sides]
+    paired = plan_of((2, *shape.batch), together)
+    if len(paired.copied) <= len(plan.copied) or not views[_X].size:
+        return _Parts([together], paired, paired=True)
+    parts = [[*matrix, rhs, x] for rhs, x in zip(*sides, strict=True)]
+    work = place.packed(parts[0][_X])
+    return _Parts(parts, plan_of(shape.batch, [*matrix, work, work]), work=work)
+
+
+def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
+    strides = [batch_strides(view) for view in views]
+    return plan_lines(batch, strides, strides[_X])
+
+
+def _solve_parts(
+    place: Place, options: _Options, flags: int, parts: _Parts, return_info: bool
+) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
+    """Solve all parts; return the report and the info of each system of the first one."""
+    answers = []
+    for views in parts.views:
+        if parts.work is None:
+            answers.append(_run(place, options, flags, views, parts.plan, return_info))
+            continue
+        *matrix, rhs, x = views
+        place.write(parts.work, rhs)
+        operands = [*matrix, parts.work, parts.work]
+        answers.append(_run(place, options, flags, operands, parts.plan, return_info))
+        place.write(x, parts.work)
+    report, failed = answers[0]
+    if parts.paired:  # every matrix is counted twice
+        halves = {key: report[key] for key in ("pivoted", "repeated")}
+        report = report | {key: (n + 1) // 2 if n > 0 else n for key, n in halves.items()}
+    return report, failed
+
+
+def _run(
+    place: Place,
+    options: _Options,
+    flags: int,
+    views: Sequence[Array],
+    plan: Plan,
+    return_info: bool,
+) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
+    """Solve on the backend; return its report and, if requested, the info of each system."""
+    backend = place.backend
+    rows = views[_X].shape[-1]
+    lines = place.lines(plan, views, rows)
+    x = lines[_X]
+    asks = place.asks(options.policy)
+    info = place.info(x.shape[0] * x.shape[1]) if asks or options.policy == "nan" else None
+    status, report = backend.tridiag_solve(
+        options.method,
+        options.pivot,
+        flags,
+        *lines,
+        info,
+        options.threads,
+        options.variant,
+        *place.arguments,
+        asks and return_info,
+    )
+    raise_for_status(status, backend.STATUS, _OPERATION)
+    if info is not None and options.policy == "nan" and place.fills:
+        place.fill_nan(x, info.reshape(x.shape[:2]))
+    if _X in plan.copied:
+        place.restore(x, views[_X], plan.outer + plan.inner)
+    return report, place.read(info) if info is not None and asks else None
