@@ -35,8 +35,9 @@ from pysolvers.distributed import CostModel, Group, Slab
 from pysolvers.distributed._ends import Matrices
 
 from .options import add_options, positive
-from .ranks import is_rank, printed_by, write_as_rank
+from .ranks import clock_of, is_rank, printed_by, write_as_rank
 from .record import Measurement, Record, finish
+from .timing import samples_of
 
 SIZES = ((4096, 1024), (512, 8192), (512, 256))  # rows of all ranks, lines
 MESSAGES = tuple(8 << k for k in range(0, 24, 3))  # bytes
@@ -190,12 +191,8 @@ def measured_messages(group: Group, calls: int) -> list[Record]:
     found = []
     for octets in MESSAGES if group.size > 1 else ():
         mine = np.zeros(octets, np.uint8)
-        times = []
-        for _ in range(4 * calls):
-            group.objects("benchmark", None)
-            start = perf_counter()
-            group.allgather("benchmark", mine)
-            times.append(max(group.objects("benchmark", perf_counter() - start)))
+        call = {"": lambda mine=mine: group.allgather("benchmark", mine)}
+        times = samples_of(call, 4 * calls, clock=clock_of(group))[""]
         found.append({"ranks": group.size, "bytes": octets, "seconds": min(times)})
     return found
 

@@ -153,7 +153,7 @@ def trust(record: Record) -> Iterator[str]:
     pairs = [line[-2:] for line in counts["rows"] if line[-2] is not None]
     equal = sum(published == counted for published, counted in pairs)
     yield (
-        f"- [Five papers](docs/reproductions.md) are repeated by `pysolvers reproduce PAPER`: "
+        f"- [Five papers](docs/reproductions.md) are repeated by `make reproduce PAPER=...`: "
         f"{equal} of {len(pairs)} published numbers of iterations of local modified SOR are met "
         "exactly, for example. Where a paper and its numbers disagree, the report says so."
     )
