@@ -220,21 +220,23 @@ def sequence(checks: Sequence[Check], *, is_open: bool = False) -> Check:
 def mapping(each: Check) -> Check:
     """Accept an object with any keys, whose values `each` accepts."""
 
-    def check(name: str, value: Any) -> dict[str, Any]:
+    def check(name: str, value: Any, other: str = "") -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise TypeError(f"{name} must be an object, got {reprlib.repr(value)}")
+            raise TypeError(f"{name} must be an object{other}, got {reprlib.repr(value)}")
         return {key: each(f"{name}.{key}", entry) for key, entry in value.items()}
 
     return check
 
 
 def record(checks: Mapping[str, Check], make: Callable[..., Any] = dict) -> Check:
-    """Accept an object with exactly these keys, each with a check of its own, and make another."""
+    """Accept an object with exactly these keys, each with a check of its own, and `make` it."""
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: Any, other: str = "") -> Any:
+        if isinstance(make, type) and make is not dict and isinstance(value, make):
+            return value
         if not isinstance(value, dict):
-            whole_name = name or "the whole"
-            raise TypeError(f"{whole_name} must be an object, got {reprlib.repr(value)}")
+            what = name or "the whole"
+            raise TypeError(f"{what} must be an object{other}, got {reprlib.repr(value)}")
         prefix = f"{name}." if name else ""
         if missing := checks.keys() - value.keys():
             raise ValueError(f"{prefix}{min(missing)} is missing")

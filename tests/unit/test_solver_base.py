@@ -1,0 +1,208 @@
+"""What the base gives every solver: settings that can be read back, checks by annotations."""
+
+import dataclasses
+import inspect
+import re
+import typing
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+import saved_files
+
+import pysolvers
+from pysolvers import _core
+from pysolvers._solver import Iteration, Settings, TimeStepping, schema
+from pysolvers._solver.result import Result, StopReason
+from pysolvers.flow._cylinder_settings import CylinderSettings
+from pysolvers.flow._settings import CavitySettings
+from pysolvers.flow._staggered_settings import StaggeredSettings
+from pysolvers.heat._settings import HeatSettings
+from pysolvers.relaxation.laplace import RedBlackSettings
+from pysolvers.relaxation.lmsor import LMSORSettings
+from pysolvers.transport._settings import TransportSettings
+
+SOLVERS = {
+    "HeatADI": saved_files.heat,
+    "GCEIDD": saved_files.gceidd,
+    "LMSOR": saved_files.lmsor,
+    "RedBlackSOR": saved_files.plate,
+    "LidDrivenCavity": saved_files.cavity,
+    "StaggeredCavity": saved_files.staggered,
+    "SquareCylinder": saved_files.cylinder,
+}
+# Arguments that are data, and those that say which part of them a rank holds.
+DATA = {"problem", "boundary", "source", "initial", "diffusivity", "group", "split"}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_argument_of_a_constructor_can_be_read_back(name):
+    solver, kind = SOLVERS[name](), getattr(pysolvers, name)
+    arguments = set(inspect.signature(kind).parameters) - DATA
+
+    settings = solver.settings
+    assert isinstance(settings, Settings)
+    assert {field.name for field in dataclasses.fields(settings)} == arguments
+    assert dataclasses.replace(settings) == settings
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.device = "cuda"
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_has_the_calls_of_the_base(name):
+    kind = getattr(pysolvers, name)
+    base = TimeStepping if hasattr(kind, "run") else Iteration
+
+    assert issubclass(kind, base)
+    for method in ("result", "save", "step", "__getstate__", "__deepcopy__"):
+        owner = next(c for c in kind.__mro__ if method in vars(c))
+        assert owner.__module__.startswith("pysolvers._solver"), (name, method)
+    solver = SOLVERS[name]()
+    result = solver.step(2).result()
+    assert isinstance(result, Result)
+    assert (result.stop_reason, result.seconds, result.backend) == (
+        "running",
+        solver.seconds,
+        "cpu",
+    )
+
+
+@pytest.mark.parametrize("kind", Result.__subclasses__())
+def test_results_have_one_set_of_stop_reasons(kind):
+    if kind.__module__.startswith("pysolvers"):
+        assert typing.get_type_hints(kind)["stop_reason"] == StopReason
+
+
+# Options of settings -> the table of the backend, and its names that settings do not have.
+TABLES = [
+    (HeatSettings, "kernels", "HEAT_KERNELS"),
+    (HeatSettings, "memory", "HEAT_MEMORY"),
+    (TransportSettings, "scheme", "GCEIDD_SCHEMES"),
+    (TransportSettings, "upwind", "GCEIDD_UPWINDS"),
+    (TransportSettings, "predictor", "GCEIDD_PREDICTORS"),
+    (TransportSettings, "foot", "GCEIDD_FEET"),
+    (TransportSettings, "kernels", "GCEIDD_KERNELS"),
+    (TransportSettings, "strategy", "GCEIDD_STRATEGIES"),
+    (CavitySettings, "wall", "WALLS"),
+    (CylinderSettings, "wall", "WALLS"),
+    (CavitySettings, "method", "SCHEMES"),
+    (CavitySettings, "direction", "DIRECTIONS"),
+    (CavitySettings, "line_method", "METHODS"),
+]
+
+
+@pytest.mark.parametrize(("kind", "option", "table"), TABLES)
+def test_options_are_those_of_the_backend(kind, option, table):
+    choices = typing.get_args(typing.get_type_hints(kind)[option])
+
+    assert set(choices) == set(getattr(_core, table))
+
+
+def test_more_options_are_those_of_the_backend():
+    hints = {k: typing.get_type_hints(k) for k in (HeatSettings, StaggeredSettings, LMSORSettings)}
+
+    schemes = set(typing.get_args(hints[HeatSettings]["scheme"]))
+    assert schemes == {*_core.HEAT_SCHEMES, "auto", "implicit"}
+    kernels = set(typing.get_args(hints[StaggeredSettings]["kernels"]))
+    assert set(_core.STAGGERED_KERNELS) <= kernels
+    numbers = map(str, typing.get_args(hints[LMSORSettings]["kernel"]))
+    assert set(numbers) == set(_core.LMSOR_KERNELS)
+    local, _ = typing.get_args(hints[LMSORSettings]["relaxation"])
+    assert {*typing.get_args(local), "constant"} == set(_core.RELAXATIONS)
+    variants = set(typing.get_args(typing.get_type_hints(RedBlackSettings)["variant"]))
+    assert set(_core.LAPLACE_VARIANTS) <= variants
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+    count: int
+    width: schema.Positive
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Parameters(Settings):
+    number: float
+    share: Annotated[float, schema.number(least=0, most=1)]
+    omega: Literal["best"] | Annotated[float, schema.number(above=0, below=2)]
+    method: Literal["a", "b"] | None
+    code: Literal[1, 2]
+    sizes: tuple[schema.Count, ...]
+    pair: tuple[int, float]
+    is_fast: bool
+    part: Part | None = None
+
+
+GOOD = {
+    "device": None,
+    "threads": None,
+    "number": 1,
+    "share": 0.5,
+    "omega": "best",
+    "method": None,
+    "code": 1,
+    "sizes": (),
+    "pair": (1, 2),
+    "is_fast": True,
+}
+
+
+def test_values_get_their_standard_form():
+    made = Parameters(**GOOD | {"number": np.float32(2), "sizes": [3, np.int8(4)], "threads": 2})
+
+    assert (made.number, made.sizes, made.pair) == (2.0, (3, 4), (1, 2.0))
+    assert [type(made.number), *map(type, made.sizes)] == [float, int, int]
+    assert (made.is_on_device, made.call_threads, made.backend.NAME) == (False, 2, "cpu")
+    assert made.agreed() == {k: v for k, v in made.facts().items() if k != "threads"} | {
+        "device": "cpu"
+    }
+    assert schema.checks_of(Parameters)["part"]("part", {"count": 1, "width": 2}) == Part(
+        count=1, width=2.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"number": float("nan")}, ValueError, "number must be finite, got nan"),
+        ({"number": "1"}, TypeError, "number must be a number, got str"),
+        ({"number": True}, TypeError, "number must be a number, got bool"),
+        ({"number": 1j}, TypeError, "number must be a number, got complex"),
+        ({"share": 1.5}, ValueError, "share must be in 0 .. 1, got 1.5"),
+        ({"omega": 2}, ValueError, "omega must be between 0 and 2, got 2"),
+        ({"omega": "good"}, ValueError, "omega must be a number or 'best', got 'good'"),
+        ({"method": "c"}, ValueError, "method must be one of a, b or None; got 'c'"),
+        ({"method": 1}, TypeError, "method must be a str or None, got int"),
+        ({"code": 3}, ValueError, "code must be one of 1, 2; got 3"),
+        ({"code": True}, TypeError, "code must be an int, got bool"),
+        ({"code": 1.0}, TypeError, "code must be an int, got float"),
+        ({"sizes": (1, 0)}, ValueError, "sizes[1] must be at least 1, got 0"),
+        ({"sizes": 3}, TypeError, "sizes must be a tuple, got 3"),
+        ({"pair": (1,)}, ValueError, "pair must have 2 entries, got (1,)"),
+        ({"pair": (1.0, 2)}, TypeError, "pair[0] must be an int, got float"),
+        ({"is_fast": 1}, TypeError, "is_fast must be a bool, got int"),
+        ({"device": "gpu2"}, ValueError, "device must be 'cpu', 'cuda' or 'cuda:N', got 'gpu2'"),
+        ({"device": 0}, TypeError, "device must be a str or None, got int"),
+        ({"threads": 0.5}, TypeError, "threads must be an int or None, got float"),
+        ({"part": {"count": 1}}, ValueError, "part.width is missing"),
+        ({"part": {"count": 1, "width": 0}}, ValueError, "part.width must be positive, got 0"),
+        ({"part": {"count": 1, "width": 1, "x": 0}}, ValueError, "part.x is unknown"),
+        ({"part": [1]}, TypeError, "part must be an object or None, got [1]"),
+    ],
+)
+def test_every_rule_has_one_text(change, error, text):
+    with pytest.raises(error, match=f"^{re.escape(text)}$"):
+        Parameters(**GOOD | change)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [("float32", "float32"), (np.float64, "float64"), (np.dtype("<f4"), "float32")],
+)
+def test_dtypes_are_kept_by_name(value, name):
+    assert schema.real_dtype("dtype", value) == name
+
+
+@pytest.mark.parametrize("value", [None, "int32", complex, [("a", "f8")], {"a": 1}, 3])
+def test_other_dtypes_are_refused(value):
+    with pytest.raises(TypeError):
+        schema.real_dtype("dtype", value)
