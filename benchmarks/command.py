@@ -16,6 +16,7 @@ BENCHMARKS = {
     "gpu": "solve_tridiagonal and other GPU packages",
     "calls": "the cost of calls with small systems, also on a GPU",
     "jobs": "six jobs and the programs that people would write for them, also on a GPU",
+    "implicit": "iterations and times of HeatADI(scheme='implicit')",
     "poisson": "FastPoisson, sparse LU and multigrid; on a GPU cuFFT and CuPy",
     "splines": "CubicSpline and SciPy; on a GPU CuPy",
     "staggered": "the kernels of StaggeredCavity, also on a GPU",
