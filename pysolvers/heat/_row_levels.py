@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import raise_for_status
-from ._levels import MOST_LEVELS, Level, Levels, coarse_axes
+from ._levels import MOST_LEVELS, Level, Levels, across_lines, coarse_axes, with_change
 from ._rows import Rows
 from ._sides import Grid, Side
 
@@ -154,16 +154,26 @@ class RowLevels(Levels):
                 if axis == self._last:
                     rows, level = divided.coarsen(level)
                 else:
-                    level, divided.weights[axis] = self._coarser(level, axis)
-            for axis in coarse:
-                series = divided.in_series if axis == self._last else self._in_series
-                level.faces[axis] = series(level.faces[axis], axis)
+                    level, divided.weights[axis] = self._coarser_rows(rows, level, axis)
             divided.end_at(rows)
         whole = Level(
             [rows.joined(face) for face in level.faces], rows.joined(level.sums), *level[2:]
         )
         rest = self._coarsened(whole, MOST_LEVELS - len(found))
         return [*found, *(_Whole(self, rows, *pair, dtype) for pair in rest)]
+
+    def _coarser_rows(self, rows: Rows, level: Level, axis: int) -> tuple[Level, Array]:
+        """Return what `_coarser` returns for the rows of this rank: it reads those beside them."""
+        faces = [rows.extended(face) for face in level.faces]
+        if rows.halo[1]:
+            faces[-1][-1] = 0  # to a row that is not here
+        around, weight = self._coarser(
+            level._replace(faces=faces, sums=rows.padded(level.sums)), axis
+        )
+        faces = [np.ascontiguousarray(rows.own(face)) for face in around.faces]
+        sums = np.ascontiguousarray(rows.own(around.sums))
+        coarse = Level(faces, sums, around.first, around.end)
+        return coarse, np.ascontiguousarray(rows.own(weight))
 
     def solve(
         self,
@@ -546,47 +556,44 @@ class _Divided(_Whole):
             self._solve(self.factors[axis], unknown, unknown)
         self.rows.from_lines(lines, self.own(to), self.inner)
 
-    def in_series(self, own: Array, axis: int) -> Array:
-        """Return the conductances between the kept rows along the axis through the rows."""
-        del axis
-        rows, kept = self.rows, _Kept(self.rows)
-        around = rows.extended(own)
-        series = kept.taken(own)
-        below, above = own[kept.even][kept.has_above], around[kept.above]
-        series[kept.has_above] = below * (above / (below + above))
-        if not rows.wraps and rows.stop == rows.count:
-            series[-1] = 0
-        return series
-
     def coarsen(self, level: Level) -> tuple[Rows, Level]:
-        """Return the next level with the kept rows of this one, of its `level`.
-
-        The faces along the axis through the rows are still those of the rows before.
-        """
+        """Return the next level with the kept rows of this one, of its `level`."""
         rows, kept = self.rows, _Kept(self.rows)
         self._kept, last = kept, len(level.faces) - 1
         own = level.faces[last]
         around = rows.extended(own)
+        series = kept.taken(own)
+        below, above = own[kept.even][kept.has_above], around[kept.above]
         # The weight of an interpolated row is computed by its rank.
         weight = np.zeros_like(own)
         odd, before = kept.odd, rows.halo[0]
-        below = around[odd.start + before - 1 : odd.stop + before - 1 : 2]
-        weight[odd] = below / (below + own[odd])
+        under = around[odd.start + before - 1 : odd.stop + before - 1 : 2]
+        weight[odd] = under / (under + own[odd])
         around = rows.extended(weight)
         self._of_kept = [around[part].astype(self.dtype) for part in (kept.below, kept.above)]
         self._of_odd = weight[odd].astype(self.dtype)
 
-        def added(values: Array) -> Array:
-            around = rows.extended(values)
+        def added(values: Array, share: Array | float) -> Array:
+            both = [np.zeros_like(values) for _ in range(2)]
+            both[0][odd], both[1][odd] = share * values[odd], (1 - share) * values[odd]
             out = kept.taken(values)
-            out[kept.has_above] += 0.5 * around[kept.above]
-            out[kept.has_below] += 0.5 * around[kept.below]
+            out[kept.has_above] += rows.extended(both[0])[kept.above]
+            out[kept.has_below] += rows.extended(both[1])[kept.below]
             return out
 
+        faces, change = list(level.faces), np.zeros_like(own)
+        for axis, face in enumerate(level.faces[:-1]):
+            mean, part = across_lines(weight[odd], face[odd], last - axis)
+            faces[axis] = added(face, mean)
+            change[odd] += part
+        change = rows.extended(change)[kept.above]
+        series[kept.has_above] = with_change(below * (above / (below + above)), change)
+        if not rows.wraps and rows.stop == rows.count:
+            series[-1] = 0
+        faces[last] = series
         coarse = rows.coarser()
         end = (*level.end[:-1], coarse.count - (rows.count - level.end[-1]))
-        faces = [*(added(face) for face in level.faces[:-1]), own]
-        return coarse, Level(faces, added(level.sums), level.first, end)
+        return coarse, Level(faces, added(level.sums, 0.5), level.first, end)
 
     def end_at(self, rows: Rows) -> None:
         """Complete the level, of which the next one has these rows."""

@@ -1,6 +1,5 @@
 """HeatADI(scheme="implicit"): the equation that is not split, against one sparse matrix and LU."""
 
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -302,7 +301,10 @@ def test_order_in_space_is_one_where_k_jumps_at_a_disc():
 
 @pytest.mark.parametrize("dt", [0.01, 1.0])
 def test_clusters_of_two_values_are_solved_however_many_iterations_they_take(rng, dt):
-    """Coarse grids say little about them: some 50 times the iterations of other k."""
+    """Coarse grids say little about them: some ten times the iterations of other k.
+
+    The correction by the V-cycle, which ends the iteration, is small before the error is.
+    """
     k = np.where(rng.random((20, 21)) < 0.5, 1e6, 1.0)
     given = np.zeros(k.shape)
     given[:, 0] = 1
@@ -310,11 +312,11 @@ def test_clusters_of_two_values_are_solved_however_many_iterations_they_take(rng
     truth = reference.Unsplit(k, (1, 1), kinds, {}, lambda t: given, lambda t: 0 * given)
     solver = plate(k, dt, scheme="implicit")
     field = truth.start(given, dt)
-    assert abs(solver.step().u - field).max() <= 1e-6
+    assert abs(solver.step().u - field).max() <= 1e-5
     for n in (0, 1):
         field = truth.step(field, dt + n * dt / 2, dt / 2)
-    assert abs(solver.step().u - field).max() <= 1e-6
-    assert solver.result().iterations < 2000
+    assert abs(solver.step().u - field).max() <= 1e-5
+    assert solver.result().iterations < 200
 
 
 SIDES = {
@@ -464,44 +466,65 @@ def test_iterations_stay_few_at_a_ratio_of_100(rng, kind, number):
 
 
 def levels_of(k):
-    """The conductances along x, y, ... and the row sums of the levels of a V-cycle."""
+    """The levels of a V-cycle: conductances along the axes of an array, sums and weights."""
     sides = {"x": 0.0, "y": Neumann()} | ({"z": Neumann()} if k.ndim == 3 else {})
     solver = plate(k, 5.0, boundary=sides, scheme="implicit")
-    return [level[3:5] for level in solver._unsplit._levels()._levels]
+    for _, _, _, faces, sums, _, weights in solver._unsplit._levels()._levels:
+        yield faces[::-1], sums, weights[::-1]
 
 
-@pytest.mark.parametrize("shape", [(17, 12), (9, 8, 12)])
-def test_faces_of_coarser_levels_are_sums_across_an_axis_in_series_along_it(rng, shape):
-    """The network of the finer level, node by node."""
-    levels = levels_of(conductivity("random", shape, 1e3, rng))
-    (fine, sums), (coarse, coarse_sums) = levels[:2]
+def energy(faces, field):
+    """The sum of conductances times squares of differences; those of the last nodes are 0."""
+    return sum(
+        (np.float64(face) * (np.roll(field, -1, axis) - field) ** 2).sum()
+        for axis, face in enumerate(faces)
+    )
 
-    # The share that node i of a line of the finer level has in node c of the next one.
-    def shares(n):
-        kept = sorted({*range(0, n, 2), n - 1})
-        share = np.zeros((len(kept), n))
-        share[range(len(kept)), kept] = 1
-        for i in set(range(n)) - set(kept):
-            share[[kept.index(i - 1), kept.index(i + 1)], i] = 0.5
-        return share, kept
 
-    def summed(values, axes):
-        for axis in axes:
-            share, _ = shares(shape[axis])
-            values = np.moveaxis(np.tensordot(share, np.float64(values), (1, axis)), 0, axis)
-        return values
+@pytest.mark.parametrize("shape", [(4, 17), (18, 4), (3, 4, 17), (3, 12, 4), (9, 3, 4)])
+def test_energy_of_a_coarser_level_is_that_of_the_interpolated_field(rng, shape):
+    """Fields that vary along the axis that is made coarser, or across it; the mass is kept."""
+    axis = int(np.argmax(shape))
+    n = shape[axis]
+    fine, coarse = list(levels_of(conductivity("random", shape, 10.0, rng)))[:2]
+    (faces, sums, weights), (coarse_faces, coarse_sums, _) = fine, coarse
+    weight = np.moveaxis(np.float64(weights[axis]), axis, 0)
+    kept = sorted({*range(0, n, 2), n - 1})
 
-    axes = range(len(shape))
-    np.testing.assert_allclose(coarse_sums, summed(sums, axes), rtol=1e-5)
-    for axis in axes:
-        face = coarse[len(shape) - 1 - axis]
-        parallel = summed(fine[len(shape) - 1 - axis], set(axes) - {axis})
-        _, kept = shares(shape[axis])
-        lines, found = (np.moveaxis(values, axis, 0) for values in (parallel, face))
-        for c, (i, j) in enumerate(pairwise(kept)):
-            series = 1 / (1 / lines[i:j]).sum(0)
-            np.testing.assert_allclose(found[c], series, rtol=1e-5)
-        assert not found[-1].any()
+    def interpolated(field):
+        values = np.moveaxis(field, axis, 0)
+        found = np.zeros((n, *values.shape[1:]))
+        found[kept] = values
+        found[1 : 2 * len(weight) : 2] = (
+            weight * values[: len(weight)] + (1 - weight) * values[1 : len(weight) + 1]
+        )
+        return np.moveaxis(found, 0, axis)
+
+    others = [1 if a == axis else size for a, size in enumerate(shape)]
+    along = [len(kept) if a == axis else 1 for a in range(len(shape))]
+    for drawn in (others, along):
+        field = np.broadcast_to(rng.random(drawn), coarse_sums.shape)
+        assert energy(coarse_faces, field) == pytest.approx(
+            energy(faces, interpolated(field)), rel=1e-5
+        )
+    assert np.float64(coarse_sums).sum() == pytest.approx(np.float64(sums).sum(), rel=1e-6)
+
+
+def test_conductances_of_coarser_levels_are_positive(rng):
+    """Also where weights of neighbouring lines differ as much as they can."""
+    k = np.where(rng.random((64, 65)) < 0.5, 1e6, 1.0)
+    for faces, _, _ in levels_of(k):
+        for axis, face in enumerate(faces):
+            assert (np.moveaxis(face, axis, 0)[:-1] > 0).all()
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e4])
+def test_two_values_at_random(rng, ratio):
+    """By series and halves of parallel faces alone: 30 and more than 400 iterations."""
+    k = np.where(rng.random((65, 64)) < 0.5, ratio, 1.0)
+    solver = plate(k, 1.0, scheme="implicit", damped_start=False)
+    solver.step()
+    assert solver.result().iterations <= 2 * {1e2: 16, 1e4: 130}[ratio]
 
 
 def test_auto_chooses_by_the_step(rng):
