@@ -69,7 +69,7 @@ def test_walls_and_directions(wall, direction):
     assert_same_fields(here.iterate(101), there.iterate(101))
 
 
-@pytest.mark.parametrize("options", [{"psi_sweeps": 1}, {"step": 0.02}, {"lid_velocity": -2.5}])
+@pytest.mark.parametrize("options", [{"psi_sweeps": 1}, {"pseudo_dt": 0.02}, {"lid_velocity": -2.5}])
 @pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
 def test_options_of_adi(options, wall):
     here, there = pair(400, 37, wall=wall, **options)
@@ -148,7 +148,7 @@ def test_corners_are_never_read(method, line_method):
     assert_same_bits(cavity.iterate(41), expected)
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "line-jacobi"}, {"step": 0.02}])
+@pytest.mark.parametrize("options", [{}, {"method": "line-jacobi"}, {"pseudo_dt": 0.02}])
 @pytest.mark.parametrize("half", [20, 33])
 def test_restart_is_exact(options, half, tmp_path):
     options = {"device": "cuda", **options}

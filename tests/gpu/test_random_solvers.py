@@ -396,7 +396,7 @@ def lid_driven(rng):
     if method == "adi":
         options |= {
             "psi_sweeps": int(rng.integers(1, 7)),
-            "step": pick(rng, None, between(rng, 0.005, 0.05)),
+            "pseudo_dt": pick(rng, None, between(rng, 0.005, 0.05)),
             "lid_velocity": pick(rng, 1.0, float(rng.uniform(-2.5, 2.5))),
         }
     else:
