@@ -69,6 +69,10 @@ class Clock:
         if dt != self.leg.dt:
             self.leg = Leg(self.at(steps), steps, dt, self.last(steps))
 
+    def begin(self, steps: int) -> None:
+        """Begin a leg after a number of steps, of the same length."""
+        self.leg = Leg(self.at(steps), steps, self.leg.dt, self.last(steps))
+
     def split(self, until: float) -> tuple[int, float]:
         """Return the last whole step before a time, and the rest; 0 if it is a rounding error."""
         leg = self.leg

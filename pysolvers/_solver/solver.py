@@ -23,7 +23,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from .._checks import index, require_callable
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import index, real_array, require, require_callable
 from .._errors import ConvergenceError
 from .._progress import IterationBar
 from .._runtime.fp_mode import call_in_default_fp_mode, in_default_fp_mode
@@ -281,6 +284,19 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
             solver._seconds, solver._run_by = dict(state.seconds), state.run_by
             solver._resume(state)
         return solver
+
+    def _checked_u(self, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return values that `u` can be set to: finite, of its shape, without a group."""
+        if self._group is not None:
+            raise ValueError(
+                f"u of a {type(self).__name__} with a group cannot be set: make a solver with "
+                "initial="
+            )
+        found = real_array("u", values)
+        if found.shape != tuple(shape):
+            raise ValueError(f"u must have the shape {tuple(shape)}, got shape {found.shape}")
+        require(bool(np.isfinite(found).all()), "u must be finite", found)
+        return found
 
     def _make(self, end: int) -> None:
         """Make steps up to step `end`."""

@@ -114,7 +114,7 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts:
     sides : mapping
         The sides.
     t : ndarray
-        T at time 0, the values of the sides included.
+        T at the begin, the values of the sides included.
     parts : Parts
         How the field is held.
     """
@@ -127,7 +127,7 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts:
     levels = {}
     for side in sides.values():
         if side.ambient is not None:
-            time = grid.clock.leg.at(0)
+            time = grid.clock.leg.time
             values.append(side.ambient.at(time))
             levels[side] = side.level(time)
     low, high = parts.range(values)
@@ -149,12 +149,12 @@ def damped_step(
     grid, sides, source
         As in `HeatADI`.
     t : ndarray
-        T at time 0, the values of the sides included.
+        T at the begin, the values of the sides included.
     parts : Parts
         How the field is held.
     """
     field = np.array(t, np.float64)
-    begin, every = grid.clock.leg.at(0), list(sides.values())
+    begin, every = grid.clock.leg.time, list(sides.values())
     for half in range(_HALVES):
         time = begin + (half + 1) * grid.dt / _HALVES
         right = field if source is None else field + grid.dt / _HALVES * source.at(time)

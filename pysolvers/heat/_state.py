@@ -93,12 +93,12 @@ class HeatState:
             nodes += int(np.prod(self._source.shape))
         return max(1, min(_MOST_TIMES, _TABLE_NODES // max(nodes, 1)))
 
-    def start(self, initial: Array) -> None:
+    def start(self, initial: Array, time: float = 0.0) -> None:
         """Begin from a field; the nodes of a side with given values have these values."""
         field = np.array(initial, self._settings.dtype)
         for side in self._sides.values():
             if side.kind == "value":
-                side.of(field)[...] = side.level(0.0)
+                side.of(field)[...] = side.level(time)
         self._state.set("t", field)
 
     def prepare(self, first: int, count: int) -> None:

@@ -159,7 +159,7 @@ class Unsplit:
         self.iterations, self.converged = 0, True
         recent: Sequence[Array] = ()
         for half in (1, 2):
-            time = leg.at(0) + half * leg.dt / 2
+            time = leg.time + half * leg.dt / 2
             change, basis = self._guess(levels, field, recent)
             self._solve(levels, field, change, time, basis)
             field = self._sum(field, 1.0, change)

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._boundary import PERIODIC
 from .._checks import index, require, require_finite, short
@@ -24,7 +24,7 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._solver.clock import Clock, Leg
 from .._solver.counter import Counter
-from .._solver.exclusive import reading
+from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import Member, RunBy
 from .._solver.stepping import TimeState, TimeStepping
@@ -72,6 +72,8 @@ class SavedHeat(TimeState):
         The parameters.
     problem : Problem
         The data, for a comparison with those that `load` takes.
+    begun : int
+        Number of steps before the start.
     is_damped : bool
         Whether the start was damped.
     iterations : int
@@ -84,6 +86,7 @@ class SavedHeat(TimeState):
 
     settings: HeatSettings
     problem: Problem
+    begun: int
     is_damped: bool
     iterations: int
     t: Fields
@@ -94,6 +97,7 @@ class SavedHeat(TimeState):
 
     def _check(self, saved: SavedFile) -> None:
         shape, kind = self.settings.shape, np.dtype(self.settings.dtype)
+        saved.require(self.begun <= self.made, "header", "begun must be at most made")
         saved.require_stages(self.seconds, backends.require("cpu").HEAT_STAGES)  # as of all
         for name in "tw":
             saved.require_array(name, getattr(self, name), shape, kind)
@@ -418,6 +422,7 @@ class HeatADI(TimeStepping[HeatResult]):
         self._choice = Choice(settings, k, grid.spacing, group)
         self._check_length(self.dt)
         self._is_damped = False
+        self._begun = 0  # number of steps before the start, which can be damped
         # Number of steps, and the changes of their last stages; () if the scheme has none.
         self._recent: tuple[int, Sequence[NDArray[Any]]] = (-1, ())
 
@@ -445,8 +450,21 @@ class HeatADI(TimeStepping[HeatResult]):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Temperature at the current time, with a group its part of this rank: read-only."""
+        """Temperature at the current time, with a group its part of this rank: read-only.
+
+        Without a group it can be set, to an array of the same shape: the solution goes on from
+        these values at the same time, and the start is made again. Nodes of Dirichlet sides keep
+        the values of the sides.
+        """
         return read_only(self._now)
+
+    @u.setter
+    @exclusive
+    def u(self, values: ArrayLike) -> None:
+        field = self._checked_u(values, self.shape)
+        self._state.start(field, self.time)
+        self._begun, self._is_damped, self._recent = self.steps, False, (-1, ())
+        self._clock.begin(self.steps)
 
     @property
     def diffusion_number(self) -> float:
@@ -601,6 +619,7 @@ class HeatADI(TimeStepping[HeatResult]):
         facts: dict[str, Any] = {
             **(super()._kept() or {}),
             "problem": self._problem(),
+            "begun": self._begun,
             "is_damped": self._is_damped,
             "iterations": self._iterations,
             "stages": None,
@@ -710,7 +729,7 @@ class HeatADI(TimeStepping[HeatResult]):
         (self._state if self._slab is None else self._slab).set_fields(kept)
         if state.stages is not None and self._slab is None:
             self._recent = self.steps, self._unsplit.kept(state.stages)
-        self._is_damped = state.is_damped
+        self._begun, self._is_damped = state.begun, state.is_damped
         self._of_iteration.iterations = state.iterations
 
     @property
@@ -749,13 +768,13 @@ class HeatADI(TimeStepping[HeatResult]):
         if self._slab is not None:
             return self._advance_slab(self._slab, self.steps + count)
         s, state, first = self._settings, self._state, self.steps
-        if first == 0 and not s.is_paper and self._begin_damped():
+        if first == self._begun and not s.is_paper and self._begin_damped():
             return self._is_in_bounds()
         self._check_accuracy(is_damped=False)
         if self._scheme == "implicit":
             return self._step_unsplit(first)
         # Before the first step of this length, and after a damped one, w is not known.
-        is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
+        is_fresh = first == max(self._clock.leg.steps, self._begun + self._is_damped)
         count = min(count, state.most_steps)
         state.prepare(first, count)
         self._note(state.step(count, is_fresh=is_fresh, made=self._count.begin()))
@@ -765,8 +784,8 @@ class HeatADI(TimeStepping[HeatResult]):
         """Make one step that is not split along the axes."""
         state, start = self._state, perf_counter()
         t, w = state.operands()
-        is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
-        follows = self._is_damped and first == 1
+        is_fresh = first == max(self._clock.leg.steps, self._begun + self._is_damped)
+        follows = self._is_damped and first == self._begun + 1
         steps, recent = self._recent
         if is_fresh:
             recent = ()
@@ -824,12 +843,13 @@ class HeatADI(TimeStepping[HeatResult]):
     def _advance_slab(self, slab: SplitState, end: int) -> bool:
         """Make some steps with a group."""
         wanted, start = self._settings.damped_start, perf_counter()
-        if self.steps == 0:
+        is_first = self.steps == self._begun
+        if is_first:
             self._is_damped = slab.needs_damping() if wanted is None else wanted
-        self._check_accuracy(is_damped=self.steps == 0 and self._is_damped)
+        self._check_accuracy(is_damped=is_first and self._is_damped)
         if self._scheme == "implicit":
             return self._step_unsplit_slab(slab)
-        if self.steps == 0 and self._is_damped:
+        if is_first and self._is_damped:
             made, is_finite, report = 1, slab.start_damped(), None
         else:
             made, is_finite, report = slab.step(self.steps, end)
@@ -845,11 +865,11 @@ class HeatADI(TimeStepping[HeatResult]):
     def _step_unsplit_slab(self, slab: SplitState) -> bool:
         """Make one step that is not split along the axes, with a group."""
         first, start = self.steps, perf_counter()
-        if first == 0 and self._is_damped:
+        if first == self._begun and self._is_damped:
             own = self._unsplit_slab.start(slab.t)
         else:
-            is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
-            follows = self._is_damped and first == 1
+            is_fresh = first == max(self._clock.leg.steps, self._begun + self._is_damped)
+            follows = self._is_damped and first == self._begun + 1
             own = self._unsplit_slab.step(slab.t, first, is_fresh=is_fresh, follows_start=follows)
         self._require_converged()
         slab.set_own(own)
@@ -873,7 +893,7 @@ class HeatADI(TimeStepping[HeatResult]):
         if isinstance(self._unsplit, DeviceUnsplit) and self._scheme == "implicit":
             field = self._unsplit.start(state.operands()[0])
             self._require_converged()
-            self._take({"t": field}, 1)
+            self._take({"t": field}, self._begun + 1)
             self._seconds["x"] += perf_counter() - start
             return True
         kept = state.t.copy()
@@ -885,10 +905,10 @@ class HeatADI(TimeStepping[HeatResult]):
             field = damped_step(self._grid, self._sides, self._source, kept, parts)
         try:
             state.set_t(field.astype(kept.dtype))
-            self._count = Counter(1)
+            self._count = Counter(self._begun + 1)
         except BaseException:  # also after an interrupt: the state is the one of all steps or none
             state.set_t(kept)
-            self._count = Counter(0)
+            self._count = Counter(self._begun)
             raise
         self._seconds["x"] += perf_counter() - start
         return True

@@ -19,6 +19,7 @@ from .._functions import call
 from .._options import check_choice
 from .._runtime import directive
 from .._runtime.fp_mode import in_default_fp_mode
+from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Line, NotNegative, Scale, Table, checks_of
 from .._solver.stall import FALL
@@ -342,10 +343,16 @@ class RedBlackSOR(Relaxation):
     def u(self) -> NDArray[Any]:
         """Current temperature of the cells: shape (ny, nx), a new array.
 
-        With a group, the rows of this rank.
+        With a group, the rows of this rank; without, it can be set, to an array of the same shape:
+        the iteration goes on from its values.
         """
         rows = slice(1, -1) if self._rows is None else self._rows.inner
         return self._grid.unpack(self._state.get("u"))[rows, 1:-1].copy()
+
+    @u.setter
+    @exclusive
+    def u(self, values: ArrayLike) -> None:
+        self._go_on_from(self._checked_u(values, self.shape))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._checks import require
 from .._runtime.fp_mode import in_default_fp_mode
+from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Count, Table
 from ..distributed import Group, Slab, agreement_of, checked_group
@@ -232,10 +233,16 @@ class LMSOR(Relaxation):
     def u(self) -> NDArray[Any]:
         """Solution now, with the boundary: shape (ny, nx), a new array.
 
-        With a group, the rows of this rank.
+        With a group, the rows of this rank; without, it can be set, to an array of the same shape:
+        the iteration goes on from its values at the interior nodes.
         """
         found = self._grid.unpack(self._state.get("u"))
         return found if self._rows is None else found[self._rows.own]
+
+    @u.setter
+    @exclusive
+    def u(self, values: ArrayLike) -> None:
+        self._go_on_from(self._checked_u(values, self.shape)[1:-1, 1:-1])
 
     @property
     def shape(self) -> tuple[int, int]:

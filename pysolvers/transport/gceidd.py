@@ -9,14 +9,14 @@ from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require
 from .._errors import ConvergenceError
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._solver.counter import Counter
-from .._solver.exclusive import reading
+from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Field, RunBy
 from .._solver.stepping import TimeState, TimeStepping
@@ -283,16 +283,27 @@ class GCEIDD(TimeStepping[TransportResult]):
                 agreed.same["boundary"] = kinds
         if isinstance(self._state, SplitState):
             self._state.connect()
-        self._range = self._first_range()
+        self._range = self._range_from(self._data.initial, 0.0)
         self._warn_of_instability(settings.dt, 4)
 
     @property
     def u(self) -> NDArray[Any]:
         """Solution at the current time, with a group its part of this rank.
 
-        A read-only view, which is the current solution until the next step.
+        A read-only view, which is the current solution until the next step. Without a group it can
+        be set, to an array of the same shape: the solution goes on from these values at the same
+        time, and its range and the prediction of ``'mu'`` begin again.
         """
         return read_only(self._state.u)
+
+    @u.setter
+    @exclusive
+    def u(self, values: ArrayLike) -> None:
+        field = self._checked_u(values, self.shape)
+        names = field_names(self._settings.scheme)
+        self._range = self._range_from(field, self.time)
+        self._range.restore(self.steps, float(field.min()), float(field.max()))
+        self._state.set_fields(dict.fromkeys(names, field))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -421,10 +432,10 @@ class GCEIDD(TimeStepping[TransportResult]):
     def _most_steps(self) -> int:
         return self._state.most_steps
 
-    def _first_range(self) -> Range:
-        """Return the range of the solution at time 0; collective."""
-        settings, initial = self._settings, self._data.initial
-        edges = (edge.at(0.0) for edge in self._data.edges.values())
+    def _range_from(self, initial: NDArray[Any], time: float) -> Range:
+        """Return the range of the solution from these values at a time on; collective."""
+        settings = self._settings
+        edges = (edge.at(time) for edge in self._data.edges.values())
         largest = max(float(np.abs(values).max()) for values in (initial, *edges))
         ends = np.array([-initial.min(), initial.max(), largest])
         if isinstance(self._state, SplitState):

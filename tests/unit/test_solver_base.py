@@ -206,3 +206,113 @@ def test_dtypes_are_kept_by_name(value, name):
 def test_other_dtypes_are_refused(value):
     with pytest.raises(TypeError):
         schema.real_dtype("dtype", value)
+
+
+WALLS = {"x": 1.0, "y-": 0.0, "y+": pysolvers.Neumann(0.3)}
+
+
+def heat(initial=0.0, shape=(7, 9), **options):
+    walls = WALLS if len(shape) == 2 else 0.5
+    options = {"dt": 0.02, "boundary": walls, "source": 0.2, **options}
+    return pysolvers.HeatADI(shape, 0.2, initial=initial, **options)
+
+
+def transport(initial=0.0, **options):
+    problem = pysolvers.ConvectionDiffusion((0.5, 1.0), 0.01, initial=initial, boundary=0.2)
+    return pysolvers.GCEIDD(problem, shape=(9, 10), dt=0.01, strips=2, **options)
+
+
+def relaxed(initial=0.0):
+    problem = pysolvers.SteadyConvectionDiffusion(
+        1.0, 2.0, shape=(8, 9), extent=((0, 1), (0, 1)), boundary=0.5, source=1.0
+    )
+    return pysolvers.LMSOR(problem, initial=initial)
+
+
+def plate(initial=0.0):
+    return pysolvers.RedBlackSOR((6, 7), spacing=0.1, boundary=WALLS, initial=initial)
+
+
+STARTS = {
+    "heat": heat,
+    "heat-damped": lambda initial=0.0: heat(initial, damped_start=True),
+    "heat-smooth": lambda initial=0.0: heat(initial, damped_start=False),
+    "heat-implicit": lambda initial=0.0: heat(initial, scheme="implicit", damped_start=True),
+    "heat-3d": lambda initial=0.0: heat(initial, (5, 6, 7), damped_start=True),
+    "cp": transport,
+    "mu": lambda initial=0.0: transport(initial, scheme="mu"),
+    "lmsor": relaxed,
+    "plate": plate,
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_solver_goes_on_from_other_values_as_from_initial_ones(name, rng, tmp_path):
+    make = STARTS[name]
+    solver = make().step(3)
+    field = rng.random(solver.u.shape)
+    made = solver.steps if hasattr(solver, "steps") else solver.iterations
+
+    solver.u = field
+
+    again, expected = type(solver), make(field)
+    np.testing.assert_array_equal(solver.u, expected.u)
+    if name in ("lmsor", "plate"):
+        assert solver.residual == np.inf
+        solver.save(tmp_path / "state")
+        np.testing.assert_array_equal(again.load(tmp_path / "state").u, expected.u)
+    assert (solver.steps if hasattr(solver, "steps") else solver.iterations) == made == 3
+    for count in (1, 1, 4):
+        np.testing.assert_array_equal(solver.step(count).u, expected.step(count).u)
+    result = solver.result()
+    if hasattr(solver, "time"):
+        assert (solver.time, result.steps) == (pytest.approx(9 * solver.dt), 9)
+    if name.startswith("heat"):
+        assert result.damped_start == expected.result().damped_start
+
+
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn", "implicit"])
+@pytest.mark.parametrize("damped", [False, True])
+def test_data_in_time_go_on_where_u_was_set(scheme, damped, rng, tmp_path):
+    """As a solver whose data begin later; also from a file of the state between."""
+
+    def make(later, initial):
+        data = {"boundary": lambda t: np.sin(later + t), "source": lambda x, t: x * (later + t)}
+        made = heat(initial, scheme=scheme, damped_start=damped, **data)
+        return made, data
+
+    (solver, data), field = make(0.0, 0.0), rng.random((7, 9))
+    solver.step(5)
+    solver.u = field
+    expected = make(0.1, field)[0].step(4)
+    solver.save(tmp_path / "state")
+    loaded = pysolvers.HeatADI.load(tmp_path / "state", **data)
+
+    np.testing.assert_allclose(
+        solver.step(4).u, expected.u, rtol=1e-7 if scheme == "implicit" else 1e-12
+    )
+    np.testing.assert_array_equal(loaded.step(4).u, solver.u)
+
+
+@pytest.mark.parametrize("make", [heat, transport, relaxed, plate])
+def test_values_of_u_are_checked(make):
+    solver = make()
+    before = np.array(solver.u)
+
+    for values, error, text in (
+        (np.zeros(3), ValueError, r"u must have the shape \(\d, \d+\), got shape \(3,\)"),
+        (0.5, ValueError, r"u must have the shape \(\d, \d+\), got shape \(\)"),
+        (np.full(before.shape, np.nan), ValueError, "u must be finite"),
+        (np.zeros(before.shape, complex), TypeError, "u must be real numbers"),
+        ("zero", TypeError, "u must be real numbers"),
+    ):
+        with pytest.raises(error, match=text):
+            solver.u = values
+    np.testing.assert_array_equal(solver.u, before)
+
+    def sets(solver):
+        solver.u = before
+
+    steps = hasattr(solver, "run")
+    with pytest.raises(RuntimeError, match=r"\.u was called by a callback"):
+        (solver.run if steps else solver.solve)(0.1 if steps else 1e-3, callback=sets)
