@@ -112,7 +112,7 @@ class CylinderResult(Result):
     seconds : dict of str to float
         Time of the stages: omega, psi, walls, forces.
     backend, kernel : str
-        Backend of the lines, and kernel of a device; empty on the host.
+        Backend of the lines, and instruction set of the host; empty on a device.
     threads : int
         Number of host threads.
     frames : tuple of CylinderResult

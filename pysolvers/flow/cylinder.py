@@ -530,6 +530,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
             "steps": self.steps,
             "history": self._history(),
             "backend": self._steps.backend_name,
+            "kernel": "" if self._steps.on_device else self._settings.backend.describe(),
             "threads": self._steps.threads,
         }
 
