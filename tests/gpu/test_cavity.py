@@ -69,7 +69,9 @@ def test_walls_and_directions(wall, direction):
     assert_same_fields(here.iterate(101), there.iterate(101))
 
 
-@pytest.mark.parametrize("options", [{"psi_sweeps": 1}, {"pseudo_dt": 0.02}, {"lid_velocity": -2.5}])
+@pytest.mark.parametrize(
+    "options", [{"psi_sweeps": 1}, {"pseudo_dt": 0.02}, {"lid_velocity": -2.5}]
+)
 @pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
 def test_options_of_adi(options, wall):
     here, there = pair(400, 37, wall=wall, **options)
