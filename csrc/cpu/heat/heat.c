@@ -122,7 +122,7 @@ lay_out(run *r, const ps_exec *exec)
         ps_heat_sweep *const s = &r->sweep[axis];
 
         if (r->h->k == NULL) {
-            ps_heat_make_tables(s, at);
+            r->kernels->tables(s, at);
             s->tables = at;
         }
         at += table_bytes(s);

@@ -13,17 +13,9 @@
 /* Right-hand sides of a sweep: the values of `from`, or a stencil of them. */
 typedef enum { PS_HEAT_FROM_MEMORY, PS_HEAT_FROM_DG, PS_HEAT_FROM_WEI } ps_heat_rhs;
 
-/* Words of a matrix that all lines share: tables of `rows` values. d_i is the right-hand
- * side, u_i the result of the forward elimination:
- *
- *   u_i = multiplier u_{i-1} + weight d_i,   x_i = upper x_{i+1} + share u_i
- *
- * u and x beyond the ends are the boundary values. Because the entries of a row of the
- * matrix sum to 1, multiplier + weight = 1 and upper + share = 1, in float32 too; d, u
- * and x may therefore be stored as differences from a common number. If the lines are
- * periodic, `far` x_last is added to x_i, `bottom` u_i is added to d_last, and the last
- * row has neither multiplier nor upper.
- */
+/* Words of a matrix that all lines share (lines/ratio.h): tables of `rows` values of m, f;
+ * c, p; what the last row of periodic lines adds of u_i to its right-hand side; e. u and x
+ * beyond the ends are the boundary values. */
 enum {
     PS_HEAT_MULTIPLIER,
     PS_HEAT_WEIGHT,
@@ -59,6 +51,8 @@ typedef struct {
 
 /* The kernels of one dtype and one instruction set. */
 typedef struct {
+    /* Write the tables of a sweep whose k is 1. */
+    void (*tables)(const ps_heat_sweep *s, void *tables);
     size_t (*scratch)(const ps_heat_sweep *s);
     /* Solve band `index` of the sweep. */
     void (*band)(const ps_heat_sweep *s, int64_t index, void *scratch);
@@ -78,8 +72,5 @@ ps_heat_sweep ps_heat_sweep_along(const ps_heat *h, int axis);
  * of sweeps along y and z, and chunks of sweeps along x, start at aligned addresses. */
 int64_t ps_heat_run_bands(const ps_heat_sweep *s);
 int64_t ps_heat_bands(const ps_heat_sweep *s);
-
-/* Write the tables of a sweep whose k is 1. */
-void ps_heat_make_tables(const ps_heat_sweep *s, void *tables);
 
 #endif

@@ -9,10 +9,12 @@
 #include "heat/heat_sweep.h"
 #include "isa/simd.h"
 #include "lines/increment.h"
+#include "lines/ratio.h"
 
 #include "heat/each_node.h"
 #include "heat/heat_stencil.inc"
 #include "heat/heat_band.inc"
+#include "heat/heat_tables.inc"
 #include "heat/heat_thomas.inc"
 #include "heat/heat_varied.inc"
 #include "heat/heat_solve.inc"
@@ -36,6 +38,7 @@
 #endif
 
 const ps_heat_kernel_table PS_OF_UNIT(ps_heat) = {
+    .tables = make_tables,
     .scratch = scratch,
     .band = solve_band,
     .half = half,
