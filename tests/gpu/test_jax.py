@@ -133,7 +133,7 @@ def test_repeated_solves_with_factors_are_compiled(rng, options, trans):
         assert x.sharding == rhs.sharding
         close(x, desired)
 
-    assert factor._factors.compiled._matrices is not None
+    assert factor._factors.programs[0]._matrices is not None
 
 
 def test_gradients_of_a_shared_matrix_and_vmap(rng):
