@@ -16,6 +16,8 @@ import pytest
 import saved_files
 
 import pysolvers
+from pysolvers import _core
+from pysolvers._runtime import backends
 from pysolvers._solver import files
 from pysolvers._solver.schema import Member
 
@@ -597,6 +599,17 @@ def test_sizes_are_believed_only_as_far_as_the_file_explains_them(saved, tmp_pat
         return
     path.write_bytes(data)
     np.testing.assert_array_equal(loaded.u, attempt(path, "heat")[0].u)
+
+
+def test_state_of_a_device_continues_on_a_host_without_one(saved, tmp_path, monkeypatch):
+    header, arrays = saved_files.content(saved["heat"])
+    there = saved_files.replaced(header, ("settings", "device"), "cuda:1")
+    (tmp_path / "a").write_bytes(saved_files.packed(there, arrays))
+    monkeypatch.setattr(backends, "_load", lambda name: _core if name == "cpu" else "no device")
+
+    solver = saved_files.CASES["heat"][1](tmp_path / "a")
+
+    assert (solver.settings.device, solver.steps) == (None, 3)
 
 
 def test_diverged_state_can_be_saved_and_loaded(tmp_path):
