@@ -50,7 +50,7 @@ _RTOL = {"float64": 1e-8, "float32": 1e-5}  # of the change in a stage
 _EPS = {kind: float(np.finfo(kind).eps) for kind in _RTOL}
 _FLOOR = 4.0  # machine numbers: of T
 _REPEATS = 4  # of a solve whose residual has rounding errors above the tolerance
-_MOST = 2000  # iterations; some 100 for random k of ratio 1e6
+_MOST = 2000  # iterations; some 60 for random k of ratio 1e6
 _KEPT = 2  # operators: of `dt`, and of a shortened step
 
 

@@ -265,7 +265,7 @@ class HeatADI(TimeStepping[HeatResult]):
     :math:`t + \gamma\,dt` and :math:`t + dt`. Each stage is solved by conjugate gradients,
     preconditioned by a multigrid cycle with relaxation of lines along each axis in turn, until a
     correction is at most 1e-8 (float32: 1e-5) of the change, or 4 rounding errors of T. For k of
-    the ratio 100, 4 to 12 iterations are common; if k is random over six decades, some 100. If more
+    the ratio 100, 4 to 12 iterations are common; if k is random over six decades, some 60. If more
     than 2000 are needed, it is a `ConvergenceError`. Without source and inflow T stays in the range
     of the data: the first step is damped, as below, and the second one is made of two half-steps.
 
