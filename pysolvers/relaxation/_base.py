@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from .._solver.files import SavedFile, is_rising
 from .._solver.schema import Field, Member, Real, RunBy, number
 from .._solver.settings import Settings
 from .._solver.solver import Iteration, State
-from ..distributed import Layers
+from ..distributed import Group, Layers, Slab
 from ._colours import ColourGrid
 from ._result import STAGES, RelaxationHistory, RelaxationResult
 from ._rows import SplitRows
@@ -210,6 +211,39 @@ class Relaxation(Iteration[RelaxationResult]):
     def _begin(self, count: int) -> None:
         self._every, self._since = max(count, 1), len(self._measures)
 
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        group: Group | None = None,
+        split: Slab | None = None,
+    ) -> Self:
+        """Read a state that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        group : pysolvers.distributed.Group, optional
+            As in the constructor. A state can be continued by any number of ranks; every rank
+            reads the file.
+        split : pysolvers.distributed.Slab, optional
+            As in the constructor.
+
+        Returns
+        -------
+        solver
+            A solver in the saved state, with its history.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a state of this class, is damaged or was changed, or has another
+            format; the message names the file and the error.
+        """
+        return cls._load(path, "header or arguments", group=group, split=split)
+
     @exclusive
     def solve(
         self,
@@ -330,21 +364,26 @@ class Relaxation(Iteration[RelaxationResult]):
     def _table(self) -> NDArray[np.float64]:
         return np.array(self._measures, float).reshape(-1, 2)
 
-    def _kept(self) -> dict[str, Any]:
-        if self._rows is not None:
-            raise ValueError("save needs the whole field: gather() it")
+    def _kept(self) -> dict[str, Any] | None:
         self._take_measures()
+        field, rows = self._grid.unpack(self._state.get("u")), self._rows
+        whole = (
+            field if rows is None else rows.group.gather(type(self).__name__, field[rows.own], 0)
+        )
+        if whole is None:  # on all ranks but the first one
+            return None
         return {
             **self._problem(),
             "criterion": self._criterion,
             "norm": self._norm,
-            "state": self._grid.unpack(self._state.get("u")),
+            "state": whole,
             "measures": self._table,
         }
 
     def _resume(self, state: Any) -> None:
         self._measure_by(state.criterion, state.norm)
-        self._state.set("u", self._grid.pack(state.state, self._dtype))
+        held = slice(None) if self._rows is None else self._rows.held
+        self._state.set("u", self._grid.pack(state.state[held], self._dtype))
         self._measures = [(int(n), measure) for n, measure in state.measures.tolist()]
 
     def _measure_by(self, criterion: Criterion, norm: Norm | None) -> None:

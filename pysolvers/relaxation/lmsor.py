@@ -137,7 +137,7 @@ class LMSOR(Relaxation):
     as with one process, and so have the maxima that `solve` measures; root mean squares are added
     in another order. Each rank selects its own device by `device`. On devices the ranks exchange
     rows once in up to 32 iterations, and a measurement ends a call of the kernels, as an exchange
-    does: measure every hundredth iteration or fewer. `save` is not offered.
+    does: measure every hundredth iteration or fewer.
 
     References
     ----------

@@ -1,5 +1,8 @@
 """Checks of LMSOR on slabs, run by every rank of an MPI job; see test_distributed.py."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from slabs import calls_of, part_of, recording
@@ -143,6 +146,29 @@ def check_plates(group, rng):
             assert_same_measures(found, expected)
 
 
+def check_states_continue_with_any_number_of_ranks(group, rng):
+    boundary = {"x": 0.5, "y-": Robin(2.0, 1.0), "y+": lambda x: x}
+    plate = {"shape": (15, 14), "spacing": 0.1, "boundary": boundary, "source": 1.0}
+    makes = {
+        LMSOR: lambda **where: LMSOR(flow((15, 14)), initial=1.0, **where),
+        RedBlackSOR: lambda **where: RedBlackSOR(**plate, **where),
+    }
+    where = {"group": group, "split": SPLIT}
+    folder = Path(group.objects("test", tempfile.mkdtemp() if group.rank == 0 else None)[0])
+    for kind, make in makes.items():
+        path = folder / kind.__name__
+        expected = make().iterate(7)
+        make(**where).iterate(7).save(path)
+        group.objects("test", None)
+        one, split = kind.load(path), kind.load(path, **where)
+        assert one.iterations == split.iterations == 7
+        assert one.residual == expected.residual
+        np.testing.assert_array_equal(one.u, expected.u)
+        expected.iterate(9)
+        np.testing.assert_array_equal(one.iterate(9).u, expected.u)
+        np.testing.assert_array_equal(split.iterate(9).u, part_of(group, expected.u, 0))
+
+
 def check_what_is_not_offered(group, rng):
     problem = flow((20, 20))
     options = {"group": group, "split": SPLIT}
@@ -150,8 +176,6 @@ def check_what_is_not_offered(group, rng):
         LMSOR(problem, kernel="serial", **options)
     with pytest.raises(ValueError, match="split must be"):
         LMSOR(problem, group=group, split=Slab(1))
-    with pytest.raises(ValueError, match="gather"):
-        LMSOR(problem, **options).save("nowhere.npz")
     if group.size > 1:
         with pytest.raises(ValueError, match="at least 3 rows"):
             LMSOR(flow((5, 9)), **options)
