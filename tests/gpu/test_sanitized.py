@@ -371,13 +371,14 @@ def test_heat_by_the_equation_that_is_not_split(rng, shape, kind, ratio, dtype):
         "diffusivity": np.broadcast_to(ratio ** (abs(x - y) < 0.2), shape),
         "initial": rng.random(shape),
         "source": lambda x, t: np.cos(0.1 * x + t),
-        "damped_start": True,
+        "damped_start": kind == "value",
         "dtype": dtype,
     }
     device, host = (heat(shape, d, **options) for d in BOTH)
 
+    # racecheck takes some 2 s an iteration; the stages of two steps give a basis of several fields.
     for solver in (device, host):
-        solver.step(2)
+        solver.step(2 if kind == "value" and ratio == 10 else 1)
 
     # In float32 each of the two may differ by 1e-4 from the solution of the equations.
     most = 1e-7 if dtype == "float64" else 2e-4
