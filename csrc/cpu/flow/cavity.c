@@ -19,13 +19,12 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "flow/cavity_lines.h"
 #include "flow/cavity_stencils.h"
+#include "runtime/clock.h"
 #include "runtime/threads.h"
-
-enum { ALIGNMENT = 64 };
+#include "runtime/workspace.h"
 
 static const double pi = 3.14159265358979323846;
 
@@ -47,21 +46,15 @@ typedef struct {
 } run;
 
 static size_t
-padded(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-static size_t
 field_bytes(const ps_cavity *c)
 {
-    return padded((size_t)(c->nodes * c->nodes) * sizeof(double));
+    return ps_aligned((size_t)(c->nodes * c->nodes) * sizeof(double));
 }
 
 static size_t
 rows_bytes(const ps_cavity *c)
 {
-    return padded((size_t)(2 * c->nodes) * sizeof(double));
+    return ps_aligned((size_t)(2 * c->nodes) * sizeof(double));
 }
 
 /* Threads of the iterations and of their sweeps, whose workspace depends on the number.
@@ -264,25 +257,16 @@ measure_residual(run *r)
     return PS_OK;
 }
 
-static double
-now(void)
-{
-    struct timespec t;
-
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static ps_status
 make_stage(run *r, ps_stage stage, ps_status (*make)(run *r))
 {
     if ((r->c->stages & 1u << stage) == 0) {
         return PS_OK;
     }
-    const double start = now();
+    const double start = ps_clock_now();
     const ps_status status = make(r);
 
-    r->report->seconds[stage] += now() - start;
+    r->report->seconds[stage] += ps_clock_now() - start;
     return status;
 }
 
@@ -302,7 +286,7 @@ make_iteration(run *r)
 
 /* Copy the state to the fields of the caller if line Jacobi left it in the workspace. */
 static void
-bring_home(const run *r)
+copy_fields_back(const run *r)
 {
     const size_t bytes = (size_t)(r->c->nodes * r->c->nodes) * sizeof(double);
 
@@ -340,6 +324,6 @@ ps_cavity_iterate(const ps_cavity *c, int64_t count, const ps_options *options,
     if (status == PS_OK) {
         status = make_stage(&r, PS_STAGE_RESIDUAL, measure_residual);
     }
-    bring_home(&r);
+    copy_fields_back(&r);
     return status;
 }

@@ -18,11 +18,11 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "flow/staggered_stages.h"
 #include "ps_staggered_clock.h"
 #include "relaxation/lmsor.h"
+#include "runtime/clock.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
@@ -227,25 +227,16 @@ correct(run *r)
     return PS_OK;
 }
 
-static double
-now(void)
-{
-    struct timespec t;
-
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static ps_status
 make_stage(run *r, ps_staggered_stage stage, ps_status (*make)(run *r))
 {
     if ((r->s->stages & 1u << stage) == 0 || r->report->end != PS_STAGGERED_COUNT) {
         return PS_OK;
     }
-    const double start = now();
+    const double start = ps_clock_now();
     const ps_status status = make(r);
 
-    r->report->seconds[stage] += now() - start;
+    r->report->seconds[stage] += ps_clock_now() - start;
     return status;
 }
 

@@ -11,9 +11,9 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "heat/heat_sweep.h"
+#include "runtime/clock.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
@@ -25,6 +25,7 @@ typedef struct {
     ps_heat_sweep sweep[PS_HEAT_AXES];
     int threads;
     size_t scratch; /* bytes a thread */
+    size_t bytes;   /* of workspace */
     char *work;
     ps_heat_report *report;
     int planes;     /* two sweeps of each plane: those along x and y */
@@ -44,10 +45,35 @@ table_bytes(const ps_heat_sweep *s)
     return ps_aligned((size_t)(PS_HEAT_TABLES * s->rows * ps_dtype_size(s->h->dtype)));
 }
 
-/* Set the sweeps of a step, without the members that change from step to step. */
-static void
-plan(run *r, const ps_heat *h)
+static size_t
+scratch_bytes(const run *r)
 {
+    size_t most = 0;
+
+    for (int axis = 0; axis < r->h->axes; axis++) {
+        const size_t bytes = r->kernels->scratch(&r->sweep[axis]);
+
+        most = bytes > most ? bytes : most;
+    }
+    return ps_aligned(most);
+}
+
+static size_t
+maxima_bytes(int threads)
+{
+    return ps_aligned((size_t)threads * sizeof(double));
+}
+
+/* Check a call, set the sweeps of a step, without the members that change from step to
+ * step, and divide the workspace. */
+static ps_status
+plan(run *r, const ps_heat *h, int64_t count, const ps_exec *exec)
+{
+    const ps_status status = ps_heat_check(h, count);
+
+    if (status != PS_OK) {
+        return status;
+    }
     *r = (run){.h = h,
                .kernels =
                    h->dtype == PS_F32 ? PS_ISA_OF(ps_heat_f32) : PS_ISA_OF(ps_heat_f64)};
@@ -71,53 +97,32 @@ plan(run *r, const ps_heat *h)
             s->to = axis == 0 ? h->w : h->t;
         }
     }
-}
-
-static size_t
-scratch_bytes(const run *r)
-{
-    size_t most = 0;
-
-    for (int axis = 0; axis < r->h->axes; axis++) {
-        const size_t bytes = r->kernels->scratch(&r->sweep[axis]);
-
-        most = bytes > most ? bytes : most;
+    r->threads = ps_thread_count_for(exec, nodes_of(h));
+    r->scratch = scratch_bytes(r);
+    r->bytes = maxima_bytes(r->threads) + r->scratch * (size_t)r->threads;
+    for (int axis = 0; axis < h->axes; axis++) {
+        r->bytes += table_bytes(&r->sweep[axis]);
     }
-    return ps_aligned(most);
-}
-
-static size_t
-tops_bytes(int threads)
-{
-    return ps_aligned((size_t)threads * sizeof(double));
+    return PS_OK;
 }
 
 ps_status
 ps_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes)
 {
-    const ps_status status = ps_heat_check(h, 0);
     run r;
+    const ps_status status = plan(&r, h, 0, exec);
 
-    if (status != PS_OK) {
-        return status;
+    if (status == PS_OK) {
+        *bytes = r.bytes;
     }
-    const int threads = ps_thread_count_for(exec, nodes_of(h));
-    plan(&r, h);
-    *bytes = tops_bytes(threads) + scratch_bytes(&r) * (size_t)threads;
-    for (int axis = 0; axis < h->axes; axis++) {
-        *bytes += table_bytes(&r.sweep[axis]);
-    }
-    return PS_OK;
+    return status;
 }
 
 static void
-lay_out(run *r, const ps_exec *exec)
+lay_out(run *r, char *at)
 {
-    char *at = exec->work;
-
-    r->threads = ps_thread_count_for(exec, nodes_of(r->h));
     r->maxima = (double *)at;
-    at += tops_bytes(r->threads);
+    at += maxima_bytes(r->threads);
     for (int axis = 0; axis < r->h->axes; axis++) {
         ps_heat_sweep *const s = &r->sweep[axis];
 
@@ -127,7 +132,6 @@ lay_out(run *r, const ps_exec *exec)
         }
         at += table_bytes(s);
     }
-    r->scratch = scratch_bytes(r);
     r->work = at;
 }
 
@@ -171,23 +175,14 @@ planes(void *self, int64_t begin, int64_t end, int thread)
     }
 }
 
-static double
-now(void)
-{
-    struct timespec t;
-
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void
 make_stage(run *r, ps_heat_stage stage, int64_t count,
            void (*body)(void *self, int64_t begin, int64_t end, int thread))
 {
-    const double start = now();
+    const double start = ps_clock_now();
 
     ps_parallel_for(r->threads, count, body, r);
-    r->report->seconds[stage] += now() - start;
+    r->report->seconds[stage] += ps_clock_now() - start;
 }
 
 static void
@@ -260,7 +255,7 @@ thread_largest(void *self, int64_t begin, int64_t end, int thread)
 static void
 finish(run *r)
 {
-    const double start = now();
+    const double start = ps_clock_now();
     const ps_heat *const h = r->h;
 
     put_sides(h, r->report->steps);
@@ -277,7 +272,7 @@ finish(run *r)
             }
         }
     }
-    r->report->seconds[PS_HEAT_STAGE_END] += now() - start;
+    r->report->seconds[PS_HEAT_STAGE_END] += ps_clock_now() - start;
 }
 
 /* One step; the last one of a Peaceman-Rachford call stores t in addition to w. */
@@ -309,19 +304,16 @@ make_step(run *r, int last)
 ps_status
 ps_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_report *report)
 {
-    ps_status status = ps_heat_check(h, count);
-    size_t bytes;
     run r;
+    ps_status status = plan(&r, h, count, exec);
 
     if (status != PS_OK) {
         return status;
     }
-    ps_heat_work(h, exec, &bytes);
-    if (exec->work_bytes < bytes) {
+    if (exec->work_bytes < r.bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    plan(&r, h);
-    lay_out(&r, exec);
+    lay_out(&r, exec->work);
     *report = (ps_heat_report){.threads = r.threads, .kernel = ps_isa_get()->name};
     r.report = report;
     r.planes = h->axes == PS_HEAT_AXES && h->nodes[2] >= 4 * r.threads;

@@ -41,7 +41,8 @@ typedef struct {
     int64_t tile;   /* chunks per tile */
     int64_t bands;
     char *slots, *scratch;
-    size_t slots_bytes, scratch_bytes; /* per thread */
+    size_t slots_bytes, scratch_bytes; /* scratch_bytes per thread */
+    size_t second_bytes, bytes;        /* of the second field, of the workspace */
     int64_t sweep;                     /* of a plain pass: the current half-sweep */
 } pass;
 
@@ -94,16 +95,15 @@ plan(const ps_relax *r, const ps_exec *exec)
         p.slots_bytes = PS_CHUNK_BYTES * (size_t)p.block *
                         (size_t)(r->stop->norm == PS_NORM_MAX ? p.threads : 2 * r->ny);
     }
+    p.second_bytes = r->blocked ? ps_aligned(field_bytes(r)) : 0;
+    p.bytes = p.second_bytes + p.slots_bytes + (size_t)p.threads * p.scratch_bytes;
     return p;
 }
 
 size_t
 ps_relax_work(const ps_relax *r, const ps_exec *exec)
 {
-    const pass p = plan(r, exec);
-    const size_t second = r->blocked ? ps_aligned(field_bytes(r)) : 0;
-
-    return second + p.slots_bytes + (size_t)p.threads * p.scratch_bytes;
+    return plan(r, exec).bytes;
 }
 
 static void *
@@ -319,7 +319,7 @@ ps_relax_iterate(const ps_relax *r, int64_t count, const ps_exec *exec,
     if (count < 0) {
         return PS_BAD_ARGUMENT;
     }
-    if (exec->work_bytes < ps_relax_work(r, exec)) {
+    if (exec->work_bytes < p.bytes) {
         return PS_WORK_TOO_SMALL;
     }
     *report =
@@ -328,7 +328,7 @@ ps_relax_iterate(const ps_relax *r, int64_t count, const ps_exec *exec,
     if (r->blocked) {
         p.to = work;
         copy_frame(&p, p.to, p.from);
-        work += ps_aligned(field_bytes(r));
+        work += p.second_bytes;
     }
     p.slots = p.slots_bytes > 0 ? work : NULL;
     p.scratch = work + p.slots_bytes;

@@ -10,10 +10,11 @@
 #include "transport/gceidd.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "transport/gceidd_sweep.h"
+#include "runtime/clock.h"
 #include "runtime/threads.h"
+#include "runtime/workspace.h"
 
 enum { ALIGNMENT = 64, FIELDS = 4 };
 
@@ -27,13 +28,8 @@ typedef struct {
     size_t scratch_bytes;
     int32_t *grown;
     int threads;
+    size_t bytes; /* of workspace */
 } run;
-
-static size_t
-padded(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
 
 static int64_t
 nodes(const ps_gceidd *g)
@@ -41,10 +37,13 @@ nodes(const ps_gceidd *g)
     return (g->cells[PS_GCEIDD_X] + 1) * (g->cells[PS_GCEIDD_Y] + 1);
 }
 
+/* MU rotates its fields with one in the workspace. */
 static size_t
-field_bytes(const ps_gceidd *g)
+spare_bytes(const ps_gceidd *g)
 {
-    return padded((size_t)(nodes(g) * ps_dtype_size(g->dtype)));
+    const size_t bytes = (size_t)(nodes(g) * ps_dtype_size(g->dtype));
+
+    return g->scheme == PS_GCEIDD_MU ? ps_aligned(bytes) : 0;
 }
 
 int64_t
@@ -88,49 +87,57 @@ scratch_bytes(const ps_gceidd *g)
         }
         most = rows > most ? rows : most;
     }
-    return padded((size_t)most * PS_GCEIDD_BYTES);
+    return ps_aligned((size_t)most * PS_GCEIDD_BYTES);
+}
+
+/* Check a call and divide its workspace. */
+static ps_status
+plan(run *r, const ps_gceidd *g, const ps_exec *exec)
+{
+    const ps_status status = ps_gceidd_check(g);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    *r = (run){
+        .g = g,
+        .fields = {g->u, g->u, g->u, g->u},
+        .scratch_bytes = scratch_bytes(g),
+        .threads = ps_thread_count_for(exec, nodes(g)),
+    };
+    r->bytes = spare_bytes(g) + (size_t)r->threads * r->scratch_bytes +
+               ps_aligned((size_t)r->threads * sizeof *r->grown);
+    return PS_OK;
 }
 
 ps_status
 ps_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
 {
-    const ps_status status = ps_gceidd_check(g);
+    run r;
+    const ps_status status = plan(&r, g, exec);
 
     if (status == PS_OK) {
-        const size_t threads = (size_t)ps_thread_count_for(exec, nodes(g));
-        const size_t spare = g->scheme == PS_GCEIDD_MU ? field_bytes(g) : 0;
-
-        *bytes = spare + threads * scratch_bytes(g) + padded(threads * sizeof(int32_t));
+        *bytes = r.bytes;
     }
     return status;
 }
 
-static run
-start(const ps_gceidd *g, const ps_exec *exec, ps_gceidd_report *report)
+static void
+lay_out(run *r, char *work)
 {
-    const int turning = g->scheme == PS_GCEIDD_MU;
-    char *const base = exec->work;
-    run r = {
-        .g = g,
-        .report = report,
-        .fields = {g->u, g->u, g->u, g->u},
-        .spare = base,
-        .scratch = base + (turning ? field_bytes(g) : 0),
-        .scratch_bytes = scratch_bytes(g),
-        .threads = ps_thread_count_for(exec, nodes(g)),
-    };
+    const ps_gceidd *const g = r->g;
 
-    if (turning) {
-        memcpy(r.fields, (void *[]){g->u, g->older[0], g->older[1], base},
-               sizeof r.fields);
+    r->spare = work;
+    r->scratch = work + spare_bytes(g);
+    r->grown = (int32_t *)(r->scratch + (size_t)r->threads * r->scratch_bytes);
+    memset(r->grown, 0, (size_t)r->threads * sizeof *r->grown);
+    if (g->scheme == PS_GCEIDD_MU) {
+        memcpy(r->fields, (void *[]){g->u, g->older[0], g->older[1], work},
+               sizeof r->fields);
     }
     else if (g->before != NULL) {
-        r.fields[0] = (void *)g->before; /* is only read */
+        r->fields[0] = (void *)g->before; /* is only read */
     }
-    r.grown = (int32_t *)(r.scratch + (size_t)r.threads * r.scratch_bytes);
-    memset(r.grown, 0, (size_t)r.threads * sizeof *r.grown);
-    *report = (ps_gceidd_report){.threads = r.threads, .kernel = ps_isa_get()->name};
-    return r;
 }
 
 int64_t
@@ -183,20 +190,11 @@ lines_of_group(const ps_gceidd *g, int64_t lines, int threads)
     return share < most ? share : most;
 }
 
-static double
-now(void)
-{
-    struct timespec t;
-
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* A sweep of the grid of the current step. */
 static void
 make_sweep(run *r, const ps_gceidd *g, int axis)
 {
-    const double begin = now();
+    const double begin = ps_clock_now();
     const int64_t first = (const char *)g->u - (const char *)r->g->u;
     const int64_t lines = ps_gceidd_end_line(g, axis) - ps_gceidd_first_line(g, axis);
     const ps_gceidd_kernel_table *const kernels = kernels_of(g);
@@ -233,13 +231,13 @@ make_sweep(run *r, const ps_gceidd *g, int axis)
         memmove(r->fields + 1, r->fields, (FIELDS - 1) * sizeof *r->fields);
     }
     r->fields[0] = to;
-    r->report->seconds[axis][PS_GCEIDD_SOLVE] += now() - begin;
+    r->report->seconds[axis][PS_GCEIDD_SOLVE] += ps_clock_now() - begin;
 }
 
 /* Copy the fields to u and `older`. With MU, after an odd number of steps the current u
  * is in older[1], and the previous half levels are in the spare field and in u. */
 static void
-bring_home(const run *r)
+copy_fields_back(const run *r)
 {
     const ps_gceidd *const g = r->g;
     const size_t bytes = (size_t)(nodes(g) * ps_dtype_size(g->dtype));
@@ -261,17 +259,19 @@ ps_status
 ps_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
                ps_gceidd_report *report)
 {
-    size_t bytes;
-    ps_status status = ps_gceidd_work(g, exec, &bytes);
+    run r;
+    ps_status status = plan(&r, g, exec);
 
     status = status == PS_OK ? ps_gceidd_check_count(g, count) : status;
     if (status != PS_OK) {
         return status;
     }
-    if (exec->work_bytes < bytes) {
+    if (exec->work_bytes < r.bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    run r = start(g, exec, report);
+    lay_out(&r, exec->work);
+    *report = (ps_gceidd_report){.threads = r.threads, .kernel = ps_isa_get()->name};
+    r.report = report;
     while (status == PS_OK && report->steps < count && !report->grown) {
         const ps_gceidd grid = ps_gceidd_in_step(g, report->steps);
 
@@ -285,6 +285,6 @@ ps_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
             status = PS_INTERRUPTED;
         }
     }
-    bring_home(&r);
+    copy_fields_back(&r);
     return status;
 }
