@@ -9,6 +9,7 @@
 #include "transport/gceidd_sweep.h"
 
 #include "lines/increment.h"
+#include "lines/transposed.h"
 #include "transport/gceidd_lines.inc"
 #include "transport/gceidd_sweep.inc"
 

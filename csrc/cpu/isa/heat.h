@@ -10,6 +10,7 @@
 #include "isa/simd.h"
 #include "lines/increment.h"
 #include "lines/ratio.h"
+#include "lines/transposed.h"
 
 #include "heat/each_node.h"
 #include "heat/heat_stencil.inc"
