@@ -22,7 +22,7 @@
  * sigma = p = 1. 17 operations per row and one division. Stable where all s_i are
  * positive: all pivots are sums of positive terms.
  *
- * The rows of eliminate.inc in row-sum form have any right-hand side. It would be c_i
+ * The rows of line.h in row-sum form have any right-hand side. It would be c_i
  * (z_{i+1} - z_i) - a_i (z_i - z_{i-1}) + f_i for d_i, whose rounding errors are a_i and
  * c_i times those of z; and they divide three times, because quotients by a reciprocal
  * repeat one rounding error in all rows of a matrix with constant coefficients. Steps of

@@ -52,6 +52,21 @@ def test_lengths_and_types(rng, rows, dtype):
     assert oracle.backward_error(*matrix, rhs, x) <= 10 * oracle.eps(dtype)
 
 
+@pytest.mark.parametrize("along", ["row", "column"])
+@pytest.mark.parametrize("rows", [528, 529, 544, 1040])  # chunks of 33 to 65 rows: whole blocks
+def test_chunks_of_whole_blocks_and_more_sides_than_one_band_has_lanes(rng, rows, along):
+    matrix, rhs = system(rng, 273, rows)
+    axis = -1 if along == "row" else 0
+    layout = rhs if axis == -1 else np.ascontiguousarray(rhs.T)
+    words = [a[np.newaxis] if axis == -1 else a[:, np.newaxis] for a in matrix]
+
+    x = solve_tridiagonal(*words, layout, axis=axis, method="partition")
+
+    x = x if axis == -1 else x.T
+    np.testing.assert_array_equal(x[::16], own(matrix, rhs[::16]))
+    assert oracle.backward_error(*matrix, rhs, x) <= 10 * oracle.eps(np.float64)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_between_two_axes_in_place_and_anywhere_in_a_cache_line(rng, threads):
     matrix, rhs = system(rng, 60, 5000)
