@@ -316,3 +316,52 @@ def test_values_of_u_are_checked(make):
     steps = hasattr(solver, "run")
     with pytest.raises(RuntimeError, match=r"\.u was called by a callback"):
         (solver.run if steps else solver.solve)(0.1 if steps else 1e-3, callback=sets)
+
+
+def numbers(call):
+    """Return the numbers of steps at which a call calls its callback, all but the last one."""
+    seen = []
+    call(lambda s: seen.append(s.steps if hasattr(s, "steps") else s.iterations))
+    return seen[:-1]
+
+
+def test_callbacks_come_at_multiples_of_the_interval():
+    """Of the number of all steps; a relaxation counts from the begin of the call."""
+    solver = heat().step(2)
+    assert numbers(lambda f: solver.run(0.29, callback=f, interval=4)) == [4, 8, 12]
+    assert (solver.steps, solver.time) == (15, 0.29)
+    staggered = saved_files.staggered(dt=0.01).step(2)
+    assert numbers(lambda f: staggered.run(0.105, callback=f, interval=4)) == [4, 8]
+    found = numbers(lambda f: staggered.solve(5e-2, callback=f, interval=25))
+    assert found[:3] == [25, 50, 75]
+    cavity = saved_files.cavity().iterate(7)
+    found = numbers(lambda f: cavity.solve(1e-3, callback=f, interval=9))
+    assert found[:3] == [9, 18, 27]
+    cylinder = saved_files.cylinder(steady=True).step(2)
+    found = numbers(lambda f: cylinder.solve(1e-2, callback=f, interval=5))
+    assert found[:3] == [5, 10, 15]
+    found = numbers(lambda f: relaxed().iterate(5).solve(1e-6, callback=f, check_every=7))
+    assert found[:2] == [12, 19]
+
+
+@pytest.mark.parametrize("interval", [1, 7, 20, 33])
+def test_a_callback_changes_no_decision(interval):
+    expected = saved_files.cavity().iterate(7).solve(1e-7)
+
+    found = (
+        saved_files.cavity()
+        .iterate(7)
+        .solve(1e-7, callback=lambda solver: False, interval=interval)
+    )
+
+    assert found.iterations == expected.iterations
+    np.testing.assert_array_equal(found.psi, expected.psi)
+
+
+def test_largest_values_of_a_solution_do_not_stall():
+    options = {"patience": 20, "max_iterations": 300, "callback": lambda solver: False}
+
+    for criterion, reason in (("solution", "max_iterations"), ("residual", "stalled")):
+        with pytest.raises(pysolvers.ConvergenceError) as caught:
+            relaxed().solve(1e-30, criterion=criterion, **options)
+        assert caught.value.result.stop_reason == reason
