@@ -66,8 +66,8 @@ def pta2020(record: Record) -> Iterator[str]:
         cells = (
             f"{times[n]:.3f} ({first[n] / times[n]:.1f} ×)" if n in times else "" for n in grids
         )
-        rows.append((run.name, *cells, _published(timing)))
-    heads = (*(f"{n}²" for n in grids), "published")
+        rows.append((run.name, run.lines, f"{run.reynolds:g}", *cells, _published(timing)))
+    heads = ("lines along", "Re", *(f"{n}²" for n in grids), "published")
     yield from Table("", [Column("seconds"), *map(Column, heads)], rows).markdown()
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The first line of a report: what a paper claims, and what this run found.
+    """One of the first lines of a report: what a paper claims, and what this run found.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ def report(
     title: str,
     tables: Sequence[Table],
     *,
-    verdict: Verdict | str,
+    verdict: Verdict | Sequence[Verdict],
     facts: Mapping[str, Any] | None = None,
     pictures: Mapping[str, Callable[[], "Figure"]] | None = None,
 ) -> None:
-    """Print the verdict and the tables, and write the record and figures to the folder of results.
+    """Print the verdicts and the tables, and write the record and figures to the folder of results.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def report(
         The paper.
     tables : sequence of Table
         The results.
-    verdict : Verdict or str
-        What the paper claims and what was found.
+    verdict : Verdict or sequence of Verdict
+        What the paper claims and what was found, one sentence a claim.
     facts : mapping, optional
         Further entries of the record.
     pictures : mapping of str to callable, optional
@@ -77,7 +77,9 @@ def report(
     """
     measurement = Measurement(name, gpu=machine.gpu() is not None)
     settings = {"quick": getattr(args, "quick", False)}
-    record = measurement.record([], settings, verdict=str(verdict), **(facts or {}))
+    verdicts = [verdict] if isinstance(verdict, Verdict) else verdict
+    told = "\n".join(map(str, verdicts))
+    record = measurement.record([], settings, verdict=told, **(facts or {}))
     del record["cases"]  # the tables
-    print(f"{verdict}\n")
+    print(f"{told}\n")
     cases.report(args, name, title, tables, facts=record, pictures=pictures)

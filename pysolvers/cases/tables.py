@@ -134,19 +134,43 @@ def report(
         print()
         for line in table.lines():
             print(line)
+    path = write_tables(args, name, title, tables, facts=facts)
+    print(f"wrote {path}", file=sys.stderr)
+    if not args.no_plot:
+        _draw(args.output, name, pictures or {})
+
+
+def write_tables(
+    args: argparse.Namespace,
+    name: str,
+    title: str,
+    tables: Sequence[Table],
+    *,
+    facts: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write tables to ``NAME.json``, as `report` does, and return its path.
+
+    Parameters
+    ----------
+    args, name, title, tables, facts
+        As in `report`.
+
+    Returns
+    -------
+    path : Path
+        The file, which is replaced as a whole.
+    """
     args.output.mkdir(parents=True, exist_ok=True)
     record = {
         "title": title,
-        "gpu": gpu,
+        "gpu": machine.gpu(),
         "machine": machine.machine(),
         "tables": [_plain(table) for table in tables],
         **(facts or {}),
     }
-    path = args.output / f"{name}.json"
+    path = Path(args.output) / f"{name}.json"
     write_record(path, record, allow_nan=False)
-    print(f"wrote {path}", file=sys.stderr)
-    if not args.no_plot:
-        _draw(args.output, name, pictures or {})
+    return path
 
 
 def _plain(table: Table) -> dict[str, Any]:

@@ -52,14 +52,21 @@ COUNTS = (
     Count(2, 10.0, 1002, 1384, "lmsor-2012"),
     Count(2, 10.0, 1002, None),
     Count(1, 10.0, 2002, 1998),
+    Count(2, 10.0, 2002, 2704, "lmsor-2012"),
+    Count(3, 10.0, 2002, 2018),
     Count(1, 1e3, 1002, 2620),
     Count(2, 1e3, 1002, 1003),
     Count(3, 1e3, 1002, 5514),
+    Count(1, 1e4, 1002, 5394),
     Count(2, 1e4, 1002, 1112),
     Count(3, 1e4, 1002, 6271),
     Count(1, 1e5, 1002, 6243),
+    Count(2, 1e5, 1002, 3170),
+    Count(3, 1e5, 1002, 7034),
+    Count(2, 10.0, 3002, 4055, "lmsor-2012"),
+    Count(2, 10.0, 4002, 5406, "lmsor-2012"),
 )
-"""The paper's counts, and two with the right formula where it slipped."""
+"""The counts of Tables 1, 3 and 4 of the paper, and two with the right formula where it slipped."""
 
 
 def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR:

@@ -27,11 +27,32 @@ def test_right_formula_takes_fewer_iterations_than_the_slip():
 def test_published_counts_of_larger_grids_are_told():
     printed = {(c.problem, c.reynolds, c.size): c.published for c in COUNTS if c.published}
 
-    assert printed[1, 10.0, 2002] == 1998
-    assert printed[2, 10.0, 1002] == 1384
+    # Tables 1, 3 and 4, three problems, three Reynolds numbers, five sizes.
+    assert [printed[k, 10.0, 402] for k in (1, 2, 3)] == [412, 554, 1015]
+    assert [printed[k, 10.0, 2002] for k in (1, 2, 3)] == [1998, 2704, 2018]
     assert [printed[k, 1e3, 1002] for k in (1, 2, 3)] == [2620, 1003, 5514]
-    assert [printed[k, 1e4, 1002] for k in (2, 3)] == [1112, 6271]
-    assert printed[1, 1e5, 1002] == 6243
+    assert [printed[k, 1e4, 1002] for k in (1, 2, 3)] == [5394, 1112, 6271]
+    assert [printed[k, 1e5, 1002] for k in (1, 2, 3)] == [6243, 3170, 7034]
+    assert [printed[2, 10.0, n] for n in (1002, 3002, 4002)] == [1384, 4055, 5406]
+    assert len(printed) == 18
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("problem", "reynolds", "printed"), [(1, 1e4, 5394), (2, 1e5, 3170), (3, 1e5, 7034)]
+)
+def test_published_counts_over_the_reynolds_number_are_met(problem, reynolds, printed):
+    assert count_iterations(Count(problem, reynolds, 1002, None)) == printed
+
+
+def test_counts_that_a_cpu_leaves_out_are_named(monkeypatch):
+    monkeypatch.setattr(case, "count_iterations", lambda *_, **__: 1)
+    counts = case._counts_of_a_cpu()
+
+    table = case._count_table(counts, "cpu")
+
+    assert {c.size for c in counts} == {402, 1002, 2002}
+    assert table.notes[-1].startswith("Published and left out here: 4055, 5406: ")
 
 
 def test_problem_without_a_number_of_the_paper_is_refused():

@@ -61,9 +61,16 @@ def test_versions_that_are_missing_are_left_out(monkeypatch, tmp_path):
     assert not list(case._directives())
 
 
+def test_one_core_has_the_layout_of_the_survey():
+    (core,) = (v for v in case.VARIANTS if v.name == "one core")
+
+    assert (core.device, core.variant, core.threads) == ("cpu", "split", 1)
+
+
 def test_ratios_stand_beside_the_published_ones():
     # Seconds of the variants on one grid: the best of the survey's is "shared".
     seconds = {"one core": 40.0, "all cores": 8.0, "naive": 20.0, "coalesced": 8.0}
+    seconds |= {"one core, interleaved": 200.0}
     seconds |= {"split": 5.0, "shared": 4.0, "atomic": 6.0, "auto": 2.0, "all cores, auto": 3.0}
     times = {(name, 128): value for name, value in seconds.items()}
 
@@ -73,9 +80,10 @@ def test_ratios_stand_beside_the_published_ones():
             case._time_table(times, case.VARIANTS, (128,), "float64", 1e6),
         ]
     )
-    assert double.rows[0] == ("128²", 5.0, 10.0, 2.0, 2.0)
-    assert double.rows[-1][1:4] == (19.0, 10.0, 4.6)
-    assert single.rows[-1][1:4] == (16.0, None, 4.6)
+    assert double.rows[0] == ("128²", 5.0, 10.0, 50.0, 2.0, 2.0)
+    # Over the naive kernel, one core with an array a colour, one core with both in one, all cores.
+    assert double.rows[-1][1:5] == (19.0, 10.0, None, 4.6)
+    assert single.rows[-1][1:5] == (None, 16.0, None, 4.6)
     # The floor: two words of 8 bytes a cell, 0.262 s at 1e6 bytes a second, of the 2 s of auto.
     assert micro.rows[0][-1] == pytest.approx(0.131072)
     assert set(seconds) == {variant.name for variant in case.VARIANTS}

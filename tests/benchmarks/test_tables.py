@@ -116,6 +116,14 @@ def test_first_line_is_what_was_claimed_and_found(tmp_path, capsys):
     assert json.loads((tmp_path / "name.json").read_text())["verdict"] == first
 
 
+def test_each_claim_has_a_line(tmp_path, capsys):
+    verdicts = [Verdict("a is 2", "a is 3", "not confirmed"), Verdict("b", "b", "confirmed")]
+
+    papers.report(arguments(tmp_path), "name", "The paper", [TABLE], verdict=verdicts)
+
+    assert capsys.readouterr().out.splitlines()[:3] == [*map(str, verdicts), ""]
+
+
 COUNT_COLUMNS = (Column("size"), Column("published"), Column("counted"))
 
 
@@ -178,4 +186,18 @@ def test_verdict_of_a_scheme_that_does_not_advance(fastest, speed):
 def test_verdict_of_methods_of_lines(seconds, outcome):
     times = {name: {64: time} for name, time in {"one core": 100.0, **seconds}.items()}
 
-    assert pta2020.verdict(Experiment(10, (64,), times, {})).outcome == outcome
+    experiment = Experiment(10, (64,), times, {})
+    assert pta2020.verdict(experiment).outcome == outcome
+    reasons = [note for t in pta2020.tables(experiment) for note in t.notes if "reversed" in note]
+    assert len(reasons) == ("order not confirmed" in outcome)
+
+
+@pytest.mark.parametrize(
+    ("uncoalesced", "outcome"), [(1.1, "not confirmed"), (2.2, "confirmed"), (None, "not measured")]
+)
+def test_verdict_of_coalesced_access(uncoalesced, outcome):
+    times = {"one core": {64: 5.0}, "PTA coalesced": {64: 1.0}}
+    if uncoalesced:
+        times["PTA uncoalesced"] = {64: uncoalesced}
+
+    assert pta2020.coalescing_verdict(Experiment(10, (64,), times, {})).outcome == outcome

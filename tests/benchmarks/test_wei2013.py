@@ -119,10 +119,24 @@ def test_tables_of_the_device_have_the_published_numbers(monkeypatch):
     measured, published = tables[0].rows[0][1::2], tables[0].rows[0][2::2]
     assert measured == pytest.approx((100.0,) * 4)
     assert published == (33.3, 77.2, 33.4, 78.8)
-    assert len(paper) == len(grids) * len(MEMORIES) * len(MAPPINGS)
+    # A block of 128 threads holds 1024 rows: C1 and C3 are one block a system up to there.
+    assert tables[0].rows[1][1::2] == ("not run", pytest.approx(100.0)) * 2
+    assert {len(t.notes) for t in tables[: len(MEMORIES)]} == {2}
+    assert len(paper) == len(MEMORIES) * (len(MAPPINGS) + 2)
+    blocks = tables[len(MEMORIES)]
+    assert [row[0] for row in blocks.rows if "not run" in row] == [32, 64, 128]
     assert {options["device"] for options in made} == {"cuda"}
     assert {options["block"] for options in made if "block" in options} == {32, 64, 128, 256, 512}
     assert "no peer" in tables[-1].rows[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "nodes", "block", "is_run"),
+    [("C1", 1024, 128, True), ("C3", 2048, 128, False), ("C3", 2048, 256, True)]
+    + [(mapping, 8192, 32, True) for mapping in ("C2", "C4")],
+)
+def test_one_block_a_system_is_run_where_a_block_holds_it(mapping, nodes, block, is_run):
+    assert case.is_the_papers(mapping, nodes, block) is is_run
 
 
 def _no_peer(nodes):
