@@ -55,7 +55,7 @@ def test_lengths_and_types(rng, rows, dtype):
 @pytest.mark.parametrize("along", ["row", "column"])
 @pytest.mark.parametrize("rows", [528, 529, 544, 1040])  # chunks of 33 to 65 rows: whole blocks
 def test_chunks_of_whole_blocks_and_more_sides_than_one_band_has_lanes(rng, rows, along):
-    matrix, rhs = system(rng, 273, rows)
+    matrix, rhs = system(rng, 129, rows)  # one more than 16 tiles of any number of lanes
     axis = -1 if along == "row" else 0
     layout = rhs if axis == -1 else np.ascontiguousarray(rhs.T)
     words = [a[np.newaxis] if axis == -1 else a[:, np.newaxis] for a in matrix]
