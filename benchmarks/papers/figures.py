@@ -5,17 +5,22 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pysolvers.plots._figure import new_figure, plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Curves", "plot_curves", "plot_speedups"]
+    from .gceidd2022_runs import Field
+
+__all__ = ["Curves", "plot_curves", "plot_fields", "plot_speedups"]
 
 _MARKED = 40  # largest number of points of a line that are drawn as marks
 _LABELLED = 10  # largest number of places that are all labelled
-_STYLES = {"exact": "k:"}
+_DASHES = ("-", "--", "-.")  # of lines without marks, which may cover each other
+_STYLES = {"exact": "k:", "reference": "k:"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,13 @@ class Curves:
 
 
 def plot_curves(
-    plots: Sequence[Curves], *, log: tuple[bool, bool] = (False, False), columns: int = 2
+    plots: Sequence[Curves],
+    *,
+    log: tuple[bool, bool] = (False, False),
+    columns: int = 2,
+    limits: tuple[float, float] | None = None,
 ) -> "Figure":
-    """Draw curves in neighbouring plots."""
+    """Draw curves in neighbouring plots; `limits` are those of the y axes."""
     rows = -(-len(plots) // columns)
     width = min(columns, len(plots))
     figure = new_figure(5.2 * width, 3.8 * rows)
@@ -60,13 +69,45 @@ def plot_curves(
             _draw_bars(axes, plot)
         else:
             _draw_lines(axes, plot, log)
+        if limits is not None:
+            axes.set_ylim(*limits)
+    return figure
+
+
+def plot_fields(fields: Sequence["Field"], title: str, *, by_row: bool = False) -> "Figure":
+    """Draw maps of fields in two columns, in the colours of the last field, the reference.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        The fields.
+    title : str
+        Title of the figure.
+    by_row : bool, default: False
+        Whether each row has the colours of its last field.
+    """
+    rows = -(-len(fields) // 2)
+    width, height = np.ptp(fields[0].x), np.ptp(fields[0].y)
+    figure = new_figure(10.0, 0.6 + rows * (0.5 + min(4.2, 4.4 * height / width + 0.4)))
+    grid = figure.subplots(rows, 2, squeeze=False)
+    for k, (axes, shown) in enumerate(zip(grid.ravel(), fields, strict=False)):
+        last = fields[min(k | 1, len(fields) - 1) if by_row else -1].u
+        low, high = float(last.min()), float(last.max())
+        drawn = axes.pcolormesh(
+            shown.x, shown.y, shown.u, vmin=low, vmax=high, shading="nearest", rasterized=True
+        )
+        axes.set_aspect("equal")
+        axes.set(title=shown.name, xlabel="x", ylabel="y")
+        axes.label_outer()
+        figure.colorbar(drawn, ax=axes, shrink=0.9, fraction=0.03)
+    figure.suptitle(title)
     return figure
 
 
 def _draw_lines(axes: "Axes", plot: Curves, log: tuple[bool, bool]) -> None:
     many = max((len(x) for x, _ in plot.lines.values()), default=0) > _MARKED
     for k, (name, (x, y)) in enumerate(plot.lines.items()):
-        style = _STYLES.get(name, f"C{k}-" if many else f"C{k}o-")
+        style = _STYLES.get(name, f"C{k}{_DASHES[k % len(_DASHES)]}" if many else f"C{k}o-")
         axes.plot(x, y, style, ms=4, lw=1.2, label=name)
     places = sorted({place for x, _ in plot.lines.values() for place in x})
     if log[0]:

@@ -2,7 +2,10 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
@@ -10,12 +13,15 @@ from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.gceidd2022 import GRIDS
 
 from ..timing import device_bandwidth, require_cupy
-from .figures import Curves
+from .figures import Curves, plot_fields
 from .gceidd2022_runs import (
     METHODS,
     channel_curves,
+    channel_field,
     courant_curves,
     front_curves,
+    front_field,
+    pulse_field,
     strip_curves,
     table_entries,
 )
@@ -36,6 +42,23 @@ PUBLISHED_GAINS = {
 }
 # Strips on each grid for which the paper compares with CR-PCR; its speedups are 19.7 to 4.2.
 PUBLISHED_AGAINST = {128: 32, 256: 64, 512: 128, 1024: 256}
+# Predict and correct in a step on 512² cells, by strips: Figure 21.
+PUBLISHED_SHARES = {2: "2-3 %", 128: "15-20 %"}
+_BREAKDOWN_GRID = 512
+# Growth of the error of MU in example 2 over the strips by Courant number: text of Figure 9.
+PUBLISHED_GROWTH = {0.5: 2.2, 1.0: 2.7, 2.0: 2.9}
+_STRIP_COURANT = tuple(PUBLISHED_GROWTH)
+_GROWTH_AGREES = 0.1
+# Largest Courant number at which CFD converges by example: text of Figures 8 and 10.
+PUBLISHED_COURANT = {1: 2.0, 2: 4.0}
+_CONVERGED = 0.01  # error
+_TIMES = (0.3, 1.5, 3.0)  # of the table of Figure 16
+_SPEEDS = (250.0, 500.0, 750.0, 1000.0)  # V of Figure 15
+_STAGES = (
+    "3S is the naive kernel up to 512 strips on each multiprocessor, 67584 on the 132 of an H200: "
+    "on all grids up to 512², and at 1024² up to 64 strips along the axis. There the ratio is that "
+    "of a kernel to itself."
+)
 _EXAMPLES = ("1, D 0.005", "1, D 0.05", "2, D 0.005", "2, D 0.01")
 _BAR_FRACTION, _BAR_MICROSECONDS = 0.75, 15.0
 
@@ -52,14 +75,19 @@ def run(args: argparse.Namespace) -> int:
     """Run the experiments and return the exit code."""
     reason = backends.unavailable_reason("cuda")
     device = "cpu" if reason else "cuda"
-    grids = GRIDS[:1] if args.quick else GRIDS[:3] if reason else GRIDS
+    grids = GRIDS[:1] if args.quick else GRIDS
     numbers = (1,) if args.quick else (1, 2, 3, 4)
     tables = [error_table(number, grids, device) for number in numbers]
-    figures = _figures(device, quick=args.quick, small=bool(reason))
+    said = [verdict(tables)]
+    figures = _figures(device, quick=args.quick)
+    growth = _growth_table(figures["strips"])
     tables += [_curve_table(curves) for curves in (*figures["strips"], *figures["courant"])]
-    tables += list(_speed_tables(quick=args.quick)) if not reason else [_nothing(reason)]
+    tables += [growth, _front_table(figures["fronts"]), _channel_table(figures["channel"])]
+    said += [growth_verdict(growth), courant_verdict(figures["courant"])]
+    said += [channel_verdict(figures["channel"][0])]
     pictures = {name: _picture(name, curves) for name, curves in figures.items()}
-    said = verdict(tables[: len(numbers)])
+    pictures |= _maps(device, quick=args.quick)
+    tables += list(_cpu_tables(reason, quick=args.quick) if reason else _speed_tables(args.quick))
     report(args, "gceidd2022", TITLE, tables, verdict=said, pictures=pictures)
     return 0
 
@@ -107,21 +135,55 @@ def error_table(number: int, grids: Sequence[int], device: str | None) -> Table:
     )
 
 
-def _figures(device: str, *, quick: bool, small: bool) -> dict[str, list[Curves]]:
-    """Return the curves of the figures 7 to 16 by picture."""
-    cells = 32 if quick else 128 if small else 256
+def _figures(device: str, *, quick: bool) -> dict[str, list[Curves]]:
+    """Return the curves of the figures 7 to 10, 12 and 16 by picture."""
+    cells = 32 if quick else 256
     strips = strip_counts(cells, STRIPS[:7])
     many = min(32, cells // 4)
     courant = (1, 2) if quick else (1, 2, 3, 4, 6, 8)
-    shape, parts = ((64, 16), (8, 4)) if quick else ((512, 128), (64, 16))
+    shape, parts = ((64, 16), (8, 4)) if quick else ((256, 64), (32, 8))
+    front = front_curves(1, cells=cells, strips=many, device=device)
+    others: dict[str, Any] = {"cells": cells, "strips": many, "reference": front}
     return {
-        "strips": [strip_curves(k, strips, cells=cells, device=device) for k in (1, 2)],
+        "strips": [
+            strip_curves(k, strips, cells=cells, courant=c, device=device)
+            for k in (1, 2)
+            for c in _STRIP_COURANT
+        ],
         "courant": [
             courant_curves(k, courant, cells=cells, strips=many, device=device) for k in (1, 2)
         ],
-        "fronts": [front_curves(c, cells=cells, strips=many, device=device) for c in (1, 2)],
-        "channel": [channel_curves(cells=shape, strips=parts, device=device)],
+        "fronts": [front, *(front_curves(c, device=device, **others) for c in (2, 4))],
+        "channel": [channel_curves(c, cells=shape, strips=parts, device=device) for c in (1, 2)],
     }
+
+
+def _maps(device: str, *, quick: bool) -> "dict[str, Callable[[], Figure]]":
+    """Return what draws the maps of the figures 11, 13 and 15."""
+    cells = 32 if quick else 256
+    square: dict[str, Any] = {"cells": cells, "strips": min(32, cells // 4), "device": device}
+    shape, parts = ((64, 16), (8, 4)) if quick else ((256, 64), (32, 8))
+    channel: dict[str, Any] = {"cells": shape, "strips": parts, "device": device}
+    schemes = ("CFD", "CP", "MU-L")
+
+    def pulses() -> "Figure":
+        fields = [pulse_field(name, **square) for name in (*schemes, "exact")]
+        return plot_fields(fields, "Figure 11: example 2, CFL 1, a quarter of a turn")
+
+    def fronts() -> "Figure":
+        fields = [front_field(name, **square) for name in (*schemes, "reference")]
+        return plot_fields(fields, "Figure 13: example 3, CFL 1, t = 0.2")
+
+    def channels() -> "Figure":
+        fields = [
+            replace(field, name=f"{name}, V = {speed:g}")
+            for speed in (_SPEEDS[:1] if quick else _SPEEDS)
+            for name in ("CP", "reference")
+            for field in (channel_field(name, speed, **channel),)
+        ]
+        return plot_fields(fields, "Figure 15: example 4, temperature at t = 3", by_row=True)
+
+    return {"fig11": pulses, "fig13": fronts, "fig15": channels}
 
 
 def _picture(name: str, curves: list[Curves]) -> "Callable[[], Figure]":
@@ -129,7 +191,9 @@ def _picture(name: str, curves: list[Curves]) -> "Callable[[], Figure]":
         from .figures import plot_curves
 
         errors = name in ("strips", "courant")
-        return plot_curves(curves, log=(errors, errors))
+        limits = (-0.2, 1.2) if name == "fronts" else None
+        columns = 2 if len(curves) % 3 else 3
+        return plot_curves(curves, log=(errors, errors), columns=columns, limits=limits)
 
     return draw
 
@@ -143,11 +207,137 @@ def _curve_table(curves: Curves) -> Table:
     return Table(f"{curves.title}: {curves.y}", columns, rows, notes)
 
 
-def _nothing(reason: str) -> Table:
-    return Table("Speed", (Column("not measured"),), [(reason,)])
+def _growth_table(curves: Sequence[Curves]) -> Table:
+    """Return how the error of MU in example 2 grows over the strips, text of Figure 9."""
+    columns = (
+        Column("CFL", "g"),
+        Column("strips"),
+        Column("MU-L, error over that of one strip", ".2f"),
+        Column("MU-P", ".2f"),
+        Column("published, MU", ".1f"),
+    )
+    rows = []
+    for courant, curve in zip(_STRIP_COURANT, curves[len(_STRIP_COURANT) :], strict=True):
+        (x, newest), (_, printed) = (curve.lines[name] for name in ("MU-L", "MU-P"))
+        growth = newest[-1] / newest[0], printed[-1] / printed[0]
+        rows.append((courant, int(x[-1]), *growth, PUBLISHED_GROWTH[courant]))
+    title = "Figure 9: growth of the error of MU over the strips, example 2"
+    return Table(title, columns, rows, ("The paper has up to 64 strips on 256² cells.",))
 
 
-def _speed_tables(*, quick: bool) -> Iterator[Table]:
+def growth_verdict(growth: Table) -> Verdict:
+    """Return what the paper says of the error of MU over the strips and what was found."""
+    pairs = [(float(str(row[2])), float(str(row[4]))) for row in growth.rows]
+    agree = all(abs(found / published - 1) < _GROWTH_AGREES for found, published in pairs)
+    said = ", ".join(f"{published:g}" for _, published in pairs)
+    courant = ", ".join(f"{row[0]:g}" for row in growth.rows)
+    return Verdict(
+        f"the error of MU in example 2 grows {said} times over the strips at CFL {courant}",
+        f"{', '.join(f'{found:.2f}' for found, _ in pairs)} times with {growth.rows[0][1]} strips",
+        "confirmed" if agree else "not confirmed",
+    )
+
+
+def courant_verdict(curves: Sequence[Curves]) -> Verdict:
+    """Return up to which Courant number CFD converges in the paper and here."""
+    found = {}
+    for number, curve in zip(PUBLISHED_COURANT, curves, strict=True):
+        line = zip(*curve.lines.get("CFD", ((), ())), strict=True)
+        found[number] = max((at for at, error in line if error < _CONVERGED), default=0.0)
+    largest = min(max(at for at, _ in zip(*c.lines["CP"], strict=True)) for c in curves)
+    outcome = (
+        "not measured"
+        if largest <= max(PUBLISHED_COURANT.values())
+        else "confirmed"
+        if found == PUBLISHED_COURANT
+        else "not confirmed"
+    )
+    texts = [
+        ", ".join(f"{limit:g} in example {number}" for number, limit in limits.items())
+        for limits in (PUBLISHED_COURANT, found)
+    ]
+    return Verdict(f"CFD converges up to CFL {texts[0]}", f"up to CFL {texts[1]}", outcome)
+
+
+def _front_table(curves: Sequence[Curves]) -> Table:
+    """Return how far the methods are from the reference in Figure 12."""
+    columns = (
+        Column("CFL"),
+        Column("method", left=True),
+        Column("largest difference from the reference", ".3f"),
+        Column("least u", ".3f"),
+        Column("largest u", ".3f"),
+    )
+    rows = []
+    for curve in curves:
+        at, exact = curve.lines["reference"]
+        for name in METHODS:
+            y, u = curve.lines[name]
+            difference = float(np.max(np.abs(u - np.interp(y, at, exact))))
+            rows.append((curve.title.split()[-1], name, difference, min(u), max(u)))
+    note = (
+        "Reference: central differences without strips, 4 times as many cells along each axis, "
+        "CFL 1/4. CFD does not converge at CFL 4, as published."
+    )
+    return Table("Figure 12: example 3 at x = 0.5, t = 0.2", columns, rows, (note,))
+
+
+def _channel_table(curves: Sequence[Curves]) -> Table:
+    """Return the temperatures of Figure 16 in the first half and at the end."""
+    columns = (
+        Column("CFL"),
+        Column("method", left=True),
+        *(Column(f"T at t = {time:g}", ".1f") for time in _TIMES),
+    )
+    rows: list[tuple[Any, ...]] = []
+    for curve in curves:
+        for name, (t, value) in curve.lines.items():
+            found = (float(np.interp(time, t, value)) for time in _TIMES)
+            rows.append((curve.title.split()[-1], name, *found))
+    note = "Reference: central differences without strips, twice as many cells, CFL 1/4."
+    return Table("Figure 16: example 4, temperature at A = (0.175, 0)", columns, rows, (note,))
+
+
+def channel_verdict(curves: Curves) -> Verdict:
+    """Return what the paper says of Figure 16 and what was found."""
+    ends = {name: values[-1] for name, (_, values) in curves.lines.items()}
+    rise = ends["reference"] - 25.0
+    off = {name: abs(ends[name] - ends["reference"]) / rise for name in ("CFD", "CP", "MU-L")}
+    agree = max(off["CFD"], off["CP"]) < _AGREES < off["MU-L"]
+    return Verdict(
+        "in example 4 the temperature at A by CFD and CP is that of the reference, and that of MU "
+        "is not",
+        "at t = 3 " + ", ".join(f"{name} differs by {value:.1%}" for name, value in off.items()),
+        "confirmed" if agree else "not confirmed",
+    )
+
+
+def _cpu_tables(reason: str, *, quick: bool) -> Iterator[Table]:
+    """Yield the times of a step on the CPU over the strips, and what needs a GPU."""
+    columns = (
+        Column("cells, strips"),
+        Column("one core, µs", ".1f"),
+        Column("all cores, µs", ".1f"),
+        Column("one core / all", ".2f"),
+        Column("one core, over one strip", ".2f"),
+    )
+    rows = []
+    for n in (32,) if quick else SPEED_GRIDS[1::2]:
+        steps = 4 if quick else max(4, 2**22 // n**2)
+        first = None
+        for s in _s(n):
+            times = [step_time(n, s, device="cpu", threads=k, steps=steps).step for k in (1, None)]
+            first = first or times[0]
+            ratios = times[0] / times[1], first / times[0]
+            rows.append((f"{n}², {s}", *(1e6 * time for time in times), *ratios))
+    note = "Example 2, CP, CFL 1. A core has no use for strips, which add the corrections."
+    yield Table("A step on the CPU", columns, rows, (note,))
+    missing = ", ".join(f"{n}²" for n in SPEED_GRIDS)
+    told = f"Figures 17 to 23, {missing}: {reason}"
+    yield Table("Kernels of the paper", (Column("not measured"),), [(told,)])
+
+
+def _speed_tables(quick: bool) -> Iterator[Table]:
     """Yield the tables of the figures 17 to 23 and of the fused step."""
     grids = (32,) if quick else SPEED_GRIDS
     paper = {
@@ -156,7 +346,8 @@ def _speed_tables(*, quick: bool) -> Iterator[Table]:
     }
     fused = {(n, s): step_time(n, s) for n in (*grids, *(() if quick else (2048,))) for s in _s(n)}
     yield _gains(paper, grids)
-    yield _parts(paper, grids[-2:])
+    yield _parts(paper, grids)
+    yield _breakdown(grids[-1] if quick else _BREAKDOWN_GRID)
     yield _strategies(grids[-1])
     yield _against(paper, fused, grids)
     yield _fused(paper, fused, device_bandwidth())
@@ -195,11 +386,33 @@ def _parts(paper: dict[tuple[int, int], StepTime], grids: Sequence[int]) -> Tabl
     for n in grids:
         for s in _s(n):
             t = paper[n, s]
-            said = {2: "2-3 %", 128: "15-20 %"}.get(s) if n == 512 else None
+            said = PUBLISHED_SHARES.get(s) if n == _BREAKDOWN_GRID else None
             parts = (1e6 * t.parts[name] for name in names)
             share = t.share("predict", "correct")
             rows.append((f"{n}², {s}", 1e6 * t.step, *parts, share, said))
     return Table("The paper's kernels: parts of a step", columns, rows)
+
+
+def _breakdown(cells: int) -> Table:
+    """Return the parts of a step by scheme for few and for many strips, Figure 21."""
+    names = ("x solve", "y solve", "x rows", "y rows")
+    columns = (
+        Column("scheme"),
+        Column("strips"),
+        Column("step, µs", ".1f"),
+        *(Column(f"{name}, µs", ".1f") for name in names),
+        Column("predict and correct", ".0%"),
+        Column("published"),
+    )
+    rows = []
+    for scheme in ("mu", "cfd", "cp"):
+        for s, said in PUBLISHED_SHARES.items():
+            count = min(s, max(_s(cells)))
+            t = step_time(cells, count, "paper", scheme=scheme)
+            share = t.share("predict", "correct")
+            parts = (1e6 * t.parts[name] for name in names)
+            rows.append((scheme.upper(), count, 1e6 * t.step, *parts, share, said))
+    return Table(f"Figure 21: parts of a step at {cells}², by scheme", columns, rows)
 
 
 def _strategies(cells: int) -> Table:
@@ -215,7 +428,7 @@ def _strategies(cells: int) -> Table:
         rows.append((s, 1e6 * naive, 1e6 * staged, naive / staged))
     note = "Published: up to 3.7 times, at 1024² and 8 strips, with 43 % more cache hits."
     return Table(
-        f"Solves along x at {cells}²: shared memory in three stages", columns, rows, (note,)
+        f"Solves along x at {cells}²: shared memory in three stages", columns, rows, (note, _STAGES)
     )
 
 

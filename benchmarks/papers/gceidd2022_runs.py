@@ -25,16 +25,20 @@ from pysolvers.papers.gceidd2022 import (
     rotating_pulse_exact,
     table_errors,
 )
-from pysolvers.transport import GCEIDD, ConvectionDiffusion
+from pysolvers.transport import GCEIDD, ConvectionDiffusion, TransportResult
 
 from .figures import Curves
 
 __all__ = [
     "METHODS",
+    "Field",
     "TableEntry",
     "channel_curves",
+    "channel_field",
     "courant_curves",
     "front_curves",
+    "front_field",
+    "pulse_field",
     "strip_curves",
     "table_entries",
 ]
@@ -180,49 +184,171 @@ def courant_curves(
     return curves
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """A field of a method.
+
+    Parameters
+    ----------
+    name : str
+        The method, ``'reference'`` or ``'exact'``.
+    x, y : ndarray
+        Coordinates of the nodes.
+    u : ndarray, shape (ny, nx)
+        Values.
+    """
+
+    name: str
+    x: Array
+    y: Array
+    u: Array
+
+
 def front_curves(
-    courant: float, *, cells: int = 256, strips: int = 32, device: str | None = None
+    courant: float,
+    *,
+    cells: int = 256,
+    strips: int = 32,
+    reference: Curves | None = None,
+    device: str | None = None,
 ) -> Curves:
-    """Return example 3 along the diagonal at t = 48/256, as in Figures 12 to 14."""
-    curves = Curves(f"Figures 12-14: example 3, CFL {courant:g}", "x = y", "u")
+    """Return example 3 at x = 0.5 and t = 0.2, as in Figure 12.
+
+    Parameters
+    ----------
+    courant : float
+        Courant number.
+    cells, strips : int
+        Numbers along each axis.
+    reference : Curves, optional
+        Curves that have the line ``'reference'``, which is computed otherwise.
+    device : str, optional
+        Device of the solver.
+    """
+    curves = Curves(f"Figure 12: example 3, x = 0.5, t = 0.2, CFL {courant:g}", "y", "u")
+    if reference is None:
+        field = front_field("reference", cells=cells, device=device)
+        curves.lines["reference"] = _section(field)
+    else:
+        curves.lines["reference"] = reference.lines["reference"]
     for name in METHODS:
-        options: dict[str, Any] = {**_PLAIN, **METHODS[name], "bound": np.inf}
-        solver = GCEIDD(
-            entering_fronts(),
-            shape=(cells + 1, cells + 1),
-            dt=courant / cells,
-            strips=strips,
-            device=device,
-            **options,
-        )
-        u = solver.step(round(48 * cells / 256 / courant)).u.diagonal()
-        for i, value in enumerate(np.clip(u, -1.0, 2.0)):
-            curves.add(name, i / cells, value)
+        field = front_field(name, courant, cells=cells, strips=strips, device=device)
+        curves.lines[name] = _section(field)
     return curves
+
+
+def _section(field: Field) -> tuple[list[float], list[float]]:
+    return field.y.tolist(), field.u[:, len(field.x) // 2].tolist()
+
+
+def pulse_field(
+    name: str, *, cells: int = 256, strips: int = 32, device: str | None = None
+) -> Field:
+    """Return example 2 after a quarter of a turn, CFL 1, as in Figure 11; also ``'exact'``."""
+    problem, exact, end = _example(2)
+    method = "CFD" if name == "exact" else name
+    solver = _solver(problem, method, (cells, cells), 1 / (4 * cells), strips, device)
+    if name == "exact":
+        start = solver.result()
+        u = exact(start.x[None, :], start.y[:, None], end)
+        return Field(name, start.x, start.y, u)
+    return _field(name, solver.run(end))
+
+
+def front_field(
+    name: str,
+    courant: float = 1.0,
+    *,
+    cells: int = 256,
+    strips: int = 32,
+    device: str | None = None,
+) -> Field:
+    """Return example 3 at t = 0.2, as in Figures 12 and 13; also ``'reference'``.
+
+    The reference is central differences without strips on 4 times as many cells, CFL 1/4.
+    """
+    if name == "reference":
+        cells, courant, strips = 4 * cells, 0.25, 1
+    solver = _solver(entering_fronts(), name, (cells, cells), courant / cells, strips, device)
+    return _field(name, solver.run(0.2))
+
+
+def channel_field(
+    name: str,
+    speed: float,
+    *,
+    cells: tuple[int, int] = (256, 64),
+    strips: tuple[int, int] = (32, 8),
+    device: str | None = None,
+) -> Field:
+    """Return example 4 at t = 3, CFL 1, as in Figure 15; also ``'reference'``."""
+    solver = _channel(name, speed, 1.0, cells, strips, device)
+    return _field(name, solver.run(3.0))
 
 
 def channel_curves(
-    *,
-    cells: tuple[int, int] = (512, 128),
-    strips: tuple[int, int] = (64, 16),
     courant: float = 1.0,
+    *,
+    cells: tuple[int, int] = (256, 64),
+    strips: tuple[int, int] = (32, 8),
     speed: float = 250.0,
     device: str | None = None,
 ) -> Curves:
-    """Return the temperature of example 4 on the axis of the channel, as in Figures 15 and 16."""
-    curves = Curves(f"Figures 15-16: example 4, CFL {courant:g}", "x", "temperature at the wall")
-    dt = courant * (0.25 / cells[0]) / (speed * 0.025**2)
-    for name in METHODS:
-        options: dict[str, Any] = {**_PLAIN, **METHODS[name]}
-        solver = GCEIDD(
-            heated_channel(speed),
-            shape=(cells[1] + 1, cells[0] + 1),
-            dt=dt,
-            strips=strips,
-            device=device,
-            **options,
-        )
-        result = solver.step(round(3 / dt)).result()
-        for x, value in zip(result.x, result.u[0], strict=True):
-            curves.add(name, x, value)
+    """Return the temperature of example 4 at A = (0.175, 0) over time, as in Figure 16.
+
+    Parameters
+    ----------
+    courant : float, default: 1
+        Courant number.
+    cells, strips : (int, int)
+        Numbers along x and y.
+    speed : float, default: 250
+        V of the profile.
+    device : str, optional
+        Device of the solver.
+    """
+    curves = Curves(f"Figure 16: example 4, A = (0.175, 0), CFL {courant:g}", "t", "temperature")
+    for name in ("reference", *METHODS):
+        solver = _channel(name, speed, courant, cells, strips, device)
+        curves.add(name, 0.0, float(solver.u[0, 0]))
+        for time in _CHANNEL_TIMES:
+            result = solver.run(time)
+            curves.add(name, time, float(np.interp(0.175, result.x, result.u[0])))
     return curves
+
+
+_CHANNEL_TIMES = tuple(k / 20 for k in range(1, 61))
+
+
+def _channel(
+    name: str,
+    speed: float,
+    courant: float,
+    cells: tuple[int, int],
+    strips: tuple[int, int],
+    device: str | None,
+) -> GCEIDD:
+    """Return the solver of example 4; the reference has twice as many cells and CFL 1/4."""
+    if name == "reference":
+        cells, courant, strips = (2 * cells[0], 2 * cells[1]), 0.25, (1, 1)
+    dt = courant * (0.25 / cells[0]) / (speed * 0.025**2)
+    return _solver(heated_channel(speed), name, cells, dt, strips, device)
+
+
+def _solver(
+    problem: ConvectionDiffusion,
+    name: str,
+    cells: tuple[int, int],
+    dt: float,
+    strips: int | tuple[int, int],
+    device: str | None,
+) -> GCEIDD:
+    options: dict[str, Any] = {**_PLAIN, **METHODS["CFD" if name == "reference" else name]}
+    shape = cells[1] + 1, cells[0] + 1
+    return GCEIDD(
+        problem, shape=shape, dt=dt, strips=strips, device=device, bound=np.inf, **options
+    )
+
+
+def _field(name: str, result: TransportResult) -> Field:
+    return Field(name, result.x, result.y, result.u)

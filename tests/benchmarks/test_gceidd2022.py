@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from paper_report import check_shapes, repeat
 
@@ -66,9 +67,75 @@ def test_curves_have_a_point_for_each_run():
         assert all(len(x) == len(y) == 2 for x, y in curve.lines.values())
     # Without strips what predicts the interfaces does not matter.
     assert len({curves[0].lines[name][1][0] for name in ("CP", "MU-L", "MU-P")}) == 1
-    assert len(front_curves(1, cells=32, strips=4).lines["CP"][0]) == 33
-    wall = channel_curves(cells=(64, 16), strips=(8, 4)).lines["CP"][1]
-    assert min(wall) > 24.9 and max(wall) > 26 and wall[-1] == pytest.approx(25)
+
+
+def test_fronts_have_the_reference_at_the_section_of_the_paper():
+    first = front_curves(1, cells=32, strips=4)
+    second = front_curves(2, cells=32, strips=4, reference=first)
+
+    assert list(first.lines) == ["reference", *METHODS]
+    assert "x = 0.5, t = 0.2" in first.title
+    assert len(first.lines["CP"][0]) == 33
+    assert second.lines["reference"] is first.lines["reference"]
+    # The fronts start at 0 and move with velocity 1: u(0.5, y) is 1 below y = 0.2 and 0 above.
+    y, u = map(np.array, first.lines["reference"])
+    assert np.interp([0.1, 0.2, 0.3], y, u) == pytest.approx([1, 0.5, 0], abs=0.06)
+
+
+def test_temperature_at_a_rises_and_is_that_of_the_reference_with_cfd_and_cp():
+    curves = channel_curves(1, cells=(128, 32), strips=(16, 4))
+
+    t, reference = map(np.array, curves.lines["reference"])
+    assert t[0] == 0 and t[-1] == 3
+    assert reference[0] == 25 and (np.diff(reference) > 0).all()
+    assert curves.lines["CFD"][1][-1] == pytest.approx(reference[-1], rel=0.02)
+    verdict = case.channel_verdict(curves)
+    assert verdict.outcome in ("confirmed", "not confirmed")
+    curves.lines["MU-L"][1][-1] = 1.2 * reference[-1]
+    curves.lines["CP"][1][-1] = curves.lines["CFD"][1][-1] = reference[-1]
+    assert case.channel_verdict(curves).outcome == "confirmed"
+    curves.lines["CP"][1][-1] = 1.2 * reference[-1]
+    assert case.channel_verdict(curves).outcome == "not confirmed"
+
+
+def test_growth_of_the_error_of_mu_is_the_published_one():
+    curves = [strip_curves(k, (1, 4), cells=16, courant=c) for k in (1, 2) for c in (0.5, 1, 2)]
+    for curve, growth in zip(curves[3:], (2.25, 2.68, 2.77), strict=True):
+        curve.lines["MU-L"] = ([1.0, 64.0], [1.0, growth])
+
+    table = case._growth_table(curves)
+
+    assert [row[4] for row in table.rows] == [2.2, 2.7, 2.9]
+    assert case.growth_verdict(table).outcome == "confirmed"
+    curves[3].lines["MU-L"] = ([1.0, 64.0], [1.0, 1.0])
+    assert case.growth_verdict(case._growth_table(curves)).outcome == "not confirmed"
+
+
+@pytest.mark.slow
+def test_growth_of_the_error_over_64_strips():
+    curves = [
+        strip_curves(k, (1, 64), courant=c) if k == 2 else Curves("", "", "")
+        for k in (1, 2)
+        for c in (0.5, 1, 2)
+    ]
+
+    found = [row[2] for row in case._growth_table(curves).rows]
+
+    assert found == pytest.approx([2.2, 2.7, 2.9], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome"),
+    [(2.0, 4.0, "confirmed"), (3.0, 4.0, "not confirmed")],
+)
+def test_verdict_of_the_limits_of_cfd(first, second, outcome):
+    places = [1.0, 2.0, 3.0, 4.0, 6.0]
+    curves = []
+    for limit in (first, second):
+        errors = [1e-3 if at <= limit else 0.5 for at in places]
+        curves.append(Curves("", "CFL", "", {"CFD": (places, errors), "CP": (places, places)}))
+
+    assert case.courant_verdict(curves).outcome == outcome
 
 
 @pytest.mark.slow
@@ -95,7 +162,12 @@ def test_what_diverges_is_left_out():
 def test_command_writes_tables_and_figures(tmp_path, capsys):
     tables, pictures = repeat("gceidd2022", tmp_path)
 
-    assert pictures == [f"gceidd2022-{name}" for name in ("channel", "courant", "fronts", "strips")]
+    names = ("channel", "courant", "fig11", "fig13", "fig15", "fronts", "strips")
+    assert pictures == [f"gceidd2022-{name}" for name in names]
+    courant = {
+        float(k.split("CFL ")[1].split(",")[0]) for k in tables if k.startswith("Figure 9: ex")
+    }
+    assert courant == {0.5, 1.0, 2.0}
     assert "Foadaddini et al. 2022" in capsys.readouterr().out
     rows = {row["method, norm"]: row for row in tables["Table 1: example 1, D 0.005"]}
     published = published_errors(1)["cfd", "linf"][0]
@@ -132,7 +204,7 @@ class FakeCupy:
 def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     names = [f"{axis} {part}" for axis in "xy" for part in ("predict", "rows", "solve", "correct")]
 
-    def fake(cells, strips, kernels="fused", strategy="3s"):
+    def fake(cells, strips, kernels="fused", strategy="3s", scheme="cp"):
         slow = 1 if kernels == "fused" else 4 if strategy == "3s" else 8
         time = slow * cells**2 / strips * 1e-9
         return StepTime(cells, strips, kernels, strategy, time, dict.fromkeys(names, time / 8))
@@ -147,7 +219,9 @@ def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     monkeypatch.setattr(case, "solve_seconds", solves)
     monkeypatch.setattr(case, "device_bandwidth", lambda: 4e12)
 
-    gains, parts, strategies, against, fused = check_shapes(case._speed_tables(quick=False))
+    gains, parts, schemes, strategies, against, fused = check_shapes(case._speed_tables(False))
+    assert {row[0] for row in schemes.rows} == {"MU", "CFD", "CP"}
+    assert [row[-1] for row in schemes.rows] == ["2-3 %", "15-20 %"] * 3
     assert [row[3::3] for row in gains.rows] == [
         (16.4, 10.9, 3.0),
         (10.6, 6.7, 2.5),
