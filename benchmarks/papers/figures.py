@@ -130,7 +130,7 @@ def _draw_bars(axes: "Axes", plot: Curves) -> None:
     axes.invert_yaxis()
     axes.ticklabel_format(axis="x", scilimits=(-3, 4))
     (place,) = {x[0] for x, _ in plot.lines.values()}
-    axes.set(xlabel=plot.y, title=f"{plot.title}, {plot.x} {place:g}")
+    axes.set(xlabel=plot.y, title=f"{plot.title}\n{plot.x} {place:g}")
 
 
 def plot_speedups(

@@ -3,7 +3,8 @@
 The steady cavity by line Jacobi, exactly 1000 iterations on grids of 64^2 to 1024^2 nodes: Thomas
 elimination on one core of the CPU is compared with cyclic reduction, parallel cyclic reduction and
 one thread per line on the GPU. If lines run along y, neighbouring threads read neighbouring words,
-so that access is coalesced. Without a GPU the same methods are compared on the CPU.
+so that access is coalesced. Without a GPU the same methods are compared on the CPU. Profiles of the
+steady flow stand beside those of Ghia et al. (Fig. 10).
 
 Re = 1000 if the direction of the lines alternates. The comparison of coalesced and uncoalesced
 access needs lines along one direction only; then the iteration diverges at Re = 1000 on grids of up
@@ -21,11 +22,12 @@ from pysolvers._errors import BackendError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
-from pysolvers.flow import LidDrivenCavity
+from pysolvers.flow import CavityResult, LidDrivenCavity
 from pysolvers.flow.cavity import LineMethod
 from pysolvers.papers import souri_timings
 
 from ..timing import host
+from .pta2020_cavity import profile_table, profile_verdict, run_profiles
 from .pta2020_figures import add_cylinder_figures, run_cylinder_figures
 from .report import Verdict, add_paper_options, report
 
@@ -152,14 +154,20 @@ def run(args: argparse.Namespace) -> int:
         return run_cylinder_figures(args)
     grids, iterations = _QUICK if args.quick else (args.grids, args.iterations)
     experiment = run_experiment(grids, iterations=iterations)
+    profiles = run_profiles(65) if args.quick else run_profiles()
+    compared = profile_table(profiles)
     report(
         args,
         "pta2020",
         TITLE.format(experiment.iterations),
-        list(tables(experiment)),
-        verdict=[verdict(experiment), coalescing_verdict(experiment)],
+        [*tables(experiment), compared],
+        verdict=[
+            verdict(experiment),
+            coalescing_verdict(experiment),
+            profile_verdict(compared),
+        ],
         facts=asdict(experiment),
-        pictures={"times": _picture(experiment)},
+        pictures={"times": _picture(experiment), "fig10": lambda: _cavities(profiles)},
     )
     return 0
 
@@ -259,6 +267,12 @@ def _notes(experiment: Experiment) -> Iterator[str]:
     for reason in dict.fromkeys(experiment.reasons.values()):
         names = ", ".join(name for name, text in experiment.reasons.items() if text == reason)
         yield f"not measured: {names}: {reason}"
+
+
+def _cavities(results: list[CavityResult]) -> Any:
+    from .pta2020_plots import plot_cavities
+
+    return plot_cavities(results)
 
 
 def _picture(experiment: Experiment) -> Callable[[], Any]:

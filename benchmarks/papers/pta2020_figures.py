@@ -96,11 +96,12 @@ def verdicts(facts: Mapping[str, Any]) -> list[Verdict]:
     """Return what the paper claims of the cylinder and what a run found."""
     lengths = facts.get("recirculation", {})
     errors = [abs(at / (breuer_recirculation_length(re) + 0.5) - 1) for re, at in lengths.items()]
+    nodes = " x ".join(map(str, facts.get("shape", ())))
     speedups = facts.get("speedups", {}).get("lines, GPU", {}).values()
     return [
         Verdict(
             "the length of the recirculation grows with Re as in published results (Fig. 13)",
-            f"within {max(errors):.1%} of the line of Breuer et al. 2000"
+            f"within {max(errors):.1%} of the line of Breuer et al. 2000 on {nodes} nodes"
             if errors
             else "Fig. 13 was not made",
             "not measured"

@@ -1,19 +1,21 @@
-"""Figures 13 to 18 of Souri et al. (2020), the flow around a square cylinder."""
+"""Figures of Souri et al. (2020): 10, the cavity; 13 to 18, the flow around a square cylinder."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pysolvers.papers import ghia_profiles
 from pysolvers.plots._figure import add_scale, new_figure
 from pysolvers.plots.cylinder import SCALE, paint_vorticity, plot_streamlines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pysolvers.flow import CylinderResult, Strouhal
+    from pysolvers.flow import CavityResult, CylinderResult, Strouhal
 
 __all__ = [
+    "plot_cavities",
     "plot_centre_line",
     "plot_fields",
     "plot_lengths",
@@ -22,6 +24,27 @@ __all__ = [
 ]
 
 _STATIONS = (0.0, 4.0, 8.0)  # distances behind the centre
+
+
+def plot_cavities(results: Sequence["CavityResult"]) -> "Figure":
+    """Draw u and v through the centre of cavities with the values of Ghia et al., Fig. 10."""
+    figure = new_figure(9, 4.5)
+    left, right = figure.subplots(1, 2)
+    for k, result in enumerate(results):
+        n = len(result.x)
+        ghia = ghia_profiles(result.reynolds)
+        name = f"Re = {result.reynolds:g}"
+        left.plot(result.u[:, n // 2], result.y, f"C{k}", label=name)
+        left.plot(ghia["u"], ghia["y"], f"C{k}o", mfc="none", ms=4)
+        right.plot(result.x, result.v[n // 2], f"C{k}", label=name)
+        right.plot(ghia["x"], ghia["v"], f"C{k}o", mfc="none", ms=4)
+    left.plot([], [], "ko", mfc="none", ms=4, label="Ghia et al. 1982")
+    left.set(xlabel="u on x = 1/2", ylabel="y")
+    right.set(xlabel="x", ylabel="v on y = 1/2")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    left.legend(fontsize=8)
+    return figure
 
 
 def plot_lengths(lengths: Mapping[float, float], published: Mapping[float, float]) -> "Figure":

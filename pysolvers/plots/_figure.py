@@ -134,6 +134,6 @@ def plain_ticks(axis: Any) -> None:
     axis.set_major_locator(ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
     axis.set_minor_formatter(ticker.NullFormatter())
-    if high < 5 * low:
+    if high < 10 * low:
         axis.set_major_locator(ticker.MaxNLocator(6))
         axis.set_minor_locator(ticker.NullLocator())

@@ -25,7 +25,7 @@ def test_one_place_is_drawn_as_bars():
     (axes,) = plot_curves([curves], log=(True, True)).axes
 
     assert [bar.get_width() for bar in axes.patches] == [2.0, 1.0]
-    assert axes.get_title() == "Speed, cells 128"
+    assert axes.get_title() == "Speed\ncells 128"
 
 
 def test_places_of_curves_are_the_ticks():

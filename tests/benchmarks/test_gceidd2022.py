@@ -221,6 +221,7 @@ def test_tables_of_speed_have_the_published_numbers(monkeypatch):
 
     gains, parts, schemes, strategies, against, fused = check_shapes(case._speed_tables(False))
     assert {row[0] for row in schemes.rows} == {"MU", "CFD", "CP"}
+    assert "3.7 times" in case.strategy_verdict(strategies).claimed
     assert [row[-1] for row in schemes.rows] == ["2-3 %", "15-20 %"] * 3
     assert [row[3::3] for row in gains.rows] == [
         (16.4, 10.9, 3.0),
@@ -231,6 +232,7 @@ def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     assert gains.rows[0][1:3] == (pytest.approx(32.0), 32)
     assert {row[-1] for row in parts.rows} == {None, "2-3 %", "15-20 %"}
     assert [row[-1] for row in strategies.rows] == [2.0] * 9
+    assert list(case._speed_tables(False))[case._STRATEGY_TABLE].title == strategies.title
     assert [row[1] for row in against.rows] == [32, 64, 128, 256]
     # Rows without strips take 6 of 8 parts of the step, and the lines 3 ms.
     whole = 4 * 128**2 * 1e-9

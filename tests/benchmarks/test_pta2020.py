@@ -7,6 +7,7 @@ import pytest
 from benchmarks.papers import pta2020 as pta2020_case
 from benchmarks.papers import pta2020_cylinder, pta2020_figures
 from benchmarks.papers.pta2020 import CPU_RUNS, RUNS, Experiment, run_experiment
+from benchmarks.papers.pta2020_cavity import run_profiles
 from benchmarks.papers.pta2020_cylinder import TIMING_GRIDS, CylinderTimes
 from pysolvers import _cli
 from pysolvers.flow import SquareCylinder
@@ -55,7 +56,8 @@ def test_speedup_is_the_ratio_of_times_on_one_grid():
     assert experiment.speedups("CR") == {}
 
 
-def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
+def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(pta2020_case, "run_profiles", lambda *_: run_profiles(33, (100,)))
     options = ["--grids", "16", "24", "--iterations", "4", "--output", str(tmp_path / "new")]
 
     assert _cli.main(["reproduce", "pta2020", *options]) == 0
@@ -65,7 +67,8 @@ def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
     written = json.loads((tmp_path / "new" / "pta2020.json").read_text())
     assert written["grids"] == [16, 24]
     assert "not measured" in said.out or not written["reasons"]
-    assert (tmp_path / "new" / "pta2020-times.png").stat().st_size > 10000
+    for name in ("times", "fig10"):
+        assert (tmp_path / "new" / f"pta2020-{name}.png").stat().st_size > 10000
 
 
 def test_command_has_a_quick_run(tmp_path, monkeypatch):

@@ -7,7 +7,14 @@ from math import inf, nan
 
 import pytest
 
-from benchmarks.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
+from benchmarks.papers import (
+    gceidd2022,
+    lmsor2012,
+    pta2020,
+    pta2020_cavity,
+    survey2014,
+    wei2013,
+)
 from benchmarks.papers import report as papers
 from benchmarks.papers.pta2020 import Experiment
 from benchmarks.papers.report import Verdict
@@ -162,6 +169,60 @@ def test_verdict_of_errors_takes_the_better_reading_of_a_method_with_two():
 )
 def test_verdict_of_a_speedup(fastest, outcome):
     assert survey2014.verdict(fastest).outcome == outcome
+
+
+def test_verdicts_of_the_survey_compare_with_what_it_compares_with():
+    told = survey2014.verdicts({"float64": (20.0, 9.0, 5.0), "float32": (1.0, 17.0, 1.0)})
+
+    assert [(v.claimed.split(" up to ")[1], v.outcome.split(",")[0]) for v in told] == [
+        ("19 times faster on a GPU than its naive kernel", "confirmed"),
+        ("10 times faster on a GPU than on one core, an array a colour", "not confirmed"),
+        ("4.6 times faster on a GPU than on all cores (six)", "confirmed"),
+        ("16 times faster on a GPU than on one core, an array a colour", "confirmed"),
+        ("4.6 times faster on a GPU than on all cores (six)", "not confirmed"),
+    ]
+    assert {v.outcome for v in survey2014.verdicts({})} == {"not measured"}
+
+
+@pytest.mark.parametrize(
+    ("times", "outcome"),
+    [({}, "not measured"), ((3, 2, 4), "confirmed"), ((3, 2, 1), "not confirmed")],
+)
+def test_verdict_of_the_kernels_of_lmsor(times, outcome):
+    seconds = {(kernel, 2002): time for kernel, time in zip((1, 2, 3), times, strict=False)}
+
+    assert lmsor2012.kernel_verdict(seconds).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("one_block", "transpose", "outcomes"),
+    [(2.6, 0.5, ["confirmed"] * 2), (0.8, 1.0, ["not confirmed"] * 2)],
+)
+def test_verdicts_of_blocks_and_memory(one_block, transpose, outcomes):
+    paper = {(m, c, 1024): 1.0 for m in wei2013.MEMORIES for c in wei2013.MAPPINGS}
+    paper["baseline", "C1", 1024] = one_block
+    paper["transpose", "C4", 1024] = transpose
+    paper["texture", "C4", 1024] = 0.9
+
+    assert [v.outcome for v in wei2013.device_verdicts(paper)] == outcomes
+
+
+@pytest.mark.parametrize(
+    ("ratio", "outcome"), [(3.9, "confirmed"), (1.4, "not confirmed"), (None, "not measured")]
+)
+def test_verdict_of_three_stages(ratio, outcome):
+    columns = [Column(str(k)) for k in range(4)]
+    table = Table("Stages", columns, [(8, 1.0, 1.0, ratio)]) if ratio else None
+
+    assert gceidd2022.strategy_verdict(table).outcome == outcome
+
+
+def test_profiles_stand_beside_those_of_ghia():
+    table = pta2020_cavity.profile_table(pta2020_cavity.run_profiles(65, (100, 400)))
+
+    assert [row[0] for row in table.rows] == [100.0, 400.0]
+    assert all(0 < row[k] < 0.03 for row in table.rows for k in (2, 3))
+    assert pta2020_cavity.profile_verdict(table).outcome == "confirmed"
 
 
 @pytest.mark.parametrize(("fastest", "speed"), [(0.0, "not measured"), (500.0, "confirmed")])

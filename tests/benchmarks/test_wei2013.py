@@ -130,6 +130,13 @@ def test_tables_of_the_device_have_the_published_numbers(monkeypatch):
     assert "no peer" in tables[-1].rows[-1][0]
 
 
+def test_methods_of_a_cpu_are_compared_where_there_is_no_gpu():
+    table = case._cpu_table((32, 64), quick=True)
+
+    assert [row[1] for row in table.rows] == ["thomas", "cr", "pcr", "cr-pcr", "auto"] * 2
+    assert [row[-1] for row in table.rows if row[1] == "thomas"] == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("mapping", "nodes", "block", "is_run"),
     [("C1", 1024, 128, True), ("C3", 2048, 128, False), ("C3", 2048, 256, True)]
