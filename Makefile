@@ -2,7 +2,8 @@
 # use creates; later uses build only what is out of date.
 #
 #   make demo        solve the lid-driven cavity and compare with published tables, into results/
-#   make test        run the default tests       make test-all   also the slow tests
+#   make test        run the default tests       make test-quick   one case of each function
+#   make test-all    also the slow tests
 #   make test-asan   run C and unit tests under the address and undefined-behaviour sanitizers
 #   make lint        run all style checks; long and complex functions are warnings
 #   make format      correct the style where a tool can
@@ -41,7 +42,7 @@ endif
 # The tests that need a device. The other tests need modules that a GPU machine may not have.
 GPU_TESTS := tests/gpu tests/unit tests/physics
 
-.PHONY: announce-demo demo test test-all test-asan cuda test-gpu lint format bench reproduce bench-gpu record-gpu docs build clean
+.PHONY: announce-demo demo test test-quick test-all test-asan cuda test-gpu lint format bench reproduce bench-gpu record-gpu docs build clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -59,6 +60,9 @@ announce-demo:
 
 test: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+test-quick: $(PACKAGE) $(VENV)/test.stamp
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m quick
 
 test-all: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m ""

@@ -50,6 +50,31 @@ def pytest_addoption(parser):
     )
 
 
+# Tests that start processes, compile programs of JAX or draw many random cases.
+LONG = (
+    "distributed/",
+    "notebooks/",
+    "benchmarks/",
+    "contract/",
+    "unit/jax/",
+    "unit/test_hypothesis",
+    "unit/test_random_calls",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark one case of each function as quick, apart from those of LONG, and slow and GPU cases."""
+    folder, seen = Path(__file__).parent, set()
+    for item in items:
+        place = item.path.relative_to(folder).as_posix()
+        function = item.nodeid.split("[")[0]
+        others = {mark.name for mark in item.iter_markers()} & {"slow", "gpu"}
+        if not others and not place.startswith(LONG) and function not in seen:
+            seen.add(function)
+            item.add_marker(pytest.mark.quick)
+
+
 def pytest_generate_tests(metafunc):
     """Run a test that asks for `backend` on each one that is here or required."""
     if "backend" in metafunc.fixturenames:
