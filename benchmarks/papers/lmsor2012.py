@@ -16,7 +16,7 @@ from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.lmsor2012 import COUNTS, Count, count_iterations, solver_of
 
 from ..timing import cpu_bandwidth, device_bandwidth, median_of
-from .report import Verdict, add_paper_options, report
+from .report import Verdict, add_paper_options, left_out, report
 
 SIZES = (402, 1002, 2002, 4002)
 PUBLISHED_MILLISECONDS: Mapping[int, float] = {1: 1.807, 2: 1.466, 3: 6.897}
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the experiments and return the exit code."""
     reason = backends.unavailable_reason("cuda")
     device = "cpu" if reason else "cuda"
-    sizes = (34, 66) if args.quick else _SIZES[:2] if reason else _SIZES
+    sizes = (34, 66) if args.quick else _SIZES[:4] if reason else _SIZES
     counts = (_QUICK_COUNT,) if args.quick else _counts_of_a_cpu() if reason else COUNTS
     bandwidth = _bandwidth(device, quick=args.quick)
     times = {
@@ -62,16 +62,16 @@ def run(args: argparse.Namespace) -> int:
         for kernel, size in progress([(k, n) for k in _KERNELS for n in sizes], "lmsor2012")
     }
     tables = [
-        _count_table(counts, device),
+        _count_table(counts, device, quick=args.quick),
         _kernel_table(times, sizes, bandwidth, device),
         _scaling_table(times, sizes, device),
         _reynolds_table(counts if args.quick else _OVER_REYNOLDS[: 1 if reason else None], device),
         _peer_table(sizes[-1] if args.quick else 1002, device),
     ]
     if reason:
-        missing = ", ".join(str(n) for n in _SIZES if n not in sizes)
-        note = f"Sizes left out on a CPU: {missing}; the counts above name theirs."
-        tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)], (note,)))
+        missing = (n for n in _SIZES if n not in sizes)
+        notes = left_out(missing, "a gigabyte of arrays", quick=args.quick)
+        tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)], notes))
     pictures = {"kernels": _picture(times, sizes)}
     said = [verdict(tables[0]), kernel_verdict(times if not reason else {})]
     report(args, "lmsor2012", TITLE, tables, verdict=said, pictures=pictures)
@@ -134,7 +134,7 @@ def _seconds(size: int, kernel: int | str, device: str, *, quick: bool) -> float
     return iteration_seconds(solver, min(wanted, 4096))
 
 
-def _count_table(counts: Sequence[Count], device: str) -> Table:
+def _count_table(counts: Sequence[Count], device: str, *, quick: bool = False) -> Table:
     columns = [Column("problem"), Column("Re", "g"), Column("sqrt(N)"), Column("relaxation")]
     columns += [Column("published"), Column("counted")]
     rows = []
@@ -145,15 +145,9 @@ def _count_table(counts: Sequence[Count], device: str) -> Table:
         "Until max |u| is at most 1e-6, tested after each iteration. Published for problem 2 at "
         "Re = 10 are counts with an error in the parameters of real nodes, lmsor-2012."
     )
-    missing = [str(c.published) for c in COUNTS if c.published and c not in counts]
-    notes = [note]
-    if missing:
-        notes.append(
-            f"Published and left out here: {', '.join(missing)}: more than "
-            f"{_CPU_WORK:.0e} nodes times iterations, minutes on a CPU."
-            if device == "cpu"
-            else f"Published and left out here: {', '.join(missing)}."
-        )
+    missing = [f"{c.published} at {c.size}" for c in COUNTS if c.published and c not in counts]
+    reason = f"more than {_CPU_WORK:.1e} nodes times iterations, minutes on a CPU"
+    notes = [note, *left_out(missing, reason, quick=quick)]
     return Table("Iterations", columns, rows, notes)
 
 

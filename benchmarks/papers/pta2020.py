@@ -154,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         return run_cylinder_figures(args)
     grids, iterations = _QUICK if args.quick else (args.grids, args.iterations)
     experiment = run_experiment(grids, iterations=iterations)
-    profiles = run_profiles(65) if args.quick else run_profiles()
+    profiles = run_profiles(129, (100,)) if args.quick else run_profiles()
     compared = profile_table(profiles)
     report(
         args,

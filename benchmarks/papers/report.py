@@ -1,7 +1,7 @@
 """What a repeated paper tells: the verdict, the tables, a record and figures."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,22 @@ def add_paper_options(parser: argparse.ArgumentParser, *, quick: bool = True) ->
     add_report_arguments(parser)
     if quick:
         parser.add_argument("--quick", **OPTIONS["quick"])
+
+
+def left_out(names: Iterable[object], reason: str, *, quick: bool = False) -> tuple[str, ...]:
+    """Return the note of a table that names what was not run, and why; none if nothing was.
+
+    Parameters
+    ----------
+    names : iterable
+        Grids, sizes or published numbers.
+    reason : str
+        Why they are left out, unless the run is a quick one.
+    quick : bool, default: False
+        Whether the run is a quick one.
+    """
+    listed = ", ".join(map(str, names))
+    return (f"Left out: {listed}: {'a quick run' if quick else reason}.",) if listed else ()
 
 
 def report(

@@ -21,7 +21,7 @@ from pysolvers.cases.tables import Column, Table
 from pysolvers.relaxation import RedBlackSOR
 
 from ..timing import cpu_bandwidth, device_bandwidth
-from .report import Verdict, add_paper_options, report
+from .report import Verdict, add_paper_options, left_out, report
 from .survey2014_cavity import available, directive_name, flow_table, times_table
 
 TITLE = "Niemeyer and Sung 2014: red-black SOR for Laplace's equation on a plate, and the cavity"
@@ -35,7 +35,7 @@ _COMPARED = ("naive", "one core", "all cores")  # with the best kernel, in the o
 _WORDS = 2
 _LAYOUTS = (
     "One core and all cores have one array for each colour, as the program of the survey; "
-    "interleaved: both colours in one array."
+    "interleaved: both colours in one array. The survey has six cores."
 )
 
 
@@ -120,11 +120,9 @@ def run(args: argparse.Namespace) -> int:
         pictures[dtype] = _picture(times, shown, grids, dtype)
     tables += _cavity_tables(quick=args.quick, has_device=not reason)
     if reason:
-        missing = ", ".join(f"{n}²" for n in GRIDS if n not in grids)
-        note = (
-            f"Grids left out on a CPU: {missing}; an iteration of one core takes up to 0.5 s there."
-        )
-        tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)], (note,)))
+        missing = (f"{n}²" for n in GRIDS if n not in grids)
+        notes = left_out(missing, "up to 0.5 s an iteration on one core", quick=args.quick)
+        tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)], notes))
     report(args, "survey2014", TITLE, tables, verdict=verdicts(largest), pictures=pictures)
     return 0
 

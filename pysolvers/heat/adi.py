@@ -184,8 +184,11 @@ class HeatADI(TimeStepping[HeatResult]):
         of [3]_.
     mapping : {'C1', 'C2', 'C3', 'C4'}, default: 'C1'
         For ``kernels='wei2013'``: mapping of the rows of parallel cyclic reduction to threads.
+        C1 and C3 have one block for a line that it can hold, 32 bytes of a line for a thread, and
+        several blocks for a longer one, as C2 and C4 have.
     memory : {'baseline', 'texture', 'transpose'}, default: 'baseline'
-        For ``kernels='wei2013'``: memory access of the sweeps along y.
+        For ``kernels='wei2013'``: memory access of the sweeps along y; ``'texture'`` reads the
+        right side through the read-only cache.
     block : int, optional
         For ``kernels='wei2013'``: threads per block, 32 to 512.
     timed : bool, default: False

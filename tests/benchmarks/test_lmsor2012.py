@@ -52,7 +52,10 @@ def test_counts_that_a_cpu_leaves_out_are_named(monkeypatch):
     table = case._count_table(counts, "cpu")
 
     assert {c.size for c in counts} == {402, 1002, 2002}
-    assert table.notes[-1].startswith("Published and left out here: 4055, 5406: ")
+    assert table.notes[-1].startswith("Left out: 4055 at 3002, 5406 at 4002: more than ")
+    quick = case._count_table((), "cpu", quick=True)
+    assert quick.notes[-1].endswith(": a quick run.")
+    assert len(case._count_table(case.COUNTS, "cuda").notes) == 1
 
 
 def test_problem_without_a_number_of_the_paper_is_refused():
