@@ -85,16 +85,20 @@ def implicit(velocity, dt, nu, rhs):
     return found
 
 
+SIZES = [5, 9, 12, 18, 39]  # lines of 3 to 37 rows: vectors with and without a rest
+
+
 @pytest.mark.parametrize("steepness", [0.0, 1.0, 300.0])
 @pytest.mark.parametrize("line_method", LINE_METHODS)
-def test_step_of_the_vorticity_is_that_of_the_scheme(line_method, steepness, rng):
+@pytest.mark.parametrize("n", SIZES)
+def test_step_of_the_vorticity_is_that_of_the_scheme(n, line_method, steepness, rng):
     """Factored backward Euler in differences, whose step is cut where the vorticity is steep.
 
     The factor is 1 / (1 + dt (abs(w_E - w_W) + abs(w_N - w_S))): about 1, 0.8 and 0.01 here.
     """
-    n, nu, step = 12, 0.02, 0.1
+    nu, step = 0.02, 0.1 * (11 / (n - 1)) ** 2
     psi, omega = np.zeros((n, n)), steepness * rng.uniform(-1, 1, (n, n)) + np.arange(n) / n
-    psi[1:-1, 1:-1] = rng.uniform(-1, 1, (n - 2, n - 2))
+    psi[1:-1, 1:-1] = min(1.0, 11 / (n - 1)) * rng.uniform(-1, 1, (n - 2, n - 2))
     before, stages, h = omega.copy(), 1 << _core.STAGES["omega"], 1 / (n - 1)
     codes = _core.SCHEMES["adi"], _core.WALLS["thom"], _core.DIRECTIONS["x"]
 
@@ -115,8 +119,32 @@ def test_step_of_the_vorticity_is_that_of_the_scheme(line_method, steepness, rng
     change = implicit(v.T, local.T, nu, change.T).T
     w[centre] += change
     assert status == 0
-    assert np.abs(change).max() > 1e-3
+    assert np.abs(change).max() > 1e-4
     np.testing.assert_allclose(omega, w, rtol=0, atol=1e-12 * np.abs(w).max())
+
+
+@pytest.mark.parametrize("line_method", LINE_METHODS)
+@pytest.mark.parametrize("n", SIZES)
+def test_double_sweep_for_psi_is_that_of_peaceman_and_rachford(n, line_method, rng):
+    """(A + r) p* = (r - B) p + h^2 omega and (B + r) p = (r - A) p* + h^2 omega."""
+    psi, omega, rows = np.zeros((n, n)), rng.uniform(-1, 1, (n, n)), n - 2
+    psi[1:-1, 1:-1] = rng.uniform(-1, 1, (rows, rows))
+    p, source = psi[1:-1, 1:-1].copy(), omega[1:-1, 1:-1] / (n - 1) ** 2
+    second = 2 * np.eye(rows) - np.eye(rows, k=1) - np.eye(rows, k=-1)
+    extremes = 2 - 2 * np.cos(np.pi / (n - 1)), 2 - 2 * np.cos(np.pi * (n - 2) / (n - 1))
+    r, stages = np.sqrt(np.prod(extremes)), 1 << _core.STAGES["psi"]
+    codes = _core.SCHEMES["adi"], _core.WALLS["thom"], _core.DIRECTIONS["x"]
+
+    status, _ = _core.cavity_iterate(
+        *(*codes, stages, 0.01, 1.0, 0.1, 1, 0, psi, omega, 1, _core.METHODS[line_method], 1),
+        np.zeros(1, np.int64),
+    )
+
+    shifted = second + r * np.eye(rows)
+    p = np.linalg.solve(shifted, (r * p - second @ p + source).T).T
+    p = np.linalg.solve(shifted, r * p - p @ second + source)
+    assert status == 0
+    np.testing.assert_allclose(psi[1:-1, 1:-1], p, rtol=0, atol=1e-13 * np.abs(p).max())
 
 
 @pytest.mark.parametrize("line_method", LINE_METHODS)
@@ -177,13 +205,14 @@ def test_every_iteration_has_the_same_solution(options):
     ("direction", "before", "axis"),
     [("x", 3, "x"), ("y", 4, "y"), ("alternate", 4, "x"), ("alternate", 5, "y")],
 )
-def test_line_jacobi_solves_its_lines_from_old_neighbours(direction, before, axis):
-    cavity = LidDrivenCavity(100, 17, method="line-jacobi", direction=direction)
+@pytest.mark.parametrize("n", [*SIZES, 17])
+def test_line_jacobi_solves_its_lines_from_old_neighbours(n, direction, before, axis):
+    cavity = LidDrivenCavity(100, n, method="line-jacobi", direction=direction)
     old_psi, old_omega = state(cavity.iterate(before))
     psi, omega = state(cavity.iterate(1))
     if axis == "y":
         old_psi, old_omega, psi, omega = old_psi.T, old_omega.T, psi.T, omega.T
-    h, sign = 1 / 16, 1 if axis == "x" else -1
+    h, sign = 1 / (n - 1), 1 if axis == "x" else -1
     # p u and p v of the lines, p = Re h / 2, from the new psi; u and v change places in a turn
     along = sign * 100 / 4 * (psi[2:, 1:-1] - psi[:-2, 1:-1])
     across = sign * 100 / 4 * (psi[1:-1, :-2] - psi[1:-1, 2:])

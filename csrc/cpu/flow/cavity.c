@@ -82,10 +82,10 @@ ps_cavity_work(const ps_cavity *c, const ps_options *options, const ps_exec *exe
 
     for (int axis = 0; status == PS_OK && axis < 2; axis++) {
         ps_sweep sweep = ps_sweep_along(axis, c->nodes, c->viscosity);
-        const ps_lines lines = ps_sweep_lines(&sweep);
         size_t needed = 0;
 
-        status = ps_lines_work(&lines, options, &sweeps, &needed);
+        sweep.x = c->psi;
+        status = ps_sweep_work(&sweep, options, &sweeps, &needed);
         lines_bytes = needed > lines_bytes ? needed : lines_bytes;
     }
     *bytes = 2 * field_bytes(c) + rows_bytes(c) + lines_bytes;
@@ -122,11 +122,9 @@ clear_walls(double *field, int64_t n)
 }
 
 static ps_status
-make_sweep(run *r, ps_sweep *sweep)
+make_sweep(run *r, const ps_sweep *sweep)
 {
-    const ps_lines lines = ps_sweep_lines(sweep);
-
-    return ps_lines_solve(&lines, r->options, &r->work.exec, &r->report->lines);
+    return ps_sweep_solve(sweep, r->options, &r->work.exec, &r->report->lines);
 }
 
 static ps_status
@@ -136,8 +134,8 @@ step_omega(run *r)
     ps_sweep first = ps_sweep_along(0, c->nodes, c->viscosity);
     ps_sweep second = ps_sweep_along(1, c->nodes, c->viscosity);
 
-    first.rows = ps_omega_first_rows;
-    second.rows = ps_omega_second_rows;
+    first.kind = PS_ROWS_OMEGA_FIRST;
+    second.kind = PS_ROWS_OMEGA_SECOND;
     first.psi = second.psi = r->psi;
     first.step = second.step = r->work.step;
     first.omega = r->omega;
@@ -170,7 +168,7 @@ solve_psi(run *r)
     ps_sweep second = ps_sweep_along(1, c->nodes, c->viscosity);
     ps_status status = PS_OK;
 
-    first.rows = second.rows = ps_psi_rows;
+    first.kind = second.kind = PS_ROWS_PSI;
     first.omega = second.omega = r->omega;
     first.half = second.x = r->psi;
     second.half = first.x = r->work.half;
@@ -209,7 +207,7 @@ relax_psi(run *r)
 {
     ps_sweep sweep = ps_sweep_along(jacobi_axis(r), r->c->nodes, r->c->viscosity);
 
-    sweep.rows = ps_jacobi_psi_rows;
+    sweep.kind = PS_ROWS_JACOBI_PSI;
     sweep.omega = r->omega;
     sweep.half = r->psi;
     sweep.x = r->work.half;
@@ -224,9 +222,9 @@ relax_omega(run *r)
 {
     ps_sweep sweep = ps_sweep_along(jacobi_axis(r), r->c->nodes, r->c->viscosity);
 
-    sweep.rows = ps_jacobi_omega_rows;
+    sweep.kind = PS_ROWS_JACOBI_OMEGA;
     sweep.psi = r->psi;
-    sweep.omega = sweep.walls = r->omega;
+    sweep.omega = r->omega;
     sweep.x = r->work.other;
 
     const ps_status status = make_sweep(r, &sweep);

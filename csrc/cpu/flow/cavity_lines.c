@@ -1,17 +1,32 @@
-/* cavity_lines.c - row sources and row sinks of the half-sweeps of the cavity.
- *
- * No coefficient is stored: every row is computed from the stencil when the line solver
- * requests it. Neighbours along x are contiguous in memory, so a function of rows
- * always runs along x: over the rows of one line if the lines run along x, over the
- * lanes of one row if they run along y.
- */
+/* cavity_lines.c - line solves of the half-sweeps of the cavity. */
 #include "flow/cavity_lines.h"
+
+#include "flow/cavity_sweep.h"
+#include "lines/kernels.h"
+#include "runtime/isa.h"
+#include "runtime/threads.h"
+#include "runtime/workspace.h"
+
+/* Lines whose rows are stored together, which stay in a second-level cache: a multiple of
+ * the lanes of every instruction set. */
+enum { STORED_LINES = 32 };
+
+/* A sweep in progress. A thread has `bytes` of `memory`: eliminated rows or, after stored
+ * rows of `stored` bytes, the workspace of the method that solves them. */
+typedef struct {
+    const ps_sweep *s;
+    const ps_options *options;
+    const ps_cavity_kernels *kernels;
+    int64_t tiles, group; /* tiles that are solved together */
+    char *memory;
+    size_t stored, bytes;
+} run;
 
 ps_sweep
 ps_sweep_along(int axis, int64_t nodes, double viscosity)
 {
     return (ps_sweep){
-        .nodes = nodes,
+        .rows = nodes - 2,
         .along = axis == 0 ? 1 : nodes,
         .across = axis == 0 ? nodes : 1,
         .swirl = axis == 0 ? 1.0 : -1.0,
@@ -20,224 +35,131 @@ ps_sweep_along(int axis, int64_t nodes, double viscosity)
     };
 }
 
-/* Offset of row `row` of line `line`; both count interior nodes from 0. */
-static int64_t
-node_at(const ps_sweep *s, int64_t line, int64_t row)
+/* Whether the rows are eliminated as they are computed. */
+static int
+is_fused(const ps_options *options)
 {
-    return (line + 1) * s->across + (row + 1) * s->along;
+    return (options->method == PS_AUTO || options->method == PS_THOMAS) &&
+           ps_options_pivot(options) == PS_PIVOT_NEVER;
 }
 
-/* The first and the last row have no unknown on one side: the value on the wall is
- * moved to the right-hand side. */
-static void
-take_walls(const ps_sweep *s, int64_t p, int64_t row, double *const *at)
+/* The plan of `count` lines with the rows `words`; the solution replaces the right-hand
+ * sides. */
+static ps_plan
+plan_stored(const ps_sweep *s, const ps_options *options, int64_t count, double *words)
 {
-    if (row == 0) {
-        *at[PS_RHS] -= *at[PS_LOWER] * s->walls[p - s->along];
-    }
-    if (row == s->nodes - 3) {
-        *at[PS_RHS] -= *at[PS_UPPER] * s->walls[p + s->along];
-    }
-}
-
-static void
-rows_along_x(const void *self, int64_t first, int lanes, int width, int64_t row,
-             int count, void *block)
-{
-    const ps_sweep *const s = self;
-
-    for (int v = 0; v < lanes; v++) {
-        double *const line = (double *)block + v * PS_BLOCK_ROWS;
-        double *const at[PS_WORDS] = {line, line + width * PS_BLOCK_ROWS,
-                                      line + 2 * width * PS_BLOCK_ROWS,
-                                      line + 3 * width * PS_BLOCK_ROWS};
-        const int64_t p = node_at(s, first + v, row);
-
-        s->rows(s, p, count, at);
-        if (s->walls != NULL) {
-            double *const last[PS_WORDS] = {at[0] + count - 1, at[1] + count - 1,
-                                            at[2] + count - 1, at[3] + count - 1};
-            if (count > 1) {
-                take_walls(s, p, row, at);
-            }
-            take_walls(s, p + count - 1, row + count - 1, last);
-        }
-    }
-}
-
-static void
-rows_along_y(const void *self, int64_t first, int lanes, int width, int64_t row,
-             int count, void *block)
-{
-    const ps_sweep *const s = self;
-    const int word = PS_BLOCK_ROWS * width;
-
-    for (int r = 0; r < count; r++) {
-        double *const row_of = (double *)block + r * width;
-        double *const at[PS_WORDS] = {row_of, row_of + word, row_of + 2 * word,
-                                      row_of + 3 * word};
-        const int64_t p = node_at(s, first, row + r);
-        const int edge = row + r == 0 || row + r == s->nodes - 3;
-
-        s->rows(s, p, lanes, at);
-        for (int v = 0; edge && s->walls != NULL && v < lanes; v++) {
-            double *const lane[PS_WORDS] = {at[0] + v, at[1] + v, at[2] + v, at[3] + v};
-            take_walls(s, p + v, row + r, lane);
-        }
-    }
-}
-
-static void
-put_nodes(const ps_sweep *s, int64_t p, int count, const double *x)
-{
-    double *const to = s->x + p;
-
-    if (s->increment) {
-        for (int k = 0; k < count; k++) {
-            to[k] += x[k];
-        }
-    }
-    else {
-        for (int k = 0; k < count; k++) {
-            to[k] = x[k];
-        }
-    }
-}
-
-static void
-put_along_x(void *self, int64_t first, int lanes, int width, int64_t row, int count,
-            const void *x)
-{
-    const ps_sweep *const s = self;
-    (void)width;
-
-    for (int v = 0; v < lanes; v++) {
-        put_nodes(s, node_at(s, first + v, row), count,
-                  (const double *)x + v * PS_BLOCK_ROWS);
-    }
-}
-
-static void
-put_along_y(void *self, int64_t first, int lanes, int width, int64_t row, int count,
-            const void *x)
-{
-    const ps_sweep *const s = self;
-
-    for (int r = 0; r < count; r++) {
-        put_nodes(s, node_at(s, first, row + r), lanes, (const double *)x + r * width);
-    }
-}
-
-ps_lines
-ps_sweep_lines(ps_sweep *s)
-{
-    const int along_x = s->along == 1;
-
-    return (ps_lines){
+    const int64_t size = s->rows * STORED_LINES;
+    const ps_stride stride = {STORED_LINES, 0, 1};
+    const ps_tridiag t = {
         .dtype = PS_F64,
-        .rows = s->nodes - 2,
-        .systems = s->nodes - 2,
-        .source = {s, along_x, along_x ? rows_along_x : rows_along_y},
-        .sink = {s, along_x, along_x ? put_along_x : put_along_y},
+        .rows = s->rows,
+        .outer = 1,
+        .inner = count,
+        .lower = {words + PS_LOWER * size, stride},
+        .diag = {words + PS_DIAG * size, stride},
+        .upper = {words + PS_UPPER * size, stride},
+        .rhs = {words + PS_RHS * size, stride},
+        .x = {words + PS_RHS * size, stride},
     };
+    ps_plan plan = ps_plan_of(ps_isa_get()->type[PS_F64], &t, options->method,
+                              ps_options_pivot(options), 1);
+
+    ps_plan_method(&plan);
+    return plan;
 }
 
-void
-ps_omega_first_rows(const ps_sweep *s, int64_t p, int count, double *const *row)
+static run
+make_run(const ps_sweep *s, const ps_options *options, void *memory)
 {
-    const int64_t e = s->along, n = s->across;
-    const double *const psi = s->psi + p, *const w = s->omega + p;
-    double *restrict lower = row[PS_LOWER], *restrict diag = row[PS_DIAG];
-    double *restrict upper = row[PS_UPPER], *restrict rhs = row[PS_RHS];
-    const double *const step = s->step + p;
-    const double h2 = s->spacing * s->spacing;
-    const double diffusivity = s->viscosity / h2, swirl = s->swirl / (4 * h2);
+    const ps_cavity_kernels *const kernels = PS_ISA_OF(ps_cavity_f64);
+    run r = {
+        .s = s,
+        .options = options,
+        .kernels = kernels,
+        .tiles = (s->rows + kernels->lanes - 1) / kernels->lanes,
+        .group = s->along == 1 ? 1 : kernels->team,
+        .memory = memory,
+    };
 
-    for (int k = 0; k < count; k++) {
-        const double diffusion = step[k] * diffusivity, convection = step[k] * swirl;
-        const double along = convection * (psi[k + n] - psi[k - n]);
-        const double across = -convection * (psi[k + e] - psi[k - e]);
+    if (is_fused(options)) {
+        r.bytes = ps_aligned((size_t)kernels->kept(s) * sizeof(double));
+        return r;
+    }
+    r.group = STORED_LINES / kernels->lanes;
+    r.stored = ps_aligned((size_t)(PS_WORDS * s->rows * STORED_LINES) * sizeof(double));
+    /* The size does not depend on the address. The last lines can be fewer. */
+    for (int64_t left = s->rows; left > 0;
+         left = left > STORED_LINES ? left % STORED_LINES : 0) {
+        const int64_t count = left < STORED_LINES ? left : STORED_LINES;
+        const size_t scratch = plan_stored(s, options, count, s->x).scratch;
 
-        lower[k] = -(diffusion + along);
-        diag[k] = 1 + 2 * diffusion;
-        upper[k] = along - diffusion;
-        rhs[k] = diffusion * ((w[k + e] + w[k - e]) + (w[k + n] + w[k - n]) - 4 * w[k]) -
-                 along * (w[k + e] - w[k - e]) - across * (w[k + n] - w[k - n]);
+        r.bytes = r.stored + scratch > r.bytes ? r.stored + scratch : r.bytes;
+    }
+    return r;
+}
+
+ps_status
+ps_sweep_work(const ps_sweep *s, const ps_options *options, const ps_exec *exec,
+              size_t *bytes)
+{
+    if ((unsigned)options->method >= PS_METHOD_COUNT) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (options->method == PS_PARTITION) {
+        return PS_UNSUPPORTED;
+    }
+    *bytes = make_run(s, options, NULL).bytes * (size_t)exec->threads;
+    return PS_OK;
+}
+
+static void
+solve_groups(void *self, int64_t begin, int64_t end, int thread)
+{
+    const run *const r = self;
+    const int64_t last = end * r->group;
+    void *const kept = r->memory + (size_t)thread * r->bytes;
+
+    r->kernels->solve(r->s, begin * r->group, last < r->tiles ? last : r->tiles, kept);
+}
+
+/* Store the rows of STORED_LINES lines after the other, and solve them. */
+static void
+solve_stored(void *self, int64_t begin, int64_t end, int thread)
+{
+    const run *const r = self;
+    char *const memory = r->memory + (size_t)thread * r->bytes;
+    double *const words = (double *)memory;
+
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t left = r->s->rows - k * STORED_LINES;
+        const int64_t first = k * r->group, last = first + r->group;
+        const int64_t stop = last < r->tiles ? last : r->tiles;
+        const ps_plan plan = plan_stored(
+            r->s, r->options, left < STORED_LINES ? left : STORED_LINES, words);
+        const ps_exec alone = {.threads = 1};
+        int64_t pivoted;
+
+        r->kernels->store(r->s, first, stop, STORED_LINES, words);
+        (void)ps_plan_run(&plan, &alone, memory + r->stored, &pivoted);
+        r->kernels->take(r->s, first, stop, STORED_LINES, plan.job.t.x.data);
     }
 }
 
-void
-ps_omega_second_rows(const ps_sweep *s, int64_t p, int count, double *const *row)
+ps_status
+ps_sweep_solve(const ps_sweep *s, const ps_options *options, const ps_exec *exec,
+               ps_report *report)
 {
-    const int64_t n = s->across;
-    const double *const psi = s->psi + p, *const half = s->half + p;
-    double *restrict lower = row[PS_LOWER], *restrict diag = row[PS_DIAG];
-    double *restrict upper = row[PS_UPPER], *restrict rhs = row[PS_RHS];
-    const double *const step = s->step + p;
-    const double h2 = s->spacing * s->spacing;
-    const double diffusivity = s->viscosity / h2, swirl = s->swirl / (4 * h2);
+    run r = make_run(s, options, exec->work);
+    const int fused = is_fused(options);
 
-    for (int k = 0; k < count; k++) {
-        const double diffusion = step[k] * diffusivity, convection = step[k] * swirl;
-        const double along = convection * (psi[k + n] - psi[k - n]);
-
-        lower[k] = -(diffusion + along);
-        diag[k] = 1 + 2 * diffusion;
-        upper[k] = along - diffusion;
-        rhs[k] = half[k];
-    }
-}
-
-void
-ps_psi_rows(const ps_sweep *s, int64_t p, int count, double *const *row)
-{
-    const int64_t n = s->across;
-    const double *const old = s->half + p, *const w = s->omega + p;
-    double *restrict lower = row[PS_LOWER], *restrict diag = row[PS_DIAG];
-    double *restrict upper = row[PS_UPPER], *restrict rhs = row[PS_RHS];
-    const double r = s->shift, h2 = s->spacing * s->spacing;
-
-    for (int k = 0; k < count; k++) {
-        lower[k] = -1;
-        diag[k] = 2 + r;
-        upper[k] = -1;
-        rhs[k] = (r - 2) * old[k] + (old[k + n] + old[k - n]) + h2 * w[k];
-    }
-}
-
-void
-ps_jacobi_psi_rows(const ps_sweep *s, int64_t p, int count, double *const *row)
-{
-    const int64_t n = s->across;
-    const double *const old = s->half + p, *const w = s->omega + p;
-    double *restrict lower = row[PS_LOWER], *restrict diag = row[PS_DIAG];
-    double *restrict upper = row[PS_UPPER], *restrict rhs = row[PS_RHS];
-    const double h2 = s->spacing * s->spacing;
-
-    for (int k = 0; k < count; k++) {
-        lower[k] = -1;
-        diag[k] = 4;
-        upper[k] = -1;
-        rhs[k] = (old[k + n] + old[k - n]) + h2 * w[k];
-    }
-}
-
-void
-ps_jacobi_omega_rows(const ps_sweep *s, int64_t p, int count, double *const *row)
-{
-    const int64_t e = s->along, n = s->across;
-    const double *const psi = s->psi + p, *const w = s->omega + p;
-    double *restrict lower = row[PS_LOWER], *restrict diag = row[PS_DIAG];
-    double *restrict upper = row[PS_UPPER], *restrict rhs = row[PS_RHS];
-    const double convection = s->swirl / (4 * s->viscosity); /* h/(2 nu) times 1/(2 h) */
-
-    for (int k = 0; k < count; k++) {
-        const double along = convection * (psi[k + n] - psi[k - n]);
-        const double across = -convection * (psi[k + e] - psi[k - e]);
-
-        lower[k] = -(1 + along);
-        diag[k] = 4;
-        upper[k] = along - 1;
-        rhs[k] = (1 - across) * w[k + n] + (1 + across) * w[k - n];
-    }
+    *report = (ps_report){
+        .method = fused                        ? PS_THOMAS
+                  : options->method == PS_AUTO ? PS_PIVOTED
+                                               : options->method,
+        .threads = exec->threads,
+        .kernel = ps_isa_get()->name,
+    };
+    ps_parallel_for(exec->threads, (r.tiles + r.group - 1) / r.group,
+                    fused ? solve_groups : solve_stored, &r);
+    return PS_OK;
 }

@@ -176,6 +176,11 @@ for dtype in oracle.DTYPES:
             x = f.solve(general[3], trans=trans)
             case = f"{np.dtype(dtype)} {rows} factor {trans}"
             digests[case] = hashlib.sha256(x.tobytes()).hexdigest()
+for method in ("adi", "line-jacobi"):
+    for n in (6, 21, 70):
+        fields = pysolvers.LidDrivenCavity(20, n, method=method, threads=1).iterate(3)
+        found = fields.psi.tobytes() + fields.omega.tobytes()
+        digests[f"cavity {method} {n}"] = hashlib.sha256(found).hexdigest()
 print(json.dumps({"kernel": info.kernel, "digests": digests}))
 """
 
