@@ -137,7 +137,7 @@ sweep_begin(sweep *s, const single_row *last, int64_t rows, int check, int ends,
 
 /* Copy what an elimination of these kinds changes of `width` sweeps. */
 PS_INLINE void
-copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends)
+copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends, int keeps)
 {
 #pragma GCC unroll 4
     for (int q = 0; q < width; q++) {
@@ -155,7 +155,7 @@ copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends)
         if (pivot == PS_PIVOT_AUTO) {
             to[q].dominant = from[q].dominant;
         }
-        if (pivot == PS_PIVOT_ALWAYS) {
+        if (pivot == PS_PIVOT_ALWAYS || keeps == FACTOR) {
             to[q].bad = from[q].bad;
         }
         else {
