@@ -7,7 +7,8 @@
  * diffusion_transfer.cuh), and lines are solved as the partition method does in a warp
  * (lines/join/levels.cuh): 4 rows per lane, 32 / lanes lines per warp. A coarse level is a
  * chain of latencies: as kernels of their own, its operations take some 5 to 8 us each on
- * an H200, of which less than 1 us is that of the operation.
+ * an H200, of which less than 1 us is that of the operation. This kernel and fewer
+ * operations outside it take 271 instead of 440 us for a V-cycle on 129^2 nodes there.
  *
  * Words of shared memory per node: x, r, t, and per axis the off-diagonal and the row sum
  * of the line matrices, which are symmetric: 7 with two axes, 9 with three. The

@@ -34,7 +34,7 @@ from .._runtime.backends import require
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import Plan, batch_strides, plan_lines
-from .._runtime.places import Place, find_place
+from .._runtime.places import Place, find_place, report_of_nothing
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 
@@ -163,13 +163,7 @@ def solve_views(
     """
     place, options = call.place, call.options
     parts = _parts(place, shape, views)
-    report: dict[str, Any] = {
-        "method": "auto",
-        "pivoted": 0,
-        "repeated": 0,
-        "kernel": "",
-        "threads": 0,
-    }
+    report = report_of_nothing()
     failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
     if views[_X].size:
         flags = shape_flags(place.backend, shape, periodic)

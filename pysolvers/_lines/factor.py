@@ -26,7 +26,7 @@ from .._runtime.arrays import Shape, pairs, require_rows, resolve_shape
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
-from .._runtime.places import Place, find_place, lender_of
+from .._runtime.places import Place, find_place, lender_of, report_of_nothing
 from .._runtime.shadows import address_of, shadow
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
@@ -561,13 +561,7 @@ class TridiagonalFactor:
         flags = shape_flags(self._backend, shape, self.periodic)
         if self._has_sums:
             flags |= self._backend.ROW_SUMS
-        report: dict[str, Any] = {
-            "method": "auto",
-            "pivoted": 0,
-            "repeated": 0,
-            "kernel": "",
-            "threads": 0,
-        }
+        report = report_of_nothing()
         if all(shape.full):
             lines = place.lines(plan, views, shape.rows)
             if self._device == "cpu" and self.dtype.kind == "f" and not (plan.outer or plan.inner):

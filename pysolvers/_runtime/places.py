@@ -25,7 +25,7 @@ from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream
 
-__all__ = ["Place", "find_place", "lender_of"]
+__all__ = ["Place", "find_place", "lender_of", "report_of_nothing"]
 
 Array = NDArray[Any]
 
@@ -34,6 +34,11 @@ _ANY_DEVICE = ("cuda", "gpu")  # that of the arrays, whatever its number
 # Bytes of a product that are computed at once: they stay in a cache, and are fewer than those for
 # which the C library asks the system for new memory.
 _BLOCK = 1 << 16
+
+
+def report_of_nothing() -> dict[str, Any]:
+    """Return what a backend reports of a call, for one that has no systems to solve."""
+    return {"method": "auto", "pivoted": 0, "repeated": 0, "kernel": "", "threads": 0}
 
 
 class Place:

@@ -395,7 +395,7 @@ def across_lines(weight: Array, face: Array, axis: int) -> tuple[Array, Array]:
     mean : array
         What the next level has of each face at the node before, in the order of the lines.
     change : array
-        What its conductances along the lines have beside those in series.
+        What is added to its conductances along the lines, which are sums in series otherwise.
     """
     other = np.roll(weight, -1, axis)
     step = 0.5 * face * (other - weight)

@@ -163,7 +163,7 @@ class RowLevels(Levels):
         return [*found, *(_Whole(self, rows, *pair, dtype) for pair in rest)]
 
     def _coarser_rows(self, rows: Rows, level: Level, axis: int) -> tuple[Level, Array]:
-        """Return what `_coarser` returns for the rows of this rank: it reads those beside them."""
+        """Return what `_coarser` returns for the rows of this rank; reads adjacent rows, too."""
         faces = [rows.extended(face) for face in level.faces]
         if rows.halo[1]:
             faces[-1][-1] = 0  # to a row that is not here

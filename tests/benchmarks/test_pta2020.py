@@ -41,10 +41,10 @@ def test_rows_tell_direction_and_reynolds_number():
 
     table = next(pta2020_case.tables(Experiment(1000, (64,), seconds, {})))
 
-    told = {row[0]: row[1:3] for row in table.rows}
-    assert told["one core"] == told["auto"] == ("x and y", 1000.0)
-    assert told["CR"] == told["PCR"] == told["PTA uncoalesced"] == ("x", 100.0)
-    assert told["PTA coalesced"] == ("y", 100.0)
+    shown = {row[0]: row[1:3] for row in table.rows}
+    assert shown["one core"] == shown["auto"] == ("x and y", 1000.0)
+    assert shown["CR"] == shown["PCR"] == shown["PTA uncoalesced"] == ("x", 100.0)
+    assert shown["PTA coalesced"] == ("y", 100.0)
 
 
 def test_speedup_is_the_ratio_of_times_on_one_grid():

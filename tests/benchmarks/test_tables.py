@@ -172,9 +172,9 @@ def test_verdict_of_a_speedup(fastest, outcome):
 
 
 def test_verdicts_of_the_survey_compare_with_what_it_compares_with():
-    told = survey2014.verdicts({"float64": (20.0, 9.0, 5.0), "float32": (1.0, 17.0, 1.0)})
+    verdicts = survey2014.verdicts({"float64": (20.0, 9.0, 5.0), "float32": (1.0, 17.0, 1.0)})
 
-    assert [(v.claimed.split(" up to ")[1], v.outcome.split(",")[0]) for v in told] == [
+    assert [(v.claimed.split(" up to ")[1], v.outcome.split(",")[0]) for v in verdicts] == [
         ("19 times faster on a GPU than its naive kernel", "confirmed"),
         ("10 times faster on a GPU than on one core, an array a colour", "not confirmed"),
         ("4.6 times faster on a GPU than on all cores (six)", "confirmed"),

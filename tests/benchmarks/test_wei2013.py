@@ -42,8 +42,8 @@ def test_peaceman_and_rachford_advance_in_time(r, measured):
 def test_published_numbers_are_those_of_the_paper():
     for line in PRINTED.splitlines():
         grid, *values = map(float, line.split())
-        told = [v for memory in MEMORIES for v in PUBLISHED_SPEEDUPS[memory][int(grid)]]
-        assert told == values
+        shown = [v for memory in MEMORIES for v in PUBLISHED_SPEEDUPS[memory][int(grid)]]
+        assert shown == values
     assert list(PUBLISHED_DIFFERENCES.values()) == [2.87e-6, 2.90e-6, 2.92e-6, 2.93e-6]
 
 
