@@ -8,14 +8,15 @@
 #ifndef PS_CPU_KERNELS_H
 #define PS_CPU_KERNELS_H
 
-#include "lines/lines.h"
 #include "pysolvers.h"
 #include "runtime/isa.h"
+#include "runtime/tuning.h"
+
+enum { PS_LOWER, PS_DIAG, PS_UPPER, PS_RHS, PS_WORDS };
 
 /* A batch divided into tiles; a tile has one system per lane. */
 typedef struct {
-    const ps_lines *lines; /* row source and sink; null: the operands of t */
-    ps_tridiag t;          /* of a ps_lines: dtype, rows, inner and info only */
+    ps_tridiag t;
     ps_method method;
     ps_pivot pivot;
     int stream;        /* store x with non-temporal stores */
