@@ -17,8 +17,8 @@ import numpy as np
 
 from pysolvers import solve_tridiagonal
 from pysolvers._progress import progress
+from pysolvers._runtime.device import Device, device_array
 from pysolvers._runtime.mailboxes import Mailboxes
-from pysolvers._runtime.shadows import shadow
 from pysolvers.cases.tables import Column, Table
 
 from . import machine
@@ -56,12 +56,16 @@ def split(shape: tuple[int, int], dtype: type, count: int) -> float:
     cupy, _cuda = require_cupy(), import_module("pysolvers._cuda")
     systems, rows = shape
     last_rows = tuple((k + 1) * rows - 1 for k in range(count))
-    boxes = [Mailboxes(_cuda, k, np.dtype(dtype), systems, k, count, 0) for k in range(count)]
+    boxes = [
+        Mailboxes(Device(_cuda, k, "parts"), np.dtype(dtype), systems, k, count, 0)
+        for k in range(count)
+    ]
     for box in boxes:
         box.connect([each.own for each in boxes])
     arrays = [operands(shape, dtype, k) for k in range(count)]
     views = [
-        [shadow(a.data.ptr, a.shape, a.strides, a.dtype, a)[None] for a in own] for own in arrays
+        [device_array(a.data.ptr, a.shape, a.strides, a.dtype, a)[None] for a in own]
+        for own in arrays
     ]
     streams, events = [], []
     for k in range(count):
@@ -114,10 +118,10 @@ def part_alone(shape: tuple[int, int], dtype: type) -> dict[str, float]:
     systems, rows = shape
     name = np.dtype(dtype).name
     with cupy.cuda.Device(0):
-        box = Mailboxes(_cuda, 0, np.dtype(dtype), systems, 0, 2, 0)
+        box = Mailboxes(Device(_cuda, 0, "parts"), np.dtype(dtype), systems, 0, 2, 0)
         box.connect([box.own, box.own])
         arrays = operands(shape, dtype, 0)
-        views = [shadow(a.data.ptr, a.shape, a.strides, a.dtype, a)[None] for a in arrays]
+        views = [device_array(a.data.ptr, a.shape, a.strides, a.dtype, a)[None] for a in arrays]
         steps = _cuda.PART_STEPS
         (own, _), clock = box.arguments
         # What goes to the second part arrives as a message of it.

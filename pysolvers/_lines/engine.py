@@ -29,11 +29,11 @@ from .._options import (
     shape_flags,
 )
 from .._row_sums import matrix_names
-from .._runtime.arrays import Shape, pairs, resolve_shape
+from .._runtime.arrays import Shape, resolve_shape
 from .._runtime.backends import require
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
-from .._runtime.lines import Plan, batch_strides, plan_lines
+from .._runtime.lines import Plan, batch_strides, pairs, plan_lines
 from .._runtime.places import Place, find_place, report_of_nothing
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
@@ -114,7 +114,13 @@ def solve_call(named: dict[str, Any], choice: Choice, *, stacklevel: int = 2) ->
 def prepare(named: dict[str, Any], choice: Choice) -> Call:
     """Check the operands and the options of `solve_tridiagonal`."""
     place = find_place(
-        choice.device, choice.stream, named, choice.out, leader="rhs", timed=choice.return_info
+        choice.device,
+        choice.stream,
+        named,
+        choice.out,
+        operation=_OPERATION,
+        leader="rhs",
+        timed=choice.return_info,
     )
     backend = place.backend
     options = _Options(
@@ -216,7 +222,7 @@ def solve_spikes(
         if number >= _X:
             place.restore(lines[number], operands[number], plan.outer + plan.inner)
     names = tuple(_NAMES[k] for k in plan.copied if k <= _X)
-    return report | {"copied": names}, find_singular(place.read(info), plan)
+    return report | {"copied": names}, find_singular(place.on_host(info), plan)
 
 
 def finish(
@@ -270,7 +276,7 @@ def solve_directly(
         return None
     if type(answer) is not np.ndarray:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-        place = find_place("cpu", None, named, leader="rhs")
+        place = find_place("cpu", None, named, operation=_OPERATION, leader="rhs")
         answer = _answer(answer, named, place, axis, periodic, policy)
     if rhs is sides[0]:
         return answer
@@ -302,7 +308,7 @@ def solve_lent(
         return None
     if type(answer) is int or type(answer) is tuple:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-        place = find_place(None, None, named, out, leader="rhs")
+        place = find_place(None, None, named, out, operation=_OPERATION, leader="rhs")
         _answer(answer, named, place, axis, periodic, policy)
     return answer
 
@@ -454,4 +460,4 @@ def _run(
         place.fill_nan(x, info.reshape(x.shape[:2]))
     if _X in plan.copied:
         place.restore(x, views[_X], plan.outer + plan.inner)
-    return report, place.read(info) if info is not None and asks else None
+    return report, place.on_host(info) if info is not None and asks else None

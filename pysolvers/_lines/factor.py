@@ -22,12 +22,12 @@ from .._options import (
     shape_flags,
 )
 from .._row_sums import RowSums, form_of, matrix_names
-from .._runtime.arrays import Shape, pairs, require_rows, resolve_shape
+from .._runtime.arrays import Shape, require_rows, resolve_shape
+from .._runtime.device import address_of, device_array
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
-from .._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
+from .._runtime.lines import Plan, batch_strides, contiguous_strides, pairs, plan_lines
 from .._runtime.places import Place, find_place, lender_of, report_of_nothing
-from .._runtime.shadows import address_of, shadow
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .eager import kept_for_programs, programs_for
@@ -237,7 +237,9 @@ class TridiagonalFactor:
         diag, form = form_of(diag)
         self._has_sums = form is not None
         named = {"lower": lower, "diag": diag, "upper": upper}
-        place = find_place(device, stream, named, leader="diag", timed=True)
+        place = find_place(
+            device, stream, named, operation="factor_tridiagonal", leader="diag", timed=True
+        )
         require_flag("periodic", periodic)
         require_flag("check_finite", check_finite)
         pivot_code(pivot, place.backend.PIVOTS, has_sums=self._has_sums)
@@ -420,7 +422,9 @@ class TridiagonalFactor:
             if answer is not None:
                 return answer
         named = {"rhs": rhs}
-        place = find_place(self._device, stream, named, out, leader="rhs")
+        place = find_place(
+            self._device, stream, named, out, operation="TridiagonalFactor.solve", leader="rhs"
+        )
         (array,), dtype, _ = place.operands(named, {"the factor": self._token()}, widens=True)
         shape = rhs_shape(self.shape, self.axis, array, axis)
         require_flag("check_finite", check_finite)
@@ -488,7 +492,14 @@ class TridiagonalFactor:
         diag, form = form_of(diag)
         require_same_form(operation, form, has_sums=self._has_sums)
         named = {"lower": lower, "diag": diag, "upper": upper}
-        place = find_place(self._device, stream, named, leader="diag", timed=True)
+        place = find_place(
+            self._device,
+            stream,
+            named,
+            operation=operation,
+            leader="diag",
+            timed=True,
+        )
         token = np.broadcast_to(self._token(), self.shape)
         operands, _, copied = place.operands(named, {"factor": token})
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "factor": token}
@@ -574,7 +585,7 @@ class TridiagonalFactor:
             place.settle()
         singular = None
         if asks:
-            numbers = np.zeros(0, np.int32) if failed is None else place.read(failed)
+            numbers = np.zeros(0, np.int32) if failed is None else place.on_host(failed)
             singular = find_singular(numbers, plan)
             if self._policy in ("raise", "warn"):
                 names = matrix_names(has_sums=self._has_sums)
@@ -686,5 +697,5 @@ class TridiagonalFactor:
             size = failed.itemsize
             inner = factors.plan.size(factors.plan.inner)
             strides = (steps[0] * inner * size, steps[1] * size)
-            info = shadow(address_of(failed), x.shape[:2], strides, failed.dtype, failed)
+            info = device_array(address_of(failed), x.shape[:2], strides, failed.dtype, failed)
             place.fill_nan(x, info)

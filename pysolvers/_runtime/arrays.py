@@ -25,7 +25,6 @@ __all__ = [
     "check_out",
     "common_size",
     "padded_shape",
-    "pairs",
     "promote",
     "real_of",
     "require_rows",
@@ -209,12 +208,6 @@ def _is_regular(array: Array) -> bool:
         and array.dtype.isnative
         and (flags.c_contiguous or not any(stride % size for stride in array.strides))
     )
-
-
-def pairs(array: Array) -> Array:
-    """View a complex array as real: a leading axis of length 2 has real and imaginary part."""
-    parts = array[..., None].view(real_of(array.dtype))
-    return parts.transpose(-1, *range(array.ndim))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Shape
+from .device import is_device_array
 from .places import Place
-from .shadows import is_shadow
 from .singular import Entry, Singular
 
 __all__ = [
@@ -53,7 +53,11 @@ def require_finite_operands(
     for (name, array), omits in zip(named.items(), shape.omits, strict=False):
         view = shape.batch_first(array)
         found = find_not_finite(
-            name, place.download(view) if is_shadow(view) else view, shape.rows, omits, periodic
+            name,
+            place.download(view) if is_device_array(view) else view,
+            shape.rows,
+            omits,
+            periodic,
         )
         if found is not None:
             raise ValueError(f"{operation}: {found}, and check_finite=True requires finite values")
@@ -87,7 +91,7 @@ def explained(
     """
     if not len(singular.rows):
         return singular
-    matrix = [place.download(view) if is_shadow(view) else view for view in views[:3]]
+    matrix = [place.download(view) if is_device_array(view) else view for view in views[:3]]
     block = max(1, _ENTRIES // max(shape.rows, 1))
     for first in range(0, len(singular.rows), block):
         systems = singular.systems[first : first + block]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError
 from .._plain import require_plain
+from .device import device_array, packed_strides
 from .lines import contiguous_strides
-from .shadows import packed_strides, shadow
 from .streams import LEGACY, Stream, as_stream
 
 __all__ = [
@@ -127,7 +127,7 @@ class Library:
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
         """Allocate an array on the device of `like`, in its memory order if of its shape.
 
-        `view` is the shadow of `like`, and has the dtype of the new array.
+        `view` is the device array of `like`, and has the dtype of the new array.
         """
         raise TypeError(f"cannot allocate a result like a {kind_of(like)}: give out")
 
@@ -405,7 +405,7 @@ def _current_device_kept() -> Iterator[None]:
 
 
 def view(name: str, value: Any, stream: Stream) -> Array:
-    """Return the shadow of an array that `stream` may use from now on.
+    """Return the device array over an array that `stream` may use from now on.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ def view(name: str, value: Any, stream: Stream) -> Array:
         strides = tuple(_signed(count * dtype.itemsize) for count in counts)
     if seen.ptr % dtype.itemsize:
         raise ValueError(f"{name}: its address must be a multiple of {dtype.itemsize} bytes")
-    return shadow(seen.ptr, shape, strides, dtype, seen, readonly=seen.readonly)
+    return device_array(seen.ptr, shape, strides, dtype, seen, readonly=seen.readonly)
 
 
 def _signed(stride: int) -> int:

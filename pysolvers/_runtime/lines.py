@@ -18,6 +18,7 @@ __all__ = [
     "batch_strides",
     "contiguous_strides",
     "lines_view",
+    "pairs",
     "plan_lines",
     "write_lines",
 ]
@@ -33,6 +34,12 @@ def contiguous_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= size
     return tuple(reversed(strides))
+
+
+def pairs(array: Array) -> Array:
+    """View a complex array as real: a leading axis of length 2 has real and imaginary part."""
+    parts = array[..., None].view(array.real.dtype)
+    return parts.transpose(-1, *range(array.ndim))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ numbers: csrc/include/ps_part.h says what a part is and what it sends.
 
 import time
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import raise_for_status
-from .shadows import shadow
+from .device import Device, address_of
 
-__all__ = ["CLOCK_BYTES", "MailboxAddress", "Mailboxes", "Outcome", "SharedMemory"]
+__all__ = ["CLOCK_BYTES", "MailboxAddress", "Mailboxes", "Outcome", "SharedMemory", "mailbox_bytes"]
 
 CLOCK_BYTES = 64  # as in ps_part.h
 # Its ps_part_clock.
@@ -31,7 +29,6 @@ _CLOCK_FIELDS = np.dtype(
 Array = NDArray[Any]
 
 _PAUSE = 1e-4  # seconds
-_OWNER = "a group of devices"
 
 
 class MailboxAddress(NamedTuple):
@@ -48,9 +45,7 @@ class SharedMemory:
 
     Parameters
     ----------
-    backend : module
-        The extension of the devices.
-    device : int
+    device : Device
         The device of this process.
     nbytes : int
         Size of the memory.
@@ -63,23 +58,24 @@ class SharedMemory:
         If the device has too little memory.
     """
 
-    def __init__(self, backend: ModuleType, device: int, nbytes: int, process: int) -> None:
-        self._backend, self._device, self._process = backend, device, process
+    def __init__(self, device: Device, nbytes: int, process: int) -> None:
+        self._device, self._process = device, process
         self._opened: list[int] = []
-        self._memory = backend.Buffer(nbytes, device, 0, True)
+        #: The memory, in this process.
+        self.octets = device.empty((nbytes,), np.dtype(np.uint8), lasting=True)
 
     @property
     def address(self) -> int:
         """Address of the memory in this process."""
-        return int(self._memory.address)
+        return address_of(self.octets)
 
     @property
     def own(self) -> MailboxAddress:
         """Where other processes find the memory."""
         address = self.address
-        status, name = self._backend.share(address, self._device)
-        self._check(status)
-        return MailboxAddress(self._process, self._device, address, name)
+        status, name = self._device.backend.share(address, self._device.ordinal)
+        self._device.check(status)
+        return MailboxAddress(self._process, self._device.ordinal, address, name)
 
     def open(self, there: MailboxAddress) -> int:
         """Return the address of the memory of another process, or device, in this process.
@@ -89,21 +85,20 @@ class SharedMemory:
         BackendError
             If the device cannot use the memory of the other one.
         """
+        backend, ordinal = self._device.backend, self._device.ordinal
         if there.process == self._process:
-            self._check(self._backend.reach(there.device, self._device))
+            self._device.check(backend.reach(there.device, ordinal))
             return there.address
-        status, address = self._backend.open_shared(there.name, self._device)
-        self._check(status)
+        status, address = backend.open_shared(there.name, ordinal)
+        self._device.check(status)
         self._opened.append(address)
         return int(address)
 
     def close(self) -> None:
         """Close the memory of the other processes, which must exist until then."""
+        backend, ordinal = self._device.backend, self._device.ordinal
         while self._opened:
-            self._check(self._backend.close_shared(self._opened.pop(), self._device))
-
-    def _check(self, status: int) -> None:
-        raise_for_status(status, self._backend.STATUS, _OWNER)
+            self._device.check(backend.close_shared(self._opened.pop(), ordinal))
 
 
 class Outcome(NamedTuple):
@@ -128,15 +123,23 @@ class Outcome(NamedTuple):
         return cls(int(found["late"]) - 1, is_last)
 
 
+def mailbox_bytes(device: Device, dtype: np.dtype, systems: int, count: int, step: str) -> int:
+    """Return the size of the mailbox of a part of `count` parts, for a step of `PART_STEPS`."""
+    backend = device.backend
+    status, size = backend.part_mailbox(
+        backend.DTYPES[str(dtype)], systems, count, backend.PART_STEPS[step]
+    )
+    device.check(status)
+    return int(size)
+
+
 class Mailboxes(SharedMemory):
     """The mailbox of a part, and the way to those of the other parts.
 
     Parameters
     ----------
-    backend : module
-        The extension of the devices.
-    device : int
-        Of this part.
+    device : Device
+        That of this part.
     dtype : dtype
         Of the systems.
     systems : int
@@ -154,24 +157,20 @@ class Mailboxes(SharedMemory):
 
     def __init__(
         self,
-        backend: ModuleType,
-        device: int,
+        device: Device,
         dtype: np.dtype,
         systems: int,
         part: int,
         count: int,
         process: int,
     ) -> None:
-        status, size = backend.part_mailbox(
-            backend.DTYPES[str(dtype)], systems, count, backend.PART_STEPS["whole"]
-        )
-        raise_for_status(status, backend.STATUS, _OWNER)
-        super().__init__(backend, device, CLOCK_BYTES + size, process)
+        size = mailbox_bytes(device, dtype, systems, count, "whole")
+        super().__init__(device, CLOCK_BYTES + size, process)
         self.part, self.count = part, count
         self._marks: dict[int, Any] = {}  # by stream
         self._addresses: tuple[int, ...] = ()
-        self._check(backend.upload(self.address, np.zeros(CLOCK_BYTES + size, np.uint8), device))
-        self._check(backend.wait(device))
+        device.write(self.octets, np.zeros(CLOCK_BYTES + size, np.uint8))
+        device.wait()
 
     def connect(self, all_parts: Sequence[MailboxAddress]) -> None:
         """Open the mailboxes of the other parts.
@@ -196,11 +195,11 @@ class Mailboxes(SharedMemory):
     @property
     def clock(self) -> Array:
         """The clock, in the memory of the device."""
-        return shadow(self.address, (CLOCK_BYTES,), (1,), np.dtype(np.uint8), self._memory)
+        return self.octets[:CLOCK_BYTES]
 
     def used(self, stream: int) -> None:
         """Take note that all solves so far have been enqueued on a stream."""
-        self._marks[stream] = self._backend.Mark(self._device, stream)
+        self._marks[stream] = self._device.backend.Mark(self._device.ordinal, stream)
 
     def wait(self) -> None:
         """Wait until the device has completed all solves."""

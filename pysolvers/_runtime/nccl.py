@@ -19,8 +19,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .._errors import BackendError
+from .device import address_of
 from .nvidia import current_device, shared_library
-from .shadows import address_of
 
 __all__ = ["NcclCommunicator"]
 

@@ -1,10 +1,10 @@
 """Where a call runs: the CPU, a device for its arrays, or a device for NumPy arrays.
 
-A place takes the operands of a call in, gives the planning code arrays or shadows,
-makes the copies that a plan asks for where the operands lie, and gives the result out.
+A place takes the operands of a call in, gives the planning code arrays of the host or of the
+device, makes the copies that a plan asks for where the operands lie, and gives the result out.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from math import prod
@@ -15,17 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import raise_for_status
-from .arrays import DTYPES, as_array, as_operands, check_out, pairs, promote, weak_names
+from .arrays import DTYPES, as_array, as_operands, check_out, promote, weak_names
 from .backends import parse_device, require, require_device
+from .device import (
+    Device,
+    address_of,
+    device_array,
+    is_device_array,
+    memory_order,
+    without_repeats,
+)
 from .fp_mode import call_in_default_fp_mode
 from .interop import Library, hold, kind_of, library_of, locate, view
-from .lines import Plan, contiguous_strides, lines_view, write_lines
-from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
+from .lines import Plan, lines_view, write_lines
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream
 
-__all__ = ["Place", "find_place", "lender_of", "report_of_nothing"]
+__all__ = ["DevicePlace", "Place", "find_place", "lender_of", "report_of_nothing"]
 
 Array = NDArray[Any]
 
@@ -133,7 +139,7 @@ class Place:
         """Return where the backend writes the result."""
         return x
 
-    def block(self, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = False) -> Array:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = False) -> Array:
         """Allocate a C-contiguous array; a lasting one can be used on any stream."""
         return np.empty(shape, dtype)
 
@@ -151,8 +157,8 @@ class Place:
         """Allocate what the backend writes a number for each system to."""
         return np.zeros(count, _INFO)
 
-    def read(self, array: Array) -> Array:
-        """Return a C-contiguous array on the host, waiting for its elements."""
+    def on_host(self, array: Array) -> Array:
+        """Return an array on the host, waiting for its elements; it is not to be changed."""
         return array
 
     def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
@@ -224,28 +230,21 @@ class Place:
         return x if type(like) is np.ndarray else library_of(like).from_host(x, like)
 
 
-class _Device(Place):
+class DevicePlace(Device, Place):
     """A CUDA device: everything is enqueued on one stream."""
 
     name = "cuda"
     fills = True
 
-    def __init__(self, backend: ModuleType, ordinal: int, stream: Stream) -> None:
-        super().__init__(backend, ordinal)
-        self.arguments = (ordinal, stream.address)
-        self.stream = stream
+    def __init__(self, backend: ModuleType, ordinal: int, stream: Stream, operation: str) -> None:
+        Place.__init__(self, backend, ordinal)
+        Device.__init__(self, backend, ordinal, operation, stream)
 
     def info(self, count: int, *, lasting: bool = False) -> Array:
-        return self._empty((count,), (_INFO.itemsize,), _INFO, lasting=lasting)
+        return self.empty((count,), _INFO, lasting=lasting)
 
-    def read(self, array: Array) -> Array:
-        numbers = np.empty(array.shape, array.dtype)
-        self._call(self.backend.download, numbers, address_of(array))
-        return numbers
-
-    def block(self, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = False) -> Array:
-        strides = contiguous_strides(shape, dtype.itemsize)
-        return self._empty(shape, strides, dtype, lasting=lasting)
+    def on_host(self, array: Array) -> Array:
+        return self.download(array)
 
     def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
         outer, inner = plan.outer, plan.inner
@@ -284,9 +283,8 @@ class _Device(Place):
             strides = [steps[group[-1]] if group else 0 for group in varying]
             return self._like(operand, (*shape, row[0]), (*strides, row[1]))
         source = self._like(operand, (*sizes, row[0]), (*steps.values(), row[1]))
-        copy = self._copy(source)
-        packed = contiguous_strides((*shape, row[0]), operand.itemsize)
-        return self._like(copy, (*shape, row[0]), packed)
+        copy = self.copied(source)
+        return self._like(copy, (*shape, row[0]), None)
 
     def restore(self, lines: Array, operand: Array, order: Sequence[int]) -> None:
         if address_of(lines) == address_of(operand):
@@ -294,94 +292,23 @@ class _Device(Place):
         rows = operand.shape[-1]
         shape = (*(operand.shape[axis] for axis in order), rows)
         steps = (*(operand.strides[axis] for axis in order), operand.strides[-1])
-        source = self._like(lines, shape, contiguous_strides(shape, lines.itemsize))
-        self._call(self.backend.relayout, self._like(operand, shape, steps), source)
+        self.write(self._like(operand, shape, steps), self._like(lines, shape, None))
 
     def fill_nan(self, lines: Array, info: Array) -> None:
-        self._call(self.backend.fill_nan, lines, info)
+        self.enqueue(self.backend.fill_nan, lines, info)
 
-    def wait(self) -> None:
-        self._call(self.backend.wait)
-
-    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
-        status = function(*arguments, *self.arguments)
-        raise_for_status(status, self.backend.STATUS, function.__name__)
-
-    def _empty(
-        self,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        dtype: np.dtype,
-        *,
-        lasting: bool = False,
-    ) -> Array:
-        """Allocate on the device; `strides` leave no gaps."""
-        buffer = self.backend.Buffer(prod(shape) * dtype.itemsize, *self.arguments, lasting)
-        return shadow(buffer.address, shape, strides, dtype, buffer)
-
-    def _like(self, array: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
-        """View the memory of a shadow with another shape."""
+    def _like(self, array: Array, shape: Sequence[int], strides: Sequence[int] | None) -> Array:
+        """View the memory of a device array with another shape, by default in C order."""
         readonly = not array.flags.writeable
-        return shadow(address_of(array), shape, strides, array.dtype, array, readonly=readonly)
-
-    def _copy(self, source: Array) -> Array:
-        strides = contiguous_strides(source.shape, source.itemsize)
-        target = self._empty(source.shape, strides, source.dtype)
-        self._call(self.backend.relayout, target, source)
-        return target
-
-    def packed(self, like: Array) -> Array:
-        return self._empty(like.shape, packed_strides(like), like.dtype)
-
-    def write(self, view: Array, values: Array) -> None:
-        self._call(self.backend.relayout, view, np.broadcast_to(values, view.shape))
-
-    def download(self, view: Array) -> Array:
-        found = np.empty(view.shape, view.dtype)
-        if view.size:
-            copy = self._copy(view)  # kept until the download is complete
-            self._call(self.backend.download, found, address_of(copy))
-        return found
+        return device_array(
+            address_of(array), shape, strides, array.dtype, array, readonly=readonly
+        )
 
     def write_sum(self, view: Array, base: Array, products: Sequence[tuple[Array, Array]]) -> None:
         if base is not view:
             self.write(view, base)
         for factor, values in products:
-            self._add_product(view, factor, values)
-
-    def _add_product(self, view: Array, factor: Array, values: Array) -> None:
-        if view.dtype.kind == "c":
-            # The product of complex numbers, in pairs of real products.
-            parts, own = pairs(view), [values.real, values.imag]
-            sides = pairs(factor) if factor.dtype.kind == "c" else factor[None]
-            for side, turned in zip(sides, (own, [-own[1], own[0]]), strict=False):
-                for part, value in zip(parts, turned, strict=True):
-                    self._add_product(part, side, value)
-            return
-        source = self.upload(np.ascontiguousarray(values, view.dtype))
-        operands = (np.broadcast_to(a, view.shape) for a in (factor, source))
-        self._call(self.backend.add_product, view, *operands)
-
-    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        target = self._empty(shape, contiguous_strides(shape, dtype.itemsize), dtype)
-        self.write(target, self.upload(np.zeros((1,) * len(shape), dtype)))
-        return target
-
-    def upload(self, array: Array) -> Array:
-        own = _without_repeats(array)
-        block = np.ascontiguousarray(_in_memory_order(own)) if own.ndim else own
-        target = self._empty(own.shape, packed_strides(own), own.dtype)
-        self._call(self.backend.upload, address_of(target), block)
-        return target if own.shape == array.shape else np.broadcast_to(target, array.shape)
-
-
-def _without_repeats(array: Array) -> Array:
-    """Return an array with length 1 along the axes that repeat its elements."""
-    own = (
-        slice(1) if stride == 0 and size > 1 else slice(None)
-        for size, stride in zip(array.shape, array.strides, strict=True)
-    )
-    return array[(*own, ...)]
+            self.add_product(view, factor, values)
 
 
 def _in_memory_order(array: Array) -> Array:
@@ -389,18 +316,23 @@ def _in_memory_order(array: Array) -> Array:
     return array.transpose(memory_order(array))
 
 
-class _DeviceArrays(_Device):
+class _DeviceArrays(DevicePlace):
     """A device that holds the operands: nothing waits, unless for what went wrong."""
 
     waits = False
 
     def __init__(
-        self, backend: ModuleType, ordinal: int, stream: Stream, names: Collection[str]
+        self,
+        backend: ModuleType,
+        ordinal: int,
+        stream: Stream,
+        operation: str,
+        names: Collection[str],
     ) -> None:
-        super().__init__(backend, ordinal, stream)
+        super().__init__(backend, ordinal, stream, operation)
         self._names = names
         self._named: Mapping[str, Any] = {}
-        self._shadows: dict[str, Array] = {}
+        self._views: dict[str, Array] = {}
         self._converted: dict[str, Any] = {}  # copies of another dtype
         self._libraries: set[Library] = set()
         self._library = Library()
@@ -427,7 +359,7 @@ class _DeviceArrays(_Device):
         return all(library.converts for library in self._libraries)
 
     def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
-        if name not in self._shadows:
+        if name not in self._views:
             return operand.astype(dtype)
         value = self._named[name]
         self._converted[name] = library_of(value).converted(name, value, dtype)
@@ -448,12 +380,12 @@ class _DeviceArrays(_Device):
             x = view("the result", self._result, self.stream)
             if x.flags.writeable:
                 return x
-            return shadow(address_of(x), x.shape, x.strides, x.dtype, x)
+            return device_array(address_of(x), x.shape, x.strides, x.dtype, x)
         self._library = library_of(out)
         if not self._library.mutable:
             raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
         self._result = out
-        return check_out(view("out", out, self.stream), shape, dtype, self._shadows)
+        return check_out(view("out", out, self.stream), shape, dtype, self._views)
 
     def extreme(self, name: str, index: tuple[Any, ...], *, largest: bool) -> float | None:
         value = self._named[name]
@@ -463,11 +395,11 @@ class _DeviceArrays(_Device):
         return library.extreme(value[index], largest=largest)
 
     def move(self, *operands: Array) -> list[Array]:
-        return [a if a.ndim or is_shadow(a) else self.upload(a) for a in operands]
+        return [a if a.ndim or is_device_array(a) else self.upload(a) for a in operands]
 
     def settle(self) -> None:
         if self._converted or not all(library.ordered for library in self._libraries):
-            hold(self.backend.Mark(*self.arguments), self._shadows | self._converted)
+            hold(self.mark(), self._views | self._converted)
 
     def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if not x.size:
@@ -485,16 +417,18 @@ class _DeviceArrays(_Device):
                 f"{name}: need float32, float64, complex64, complex128, integers or booleans "
                 f"on a device, got {array.dtype}"
             )
-        self._shadows[name] = array
+        self._views[name] = array
         self._libraries.add(library_of(value))
         return array
 
 
-class _Staged(_Device):
+class _Staged(DevicePlace):
     """A device that NumPy arrays are copied to, and the result from."""
 
-    def __init__(self, backend: ModuleType, ordinal: int, stream: Stream, *, timed: bool) -> None:
-        super().__init__(backend, ordinal, stream)
+    def __init__(
+        self, backend: ModuleType, ordinal: int, stream: Stream, operation: str, *, timed: bool
+    ) -> None:
+        super().__init__(backend, ordinal, stream, operation)
         self._moved: Array | None = None
         self._started = perf_counter()
         if timed:
@@ -508,7 +442,7 @@ class _Staged(_Device):
         widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
         operands, dtype, converted = super().operands(named, like, widens=widens)
-        blocks = (_in_memory_order(_without_repeats(array)) for array in operands)
+        blocks = (_in_memory_order(without_repeats(array)) for array in operands)
         scattered = (
             name for name, block in zip(named, blocks, strict=True) if not block.flags.c_contiguous
         )
@@ -516,12 +450,12 @@ class _Staged(_Device):
 
     def move(self, *operands: Array) -> list[Array]:
         self._started = perf_counter()
-        moved = [self.upload(a) if a.size and not is_shadow(a) else a for a in operands]
+        moved = [self.upload(a) if a.size and not is_device_array(a) else a for a in operands]
         self._account("copy")
         return moved
 
     def target(self, x: Array) -> Array:
-        self._moved = self._empty(x.shape, packed_strides(x), x.dtype)
+        self._moved = self.packed(x)
         return self._moved
 
     def settle(self) -> None:
@@ -533,10 +467,10 @@ class _Staged(_Device):
         self.settle()
         block = _in_memory_order(x)
         if block.flags.c_contiguous:
-            self._call(self.backend.download, block, address_of(self._moved))
+            self.enqueue(self.backend.download, block, address_of(self._moved))
         else:
             dense = np.empty(block.shape, block.dtype)
-            self._call(self.backend.download, dense, address_of(self._moved))
+            self.enqueue(self.backend.download, dense, address_of(self._moved))
             block[...] = dense
         self._account("copy")
         return super().finish(x, like, out)
@@ -556,6 +490,7 @@ def find_place(
     named: Mapping[str, Any],
     out: object = None,
     *,
+    operation: str,
     leader: str,
     timed: bool = False,
 ) -> Place:
@@ -571,6 +506,8 @@ def find_place(
         Name and value of all operands.
     out : object, optional
         As the caller gave it.
+    operation : str
+        Who asks, for messages.
     leader : str
         The operand whose library has the current stream, if it is on a device.
     timed : bool, default: False
@@ -592,14 +529,14 @@ def find_place(
         ordinal = _common_device(device, values, where)
         backend = require_device(ordinal)
         if stream is not None:
-            return _DeviceArrays(backend, ordinal, as_stream(stream), where)
+            return _DeviceArrays(backend, ordinal, as_stream(stream), operation, where)
         first = values[leader if leader in where else next(iter(where))]
         current = library_of(first).stream(first, ordinal)
-        return _DeviceArrays(backend, ordinal, current, where)
+        return _DeviceArrays(backend, ordinal, current, operation, where)
     if name == "cuda":
         backend = require_device(ordinal)
         own = PER_THREAD if stream is None else as_stream(stream)
-        return _Staged(backend, ordinal, own, timed=timed)
+        return _Staged(backend, ordinal, own, operation, timed=timed)
     if stream is not None:
         raise ValueError(f"stream must be None on the CPU, got {stream!r}")
     return _host()

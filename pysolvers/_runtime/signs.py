@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from .._row_sums import matrix_names
 from .arrays import Shape
+from .device import is_device_array
 from .finite import find_entry, rows_that_count
 from .places import Place
-from .shadows import is_shadow
 from .singular import Entry
 
 __all__ = ["require_form"]
@@ -74,7 +74,7 @@ def require_form(
         ):
             return sign
     views = {
-        name: shape.batch_first(place.download(array) if is_shadow(array) else array)
+        name: shape.batch_first(place.download(array) if is_device_array(array) else array)
         for name, array in named.items()
     }
     wrong = {}
@@ -124,7 +124,7 @@ def _extreme(place: Place, name: str, array: Array, index: tuple[slice, ...], si
     """Return `sign` times the extreme element of a part: negative if one has the other sign."""
     reduce = np.minimum.reduce if sign > 0 else np.maximum.reduce
     found = None
-    if is_shadow(array):
+    if is_device_array(array):
         found = place.extreme(name, index, largest=sign < 0)
         array = array if found is not None else place.download(array)
     if found is None:

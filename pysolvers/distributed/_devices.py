@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError, DistributedError, raise_for_status
+from .._errors import BackendError, DistributedError
 from .._lines.engine import Call, plan_of
 from .._options import shape_flags
+from .._runtime.device import address_of
 from .._runtime.lines import Plan
-from .._runtime.mailboxes import CLOCK_BYTES, Mailboxes, Outcome
-from .._runtime.places import Place
-from .._runtime.shadows import address_of, shadow
+from .._runtime.mailboxes import CLOCK_BYTES, Mailboxes, Outcome, mailbox_bytes
+from .._runtime.places import DevicePlace
 from .._runtime.singular import Singular, find_singular
 from ._group import Group
 from ._nccl import Nccl, nccl_of
@@ -112,6 +112,7 @@ def solve_on_devices(
     if len(known) < len(facts) or len({own.order for own in known}) > 1 or len(known) > _MOST:
         return None
     place, backend, shape = call.place, call.place.backend, call.shape
+    assert isinstance(place, DevicePlace)
     if sum(sizes) >= backend.MAX_ROWS:
         return None
     *matrix, rhs, x = call.views
@@ -122,7 +123,7 @@ def solve_on_devices(
     plan, systems = plan_of(shape.batch, views), prod(shape.batch)
     info, marks = place.info(systems), None
     if call.options.pivot != backend.PIVOTS["never"]:
-        marks = place.block((systems,), np.dtype(np.uint8))
+        marks = place.empty((systems,), np.dtype(np.uint8))
     operands: tuple[Any, ...] = (
         shape_flags(backend, shape, call.choice.periodic),
         *place.lines(plan, views, shape.rows),
@@ -151,7 +152,7 @@ def solve_on_devices(
     if not checks[checked]:
         return None
     key = str(call.dtype), systems, tuple(own.device for own in known)
-    link = _link(group, call, key, one_host=len({own.host for own in known}) == 1)
+    link = _link(group, call, place, key, one_host=len({own.host for own in known}) == 1)
     if link is None:
         return None
     with group.agreement(_OPERATION) as begun:
@@ -179,7 +180,7 @@ def _outcome(
     report |= {"threads": 0, "pivoted": 0, "repeated": 0}
     if marks is None and not place.asks(call.options.policy):
         return report, None
-    late, has_failed = Outcome.of(place.read(clock))
+    late, has_failed = Outcome.of(place.on_host(clock))
     if late >= 0:
         raise DistributedError(
             f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank {late}: "
@@ -188,7 +189,7 @@ def _outcome(
         )
     if marks is not None and has_failed:
         return None
-    failed = place.read(info) if has_failed else np.zeros(0, np.int32)
+    failed = place.on_host(info) if has_failed else np.zeros(0, np.int32)
     return report, find_singular(failed, plan)
 
 
@@ -212,7 +213,7 @@ class _PeerLink:
         """The clock, in the memory of the device."""
         return self._boxes.clock
 
-    def begin(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+    def begin(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> int:
         """Enqueue the solve; return the status."""
         backend = place.backend
         step = backend.PART_STEPS["whole"]
@@ -222,7 +223,7 @@ class _PeerLink:
         self._boxes.used(place.arguments[1])
         return status
 
-    def end(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> None:
+    def end(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> None:
         """Do what remains after all ranks have begun: nothing."""
 
     def discard(self, group: Group) -> None:
@@ -242,7 +243,7 @@ class _NcclLink:
         The ranks.
     nccl : Nccl
         The way between them.
-    place : Place
+    place : DevicePlace
         The device of this rank.
     dtype : dtype
         Of the systems.
@@ -253,51 +254,39 @@ class _NcclLink:
     way = "nccl"
 
     def __init__(
-        self, group: Group, nccl: Nccl, place: Place, dtype: np.dtype, systems: int
+        self, group: Group, nccl: Nccl, place: DevicePlace, dtype: np.dtype, systems: int
     ) -> None:
-        backend = place.backend
         self._group, self._nccl = group, nccl
-        status, size = backend.part_mailbox(
-            backend.DTYPES[str(dtype)], systems, group.size, backend.PART_STEPS["send"]
-        )
-        raise_for_status(status, backend.STATUS, _OPERATION)
+        size = mailbox_bytes(place, dtype, systems, group.size, "send")
         pitch = -(-max(size, CLOCK_BYTES) // _ALIGNMENT) * _ALIGNMENT
-        self._memory = backend.Buffer((group.size + 1) * pitch, place.ordinal, 0, True)
-        base = self._memory.address
-        clock = np.zeros(CLOCK_BYTES, np.uint8)
-        raise_for_status(
-            backend.upload(base, clock, place.ordinal) or backend.wait(place.ordinal),
-            backend.STATUS,
-            _OPERATION,
-        )
-        self._clock = shadow(base, clock.shape, (1,), clock.dtype, self._memory)
+        rows = place.empty((group.size + 1, pitch), np.dtype(np.uint8), lasting=True)
+        self._clock = rows[0, :CLOCK_BYTES]
+        place.write(self._clock, np.zeros(CLOCK_BYTES, np.uint8))
+        place.wait()
         #: The numbers of each rank.
-        self._boxes = [
-            shadow(base + (1 + rank) * pitch, (size,), (1,), clock.dtype, self._memory)
-            for rank in range(group.size)
-        ]
+        self._boxes = [rows[1 + rank, :size] for rank in range(group.size)]
 
     @property
     def clock(self) -> Array:
         """The clock, in the memory of the device."""
         return self._clock
 
-    def begin(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+    def begin(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> int:
         """Enqueue the elimination; return the status."""
         return self._step("send", place, operands, waiting)
 
-    def end(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> None:
+    def end(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> None:
         """Exchange the numbers, substitute, and wait; collective."""
-        rank, (ordinal, stream) = self._group.rank, place.arguments
+        rank = self._group.rank
         others = {other: box for other, box in enumerate(self._boxes) if other != rank}
         sends = dict.fromkeys(others, self._boxes[rank])
-        self._nccl.exchange(_OPERATION, sends, others, stream)
+        self._nccl.exchange(_OPERATION, sends, others, place)
         status = self._step("receive", place, operands, waiting)
-        self._nccl.wait(_OPERATION, place.backend, ordinal, stream)
-        raise_for_status(status, place.backend.STATUS, _OPERATION)
+        self._nccl.wait(_OPERATION, place)
+        place.check(status)
 
     def _step(
-        self, step: str, place: Place, operands: Sequence[Any], waiting: Sequence[int]
+        self, step: str, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]
     ) -> int:
         status: int = place.backend.part_solve(
             *operands,
@@ -313,7 +302,9 @@ class _NcclLink:
         """Free the memory: no call uses it."""
 
 
-def _link(group: Group, call: Call, key: Key, *, one_host: bool) -> _PeerLink | _NcclLink | None:
+def _link(
+    group: Group, call: Call, place: DevicePlace, key: Key, *, one_host: bool
+) -> _PeerLink | _NcclLink | None:
     """Return the link between the devices for this call, or None if there is none; collective."""
     kept: dict[Key, _PeerLink | _NcclLink | None] = group.kept.setdefault("links", {})
     if key in kept:
@@ -327,21 +318,19 @@ def _link(group: Group, call: Call, key: Key, *, one_host: bool) -> _PeerLink | 
         if way == "host" or link is not None:
             break
         if way == "peers" and one_host:
-            link = _peer_link(group, call, key)
+            link = _peer_link(group, call, place, key)
         elif way == "nccl":
-            link = _nccl_link(group, call, key)
+            link = _nccl_link(group, call, place, key)
     kept[key] = link
     return link
 
 
-def _peer_link(group: Group, call: Call, key: Key) -> _PeerLink | None:
+def _peer_link(group: Group, call: Call, place: DevicePlace, key: Key) -> _PeerLink | None:
     """Return mailboxes, or None if a device cannot use another one's memory; collective."""
-    place = call.place
     with group.agreement(_OPERATION) as made:
         _, systems, devices = key
-        boxes = Mailboxes(
-            place.backend, place.ordinal, call.dtype, systems, group.rank, len(devices), group.rank
-        )
+        rank = group.rank
+        boxes = Mailboxes(place, call.dtype, systems, rank, len(devices), rank)
         made.own = boxes.own
     with group.agreement(_OPERATION) as opened:
         try:
@@ -356,10 +345,9 @@ def _peer_link(group: Group, call: Call, key: Key) -> _PeerLink | None:
     return None
 
 
-def _nccl_link(group: Group, call: Call, key: Key) -> _NcclLink | None:
+def _nccl_link(group: Group, call: Call, place: DevicePlace, key: Key) -> _NcclLink | None:
     """Return memory for the numbers of all ranks, or None without NCCL; collective."""
-    place = call.place
-    nccl = nccl_of(group, _OPERATION, place.backend, place.ordinal)
+    nccl = nccl_of(group, _OPERATION, place)
     if nccl is None:
         return None
     with group.agreement(_OPERATION):

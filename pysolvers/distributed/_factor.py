@@ -206,7 +206,7 @@ class SplitFactor:
         """
         named = {"rhs": rhs}
         with self._group.agreement(_SOLVE) as agreed:
-            place = find_place(self._device, stream, named, out, leader="rhs")
+            place = find_place(self._device, stream, named, out, operation=_SOLVE, leader="rhs")
             code, count = check_choice("trans", trans, place.backend.TRANS), check_threads(threads)
             if trans != "N" and not isinstance(self._state, TridiagonalFactor):
                 raise ValueError(
@@ -285,7 +285,14 @@ class SplitFactor:
     def _factor(self, named: dict[str, Any], stream: object, form: RowSums | None) -> None:
         group, options = self._group, self._options
         with group.agreement(_FACTOR) as agreed:
-            place = find_place(options.device, stream, named, leader="diag", timed=True)
+            place = find_place(
+                options.device,
+                stream,
+                named,
+                operation=_FACTOR,
+                leader="diag",
+                timed=True,
+            )
             require_flag("periodic", options.periodic)
             pivot_code(options.pivot, place.backend.PIVOTS, has_sums=self._has_sums)
             check_threads(options.threads)

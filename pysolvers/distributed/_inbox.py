@@ -15,10 +15,9 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from .._errors import BackendError
-from .._runtime.lines import contiguous_strides
+from .._runtime.device import Device, device_array
+from .._runtime.fields import DeviceFields
 from .._runtime.mailboxes import MailboxAddress, SharedMemory
-from .._runtime.shadows import shadow
-from .._runtime.state import DeviceState
 from ._devices import host_name
 from ._group import Group
 
@@ -44,16 +43,14 @@ class Inbox:
     ----------
     group : Group
         The ranks.
-    backend : module
-        The extension of the devices.
-    ordinal : int
-        Number of the device of this rank.
+    device : Device
+        That of this rank.
     """
 
     way = "peers"
 
-    def __init__(self, group: Group, backend: Any, ordinal: int) -> None:
-        self._group, self._backend, self._ordinal = group, backend, ordinal
+    def __init__(self, group: Group, device: Device) -> None:
+        self._group, self._device = group, device
         #: Bytes of a slot: the same on all ranks.
         self.capacity = 0
         self._memory: SharedMemory | None = None
@@ -71,7 +68,7 @@ class Inbox:
             return True
         capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
         with self._group.agreement(operation) as made:
-            memory = SharedMemory(self._backend, self._ordinal, _SLOTS * capacity, self._group.rank)
+            memory = SharedMemory(self._device, _SLOTS * capacity, self._group.rank)
             made.own = memory.own
         with self._group.agreement(operation) as opened:
             addresses = self._open(memory, made.found)
@@ -108,8 +105,7 @@ class Inbox:
 
     def _place(self, base: int, slot: int, offset: int, like: Array) -> Array:
         address = base + slot * self.capacity + offset
-        strides = contiguous_strides(like.shape, like.itemsize)
-        return shadow(address, like.shape, strides, like.dtype, self._memory)
+        return device_array(address, like.shape, None, like.dtype, self._memory)
 
     def prepare(self) -> None:
         """Bring the message that has arrived to its place, before the next one is sent."""
@@ -119,7 +115,7 @@ class Inbox:
         self._last = None
 
     @contextmanager
-    def meeting(self, operation: str, source: DeviceState) -> Iterator[None]:
+    def meeting(self, operation: str, source: DeviceFields) -> Iterator[None]:
         """Let the ranks meet after the copies that are enqueued in this context; collective.
 
         A rank that raises in the context raises on all ranks.
@@ -134,7 +130,7 @@ class Inbox:
         self._last = weakref.ref(receiver)
 
 
-def inbox_of(group: Group, operation: str, backend: Any, ordinal: int, nbytes: int) -> Inbox | None:
+def inbox_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox | None:
     """Return the inbox of this rank, or None if the ranks can have none; collective.
 
     If there is none, ``group.reasons["peers"]`` has the reason, the same on all ranks.
@@ -145,23 +141,21 @@ def inbox_of(group: Group, operation: str, backend: Any, ordinal: int, nbytes: i
         The ranks.
     operation : str
         Of the caller, for messages.
-    backend : module
-        The extension of the device of this rank.
-    ordinal : int
-        Its number.
+    device : Device
+        That of this rank.
     nbytes : int
         Size of the messages that this rank gets.
     """
     if group.size == 1:
         return None
-    if not hasattr(backend, "share"):
+    if not hasattr(device.backend, "share"):
         group.reasons["peers"] = "the backend cannot share memory between processes"
         return None
     with group.agreement(operation) as agreed:
-        agreed.own = host_name(), ordinal, nbytes
+        agreed.own = host_name(), device.ordinal, nbytes
     hosts, ordinals, sizes = zip(*agreed.found, strict=True)
     inboxes: dict[tuple[int, ...], Inbox | None] = group.kept.setdefault("inboxes", {})
-    inbox = inboxes.setdefault(ordinals, Inbox(group, backend, ordinal))
+    inbox = inboxes.setdefault(ordinals, Inbox(group, device))
     if inbox is None or len(set(hosts)) > 1 or not inbox.reserve(operation, max(sizes)):
         inboxes[ordinals] = None
         group.reasons["peers"] = (

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.state import DeviceState, Index, State
+from .._runtime.fields import DeviceFields, Fields, Index
 from ._group import Group
 from ._inbox import Inbox
 from ._parts import NcclParts
@@ -145,7 +145,7 @@ class Layers:
         The ranks.
     operation : str
         Of the caller, for messages.
-    state : State
+    state : Fields
         The fields, of one shape and dtype.
     borders : sequence of Border
         The layers.
@@ -157,7 +157,7 @@ class Layers:
     way = "host"
 
     def __init__(
-        self, group: Group, operation: str, state: State, borders: Sequence[Border], like: Array
+        self, group: Group, operation: str, state: Fields, borders: Sequence[Border], like: Array
     ) -> None:
         self._group, self._operation, self._state = group, operation, state
         self._borders, self._like = borders, like
@@ -196,7 +196,7 @@ class _PeerLayers(Layers):
         self,
         group: Group,
         operation: str,
-        state: DeviceState,
+        state: DeviceFields,
         borders: Sequence[Border],
         like: Array,
         inbox: Inbox,
@@ -217,7 +217,7 @@ class _PeerLayers(Layers):
 
     def post(self, name: str) -> None:
         self._inbox.prepare()
-        field = self._device_state.shadow(name)
+        field = self._device_state.array(name)
         for border in self._borders:
             part = field[border.sent]
             there = self._inbox.there(border.rank, self._place(1 - border.end), part)
@@ -233,7 +233,7 @@ class _PeerLayers(Layers):
         if self._arrived is None:
             return
         for border in self._borders:
-            part = self._device_state.shadow(self._arrived)[border.received]
+            part = self._device_state.array(self._arrived)[border.received]
             here = self._inbox.here(self._place(border.end), part)
             self._device_state.write(self._arrived, border.received, here)
         self._device_state.wait()
@@ -255,7 +255,7 @@ class _NcclLayers(Layers):
         self,
         group: Group,
         operation: str,
-        state: DeviceState,
+        state: DeviceFields,
         borders: Sequence[Border],
         like: Array,
         parts: NcclParts,
@@ -288,7 +288,7 @@ class _NcclLayers(Layers):
 
 
 def layers_of(
-    group: Group, operation: str, state: State, borders: Sequence[Border], like: Array
+    group: Group, operation: str, state: Fields, borders: Sequence[Border], like: Array
 ) -> Layers:
     """Return the layers of the neighbours in fields of a state; collective.
 
@@ -298,16 +298,16 @@ def layers_of(
         The ranks.
     operation : str
         Of the caller, for messages.
-    state : State
+    state : Fields
         The fields: on all ranks on a device, or on all in the memory of the host.
     borders : sequence of Border
         The layers.
     like : array
         An array of shape and dtype of the fields; its elements are not read.
     """
-    if isinstance(state, DeviceState):
+    if isinstance(state, DeviceFields):
         most = max((like[border.received].nbytes for border in borders), default=0)
-        link = link_of(group, operation, state.backend, state.ordinal, _ENDS * most)
+        link = link_of(group, operation, state.device, _ENDS * most)
         if isinstance(link, Inbox):
             return _PeerLayers(group, operation, state, borders, like, link)
         if link is not None:

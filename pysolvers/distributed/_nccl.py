@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError, DistributedError, raise_for_status
+from .._errors import BackendError, DistributedError
+from .._runtime.device import Device
 from .._runtime.nccl import NcclCommunicator
-from .._runtime.shadows import shadow
-from .._runtime.streams import PER_THREAD
 from ._group import Group
 
 __all__ = ["Nccl", "nccl_of"]
@@ -51,7 +50,11 @@ class Nccl:
         self._group, self._communicator = group, communicator
 
     def exchange(
-        self, operation: str, sends: Mapping[int, Array], receives: Mapping[int, Array], stream: int
+        self,
+        operation: str,
+        sends: Mapping[int, Array],
+        receives: Mapping[int, Array],
+        device: Device,
     ) -> None:
         """Enqueue messages; collective, after the ranks have met, and before `wait`.
 
@@ -60,8 +63,8 @@ class Nccl:
         operation : str
             Of the caller, for messages.
         sends, receives : mapping of int to array
-            Shadows by rank, contiguous; none of this rank.
-        stream : int
+            Device arrays by rank, contiguous; none of this rank.
+        device : Device
             Where to enqueue.
 
         Raises
@@ -70,21 +73,17 @@ class Nccl:
             If NCCL reports an error. The group cannot be used after that.
         """
         with self._lost_after_errors(operation):
-            self._communicator.exchange(sends, receives, stream)
+            self._communicator.exchange(sends, receives, device.stream.address)
 
-    def wait(self, operation: str, backend: Any, ordinal: int, stream: int) -> None:
-        """Wait until the device has completed what was enqueued on a stream.
+    def wait(self, operation: str, device: Device) -> None:
+        """Wait until the device has completed what was enqueued on its stream.
 
         Parameters
         ----------
         operation : str
             Of the caller, for messages.
-        backend : module
-            The extension of the device.
-        ordinal : int
-            Its number.
-        stream : int
-            The stream.
+        device : Device
+            The device.
 
         Raises
         ------
@@ -93,7 +92,7 @@ class Nccl:
             cannot be used after that.
         """
         with self._lost_after_errors(operation):
-            mark, begun = backend.Mark(ordinal, stream), time.monotonic()
+            mark, begun = device.mark(), time.monotonic()
             while not mark.passed:
                 waited = time.monotonic() - begun
                 if waited > self._group.timeout:
@@ -135,7 +134,7 @@ class _Fault(Exception):
         self.rank = rank
 
 
-def nccl_of(group: Group, operation: str, backend: Any, ordinal: int) -> Nccl | None:
+def nccl_of(group: Group, operation: str, device: Device) -> Nccl | None:
     """Return the way by NCCL, or None if there is none; collective.
 
     If there is none, ``group.reasons["nccl"]`` has the reason, the same on all ranks.
@@ -146,20 +145,18 @@ def nccl_of(group: Group, operation: str, backend: Any, ordinal: int) -> Nccl | 
         The ranks.
     operation : str
         Of the caller, for messages.
-    backend : module
-        The extension of the device of this rank.
-    ordinal : int
-        Its number.
+    device : Device
+        That of this rank.
     """
     if group.size == 1:
         return None
     with group.agreement(operation) as agreed:
-        agreed.own = ordinal, *_tried(NcclCommunicator.version)
+        agreed.own = device.ordinal, *_tried(NcclCommunicator.version)
     ordinals, versions, reasons = zip(*agreed.found, strict=True)
     kept: dict[tuple[int, ...], Nccl | str] = group.kept.setdefault("nccl", {})
     if ordinals not in kept:
         reason = _first(reasons) or _difference(versions)
-        kept[ordinals] = reason or _started(group, operation, backend, ordinal)
+        kept[ordinals] = reason or _started(group, operation, device)
     found = kept[ordinals]
     if isinstance(found, str):
         group.reasons["nccl"] = found
@@ -167,15 +164,16 @@ def nccl_of(group: Group, operation: str, backend: Any, ordinal: int) -> Nccl | 
     return found
 
 
-def _started(group: Group, operation: str, backend: Any, ordinal: int) -> Nccl | str:
+def _started(group: Group, operation: str, device: Device) -> Nccl | str:
     """Return the way by NCCL, or the reason why it cannot be taken; collective."""
     with group.agreement(operation) as made:
-        memory = backend.Buffer(2 * group.size * _FIRST, ordinal, PER_THREAD.address, True)
+        own = Device(device.backend, device.ordinal, "the first messages of NCCL")
+        messages = own.empty((2 * group.size, _FIRST), _OCTET, lasting=True)
         made.own = _tried(NcclCommunicator.unique_id) if group.rank == 0 else (None, "")
     unique, reason = made.found[0]
     if reason:
         return f"rank 0: {reason}"
-    start = _Start(group, unique, backend, ordinal, memory)
+    start = _Start(group, unique, own, messages)
     with group.agreement(operation) as outcome:
         outcome.own = start.run()
     if reason := _first(outcome.found):
@@ -194,19 +192,15 @@ class _Start:
         The ranks.
     unique : bytes
         That of rank 0.
-    backend : module
-        The extension of the device of this rank.
-    ordinal : int
-        Its number.
-    memory : Buffer
-        For the first messages.
+    device : Device
+        That of this rank.
+    messages : array, shape (2 * group.size, bytes)
+        For the first messages: those that are sent, and those that are received.
     """
 
-    def __init__(
-        self, group: Group, unique: bytes, backend: Any, ordinal: int, memory: Any
-    ) -> None:
-        self._group, self._unique, self._memory = group, unique, memory
-        self._backend, self._ordinal = backend, ordinal
+    def __init__(self, group: Group, unique: bytes, device: Device, messages: Array) -> None:
+        self._group, self._unique = group, unique
+        self._device, self._messages = device, messages
         self._is_abandoned = Event()
         self._reason: str | None = None  # None until the thread has ended
         self.communicator: NcclCommunicator | None = None
@@ -233,26 +227,21 @@ class _Start:
 
     def _connect(self) -> None:
         try:
-            group = self._group
-            communicator = NcclCommunicator(self._unique, group.rank, group.size, self._ordinal)
+            group, device = self._group, self._device
+            communicator = NcclCommunicator(self._unique, group.rank, group.size, device.ordinal)
             self.communicator = communicator
             if self._is_abandoned.is_set():
                 communicator.abort()
             others = [rank for rank in range(group.size) if rank != group.rank]
             communicator.exchange(
-                {rank: self._message(rank) for rank in others},
-                {rank: self._message(group.size + rank) for rank in others},
-                PER_THREAD.address,
+                {rank: self._messages[rank] for rank in others},
+                {rank: self._messages[group.size + rank] for rank in others},
+                device.stream.address,
             )
-            status = self._backend.wait(self._ordinal, PER_THREAD.address)
-            raise_for_status(status, self._backend.STATUS, "the first messages of NCCL")
+            device.wait()
             self._reason = ""
         except Exception as error:
             self._reason = str(error) or type(error).__name__
-
-    def _message(self, place: int) -> Array:
-        address = self._memory.address + place * _FIRST
-        return shadow(address, (_FIRST,), (1,), _OCTET, self._memory)
 
 
 def _tried(function: Callable[[], Any]) -> tuple[Any, str]:

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.lines import contiguous_strides
-from .._runtime.shadows import address_of, shadow
-from .._runtime.state import DeviceState, Index
+from .._runtime.device import Device, address_of
+from .._runtime.fields import DeviceFields, Index
 from ._group import Group
 from ._nccl import Nccl
 
@@ -45,47 +44,38 @@ class NcclParts:
         The ranks.
     nccl : Nccl
         The way between them.
-    backend : module
-        The extension of the device of this rank.
-    ordinal : int
-        Its number.
+    device : Device
+        That of this rank.
     """
 
     way = "nccl"
 
-    def __init__(self, group: Group, nccl: Nccl, backend: Any, ordinal: int) -> None:
-        self._group, self._nccl = group, nccl
-        self._backend, self._ordinal = backend, ordinal
-        self._memory: tuple[Any, Any] | None = None  # of messages that are sent, and received
-        self._nbytes = 0  # of each
+    def __init__(self, group: Group, nccl: Nccl, device: Device) -> None:
+        self._group, self._nccl, self._device = group, nccl, device
+        self._memory: Array | None = None  # of messages that are sent, and received
 
     def reserve(self, operation: str, nbytes: int) -> None:
         """Make room for messages to all ranks of some bytes in all, and from them; collective."""
-        nbytes += self._group.size * _ALIGNMENT
+        nbytes = (-(-nbytes // _ALIGNMENT) + self._group.size) * _ALIGNMENT
         with self._group.agreement(operation):
-            if nbytes > self._nbytes:
-                place = self._ordinal, 0, True
-                self._memory = (
-                    self._backend.Buffer(nbytes, *place),
-                    self._backend.Buffer(nbytes, *place),
-                )
-                self._nbytes = nbytes
+            if self._memory is None or nbytes > self._memory.shape[1]:
+                self._memory = self._device.empty((2, nbytes), _OCTET, lasting=True)
 
     def pack(
-        self, state: DeviceState, name: str, sends: Mapping[int, Sequence[Index]]
+        self, state: DeviceFields, name: str, sends: Mapping[int, Sequence[Index]]
     ) -> dict[int, Array]:
         """Enqueue what makes the messages with parts of a field; return them.
 
         Parameters
         ----------
-        state : DeviceState
+        state : DeviceFields
             Where the field lies.
         name : str
             The field.
         sends : mapping of int to sequence of tuple of slice
             The parts for each other rank.
         """
-        messages = self._messages(state.shadow(name), sends, 0)
+        messages = self._messages(state.array(name), sends, 0)
         for message in messages.values():
             for at, copy in message.copies:
                 state.read(name, at, copy)
@@ -95,7 +85,7 @@ class NcclParts:
         self,
         operation: str,
         sends: Mapping[int, Array],
-        state: DeviceState,
+        state: DeviceFields,
         name: str,
         receives: Mapping[int, Sequence[Index]],
     ) -> None:
@@ -119,12 +109,11 @@ class NcclParts:
         """
         messages = self._messages(state.operand(name), receives, 1)
         values = {rank: message.values for rank, message in messages.items()}
-        stream = state.arguments[1]
-        self._nccl.exchange(operation, sends, values, stream)
+        self._nccl.exchange(operation, sends, values, state.device)
         for message in messages.values():
             for at, copy in message.copies:
                 state.write(name, at, copy)
-        self._nccl.wait(operation, self._backend, self._ordinal, stream)
+        self._nccl.wait(operation, state.device)
 
     def _messages(
         self, field: Array, parts: Mapping[int, Sequence[Index]], end: int
@@ -140,11 +129,9 @@ class NcclParts:
                 continue
             start, copies = place, []
             for at, view in zip(indices, views, strict=True):
-                strides = contiguous_strides(view.shape, view.itemsize)
-                address = memory.address + place
-                copies.append((at, shadow(address, view.shape, strides, view.dtype, memory)))
+                octets = memory[place : place + view.nbytes]
+                copies.append((at, octets.view(view.dtype).reshape(view.shape)))
                 place += view.nbytes
-            values = shadow(memory.address + start, (place - start,), (1,), _OCTET, memory)
-            found[rank] = _Message(values, copies)
+            found[rank] = _Message(memory[start:place], copies)
             place = -(-place // _ALIGNMENT) * _ALIGNMENT
         return found

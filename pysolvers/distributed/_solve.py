@@ -18,7 +18,7 @@ from .._lines.engine import (
 )
 from .._options import SolveInfo
 from .._runtime.arrays import Shape
-from .._runtime.shadows import packed_strides
+from .._runtime.device import packed_strides
 from .._runtime.singular import Singular
 from ._devices import Answer, Facts, facts_of, solve_on_devices
 from ._ends import (

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.backends import parse_device, require
-from .._runtime.state import DeviceState, Index, State
+from .._runtime.device import Device
+from .._runtime.fields import DeviceFields, Fields, Index
 from ._group import Group
 from ._inbox import Inbox
 from ._parts import NcclParts
@@ -60,7 +61,7 @@ class Transposition:
             (1, shape[0], held.stop - held.start) for held in self.columns
         ]
         self._link: Inbox | NcclParts | None = None
-        self._arrived: tuple[DeviceState, str] | None = None
+        self._arrived: tuple[DeviceFields, str] | None = None
 
     def connect(self, device: str | None, dtype: Any) -> None:
         """Find the way between devices; collective.
@@ -83,26 +84,27 @@ class Transposition:
         group = self._group
         shapes = self._row_shapes[group.rank], self._column_shapes[group.rank]
         nbytes = max(map(prod, shapes)) * np.dtype(dtype).itemsize
-        self._link = link_of(group, self._operation, require(name), ordinal, nbytes)
+        own = Device(require(name), ordinal, self._operation)
+        self._link = link_of(group, self._operation, own, nbytes)
 
     @property
     def way(self) -> str:
         """How the nodes travel: ``'peers'``, ``'nccl'``, ``'host'``; ``'none'`` with one rank."""
         return "none" if self._group.size == 1 else name_of(self._link)
 
-    def to_columns(self, rows: State, columns: State, name: str) -> None:
+    def to_columns(self, rows: Fields, columns: Fields, name: str) -> None:
         """Set the columns of this rank, all rows of them, from the rows of all ranks; collective.
 
         Parameters
         ----------
-        rows, columns : State
+        rows, columns : Fields
             Where the field lies with the shape (1, rows, columns).
         name : str
             The field.
         """
         self._move(rows, columns, name, self._by_columns, self._by_rows, self._column_shapes)
 
-    def to_rows(self, columns: State, rows: State, name: str) -> None:
+    def to_rows(self, columns: Fields, rows: Fields, name: str) -> None:
         """Set the rows of this rank, all columns of them, from the columns of all ranks.
 
         Parameters as of `to_columns`; collective.
@@ -111,8 +113,8 @@ class Transposition:
 
     def _move(
         self,
-        source: State,
-        target: State,
+        source: Fields,
+        target: Fields,
         name: str,
         sent: list[Index],
         received: list[Index],
@@ -122,7 +124,7 @@ class Transposition:
 
         Parameters
         ----------
-        source, target : State
+        source, target : Fields
             Where the field is read and written.
         name : str
             The field.
@@ -139,7 +141,7 @@ class Transposition:
             self._move_by_host(source, target, name, sent, received)
 
     def _move_by_host(
-        self, source: State, target: State, name: str, sent: list[Index], received: list[Index]
+        self, source: Fields, target: Fields, name: str, sent: list[Index], received: list[Index]
     ) -> None:
         field, found = source.get(name), target.blank(name)
         parts = [found[at] for at in received]
@@ -159,13 +161,13 @@ class Transposition:
     def _move_by_nccl(
         self,
         link: NcclParts,
-        source: State,
-        target: State,
+        source: Fields,
+        target: Fields,
         name: str,
         sent: list[Index],
         received: list[Index],
     ) -> None:
-        assert isinstance(source, DeviceState) and isinstance(target, DeviceState)
+        assert isinstance(source, DeviceFields) and isinstance(target, DeviceFields)
         own = self._group.rank
         sends, receives = (
             {rank: [at] for rank, at in enumerate(parts) if rank != own}
@@ -179,16 +181,16 @@ class Transposition:
     def _move_by_inbox(
         self,
         inbox: Inbox,
-        source: State,
-        target: State,
+        source: Fields,
+        target: Fields,
         name: str,
         sent: list[Index],
         received: list[Index],
         shapes: list[tuple[int, ...]],
     ) -> None:
         """Copy each part to its place in an array of the shape of the field that its rank sets."""
-        assert isinstance(source, DeviceState) and isinstance(target, DeviceState)
-        dtype, place = target.shadow(name).dtype, received[self._group.rank]
+        assert isinstance(source, DeviceFields) and isinstance(target, DeviceFields)
+        dtype, place = target.array(name).dtype, received[self._group.rank]
         with inbox.meeting(self._operation, source):
             inbox.prepare()
             for rank, (part, shape) in enumerate(zip(sent, shapes, strict=True)):
@@ -204,7 +206,7 @@ class Transposition:
             return
         assert isinstance(self._link, Inbox)
         target, name = self._arrived
-        field = target.shadow(name)
+        field = target.array(name)
         target.write(name, (slice(None),), self._link.here(0, field))
         target.wait()
         self._arrived = None

@@ -3,10 +3,9 @@
 The first one of ``Group.ways`` that is possible on all ranks is taken.
 """
 
-from typing import Any
-
 from .._errors import BackendError
 from .._runtime.backends import parse_device, require
+from .._runtime.device import Device
 from ._group import Group
 from ._inbox import Inbox, inbox_of
 from ._nccl import nccl_of
@@ -17,9 +16,7 @@ __all__ = ["link_of", "way_of"]
 _ALIGNMENT = 512  # bytes
 
 
-def link_of(
-    group: Group, operation: str, backend: Any, ordinal: int, nbytes: int
-) -> Inbox | NcclParts | None:
+def link_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox | NcclParts | None:
     """Return the link between the devices, or None for the memory of the host; collective.
 
     Parameters
@@ -28,10 +25,8 @@ def link_of(
         The ranks.
     operation : str
         Of the caller, for messages.
-    backend : module
-        The extension of the device of this rank.
-    ordinal : int
-        Its number.
+    device : Device
+        That of this rank.
     nbytes : int
         Size of the messages that this rank sends in one exchange, or gets, if these are more.
 
@@ -43,21 +38,21 @@ def link_of(
     if group.size == 1:
         return None
     with group.agreement(operation) as agreed:
-        agreed.own = ordinal, nbytes
+        agreed.own = device.ordinal, nbytes
         agreed.same = {"ways of the group": group.ways}
     ordinals, sizes = zip(*agreed.found, strict=True)
     for way in group.ways:
         if way == "host":
             return None
         if way == "peers":
-            inbox = inbox_of(group, operation, backend, ordinal, nbytes)
+            inbox = inbox_of(group, operation, device, nbytes)
             if inbox is not None:
                 return inbox
         if way == "nccl":
-            nccl = nccl_of(group, operation, backend, ordinal)
+            nccl = nccl_of(group, operation, device)
             if nccl is not None:
                 links: dict[tuple[int, ...], NcclParts] = group.kept.setdefault("parts", {})
-                parts = links.setdefault(ordinals, NcclParts(group, nccl, backend, ordinal))
+                parts = links.setdefault(ordinals, NcclParts(group, nccl, device))
                 parts.reserve(operation, max(sizes))
                 return parts
     reasons = "; ".join(f"{way!r}: {group.reasons[way]}" for way in group.ways)
@@ -92,7 +87,8 @@ def way_of(group: Group, operation: str, device: str | None) -> str:
     name, ordinal = parse_device(device)
     if name == "cpu":
         return "cpu"
-    return name_of(link_of(group, operation, require(name), ordinal, _ALIGNMENT))
+    own = Device(require(name), ordinal, operation)
+    return name_of(link_of(group, operation, own, _ALIGNMENT))
 
 
 def name_of(link: Inbox | NcclParts | None) -> str:

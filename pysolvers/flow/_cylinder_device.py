@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
-from .._runtime.state import DeviceState, make_state
+from .._runtime.fields import DeviceFields, make_fields
 from ._channel import ChannelGrid
 from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
 from ._force_table import ForceTable
@@ -51,7 +51,7 @@ class DeviceCylinderState:
         layout: dict[str, Any] = dict.fromkeys(_FIELDS, (shape, dtype))
         layout["scalars"] = (len(_SCALARS),), np.float64
         self._options = shape, dtype, device
-        self._state = make_state(layout, device, _OWNER)
+        self._state = make_fields(layout, device, _OWNER)
         self._made = np.zeros(1, np.int64)
         self._first = 0  # number of steps before the last call
         self._swapped = False  # whether the fields had changed their places before the last call
@@ -152,8 +152,8 @@ class DeviceCylinderState:
         """Return a state with memory of its own; that of `into`, if it is given."""
         other = DeviceCylinderState(*self._options) if into is None else into
         to, source = other._state, self._state
-        assert isinstance(to, DeviceState)
-        assert isinstance(source, DeviceState)
+        assert isinstance(to, DeviceFields)
+        assert isinstance(source, DeviceFields)
         for name, own in zip(_FIELDS, self._names(), strict=True):
             to.copy_from(name, source, own)
         to.copy_from("scalars", source, "scalars")
@@ -208,9 +208,9 @@ class DeviceSteps:
                 f"shape={grid.shape}: use device='cpu'"
             )
         self._grid, self._host, self._dtype, self._device = grid, host, dtype, device
-        state = make_state({"none": ((1,), np.float64)}, device, _OWNER)  # checks the device
-        assert isinstance(state, DeviceState)
-        self._backend, self._arguments = state.backend, state.arguments
+        state = make_fields({"none": ((1,), np.float64)}, device, _OWNER)  # checks the device
+        assert isinstance(state, DeviceFields)
+        self._backend, self._arguments = state.device.backend, state.arguments
         self._codes: dict[str, int] = self._backend.CYLINDER_COLUMNS
         #: Time of each stage of all steps.
         self.seconds = dict.fromkeys(("omega", "psi", "walls", "forces"), 0.0)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import raise_for_status
-from .._runtime.state import State
+from .._runtime.fields import DeviceFields, Fields
 from ..poisson._axes import NEUMANN, Axis
 from ..poisson._device import DevicePoisson
 from ._staggered_settings import StaggeredSettings
@@ -20,7 +19,7 @@ _REPEATS = 10  # of a stage whose time is measured
 
 def call_backend(
     settings: StaggeredSettings,
-    state: State,
+    fields: Fields,
     count: int,
     stages: tuple[str, ...],
     until: float,
@@ -40,11 +39,11 @@ def call_backend(
         (*settings.codes, sum(1 << backend.STAGGERED_STAGES[name] for name in stages)),
         settings.numbers(until, steady),
         settings.max_sweeps,
-        *(state.operand(name) for name in _FIELDS),
+        *(fields.operand(name) for name in _FIELDS),
         count,
         settings.call_threads,
         np.zeros(1, np.int64),
-        *state.arguments,
+        *fields.arguments,
     )
     return int(status), report
 
@@ -58,14 +57,14 @@ class DeviceSteps:
 
     Parameters
     ----------
-    state : State
-        The fields, on the device.
+    fields : DeviceFields
+        The fields.
     settings : StaggeredSettings
         Parameters of the cavity.
     """
 
-    def __init__(self, state: State, settings: StaggeredSettings) -> None:
-        self._state, self._backend = state, settings.backend
+    def __init__(self, fields: DeviceFields, settings: StaggeredSettings) -> None:
+        self._fields, self._device = fields, fields.device
         n = settings.n
         edges = np.linspace(0.0, 1.0, n + 1)
         axes = [Axis(name, n, False, (NEUMANN, NEUMANN), edges, 1 / n) for name in "yx"]
@@ -91,8 +90,8 @@ class DeviceSteps:
         """
 
         def call(*stages: str) -> Any:
-            status, report = call_backend(settings, self._state, 1, stages, until, steady)
-            self._check(status)
+            status, report = call_backend(settings, self._fields, 1, stages, until, steady)
+            self._device.check(status)
             return report
 
         def step() -> None:
@@ -108,10 +107,10 @@ class DeviceSteps:
             made = 1
         if parameters != self._parameters:
             self._graph, self._parameters = None, None
-            self._graph, self._parameters = self._captured(step), parameters
+            self._graph, self._parameters = self._device.captured(step), parameters
         start = perf_counter()
         for _ in range(made, count):
-            self._check(self._graph.launch(*self._state.arguments))
+            self._device.launch(self._graph)
         reason = str(call()["end"])
         elapsed = perf_counter() - start
         for name, each in self._times.items():
@@ -123,33 +122,20 @@ class DeviceSteps:
 
     def _solve(self) -> None:
         """Enqueue the solution for the pressure."""
-        p, q = (self._state.operand(name) for name in "pq")
-        self._poisson.enqueue(q, p, self._state.arguments[1])
+        p, q = (self._fields.operand(name) for name in "pq")
+        self._poisson.enqueue(q, p, self._device)
 
     def _measure(self, predict: Callable[[], object]) -> None:
         """Measure the stages before correct, which change no field that a step reads."""
         for name, work in (("predict", predict), ("pressure", self._solve)):
             work()  # loads the kernels
-            graph = self._captured(work)
+            graph = self._device.captured(work)
             times = []
             for count in (0, _REPEATS):
                 start = perf_counter()
                 for _ in range(count):
-                    self._check(graph.launch(*self._state.arguments))
-                self._check(self._backend.wait(*self._state.arguments))
+                    self._device.launch(graph)
+                self._device.wait()
                 times.append(perf_counter() - start)
             # Not negative if another program delayed the first wait.
             self._times[name] = max(times[1] - times[0], 0.0) / _REPEATS
-
-    def _captured(self, work: Callable[[], object]) -> Any:
-        """Return a graph of the work that a function enqueues."""
-        arguments = self._state.arguments
-        self._check(self._backend.capture(*arguments))
-        try:
-            work()
-        finally:
-            graph = self._backend.Graph(*arguments)  # ends the capture in any case
-        return graph
-
-    def _check(self, status: int) -> None:
-        raise_for_status(status, self._backend.STATUS, "StaggeredCavity")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.state import make_state
+from .._runtime.fields import make_fields
 
 __all__ = ["CavityFields"]
 
@@ -28,7 +28,7 @@ class CavityFields:
 
     def __init__(self, n: int, device: str | None) -> None:
         layout = dict.fromkeys((*_NOW, *_BEST), ((n, n), np.float64))
-        self._state = make_state(layout, device, "LidDrivenCavity")
+        self._state = make_fields(layout, device, "LidDrivenCavity")
 
     @property
     def arguments(self) -> tuple[int, ...]:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from .._errors import ConvergenceError, raise_for_status
 from .._runtime.fp_mode import in_default_fp_mode
-from .._runtime.state import read_only
 from .._solver.counter import Counter
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Member, RunBy, Table
 from .._solver.solver import Iteration, State
+from .._views import read_only
 from . import _fields
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson

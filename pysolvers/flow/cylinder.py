@@ -14,12 +14,12 @@ from .._checks import require
 from .._errors import CoarseGridWarning, ConvergenceError, warn_user
 from .._other_calls import explain_run
 from .._runtime.fp_mode import in_default_fp_mode
-from .._runtime.state import read_only
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Field, Member, Positive, Table
 from .._solver.solver import State
 from .._solver.stepping import TimeStepping
+from .._views import read_only
 from ._channel import ChannelGrid
 from ._cylinder_device import DeviceCylinderState, DeviceSteps, extremes, history_rows
 from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity

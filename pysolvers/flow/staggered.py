@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from .._boundary import Neumann
 from .._errors import ConvergenceError, raise_for_status
 from .._runtime import directive
+from .._runtime.fields import DeviceFields, make_fields
 from .._runtime.fp_mode import in_default_fp_mode
-from .._runtime.state import make_state, read_only
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Line, Member, RunBy, Table
 from .._solver.solver import Solver, State
 from .._solver.stepping import TimeStepping
+from .._views import read_only
 from ..poisson import FastPoisson
 from . import _fields
 from ._staggered_device import DeviceSteps, call_backend
@@ -216,7 +217,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         layout: dict[str, Any] = dict.fromkeys("uvfg", ((n + 2, n + 2), np.float64))
         layout |= dict.fromkeys("pq", ((n, n), np.float64))
         layout["clock"] = (len(self._entries),), np.float64
-        self._state = make_state(layout, settings.place, "StaggeredCavity")
+        self._state = make_fields(layout, settings.place, "StaggeredCavity")
         start = np.zeros((n + 2, n + 2))
         start[n + 1, : n + 1] = 2.0  # ghosts above the lid
         self._state.set("u", start)
@@ -226,6 +227,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         self._poisson: FastPoisson | None = None
         self._device_steps: DeviceSteps | None = None
         if settings.pressure == "fast" and settings.is_on_device:
+            assert isinstance(self._state, DeviceFields)
             self._device_steps = DeviceSteps(self._state, settings)
         elif settings.pressure == "fast":
             self._poisson = FastPoisson(

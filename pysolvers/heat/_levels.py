@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import raise_for_status
-from .._runtime.state import HostState, State
+from .._runtime.fields import Fields, HostFields
 from ._sides import PERIODIC, Grid, Side
 
 __all__ = [
@@ -96,7 +96,7 @@ class Levels:
         Of the fields.
     threads : int
         As the backend takes it.
-    store : State, optional
+    store : Fields, optional
         Where the fields lie; by default on the host.
     is_steady : bool, default: False
         Whether s is 0.
@@ -111,11 +111,11 @@ class Levels:
         dtype: str,
         threads: int,
         *,
-        store: State | None = None,
+        store: Fields | None = None,
         is_steady: bool = False,
     ) -> None:
         self._backend, self._threads = backend, threads
-        self._store = HostState({}) if store is None else store
+        self._store = HostFields({}) if store is None else store
         self._periodic = tuple(
             any(side.axis == axis and side.kind == PERIODIC for side in sides)
             for axis in range(grid.axes)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._data import NodeData
 from .._errors import raise_for_status
-from .._runtime.state import DeviceState, State, count_of_a_call, make_state
+from .._runtime.fields import DeviceFields, Fields, count_of_a_call, make_fields
 from .._solver.clock import Leg
 from ._settings import HeatSettings
 from ._sides import Grid, Side
@@ -59,13 +59,13 @@ class HeatState:
         if grid.k is not None:
             layout["k"] = (shape, kind)
         self._has = set(layout)
-        self._state = make_state(layout, settings.device, "HeatADI")
+        self._state = make_fields(layout, settings.device, "HeatADI")
         if grid.k is not None:
             self._state.set("k", grid.k)
         self._leg: Leg | None = None  # of the steps whose data are in the tables
 
     @property
-    def store(self) -> State:
+    def store(self) -> Fields:
         """Where the fields lie."""
         return self._state
 
@@ -187,13 +187,13 @@ class HeatState:
             self._state.set(name, fields[name])
 
     def operands(self) -> tuple[Array, Array]:
-        """Return T and w where they lie, on the host or as shadows, to be read."""
+        """Return T and w where they lie, on the host or on the device, to be read."""
         t, w = (self._state.operand(name, changes=False) for name in ("t", "w"))
         return t, w
 
     def take(self, fields: dict[str, Array]) -> None:
-        """Go on from shadows of the device of this state; to be repeated after an interrupt."""
-        assert isinstance(self._state, DeviceState)
+        """Go on from arrays of the device of this state; to be repeated after an interrupt."""
+        assert isinstance(self._state, DeviceFields)
         for name, field in fields.items():
             self._state.write(name, (slice(None),) * field.ndim, field)
         self._state.wait()

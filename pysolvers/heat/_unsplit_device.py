@@ -7,7 +7,7 @@ time is uploaded once for each length of the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from .._errors import raise_for_status
-from .._runtime.shadows import address_of
-from .._runtime.state import DeviceState, State
+from .._runtime.device import address_of
+from .._runtime.fields import DeviceFields, Fields
 from ._levels import BASIS, Levels
 from ._settings import HeatSettings
 from ._sides import Grid, Side
@@ -32,14 +31,14 @@ Array = NDArray[Any]
 class DeviceUnsplit(Unsplit):
     """Steps of the equation that is not split, for a field on a device.
 
-    Fields are shadows. Those that a call returns are valid until the next call, changes of stages
-    until the one after it.
+    Fields are device arrays. Those that a call returns are valid until the next call, changes of
+    stages until the one after it.
 
     Parameters
     ----------
     settings, grid, sides, source
         As in `Unsplit`.
-    store : DeviceState
+    store : DeviceFields
         Where the fields lie.
     """
 
@@ -49,10 +48,10 @@ class DeviceUnsplit(Unsplit):
         grid: Grid,
         sides: Mapping[str, Side],
         source: NodeData | None,
-        store: DeviceState,
+        store: DeviceFields,
     ) -> None:
         super().__init__(settings, grid, sides, source, partial(Levels, store=store))
-        self._device = store
+        self._device = store.device
         self._kind = np.dtype(settings.dtype)
         self._buffers: dict[Any, Array] = {}  # by use
         self._numbers: dict[float, Array] = {}
@@ -68,9 +67,7 @@ class DeviceUnsplit(Unsplit):
     ) -> tuple[Array, tuple[float, float]]:
         self._holds_values = False
         found, balance = super().steady(field, time, rtol, most)
-        values = np.empty(found.shape, found.dtype)
-        self._call(self._device.backend.download, values, address_of(found))
-        return values, balance
+        return self._device.download(found), balance
 
     def is_finite(self, field: Array) -> bool:
         """Return whether the last equation had a solution; `field` cannot be read here."""
@@ -96,7 +93,7 @@ class DeviceUnsplit(Unsplit):
     def recent_of(self, change: Array) -> Sequence[Array]:
         self._holds_values = False
         to = self._free(change.shape, ())
-        self._copy(to, change)
+        self._device.write(to, change)
         return self._remembered(to, ())
 
     def kept(self, changes: Array) -> Sequence[Array]:
@@ -105,7 +102,7 @@ class DeviceUnsplit(Unsplit):
     def values(self, changes: Sequence[Array]) -> Array:
         found = np.empty((len(changes), *changes[0].shape), self._kind)
         for values, change in zip(found, changes, strict=True):
-            self._call(self._device.backend.download, values, address_of(change))
+            self._device.read(change, values)
         return found
 
     def _guess(
@@ -114,7 +111,7 @@ class DeviceUnsplit(Unsplit):
         # A steady state may be asked for between two steps.
         steady = levels.is_steady
         to = self._buffer("steady", like.shape) if steady else self._free(like.shape, recent)
-        self._copy(to, self._number(0.0))
+        self._device.write(to, self._number(0.0))
         return to, recent
 
     def _free(self, shape: tuple[int, ...], recent: Sequence[Array]) -> Array:
@@ -126,41 +123,45 @@ class DeviceUnsplit(Unsplit):
     def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
         for side in () if self._holds_values else self._given:
             part = side.of(change)
-            self._copy(part, self._number(0.0).reshape((1,) * part.ndim))
+            self._device.write(part, self._number(0.0).reshape((1,) * part.ndim))
         return (change, *recent)[:BASIS]
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
         to = self._buffer("sum", field.shape)
         if to is not field:
-            self._copy(to, field)
+            self._device.write(to, field)
         self._add(to, factor, change)
         return to
 
     def _again(self, base: Array, change: Array) -> tuple[Array, Array]:
         again = self._buffer("again", base.shape)
-        self._copy(again, base)
+        self._device.write(again, base)
         self._add(again, 1.0, change)
         correction = self._buffer("correction", base.shape)
-        self._copy(correction, self._number(0.0))
+        self._device.write(correction, self._number(0.0))
         return again, correction
 
     def _take_off(self, rhs: Array, levels: Levels, change: Array) -> None:
         if not levels.is_steady:
             minus = self._minus_volumes(levels, rhs.shape)
-            self._call(self._device.backend.add_product, rhs, minus, change)
+            self._device.add_product(rhs, minus, change)
 
     def _advance(self, change: Array, correction: Array) -> None:
         self._add(change, 1.0, correction)
 
     def _set_values(self, field: Array, time: float) -> None:
         for side in () if self._holds_values else self._given:
-            self._copy(side.of(field), self._level(side, time))  # the later axis has the edges
+            self._device.write(
+                side.of(field), self._level(side, time)
+            )  # the later axis has the edges
 
     def _begun(
         self, levels: Levels, base: Array, change: Array, time: float
     ) -> tuple[Array, float]:
         for side in () if self._holds_values else self._given:
-            self._copy(side.of(change), self._level(side, time))  # the later axis has the edges
+            self._device.write(
+                side.of(change), self._level(side, time)
+            )  # the later axis has the edges
             self._add(side.of(change), -1.0, side.of(base))
         product = self._buffer("product", base.shape)
         levels.apply(base, product)
@@ -168,7 +169,7 @@ class DeviceUnsplit(Unsplit):
         if self._constant is None or self._constant.levels is not levels:
             self._constant = self._made_constant(levels)
         total = self._constant.total
-        self._copy(rhs, self._constant.gain)
+        self._device.write(rhs, self._constant.gain)
         self._add(rhs, -1.0, product)
         total += self._add_varying(rhs, levels, time)
         mean = total / levels.volume if levels.is_closed else 0.0
@@ -219,7 +220,7 @@ class DeviceUnsplit(Unsplit):
         if use not in self._buffers:
             self._buffers[use] = self._device.hold(values)
         else:
-            self._call(self._device.backend.upload, address_of(self._buffers[use]), values)
+            self._device.write(self._buffers[use], values)
         return self._buffers[use]
 
     def _minus_volumes(self, levels: Levels, shape: tuple[int, ...]) -> Array:
@@ -242,19 +243,9 @@ class DeviceUnsplit(Unsplit):
             self._numbers[value] = self._device.hold(np.full(shape, value, self._kind))
         return self._numbers[value]
 
-    def _copy(self, to: Array, source: Array) -> None:
-        self._call(self._device.backend.relayout, to, np.broadcast_to(source, to.shape))
-
     def _add(self, to: Array, factor: float, source: Array) -> None:
         """Add a multiple of a field to a field, both with the same axes."""
-        number = self._number(factor).reshape((1,) * to.ndim)
-        operands = (np.broadcast_to(a, to.shape) for a in (number, source))
-        self._call(self._device.backend.add_product, to, *operands)
-
-    def _call(self, function: Callable[..., int], *operands: Any) -> None:
-        """Enqueue a call."""
-        status = function(*operands, *self._device.arguments)
-        raise_for_status(status, self._device.backend.STATUS, "HeatADI")
+        self._device.add_product(to, self._number(factor).reshape((1,) * to.ndim), source)
 
 
 _MOST_NUMBERS = 16  # that are kept on the device; means of sources that change are new ones
@@ -272,9 +263,9 @@ def unsplit_for(
     grid: Grid,
     sides: Mapping[str, Side],
     source: NodeData | None,
-    store: State,
+    store: Fields,
 ) -> Unsplit:
     """Return the steps of the equation that is not split, for fields in a store."""
-    if isinstance(store, DeviceState):
+    if isinstance(store, DeviceFields):
         return DeviceUnsplit(settings, grid, sides, source, store)
     return Unsplit(settings, grid, sides, source)

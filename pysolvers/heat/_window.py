@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.state import DeviceState
+from .._runtime.fields import DeviceFields
 from .._solver.counter import Counter
 from ..distributed import (
     Group,
@@ -322,7 +322,7 @@ class Window:
         largest = 0.0
         if measures:
             self._unmeasured, largest = 0, state.largest
-        elif isinstance(state.store, DeviceState):
+        elif isinstance(state.store, DeviceFields):
             state.store.wait()
         found = met_after_steps(group, OPERATION, state.dt, first, count, largest)
         if self._left == 0:

@@ -21,13 +21,13 @@ from .._errors import BackendError, ConvergenceError, warn_user
 from .._functions import arguments_of
 from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
-from .._runtime.state import read_only
 from .._solver.clock import Clock, Leg
 from .._solver.counter import Counter
 from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import Member, RunBy
 from .._solver.stepping import TimeState, TimeStepping
+from .._views import read_only
 from ..distributed import Group, Slab, agreement_of, checked_group
 from . import _settings as options
 from ._accuracy import Accuracy

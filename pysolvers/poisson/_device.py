@@ -31,13 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_broadcast
-from .._errors import raise_for_status
 from .._row_sums import RowSums
+from .._runtime.backends import parse_device, require_device
 from .._runtime.cufft import CufftPlan
-from .._runtime.lines import contiguous_strides
+from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.places import find_place
-from .._runtime.shadows import address_of, is_shadow, shadow
-from .._runtime.streams import PER_THREAD
 from ..distributed import Group, Slab, SplitFactor, agreement_of
 from ..factor import factor_tridiagonal
 from ._waves import PackedWaves, are_packed
@@ -45,6 +43,7 @@ from ._waves import PackedWaves, are_packed
 __all__ = ["DevicePoisson"]
 
 _OPERATION = "FastPoisson"
+_SOLVE = "FastPoisson.solve"
 
 Array = NDArray[Any]
 Additions = Mapping[tuple[int, int], Array]
@@ -70,8 +69,8 @@ class _Transform:
 
     Parameters
     ----------
-    backend : module
-        The extension of the device.
+    device : Device
+        Where the field lies.
     kind : str
         A name of ``backend.TRANSFORMS``.
     size : int
@@ -80,24 +79,21 @@ class _Transform:
         Lengths of the axis before the last one (1 in two dimensions) and of the last one.
     dtype : dtype
         float32 or float64.
-    ordinal : int
-        Number of the device.
     scale : float
         Factor of the result.
     """
 
     def __init__(
         self,
-        backend: Any,
+        device: Device,
         kind: str,
         size: int,
         outer: int,
         inner: int,
         dtype: np.dtype,
-        ordinal: int,
         scale: float,
     ) -> None:
-        self._backend, self._scale = backend, scale
+        backend, self._scale = device.backend, scale
         self._arguments = backend.TRANSFORMS[kind], size
         form, self.before, self.after, length, pitch = backend.transform_shape(*self._arguments)
         line = pitch * dtype.itemsize
@@ -108,24 +104,23 @@ class _Transform:
             self._outer, self._inner = 1, -(-inner // panels)
         lines = self._outer * self._inner
         self.line_bytes = lines * line
-        self._plan = CufftPlan(form, length, pitch, lines, dtype, ordinal)
+        self._plan = CufftPlan(form, length, pitch, lines, dtype, device.ordinal)
         self.work_bytes = self._plan.work_bytes
 
-    def run(self, source: Array, target: Array, lines: int, work: int, place: Any) -> None:
+    def run(self, source: Array, target: Array, lines: int, work: int, device: Device) -> None:
         """Transform columns (outer, inner, values) of `source` to those of `target`."""
         outer, inner, _ = source.shape
         for j in range(0, outer, self._outer):
             for k in range(0, inner, self._inner):
                 panel = np.s_[j : j + self._outer, k : k + self._inner]
-                self._step(self._backend.transform_load, source[panel], lines, place)
-                self._plan.execute(lines, work, place.stream)
-                self._step(self._backend.transform_store, target[panel], lines, place)
-
-    def _step(self, function: Any, field: Array, lines: int, place: Any) -> None:
-        status = function(
-            *self._arguments, field, lines, self.line_bytes, self._scale, *place.arguments
-        )
-        raise_for_status(status, self._backend.STATUS, "FastPoisson.solve")
+                rest = lines, self.line_bytes, self._scale
+                device.enqueue(
+                    device.backend.transform_load, *self._arguments, source[panel], *rest
+                )
+                self._plan.execute(lines, work, device.stream)
+                device.enqueue(
+                    device.backend.transform_store, *self._arguments, target[panel], *rest
+                )
 
 
 class DevicePoisson:
@@ -161,56 +156,49 @@ class DevicePoisson:
         self._line, self._group = line, group
         self._factor: SplitFactor | None = None
         with agreement_of(group, _OPERATION):
-            place: Any = find_place(device, None, {}, leader="rhs")
-            self._backend = place.backend
-            self._device = f"cuda:{place.ordinal}"
+            ordinal = parse_device(device)[1]
+            # Where the matrices are made; a solve has a stream of its own.
+            self._device = Device(require_device(ordinal), ordinal, _OPERATION)
+            self._name = f"cuda:{ordinal}"
             self._axes, self._dtype = tuple(axes), dtype
             self._real = np.empty(0, dtype).real.dtype
             self._parts = 2 if dtype.kind == "c" else 1
             self.is_singular = all(axis.has_null_vector for axis in axes)
-            self._own: list[Any] = []  # buffers of the matrices
+            self._own: list[Array] = []  # the matrices
             self._lasting: list[Any] = []  # those of `enqueue`
             self._counts = [axis.count for axis in axes]
             self._waves = list(self._counts)
             self._forward: dict[int, _Transform] = {}
             self._backward: dict[int, _Transform] = {}
             self._packed: PackedWaves | None = None
-            if group is None and are_packed(axes, dtype, self._backend, place.ordinal):
-                self._packed = PackedWaves(
-                    axes,
-                    dtype,
-                    self._backend,
-                    place.ordinal,
-                    lambda array: self._kept(array, place),
-                )
+            if group is None and are_packed(axes, dtype, self._device):
+                self._packed = PackedWaves(axes, dtype, self._device, self._kept)
             else:
                 for k in range(len(axes) - 1):
-                    self._plan(k, place)
+                    self._plan(k)
                 matrices = self._matrices()
                 if group is None:
-                    self._rows = self._expanded(matrices, place)
-                    self._volumes = self._kept(axes[-1].volumes, place)
+                    self._rows = self._expanded(matrices)
+                    self._volumes = self._kept(axes[-1].volumes)
         if group is not None:
             self._factor = self._factored(matrices, group)
-        status = self._backend.wait(place.ordinal, PER_THREAD.address)
-        raise_for_status(status, self._backend.STATUS, "FastPoisson")
+        self._device.wait()
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
-            f"a FastPoisson on {self._device} cannot be pickled or copied: create it again with "
+            f"a FastPoisson on {self._name} cannot be pickled or copied: create it again with "
             "the same arguments"
         )
 
     @property
     def nbytes(self) -> int:
         """Size of the matrices in bytes."""
-        own = sum(buffer.nbytes for buffer in self._own)
+        own = sum(array.nbytes for array in self._own)
         return own if self._factor is None else own + self._factor.nbytes
 
     def kept(self, arrays: Mapping[Any, Array]) -> dict[Any, Array]:
         """Return copies on the device that last as long as this object."""
-        place: Any = find_place(self._device, None, {}, leader="rhs")
-        return {key: self._kept(array, place) for key, array in arrays.items()}
+        return {key: self._kept(array) for key, array in arrays.items()}
 
     def solve(
         self,
@@ -240,7 +228,7 @@ class DevicePoisson:
         """
         named = {"rhs": f}  # the name of the operand that `out` can be
         with agreement_of(self._group, _OPERATION):
-            place: Any = find_place(self._device, stream, named, out, leader="rhs")
+            place: Any = find_place(self._name, stream, named, out, operation=_SOLVE, leader="rhs")
             token = np.empty((1,), self._dtype)
             (right,), _, _ = place.operands(named, {"the solver": token})
             require_broadcast("f", right.shape, shape)
@@ -252,13 +240,11 @@ class DevicePoisson:
         source = np.moveaxis(np.broadcast_to(right, shape), self._line, -1)[inner]
         self._run(place, source, additions, target[inner], buffers)
         for (k, end), given in values.items():
-            layer = _layer(target, k, end)
-            source = np.broadcast_to(self._there(given, place), layer.shape)
-            self._call(place, self._backend.relayout, layer, source)
+            place.write(_layer(target, k, end), given)
         return place.finish(result)
 
-    def enqueue(self, f: Array, result: Array, stream: int) -> None:
-        """Enqueue a solve with sides of value zero, for arrays that are shadows.
+    def enqueue(self, f: Array, result: Array, device: Device) -> None:
+        """Enqueue a solve with sides of value zero, for arrays on the device.
 
         All calls use the same work arrays, which the first call allocates: only calls that follow
         each other on the device can be enqueued, and the first call cannot be captured in a graph.
@@ -266,16 +252,15 @@ class DevicePoisson:
         Parameters
         ----------
         f, result : ndarray
-            Shadows of the shape and dtype of the solution, all nodes of which are unknown.
-        stream : int
-            Address of the stream.
+            Of the shape and dtype of the solution, all nodes of which are unknown.
+        device : Device
+            The stream, on the device of this object.
         """
-        place: Any = find_place(self._device, stream, {}, leader="rhs")
         if not self._lasting:
-            self._lasting = self._buffers(place, lasting=True)
-        self._run(place, f, {}, result, self._lasting)
+            self._lasting = self._buffers(device, lasting=True)
+        self._run(device, f, {}, result, self._lasting)
 
-    def _buffers(self, place: Any, *, lasting: bool = False) -> list[Any]:
+    def _buffers(self, device: Device, *, lasting: bool = False) -> list[Any]:
         """Allocate memory for the field, the lines and the work area of the transforms."""
         every = [*self._forward.values(), *self._backward.values()]
         sizes = (
@@ -285,30 +270,30 @@ class DevicePoisson:
         )
         if self._packed is not None:
             sizes = self._packed.wave_bytes, 0, self._packed.work_bytes
-        return [self._backend.Buffer(max(n, 1), *place.arguments, lasting) for n in sizes]
+        return [device.memory(max(n, 1), lasting=lasting) for n in sizes]
 
     def _run(
-        self, place: Any, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
+        self, device: Device, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
     ) -> None:
         buffer, lines, work = buffers
         if self._packed is not None:
             source = f
             if additions:
                 if (address_of(f), f.strides) != (address_of(result), result.strides):
-                    self._call(place, self._backend.relayout, result, f)
-                self._add(additions, result, place)
+                    device.write(result, f)
+                self._add(additions, result, device)
                 source = result
-            self._packed.run(source, result, buffer.address, work.address, place)
+            self._packed.run(source, result, buffer.address, work.address, device)
             return
         shape = (*self._waves, *([2] if self._parts == 2 else []))
-        field = _packed(buffer, shape, self._real)
+        field = device_array(buffer.address, shape, None, self._real, buffer)
         source, target = self._reals(f), self._reals(result)
         is_copied = bool(additions) or not self._forward or not self._is_dense(source)
         if is_copied:
             part = field[_block(self._counts)]
-            self._call(place, self._backend.relayout, part, source)
+            device.write(part, source)
             source = part
-            self._add(additions, source, place)
+            self._add(additions, source, device)
         sizes = list(self._counts)
         for k, transform in self._forward.items():
             before = source if source is not field else field[_block(sizes)]
@@ -318,12 +303,12 @@ class DevicePoisson:
                 self._columns(field[_block(sizes)], k),
                 lines.address,
                 work.address,
-                place,
+                device,
             )
             source = field
-        self._centre(place, field)
-        self._solve_lines(place, field)
-        self._centre(place, field)
+        self._centre(device, field)
+        self._solve_lines(device, field)
+        self._centre(device, field)
         is_direct = self._is_dense(target)
         for k, transform in reversed(self._backward.items()):
             before = field[_block(sizes)]
@@ -335,20 +320,20 @@ class DevicePoisson:
                 self._columns(after, k),
                 lines.address,
                 work.address,
-                place,
+                device,
             )
         if not (is_direct and self._backward):
-            self._call(place, self._backend.relayout, target, field[_block(self._counts)])
+            device.write(target, field[_block(self._counts)])
 
-    def _add(self, additions: Additions, field: Array, place: Any) -> None:
+    def _add(self, additions: Additions, field: Array, device: Device) -> None:
         """Add what the sides contribute to reals of the right side."""
         for (k, end), values in additions.items():
             layer = _layer(field, k, end)
-            there = self._reals(self._there(values, place))
-            given = np.broadcast_to(there, layer.shape)
-            self._call(place, self._backend.accumulate, layer, given)
+            there = values if is_device_array(values) else device.upload(values)
+            given = np.broadcast_to(self._reals(there), layer.shape)
+            device.enqueue(device.backend.accumulate, layer, given)
 
-    def _plan(self, k: int, place: Any) -> None:
+    def _plan(self, k: int) -> None:
         """Plan the transforms along an axis."""
         axis = self._axes[k]
         name, kind = axis.transform
@@ -356,12 +341,11 @@ class DevicePoisson:
         gain = axis.intervals * (2 if kind else 1)
         others = [size for j, size in enumerate(self._waves[:-1]) if j != k]
         columns = (prod(others), self._counts[-1] * self._parts)
-        options = self._real, place.ordinal
         self._forward[k] = _Transform(
-            self._backend, forward, axis.count, *columns, *options, scale=1.0
+            self._device, forward, axis.count, *columns, self._real, scale=1.0
         )
         self._backward[k] = _Transform(
-            self._backend, _INVERSE[forward], axis.count, *columns, *options, scale=1 / gain
+            self._device, _INVERSE[forward], axis.count, *columns, self._real, scale=1 / gain
         )
         self._waves[k] = self._forward[k].after
 
@@ -388,11 +372,11 @@ class DevicePoisson:
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
         return tuple(operands)  # type: ignore[return-value]
 
-    def _expanded(self, matrices: Sequence[Array], place: Any) -> list[Array]:
+    def _expanded(self, matrices: Sequence[Array]) -> list[Array]:
         """Return the rows on the device, with the shape (waves, parts, rows)."""
         count = max(len(values) for values in matrices)
         shape = (count, self._parts, self._axes[-1].count)
-        there = (self._kept(values, place) for values in matrices)
+        there = (self._kept(values) for values in matrices)
         return [np.broadcast_to(values[:, None, :], shape) for values in there]
 
     def _factored(self, matrices: Sequence[Array], group: Group) -> Any:
@@ -406,21 +390,21 @@ class DevicePoisson:
             upper,
             rows=last.count,
             periodic=last.is_periodic,
-            device=self._device,
+            device=self._name,
             group=group,
             split=Slab(-1),
         )
 
-    def _solve_lines(self, place: Any, field: Array) -> None:
+    def _solve_lines(self, device: Any, field: Array) -> None:
         rows = self._axes[-1].count
         reals = self._real.itemsize
         strides = (rows * self._parts * reals, reals, self._parts * reals)
         shape = (prod(self._waves[:-1]), self._parts, rows)
-        lines = shadow(address_of(field), shape, strides, self._real, field)
+        lines = device_array(address_of(field), shape, strides, self._real, field)
         if self._factor is not None:
-            self._factor.solve_views(place, lines, lines)
+            self._factor.solve_views(device, lines, lines)
             return
-        backend = self._backend
+        backend = device.backend
         operands = [*self._rows, lines]
         if self._parts == 1:  # the waves are the inner axis: they follow each other in memory
             operands = [a.transpose(1, 0, 2) for a in operands]
@@ -434,37 +418,39 @@ class DevicePoisson:
             None,
             0,
             0,
-            *place.arguments,
+            *device.arguments,
             0,
         )
-        raise_for_status(status, backend.STATUS, "FastPoisson.solve")
+        device.check(status)
 
-    def _centre(self, place: Any, field: Array) -> None:
+    def _centre(self, device: Any, field: Array) -> None:
         """In a singular case make the mean of wave 0 zero."""
         if not self.is_singular:
             return
         line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
         if self._group is not None:
-            self._centre_of_ranks(self._group, place, line)
+            self._centre_of_ranks(self._group, device, line)
             return
         for part in range(self._parts):
             own = line[None, :, part][None]
-            self._call(place, self._backend.centre, own, address_of(self._volumes))
+            device.enqueue(device.backend.centre, own, address_of(self._volumes))
 
-    def _centre_of_ranks(self, group: Group, place: Any, line: Array) -> None:
+    def _centre_of_ranks(self, group: Group, device: Device, line: Array) -> None:
         """Make the mean of a line, of which each rank holds a part, zero; collective."""
         volumes = self._axes[-1].volumes
-        values = place.download(line)
+        values = device.download(line)
         sums = group.allgather(_OPERATION, np.append(volumes @ values, volumes.sum())).sum(axis=0)
         values -= (sums[:-1] / sums[-1]).astype(self._real)
-        place.write(line, place.upload(values))
+        device.write(line, values)
 
     def _columns(self, array: Array, k: int) -> Array:
         """View reals as columns (outer, inner, values) along axis k."""
         if self._parts == 2:
             *axes, rows, parts = array.shape
             strides = (*array.strides[:-2], array.strides[-1])
-            array = shadow(address_of(array), (*axes, rows * parts), strides, self._real, array)
+            array = device_array(
+                address_of(array), (*axes, rows * parts), strides, self._real, array
+            )
         if array.ndim == 2:
             array = array[None]
             k += 1
@@ -476,7 +462,7 @@ class DevicePoisson:
             return array
         size = self._real.itemsize
         readonly = not array.flags.writeable
-        return shadow(
+        return device_array(
             address_of(array),
             (*array.shape, 2),
             (*array.strides, size),
@@ -490,31 +476,10 @@ class DevicePoisson:
         rows = reals.strides[-self._parts] if reals.shape[-self._parts] > 1 else None
         return rows in (None, self._parts * self._real.itemsize)
 
-    def _kept(self, array: Array, place: Any) -> Array:
+    def _kept(self, array: Array) -> Array:
         """Copy an array to memory of the device that lasts."""
-        block = np.array(array, order="C")
-        stream = PER_THREAD.address
-        buffer = self._backend.Buffer(max(block.nbytes, 1), place.ordinal, stream, True)
-        status = self._backend.upload(buffer.address, block, place.ordinal, stream)
-        raise_for_status(status, self._backend.STATUS, "FastPoisson")
-        status = self._backend.wait(place.ordinal, stream)
-        raise_for_status(status, self._backend.STATUS, "FastPoisson")
-        self._own.append(buffer)
-        return _packed(buffer, block.shape, block.dtype)
-
-    def _there(self, array: Array, place: Any) -> Array:
-        """Return an array on the device, copied if it is on the host."""
-        return array if is_shadow(array) else place.upload(np.array(array, order="C"))
-
-    def _call(self, place: Any, function: Any, *operands: Any) -> None:
-        status = function(*operands, *place.arguments)
-        raise_for_status(status, self._backend.STATUS, "FastPoisson.solve")
-
-
-def _packed(buffer: Any, shape: Sequence[int], dtype: np.dtype) -> Array:
-    """Return a C-contiguous array at the beginning of a buffer."""
-    strides = contiguous_strides(shape, dtype.itemsize)
-    return shadow(buffer.address, shape, strides, dtype, buffer)
+        self._own.append(self._device.hold(array))
+        return self._own[-1]
 
 
 def _block(sizes: Sequence[int]) -> tuple[slice, ...]:

@@ -22,16 +22,15 @@ this would be four times the values: `_device` moves less.
 The lines need no transposition either, because neighbouring lines are neighbours in memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import raise_for_status
 from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
-from .._runtime.shadows import address_of, shadow
+from .._runtime.device import Device, address_of, device_array
 from ._axes import Axis
 
 __all__ = ["PackedWaves", "are_packed"]
@@ -39,7 +38,7 @@ __all__ = ["PackedWaves", "are_packed"]
 Array = NDArray[Any]
 
 
-def are_packed(axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int) -> bool:
+def are_packed(axes: Sequence[Axis], dtype: np.dtype, device: Device) -> bool:
     """Return whether `PackedWaves` can solve the equation on these axes."""
     first, *others = axes
     return (
@@ -50,7 +49,7 @@ def are_packed(axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int
             axis.transform[1] in (0, 2) or (axis.transform[1] == 1 and len(others) == 1)
             for axis in others
         )
-        and backend.waves_fit(dtype == np.float32, first.count, ordinal)
+        and device.backend.waves_fit(dtype == np.float32, first.count, device.ordinal)
     )
 
 
@@ -63,18 +62,20 @@ class PackedWaves:
         In the order of the array: x last.
     dtype : dtype
         float32 or float64.
-    backend : module
-        The extension of the device.
-    ordinal : int
-        Number of the device.
+    device : Device
+        The device.
     keep : callable
-        Copies an array of the host to the device; returns a shadow.
+        Copies an array of the host to the device.
     """
 
     def __init__(
-        self, axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int, keep: Any
+        self,
+        axes: Sequence[Axis],
+        dtype: np.dtype,
+        device: Device,
+        keep: Callable[[Array], Array],
     ) -> None:
-        self._backend, self._dtype = backend, dtype
+        self._dtype = dtype
         first, *others = axes
         self._shape = tuple(axis.count for axis in axes)
         lengths = tuple(_length(axis) for axis in others)
@@ -84,13 +85,13 @@ class PackedWaves:
         #: Bytes of the waves.
         self.wave_bytes = first.count * self._rows * self._pitch * dtype.itemsize
         self._plans = [
-            CufftPlan(form, lengths, self._pitch, first.count, dtype, ordinal)
+            CufftPlan(form, lengths, self._pitch, first.count, dtype, device.ordinal)
             for form in (REAL_TO_COMPLEX, COMPLEX_TO_REAL)
         ]
         #: Bytes of the work area of cuFFT.
         self.work_bytes = max(plan.work_bytes for plan in self._plans)
         names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
-        self._kinds = [backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
+        self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
         self._scale = 1 / prod(lengths)
         self._is_singular = all(axis.has_null_vector for axis in axes)
         self._volumes = keep(first.volumes)
@@ -104,29 +105,30 @@ class PackedWaves:
         null_sum = first.sums[0] + (diag[0] if self._is_singular else 0)
         self._matrix = *rows, float(null_sum), first.is_periodic
 
-    def run(self, source: Array, target: Array, waves: int, work: int, place: Any) -> None:
+    def run(self, source: Array, target: Array, waves: int, work: int, device: Device) -> None:
         """Enqueue a solve.
 
         Parameters
         ----------
         source, target : ndarray
-            Shadows of the right side and of the solution.
+            The right side and the solution, on the device.
         waves, work : int
             Addresses of `wave_bytes` and `work_bytes` bytes.
-        place : Place
+        device : Device
             Where to enqueue.
         """
-        backend, (forward, backward) = self._backend, self._plans
-        self._move(backend.waves_load, source, waves, 1.0, place)
-        forward.execute(waves, work, place.stream)
-        self._centre(waves, place)
-        self._solve_lines(waves, place)
-        self._centre(waves, place)
-        backward.execute(waves, work, place.stream)
-        self._move(backend.waves_store, target, waves, self._scale, place)
+        backend, (forward, backward) = device.backend, self._plans
+        self._move(backend.waves_load, source, waves, 1.0, device)
+        forward.execute(waves, work, device.stream)
+        self._centre(waves, device)
+        self._solve_lines(waves, device)
+        self._centre(waves, device)
+        backward.execute(waves, work, device.stream)
+        self._move(backend.waves_store, target, waves, self._scale, device)
 
-    def _solve_lines(self, waves: int, place: Any) -> None:
-        status = self._backend.wave_lines(
+    def _solve_lines(self, waves: int, device: Device) -> None:
+        device.enqueue(
+            device.backend.wave_lines,
             self._dtype == np.float32,
             self._shape[0],
             self._rows,
@@ -135,29 +137,19 @@ class PackedWaves:
             waves,
             tuple(address_of(table) for table in self._tables),
             *self._matrix,
-            *place.arguments,
         )
-        self._check(status)
 
-    def _move(self, function: Any, field: Array, waves: int, scale: float, place: Any) -> None:
+    def _move(self, function: Any, field: Array, waves: int, scale: float, device: Device) -> None:
         columns = field if field.ndim == 3 else field[:, None]
-        self._check(
-            function(
-                *self._kinds, columns, self._pitch, waves, self.wave_bytes, scale, *place.arguments
-            )
-        )
+        device.enqueue(function, *self._kinds, columns, self._pitch, waves, self.wave_bytes, scale)
 
-    def _centre(self, waves: int, place: Any) -> None:
+    def _centre(self, waves: int, device: Device) -> None:
         """In a singular case make the mean of the constant wave zero."""
         if self._is_singular:
             size = self._dtype.itemsize
             strides = (size, size, self._rows * self._pitch * size)
-            line = shadow(waves, (1, 1, self._shape[0]), strides, self._dtype, self)
-            volumes = address_of(self._volumes)
-            self._check(self._backend.centre(line, volumes, *place.arguments))
-
-    def _check(self, status: int) -> None:
-        raise_for_status(status, self._backend.STATUS, "FastPoisson.solve")
+            line = device_array(waves, (1, 1, self._shape[0]), strides, self._dtype, self)
+            device.enqueue(device.backend.centre, line, address_of(self._volumes))
 
 
 def _no_turns(count: int) -> Array:

@@ -18,9 +18,9 @@ from .._errors import SingularSystemWarning
 from .._runtime.arrays import DTYPES, check_out
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.interop import kind_of, locate
-from .._runtime.state import read_only
 from .._shown import ShownAsText
 from .._solver.settings import Settings
+from .._views import read_only
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
 from ._device import DevicePoisson

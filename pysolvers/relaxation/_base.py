@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._checks import index
 from .._errors import ConvergenceError, raise_for_status
 from .._options import check_choice
-from .._runtime.state import count_of_a_call, make_state
+from .._runtime.fields import count_of_a_call, make_fields
 from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile, is_rising
 from .._solver.schema import Field, Member, Real, RunBy, number
@@ -142,7 +142,7 @@ class Relaxation(Iteration[RelaxationResult]):
             "history": ((_CHECKS,), np.dtype(float)),
             **fields,
         }
-        self._state = make_state(layout, settings.device, type(self).__name__)
+        self._state = make_fields(layout, settings.device, type(self).__name__)
         self._criterion: Criterion = "residual"
         self._norm, self._every = self._NORM, 1
         self._measures: list[tuple[int, float]] = []

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .._checks import require
 from .._runtime.backends import parse_device
-from .._runtime.state import State
+from .._runtime.fields import Fields
 from ..distributed import Border, Group, Layers, Slab, layers_of
 
 __all__ = ["SplitRows"]
@@ -108,12 +108,12 @@ class SplitRows:
         first, last = max(self.own.start, 1), min(self.own.stop, held - 1)
         return first, last - first
 
-    def layers(self, state: State, like: Array) -> Layers:
+    def layers(self, state: Fields, like: Array) -> Layers:
         """Return the rows of the neighbours in packed fields of a state; collective.
 
         Parameters
         ----------
-        state : State
+        state : Fields
             The fields.
         like : array, shape (2, rows, pitch)
             An array of shape and dtype of the fields; its elements are not read.

@@ -94,7 +94,7 @@ def stored(
 ) -> list[Array]:
     """Allocate memory for `count` arrays of lines of one shape, whose strides are the same."""
     outer, inner, rows = shape
-    block = place.block((count, outer, rows, inner), dtype, lasting=lasting)
+    block = place.empty((count, outer, rows, inner), dtype, lasting=lasting)
     return [part.transpose(0, 2, 1) for part in block]
 
 
@@ -136,7 +136,7 @@ def call(place: Place, name: str, function: Any, *arguments: Any) -> None:
 
 def place_for(device: str, like: Any, stream: object) -> Place:
     """Return where splines of a device are computed, with the current stream of `like`."""
-    return find_place(device, stream, {"x": like}, leader="x")
+    return find_place(device, stream, {"x": like}, operation="CubicSpline", leader="x")
 
 
 def solve_lines(

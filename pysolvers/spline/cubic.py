@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._options import check_threads
 from .._runtime.arrays import real_of
+from .._runtime.device import is_device_array
 from .._runtime.places import Place, find_place
-from .._runtime.shadows import is_shadow
 from ._arguments import (
     ENDS,
     Conditions,
@@ -149,7 +149,7 @@ class CubicSpline(PiecewisePolynomial):
         self.extrapolate = extrapolate
         outside_of(extrapolate)
         named = {"y": y, **given}
-        place = find_place(device, stream, {"x": x, **named}, leader="y")
+        place = find_place(device, stream, {"x": x, **named}, operation="CubicSpline", leader="y")
         self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
         (knots,), x_dtype, _ = place.operands({"x": x})
         if x_dtype.kind == "c":
@@ -160,7 +160,7 @@ class CubicSpline(PiecewisePolynomial):
         rest = operands[0].shape[: self.axis], operands[0].shape[self.axis + 1 :]
         for name, array in zip(given, operands[1:], strict=True):
             check_given(name, array.shape, rest[0] + rest[1])
-            if not is_shadow(array):  # those of a device stay there
+            if not is_device_array(array):  # those of a device stay there
                 check_finite(name, array)
         self.dtype = np.result_type(dtype, x_dtype)
         self._layout = Layout(*rest, self.dtype)
@@ -224,7 +224,7 @@ class CubicSpline(PiecewisePolynomial):
         solve_lines(place, wide, slopes[..., :rows], self._threads, periodic=periodic)
         if periodic:
             place.write(slopes[..., -1:], slopes[..., :1])
-        found = place.read(faults)
+        found = place.on_host(faults)
         place.wait()
         _raise_for_faults(
             {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis

@@ -350,9 +350,9 @@ class PiecewisePolynomial(ShownAsText):
         arrays = self._arrays if form.order else self._differentiate(0)
         pieces = self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
-        target = place.block((prod((*shape, *layout.parts)),), arrays[0].dtype)
+        target = place.empty((prod((*shape, *layout.parts)),), arrays[0].dtype)
         self._write_coefficients(place, target, arrays)
-        c = place.read(target).view(self.dtype).reshape(shape)
+        c = place.on_host(target).view(self.dtype).reshape(shape)
         c = c.astype(np.result_type(self.dtype, np.float64))
         lengths = np.diff(knots).reshape(-1, *(1,) * (c.ndim - 2))
         for q, part in enumerate(c[::-1]):
@@ -452,9 +452,9 @@ class PiecewisePolynomial(ShownAsText):
                 f"knots; there are {self._knots.shape[0] * self._knots.shape[1]}"
             )
         place = place_for(self._device, np.zeros(1), None)
-        copy = place.block(self._knots.shape, self._knots.dtype)
+        copy = place.empty(self._knots.shape, self._knots.dtype)
         place.write(copy, self._knots)
-        return place.read(copy)[0, 0].astype(np.float64)
+        return place.on_host(copy)[0, 0].astype(np.float64)
 
 
 def _rate(knots: NDArray[np.float64]) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._data import NodeData
 from .._errors import raise_for_status
-from .._runtime.state import State, count_of_a_call, make_state
+from .._runtime.fields import Fields, count_of_a_call, make_fields
 from ._range import NO_ROW, bounds_of, rows_of
 from ._settings import TransportSettings
 from .problem import SIDES, GridData
@@ -75,7 +75,7 @@ class TransportState:
         for name, table in self._tables.items():
             steps = self.most_steps if table.varies else 1
             layout[name] = ((steps, *table.shape), settings.dtype)
-        self._state = make_state(layout, settings.device, "GCEIDD")
+        self._state = make_fields(layout, settings.device, "GCEIDD")
         for name, table in self._tables.items():
             if not table.varies:
                 self._state.set(name, table.at(0.0)[None])
@@ -99,7 +99,7 @@ class TransportState:
             self._set_rows()
 
     @property
-    def store(self) -> State:
+    def store(self) -> Fields:
         """Where the fields lie."""
         return self._state
 

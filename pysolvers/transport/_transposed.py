@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.state import State
+from .._runtime.fields import Fields
 from .._solver.clock import Leg
 from .._solver.counter import Counter
 from ..distributed import Group, Transposition
@@ -182,7 +182,7 @@ class _Sweep:
         return self._state.u
 
     @property
-    def store(self) -> State:
+    def store(self) -> Fields:
         """Where the fields lie."""
         return self._state.store
 

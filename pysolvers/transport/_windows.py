@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.state import DeviceState, Index, State
+from .._runtime.fields import DeviceFields, Fields, Index
 from .._solver.clock import Leg
 from .._solver.counter import Counter
 from ..distributed import Border, Group, Layers, layers_of, met_after_steps
@@ -134,7 +134,7 @@ class Windows:
         return (slice(None),) * (1 + self._axis) + (held,)
 
     @property
-    def _store(self) -> State:
+    def _store(self) -> Fields:
         return self._state.store
 
     @property
@@ -212,7 +212,7 @@ class Windows:
         posts = self._left == 0 and self._layers is not None and len(self._names) == 1
         if posts and self._layers is not None:
             self._layers.post("u")
-            if isinstance(self._store, DeviceState):
+            if isinstance(self._store, DeviceFields):
                 self._store.wait()
         grown = met_after_steps(group, OPERATION, leg.dt, first, count, report["grown"])
         if grown.any():

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import require
 from .._errors import ConvergenceError
 from .._runtime.fp_mode import in_default_fp_mode
-from .._runtime.state import read_only
 from .._solver.counter import Counter
 from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Field, RunBy
 from .._solver.stepping import TimeState, TimeStepping
+from .._views import read_only
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._limits import courant, diffusion_number, stable_part
 from ._range import Range

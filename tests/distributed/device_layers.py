@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pysolvers._runtime.state import make_state
+from pysolvers._runtime.fields import make_fields
 from pysolvers.distributed import borders_of, layers_of
 
 _LAYERS = 2
@@ -21,7 +21,7 @@ def check_layers(group, rng, ways):
             expected[:, :_LAYERS] = ends[0]
             expected[:, -_LAYERS:] = ends[1][:, _LAYERS : 2 * _LAYERS]
             own = np.moveaxis(expected[group.rank], 0, axis)
-            state = make_state({"u": (shape, dtype)}, "cuda", "test")
+            state = make_fields({"u": (shape, dtype)}, "cuda", "test")
             borders = borders_of(group, axis, (_LAYERS, _LAYERS), shape)
             layers = layers_of(group, "test", state, borders, fields[0])
             assert layers.way in ways

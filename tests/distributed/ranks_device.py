@@ -31,7 +31,7 @@ from pysolvers import (
     RedBlackSOR,
 )
 from pysolvers._cli import main
-from pysolvers._runtime import state
+from pysolvers._runtime import fields as runtime_fields
 from pysolvers.cases import heat
 from pysolvers.distributed import Slab, _inbox, borders_of, layers_of
 
@@ -208,7 +208,7 @@ def check_memory_for_nccl_that_a_rank_lacks(group, rng):
     with devices_with_nccl() as device:
         again, made = anew(group, ways=("nccl",)), []
         for part, shape in ((fields[0, ..., :2], (5, 2)), (fields[1], (5, 400))):
-            store = state.make_state({"u": (shape, np.float64)}, "cuda", "test")
+            store = runtime_fields.make_fields({"u": (shape, np.float64)}, "cuda", "test")
             store.set("u", part[group.rank])
             given = again, "test", store, borders_of(again, 0, (1, 1), shape), np.empty(shape)
             full = mock.patch.object(device, "Buffer", side_effect=MemoryError("none is left"))
@@ -235,7 +235,9 @@ def check_heat_goes_on_after_an_error_of_cut_lines(group, rng):
         split = device_heat.OnDevice(**problem, **options).step(5)
         before = split.u.copy()
         one.dt = split.dt = 1000 * problem["dt"]
-        full = mock.patch.object(state.DeviceState, "hold", side_effect=MemoryError("none is left"))
+        full = mock.patch.object(
+            runtime_fields.DeviceFields, "hold", side_effect=MemoryError("none is left")
+        )
         with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none is"):
             split.step(1)
         np.testing.assert_array_equal(split.u, before)

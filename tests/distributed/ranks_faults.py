@@ -14,7 +14,7 @@ from slabs import anew
 
 import pysolvers
 from pysolvers import DistributedError
-from pysolvers._runtime.state import make_state
+from pysolvers._runtime.fields import make_fields
 from pysolvers.distributed import Group, Slab, borders_of, layers_of
 
 SHAPE = (3, 40)
@@ -190,7 +190,7 @@ def nccl(group, how):
 
 def end_before_messages(group, again):
     """Rank 1 ends by an error after the ranks met, while the others wait for its layers."""
-    state = make_state({"u": ((9, 5), np.float64)}, "cuda", "test")
+    state = make_fields({"u": ((9, 5), np.float64)}, "cuda", "test")
     borders = borders_of(again, 0, (1, 1), (9, 5))
     layers = layers_of(again, "test", state, borders, np.empty((9, 5)))
     layers.post("u")

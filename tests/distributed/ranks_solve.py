@@ -17,7 +17,7 @@ from mpi4py import MPI
 
 import pysolvers
 from pysolvers._runtime import mailboxes
-from pysolvers._runtime.shadows import address_of
+from pysolvers._runtime.device import address_of
 from pysolvers.distributed import Group, Slab, _devices, _solve
 from pysolvers.distributed._ends import Matrices
 
@@ -617,7 +617,7 @@ class NcclOverMpi:
     def __init__(self, device):
         self._device = device
 
-    def exchange(self, operation, sends, receives, stream):
+    def exchange(self, operation, sends, receives, device):
         with self._device.open():
             buffers = {
                 rank: (ctypes.c_char * box.nbytes).from_address(address_of(box))
@@ -632,7 +632,7 @@ class NcclOverMpi:
                 buffers[rank].raw = found[rank]
                 assert box.nbytes == len(found[rank])
 
-    def wait(self, operation, backend, ordinal, stream):
+    def wait(self, operation, device):
         pass
 
 

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
-from pysolvers._runtime.shadows import address_of
-from pysolvers._runtime.state import DeviceState
+from pysolvers._runtime.device import Device
+from pysolvers._runtime.fields import DeviceFields
 
 pytestmark = pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
 
@@ -75,7 +75,7 @@ def test_steps_are_those_of_the_host(rng, shape, dtype, kind):
             solver.step(2)
 
         check(device.u, host.u, CLOSE[dtype])
-    assert isinstance(device._state.store, DeviceState)
+    assert isinstance(device._state.store, DeviceFields)
     assert device.result().scheme == "implicit"
     assert device.result().backend == "cuda"
     counts = [solver.result().iterations for solver in (device, host)]  # 0 at a steady state
@@ -114,16 +114,15 @@ def test_a_solution_in_the_span_of_the_basis_is_found_at_once(rng, shape, dtype)
     want = fields[0] - 30 * fields[1] + 0.2 * fields[2]
     rhs = device._unsplit._buffer("rhs", shape)
     levels.apply(store.hold(want), rhs)
-    product = np.empty(shape, dtype)
-    assert store.backend.download(product, address_of(rhs), *store.arguments) == 0
+    product = store.device.download(rhs)
     rhs = store.hold((product + volumes * want).astype(dtype))
     limit = {"float64": 1e-11, "float32": 1e-4}[dtype]
 
     def solved(basis):
-        x, found = store.hold(np.zeros(shape, dtype)), np.empty(shape, dtype)
+        x = store.hold(np.zeros(shape, dtype))
         report = levels.solve(rhs, x, x, [store.hold(v) for v in basis], (limit, 0.0, 100))
         assert report["converged"]
-        assert store.backend.download(found, address_of(x), *store.arguments) == 0
+        found = store.device.download(x)
         assert abs(found - want).max() <= 10 * limit * abs(want).max()
         return report["iterations"]
 
@@ -320,7 +319,7 @@ def test_steps_in_one_call_have_the_bits_of_several_calls(rng):
 def test_factors_in_row_sum_form(rng, dtype, columns, periodic):
     """Against longdouble: relative errors of each unknown, for sums that vanish in a diagonal."""
     backend = HeatADI((3, 3), 1.0, 1.0, boundary=0.0, device="cuda")._settings.backend
-    store = DeviceState({"x": ((1,), dtype)}, backend, 0, "test")
+    device = Device(backend, 0, "test")
     flags = backend.ROW_SUMS | (backend.PERIODIC if periodic else 0)
     flags |= backend.COLUMNS if columns else 0
     for rows, systems in ((3, 40), (33, 70), (1030, 6), (9000, 3)):
@@ -331,20 +330,17 @@ def test_factors_in_row_sum_form(rng, dtype, columns, periodic):
         def there(values):
             """(1, systems, rows) on the device, with systems or rows side by side."""
             if columns:
-                return store.hold(np.ascontiguousarray(values.T)).T[None]
-            return store.hold(values)[None]
+                return device.hold(np.ascontiguousarray(values.T)).T[None]
+            return device.hold(values)[None]
 
         operands = [there(a) for a in (lower, sums, upper)]
         status, _, factor = backend.factor_make(
-            backend.PIVOTS["never"], flags, *operands, None, 0, *store.arguments
+            backend.PIVOTS["never"], flags, *operands, None, 0, *device.arguments
         )
         assert status == 0
         x = there(rhs)
-        assert factor.solve(backend.TRANS["N"], x, x, 1, 1, 0, store.arguments[1]) == 0
-        found = np.empty((rows, systems) if columns else (systems, rows), dtype)
-        source = x.__array_interface__["data"][0]
-        assert backend.download(found, source, *store.arguments) == 0
-        found = found.T if columns else found
+        assert factor.solve(backend.TRANS["N"], x, x, 1, 1, 0, device.stream.address) == 0
+        found = device.download(x)[0]
 
         check_row_sums(lower, sums, upper, rhs, found, periodic)
 

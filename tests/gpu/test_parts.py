@@ -9,8 +9,8 @@ import numpy as np
 import oracle
 import pytest
 
+from pysolvers._runtime.device import Device, device_array
 from pysolvers._runtime.mailboxes import Mailboxes
-from pysolvers._runtime.shadows import shadow
 
 _cuda = availability.extension("cuda")
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
@@ -37,7 +37,7 @@ class Parts:
         self.last_rows = tuple(part.stop - 1 for part in self.rows)
         self.devices = [k % cupy.cuda.runtime.getDeviceCount() for k in range(count)]
         self.boxes = [
-            Mailboxes(_cuda, device, np.dtype(dtype), self.systems, k, count, 0)
+            Mailboxes(Device(_cuda, device, "test"), np.dtype(dtype), self.systems, k, count, 0)
             for k, device in enumerate(self.devices)
         ]
         for box in self.boxes:
@@ -145,7 +145,7 @@ class Parts:
 
 
 def _shadow(array):
-    return shadow(array.data.ptr, array.shape, array.strides, array.dtype, array)
+    return device_array(array.data.ptr, array.shape, array.strides, array.dtype, array)
 
 
 def batch(rng, shape, dtype, axis, make=oracle.dominant):
@@ -329,7 +329,9 @@ def solve_in_a_process(part, count, operands, pipe):
     device = part % cupy.cuda.runtime.getDeviceCount()
     own = slices(rows, count)
     with cupy.cuda.Device(device):
-        box = Mailboxes(_cuda, device, operands[0].dtype, systems, part, count, part)
+        box = Mailboxes(
+            Device(_cuda, device, "test"), operands[0].dtype, systems, part, count, part
+        )
         pipe.send(box.own)
         box.connect(pipe.recv())
         arrays = [cupy.array(np.ascontiguousarray(a[:, own[part]])) for a in operands]

@@ -109,7 +109,7 @@ def test_operands_promote_to_a_fixed_dtype_or_are_refused(fixed, rhs, widens, ex
 def test_pairs_are_real_and_imaginary_parts():
     array = (np.arange(24.0) + 1j * np.arange(24.0, 48.0)).reshape(2, 3, 4)[:, ::-2, 1:]
 
-    parts = _arrays.pairs(array)
+    parts = _lines.pairs(array)
 
     np.testing.assert_array_equal(parts[0], array.real)
     np.testing.assert_array_equal(parts[1], array.imag)

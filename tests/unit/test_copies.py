@@ -23,7 +23,7 @@ from pysolvers import (
     StaggeredCavity,
     SteadyConvectionDiffusion,
 )
-from pysolvers._runtime.state import make_state
+from pysolvers._runtime.fields import make_fields
 
 SQUARE = {"extent": ((0.0, 1.0), (0.0, 1.0))}
 
@@ -159,6 +159,6 @@ def test_copies_of_results_have_the_same_facts(name, made):
 def test_solvers_on_a_device_say_what_to_write_instead(duplicate):
     """Memory of a device is not read through the addresses of its arrays."""
     with fake_device.in_place_of_cuda():
-        state = make_state({"u": ((4, 5), np.float64)}, "cuda", "HeatADI")
+        state = make_fields({"u": ((4, 5), np.float64)}, "cuda", "HeatADI")
         with pytest.raises(TypeError, match=r"on a device .* save\(\) .* HeatADI.load\(\)"):
             duplicate(state)

@@ -53,7 +53,7 @@ def eliminated(matrix, *, is_short=False):
     """Eliminate the rows of a rank between others; return coefficients, l, u, and their rows."""
     rows = matrix[1].shape[-1]
     matrices = Matrices(
-        find_place("cpu", None, {}, leader="rhs"),
+        find_place("cpu", None, {}, operation="test", leader="rhs"),
         [matrix[0][..., 1:] if is_short else matrix[0], *matrix[1:]],
         rows,
         has_left=not is_short,

@@ -17,7 +17,7 @@ from pysolvers import (
     StaggeredCavity,
     _progress,
 )
-from pysolvers._runtime import state
+from pysolvers._runtime import fields
 
 pytest.importorskip("tqdm")
 with warnings.catch_warnings():
@@ -205,10 +205,10 @@ def test_bars_of_the_solvers_know_how_far_they_go(bars, make, total):
 
 
 def test_calls_of_the_backend_take_a_second_or_two(monkeypatch):
-    assert state.count_of_a_call(1024, 64**2, None) == 1024
-    assert state.count_of_a_call(1024, 4096**2, "cpu") == 32
-    assert state.count_of_a_call(1024, 1024**3, "cpu") == 16
-    assert state.count_of_a_call(1024, 4096**2, "cuda:1") == 1024
+    assert fields.count_of_a_call(1024, 64**2, None) == 1024
+    assert fields.count_of_a_call(1024, 4096**2, "cpu") == 32
+    assert fields.count_of_a_call(1024, 1024**3, "cpu") == 16
+    assert fields.count_of_a_call(1024, 4096**2, "cuda:1") == 1024
 
     pulse = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y, boundary=0.0)
     makers = (
@@ -216,7 +216,7 @@ def test_calls_of_the_backend_take_a_second_or_two(monkeypatch):
         lambda: GCEIDD(pulse, shape=(9, 8), dt=0.01),
     )
     whole = [make().run(0.5).u for make in makers]
-    monkeypatch.setitem(state._UPDATES, "cpu", 1)
+    monkeypatch.setitem(fields._UPDATES, "cpu", 1)
     for make, expected in zip(makers, whole, strict=True):
         solver = make()
         assert solver._most_steps == 16

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pysolvers import BackendError
+from pysolvers._runtime.device import Device
 from pysolvers.flow import _staggered_device
 from pysolvers.flow._staggered_settings import StaggeredSettings
 
@@ -54,8 +55,9 @@ class Backend:
         (self.done if self.captured is None else self.captured).append(what)
 
 
-class State:
-    arguments = (0, 2)
+class Fields:
+    def __init__(self, backend):
+        self.device = Device(backend, 0, "StaggeredCavity")
 
     def operand(self, name):
         return np.empty(0)
@@ -72,11 +74,11 @@ def steps(monkeypatch, fake):
         def __init__(self, axes, dtype, device):
             assert [axis.name for axis in axes] == ["y", "x"]
 
-        def enqueue(self, f, result, stream):
-            assert stream == 2
+        def enqueue(self, f, result, device):
+            assert device.arguments == (0, 2)
             fake.enqueue("pressure")
 
-    def call(settings, state, count, stages, until, steady):
+    def call(settings, fields, count, stages, until, steady):
         if not stages:
             assert fake.captured is None  # waits
             return 0, {"end": "count"}
@@ -87,7 +89,7 @@ def steps(monkeypatch, fake):
     monkeypatch.setattr(_staggered_device, "DevicePoisson", Poisson)
     monkeypatch.setattr(_staggered_device, "call_backend", call)
     monkeypatch.setattr(StaggeredSettings, "backend", fake)
-    return _staggered_device.DeviceSteps(State(), StaggeredSettings(**SETTINGS))
+    return _staggered_device.DeviceSteps(Fields(fake), StaggeredSettings(**SETTINGS))
 
 
 def seconds():
@@ -144,7 +146,7 @@ def test_error_during_a_capture_ends_it(steps, fake):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        steps._captured(fail)
+        steps._device.captured(fail)
 
     assert fake.captured is None
     steps.make(settings, 2, 7.0, -1.0, seconds())

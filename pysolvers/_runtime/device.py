@@ -1,0 +1,288 @@
+"""Arrays on a CUDA device: how they are made, copied and combined.
+
+A device array is a NumPy array over memory of the device. It has the shape, strides, dtype and
+address of that memory, so that whatever plans with NumPy views plans for devices too. Its elements
+must never be read or written here: all that touches them is the backend. Its memory lasts as long
+as the array or a view of it.
+
+`Device` is the one place that allocates such memory, copies to it and from it, and checks what the
+backend returns. All work of one object is enqueued on one stream.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import raise_for_status
+from .lines import contiguous_strides, pairs
+from .streams import PER_THREAD, Stream
+
+__all__ = [
+    "Device",
+    "address_of",
+    "device_array",
+    "is_device_array",
+    "memory_order",
+    "packed_strides",
+    "without_repeats",
+]
+
+Array = NDArray[Any]
+
+_ALIGNMENT = 256  # bytes between the starts of two arrays in one block of memory
+
+
+class _Memory:
+    """The base of a device array: what NumPy asks for, and the owner of the memory."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, interface: dict[str, Any], owner: object) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def device_array(
+    address: int,
+    shape: Sequence[int],
+    strides: Sequence[int] | None,
+    dtype: np.dtype,
+    owner: object,
+    *,
+    readonly: bool = False,
+) -> Array:
+    """Return an array over memory of a device.
+
+    Parameters
+    ----------
+    address : int
+        Of the element with index 0.
+    shape, strides : sequence of int
+        As of an ndarray; strides in bytes, None for C order.
+    dtype : dtype
+        Of the elements.
+    owner : object
+        What keeps the memory; kept by the array and all views of it.
+    readonly : bool
+        Whether nothing may be written there.
+    """
+    if strides is None:
+        strides = contiguous_strides(shape, dtype.itemsize)
+    interface = {
+        "data": (address, readonly),
+        "shape": tuple(shape),
+        "strides": tuple(strides),
+        "typestr": dtype.str,
+        "version": 3,
+    }
+    return np.asarray(_Memory(interface, owner))
+
+
+def address_of(array: Array) -> int:
+    """Address of the element with index 0."""
+    return array.__array_interface__["data"][0]
+
+
+def is_device_array(array: Array) -> bool:
+    """Whether an array is a device array, or a view of one."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, _Memory)
+
+
+def memory_order(array: Array) -> list[int]:
+    """Axes of an array, the slowest in its memory first."""
+    return sorted(range(array.ndim), key=lambda axis: (-abs(array.strides[axis]), axis))
+
+
+def packed_strides(array: Array) -> tuple[int, ...]:
+    """Strides of an array without gaps that has its axes in the same order."""
+    strides = [0] * array.ndim
+    step = array.itemsize
+    for axis in reversed(memory_order(array)):
+        strides[axis] = step
+        step *= max(array.shape[axis], 1)
+    return tuple(strides)
+
+
+def without_repeats(array: Array) -> Array:
+    """Return an array with length 1 along the axes that repeat its elements."""
+    own = (
+        slice(1) if stride == 0 and size > 1 else slice(None)
+        for size, stride in zip(array.shape, array.strides, strict=True)
+    )
+    return array[(*own, ...)]
+
+
+class Device:
+    """A CUDA device, and the stream on which its work is enqueued.
+
+    Memory that is not lasting is freed in the order of the stream, and can be used on no other one.
+
+    Parameters
+    ----------
+    backend : module
+        The extension that has the device.
+    ordinal : int
+        Number of the device.
+    operation : str
+        Who asks, for messages.
+    stream : Stream
+        By default that of the calling thread.
+    """
+
+    def __init__(
+        self,
+        backend: ModuleType,
+        ordinal: int,
+        operation: str,
+        stream: Stream = PER_THREAD,
+    ) -> None:
+        self.backend, self.ordinal, self.stream = backend, ordinal, stream
+        self.operation = operation
+        #: What every call of the backend takes last.
+        self.arguments: tuple[int, ...] = (ordinal, stream.address)
+
+    def check(self, status: int) -> None:
+        """Raise the exception for what a call of the backend returned."""
+        raise_for_status(status, self.backend.STATUS, self.operation)
+
+    def enqueue(self, function: Callable[..., int], *operands: Any) -> None:
+        """Call the backend, which enqueues work; raise what it reports."""
+        self.check(function(*operands, *self.arguments))
+
+    def wait(self) -> None:
+        """Wait for the end of what was enqueued."""
+        self.enqueue(self.backend.wait)
+
+    def mark(self) -> Any:
+        """Return what says whether all that was enqueued so far is complete."""
+        return self.backend.Mark(*self.arguments)
+
+    def captured(self, work: Callable[[], object]) -> Any:
+        """Return a graph of the work that a function enqueues."""
+        self.enqueue(self.backend.capture)
+        try:
+            work()
+        finally:
+            graph = self.backend.Graph(*self.arguments)  # ends the capture in any case
+        return graph
+
+    def launch(self, graph: Any) -> None:
+        """Enqueue a graph."""
+        self.enqueue(graph.launch)
+
+    def memory(self, nbytes: int, *, lasting: bool = False) -> Any:
+        """Allocate bytes of the device; a lasting buffer can be used on any stream."""
+        return self.backend.Buffer(nbytes, *self.arguments, lasting)
+
+    def empty(
+        self,
+        shape: Sequence[int],
+        dtype: np.dtype,
+        strides: Sequence[int] | None = None,
+        *,
+        lasting: bool = False,
+    ) -> Array:
+        """Allocate an array without gaps, by default in C order."""
+        buffer = self.memory(prod(shape) * dtype.itemsize, lasting=lasting)
+        return device_array(buffer.address, shape, strides, dtype, buffer)
+
+    def packed(self, like: Array) -> Array:
+        """Allocate an array without gaps that has its axes in the order of `like`."""
+        return self.empty(like.shape, like.dtype, packed_strides(like))
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """Allocate an array without gaps, of zeros."""
+        target = self.empty(shape, dtype)
+        self.write(target, np.zeros((1,) * len(shape), dtype))
+        return target
+
+    def upload(self, array: Array, *, lasting: bool = False) -> Array:
+        """Return a copy of an array of the host, without gaps and with its axes in its order.
+
+        Axes that repeat elements repeat them in the copy, too.
+        """
+        own = without_repeats(array)
+        block = np.ascontiguousarray(own.transpose(memory_order(own))) if own.ndim else own
+        target = self.empty(own.shape, own.dtype, packed_strides(own), lasting=lasting)
+        if own.size:
+            self.enqueue(self.backend.upload, address_of(target), block)
+        return target if own.shape == array.shape else np.broadcast_to(target, array.shape)
+
+    def hold(self, array: Array) -> Array:
+        """Return a copy of an array of the host in C order that any stream can use."""
+        held = self.upload(np.asarray(array, order="C"), lasting=True)
+        self.wait()
+        return held
+
+    def pack(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Return copies of arrays of the host in C order, in one block that any stream can use."""
+        starts, end = {}, 0
+        for name, array in arrays.items():
+            starts[name] = end
+            end += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+        buffer = self.memory(max(end, _ALIGNMENT), lasting=True)
+        found = {}
+        for name, array in arrays.items():
+            address = buffer.address + starts[name]
+            found[name] = device_array(address, array.shape, None, array.dtype, buffer)
+            if array.size:
+                self.enqueue(self.backend.upload, address, np.ascontiguousarray(array))
+        self.wait()
+        return found
+
+    def write(self, view: Array, values: Array) -> None:
+        """Copy values of the device or of the host to a view, to whose shape they broadcast."""
+        if not view.size:
+            return
+        if not is_device_array(values):
+            if values.shape == view.shape and view.flags.c_contiguous:
+                block = np.ascontiguousarray(values, view.dtype)
+                self.enqueue(self.backend.upload, address_of(view), block)
+                return
+            values = self.upload(np.asarray(values, view.dtype))
+        self.enqueue(self.backend.relayout, view, np.broadcast_to(values, view.shape))
+
+    def read(self, view: Array, to: Array) -> None:
+        """Copy a view to a C-contiguous array of the host, waiting for its elements."""
+        if view.size:
+            source = view if view.flags.c_contiguous else self.copied(view)
+            self.enqueue(self.backend.download, to, address_of(source))
+
+    def download(self, view: Array) -> Array:
+        """Return the elements of a view in a new array of the host, waiting for them."""
+        found = np.empty(view.shape, view.dtype)
+        self.read(view, found)
+        return found
+
+    def copied(self, view: Array) -> Array:
+        """Return a copy of a view in C order, on the device."""
+        target = self.empty(view.shape, view.dtype)
+        self.enqueue(self.backend.relayout, target, view)
+        return target
+
+    def add_product(self, view: Array, factor: Array, values: Array) -> None:
+        """Add the product of an array of the device and of values to a view.
+
+        The values are on the host, or, if they are real, on the device. Both broadcast to the view.
+        """
+        if view.dtype.kind == "c":
+            # The product of complex numbers, in pairs of real products.
+            parts, own = pairs(view), [values.real, values.imag]
+            sides = pairs(factor) if factor.dtype.kind == "c" else factor[None]
+            for side, turned in zip(sides, (own, [-own[1], own[0]]), strict=False):
+                for part, value in zip(parts, turned, strict=True):
+                    self.add_product(part, side, value)
+            return
+        if not view.size:
+            return
+        if not is_device_array(values):
+            values = self.upload(np.ascontiguousarray(values, view.dtype))
+        operands = (np.broadcast_to(a, view.shape) for a in (factor, values))
+        self.enqueue(self.backend.add_product, view, *operands)
