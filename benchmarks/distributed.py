@@ -8,8 +8,8 @@ and of all calls the fastest one, also for each stage, so that other processes o
 disturb little. In the same run: the solve of the part of a rank `alone`, without the other ranks,
 and the solve with row exchanges, which sends whole lines to the ranks and back (`whole lines`).
 
-The stages are those of `pysolvers.distributed.CostModel`. `exchange` contains the time in which a
-rank waits for the others. The constants of the model are fitted to the first size; the record has
+The stages are those of `pysolvers.papers.logp1993.CostModel`. `exchange` contains the time in which
+a rank waits for the others. The constants of the model are fitted to the first size; the record has
 the time of the model for all sizes.
 
     python -m pysolvers bench distributed --ranks 1 2 4      # jobs on this host
@@ -31,8 +31,9 @@ import numpy as np
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
 from pysolvers.cases.tables import Column, Table
-from pysolvers.distributed import CostModel, Group, Slab
+from pysolvers.distributed import Group, Slab
 from pysolvers.distributed._ends import Matrices
+from pysolvers.papers.logp1993 import CostModel
 
 from .options import add_options, positive
 from .ranks import clock_of, is_rank, printed_by, write_as_rank

@@ -12,6 +12,7 @@ the last is waited for.
 import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -21,6 +22,7 @@ from pysolvers._errors import BackendError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.factor import factor_tridiagonal
+from pysolvers.papers import wei2013
 from pysolvers.tridiagonal import solve_tridiagonal
 
 from . import gpu_peers as peers
@@ -100,15 +102,16 @@ def solver(case: GpuCase, system: list[Any]) -> tuple[Callable[[], object], dict
         facts = {"used": factor.info.method, "kernel": factor.info.kernel}
         return lambda: factor.solve(operands[3], out=x), facts
 
-    options: dict[str, Any] = {"axis": axis, "method": case.method, "out": x}
+    options: dict[str, Any] = {"axis": axis, "out": x}
     options |= {"periodic": case.matrix == "periodic", "on_singular": "ignore"}
     if case.method == "auto":
         options["pivot"] = {"checked": None, "pivoted": True}.get(case.matrix, False)
+    solve: Any = partial(solve_tridiagonal, method=case.method)
     if case.variant:
-        options["variant"] = case.variant
-    _, info = solve_tridiagonal(*operands, **options, return_info=True)
+        solve = partial(wei2013.solve_tridiagonal, mapping=f"C{case.variant}")
+    _, info = solve(*operands, **options, return_info=True)
     facts = {"used": info.method, "kernel": info.kernel}
-    return lambda: solve_tridiagonal(*operands, **options), facts
+    return lambda: solve(*operands, **options), facts
 
 
 def backward_error(case: GpuCase, system: list[Any]) -> float:

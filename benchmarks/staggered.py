@@ -11,9 +11,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from pysolvers import BackendError, StaggeredCavity
+from pysolvers import BackendError
 from pysolvers._progress import progress
 from pysolvers.cases.tables import Column, Table
+from pysolvers.papers.survey2014 import StaggeredCavity
 
 from . import machine
 from .options import add_options, positive
@@ -61,8 +62,8 @@ def cpu_measure(n: int, sor: dict[str, Any], runs: int) -> Record:
 
 def gpu_measure(n: int, sor: dict[str, Any], runs: int, bandwidth: float) -> Record:
     """Return the times of a size on a GPU."""
-    fast, stages = step_times(lambda: StaggeredCavity(1000, n, kernels="cuda"), runs)
-    relaxed, _ = step_times(lambda: StaggeredCavity(1000, n, kernels="cuda", **sor), runs)
+    fast, stages = step_times(lambda: StaggeredCavity(1000, n, device="cuda"), runs)
+    relaxed, _ = step_times(lambda: StaggeredCavity(1000, n, device="cuda", **sor), runs)
     floor = WORDS * 8 * n * n / bandwidth
     return {"n": n, "fast": fast, "stages": stages, "sor": relaxed, "floor": floor}
 

@@ -21,7 +21,6 @@ __all__ = [
     "check_choice",
     "check_policy",
     "check_threads",
-    "check_variant",
     "pivot_code",
     "shape_flags",
 ]
@@ -32,7 +31,6 @@ Trans = Literal["N", "T", "H"]
 
 _POLICIES = get_args(OnSingular)
 _MAX_THREADS = 2**15
-_MAX_VARIANT = 2**15
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -145,18 +143,6 @@ def check_policy(value: OnSingular) -> OnSingular:
     """Return `on_singular` if it is one of the four policies, or raise an error."""
     check_choice("on_singular", value, dict.fromkeys(_POLICIES, 0))
     return value
-
-
-def check_variant(variant: int, backend: str) -> int:
-    """Return the variant of a method, or raise; the CPU has one variant of each method."""
-    number = integer("variant", variant)
-    if not 0 <= number <= _MAX_VARIANT:
-        raise ValueError(f"variant must be in 0 .. {_MAX_VARIANT}, got {number}")
-    if backend == "cpu" and number:
-        raise ValueError(
-            f"variant must be 0 on the CPU, which has one variant of each method, got {number}"
-        )
-    return number
 
 
 def check_threads(threads: int | None) -> int:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 __all__ = [
     "PrimaryVortex",
-    "SouriTiming",
     "botella_peyret_profiles",
     "breuer_drag",
     "breuer_recirculation_length",
@@ -22,7 +21,6 @@ __all__ = [
     "ghia_reynolds_numbers",
     "primary_vortices",
     "published_profiles",
-    "souri_timings",
 ]
 
 Columns = dict[str, NDArray[np.float64]]
@@ -59,48 +57,6 @@ _VORTICES = {
         PrimaryVortex(_BOTELLA, 0.5308, 0.5652, -0.1189366, -2.067753),
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SouriTiming:
-    """Published time of one tridiagonal method in 1000 iterations of the cavity.
-
-    Parameters
-    ----------
-    least_speedup, largest_speedup : float
-        Range of the speedups over Thomas elimination on one core, for grids of 64^2 to 1024^2.
-    seconds : float or None
-        Time on `nodes` x `nodes` nodes, if it was published.
-    nodes : int
-        Nodes along a side.
-    """
-
-    least_speedup: float
-    largest_speedup: float
-    seconds: float | None = None
-    nodes: int = 1024
-
-
-# Souri, Akbarzadeh and Mahmoodi Darian, Mechanics & Industry 21, 303 (2020): Intel i7-990X,
-# NVIDIA GTX 580, CUDA 4.0.
-_SOURI = {
-    "thomas": SouriTiming(1.0, 1.0, 331.73),
-    "cr": SouriTiming(0.4, 4.4),
-    "pcr": SouriTiming(0.47, 5.2),
-    "pta": SouriTiming(1.7, 38.45, 8.6),
-}
-
-
-def souri_timings() -> dict[str, SouriTiming]:
-    """Return the timings by Souri, Akbarzadeh and Mahmoodi Darian (2020).
-
-    Returns
-    -------
-    timings : dict of str to SouriTiming
-        ``thomas`` on one core; ``cr``, ``pcr`` and ``pta`` (one thread per line with coalesced
-        access) on the GPU.
-    """
-    return dict(_SOURI)
 
 
 def primary_vortices(reynolds: float) -> tuple[PrimaryVortex, ...]:

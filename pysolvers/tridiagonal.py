@@ -43,7 +43,6 @@ def solve_tridiagonal(
     device: str | None = ...,
     stream: object = ...,
     threads: int | None = ...,
-    variant: int = ...,
     check_finite: bool = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
@@ -65,7 +64,6 @@ def solve_tridiagonal(
     device: str | None = ...,
     stream: object = ...,
     threads: int | None = ...,
-    variant: int = ...,
     check_finite: bool = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
@@ -87,7 +85,6 @@ def solve_tridiagonal(
     device: str | None = ...,
     stream: object = ...,
     threads: int | None = ...,
-    variant: int = ...,
     check_finite: bool = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
@@ -108,7 +105,6 @@ def solve_tridiagonal(
     device: str | None = None,
     stream: object = None,
     threads: int | None = None,
-    variant: int = 0,
     check_finite: bool = False,
     group: Group | None = None,
     split: Slab | None = None,
@@ -165,9 +161,6 @@ def solve_tridiagonal(
         Number of host threads. The default is the number of processors that the
         process can use, or ``PYSOLVERS_NUM_THREADS`` if that is smaller. The result has
         the same bits for any number.
-    variant : int, default: 0
-        Variant of the method: for ``'pcr'`` on a device, 1 to 4 select the mappings C1
-        to C4 of [5]_. With 0 the backend chooses; the CPU accepts only 0.
     check_finite : bool, default: False
         Whether to raise an error if an entry of an operand is NaN or infinite. The operands
         are read once more for it, and copied to the host if they are on a device.
@@ -284,8 +277,6 @@ def solve_tridiagonal(
        PPoPP 2010.
     .. [4] H. H. Wang, "A parallel method for tridiagonal equations", ACM Trans. Math.
        Softw. 7 (1981) 170-183.
-    .. [5] Z. Wei, B. Jang, Y. Zhang and Y. Jia, "Parallelizing alternating direction
-       implicit solver on GPUs", Procedia Comput. Sci. 18 (2013) 389-398.
 
     Examples
     --------
@@ -307,8 +298,6 @@ def solve_tridiagonal(
         and (method, stream) == ("auto", None)
         and on_singular in ("raise", "nan", "ignore")
         and check_finite is False
-        and type(variant) is int
-        and variant == 0
     ):
         lender = None if type(rhs) is np.ndarray else lender_of(rhs, device)
         direct = None
@@ -340,7 +329,6 @@ def solve_tridiagonal(
         device=device,
         stream=stream,
         threads=threads,
-        variant=variant,
         check_finite=check_finite,
         return_info=return_info,
         has_sums=form is not None,

@@ -64,6 +64,7 @@ class Build:
             self.package = importlib.import_module("pysolvers")
             for name in self.package.__all__:
                 getattr(self.package, name)  # imports its module, now that the path is this one
+            importlib.import_module("pysolvers.papers.lmsor2012")
             backends = importlib.import_module("pysolvers._runtime.backends")
             if reason := backends.unavailable_reason("cpu"):
                 sys.exit(f"{path}: {reason}")
@@ -279,7 +280,8 @@ def relaxation_cases() -> Iterator[Case]:
             problem = package.SteadyConvectionDiffusion(
                 3.0, lambda x, y: 5 * y, shape=(258, 261), extent=SQUARE, boundary=1.0
             )
-            return package.LMSOR(problem, kernel=kernel, dtype=DTYPES[dtype], threads=threads)
+            make = package.papers.lmsor2012.LMSOR
+            return make(problem, kernel=kernel, dtype=DTYPES[dtype], threads=threads)
 
         yield stepper_case(f"relaxation/lmsor-{kernel}/{dtype}", 258 * 261, create, "iterate")
     for dtype in ("f32", "f64"):

@@ -1,9 +1,9 @@
 """Draw docs/images/distributed.png: scaling of solves and solvers, from the committed records.
 
 Above: lines that are cut, strong scaling as unknowns per second and rank, weak scaling as the time
-of a solve: measured on a CPU with one thread a rank, and predicted by
-`pysolvers.distributed.CostModel` with the constants of that record. Also on the left: GPUs in one
-pass, and the published values of PaScaL_TDMA. Below: the efficiency of solvers on GPUs.
+of a solve: measured on a CPU with one thread a rank, and predicted by `CostModel` of
+`pysolvers.papers.logp1993` with the constants of that record. Also on the left: GPUs in one pass,
+and the published values of PaScaL_TDMA. Below: the efficiency of solvers on GPUs.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pysolvers.distributed import CostModel
+from pysolvers.papers.logp1993 import CostModel
 
 from ..papers.pascal_tdma import PUBLISHED_SECONDS, PUBLISHED_SHAPE
 from ..record import RESULTS, Record

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from pysolvers.cases.tables import Column, Table
-from pysolvers.papers import SouriTiming, souri_timings
+from pysolvers.papers.pta2020 import SouriTiming, souri_timings
 
 from ..papers.pta2020 import RUNS
 from ..record import Record

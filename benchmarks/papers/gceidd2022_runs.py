@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pysolvers._errors import ConvergenceError
 from pysolvers._progress import progress
 from pysolvers.papers.gceidd2022 import (
+    GCEIDD,
     GRIDS,
     decaying_bump,
     decaying_bump_exact,
@@ -25,7 +26,7 @@ from pysolvers.papers.gceidd2022 import (
     rotating_pulse_exact,
     table_errors,
 )
-from pysolvers.transport import GCEIDD, ConvectionDiffusion, TransportResult
+from pysolvers.transport import ConvectionDiffusion, TransportResult
 
 from .figures import Curves
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from pysolvers._errors import PysolversError
-from pysolvers.papers.gceidd2022 import rotating_pulse_exact
-from pysolvers.transport import GCEIDD, ConvectionDiffusion
+from pysolvers.papers.gceidd2022 import GCEIDD, rotating_pulse_exact
+from pysolvers.transport import ConvectionDiffusion
 from pysolvers.tridiagonal import solve_tridiagonal
 
 from .. import gpu_peers as peers

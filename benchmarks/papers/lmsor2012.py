@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pysolvers import LMSOR
 from pysolvers._errors import ConvergenceError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
-from pysolvers.papers.lmsor2012 import COUNTS, Count, count_iterations, solver_of
+from pysolvers.papers.lmsor2012 import COUNTS, LMSOR, Count, count_iterations, solver_of
 
 from ..timing import cpu_bandwidth, device_bandwidth, median_of
 from .report import Verdict, add_paper_options, left_out, report

@@ -24,7 +24,7 @@ from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 from pysolvers.flow import CavityResult, LidDrivenCavity
 from pysolvers.flow.cavity import LineMethod
-from pysolvers.papers import souri_timings
+from pysolvers.papers.pta2020 import souri_timings
 
 from ..timing import host
 from .pta2020_cavity import profile_table, profile_verdict, run_profiles

@@ -18,7 +18,7 @@ from pysolvers._errors import BackendError, ConvergenceError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
-from pysolvers.relaxation import RedBlackSOR
+from pysolvers.papers.survey2014 import RedBlackSOR
 
 from ..timing import cpu_bandwidth, device_bandwidth
 from .report import Verdict, add_paper_options, left_out, report
@@ -189,10 +189,10 @@ def _cavity_tables(*, quick: bool, has_device: bool) -> list[Table]:
     tables = [times_table(grids, tuple(available()), quick=quick)]
     with suppress(ModuleNotFoundError):  # SciPy, for the direct solver
         if quick:
-            tables.append(flow_table(16, "auto", 1e-1))
+            tables.append(flow_table(16, "cpu", 1e-1))
         else:
-            n, kernels = (128, "cuda") if has_device else (64, "auto")
-            tables.append(flow_table(n, kernels, 1e-5))
+            n, device = (128, "cuda") if has_device else (64, "cpu")
+            tables.append(flow_table(n, device, 1e-5))
     return tables
 
 

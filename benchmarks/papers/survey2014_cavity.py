@@ -5,7 +5,7 @@ other, and the flow with published profiles.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from pysolvers._errors import BackendError
 from pysolvers._progress import progress
 from pysolvers._runtime import directive
 from pysolvers.cases.tables import Column, Table
-from pysolvers.flow import StaggeredCavity
 from pysolvers.papers import ghia_profiles
+from pysolvers.papers.survey2014 import StaggeredCavity
 
 from ..staggered import INTERVAL, step_times
 
@@ -35,13 +35,19 @@ class Version:
     ----------
     name : str
         Its heading.
-    kernels, pressure : str
-        As in `StaggeredCavity`.
+    kernels, pressure, device : str
+        As in `pysolvers.papers.survey2014.StaggeredCavity`.
     """
 
     name: str
     kernels: str
     pressure: str = "sor"
+    device: str = "cpu"
+
+    def cavity(self, reynolds: float, n: int, **options: Any) -> StaggeredCavity:
+        """Return the solver of this version."""
+        where = {"kernels": self.kernels, "pressure": self.pressure, "device": self.device}
+        return StaggeredCavity(reynolds, n, **where, **options)
 
 
 VERSIONS = (
@@ -50,9 +56,9 @@ VERSIONS = (
     Version("all cores, auto", "auto"),
     Version("OpenACC", "directive"),
     Version("OpenMP target", "directive-openmp"),
-    Version("CUDA", "cuda"),
+    Version("CUDA", "auto", device="cuda"),
     Version("direct, all cores", "auto", "fast"),
-    Version("direct, CUDA", "cuda", "fast"),
+    Version("direct, CUDA", "auto", "fast", "cuda"),
 )
 
 
@@ -65,11 +71,11 @@ def available(versions: Sequence[Version] = VERSIONS) -> Iterator[Version]:
     """Yield the versions that this machine can run; those with directives name their place."""
     for v in versions:
         try:
-            StaggeredCavity(100, 4, kernels=v.kernels, pressure=v.pressure)  # type: ignore[arg-type]
+            v.cavity(100, 4)
         except (BackendError, ModuleNotFoundError):
             continue
         name = directive_name(v.name, v.kernels) if v.kernels in directive.MODELS else v.name
-        yield Version(name, v.kernels, v.pressure)
+        yield replace(v, name=name)
 
 
 def step_seconds(version: Version, n: int, *, quick: bool = False) -> float:
@@ -79,17 +85,7 @@ def step_seconds(version: Version, n: int, *, quick: bool = False) -> float:
     """
     sor = {"pressure_tol": None, "max_sweeps": 2 if quick else _SWEEPS, "dt": 1e-7}
     options: dict[str, Any] = sor if version.pressure == "sor" else {}
-
-    def make() -> StaggeredCavity:
-        return StaggeredCavity(
-            1000,
-            n,
-            kernels=version.kernels,  # type: ignore[arg-type]
-            pressure=version.pressure,  # type: ignore[arg-type]
-            **options,
-        )
-
-    return step_times(make, 3, 2 if quick else INTERVAL)[0]
+    return step_times(lambda: version.cavity(1000, n, **options), 3, 2 if quick else INTERVAL)[0]
 
 
 def times_table(
@@ -112,7 +108,7 @@ def times_table(
     return Table("µs a step of the cavity on a staggered grid, float64", columns, rows, (note,))
 
 
-def flow_table(n: int, kernels: str, tol: float) -> Table:
+def flow_table(n: int, device: str, tol: float) -> Table:
     """Return the steady states."""
     columns = (
         Column("Re", ".0f"),
@@ -125,7 +121,7 @@ def flow_table(n: int, kernels: str, tol: float) -> Table:
     )
     rows = []
     for re, gamma, expected in _FLOWS:
-        result = StaggeredCavity(re, n, gamma=gamma, kernels=kernels).solve(tol)  # type: ignore[arg-type]
+        result = StaggeredCavity(re, n, gamma=gamma, device=device).solve(tol)
         profiles = ghia_profiles(int(re))
         u = result.centreline_u(profiles["y"])
         distance = float(np.nanmax(np.abs(u - profiles["u"])))

@@ -24,7 +24,6 @@ from .._options import (
     check_choice,
     check_policy,
     check_threads,
-    check_variant,
     pivot_code,
     shape_flags,
 )
@@ -83,7 +82,7 @@ class Choice(NamedTuple):
     device: str | None = None
     stream: object = None
     threads: int | None = None
-    variant: int = 0
+    variant: int = 0  # mapping of pysolvers.papers.wei2013
     check_finite: bool = False
     return_info: bool = False
     has_sums: bool = False  # `diag` holds row sums
@@ -123,12 +122,17 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
         timed=choice.return_info,
     )
     backend = place.backend
+    if choice.variant and place.name == "cpu":
+        raise ValueError(
+            "mapping needs a device, the CPU has one way of parallel cyclic reduction: give "
+            "device='cuda', or arrays on a device"
+        )
     options = _Options(
         check_choice("method", choice.method, backend.METHODS),
         pivot_code(choice.pivot, backend.PIVOTS, choice.method, has_sums=choice.has_sums),
         check_policy(choice.on_singular),
         check_threads(choice.threads),
-        check_variant(choice.variant, place.name),
+        choice.variant,
     )
 
     require_flag("periodic", choice.periodic)

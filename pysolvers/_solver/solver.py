@@ -4,6 +4,7 @@ A solver is settings, fields, and one call: `_advance`, which makes steps or ite
 of a backend. Everything else is inherited from `Iteration` or, for a solution that changes with
 time, from `TimeStepping`. A solver defines
 
+    _SETTINGS             dataclass of its parameters
     _RESULT, _STATE       dataclasses: what `result` returns and what `save` writes
     _advance(count)       make at most `count` steps; return whether the solution is in bounds
     _facts()              the fields of the result that the base does not know
@@ -12,15 +13,20 @@ time, from `TimeStepping`. A solver defines
 
 and, as it needs them, what else is not final here: `_measure`, `_is_in_bounds`, `_out_of_bounds`,
 `_text`, `_again`. Each has a default, or its docstring says when it is called.
+
+Options that exist for the experiments of a paper are no parameters of a solver. The settings of the
+solver have them as constants of the class; a class of `pysolvers.papers` has settings in which they
+are fields, and gives their values in `_experiment`.
 """
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -98,11 +104,13 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
         Names of the stages whose times are measured.
     """
 
+    _SETTINGS: ClassVar[Any]
     _RESULT: ClassVar[Any]
     _STATE: ClassVar[Any]
     _UNIT: ClassVar[str] = "step"
     _quantity: str = "residual"  # what `_measure` returns
     _group: Group | None = None
+    _experiment: Mapping[str, Any] = MappingProxyType({})  # values of `_SETTINGS` of a paper
 
     def __init__(self, settings: Settings, stages: Any = ()) -> None:
         self._settings: Any = settings
@@ -137,6 +145,9 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
     def _again(cls, state: Any, **data: Any) -> Self:
         """Return a solver with the settings of a state that was read, and further arguments."""
         return cls(**state.settings.facts(), **data)
+
+    def _check_experiment(self) -> None:
+        """Raise unless the options of a paper fit the data; a constructor with data calls it."""
 
     def _is_in_bounds(self) -> bool:
         """Return whether the current solution is in bounds, where `_advance` could not say it."""

@@ -1,6 +1,5 @@
 """Solves of lines that are split over processes: groups of ranks, and how arrays are split."""
 
-from ._cost import CostModel
 from ._factor import SplitFactor
 from ._group import WAYS as WAYS
 from ._group import Group
@@ -21,4 +20,4 @@ from ._windows import cheapest as cheapest
 from ._windows import cost_of_exchange as cost_of_exchange
 from ._windows import negligible as negligible
 
-__all__ = ["CostModel", "Group", "Slab", "SplitFactor"]
+__all__ = ["Group", "Slab", "SplitFactor"]

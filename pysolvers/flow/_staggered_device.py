@@ -68,7 +68,7 @@ class DeviceSteps:
         n = settings.n
         edges = np.linspace(0.0, 1.0, n + 1)
         axes = [Axis(name, n, False, (NEUMANN, NEUMANN), edges, 1 / n) for name in "yx"]
-        self._poisson = DevicePoisson(axes, np.dtype(np.float64), settings.place)
+        self._poisson = DevicePoisson(axes, np.dtype(np.float64), str(settings.device))
         self._graph: Any = None
         self._parameters: tuple[float, ...] | None = None
         self._times: dict[str, float] = {}  # seconds of the stages that can be repeated

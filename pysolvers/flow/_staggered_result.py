@@ -90,8 +90,8 @@ class StaggeredResult(Result):
         Lid speed times side over kinematic viscosity.
     gamma : float or 'auto'
         Share of the donor-cell differences.
-    pressure, kernels : str
-        Solver of the Poisson equation, and kernels, as in `StaggeredCavity`.
+    pressure : str
+        Solver of the Poisson equation, as in `StaggeredCavity`.
     time : float
         Time of the state, in units of side divided by lid speed.
     steps : int
@@ -121,7 +121,6 @@ class StaggeredResult(Result):
     reynolds: Positive
     gamma: float | Literal["auto"]
     pressure: str
-    kernels: str
     time: float
     steps: int
     change: AnyFloat

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .._boundary import Neumann
 from .._errors import ConvergenceError, raise_for_status
-from .._runtime import directive
 from .._runtime.fields import DeviceFields, make_fields
 from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive
@@ -26,7 +25,7 @@ from ..poisson import FastPoisson
 from . import _fields
 from ._staggered_device import DeviceSteps, call_backend
 from ._staggered_result import StaggeredHistory, StaggeredResult
-from ._staggered_settings import Kernels, Pressure, StaggeredSettings
+from ._staggered_settings import Pressure, StaggeredSettings
 
 __all__ = ["StaggeredCavity"]
 
@@ -115,17 +114,9 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         For ``'sor'``: largest number of iterations in a step.
     omega : float, optional
         For ``'sor'``: relaxation factor, between 0 and 2; by default :math:`2/(1 + \sin(\pi/n))`.
-    kernels : {'auto', 'serial', 'openmp', 'cuda', 'directive', 'directive-openmp'}
-        By default ``'auto'``, which selects the number of threads and makes several SOR iterations
-        in one pass over the field. ``'serial'`` runs on one thread and stores both colours of SOR
-        in one array. ``'openmp'`` divides the rows of each loop among threads. The three give the
-        same bits. ``'directive'`` and ``'directive-openmp'`` are loops with OpenACC and OpenMP
-        directives, for ``'sor'`` only; they run on a device if there is one, with fields that are
-        copied there every 20 steps, and on the host otherwise. Their libraries are optional; see
-        ``tools/build_directive.py``. ``'cuda'`` makes the steps on a device.
     device : str, optional
-        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the CPU, unless `kernels` is ``'cuda'``.
-        The fields stay on the device. ``'fast'`` needs cuFFT there, which is in the extra ``cuda``.
+        ``'cpu'``, the default, ``'cuda'`` or ``'cuda:N'``. The fields stay on the device, where
+        ``'fast'`` needs cuFFT, which is in the extra ``cuda``.
     threads : int, optional
         Number of host threads. By default one on small grids; on others the backend chooses. The
         result has the same bits for any number.
@@ -136,7 +127,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         If a parameter has the wrong type or is out of range; the message names the rule and the
         value.
     BackendError
-        If the device or the kernels are not available.
+        If the device is not available.
     ModuleNotFoundError
         If SciPy, which ``pressure='fast'`` uses, is not installed.
 
@@ -179,7 +170,10 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
     0.62 0.74
     """
 
-    _RESULT, _STATE, _quantity = StaggeredResult, StaggeredState, "change"
+    _SETTINGS: ClassVar[Any] = StaggeredSettings
+    _RESULT: ClassVar[Any] = StaggeredResult
+    _STATE: ClassVar[Any] = StaggeredState
+    _quantity = "change"
 
     @in_default_fp_mode
     def __init__(
@@ -194,11 +188,11 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         pressure_tol: float | None = 1e-4,
         max_sweeps: int = 20_000,
         omega: float | None = None,
-        kernels: Kernels = "auto",
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        settings = StaggeredSettings(
+        settings = self._SETTINGS(
+            **self._experiment,
             reynolds=reynolds,
             n=n,
             pressure=pressure,
@@ -208,7 +202,6 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
             pressure_tol=pressure_tol,
             max_sweeps=max_sweeps,
             omega=omega,
-            kernels=kernels,
             device=device,
             threads=threads,
         )
@@ -217,7 +210,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         layout: dict[str, Any] = dict.fromkeys("uvfg", ((n + 2, n + 2), np.float64))
         layout |= dict.fromkeys("pq", ((n, n), np.float64))
         layout["clock"] = (len(self._entries),), np.float64
-        self._state = make_fields(layout, settings.place, "StaggeredCavity")
+        self._state = make_fields(layout, settings.device, "StaggeredCavity")
         start = np.zeros((n + 2, n + 2))
         start[n + 1, : n + 1] = 2.0  # ghosts above the lid
         self._state.set("u", start)
@@ -405,7 +398,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         columns: dict[str, Any] = {name: table[:, k].copy() for k, name in enumerate(_COLUMNS)}
         for name in ("step", "sweeps"):
             columns[name] = columns[name].astype(np.int64)
-        return {name: getattr(s, name) for name in ("reynolds", "gamma", "pressure", "kernels")} | {
+        return {name: getattr(s, name) for name in ("reynolds", "gamma", "pressure")} | {
             "u": self.u.copy(),
             "v": self.v.copy(),
             "p": self.p,
@@ -508,8 +501,6 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
     def _call(self, count: int, stages: tuple[str, ...], until: float, steady: float) -> str:
         """Run stages on the backend, and return why the call ended."""
         s = self._settings
-        if s.has_directives:
-            return self._call_directives(count, until, steady)
         backend = s.backend
         status, report = call_backend(s, self._state, count, stages, until, steady)
         raise_for_status(status, backend.STATUS, "StaggeredCavity")
@@ -518,23 +509,3 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         if "correct" in stages:
             self._run_by = RunBy(report["kernel"], report["threads"])
         return str(report["end"])
-
-    def _call_directives(self, count: int, until: float, steady: float) -> str:
-        """Make steps with compiler directives, and return why the call ended."""
-        s = self._settings
-        kernels = directive.load(s.kernels)
-        n, backend = s.n, s.backend
-        names = ("u", "v", "p", "f", "g", "clock")
-        status, end, seconds = kernels.staggered_step(
-            s.numbers(until, steady),
-            s.max_sweeps,
-            {name: self._state.operand(name) for name in names},
-            np.empty((2, n + 2, n + 2)),
-            count,
-            np.zeros(1, np.int64),
-        )
-        raise_for_status(status, backend.STATUS, "StaggeredCavity")
-        for name, time in zip(backend.STAGGERED_STAGES, seconds, strict=True):
-            self._seconds[name] += time
-        self._run_by = RunBy(kernels.description)
-        return next(name for name, code in backend.STAGGERED_ENDS.items() if code == end)

@@ -46,9 +46,10 @@ class HeatResult(Result):
     stop_reason : {'reached', 'callback', 'diverged', 'running'}
         Reason of the end of the last run.
     seconds : dict of str to float
-        Time of each stage of the steps; on a device only with ``timed=True``. For large fields
-        in three dimensions, a device merges the stages into two: *x* contains the right-hand
-        side, *z* the rest, and each contains half of the work along y.
+        Time of each stage of the steps; on a device only with the option ``timed`` of
+        `pysolvers.papers.wei2013.HeatADI`. For large fields in three dimensions, a device merges
+        the stages into two: *x* contains the right-hand side, *z* the rest, and each contains half
+        of the work along y.
     backend, kernel : str
         Backend, and its instruction set or kernels.
     threads : int

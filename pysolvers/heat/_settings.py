@@ -3,20 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .._checks import index, require, short
 from .._domain import AXES, checked_extent, exactly_one, per_axis
 from .._solver.schema import Positive, Real
 from .._solver.settings import Settings
 
-__all__ = ["Block", "HeatSettings", "Kernels", "Mapping", "Memory", "Scheme"]
+__all__ = ["HeatSettings", "Scheme"]
 
-Scheme = Literal["auto", "implicit", "peaceman-rachford", "douglas-gunn", "wei2013"]
-Kernels = Literal["fused", "wei2013"]
-Mapping = Literal["C1", "C2", "C3", "C4"]
-Memory = Literal["baseline", "texture", "transpose"]
-Block = Literal[32, 64, 128, 256, 512]
+Scheme = Literal["auto", "implicit", "peaceman-rachford", "douglas-gunn"]
 
 _DEFAULT_SCHEME: dict[int, Scheme] = {2: "peaceman-rachford", 3: "douglas-gunn"}
 _CHOSEN = ("auto", "implicit")  # schemes that a backend does not know
@@ -34,12 +30,14 @@ class HeatSettings(Settings):
     dt: Positive
     scheme: Scheme
     dtype: Real
-    kernels: Kernels
-    mapping: Mapping
-    memory: Memory
-    block: Block | None
-    timed: bool
     damped_start: bool | None
+
+    # Options of pysolvers.papers.wei2013, whose settings have them as fields.
+    kernels = "fused"
+    mapping = "C1"
+    memory = "baseline"
+    block: ClassVar[Any] = None
+    timed = False
 
     def _check(self) -> None:
         self._set("shape", _checked_shape(self.shape))
@@ -48,17 +46,7 @@ class HeatSettings(Settings):
             "with three axes scheme must be 'auto', 'implicit' or 'douglas-gunn'",
             self.scheme,
         )
-        require(
-            self.kernels != "wei2013" or self.scheme not in ("implicit", "douglas-gunn"),
-            "kernels 'wei2013' are for schemes 'peaceman-rachford' and 'wei2013'",
-            self.scheme,
-        )
         self._set_domain(self.axes)
-        require(
-            not (self.is_paper and self.damped_start),
-            "damped_start must be None or False with the scheme and the kernels 'wei2013'",
-            self.damped_start,
-        )
 
     def _set_domain(self, axes: str) -> None:
         exactly_one("HeatADI", self.spacing, self.extent)
@@ -83,7 +71,7 @@ class HeatSettings(Settings):
     @property
     def is_paper(self) -> bool:
         """Whether the scheme or the kernels are those of Wei et al., for constant data."""
-        return self.scheme == "wei2013" or self.kernels == "wei2013"
+        return False
 
     @property
     def codes(self) -> tuple[int, int, int, int, int]:

@@ -29,13 +29,12 @@ from .._solver.schema import Member, RunBy
 from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
 from ..distributed import Group, Slab, agreement_of, checked_group
-from . import _settings as options
 from ._accuracy import Accuracy
 from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import Choice
 from ._levels import BASIS
 from ._result import HeatResult
-from ._settings import HeatSettings
+from ._settings import HeatSettings, Scheme
 from ._sides import Grid, Side, boundary_by_side, check_nodes
 from ._split import SplitState
 from ._start import Parts, damped_step, needs_damping
@@ -149,15 +148,13 @@ class HeatADI(TimeStepping[HeatResult]):
         a function of the coordinates, or a mapping of axes to numbers, for example
         ``{"x": 2.0, "y": 0.5}``. The flux between two nodes uses the harmonic mean of their
         values.
-    scheme : {'auto', 'implicit', 'peaceman-rachford', 'douglas-gunn', 'wei2013'}, default: 'auto'
+    scheme : {'auto', 'implicit', 'peaceman-rachford', 'douglas-gunn'}, default: 'auto'
         ``'peaceman-rachford'`` in two dimensions and ``'douglas-gunn'`` in two or three are
         alternating directions. ``'implicit'`` solves the equation that is not split, on the host
         or on one device, not with a group on devices. ``'auto'`` takes alternating directions,
         except where a conductivity that varies along several axes makes them leave the range of
         the data for this `dt`: there ``'implicit'``; `repr` and the results name the scheme. None
         is ``'auto'``. See Notes.
-        ``'wei2013'`` is **not a consistent time integrator**; it serves to reproduce
-        the measurements of [3]_.
     boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
         ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. A
@@ -179,21 +176,6 @@ class HeatADI(TimeStepping[HeatResult]):
         fast, and :math:`k\,dt/h^2` is large. The result tells which start was made.
     dtype : float64 or float32, default: float64
         Dtype of the solution.
-    kernels : {'fused', 'wei2013'}, default: 'fused'
-        Kernels on a device: sweeps that read and write one word per node, or the kernels
-        of [3]_.
-    mapping : {'C1', 'C2', 'C3', 'C4'}, default: 'C1'
-        For ``kernels='wei2013'``: mapping of the rows of parallel cyclic reduction to threads.
-        C1 and C3 have one block for a line that it can hold, 32 bytes of a line for a thread, and
-        several blocks for a longer one, as C2 and C4 have.
-    memory : {'baseline', 'texture', 'transpose'}, default: 'baseline'
-        For ``kernels='wei2013'``: memory access of the sweeps along y; ``'texture'`` reads the
-        right side through the read-only cache.
-    block : int, optional
-        For ``kernels='wei2013'``: threads per block, 32 to 512.
-    timed : bool, default: False
-        Whether to measure the time of each stage on a device. The host then waits for the
-        device, which takes longer.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The solution stays on the
         device between calls; `u` copies it to the host.
@@ -247,8 +229,7 @@ class HeatADI(TimeStepping[HeatResult]):
     :math:`s = 2 \sum a` it is :math:`(1 - (1 - 2 \gamma) s)/(1 + \gamma s)^2`, damped
     :math:`1/(1 + s/2)^2`. A step with
     :math:`|G - E| > 0.1 \max(E, 0.1)` is a RuntimeWarning, with a `dt` that is small enough;
-    `suggest_dt` returns the largest `dt` for a given error. There is no warning for the scheme
-    ``'wei2013'``.
+    `suggest_dt` returns the largest `dt` for a given error.
 
     Alternating directions need operators along the axes that commute, as they do if k is constant
     or depends on one coordinate only. Otherwise the difference, :math:`K_x K_y (T^{n+1} - T^n)/4`,
@@ -263,7 +244,7 @@ class HeatADI(TimeStepping[HeatResult]):
     group on devices it keeps alternating directions; there, and if their scheme is given, a
     RuntimeWarning names a `dt` that is small enough.
 
-    ``'implicit'`` is the diagonally implicit Runge-Kutta method of two stages of Alexander [5]_,
+    ``'implicit'`` is the diagonally implicit Runge-Kutta method of two stages of Alexander [4]_,
     :math:`\gamma = 1 - 1/\sqrt 2`, which is L-stable, with sources and boundary values at
     :math:`t + \gamma\,dt` and :math:`t + dt`. Each stage is solved by conjugate gradients,
     preconditioned by a multigrid cycle with relaxation of lines along each axis in turn, until a
@@ -274,18 +255,12 @@ class HeatADI(TimeStepping[HeatResult]):
 
     Alternating directions do not damp the shortest waves if :math:`k\,dt/h^2` is large: initial
     values that are not smooth, or do not agree with the boundary values, then cause oscillations
-    and values outside the range of the data. A damped start [4]_ replaces the first step by two
+    and values outside the range of the data. A damped start [3]_ replaces the first step by two
     half-steps of the backward Euler method, :math:`T - \tfrac{dt}{2} \nabla \cdot k \nabla T = T^n
     + \tfrac{dt}{2} q`. The half-steps are stable for any dt, keep T within the range of initial and
     boundary values if there is no source and no inflow, and leave the order two. They are solved
     along each axis in turn by `solve_tridiagonal`, on the device of the solver; if the data vary
     along several axes, some ten times, by alternating directions with parameters.
-
-    The scheme of [3]_ has :math:`1 + 2 r_x + 2 r_y` on the diagonal of both sub-steps, with
-    :math:`r = k\,dt/h^2`. It is one line Jacobi iteration for an implicit Euler step. For
-    :math:`r_x = r_y = r`, one step advances a smooth field by :math:`2/(1 + 2 r)` of dt; at
-    the published r = 100 by 0.0099 dt. This scheme and the kernels of [3]_ need constant k,
-    Dirichlet values that do not change with time, and no source.
 
     With a `group`, `shape`, `extent` and `spacing` are those of the whole domain, of which each
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates
@@ -309,11 +284,9 @@ class HeatADI(TimeStepping[HeatResult]):
        differential equations", *Journal of the SIAM* 3, 28-41, 1955.
     .. [2] J. Douglas and J. E. Gunn, "A general formulation of alternating direction
        methods", *Numerische Mathematik* 6, 428-453, 1964.
-    .. [3] Z. Wei, B. Jang, Y. Zhang and Y. Jia, "Parallelizing alternating direction implicit
-       solver on GPUs", *Procedia Computer Science* 18 (ICCS 2013), 389-398, 2013.
-    .. [4] R. Rannacher, "Finite element solution of diffusion problems with irregular data",
+    .. [3] R. Rannacher, "Finite element solution of diffusion problems with irregular data",
        *Numerische Mathematik* 43, 309-327, 1984.
-    .. [5] R. Alexander, "Diagonally implicit Runge-Kutta methods for stiff O.D.E.'s", *SIAM
+    .. [4] R. Alexander, "Diagonally implicit Runge-Kutta methods for stiff O.D.E.'s", *SIAM
        Journal on Numerical Analysis* 14, 1006-1021, 1977.
 
     Examples
@@ -335,7 +308,9 @@ class HeatADI(TimeStepping[HeatResult]):
     True
     """
 
-    _RESULT, _STATE = HeatResult, SavedHeat
+    _SETTINGS: ClassVar[Any] = HeatSettings
+    _RESULT: ClassVar[Any] = HeatResult
+    _STATE: ClassVar[Any] = SavedHeat
 
     @watch_position(1, _check_spacing_by_position)
     @in_default_fp_mode
@@ -347,17 +322,12 @@ class HeatADI(TimeStepping[HeatResult]):
         *,
         extent: Sequence[Sequence[float]] | None = None,
         diffusivity: Any = 1.0,
-        scheme: options.Scheme | None = "auto",
+        scheme: Scheme | None = "auto",
         boundary: Any,
         source: Any = None,
         initial: Any = 0.0,
         damped_start: bool | None = None,
         dtype: Any = np.float64,
-        kernels: options.Kernels = "fused",
-        mapping: options.Mapping = "C1",
-        memory: options.Memory = "baseline",
-        block: options.Block | None = None,
-        timed: bool = False,
         device: str | None = None,
         threads: int | None = None,
         group: Group | None = None,
@@ -366,18 +336,14 @@ class HeatADI(TimeStepping[HeatResult]):
         with agreement_of(group, "HeatADI") as agreed:
             if dt is None:
                 raise TypeError("HeatADI needs a time step: dt must be given")
-            settings = HeatSettings(
+            settings = self._SETTINGS(
+                **self._experiment,
                 shape=shape,
                 spacing=spacing,
                 extent=extent,
                 dt=dt,
                 scheme="auto" if scheme is None else scheme,
                 dtype=dtype,
-                kernels=kernels,
-                mapping=mapping,
-                memory=memory,
-                block=block,
-                timed=timed,
                 damped_start=damped_start,
                 device=device,
                 threads=threads,
@@ -402,7 +368,7 @@ class HeatADI(TimeStepping[HeatResult]):
                     "initial must be a number, an array or a function of the coordinates; the "
                     "function has the parameter t: leave t out, the solution starts at t = 0"
                 )
-            self._check_paper()
+            self._check_experiment()
             start = NodeData("initial", initial, *places).at(0.0)
             if agreed is not None:
                 agreed.same = settings.agreed() | asdict(self._problem()) | {"split": split}
@@ -753,19 +719,6 @@ class HeatADI(TimeStepping[HeatResult]):
             boundary=[[name, s.kind, s.coefficient] for name, s in self._sides.items()],
             source=self._source is not None,
         )
-
-    def _check_paper(self) -> None:
-        if not self._settings.is_paper:
-            return
-        for name, side in self._sides.items():
-            require(
-                side.kind == "value" and not side.varies,
-                f"the scheme and the kernels 'wei2013' need Dirichlet values that do not change "
-                f"with time, on side {name}",
-                side.kind,
-            )
-        require(self._grid.k is None, "'wei2013' needs a diffusivity that is a number", "an array")
-        require(self._source is None, "'wei2013' allows no source: source must be None", "a source")
 
     def _advance(self, count: int) -> bool:
         if self._slab is not None:

@@ -2,7 +2,6 @@
 
 from .._published import (
     PrimaryVortex,
-    SouriTiming,
     botella_peyret_profiles,
     breuer_drag,
     breuer_recirculation_length,
@@ -11,12 +10,10 @@ from .._published import (
     ghia_reynolds_numbers,
     primary_vortices,
     published_profiles,
-    souri_timings,
 )
 
 __all__ = [
     "PrimaryVortex",
-    "SouriTiming",
     "botella_peyret_profiles",
     "breuer_drag",
     "breuer_recirculation_length",
@@ -25,5 +22,4 @@ __all__ = [
     "ghia_reynolds_numbers",
     "primary_vortices",
     "published_profiles",
-    "souri_timings",
 ]

@@ -11,18 +11,23 @@ with values one step late.
 
 import csv
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import transport
 from .._boundary import Boundary, Dirichlet, Neumann
-from ..transport import GCEIDD, ConvectionDiffusion
+from ..transport import ConvectionDiffusion
+from ..transport._settings import TransportSettings
+from ..transport.gceidd import SavedTransport
 
 __all__ = [
+    "GCEIDD",
     "GRIDS",
     "decaying_bump",
     "decaying_bump_exact",
@@ -34,6 +39,11 @@ __all__ = [
     "table_errors",
 ]
 
+Predictor = Literal["newest", "printed"]
+Foot = Literal["clamp", "extrapolate"]
+Kernels = Literal["fused", "paper"]
+Strategy = Literal["3s", "naive"]
+
 GRIDS = (32, 64, 128, 256)
 """Nodes a side of the tables."""
 
@@ -44,6 +54,81 @@ _WIDTH = 2e-3  # twice the variance of the pulse
 _CENTRE = (0.5, 0.75)
 _CHANNEL = ((0.0, 0.25), (0.0, 0.05))
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperSettings(TransportSettings):
+    """Parameters of `GCEIDD` of this module."""
+
+    predictor: Predictor
+    foot: Foot
+    kernels: Kernels
+    strategy: Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedPaper(SavedTransport):
+    """What `save` writes of `GCEIDD` of this module."""
+
+    settings: PaperSettings
+
+    _KIND = "gceidd2022 GCEIDD state"
+
+
+class GCEIDD(transport.GCEIDD):
+    r"""`pysolvers.GCEIDD` with the prediction, the feet and the kernels of the paper.
+
+    Parameters
+    ----------
+    *args, **options
+        As in `pysolvers.GCEIDD`.
+    predictor : {'newest', 'printed'}, default: 'newest'
+        Prediction of ``'mu'`` from the half levels :math:`S_0 = U, S_1, S_2`:
+        :math:`2 S_0 - S_1` or, as printed in the paper, :math:`S_0 + S_1 - S_2`.
+    foot : {'clamp', 'extrapolate'}, default: 'clamp'
+        Value at a foot of a characteristic outside the domain: the value on the side, or linear
+        extrapolation from the two nodes next to the side, which is unstable for Courant numbers
+        above a limit of 2 to 4. The solution then has no range; see `bound` of
+        `pysolvers.GCEIDD`.
+    kernels : {'fused', 'paper'}, default: 'fused'
+        Kernels on a device: one kernel per sweep, or the four kernels of the paper, which have no
+        group.
+    strategy : {'3s', 'naive'}, default: '3s'
+        For ``kernels='paper'``: use of shared memory in the solves along x.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.GCEIDD`, and if one of these options is none of the choices.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import gceidd2022
+    >>> problem = gceidd2022.decaying_bump()
+    >>> solver = gceidd2022.GCEIDD(problem, (33, 33), 1 / 1024, scheme="mu", predictor="printed")
+    >>> solver.step(4).steps
+    4
+    """
+
+    _SETTINGS: ClassVar[Any] = PaperSettings
+    _STATE: ClassVar[Any] = SavedPaper
+
+    def __init__(
+        self,
+        *args: Any,
+        predictor: Predictor = "newest",
+        foot: Foot = "clamp",
+        kernels: Kernels = "fused",
+        strategy: Strategy = "3s",
+        **options: Any,
+    ) -> None:
+        self._experiment = {
+            "predictor": predictor,
+            "foot": foot,
+            "kernels": kernels,
+            "strategy": strategy,
+        }
+        super().__init__(*args, **options)
 
 
 def decaying_bump(diffusion: float = 0.005, *, late: float = 0.0) -> ConvectionDiffusion:
@@ -262,8 +347,8 @@ def table_errors(
     diffusion : float, optional
         Default: that with which the table was computed; Table 1 states 0.001.
     **options
-        Options of `GCEIDD`: scheme, predictor and so on. Default: plain upwind differences,
-        extrapolated feet and 8 strips.
+        Options of `GCEIDD` of this module: scheme, predictor and so on. Default: plain upwind
+        differences, extrapolated feet and 8 strips.
 
     Returns
     -------

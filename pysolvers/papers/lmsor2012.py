@@ -7,16 +7,94 @@ error; they are marked: see the page on LMSOR.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
-from ..relaxation import LMSOR, SteadyConvectionDiffusion
+from .. import relaxation as solvers
+from .._checks import require
+from ..relaxation import SteadyConvectionDiffusion
+from ..relaxation._base import Omega
+from ..relaxation.lmsor import LMSORSettings, LMSORState
 
 __all__ = [
     "COUNTS",
+    "LMSOR",
     "Count",
     "count_iterations",
     "solver_of",
 ]
+
+Local = Literal["lmsor", "lsor", "lmsor-2012"]
+Kernel = Literal["auto", 1, 2, 3, "serial"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperSettings(LMSORSettings):
+    """Parameters of `LMSOR` of this module."""
+
+    relaxation: Local | Omega  # type: ignore[assignment]
+    kernel: Kernel  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedPaper(LMSORState):
+    """What `save` writes of `LMSOR` of this module."""
+
+    settings: PaperSettings
+
+    _KIND = "lmsor2012 LMSOR state"
+
+
+class LMSOR(solvers.LMSOR):
+    """`pysolvers.LMSOR` with the kernels of the paper, and with the error of its counts.
+
+    Parameters
+    ----------
+    *args, **options
+        As in `pysolvers.LMSOR`. `relaxation` can also be ``'lmsor-2012'``, which omits the squares
+        under the root at nodes with real eigenvalues; this error reproduces the iteration counts
+        of the paper.
+    kernel : {'auto', 1, 2, 3, 'serial'}, default: 'auto'
+        1, 2 and 3 are the kernels of the paper: kernel 1 stores all coefficients, kernel 2 the
+        skew parts of the coefficients and the parameters, and kernel 3 computes both from tables
+        of f(x) and g(y). ``'auto'`` makes several iterations in one pass over memory.
+        ``'serial'`` (CPU only) uses one array and one thread. All kernels give the same bits.
+        Upwind differences of a convection that varies need kernel 1, which ``'auto'`` then
+        selects. With a group it is ``'auto'``, 1 or 2.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.LMSOR`, and if the kernel is none of the choices or not one for the problem.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import lmsor2012
+    >>> count = lmsor2012.Count(2, 10.0, 402, 554, "lmsor-2012")
+    >>> lmsor2012.count_iterations(count, kernel=2)
+    554
+    """
+
+    _SETTINGS: ClassVar[Any] = PaperSettings
+    _STATE: ClassVar[Any] = SavedPaper
+
+    def __init__(self, *args: Any, kernel: Kernel = "auto", **options: Any) -> None:
+        self._experiment = {"kernel": kernel}
+        super().__init__(*args, **options)
+
+    def _check_experiment(self) -> None:
+        kernel = self._settings.kernel
+        if kernel == 3:
+            require(self._given.separable, "kernel 3 needs f(x) and g(y)", self._given)
+        require(
+            kernel in ("auto", 1) or not self._is_upwind,
+            "kernel must be 'auto' or 1 with upwind differences of a convection that varies",
+            kernel,
+        )
+        require(
+            kernel in ("auto", 1, 2) or self._group is None,
+            "with a group kernel must be 'auto', 1 or 2",
+            kernel,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +159,7 @@ def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR
     size : int
         Nodes per side, including the boundary.
     **options
-        Options of `LMSOR`.
+        Options of `LMSOR` of this module.
 
     Returns
     -------
@@ -120,7 +198,7 @@ def count_iterations(count: Count, **options: Any) -> int:
     count : Count
         The problem.
     **options
-        Options of `LMSOR`.
+        Options of `LMSOR` of this module.
 
     Returns
     -------

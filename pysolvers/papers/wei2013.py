@@ -4,17 +4,186 @@ Parallelizing alternating direction implicit solver on GPUs, Procedia Computer S
 2013), 389-398: GTX 680 compared with one core of an i7-3770K, single precision, 100 steps.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .. import heat
 from .._boundary import Dirichlet
-from ..heat import HeatADI
-from ..heat._settings import Scheme
+from .._checks import require
+from .._lines.engine import Choice, solve_call
+from .._options import check_choice
+from ..heat._settings import HeatSettings
+from ..heat.adi import SavedHeat
 
-__all__ = ["advance_of_a_mode", "heated_plate"]
+__all__ = ["HeatADI", "advance_of_a_mode", "heated_plate", "solve_tridiagonal"]
 
+Scheme = Literal["auto", "implicit", "peaceman-rachford", "douglas-gunn", "wei2013"]
+Kernels = Literal["fused", "wei2013"]
+Mapping = Literal["C1", "C2", "C3", "C4"]
+Memory = Literal["baseline", "texture", "transpose"]
+Block = Literal[32, 64, 128, 256, 512]
+
+_MAPPINGS = {"C1": 1, "C2": 2, "C3": 3, "C4": 4}
 _SPACING = _STEP = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeiSettings(HeatSettings):
+    """Parameters of `HeatADI` of this module."""
+
+    scheme: Scheme  # type: ignore[assignment]
+    kernels: Kernels
+    mapping: Mapping
+    memory: Memory
+    block: Block | None  # type: ignore[misc]
+    timed: bool
+
+    def _check(self) -> None:
+        super()._check()
+        require(
+            self.kernels != "wei2013" or self.scheme not in ("implicit", "douglas-gunn"),
+            "kernels 'wei2013' are for schemes 'peaceman-rachford' and 'wei2013'",
+            self.scheme,
+        )
+        require(
+            not (self.is_paper and self.damped_start),
+            "damped_start must be None or False with the scheme and the kernels 'wei2013'",
+            self.damped_start,
+        )
+
+    @property
+    def is_paper(self) -> bool:
+        return self.scheme == "wei2013" or self.kernels == "wei2013"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedWei(SavedHeat):
+    """What `save` writes of `HeatADI` of this module."""
+
+    settings: WeiSettings
+
+    _KIND = "wei2013 HeatADI state"
+
+
+class HeatADI(heat.HeatADI):
+    r"""`pysolvers.HeatADI` with the scheme and the kernels of the paper.
+
+    Parameters
+    ----------
+    *args, **options
+        As in `pysolvers.HeatADI`. `scheme` can also be ``'wei2013'``, which is **not a consistent
+        time integrator**; see Notes.
+    kernels : {'fused', 'wei2013'}, default: 'fused'
+        Kernels on a device: sweeps that read and write one word per node, or the kernels of the
+        paper.
+    mapping : {'C1', 'C2', 'C3', 'C4'}, default: 'C1'
+        For ``kernels='wei2013'``: mapping of the rows of parallel cyclic reduction to threads.
+        C1 and C3 have one block for a line that it can hold, 32 bytes of a line for a thread, and
+        several blocks for a longer one, as C2 and C4 have.
+    memory : {'baseline', 'texture', 'transpose'}, default: 'baseline'
+        For ``kernels='wei2013'``: memory access of the sweeps along y; ``'texture'`` reads the
+        right side through the read-only cache.
+    block : int, optional
+        For ``kernels='wei2013'``: threads per block, 32 to 512.
+    timed : bool, default: False
+        Whether to measure the time of each stage on a device. The host then waits for the
+        device, which takes longer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.HeatADI`, and if the data are not those for which the paper has a scheme.
+
+    Notes
+    -----
+    The scheme of the paper has :math:`1 + 2 r_x + 2 r_y` on the diagonal of both sub-steps, with
+    :math:`r = k\,dt/h^2`. It is one line Jacobi iteration for an implicit Euler step. For
+    :math:`r_x = r_y = r`, one step advances a smooth field by :math:`2/(1 + 2 r)` of dt; at
+    the published r = 100 by 0.0099 dt. There is no warning for a long step of it. This scheme and
+    the kernels of the paper need constant k, Dirichlet values that do not change with time, and no
+    source.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import wei2013
+    >>> solver = wei2013.HeatADI((9, 9), 0.125, 0.01, scheme="wei2013", boundary=0.0, initial=1.0)
+    >>> solver.step().result().scheme
+    'wei2013'
+    """
+
+    _SETTINGS: ClassVar[Any] = WeiSettings
+    _STATE: ClassVar[Any] = SavedWei
+
+    def __init__(
+        self,
+        *args: Any,
+        kernels: Kernels = "fused",
+        mapping: Mapping = "C1",
+        memory: Memory = "baseline",
+        block: Block | None = None,
+        timed: bool = False,
+        **options: Any,
+    ) -> None:
+        self._experiment = {
+            "kernels": kernels,
+            "mapping": mapping,
+            "memory": memory,
+            "block": block,
+            "timed": timed,
+        }
+        super().__init__(*args, **options)
+
+    def _check_experiment(self) -> None:
+        if not self._settings.is_paper:
+            return
+        for name, side in self._sides.items():
+            require(
+                side.kind == "value" and not side.varies,
+                f"the scheme and the kernels 'wei2013' need Dirichlet values that do not change "
+                f"with time, on side {name}",
+                side.kind,
+            )
+        require(self._grid.k is None, "'wei2013' needs a diffusivity that is a number", "an array")
+        require(self._source is None, "'wei2013' allows no source: source must be None", "a source")
+
+
+def solve_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    mapping: Mapping = "C1",
+    **options: Any,
+) -> Any:
+    """Solve by parallel cyclic reduction on a device, with a mapping of the paper.
+
+    Parameters
+    ----------
+    lower, diag, upper, rhs : array_like
+        As in `pysolvers.solve_tridiagonal`.
+    mapping : {'C1', 'C2', 'C3', 'C4'}, default: 'C1'
+        Mapping of the rows to threads: C1 and C3 have one block for a system, C2 and C4 several.
+    **options
+        As in `pysolvers.solve_tridiagonal`, apart from `method`, `group` and `split`.
+
+    Returns
+    -------
+    x : array
+        The solutions, and the report with ``return_info=True``, as `pysolvers.solve_tridiagonal`
+        returns them.
+
+    Raises
+    ------
+    TypeError, ValueError, SingularSystemError, BackendError
+        As `pysolvers.solve_tridiagonal`; ValueError also without a device.
+    """
+    variant = check_choice("mapping", mapping, _MAPPINGS)
+    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    return solve_call(named, Choice(method="pcr", variant=variant, **options))
 
 
 def heated_plate(nodes: int | tuple[int, ...], **options: Any) -> HeatADI:

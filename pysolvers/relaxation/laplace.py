@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, cos, log, pi, sin, sqrt, tan
 from time import perf_counter
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -16,8 +16,6 @@ from .._boundary import Boundary, Neumann, Robin, condition_of, sides_of
 from .._checks import require, require_finite, require_scale
 from .._domain import exactly_one, per_axis
 from .._functions import call
-from .._options import check_choice
-from .._runtime import directive
 from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
@@ -41,19 +39,8 @@ _SIDES = ("x-", "x+", "y-", "y+")
 # the residual falls, it can grow by a factor of the order of the aspect ratio of the cells.
 _PATIENCE = 12.0
 _LONGEST = 1e9  # iterations
-_INTERLEAVED = ("naive", "coalesced", *directive.MODELS)
 
 Array = NDArray[np.float64]
-Variant = Literal[
-    "auto",
-    "naive",
-    "coalesced",
-    "split",
-    "shared",
-    "atomic",
-    "directive",
-    "directive-openmp",
-]
 Sides = Mapping[str, Boundary | ArrayLike]
 
 
@@ -74,7 +61,8 @@ class RedBlackSettings(RelaxationSettings):
     spacing: Any
     conductivity: Scale
     omega: Literal["optimal"] | Omega
-    variant: Variant
+
+    variant = "auto"  # an option of pysolvers.papers.survey2014, whose settings have it as a field
 
     def _check(self) -> None:
         self._set("shape", checked_shape(self.shape, 1))
@@ -85,11 +73,11 @@ class RedBlackSettings(RelaxationSettings):
             self._set("extent", checked_pairs(self.extent))
         for axis, step in zip("xy", self.steps, strict=True):
             require_scale(f"the size of a cell along {axis}", step)
-        if self.variant in directive.MODELS:
-            variant = f"variant={self.variant!r}"
-            require(self.dtype == "float64", f"dtype must be float64 with {variant}", self.dtype)
-            is_host = self.device in (None, "cpu")
-            require(is_host, f"device must be 'cpu' with {variant}", self.device)
+
+    @property
+    def is_interleaved(self) -> bool:
+        """Whether one array has both colours."""
+        return False
 
     @property
     def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -197,16 +185,6 @@ class RedBlackSOR(Relaxation):
         :math:`2 / (1 + \sqrt{1 - \rho^2})`, where :math:`\rho` is the spectral radius of the
         Jacobi iteration, estimated by one eigenvalue along each axis; see Notes. For N x N cells
         and Dirichlet sides it is :math:`2 / (1 + \sin(\pi / N))`.
-    variant : {'auto', 'naive', 'coalesced', 'split', 'shared', 'atomic', 'directive', ...}
-        ``'auto'``, the default, makes several iterations in one pass over memory. The
-        others are the variants of [1]_. ``'naive'`` stores both colours in one array; it
-        uses one thread on the CPU, and neighbouring threads in different rows on a GPU.
-        ``'coalesced'`` has neighbouring threads within a row. ``'split'`` stores one array
-        per colour. ``'shared'`` also reduces the residuals to one number per block,
-        ``'atomic'`` to one number in total. The CPU has ``'auto'``, ``'naive'`` and
-        ``'split'``. All variants give the same bits. ``'directive'`` and ``'directive-openmp'``
-        are ``'naive'`` with OpenACC and OpenMP directives, in float64: on a device if there is
-        one, otherwise on the host. Their libraries are optional; see ``tools/build_directive.py``.
     dtype : dtype, default: float64
         Dtype of the field: float32 or float64.
     device : str, optional
@@ -228,7 +206,7 @@ class RedBlackSOR(Relaxation):
         If a parameter has the wrong type or is out of range; the message names the rule
         and the value.
     BackendError
-        If the device is not available, or does not have the variant.
+        If the device is not available.
 
     See Also
     --------
@@ -258,12 +236,6 @@ class RedBlackSOR(Relaxation):
     fixed by little exchange, or by a distant side only; `FastPoisson` solves without iterations
     where it has the sides.
 
-    References
-    ----------
-    .. [1] K. E. Niemeyer and C.-J. Sung, "Recent progress and challenges in exploiting
-       graphics processors in computational fluid dynamics", *J. Supercomputing* 67,
-       528-564, 2014.
-
     Examples
     --------
     >>> from pysolvers import RedBlackSOR
@@ -274,7 +246,8 @@ class RedBlackSOR(Relaxation):
     0.2500
     """
 
-    _STATE = RedBlackState
+    _SETTINGS: ClassVar[Any] = RedBlackSettings
+    _STATE: ClassVar[Any] = RedBlackState
     _NORM = "l2"
 
     @in_default_fp_mode
@@ -288,7 +261,6 @@ class RedBlackSOR(Relaxation):
         boundary: Boundary | Sides | ArrayLike | Any,
         source: ArrayLike | Any = 0.0,
         omega: float | Literal["optimal"] = "optimal",
-        variant: Variant = "auto",
         dtype: DTypeLike = np.float64,
         device: str | None = None,
         threads: int | None = None,
@@ -298,13 +270,13 @@ class RedBlackSOR(Relaxation):
     ) -> None:
         start = perf_counter()
         with agreement_of(group, "RedBlackSOR") as agreed:
-            settings = RedBlackSettings(
+            settings = self._SETTINGS(
+                **self._experiment,
                 shape=shape,
                 extent=extent,
                 spacing=spacing,
                 conductivity=conductivity,
                 omega=omega,
-                variant=variant,
                 dtype=dtype,
                 device=device,
                 threads=threads,
@@ -322,16 +294,12 @@ class RedBlackSOR(Relaxation):
                 agreed.same = settings.agreed()
             if rows is not None:
                 ny = rows.held.stop - rows.held.start - 2
-            grid = ColourGrid(nx, ny, variant in _INTERLEAVED)
+            grid = ColourGrid(nx, ny, settings.is_interleaved)
             field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
             self._sourced = bool(self._source.any())
             layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
             super().__init__(settings, grid, layout, rows)
-            variants = self._backend.LAPLACE_VARIANTS
-            check_choice("variant", variant, dict.fromkeys((*variants, *directive.MODELS), 0))
-            self._directive: directive.Directive | None = None
-            if variant in directive.MODELS:
-                self._directive = directive.load(variant)
+            self._check_experiment()
             self._gap = jacobi_gap(self._shape, self._a, walls)
             chosen = settings.omega
             self._omega = optimal_omega(self._gap) if isinstance(chosen, str) else chosen
@@ -386,8 +354,6 @@ class RedBlackSOR(Relaxation):
         if group is None and split is None:
             return None
         group, split = checked_group(group, split)
-        is_split = settings.variant not in _INTERLEAVED
-        require(is_split, f"with a group variant must be none of {_INTERLEAVED}", settings.variant)
         return SplitRows(group, split, self._shape[0], "RedBlackSOR", settings.device, frame=1)
 
     def _find_walls(self, boundary: Any, resistance: tuple[float, float]) -> dict[str, _Wall]:
@@ -479,8 +445,6 @@ class RedBlackSOR(Relaxation):
     def _call(self, count: int, stop: Stop, made: NDArray[np.int64]) -> tuple[int, Any]:
         backend, state = self._backend, self._state
         source = state.operand("source", changes=False) if self._sourced else None
-        if self._directive is not None:
-            return self._call_directive(self._directive, source, count, stop, made)
         answer: tuple[int, Any] = backend.laplace_iterate(
             backend.LAPLACE_VARIANTS[self._settings.variant],
             self._grid.nx,
@@ -498,34 +462,6 @@ class RedBlackSOR(Relaxation):
             *state.arguments,
         )
         return answer
-
-    def _call_directive(
-        self,
-        kernels: directive.Directive,
-        source: Array | None,
-        count: int,
-        stop: Stop,
-        made: NDArray[np.int64],
-    ) -> tuple[int, Any]:
-        criterion, norm, every, tolerance, history, *_ = stop
-        state, grid = self._state, self._grid
-        status, end, measures, measure = kernels.laplace_iterate(
-            (grid.nx, grid.ny, grid.pitch),
-            (*self._a, tolerance),
-            (criterion, norm),
-            every,
-            (state.operand("u"), state.operand("diag"), state.operand("gain"), source, history),
-            count,
-            made,
-        )
-        return status, {
-            "iterations": int(made[0]),
-            "measures": measures,
-            "measure": measure,
-            "end": ("count", "tolerance", "not finite")[end],
-            "threads": 0,
-            "kernel": kernels.description,
-        }
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -563,7 +499,6 @@ def solve_laplace(
     boundary: Boundary | Sides | ArrayLike | Any,
     source: ArrayLike | Any = 0.0,
     omega: float | Literal["optimal"] = "optimal",
-    variant: Variant = "auto",
     dtype: DTypeLike = np.float64,
     device: str | None = None,
     threads: int | None = None,
@@ -586,7 +521,7 @@ def solve_laplace(
         Largest number of iterations.
     check_every : int, default: 1
         Number of iterations between two measurements of the residual.
-    extent, spacing, conductivity, boundary, source, omega, variant, dtype, device, threads, initial
+    extent, spacing, conductivity, boundary, source, omega, dtype, device, threads, initial
         As in `RedBlackSOR`.
 
     Returns
@@ -599,7 +534,7 @@ def solve_laplace(
     TypeError, ValueError
         If a parameter has the wrong type or is out of range.
     BackendError
-        If the device is not available, or does not have the variant.
+        If the device is not available.
     ConvergenceError
         If the tolerance was not reached; the attribute ``result`` contains the last state.
 
@@ -624,7 +559,6 @@ def solve_laplace(
         boundary=boundary,
         source=source,
         omega=omega,
-        variant=variant,
         dtype=dtype,
         device=device,
         threads=threads,

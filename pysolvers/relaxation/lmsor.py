@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._checks import require
 from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
@@ -23,8 +22,7 @@ from .problem import Differences, SteadyConvectionDiffusion
 
 __all__ = ["LMSOR"]
 
-Local = Literal["lmsor", "lsor", "lmsor-2012"]
-Kernel = Literal["auto", 1, 2, 3, "serial"]
+Local = Literal["lmsor", "lsor"]
 
 _TABLES = ("x_table", "y_table")
 _STORED = ("omega", "west", "east", "north", "south", "skew_x", "skew_y", "source")
@@ -35,7 +33,8 @@ class LMSORSettings(RelaxationSettings):
     """Parameters of `LMSOR`; see there."""
 
     relaxation: Local | Omega
-    kernel: Kernel
+
+    kernel = "auto"  # an option of pysolvers.papers.lmsor2012, whose settings have it as a field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,18 +80,10 @@ class LMSOR(Relaxation):
     ----------
     problem : SteadyConvectionDiffusion
         The equation.
-    relaxation : {'lmsor', 'lsor', 'lmsor-2012'} or float, default: 'lmsor'
+    relaxation : {'lmsor', 'lsor'} or float, default: 'lmsor'
         ``'lmsor'`` uses local parameters for each of the two colours [1]_, ``'lsor'`` the
         same local parameters for both colours. A number between 0 and 2 is the constant
-        parameter of classical SOR. ``'lmsor-2012'`` omits the squares under the root at
-        nodes with real eigenvalues; this error reproduces the iteration counts of [2]_.
-    kernel : {'auto', 1, 2, 3, 'serial'}, default: 'auto'
-        1, 2 and 3 are the kernels of [2]_: kernel 1 stores all coefficients, kernel 2 the
-        skew parts of the coefficients and the parameters, and kernel 3 computes both from
-        tables of f(x) and g(y). ``'auto'`` makes several iterations in one pass over
-        memory. ``'serial'`` (CPU only) uses one array and one thread. All kernels give the
-        same bits. Upwind differences of a convection that varies need kernel 1, which
-        ``'auto'`` then selects.
+        parameter of classical SOR.
     dtype : dtype, default: float64
         Dtype of the field: float32 or float64.
     device : str, optional
@@ -143,9 +134,6 @@ class LMSOR(Relaxation):
     ----------
     .. [1] L. A. Boukas and N. M. Missirlis, "The parallel local modified SOR for
        nonsymmetric linear systems", *Int. J. Comput. Math.* 68, 153-174, 1998.
-    .. [2] Y. Cotronis, E. Konstantinidis, M. A. Louka and N. M. Missirlis, "Parallel SOR
-       for solving the convection diffusion equation using GPUs with CUDA", *Euro-Par 2012*,
-       LNCS 7484, 575-586, 2012.
 
     Examples
     --------
@@ -160,7 +148,8 @@ class LMSOR(Relaxation):
     412
     """
 
-    _STATE = LMSORState
+    _SETTINGS: ClassVar[Any] = LMSORSettings
+    _STATE: ClassVar[Any] = LMSORState
     _NORM = "max"
 
     @in_default_fp_mode
@@ -169,7 +158,6 @@ class LMSOR(Relaxation):
         problem: SteadyConvectionDiffusion,
         *,
         relaxation: Local | float = "lmsor",
-        kernel: Kernel = "auto",
         dtype: DTypeLike = np.float64,
         device: str | None = None,
         threads: int | None = None,
@@ -179,8 +167,12 @@ class LMSOR(Relaxation):
     ) -> None:
         start = perf_counter()
         with agreement_of(group, "LMSOR") as agreed:
-            settings = LMSORSettings(
-                relaxation=relaxation, kernel=kernel, dtype=dtype, device=device, threads=threads
+            settings = self._SETTINGS(
+                **self._experiment,
+                relaxation=relaxation,
+                dtype=dtype,
+                device=device,
+                threads=threads,
             )
             rows = self._prepare(problem, settings, group, split)
             if agreed is not None:
@@ -196,6 +188,7 @@ class LMSOR(Relaxation):
             layout: dict[str, Any] = dict.fromkeys(self._fields, (grid.shape, real))
             layout.update({name: shapes[name[0]] for name in self._tables})
             super().__init__(settings, grid, layout, rows)
+            self._check_experiment()
             self._set_up(problem.start(initial))
         self._connect()
         self._seconds["set-up"] = perf_counter() - start
@@ -207,26 +200,17 @@ class LMSOR(Relaxation):
         group: Group | None,
         split: Slab | None,
     ) -> SplitRows | None:
-        """Check problem and kernel; return the rows of this rank if there is a group."""
+        """Check the problem; return the rows of this rank if there is a group."""
         if not isinstance(problem, SteadyConvectionDiffusion):
             kind = type(problem).__name__
             raise TypeError(f"problem must be a SteadyConvectionDiffusion, got {kind}")
-        kernel = settings.kernel
         self._given, self._relaxation = problem, settings.relaxation
-        self._kernel = str(kernel)
-        if kernel == 3:
-            require(problem.separable, "kernel 3 needs f(x) and g(y)", problem)
-        if problem.differences == "upwind" and problem.f.size * problem.g.size > 1:
-            require(
-                kernel in ("auto", 1),
-                "kernel must be 'auto' or 1 with upwind differences of a convection that varies",
-                kernel,
-            )
-            self._kernel = "1"
+        self._kernel = str(settings.kernel)
+        if self._is_upwind:
+            self._kernel = "1"  # which stores all coefficients
         if group is None and split is None:
             return None
         group, split = checked_group(group, split)
-        require(kernel in ("auto", 1, 2), "with a group kernel must be 'auto', 1 or 2", kernel)
         return SplitRows(group, split, problem.shape[0], "LMSOR", settings.device)
 
     @property
@@ -263,6 +247,12 @@ class LMSOR(Relaxation):
     def problem(self) -> SteadyConvectionDiffusion:
         """The equation."""
         return self._given
+
+    @property
+    def _is_upwind(self) -> bool:
+        """Whether the differences are upwind ones of a convection that varies."""
+        problem = self._given
+        return problem.differences == "upwind" and problem.f.size * problem.g.size > 1
 
     def _operands(self, *, is_split: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the fields and of the tables that the kernel reads."""

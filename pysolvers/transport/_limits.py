@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 
 from .._checks import require
 from .._shown import Shown
-from ._settings import (
-    Foot,
-    Scheme,
-    Upwind,
-    check_pair,
-    check_shape,
-)
+from ._settings import Scheme, Upwind, check_pair, check_shape
 from .problem import ConvectionDiffusion, GridData
 
 __all__ = [
@@ -27,11 +21,9 @@ __all__ = [
     "suggest_dt",
 ]
 
-# Largest Courant numbers. CP, and CFD with clamped feet, are stable up to 8 and more; with
-# extrapolated feet the solution exceeds the inflow value from 2 on; MU overshoots at
-# discontinuities from 2 on, and distorts pulses at slightly larger numbers.
+# Largest Courant numbers. CP and CFD are stable up to 8 and more; MU overshoots at discontinuities
+# from 2 on, and distorts pulses at slightly larger numbers.
 _COURANT = {"cp": 8.0, "cfd": 8.0, "mu": 1.0}
-_COURANT_EXTRAPOLATED = 2.0
 
 # The prediction at an interface treats diffusion explicitly. In measurements pulses were stable
 # up to 3.8 or 5.1, and unstable from 5.1 or 7.7 on.
@@ -41,7 +33,6 @@ _SURELY_STABLE = 1.5  # diffusion number, for any Courant number up to 16 and an
 
 _LEAST_COURANT = 0.5  # of a step that is suggested for its error
 _UPWINDS = ("modified", "plain")
-_FEET = ("clamp", "extrapolate")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,7 +80,6 @@ def suggest_dt(
     scheme: Scheme = "cp",
     strips: int | tuple[int, int] = 1,
     upwind: Upwind = "modified",
-    foot: Foot = "clamp",
     time: float = 0.0,
 ) -> SuggestedStep:
     r"""Return a time step whose error is about that of the differences in space.
@@ -109,7 +99,7 @@ def suggest_dt(
     then 1, for which the interpolation is exact where the velocity is largest.
 
     The step is never longer than the limits of stability. The Courant number is limited to 8
-    (``'mu'`` 1, extrapolated feet 2), and the diffusion number to 3.8 if interfaces are predicted
+    (``'mu'`` 1), and the diffusion number to 3.8 if interfaces are predicted
     explicitly; these were measured with the test problems of Foadaddini et al. (2022). With
     explicit predictions the step is also one at which no eigenvalue of a sweep with constant
     coefficients is larger than 1.
@@ -125,8 +115,6 @@ def suggest_dt(
     strips : int or (int, int), default: 1
         As in `GCEIDD`; with one strip there are no interfaces and nothing is explicit.
     upwind : {'modified', 'plain'}, default: 'modified'
-        As in `GCEIDD`.
-    foot : {'clamp', 'extrapolate'}, default: 'clamp'
         As in `GCEIDD`.
     time : float, default: 0
         Time at which velocity and diffusion are evaluated.
@@ -152,19 +140,15 @@ def suggest_dt(
     """
     require(scheme in _COURANT, f"scheme must be one of {', '.join(_COURANT)}", scheme)
     require(upwind in _UPWINDS, f"upwind must be one of {', '.join(_UPWINDS)}", upwind)
-    require(foot in _FEET, f"foot must be one of {', '.join(_FEET)}", foot)
     nodes = check_shape(shape, 2)
     data, counts = problem.grid_data(nodes), check_pair("strips", strips, 1)
     has_interfaces = max(counts) > 1
-    takes_feet = scheme == "cfd" or (scheme == "cp" and has_interfaces)
-    limit = _COURANT[scheme]
-    if takes_feet and foot == "extrapolate":
-        limit = min(limit, _COURANT_EXTRAPOLATED)
     kind = "feet" if scheme == "cfd" else upwind
     axes = [
         _Axis(data.largest("velocity", k, time), data.largest("diffusion", k, time), h, kind)
         for k, h in enumerate(data.spacing)
     ]
+    limit = _COURANT[scheme]
     bounds = [min(limit, axis.balanced_courant) * axis.h / axis.b for axis in axes if axis.b]
     explicit = _DIFFUSION if has_interfaces and scheme != "mu" else inf
     if explicit < inf:

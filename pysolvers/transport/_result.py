@@ -37,7 +37,7 @@ class TransportResult(Result):
         Length of the last step, which `run` shortens to end at a given time.
     steps : int
         Number of steps since time 0.
-    scheme, upwind, predictor, foot : str
+    scheme, upwind : str
         The method, as in `GCEIDD`.
     strips : (int, int)
         Strips along x and y.
@@ -70,8 +70,6 @@ class TransportResult(Result):
     steps: int
     scheme: str
     upwind: str
-    predictor: str
-    foot: str
     strips: tuple[Count, Count]
     courant: float
     diffusion_number: float

@@ -1,19 +1,15 @@
 """Checked parameters of GCEIDD."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Self
 
 from .._checks import index, require
 from .._solver.schema import Positive, Real, number
 from .._solver.settings import Settings
 
 __all__ = [
-    "Foot",
-    "Kernels",
-    "Predictor",
     "Scheme",
-    "Strategy",
     "TransportSettings",
     "Upwind",
     "check_pair",
@@ -22,10 +18,6 @@ __all__ = [
 
 Scheme = Literal["cp", "cfd", "mu"]
 Upwind = Literal["modified", "plain"]
-Predictor = Literal["newest", "printed"]
-Foot = Literal["clamp", "extrapolate"]
-Kernels = Literal["fused", "paper"]
-Strategy = Literal["3s", "naive"]
 
 _LEAST_STRIP = 3  # cells: what the correction reads stays within a strip
 
@@ -39,12 +31,14 @@ class TransportSettings(Settings):
     scheme: Scheme
     strips: Any
     upwind: Upwind
-    predictor: Predictor
-    foot: Foot
-    kernels: Kernels
-    strategy: Strategy
     dtype: Real
     bound: Annotated[float, number(above=0, finite=False)] | None
+
+    # Options of pysolvers.papers.gceidd2022, whose settings have them as fields.
+    predictor = "newest"
+    foot = "clamp"
+    kernels = "fused"
+    strategy = "3s"
 
     def _check(self) -> None:
         self._set("shape", check_shape(self.shape, _LEAST_STRIP + 1))
@@ -67,6 +61,12 @@ class TransportSettings(Settings):
         """Whether the data limit the solution: see _range.py."""
         has_feet = self.scheme == "cfd" or (self.scheme == "cp" and max(self.strips) > 1)
         return self.bound is None and not (has_feet and self.foot == "extrapolate")
+
+    def with_given_levels(self) -> Self:
+        """Return these settings with the prediction of ``'mu'`` from half levels of the caller."""
+        found = replace(self)
+        found._set("predictor", "printed")
+        return found
 
     @property
     def codes(self) -> tuple[int, ...]:

@@ -158,8 +158,9 @@ class _Sweep:
             settings,
             shape=tuple(held.stop - held.start for held in part),
             strips=(along_x, 1) if axis == "x" else (1, along_y),
-            predictor=settings.predictor if axis == "x" else "printed",
         )
+        if axis == "y":
+            self._settings = self._settings.with_given_levels()
         self._is_newest = settings.predictor == "newest"
         self._axis, self._part = axis, part
         self._data = problem.grid_data(settings.shape, part, sweep=axis)

@@ -24,15 +24,7 @@ from ..distributed import Group, Slab, agreement_of, checked_group
 from ._limits import courant, diffusion_number, stable_part
 from ._range import Range
 from ._result import TransportResult
-from ._settings import (
-    Foot,
-    Kernels,
-    Predictor,
-    Scheme,
-    Strategy,
-    TransportSettings,
-    Upwind,
-)
+from ._settings import Scheme, TransportSettings, Upwind
 from ._split import SplitState
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
@@ -107,25 +99,14 @@ class GCEIDD(TimeStepping[TransportResult]):
     scheme : {'cp', 'cfd', 'mu'}, default: 'cp'
         ``'cp'`` predicts by an explicit step from the foot of the characteristic and solves
         with upwind differences; ``'cfd'`` uses characteristics in the prediction and in the
-        solve; ``'mu'`` predicts by extrapolation from earlier half levels and solves with
-        upwind differences.
+        solve; ``'mu'`` predicts by extrapolation from the half level before, and solves with
+        upwind differences. A foot outside the domain has the value on the side.
     strips : int or (int, int), default: 1
         Number of strips along each axis. On n + 1 nodes, interface k is at node k n // strips, so
         that the sizes of strips differ by at most one cell. Each strip needs at least 3 cells.
     upwind : {'modified', 'plain'}, default: 'modified'
         Diffusion coefficient of the upwind differences: :math:`a / (1 + h|b|/(2a))`, which
         compensates most of their numerical diffusion, or a.
-    predictor : {'newest', 'printed'}, default: 'newest'
-        Prediction of ``'mu'`` from the half levels :math:`S_0 = U, S_1, S_2`:
-        :math:`2 S_0 - S_1` or, as printed in [1]_, :math:`S_0 + S_1 - S_2`.
-    foot : {'clamp', 'extrapolate'}, default: 'clamp'
-        Value at a foot of a characteristic outside the domain: the value on the side, or linear
-        extrapolation from the two nodes next to the side, which is unstable for Courant numbers
-        above a limit of 2 to 4.
-    kernels : {'fused', 'paper'}, default: 'fused'
-        Kernels on a device: one kernel per sweep, or the four kernels of [1]_.
-    strategy : {'3s', 'naive'}, default: '3s'
-        For ``kernels='paper'``: use of shared memory in the solves along x.
     dtype : float64 or float32, default: float64
         Dtype of the solution.
     bound : float, optional
@@ -182,7 +163,6 @@ class GCEIDD(TimeStepping[TransportResult]):
     limited by 1e12 times the largest of 1 and the magnitudes of the data at time 0 only:
 
     - from the first step on in which a velocity is not constant along its own axis;
-    - with feet that are extrapolated;
     - above after a `Neumann` flux into the domain, below after one out of it, in strips after both.
 
     **Values on sides.** At time 0 `u` has the initial values at all nodes, also where a Dirichlet
@@ -198,8 +178,8 @@ class GCEIDD(TimeStepping[TransportResult]):
     time, if what a step reads reaches over the neighbours, or if no part of the strips has the
     interfaces of the whole grid, the ranks exchange rows for columns twice in each step instead, so
     that every line is swept on one rank. Each rank needs at least 4 nodes along both axes. On
-    devices, of which each rank selects its own by `device`, ``kernels`` must be ``'fused'``; with
-    rows for columns, a source or the scheme ``'mu'`` is slow: the host changes the fields.
+    devices, of which each rank selects its own by `device`, a source or the scheme ``'mu'`` is slow
+    with rows for columns: the host changes the fields.
 
     References
     ----------
@@ -224,7 +204,9 @@ class GCEIDD(TimeStepping[TransportResult]):
     0.55 0.52
     """
 
-    _RESULT, _STATE = TransportResult, SavedTransport
+    _SETTINGS: ClassVar[Any] = TransportSettings
+    _RESULT: ClassVar[Any] = TransportResult
+    _STATE: ClassVar[Any] = SavedTransport
 
     @in_default_fp_mode
     def __init__(
@@ -236,10 +218,6 @@ class GCEIDD(TimeStepping[TransportResult]):
         scheme: Scheme = "cp",
         strips: int | tuple[int, int] = 1,
         upwind: Upwind = "modified",
-        predictor: Predictor = "newest",
-        foot: Foot = "clamp",
-        kernels: Kernels = "fused",
-        strategy: Strategy = "3s",
         dtype: Any = np.float64,
         bound: float | None = None,
         device: str | None = None,
@@ -248,16 +226,13 @@ class GCEIDD(TimeStepping[TransportResult]):
         split: Slab | None = None,
     ) -> None:
         with agreement_of(group, "GCEIDD") as agreed:
-            settings = TransportSettings(
+            settings = self._SETTINGS(
+                **self._experiment,
                 shape=shape,
                 dt=dt,
                 scheme=scheme,
                 strips=strips,
                 upwind=upwind,
-                predictor=predictor,
-                foot=foot,
-                kernels=kernels,
-                strategy=strategy,
                 dtype=dtype,
                 bound=bound,
                 device=device,
@@ -335,7 +310,7 @@ class GCEIDD(TimeStepping[TransportResult]):
         return f"{s.shape}, dt={self.dt:g}, scheme={s.scheme!r}, strips={s.strips}"
 
     def _facts(self) -> dict[str, Any]:
-        names = "scheme", "upwind", "predictor", "foot", "strips"
+        names = "scheme", "upwind", "strips"
         return {
             **{name: getattr(self._settings, name) for name in names},
             "u": self._state.u.copy(),

@@ -9,7 +9,7 @@ import pytest
 from mpi_job import LAUNCHER, finished, started
 
 from benchmarks import distributed
-from pysolvers.distributed import CostModel
+from pysolvers.papers.logp1993 import CostModel
 
 STAGES = {"elimination", "exchange", "reduced systems", "substitution", "comparison"}
 

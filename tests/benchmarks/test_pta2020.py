@@ -11,7 +11,7 @@ from benchmarks.papers.pta2020_cavity import run_profiles
 from benchmarks.papers.pta2020_cylinder import TIMING_GRIDS, CylinderTimes
 from pysolvers import _cli
 from pysolvers.flow import SquareCylinder
-from pysolvers.papers import souri_timings
+from pysolvers.papers.pta2020 import souri_timings
 
 
 def test_published_speedup_is_that_of_the_published_times():

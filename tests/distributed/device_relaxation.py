@@ -5,7 +5,8 @@ import pytest
 from ranks_relaxation import MEASURES, SPLIT, flow
 from slabs import calls_of, on_device, part_of, recording
 
-from pysolvers import LMSOR, ConvergenceError, DistributedError, Neumann, RedBlackSOR, Robin
+from pysolvers import ConvergenceError, DistributedError, Neumann, RedBlackSOR, Robin
+from pysolvers.papers.lmsor2012 import LMSOR
 
 BOUNDARY = {"x-": lambda y: y, "x+": Neumann(0.3), "y-": Robin(2.0, 1.0), "y+": lambda x: x}
 EXTENT = ((0.0, 1.0), (0.0, 1.5))

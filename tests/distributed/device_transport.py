@@ -8,8 +8,9 @@ import ranks_transport
 import slabs
 from ranks_transport import METHOD, PROBLEMS
 
-from pysolvers import GCEIDD, DistributedError
+from pysolvers import DistributedError
 from pysolvers.distributed import Slab
+from pysolvers.papers.gceidd2022 import GCEIDD
 
 OnDevice = slabs.on_device(GCEIDD)
 

@@ -8,15 +8,15 @@ import pytest
 from slabs import calls_of, part_of, recording
 
 from pysolvers import (
-    LMSOR,
     ConvergenceError,
     DistributedError,
     Neumann,
-    RedBlackSOR,
     Robin,
     SteadyConvectionDiffusion,
 )
 from pysolvers.distributed import Slab
+from pysolvers.papers.lmsor2012 import LMSOR
+from pysolvers.papers.survey2014 import RedBlackSOR
 
 SPLIT = Slab(0)
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from pysolvers import BackendError, Neumann, RedBlackSOR, Robin, StaggeredCavity
+from pysolvers import BackendError, Neumann, Robin, StaggeredCavity
 from pysolvers._runtime import directive
+from pysolvers.papers import survey2014
 
 
 @pytest.fixture(params=list(directive.MODELS))
@@ -22,7 +23,7 @@ def kernels(request):
 def test_cavity_is_that_of_the_host(n, kernels):
     expected = StaggeredCavity(100, n, pressure="sor").step(50)
 
-    found = StaggeredCavity(100, n, pressure="sor", kernels=kernels).step(50)
+    found = survey2014.StaggeredCavity(100, n, pressure="sor", kernels=kernels).step(50)
 
     assert found.time == expected.time
     # The sums of the stopping criterion are formed in another order.
@@ -36,8 +37,8 @@ def test_cavity_is_that_of_the_host(n, kernels):
 def test_plate_is_that_of_the_host(shape, kernels):
     boundary = {"x-": 1.0, "x+": Robin(2.0, 0.5), "y-": Neumann(0.3), "y+": 2.0}
     options = {"boundary": boundary, "source": 3.0, "extent": ((0, 1), (0, 1.5))}
-    expected = RedBlackSOR(shape, variant="naive", **options).iterate(60)
+    expected = survey2014.RedBlackSOR(shape, variant="naive", **options).iterate(60)
 
-    found = RedBlackSOR(shape, variant=kernels, **options).iterate(60)
+    found = survey2014.RedBlackSOR(shape, variant=kernels, **options).iterate(60)
 
     np.testing.assert_allclose(found.u, expected.u, rtol=1e-12)

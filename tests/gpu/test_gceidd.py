@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from pysolvers import GCEIDD, ConvectionDiffusion, ConvergenceError, Dirichlet, Neumann
+from pysolvers import ConvectionDiffusion, ConvergenceError, Dirichlet, Neumann
 from pysolvers._solver.counter import Counter
 from pysolvers.papers.gceidd2022 import (
+    GCEIDD,
     decaying_bump,
     entering_fronts,
     heated_channel,

@@ -10,6 +10,7 @@ import relaxation_rows
 
 import pysolvers
 from pysolvers import LMSOR, Neumann, RedBlackSOR, Robin, SteadyConvectionDiffusion
+from pysolvers.papers import lmsor2012, survey2014
 
 _cuda = availability.extension("cuda")
 pytestmark = pytest.mark.gpu
@@ -56,7 +57,8 @@ def test_bits_are_those_of_the_cpu(shape, dtype, separable, rng):
     there = LMSOR(equation, dtype=dtype, initial=u).iterate(23)
 
     for kernel in KERNELS if separable else KERNELS[:-1]:
-        here = LMSOR(equation, kernel=kernel, dtype=dtype, initial=u, device="cuda").iterate(23)
+        options = {"kernel": kernel, "dtype": dtype, "initial": u}
+        here = lmsor2012.LMSOR(equation, **options, device="cuda").iterate(23)
         assert_same(here, there)
 
 
@@ -68,7 +70,7 @@ def test_parameters_computed_on_the_way(relaxation, rng):
         f, g, shape=(79, 92), extent=((0, 1), (0, 1)), differences="central", boundary=1.0
     )
 
-    here, there = pair(LMSOR, equation, kernel=3, relaxation=relaxation)
+    here, there = pair(lmsor2012.LMSOR, equation, kernel=3, relaxation=relaxation)
 
     assert_same(here.iterate(8), there.iterate(8))
 
@@ -85,7 +87,7 @@ def test_bits_of_the_plate_are_those_of_the_cpu(shape, dtype, rng):
     there = RedBlackSOR(shape, extent=((0, 1), (0, 1)), **options).iterate(23)
 
     for variant in VARIANTS:
-        here = RedBlackSOR(
+        here = survey2014.RedBlackSOR(
             shape, extent=((0, 1), (0, 1)), variant=variant, device="cuda", **options
         ).iterate(23)
         assert_same(here, there, norm="l2")
@@ -97,7 +99,7 @@ def test_plates_of_more_tiles_than_a_grid_has_rows(shape, rng):
     there = RedBlackSOR(shape, extent=((0, 1), (0, 1)), **options).iterate(2)
 
     for variant in VARIANTS:
-        here = RedBlackSOR(
+        here = survey2014.RedBlackSOR(
             shape, extent=((0, 1), (0, 1)), variant=variant, device="cuda", **options
         ).iterate(2)
         assert_same(here, there, norm="l2")
@@ -109,7 +111,7 @@ def test_plates_of_more_tiles_than_a_grid_has_rows(shape, rng):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_stops_are_those_of_the_cpu(shape, kernel, norm, criterion, rng):
     equation = problem(shape, rng)
-    here, there = pair(LMSOR, equation, kernel=kernel)
+    here, there = pair(lmsor2012.LMSOR, equation, kernel=kernel)
     history = there.iterate(2).solve(1e99, norm=norm, criterion=criterion).history
     there.solve(1e99, norm=norm, criterion=criterion)
     tol = 0.05 * history.measure[0]
@@ -254,7 +256,7 @@ def test_the_serial_kernel_needs_the_cpu():
     )
 
     with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):
-        LMSOR(equation, kernel="serial", device="cuda").iterate(1)
+        lmsor2012.LMSOR(equation, kernel="serial", device="cuda").iterate(1)
 
 
 def test_several_threads(rng):

@@ -19,20 +19,17 @@ import pytest
 from poisson_reference import condition, require_small_residual
 
 from pysolvers import (
-    GCEIDD,
-    LMSOR,
     ConvectionDiffusion,
     ConvergenceError,
     CubicSpline,
     Dirichlet,
     FastPoisson,
-    HeatADI,
     Neumann,
-    RedBlackSOR,
     Robin,
     SteadyConvectionDiffusion,
 )
 from pysolvers.flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
+from pysolvers.papers import gceidd2022, lmsor2012, survey2014, wei2013
 
 # One seed for all kinds, also in several processes of pytest-xdist, whose run has one name.
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID")
@@ -149,7 +146,7 @@ def heat(rng):
     steps = int(rng.integers(1, 13))
 
     def run(**place):
-        solver = HeatADI(shape, 1.0, r, **options, **place).step(steps)
+        solver = wei2013.HeatADI(shape, 1.0, r, **options, **place).step(steps)
         return {"u": solver.u, "damped": solver.result().damped_start}
 
     # What is kept between half steps is as large as r times the field; a damped start ends its
@@ -215,7 +212,7 @@ def gceidd(rng):
     steps = int(rng.integers(1, 40))
 
     def run(**place):
-        solver = GCEIDD(problem, shape, dt, **options, **place).step(steps)
+        solver = gceidd2022.GCEIDD(problem, shape, dt, **options, **place).step(steps)
         return {"u": solver.u, "steps": solver.steps}
 
     text = f"GCEIDD {shape} dt={dt} steps={steps} {options} {vars(problem)}"
@@ -260,7 +257,7 @@ def lmsor(rng):
     counts = rng.integers(1, 20, 2).tolist()
 
     def run(**place):
-        return iterated(LMSOR(problem, **options, **place), counts)
+        return iterated(lmsor2012.LMSOR(problem, **options, **place), counts)
 
     text = f"LMSOR {shape} {form} {differences} strength={strength} counts={counts} {options}"
     return Draw(text, run, 0)
@@ -289,7 +286,7 @@ def red_black(rng):
     counts = rng.integers(1, 20, 2).tolist()
 
     def run(**place):
-        return iterated(RedBlackSOR(shape, **options, **place), counts)
+        return iterated(survey2014.RedBlackSOR(shape, **options, **place), counts)
 
     # Sums of squares have another order.
     most = 1e-12 if dtype == np.float64 else 1e-5

@@ -11,7 +11,6 @@ import pytest
 
 import pysolvers
 from pysolvers import (
-    LMSOR,
     CubicSpline,
     FastPoisson,
     Neumann,
@@ -19,6 +18,7 @@ from pysolvers import (
     SteadyConvectionDiffusion,
 )
 from pysolvers.flow import LidDrivenCavity, StaggeredCavity
+from pysolvers.papers import gceidd2022, lmsor2012, survey2014, wei2013
 from pysolvers.papers.gceidd2022 import heated_channel, rotating_pulse
 
 # Both backends make the same steps, also those that are too large for the solution in time.
@@ -128,12 +128,12 @@ def test_systems_whose_entries_grow(rng, rows, dtype, axis, periodic):
         assert info.pivoted == 12
 
 
-@pytest.mark.parametrize("variant", [1, 2, 3, 4])
-def test_mapping_of_pcr(rng, variant):
+@pytest.mark.parametrize("mapping", ["C1", "C2", "C3", "C4"])
+def test_mapping_of_pcr(rng, mapping):
     for rows in ROWS:
         operands = batch(oracle.dominant, rng, rows, 1)
 
-        x = pysolvers.solve_tridiagonal(*operands, method="pcr", variant=variant, device="cuda")
+        x = wei2013.solve_tridiagonal(*operands, mapping=mapping, device="cuda")
 
         check(operands, x, 1)
 
@@ -269,7 +269,7 @@ def test_gceidd(scheme, kernels):
         (heated_channel(), (301, 71), 0.003, (1, 100)),
     ):
         device, host = (
-            pysolvers.GCEIDD(
+            gceidd2022.GCEIDD(
                 problem,
                 shape=shape,
                 dt=dt,
@@ -295,7 +295,7 @@ def test_lmsor(kernel, shape):
         differences="central",
         boundary=1.0,
     )
-    device, host = (LMSOR(problem, kernel=kernel, device=d) for d in ("cuda", "cpu"))
+    device, host = (lmsor2012.LMSOR(problem, kernel=kernel, device=d) for d in ("cuda", "cpu"))
 
     device.solve(1e-3, max_iterations=100)
     host.solve(1e-3)
@@ -305,7 +305,7 @@ def test_lmsor(kernel, shape):
 
 @pytest.mark.parametrize("variant", ["auto", "naive", "coalesced", "split", "shared", "atomic"])
 def test_plate(variant):
-    device = RedBlackSOR(
+    device = survey2014.RedBlackSOR(
         (33, 70),
         extent=((0, 1), (0, 1)),
         boundary={"y+": 1.0, "x": 0.0, "y-": 0.0},
@@ -322,7 +322,7 @@ def test_plate(variant):
 
 def heat(shape, device, **options):
     options = {"boundary": 0.0, "damped_start": False} | options
-    return pysolvers.HeatADI(shape, 1.0, 3.0, device=device, **options)
+    return wei2013.HeatADI(shape, 1.0, 3.0, device=device, **options)
 
 
 @pytest.mark.parametrize("varied", [False, True], ids=["k", "k(x)"])

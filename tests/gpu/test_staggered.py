@@ -27,7 +27,7 @@ def pair(*args, **options):
         pytest.importorskip("scipy.fft")
     threads = 1 if args[1] < 200 else None
     return (
-        StaggeredCavity(*args, kernels="cuda", **options),
+        StaggeredCavity(*args, device="cuda", **options),
         StaggeredCavity(*args, threads=threads, **options),
     )
 
@@ -111,8 +111,8 @@ def test_any_split_into_calls_gives_the_same_bits(pressure):
 @pytest.mark.parametrize("half", [7, 20, 33])
 @pytest.mark.parametrize("pressure", PRESSURES)
 def test_restart_is_exact(pressure, half, tmp_path):
-    whole = StaggeredCavity(400, 20, pressure=pressure, kernels="cuda").step(61)
-    first = StaggeredCavity(400, 20, pressure=pressure, kernels="cuda").step(half)
+    whole = StaggeredCavity(400, 20, pressure=pressure, device="cuda").step(61)
+    first = StaggeredCavity(400, 20, pressure=pressure, device="cuda").step(half)
     first.save(tmp_path / "state.npz")
 
     second = StaggeredCavity.load(tmp_path / "state.npz")
@@ -149,7 +149,7 @@ def test_steady_state_is_that_of_the_cpu(pressure):
 
 def test_steady_flow_has_the_published_minimum():
     pytest.importorskip("scipy.fft")
-    result = StaggeredCavity(100, 64, kernels="cuda").solve(1e-5)
+    result = StaggeredCavity(100, 64, device="cuda").solve(1e-5)
 
     middle = result.u[:, 32]
     assert middle.min() == pytest.approx(-0.2137, abs=2e-3)
@@ -197,8 +197,8 @@ def test_too_few_sweeps_leave_the_step_before():
 
 @pytest.mark.parametrize("pressure", PRESSURES)
 def test_calls_from_other_threads(pressure):
-    whole = StaggeredCavity(100, 33, pressure=pressure, kernels="cuda").step(30)
-    cavity = StaggeredCavity(100, 33, pressure=pressure, kernels="cuda").step(10)
+    whole = StaggeredCavity(100, 33, pressure=pressure, device="cuda").step(30)
+    cavity = StaggeredCavity(100, 33, pressure=pressure, device="cuda").step(10)
 
     for _ in range(2):
         thread = threading.Thread(target=cavity.step, args=(10,))
@@ -210,8 +210,8 @@ def test_calls_from_other_threads(pressure):
 
 @pytest.mark.parametrize("pressure", PRESSURES)
 def test_two_cavities_take_turns(pressure):
-    alone = StaggeredCavity(100, 33, pressure=pressure, kernels="cuda").step(20)
-    one, other = (StaggeredCavity(re, 33, pressure=pressure, kernels="cuda") for re in (100, 50))
+    alone = StaggeredCavity(100, 33, pressure=pressure, device="cuda").step(20)
+    one, other = (StaggeredCavity(re, 33, pressure=pressure, device="cuda") for re in (100, 50))
 
     for _ in range(4):
         one.step(5)
@@ -223,7 +223,7 @@ def test_two_cavities_take_turns(pressure):
 
 @pytest.mark.parametrize("pressure", PRESSURES)
 def test_times_of_the_stages(pressure):
-    result = StaggeredCavity(100, 64, pressure=pressure, kernels="cuda").step(100).result()
+    result = StaggeredCavity(100, 64, pressure=pressure, device="cuda").step(100).result()
     seconds = result.seconds
 
     assert set(seconds) == {"predict", "pressure", "correct"}

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import Neumann, RedBlackSOR, Robin, StaggeredCavity
+from pysolvers import Neumann, Robin
 from pysolvers._runtime import directive
+from pysolvers.papers.survey2014 import RedBlackSOR, StaggeredCavity
 
 TOOL = Path(__file__).parents[2] / "tools" / "build_directive.py"
 

@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from pysolvers import GCEIDD, ConvergenceError
+from pysolvers import ConvergenceError
 from pysolvers.papers.gceidd2022 import (
+    GCEIDD,
     decaying_bump,
     decaying_bump_exact,
     entering_fronts,

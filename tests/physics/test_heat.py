@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
+from pysolvers.papers import wei2013
 
 # Exact factors of the schemes are those of steps of any length.
 pytestmark = pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
@@ -35,7 +36,7 @@ def solver_of(boundaries, shape, r, backend, **options):
     spacing = {name: 1 / np.sqrt(one) for name, one in zip(names, r, strict=True)}
     sides = dict(zip(names, boundaries, strict=True))
     options = {"damped_start": False, **options}
-    return HeatADI(shape, spacing, 1.0, boundary=sides, device=backend, **options)
+    return wei2013.HeatADI(shape, spacing, 1.0, boundary=sides, device=backend, **options)
 
 
 @pytest.mark.parametrize("r", [(0.1, 0.1), (1.0, 3.0), (100.0, 100.0), (1e3, 30.0)], ids=str)

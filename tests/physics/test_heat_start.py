@@ -6,6 +6,7 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import spsolve
 
 from pysolvers import HeatADI, Neumann, Robin
+from pysolvers.papers import wei2013
 
 # The damped start is for steps that do not resolve the fast part of the solution.
 pytestmark = pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
@@ -216,7 +217,6 @@ def test_corners_of_different_values_leave_no_overshoot(backend, shape, r):
         ({"boundary": "periodic", "initial": lambda x, y: 1.0 * (x < 0.5) + 0 * y}, True),
         ({"boundary": 1.0, "damped_start": False}, False),
         ({"initial": 0.0, "damped_start": True}, True),
-        ({"boundary": 1.0, "scheme": "wei2013"}, False),
     ],
 )
 def test_start_is_damped_where_the_data_are_rough(options, damped):
@@ -228,6 +228,11 @@ def test_start_is_damped_where_the_data_are_rough(options, damped):
 
     assert result.damped_start == damped
     assert ("damped start" in repr(result)) == damped
+
+
+def test_scheme_of_the_paper_has_no_damped_start():
+    assert not wei2013.heated_plate(33).step().result().damped_start
+    assert not wei2013.heated_plate(33, damped_start=None).step().result().damped_start
 
 
 def test_conductivity_across_the_damped_steps(rng):

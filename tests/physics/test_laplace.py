@@ -6,6 +6,7 @@ import relaxation_reference as reference
 
 import pysolvers
 from pysolvers import Dirichlet, Neumann, RedBlackSOR, Robin, solve_laplace
+from pysolvers.papers import survey2014
 
 HOT_TOP = {"x": 0.0, "y-": 0.0, "y+": 1.0}
 VARIANTS = {"cpu": ("auto", "naive", "split")}
@@ -100,7 +101,9 @@ def test_all_variants_give_the_same_bits(shape, dtype, sourced, backend, rng):
     }
 
     fields = [
-        RedBlackSOR(shape, extent=((0, 1), (0, 1)), variant=variant, **options).iterate(19).u
+        survey2014.RedBlackSOR(shape, extent=((0, 1), (0, 1)), variant=variant, **options)
+        .iterate(19)
+        .u
         for variant in VARIANTS.get(backend, EVERY)
     ]
 
@@ -110,7 +113,12 @@ def test_all_variants_give_the_same_bits(shape, dtype, sourced, backend, rng):
 
 def test_variants_that_the_cpu_lacks():
     with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):
-        RedBlackSOR((8, 8), boundary=0.0, extent=((0, 1), (0, 1)), variant="shared").iterate(1)
+        survey2014.RedBlackSOR((8, 8), spacing=1.0, boundary=0.0, variant="shared").iterate(1)
+
+
+def test_variants_are_those_of_the_survey():
+    with pytest.raises(ValueError, match="variant must be one of auto, naive"):
+        survey2014.RedBlackSOR((8, 8), spacing=1.0, boundary=0.0, variant="fast")
 
 
 def test_threads_do_not_change_a_bit(rng):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import relaxation_reference as reference
 
-from pysolvers import LMSOR, SteadyConvectionDiffusion
+from pysolvers import SteadyConvectionDiffusion
+from pysolvers.papers.lmsor2012 import LMSOR
 
 KERNELS = ("auto", 1, 2, 3)
 # No interior row or column, one colour missing, all paddings of the lane widths, odd and even.

@@ -154,7 +154,7 @@ class Device:
         return 0
 
     def tridiag_solve(self, *arguments):
-        *arguments, _variant, _, stream, count = arguments
+        *arguments, self.variant, _, stream, count = arguments
         self.calls.append(("solve", stream))
         with self.open():
             status, report = _core.tridiag_solve(*arguments)

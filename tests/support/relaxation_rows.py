@@ -4,7 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from pysolvers import LMSOR, Neumann, RedBlackSOR, Robin, SteadyConvectionDiffusion
+from pysolvers import Neumann, Robin, SteadyConvectionDiffusion
+from pysolvers.papers.lmsor2012 import LMSOR
+from pysolvers.papers.survey2014 import RedBlackSOR
 
 MEASURES = [(what, norm) for what in ("residual", "change", "solution") for norm in ("max", "l2")]
 

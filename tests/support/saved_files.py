@@ -54,7 +54,7 @@ def lmsor():
         source=1.0,
         boundary=2.0,
     )
-    return LMSOR(problem, kernel=2)
+    return LMSOR(problem)
 
 
 def staggered(**options):

@@ -336,8 +336,6 @@ def test_other_calls_are_planned(direct, rng, case):
         {"periodic": 1},
         {"threads": 0},
         {"threads": 2.0},
-        {"variant": 1},
-        {"variant": False},
         {"method": "none"},
         {"on_singular": "none"},
         {"stream": 3},

@@ -13,9 +13,10 @@ import pytest
 import pysolvers
 from pysolvers import RowSums
 from pysolvers._runtime.places import find_place
-from pysolvers.distributed import CostModel, Group, Slab, _group, _launch, launch_command, launched
+from pysolvers.distributed import Group, Slab, _group, _launch, launch_command, launched
 from pysolvers.distributed._ends import Matrices
 from pysolvers.heat._window import plan_window
+from pysolvers.papers.logp1993 import CostModel
 
 
 @pytest.fixture

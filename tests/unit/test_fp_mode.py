@@ -14,7 +14,6 @@ from fp_modes import MODES, current, fp_mode
 import pysolvers
 from pysolvers import (
     GCEIDD,
-    LMSOR,
     CubicSpline,
     FastPoisson,
     HeatADI,
@@ -23,6 +22,7 @@ from pysolvers import (
     SquareCylinder,
     StaggeredCavity,
 )
+from pysolvers.papers import lmsor2012
 from pysolvers.relaxation import SteadyConvectionDiffusion
 from pysolvers.transport import ConvectionDiffusion
 
@@ -123,7 +123,7 @@ def lmsor(rng):
     )
     kernel = rng.choice(["auto", "serial"])
     return lambda threads: [
-        LMSOR(problem, kernel=str(kernel), dtype=dtype, threads=threads).iterate(7).u
+        lmsor2012.LMSOR(problem, kernel=str(kernel), dtype=dtype, threads=threads).iterate(7).u
     ]
 
 

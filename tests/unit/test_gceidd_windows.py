@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pysolvers import GCEIDD, ConvectionDiffusion, Dirichlet, Neumann
+from pysolvers import ConvectionDiffusion, Dirichlet, Neumann
 from pysolvers._solver.counter import Counter
 from pysolvers.distributed import Slab
+from pysolvers.papers import gceidd2022
 from pysolvers.transport._plan import (
     Coefficients,
     interfaces,
@@ -37,7 +38,7 @@ def problem(courant, **changes):
 
 def window_of(given, method, held, strips, start, shape=SHAPE, *, keeps=False):
     """Return the state of a window with wrong sides and the fields of the whole grid."""
-    solver = GCEIDD(given, shape=shape, dt=1.0, **method)
+    solver = gceidd2022.GCEIDD(given, shape=shape, dt=1.0, **method)
     part = held, slice(0, shape[1])
     nodes = held.stop - held.start, shape[1]
     settings = replace(solver._settings, shape=nodes, strips=(solver._settings.strips[0], strips))
@@ -69,7 +70,7 @@ METHODS = (
 
 def whole(given, method, steps, shape=SHAPE):
     """Return the fields of the whole grid before some steps, and the solution after them."""
-    solver = GCEIDD(given, shape=shape, dt=1.0, **method).step(3)
+    solver = gceidd2022.GCEIDD(given, shape=shape, dt=1.0, **method).step(3)
     names = field_names(solver._settings.scheme)
     start = {name: values.copy() for name, values in solver._state.fields().items()}
     assert tuple(start) == names

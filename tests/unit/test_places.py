@@ -12,6 +12,7 @@ import pytest
 import pysolvers
 from pysolvers._lines import eager
 from pysolvers._runtime import backends, interop, places
+from pysolvers.papers import wei2013
 
 FULL = (3, 4, 5)
 
@@ -515,13 +516,27 @@ def test_factor_on_the_cpu_refuses_device_arrays(device, rng):
         factor.solve(device.array(operands[3]))
 
 
-def test_option_that_is_no_variant_is_refused(rng):
+def test_mappings_of_a_paper_need_a_device(rng):
     operands = dominant(rng, (4, 6))
 
-    with pytest.raises(ValueError, match="variant must be in"):
-        pysolvers.solve_tridiagonal(*operands, variant=-1)
-    with pytest.raises(TypeError, match="variant must be an int"):
-        pysolvers.solve_tridiagonal(*operands, variant="1")
+    with pytest.raises(ValueError, match="mapping needs a device"):
+        wei2013.solve_tridiagonal(*operands, mapping="C2")
+    with pytest.raises(ValueError, match="mapping must be one of C1, C2, C3, C4"):
+        wei2013.solve_tridiagonal(*operands, mapping="C5")
+
+
+@pytest.mark.parametrize("mapping", [1, 2, 3, 4])
+def test_mappings_reach_the_backend(device, rng, mapping):
+    operands = dominant(rng, (4, 6))
+    options = {"device": "cuda", "return_info": True}
+
+    x, info = wei2013.solve_tridiagonal(*operands, mapping=f"C{mapping}", **options)
+
+    assert device.variant == mapping
+    np.testing.assert_allclose(x, pysolvers.solve_tridiagonal(*operands), rtol=1e-12)
+    pysolvers.solve_tridiagonal(*operands, method="pcr", **options)
+    assert device.variant == 0
+    assert info.method == "pcr"
 
 
 def test_device_that_cannot_be_used_says_why(device, rng, monkeypatch):

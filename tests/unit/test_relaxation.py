@@ -13,6 +13,7 @@ from pysolvers import (
     SteadyConvectionDiffusion,
     solve_laplace,
 )
+from pysolvers.papers import lmsor2012
 from pysolvers.relaxation import RelaxationResult
 
 PROBLEM = SteadyConvectionDiffusion(
@@ -48,8 +49,15 @@ def test_restart_is_exact(kind, dtype, tmp_path):
     assert restarted.residual == whole.residual
 
 
-@pytest.mark.parametrize("options", [{"kernel": 1}, {"kernel": "serial"}, {"relaxation": 1.2}])
-def test_restart_keeps_the_parameters(options, tmp_path, rng):
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (lmsor2012.LMSOR, {"kernel": 1}),
+        (lmsor2012.LMSOR, {"kernel": "serial", "relaxation": "lmsor-2012"}),
+        (LMSOR, {"relaxation": 1.2}),
+    ],
+)
+def test_restart_keeps_the_parameters(kind, options, tmp_path, rng):
     problem = SteadyConvectionDiffusion(
         rng.normal(size=(9, 12)),
         rng.normal(size=(9, 12)),
@@ -58,12 +66,13 @@ def test_restart_keeps_the_parameters(options, tmp_path, rng):
         source=rng.normal(size=(9, 12)),
         boundary=rng.normal(size=(11, 14)),
     )
-    whole = LMSOR(problem, **options).iterate(9)
-    LMSOR(problem, **options).iterate(4).save(tmp_path / "state")
+    whole = kind(problem, **options).iterate(9)
+    kind(problem, **options).iterate(4).save(tmp_path / "state")
 
-    restarted = LMSOR.load(tmp_path / "state").iterate(5)
+    restarted = kind.load(tmp_path / "state").iterate(5)
 
     np.testing.assert_array_equal(restarted.u, whole.u)
+    assert restarted.settings == whole.settings
     assert restarted.result().method == whole.result().method
 
 
@@ -284,12 +293,10 @@ def test_impossible_problems(change, error, message):
         (
             {"relaxation": "best"},
             ValueError,
-            "relaxation must be a number, 'lmsor', 'lsor' or 'lmsor-2012', got 'best'",
+            "relaxation must be a number, 'lmsor' or 'lsor', got 'best'",
         ),
         ({"relaxation": 2.0}, ValueError, "relaxation must be between 0 and 2, got 2.0"),
         ({"relaxation": np.nan}, ValueError, "relaxation must be finite"),
-        ({"kernel": 4}, ValueError, "kernel must be one of"),
-        ({"kernel": True}, ValueError, "kernel must be one of"),
         ({"dtype": "complex128"}, TypeError, "dtype must be float32 or float64"),
         ({"threads": 0}, ValueError, "threads must be in"),
         ({"device": "abacus"}, ValueError, "device must be"),
@@ -302,13 +309,21 @@ def test_bad_parameters_of_lmsor(change, error, message):
         LMSOR(PROBLEM, **change)
 
 
+@pytest.mark.parametrize("kernel", [4, True, "1"])
+def test_kernels_are_those_of_the_paper(kernel):
+    with pytest.raises(ValueError, match="kernel must be one of"):
+        lmsor2012.LMSOR(PROBLEM, kernel=kernel)
+    with pytest.raises(TypeError, match="kernel"):
+        LMSOR(PROBLEM, kernel=1)
+
+
 def test_kernel_3_needs_a_separable_problem():
     problem = SteadyConvectionDiffusion(
         lambda x, y: x * y, 0.0, shape=(5, 5), extent=((0, 1), (0, 1)), boundary=0.0
     )
 
     with pytest.raises(ValueError, match="kernel 3 needs"):
-        LMSOR(problem, kernel=3)
+        lmsor2012.LMSOR(problem, kernel=3)
     with pytest.raises(TypeError, match="problem must be a SteadyConvectionDiffusion, got int"):
         LMSOR(3)
 
@@ -318,7 +333,7 @@ def test_kernel_3_needs_a_separable_problem():
     [
         ({"omega": "good"}, ValueError, "omega must be a number or 'optimal', got 'good'"),
         ({"omega": 0}, ValueError, "omega must be between 0 and 2, got 0"),
-        ({"variant": "fast"}, ValueError, "variant must be one of auto, naive"),
+        ({"variant": "naive"}, TypeError, "variant"),
         ({"conductivity": 0}, ValueError, "conductivity must be positive, got 0"),
         ({"boundary": {"top": 1}}, ValueError, "the sides are x-"),
         ({"boundary": "periodic"}, ValueError, "boundary x-"),
@@ -437,7 +452,7 @@ def test_upwind_differences_solve_their_equations(kind, relaxation, rng):
         boundary=rng.normal(size=(9, 12)),
         differences="upwind",
     )
-    u = LMSOR(problem, relaxation=relaxation).solve(1e-14, max_iterations=5000).u
+    u = lmsor2012.LMSOR(problem, relaxation=relaxation).solve(1e-14, max_iterations=5000).u
 
     rest = np.tensordot(upwind_matrix(problem), u, 2) - problem.source
     scale = np.abs(problem.f).max() / problem.spacing[0]
@@ -459,10 +474,10 @@ def test_upwind_differences_never_oscillate(kernel):
         for differences in ("central", "upwind")
     }
 
-    u = LMSOR(problem["upwind"], kernel=kernel).solve(1e-12).u
+    u = lmsor2012.LMSOR(problem["upwind"], kernel=kernel).solve(1e-12).u
     assert (u >= 0).all()
     assert (np.diff(u[2]) >= -1e-12).all()
-    assert LMSOR(problem["central"], kernel=kernel).solve(1e-12).u.min() < -0.1
+    assert lmsor2012.LMSOR(problem["central"], kernel=kernel).solve(1e-12).u.min() < -0.1
 
 
 def test_upwind_of_varying_convection_needs_kernel_1(tmp_path):
@@ -471,7 +486,7 @@ def test_upwind_of_varying_convection_needs_kernel_1(tmp_path):
     problem = SteadyConvectionDiffusion(lambda x: 90 * x, 1.0, **options)
 
     with pytest.raises(ValueError, match="kernel must be 'auto' or 1 with upwind"):
-        LMSOR(problem, kernel=2)
+        lmsor2012.LMSOR(problem, kernel=2)
     whole = LMSOR(problem, initial=1.0).iterate(9)
     LMSOR(problem, initial=1.0).iterate(4).save(tmp_path / "state")
     np.testing.assert_array_equal(LMSOR.load(tmp_path / "state").iterate(5).u, whole.u)

@@ -16,10 +16,7 @@ from pysolvers._solver import Iteration, Settings, TimeStepping, schema
 from pysolvers._solver.result import Result, StopReason
 from pysolvers.flow._cylinder_settings import CylinderSettings
 from pysolvers.flow._settings import CavitySettings
-from pysolvers.flow._staggered_settings import StaggeredSettings
-from pysolvers.heat._settings import HeatSettings
-from pysolvers.relaxation.laplace import RedBlackSettings
-from pysolvers.relaxation.lmsor import LMSORSettings
+from pysolvers.papers import gceidd2022, lmsor2012, survey2014, wei2013
 from pysolvers.transport._settings import TransportSettings
 
 SOLVERS = {
@@ -75,14 +72,14 @@ def test_results_have_one_set_of_stop_reasons(kind):
 
 # Options of settings -> the table of the backend, and its names that settings do not have.
 TABLES = [
-    (HeatSettings, "kernels", "HEAT_KERNELS"),
-    (HeatSettings, "memory", "HEAT_MEMORY"),
+    (wei2013.WeiSettings, "kernels", "HEAT_KERNELS"),
+    (wei2013.WeiSettings, "memory", "HEAT_MEMORY"),
     (TransportSettings, "scheme", "GCEIDD_SCHEMES"),
     (TransportSettings, "upwind", "GCEIDD_UPWINDS"),
-    (TransportSettings, "predictor", "GCEIDD_PREDICTORS"),
-    (TransportSettings, "foot", "GCEIDD_FEET"),
-    (TransportSettings, "kernels", "GCEIDD_KERNELS"),
-    (TransportSettings, "strategy", "GCEIDD_STRATEGIES"),
+    (gceidd2022.PaperSettings, "predictor", "GCEIDD_PREDICTORS"),
+    (gceidd2022.PaperSettings, "foot", "GCEIDD_FEET"),
+    (gceidd2022.PaperSettings, "kernels", "GCEIDD_KERNELS"),
+    (gceidd2022.PaperSettings, "strategy", "GCEIDD_STRATEGIES"),
     (CavitySettings, "wall", "WALLS"),
     (CylinderSettings, "wall", "WALLS"),
     (CavitySettings, "method", "SCHEMES"),
@@ -99,18 +96,45 @@ def test_options_are_those_of_the_backend(kind, option, table):
 
 
 def test_more_options_are_those_of_the_backend():
-    hints = {k: typing.get_type_hints(k) for k in (HeatSettings, StaggeredSettings, LMSORSettings)}
+    wei, lmsor, plate, cavity = map(
+        typing.get_type_hints,
+        (
+            wei2013.WeiSettings,
+            lmsor2012.PaperSettings,
+            survey2014.PlateSettings,
+            survey2014.CavitySettings,
+        ),
+    )
 
-    schemes = set(typing.get_args(hints[HeatSettings]["scheme"]))
-    assert schemes == {*_core.HEAT_SCHEMES, "auto", "implicit"}
-    kernels = set(typing.get_args(hints[StaggeredSettings]["kernels"]))
-    assert set(_core.STAGGERED_KERNELS) <= kernels
-    numbers = map(str, typing.get_args(hints[LMSORSettings]["kernel"]))
-    assert set(numbers) == set(_core.LMSOR_KERNELS)
-    local, _ = typing.get_args(hints[LMSORSettings]["relaxation"])
+    assert {*typing.get_args(wei["scheme"])} == {*_core.HEAT_SCHEMES, "auto", "implicit"}
+    assert set(_core.STAGGERED_KERNELS) <= {*typing.get_args(cavity["kernels"])}
+    assert {*map(str, typing.get_args(lmsor["kernel"]))} == set(_core.LMSOR_KERNELS)
+    local, _ = typing.get_args(lmsor["relaxation"])
     assert {*typing.get_args(local), "constant"} == set(_core.RELAXATIONS)
-    variants = set(typing.get_args(typing.get_type_hints(RedBlackSettings)["variant"]))
-    assert set(_core.LAPLACE_VARIANTS) <= variants
+    assert set(_core.LAPLACE_VARIANTS) <= {*typing.get_args(plate["variant"])}
+
+
+PAPERS = {
+    wei2013.HeatADI: {"kernels", "mapping", "memory", "block", "timed"},
+    gceidd2022.GCEIDD: {"predictor", "foot", "kernels", "strategy"},
+    lmsor2012.LMSOR: {"kernel"},
+    survey2014.RedBlackSOR: {"variant"},
+    survey2014.StaggeredCavity: {"kernels"},
+}
+
+
+@pytest.mark.parametrize("kind", PAPERS)
+def test_options_of_papers_are_those_of_their_classes_only(kind):
+    """The solver has their values as constants of its settings, which the paper makes fields."""
+    solver = kind.__base__
+    fields = {field.name: field for field in dataclasses.fields(kind._SETTINGS)}
+
+    assert fields.keys() - {f.name for f in dataclasses.fields(solver._SETTINGS)} == PAPERS[kind]
+    parameters = inspect.signature(kind).parameters
+    for name in PAPERS[kind]:
+        assert name not in inspect.signature(solver).parameters
+        assert parameters[name].default == getattr(solver._SETTINGS, name)
+    assert kind._STATE._KIND != solver._STATE._KIND
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

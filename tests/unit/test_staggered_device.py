@@ -18,7 +18,6 @@ SETTINGS = {
     "pressure_tol": 1e-4,
     "max_sweeps": 10,
     "omega": None,
-    "kernels": "auto",
     "device": None,
     "threads": None,
 }

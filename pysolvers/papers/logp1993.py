@@ -1,4 +1,7 @@
-"""A model of the time that solves of cut lines take."""
+"""A model of the time that solves of cut lines take, with the messages of Culler et al. (1993).
+
+LogP: towards a realistic model of parallel computation, PPoPP 1993, 1-12.
+"""
 
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -62,7 +65,7 @@ class CostModel:
 
     Examples
     --------
-    >>> from pysolvers.distributed import CostModel
+    >>> from pysolvers.papers.logp1993 import CostModel
     >>> model = CostModel(
     ...     whole=1e-9,
     ...     elimination=2.5e-9,
