@@ -258,7 +258,7 @@ class TridiagonalFactor:
         self._factors = self._with_programs(self._factors, named)
 
     @classmethod
-    def of_matrices(
+    def _of_matrices(
         cls,
         place: Place,
         found: Matrices,
@@ -436,10 +436,10 @@ class TridiagonalFactor:
         if result.size:
             (array,) = place.move(array)
             views = (rhs_view(shape, array), shape.batch_first(place.target(result)))
-            self.solve_views(place, *views, code, count)
+            self._solve_views(place, *views, code, count)
         return place.finish(result, rhs, out)
 
-    def solve_views(self, place: Place, rhs: Array, x: Array, code: int, count: int) -> None:
+    def _solve_views(self, place: Place, rhs: Array, x: Array, code: int, count: int) -> None:
         """Solve right-hand sides on a place, their rows last; `x` can be `rhs` itself."""
         factors = self._factors
         views, batch = (rhs, x), x.shape[:-1]

@@ -153,7 +153,7 @@ class Saved:
     _KIND: ClassVar[str]  # of its files
     _PREFIX: ClassVar[str | None] = None  # of the members of a history; by default its name and _
 
-    def write(self, path: Path_) -> None:
+    def _write(self, path: Path_) -> None:
         """Write a file of exactly this name; a failed write leaves an old file as it is."""
         kind: Any = type(self)
         facts, arrays, tables = parts_of(kind)
@@ -165,8 +165,8 @@ class Saved:
         write_npz(path, self._KIND, {name: getattr(self, name) for name in facts}, present)
 
     @classmethod
-    def read(cls, path: Path_) -> Self:
-        """Return what `write` wrote, after all checks; see `read_npz`."""
+    def _read(cls, path: Path_) -> Self:
+        """Return what `_write` wrote, after all checks; see `read_npz`."""
         kind: Any = cls
         checks, members, tables = parts_of(kind)
         saved = read_npz(path, cls._KIND)

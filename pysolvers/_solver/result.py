@@ -44,7 +44,7 @@ class Result(Saved, Shown):
         path : path-like
             The file; its name is not changed. It is written completely or not at all.
         """
-        self.write(path)
+        self._write(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -66,7 +66,7 @@ class Result(Saved, Shown):
             If the file is not such a result, is damaged or was changed; the message names the
             file and the error.
         """
-        return cls.read(path)
+        return cls._read(path)
 
     def _check_rows(self, saved: SavedFile, last: int) -> None:
         """Raise ValueError unless the history has rising numbers and columns of one length."""

@@ -261,7 +261,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
         }
         with agreement_of(self._group, f"{type(self).__name__}.save"):
             if kept is not None:
-                self._STATE(**common | kept).write(path)
+                self._STATE(**common | kept)._write(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -288,7 +288,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
     @classmethod
     def _load(cls, path: str | os.PathLike[str], part: str, **data: Any) -> Self:
         """Do what `load` does; `part` of the file has what is wrong with arguments and `data`."""
-        state = cls._STATE.read(path)
+        state = cls._STATE._read(path)
         with naming(path, part):
             solver = cls._again(state, **data)
             solver._count = Counter(state.made)

@@ -104,7 +104,7 @@ def _solver(place: Place, interior: TridiagonalFactor | None, threads: int) -> S
 
     def solve(rows: slice, right: Array, target: Array) -> bool:
         assert interior is not None  # of one row there is no interior to solve for
-        interior.solve_views(place, right, target, place.backend.TRANS["N"], threads)
+        interior._solve_views(place, right, target, place.backend.TRANS["N"], threads)
         return True
 
     return solve
@@ -232,7 +232,7 @@ class SplitFactor:
             self._solve(place, *views, code, count)
         return place.finish(result, rhs, out)
 
-    def solve_views(self, place: Place, rhs: Array, x: Array, threads: int = 0) -> None:
+    def _solve_views(self, place: Place, rhs: Array, x: Array, threads: int = 0) -> None:
         """Solve right-hand sides on a place, their rows last; `x` can be `rhs` itself; collective.
 
         The ranks do not compare what they pass.
@@ -362,7 +362,7 @@ class SplitFactor:
         """Factor matrices that lie complete on the ranks."""
         options = self._options
         with self._group.agreement(_FACTOR) as done:
-            state, done.own = TridiagonalFactor.of_matrices(
+            state, done.own = TridiagonalFactor._of_matrices(
                 place,
                 given,
                 options.pivot,
@@ -436,7 +436,7 @@ class SplitFactor:
         """Factor interior rows; also return whether no row was exchanged and no pivot was bad."""
         operands, is_short = matrices.diagonals(rows)
         inside = (*matrices.batch, rows.stop - rows.start)
-        factor, singular = TridiagonalFactor.of_matrices(
+        factor, singular = TridiagonalFactor._of_matrices(
             place,
             given._replace(
                 operands=operands, shape=Shape(inside, len(inside) - 1, (is_short, False, False))
@@ -498,7 +498,7 @@ class SplitFactor:
         """Solve right-hand sides of this rank, their rows last."""
         state = self._state
         if isinstance(state, TridiagonalFactor):
-            state.solve_views(place, rhs, x, code, count)
+            state._solve_views(place, rhs, x, code, count)
         elif isinstance(state, _Ends):
             self._solve_ends(state, place, rhs, x, count)
         else:
@@ -508,7 +508,7 @@ class SplitFactor:
         group, matrices, interior = self._group, state.matrices, state.interior
         shapes = (x.shape[:-1],) * 2
         size = sum(prod(shape) for shape in shapes)
-        with group.agreed_numbers(_SOLVE, size, x.dtype) as reduced:
+        with group._agreed_numbers(_SOLVE, size, x.dtype) as reduced:
             ends = matrices.reduce(rhs, x, _solver(place, interior, count), place)
             reduced.mine = packed(ends, x.dtype)
         assert reduced.numbers is not None  # every rank has numbers, or all have raised

@@ -137,7 +137,7 @@ class Group:
         self._transport: Transport | None = None
         self._closed = False
         #: Why the group cannot be used any more; empty if it can.
-        self.lost = ""
+        self._lost = ""
         #: What collective calls keep for the next ones, by a name of their own.
         self.kept: dict[str, dict[Any, Any]] = {}
         #: Why a way between devices could not be taken, the last time it was tried.
@@ -168,10 +168,10 @@ class Group:
         DistributedError
             If a rank does not take part within the timeout.
         """
-        if self._closed or self.lost or self._transport is None:
+        if self._closed or self._lost or self._transport is None:
             self._closed = True
             return
-        with self.meeting("Group.close"):
+        with self._meeting("Group.close"):
             pass
         self._closed = True
         self._transport.close()
@@ -214,8 +214,8 @@ class Group:
             receives[self.rank].reshape(-1)[...] = sends[self.rank].reshape(-1)
         if self._transport is None:
             return
-        if self.lost:
-            raise DistributedError(f"{operation}: the group cannot be used after {self.lost}", ())
+        if self._lost:
+            raise DistributedError(f"{operation}: the group cannot be used after {self._lost}", ())
         sends, receives = (
             {rank: array for rank, array in arrays.items() if rank != self.rank}
             for arrays in (sends, receives)
@@ -225,22 +225,22 @@ class Group:
                 sends, receives, self.timeout, _tag(operation, kind)
             )
         except BaseException:  # an interrupt: other ranks may have, or not have, the messages
-            self.lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
+            self._lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
             raise
         if late:
-            self.lose(
+            self._lose(
                 f"{operation}: rank {self.rank} of {self.size} gets no message from "
                 f"{_named(late)}: {reason or f'waited {self.timeout:g} s'}"
             )
-            raise DistributedError(self.lost, late)
+            raise DistributedError(self._lost, late)
 
-    def fault(self) -> tuple[int, str] | None:
+    def _fault(self) -> tuple[int, str] | None:
         """Return a rank that ended by an error, and the error, if one is known."""
         return None if self._transport is None or self._closed else self._transport.fault()
 
-    def lose(self, text: str) -> None:
+    def _lose(self, text: str) -> None:
         """Refuse further calls, whose messages would not match those of other ranks."""
-        self.lost = text
+        self._lost = text
         assert self._transport is not None
         atexit.register(self._transport.abandon)
 
@@ -294,13 +294,13 @@ class Group:
             for rank, own in enumerate(heads)
         ]
 
-    def agreed_numbers(self, operation: str, count: int, dtype: np.dtype) -> "AgreedNumbers":
+    def _agreed_numbers(self, operation: str, count: int, dtype: np.dtype) -> "AgreedNumbers":
         """Return a context in which this rank prepares numbers that all ranks need."""
         return AgreedNumbers(self, operation, count, dtype)
 
-    def meeting(self, operation: str) -> "AgreedNumbers":
+    def _meeting(self, operation: str) -> "AgreedNumbers":
         """Return a context after which the ranks meet; one that raises in it raises on all."""
-        return self.agreed_numbers(operation, 0, np.dtype(np.float64))
+        return self._agreed_numbers(operation, 0, np.dtype(np.float64))
 
     def agreement(self, operation: str) -> "Agreement":
         """Return a context in which this rank prepares its part of a collective call."""

@@ -120,7 +120,7 @@ class Inbox:
 
         A rank that raises in the context raises on all ranks.
         """
-        with self._group.meeting(operation):
+        with self._group._meeting(operation):
             yield
             source.wait()
 

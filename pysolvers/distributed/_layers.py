@@ -266,7 +266,7 @@ class _NcclLayers(Layers):
         self._posted = self._met = ""  # fields whose layers may travel after a meeting, or now
 
     def refresh(self, name: str) -> None:
-        with self._group.meeting(self._operation):
+        with self._group._meeting(self._operation):
             messages = self._parts.pack(self._device_state, name, self._sends)
         self._exchange(name, messages)
 

@@ -101,7 +101,7 @@ class Nccl:
                     time.sleep(_PAUSE)
                     if reason := self._communicator.failure():
                         raise BackendError(reason)
-                    if fault := self._group.fault():
+                    if fault := self._group._fault():
                         raise _Fault(*fault)
 
     @contextmanager
@@ -113,17 +113,17 @@ class Nccl:
             yield
         except _Fault as fault:
             self._end(f"{here} gets no message from rank {fault.rank}: {fault}")
-            raise DistributedError(self._group.lost, (fault.rank,)) from None
+            raise DistributedError(self._group._lost, (fault.rank,)) from None
         except BackendError as error:
             self._end(f"{here} gets no message by NCCL: {error}")
-            raise DistributedError(self._group.lost, ()) from error
+            raise DistributedError(self._group._lost, ()) from error
         except BaseException:
             self._end(f"{here} was interrupted")
             raise
 
     def _end(self, text: str) -> None:
         self._communicator.abort()
-        self._group.lose(text)
+        self._group._lose(text)
 
 
 class _Fault(Exception):

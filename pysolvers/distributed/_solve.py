@@ -190,7 +190,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         g = _scratch(group, _G, x) if is_host else call.place.packed(x)
     shapes = [*(_matrix_batch(call),) * len(Coefficients._fields), *(x.shape[:-1],) * _ENDS]
     count = sum(prod(shape) for shape in shapes)
-    with group.agreed_numbers(_OPERATION, count, call.dtype) as eliminated:
+    with group._agreed_numbers(_OPERATION, count, call.dtype) as eliminated:
         matrices = Matrices(
             call.place,
             matrix,

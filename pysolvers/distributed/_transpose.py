@@ -173,7 +173,7 @@ class Transposition:
             {rank: [at] for rank, at in enumerate(parts) if rank != own}
             for parts in (sent, received)
         )
-        with self._group.meeting(self._operation):
+        with self._group._meeting(self._operation):
             messages = link.pack(source, name, sends)
             source.read(name, sent[own], target.operand(name)[received[own]])
         link.exchange(self._operation, messages, target, name, receives)

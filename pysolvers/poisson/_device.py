@@ -402,7 +402,7 @@ class DevicePoisson:
         shape = (prod(self._waves[:-1]), self._parts, rows)
         lines = device_array(address_of(field), shape, strides, self._real, field)
         if self._factor is not None:
-            self._factor.solve_views(device, lines, lines)
+            self._factor._solve_views(device, lines, lines)
             return
         backend = device.backend
         operands = [*self._rows, lines]

@@ -93,8 +93,8 @@ class LMSOR(Relaxation):
         Number of host threads; the backend chooses the default. The result has the same
         bits for any number.
     initial : number, array_like or callable, optional
-        Initial values of u at the interior nodes, in the forms of the argument of
-        `SteadyConvectionDiffusion.start`; 0 by default.
+        Initial values of u at the interior nodes, in the forms of `source` of the problem; 0 by
+        default.
     group : pysolvers.distributed.Group, optional
         Processes that each hold rows of the nodes and iterate together; see Notes.
     split : pysolvers.distributed.Slab, optional
@@ -189,7 +189,7 @@ class LMSOR(Relaxation):
             layout.update({name: shapes[name[0]] for name in self._tables})
             super().__init__(settings, grid, layout, rows)
             self._check_experiment()
-            self._set_up(problem.start(initial))
+            self._set_up(problem._start(initial))
         self._connect()
         self._seconds["set-up"] = perf_counter() - start
 
@@ -334,7 +334,7 @@ class LMSOR(Relaxation):
     def _problem(self) -> dict[str, Any]:
         problem = self._given
         names = "shape", "extent", "differences", "f", "g", "source"
-        return {name: getattr(problem, name) for name in names} | {"frame": problem.start()}
+        return {name: getattr(problem, name) for name in names} | {"frame": problem._start()}
 
     @classmethod
     def _again(cls, state: Any, **data: Any) -> Self:

@@ -142,7 +142,7 @@ class SteadyConvectionDiffusion(ShownAsText):
         """Whether f depends on x only and g on y only."""
         return self.f.shape[0] == 1 and self.g.shape[1] == 1
 
-    def start(self, inside: Values | None = None) -> Array:
+    def _start(self, inside: Values | None = None) -> Array:
         """Return u with its boundary values, and `inside` at the interior nodes.
 
         Parameters

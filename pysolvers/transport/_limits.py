@@ -141,7 +141,7 @@ def suggest_dt(
     require(scheme in _COURANT, f"scheme must be one of {', '.join(_COURANT)}", scheme)
     require(upwind in _UPWINDS, f"upwind must be one of {', '.join(_UPWINDS)}", upwind)
     nodes = check_shape(shape, 2)
-    data, counts = problem.grid_data(nodes), check_pair("strips", strips, 1)
+    data, counts = problem._grid_data(nodes), check_pair("strips", strips, 1)
     has_interfaces = max(counts) > 1
     kind = "feet" if scheme == "cfd" else upwind
     axes = [

@@ -69,7 +69,7 @@ class SplitState:
         #: Nodes of this rank, along y and x.
         self.part = (own, every) if self.axis == 0 else (every, own)
         #: The problem at these nodes.
-        self.data = problem.grid_data(settings.shape, self.part)
+        self.data = problem._grid_data(settings.shape, self.part)
         self._made_for = 0.0  # length of the steps that the way is made for
         self._leg: Leg | None = None  # of the last steps
         self._way: Windows | Transposed

@@ -163,7 +163,7 @@ class _Sweep:
             self._settings = self._settings.with_given_levels()
         self._is_newest = settings.predictor == "newest"
         self._axis, self._part = axis, part
-        self._data = problem.grid_data(settings.shape, part, sweep=axis)
+        self._data = problem._grid_data(settings.shape, part, sweep=axis)
         self._state = TransportState(self._data, self._settings, 1)
         self._has_levels = len(field_names(settings.scheme)) > 1
         given = {side: kind == "dirichlet" for side, kind in self._data.kinds.items()}

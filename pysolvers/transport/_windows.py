@@ -84,7 +84,7 @@ class Windows:
             shape=tuple(held.stop - held.start for held in self._held),
             strips=tuple(strips),
         )
-        self._data = problem.grid_data(settings.shape, self._held, is_window=True)
+        self._data = problem._grid_data(settings.shape, self._held, is_window=True)
         self._names = field_names(settings.scheme)
         self._state = TransportState(self._data, self._settings, plan.steps, keeps=plan.steps > 1)
         self._varies = self._data.varies

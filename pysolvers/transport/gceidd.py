@@ -250,7 +250,7 @@ class GCEIDD(TimeStepping[TransportResult]):
                 self._x, self._y = self._x[state.part[1]], self._y[state.part[0]]
                 self._data = state.data
             else:
-                self._data = problem.grid_data(settings.shape)
+                self._data = problem._grid_data(settings.shape)
                 self._state = TransportState(self._data, settings)
             if agreed is not None:
                 agreed.same = settings.agreed() | {"extent": problem.extent, "split": split}

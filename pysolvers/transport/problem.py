@@ -141,7 +141,7 @@ class ConvectionDiffusion(ShownAsText):
         x, y = (np.linspace(*ends, n) for ends, n in zip(self.extent, reversed(shape), strict=True))
         return x, y
 
-    def grid_data(
+    def _grid_data(
         self,
         shape: tuple[int, int],
         part: Part = _WHOLE,

@@ -119,7 +119,7 @@ def test_mixed_nodes_converge(re, expected, kernel, backend):
 @pytest.mark.parametrize("kind", ["real", "imaginary", "all"])
 def test_iterations_are_those_of_the_formulas(shape, relaxation, kind, backend, rng):
     problem = general(shape, rng, kind)
-    u, h, k = problem.start(rng.normal(size=shape)), *problem.spacing
+    u, h, k = problem._start(rng.normal(size=shape)), *problem.spacing
     assert (h, k) == pytest.approx((1.3 / (shape[1] + 1), 0.7 / (shape[0] + 1)))
     arguments = problem.f, problem.g, problem.source, lengths(problem), relaxation
     expected, met = reference.lmsor(u, *arguments, 5)
@@ -187,7 +187,7 @@ def test_nodes_without_a_neighbour_upstream(f, g, kernel, backend):
     problem = SteadyConvectionDiffusion(
         f, g, shape=(33, 65), extent=((0, 1), (0, 1)), differences="central", boundary=1.0
     )
-    u = problem.start(0.5)
+    u = problem._start(0.5)
     arguments = problem.f, problem.g, 0.0, (1, 1), "lmsor"
 
     solver = LMSOR(problem, kernel=kernel, initial=0.5, device=backend).iterate(4)

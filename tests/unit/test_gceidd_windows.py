@@ -42,7 +42,7 @@ def window_of(given, method, held, strips, start, shape=SHAPE, *, keeps=False):
     part = held, slice(0, shape[1])
     nodes = held.stop - held.start, shape[1]
     settings = replace(solver._settings, shape=nodes, strips=(solver._settings.strips[0], strips))
-    data = given.grid_data(shape, part, is_window=True)
+    data = given._grid_data(shape, part, is_window=True)
     for side, edge in data.edges.items():
         if not data._has(side):
             edge._value = np.full_like(np.asarray(edge._value, float), 1e3)  # wrong
@@ -184,7 +184,7 @@ def test_layers_of_one_strip_with_a_velocity_that_changes_along_it(method, sign)
     h = 1 / (rows - 1)
     velocity = 0.2 / 32, lambda y: sign * h * (0.8 + 0.4 * np.sin(60 * y))
     given = problem(0.0, velocity=velocity, diffusion=0.3 * h**2)
-    data = given.grid_data(TALL)
+    data = given._grid_data(TALL)
     found = Extremes.joined([Extremes.of(data, 1, 0)])
     assert 0.08 < found.difference / h < 0.1
     along = Coefficients(1.2, 0.3, 0.1 if method["scheme"] != "cfd" else 0.3, found.difference / h)
@@ -213,7 +213,7 @@ def test_layers_of_one_strip_with_the_divergence_of_the_velocity():
 
 def test_differences_of_the_velocity_between_ranks_count():
     given = problem(0.0, velocity=(lambda x, y: x + 10.0 * (y > 0.5), lambda y: 7.0 * (y > 0.5)))
-    parts = [given.grid_data((9, 11), (rows, slice(0, 11))) for rows in (slice(5), slice(5, 9))]
+    parts = [given._grid_data((9, 11), (rows, slice(0, 11))) for rows in (slice(5), slice(5, 9))]
 
     x, y = (Extremes.joined([Extremes.of(part, k, 0) for part in parts]) for k in (0, 1))
 

@@ -224,12 +224,12 @@ def test_nodes_and_places():
     )
 
     assert problem.spacing == (0.4, 2.0)
-    u = problem.start(5.0)
+    u = problem._start(5.0)
     assert u.shape == (5, 6)
     assert (u[1:-1, 1:-1] == 5).all()
     np.testing.assert_allclose(u[0], problem.x)
     np.testing.assert_allclose(u[:, -1], 2 + 10 * problem.y)
-    np.testing.assert_array_equal(problem.start(u), u)
+    np.testing.assert_array_equal(problem._start(u), u)
     plate = RedBlackSOR((3, 4), boundary=0.0, extent=((0, 2.0), (0, 8.0)))
     np.testing.assert_allclose(plate.x, [0.25, 0.75, 1.25, 1.75])
     np.testing.assert_allclose(plate.y, [4 / 3, 4, 20 / 3])
@@ -366,7 +366,7 @@ def test_coefficients_at_all_nodes_or_at_the_interior_ones():
         for name in ("f", "g", "source", "x", "y"):
             np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=1e-15)
         np.testing.assert_allclose(one.x, np.linspace(0, 1, 6), rtol=1e-15)
-        assert one.start().shape == one.shape == (5, 6)
+        assert one._start().shape == one.shape == (5, 6)
 
 
 def test_spacing_of_a_plate_instead_of_its_extent():
@@ -400,7 +400,7 @@ def test_sides_of_a_problem():
         spacing=1.0,
         boundary={"x-": [1, 2, 3, 4], "x+": lambda y: 10 * y, "y": Dirichlet(7.0)},
     )
-    u = problem.start()
+    u = problem._start()
 
     np.testing.assert_array_equal(u[1:-1, 0], [2, 3])
     np.testing.assert_array_equal(u[1:-1, -1], [10, 20])
