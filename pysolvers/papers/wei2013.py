@@ -4,6 +4,8 @@ Parallelizing alternating direction implicit solver on GPUs, Procedia Computer S
 2013), 389-398: GTX 680 compared with one core of an i7-3770K, single precision, 100 steps.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 

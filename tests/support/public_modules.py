@@ -4,6 +4,13 @@ import pysolvers
 import pysolvers.distributed
 import pysolvers.flow
 import pysolvers.heat
+import pysolvers.papers
+import pysolvers.papers.gceidd2022
+import pysolvers.papers.lmsor2012
+import pysolvers.papers.logp1993
+import pysolvers.papers.pta2020
+import pysolvers.papers.survey2014
+import pysolvers.papers.wei2013
 import pysolvers.poisson
 import pysolvers.relaxation
 import pysolvers.spline
@@ -14,6 +21,13 @@ MODULES = (
     pysolvers.distributed,
     pysolvers.flow,
     pysolvers.heat,
+    pysolvers.papers,
+    pysolvers.papers.gceidd2022,
+    pysolvers.papers.lmsor2012,
+    pysolvers.papers.logp1993,
+    pysolvers.papers.pta2020,
+    pysolvers.papers.survey2014,
+    pysolvers.papers.wei2013,
     pysolvers.poisson,
     pysolvers.relaxation,
     pysolvers.spline,
