@@ -86,8 +86,10 @@ class Unsplit:
         self._given = [side for side in self._sides if side.kind == "value"]
         self._fluxes = [side for side in self._sides if side.kind == "flux"]
         self._known: dict[float, Levels] = {}
-        self._constant_gain: tuple[Levels, Array] | None = None  # W t f of an operator
+        # W t f of an operator, or None if it is 0.
+        self._constant_gain: tuple[Levels, Array | None] | None = None
         self._values: dict[Side, Array] = {}  # that do not change with time
+        self._rhs: Array | None = None  # of a stage; nothing at nodes with given values
         #: Iterations of the last step.
         self.iterations = 0
         #: Kernel and threads of the last step.
@@ -268,7 +270,11 @@ class Unsplit:
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
         """Return field + factor * change as a new field."""
-        return field + (change if factor == 1 else change.dtype.type(factor) * change)
+        if factor == 1:
+            return field + change
+        found = change.dtype.type(factor) * change
+        found += field
+        return found
 
     def _again(self, base: Array, change: Array) -> tuple[Array, Array]:
         """Return base + change and a field of zeros, both new."""
@@ -302,9 +308,12 @@ class Unsplit:
     ) -> tuple[Array, float]:
         """Set the given values of a change; return W t (f - K T), and the mean of t f.
 
+        The next call overwrites the array that this one returned.
         The mean is that of a closed domain, and otherwise 0; it is subtracted if A is singular.
         """
-        rhs = np.zeros(base.shape, base.dtype)
+        if self._rhs is None:
+            self._rhs = np.zeros(base.shape, base.dtype)
+        rhs = self._rhs
         levels.apply(base, rhs)
         with levels.agreement():
             gain = self._gain(levels, time)
@@ -328,14 +337,15 @@ class Unsplit:
         change += change.dtype.type(mean - found)
 
     def _gain(self, levels: Levels, time: float) -> Array | None:
-        """Return W t times sources and inflows at a time; None if there can be none."""
+        """Return W t times sources and inflows at a time; None if there are none."""
         if self._source is None and not self._fluxes:
             return None
         varies = self._source is not None and self._source.varies
         if varies or any(side.varies for side in self._fluxes):
             return self._made_gain(levels, time)
         if self._constant_gain is None or self._constant_gain[0] is not levels:
-            self._constant_gain = levels, self._made_gain(levels, time)
+            gain = self._made_gain(levels, time)
+            self._constant_gain = levels, gain if gain.any() else None
         return self._constant_gain[1]
 
     def _made_gain(self, levels: Levels, time: float) -> Array:

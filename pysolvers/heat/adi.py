@@ -765,28 +765,15 @@ class HeatADI(TimeStepping[HeatResult]):
             )
 
     def _replace(self, fields: dict[str, NDArray[Any]], steps: int) -> None:
-        """Go on from other fields after this number of steps, or after none of them."""
-        if isinstance(self._unsplit, DeviceUnsplit):
-            self._take(fields, steps)
-            return
-        state, before = self._state, self.steps
-        kept = {name: field.copy() for name, field in state.fields().items()}
+        """Go on from fields that lie where those of the solver lie, after this number of steps."""
+        state = self._state
+        is_there = isinstance(self._unsplit, DeviceUnsplit)
+        take = state.take if is_there else state.set_fields
         try:
-            state.set_fields(fields)
-            self._count = Counter(steps)
-        except BaseException:  # also after an interrupt: the state is the one of all steps or none
-            state.set_fields(kept)
-            self._count = Counter(before)
-            raise
-        self._run_by = RunBy(**self._unsplit.run_by)
-
-    def _take(self, fields: dict[str, NDArray[Any]], steps: int) -> None:
-        """Go on from other fields on the device of the solver after this number of steps."""
-        try:
-            self._state.take(fields)
+            take(fields)
             self._count = Counter(steps)
         except BaseException:  # after an interrupt: the state is the one of all steps
-            self._state.take(fields)
+            take(fields)
             self._count = Counter(steps)
             raise
         self._run_by = RunBy(**self._unsplit.run_by)
@@ -849,7 +836,7 @@ class HeatADI(TimeStepping[HeatResult]):
         if isinstance(self._unsplit, DeviceUnsplit) and self._scheme == "implicit":
             field = self._unsplit.start(state.operands()[0])
             self._require_converged()
-            self._take({"t": field}, self._begun + 1)
+            self._replace({"t": field}, self._begun + 1)
             self._seconds["x"] += perf_counter() - start
             return True
         kept = state.t.copy()

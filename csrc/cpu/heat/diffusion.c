@@ -74,7 +74,7 @@ struct run {
     const ps_diffusion_kernels *of;
     const void *from, *rhs;
     void *to;
-    double factor;
+    double factor, factors[PS_DIFFUSION_BASIS];
     /* of a transfer between levels */
     const void *weight;
     int64_t n, coarse, inner;
@@ -218,11 +218,37 @@ span_row(run *r, int64_t row, int64_t j, int64_t k)
     }
 }
 
+/* Move x to a point of x + span of the basis, by the factors of the fields; then, sums of
+ * x^2 with volumes, and of scale^2. A row of x is changed while it is in a cache. */
 static void
-move_part(run *r, int64_t node, int64_t count)
+begin_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    r->system->move(node_of(r->d->x, r->size, node), r->factor,
-                    node_of(r->from, r->size, node), count);
+    const ps_diffusion *const d = r->d;
+    double *const sums = &r->sums[SUMS * row], squares[2];
+
+    for (int field = 0; field < d->fields; field++) {
+        if (r->factors[field] != 0) {
+            r->system->move(row_of(r, d->x, r->size, j, k), r->factors[field],
+                            row_of(r, d->basis[field], r->size, j, k), count_of(r->at));
+        }
+    }
+    r->conjugate->sums(d, j, k, d->x, squares);
+    sums[0] = squares[0];
+    if (d->scale != NULL) {
+        r->conjugate->sums(d, j, k, d->scale, squares);
+        sums[1] = squares[0];
+    }
+}
+
+/* r = rhs - A x, and the sum of r^2. */
+static void
+residual_row(run *r, int64_t row, int64_t j, int64_t k)
+{
+    double squares[2];
+
+    r->system->apply(r->d, r->at, j, k, r->d->x, r->d->rhs, r->r);
+    r->conjugate->sums(r->d, j, k, r->r, squares);
+    r->sums[SUMS * row] = squares[1];
 }
 
 /* to = rhs - A x, or A x if rhs is null; then sums has x A x. */
@@ -241,12 +267,6 @@ add_part(run *r, int64_t node, int64_t count)
 {
     r->kernels->add(node_of(r->to, r->cycle_size, node),
                     node_of(r->from, r->cycle_size, node), count);
-}
-
-static void
-sums_row(run *r, int64_t row, int64_t j, int64_t k)
-{
-    r->conjugate->sums(r->d, j, k, r->from, &r->sums[SUMS * row]);
 }
 
 static void
@@ -577,10 +597,9 @@ need_lines(run *r, int level, int axis, const void *from, void *to)
     r->lines_bytes = bytes > r->lines_bytes ? bytes : r->lines_bytes;
 }
 
-/* Set the parts of the workspace from `work` on; return its size. The fields come first:
- * *cleared is the size of what must be 0. */
+/* Set the parts of the workspace from `work` on; return its size. */
 static size_t
-lay_out(run *r, char *work, size_t *cleared)
+lay_out(run *r, char *work)
 {
     const ps_diffusion_level *const l = &r->d->system;
     const size_t whole = ps_aligned((size_t)nodes_of(l) * r->size);
@@ -593,7 +612,6 @@ lay_out(run *r, char *work, size_t *cleared)
     r->p = r->r + whole;
     r->q = r->p + whole;
     at = r->q + whole;
-    *cleared = (size_t)(at - work);
     r->sums = (double *)at;
     at += ps_aligned((size_t)rows_of(l) * SUMS * sizeof(double));
     r->lines = at;
@@ -608,6 +626,38 @@ lay_out(run *r, char *work, size_t *cleared)
         }
     }
     return (size_t)(at - work) + r->lines_bytes;
+}
+
+/* Set the nodes of a field that are not unknown to 0. */
+static void
+clear_given(const ps_diffusion_level *l, char *field, size_t size)
+{
+    const int64_t n = l->nodes[0];
+
+    for (int64_t row = 0; row < l->nodes[1] * l->nodes[2]; row++) {
+        const int64_t j = row % l->nodes[1], k = row / l->nodes[1];
+        const int is_given = j < l->first[1] || j >= l->end[1] || k < l->first[2] ||
+                             k >= l->end[2];
+        const int64_t first = is_given ? n : l->first[0], end = is_given ? n : l->end[0];
+
+        memset(node_of(field, size, row * n), 0, (size_t)first * size);
+        memset(node_of(field, size, row * n + end), 0, (size_t)(n - end) * size);
+    }
+}
+
+/* Let fields be 0 at the nodes that are not unknown, where they are read. What is read at
+ * unknown nodes was written before. */
+static void
+clear(run *r)
+{
+    for (int level = 0; level < r->d->levels; level++) {
+        const ps_diffusion_level *const l = &r->d->level[level];
+        const fields *const f = &r->level[level];
+
+        clear_given(l, f->x, r->cycle_size);
+        clear_given(l, f->t, r->cycle_size);
+    }
+    clear_given(&r->d->system, r->r, r->size);
 }
 
 static const ps_diffusion_kernels *
@@ -638,12 +688,11 @@ ps_status
 ps_cpu_diffusion_work(const ps_diffusion *d, const ps_exec *exec, size_t *bytes)
 {
     const ps_status status = ps_diffusion_check(d, 1);
-    size_t cleared;
 
     if (status == PS_OK) {
         run r = begin(d, exec, 1);
 
-        *bytes = lay_out(&r, NULL, &cleared);
+        *bytes = lay_out(&r, NULL);
     }
     return status;
 }
@@ -689,20 +738,13 @@ make_z(run *r, double *rz, double *zz)
     return status;
 }
 
-/* Make sums of v^2 with volumes and without. */
-static void
-square(run *r, const void *v)
-{
-    r->from = v;
-    each_row(r, &r->d->system, sums_row);
-}
-
-/* Move x to the point of x + span of the basis with the least error in the norm of A. */
+/* Set the factors of the fields of the basis in the point of x + span of the basis with
+ * the least error in the norm of A. */
 static void
 span(run *r)
 {
     const ps_diffusion *const d = r->d;
-    double g[PS_DIFFUSION_BASIS][PS_DIFFUSION_BASIS + 1], y[PS_DIFFUSION_BASIS];
+    double g[PS_DIFFUSION_BASIS][PS_DIFFUSION_BASIS + 1];
 
     if (d->fields == 0) {
         return;
@@ -713,14 +755,7 @@ span(run *r)
             g[i][j] = total(r, span_begin(i) + j);
         }
     }
-    ps_diffusion_combine(d, g, y);
-    for (int i = 0; i < d->fields; i++) {
-        if (y[i] != 0) {
-            r->factor = y[i];
-            r->from = d->basis[i];
-            each_part(r, &d->system, move_part);
-        }
-    }
+    ps_diffusion_combine(d, g, r->factors);
 }
 
 /* Conjugate gradients from r and z on; `share` is |z|/|r|. */
@@ -772,28 +807,23 @@ ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
                        ps_diffusion_report *report)
 {
     ps_status status = ps_diffusion_check(d, 1);
-    size_t cleared;
     double rz = 0, zz = 0, atol = d->ratio;
 
     if (status != PS_OK) {
         return status;
     }
     run r = begin(d, exec, 1);
-    if (exec->work_bytes < lay_out(&r, exec->work, &cleared)) {
+    if (exec->work_bytes < lay_out(&r, exec->work)) {
         return PS_WORK_TOO_SMALL;
     }
-    memset(exec->work, 0, cleared);
+    clear(&r);
     *report = (ps_diffusion_report){.threads = r.threads, .kernel = ps_isa_get()->name};
-    if (d->scale != NULL) {
-        square(&r, d->scale);
-        atol *= sqrt(total(&r, 0));
-    }
     span(&r);
-    square(&r, d->x);
+    each_row(&r, &d->system, begin_row);
     const double xx = total(&r, 0);
-    apply(&r, &d->system, d->x, d->rhs, r.r);
-    square(&r, r.r);
-    const double rr = total(&r, 1);
+    atol *= d->scale == NULL ? 1 : sqrt(total(&r, 1));
+    each_row(&r, &d->system, residual_row);
+    const double rr = total(&r, 0);
     set_scale(&r, rr);
     each_part(&r, &d->system, enter_part);
     status = make_z(&r, &rz, &zz);

@@ -21,7 +21,7 @@ typedef struct {
      * volumes. */
     void (*leave)(const ps_diffusion *d, int64_t j, int64_t k, const void *from,
                   double scale, const void *r, double sums[2]);
-    /* p = scale from + beta p, of `count` elements. */
+    /* p = scale from + beta p, of `count` elements; p is not read if beta is 0. */
     void (*direct)(void *p, const void *from, double scale, double beta, int64_t count);
     /* x += alpha p, r -= alpha q, to = scale r; sums[0] = the sum of x^2 with volumes,
      * sums[1] = the sum of r^2. */
