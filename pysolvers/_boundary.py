@@ -6,8 +6,6 @@ from typing import Any
 
 from ._checks import require, short
 
-__all__ = ["PERIODIC", "Boundary", "Dirichlet", "Neumann", "Robin", "condition_of", "sides_of"]
-
 PERIODIC = "periodic"
 
 _ENDS = "-+"

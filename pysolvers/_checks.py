@@ -11,21 +11,6 @@ from numpy.typing import NDArray
 
 from ._plain import require_plain
 
-__all__ = [
-    "broadcasts",
-    "index",
-    "integer",
-    "real_array",
-    "require",
-    "require_broadcast",
-    "require_callable",
-    "require_finite",
-    "require_flag",
-    "require_number",
-    "require_scale",
-    "short",
-]
-
 _SHORT = reprlib.Repr()
 _SHORT.maxtuple = _SHORT.maxlist = 12
 _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxset = 4, 12, 12

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from ._checks import real_array
 from ._functions import arguments_of, protected
 
-__all__ = ["NodeData", "dependence"]
-
 Array = NDArray[np.float64]
 
 

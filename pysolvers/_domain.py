@@ -7,16 +7,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from ._checks import require, require_finite
 
-__all__ = [
-    "AXES",
-    "checked_extent",
-    "exactly_one",
-    "origin_and_step",
-    "per_axis",
-    "unequal",
-    "watch_position",
-]
-
 AXES = "xyz"
 """Names of the axes of space; x is the last one of an array."""
 

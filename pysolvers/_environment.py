@@ -3,8 +3,6 @@
 import os
 import re
 
-__all__ = ["check_environment"]
-
 _INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 _MAX_THREADS = 1024
 

@@ -7,17 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BackendError",
-    "CoarseGridWarning",
-    "ConvergenceError",
-    "DistributedError",
-    "PysolversError",
-    "SingularSystemError",
-    "SingularSystemWarning",
-    "warn_user",
-]
-
 _PACKAGE = f"{__package__}."
 
 

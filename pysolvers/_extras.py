@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import Any
 
-__all__ = ["extra_module"]
-
 
 def extra_module(name: str, extra: str) -> Any:
     """Return a module, or raise ModuleNotFoundError with the remedy.

@@ -8,8 +8,6 @@ import numpy as np
 
 from ._views import read_only
 
-__all__ = ["arguments_of", "call", "protected"]
-
 
 def arguments_of(name: str, function: Callable[..., Any], known: Iterable[str]) -> tuple[str, ...]:
     """Return the known names among the parameters of a function, in the order of `known`.

@@ -3,8 +3,6 @@
 from ._errors import raise_for_status
 from ._runtime import backends
 
-__all__ = ["clear_cache"]
-
 
 def clear_cache() -> None:
     """Return the device memory that is kept for later calls.

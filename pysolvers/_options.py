@@ -13,18 +13,6 @@ from ._errors import singular_text
 from ._runtime.arrays import Shape
 from ._shown import Shown, counted
 
-__all__ = [
-    "Method",
-    "OnSingular",
-    "SolveInfo",
-    "Trans",
-    "check_choice",
-    "check_policy",
-    "check_threads",
-    "pivot_code",
-    "shape_flags",
-]
-
 Method = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 OnSingular = Literal["raise", "warn", "nan", "ignore"]
 Trans = Literal["N", "T", "H"]

@@ -7,8 +7,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["call_error", "explain_run", "hide_other"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

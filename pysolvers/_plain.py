@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["require_plain", "what_is_lost"]
-
 # Types that most arguments have, and that need no look.
 _PLAIN = {np.ndarray, float, int, complex, bool, list, tuple, type(None), np.float64, np.float32}
 

@@ -11,18 +11,6 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "PrimaryVortex",
-    "botella_peyret_profiles",
-    "breuer_drag",
-    "breuer_recirculation_length",
-    "ghia_lid_vorticity",
-    "ghia_profiles",
-    "ghia_reynolds_numbers",
-    "primary_vortices",
-    "published_profiles",
-]
-
 Columns = dict[str, NDArray[np.float64]]
 
 

@@ -5,8 +5,6 @@ from typing import Any, NoReturn
 
 from ._checks import require_flag
 
-__all__ = ["RowSums", "form_of", "matrix_names"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSums:

@@ -5,16 +5,6 @@ from html import escape
 from math import inf
 from typing import Any
 
-__all__ = [
-    "Shown",
-    "ShownAsText",
-    "counted",
-    "place_text",
-    "residual_text",
-    "shape_text",
-    "steps_text",
-]
-
 
 class Shown:
     """A result that shows a caption and a few facts, not its arrays."""

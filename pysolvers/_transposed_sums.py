@@ -22,8 +22,6 @@ The form of row sums: Grassmann, Taksar and Heyman 1985.
 
 from typing import Any
 
-__all__ = ["solve_transposed"]
-
 
 def solve_transposed(
     xp: Any, lower: Any, sums: Any, upper: Any, rhs: Any, *, periodic: bool

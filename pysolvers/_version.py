@@ -2,8 +2,6 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["UNKNOWN_VERSION", "__version__"]
-
 UNKNOWN_VERSION = "0+unknown"  # of a source tree that is not installed
 
 try:

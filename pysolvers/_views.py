@@ -4,8 +4,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["read_only"]
-
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view of an array that cannot be written."""

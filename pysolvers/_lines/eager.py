@@ -14,8 +14,6 @@ from typing import Any
 
 from .._runtime.interop import library_of
 
-__all__ = ["kept_for_programs", "programs_for"]
-
 # Diagonals of more bytes are not kept: a solve with them takes about as long as a call.
 _MOST_BYTES = 256 << 20
 

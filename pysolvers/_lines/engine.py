@@ -37,19 +37,6 @@ from .._runtime.places import Place, find_place, report_of_nothing
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 
-__all__ = [
-    "Call",
-    "Choice",
-    "finish",
-    "plan_of",
-    "prepare",
-    "solve_call",
-    "solve_directly",
-    "solve_lent",
-    "solve_spikes",
-    "solve_views",
-]
-
 Array = NDArray[Any]
 
 _OPERATION = "solve_tridiagonal"

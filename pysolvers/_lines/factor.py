@@ -32,8 +32,6 @@ from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .eager import kept_for_programs, programs_for
 
-__all__ = ["TridiagonalFactor"]
-
 Array = NDArray[Any]
 
 _NAMES = ("lower", "diag", "upper")

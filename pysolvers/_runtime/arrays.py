@@ -17,21 +17,6 @@ from .._plain import require_plain, what_is_lost
 from .fp_mode import call_in_default_fp_mode
 from .interop import library_of
 
-__all__ = [
-    "DTYPES",
-    "Shape",
-    "as_array",
-    "as_operands",
-    "check_out",
-    "common_size",
-    "padded_shape",
-    "promote",
-    "real_of",
-    "require_rows",
-    "resolve_shape",
-    "weak_names",
-]
-
 Array = NDArray[Any]
 
 #: The dtypes of the contract, by NumPy's type number.

@@ -14,8 +14,6 @@ from .._errors import BackendError
 from .nvidia import current_device, shared_library
 from .streams import Stream
 
-__all__ = ["COMPLEX", "COMPLEX_TO_REAL", "REAL_TO_COMPLEX", "CufftPlan"]
-
 # Forms of a transform, as in ps_transform.h.
 REAL_TO_COMPLEX, COMPLEX_TO_REAL, COMPLEX = range(3)
 

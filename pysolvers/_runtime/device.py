@@ -21,16 +21,6 @@ from .._errors import raise_for_status
 from .lines import contiguous_strides, pairs
 from .streams import PER_THREAD, Stream
 
-__all__ = [
-    "Device",
-    "address_of",
-    "device_array",
-    "is_device_array",
-    "memory_order",
-    "packed_strides",
-    "without_repeats",
-]
-
 Array = NDArray[Any]
 
 _ALIGNMENT = 256  # bytes between the starts of two arrays in one block of memory

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError
 
-__all__ = ["MODELS", "Directive", "load"]
-
 MODELS = {"directive": "openacc", "directive-openmp": "openmp"}
 
 FOLDER = Path(__file__).parents[1]

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from .backends import parse_device, require_device
 from .device import Device
 
-__all__ = ["DeviceFields", "Fields", "HostFields", "Index", "count_of_a_call", "make_fields"]
-
 Array = NDArray[Any]
 Index = tuple[slice, ...]  # of a part of a field
 Layout = tuple[tuple[int, ...], Any]

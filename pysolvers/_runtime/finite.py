@@ -12,15 +12,6 @@ from .device import is_device_array
 from .places import Place
 from .singular import Entry, Singular
 
-__all__ = [
-    "Entry",
-    "explained",
-    "find_entry",
-    "find_not_finite",
-    "require_finite_operands",
-    "rows_that_count",
-]
-
 Array = NDArray[Any]
 
 _MATRIX = ("lower", "diag", "upper")

@@ -12,8 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from .backends import require
 
-__all__ = ["call_in_default_fp_mode", "in_default_fp_mode"]
-
 P = ParamSpec("P")
 Result = TypeVar("Result")
 

@@ -22,17 +22,6 @@ from .device import device_array, packed_strides
 from .lines import contiguous_strides
 from .streams import LEGACY, Stream, as_stream
 
-__all__ = [
-    "Library",
-    "device_class",
-    "hold",
-    "host_array",
-    "kind_of",
-    "library_of",
-    "locate",
-    "view",
-]
-
 Array = NDArray[Any]
 
 # Types that most operands have, and that live in host memory.

@@ -13,16 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Plan",
-    "batch_strides",
-    "contiguous_strides",
-    "lines_view",
-    "pairs",
-    "plan_lines",
-    "write_lines",
-]
-
 Array = NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from .device import Device, address_of
 
-__all__ = ["CLOCK_BYTES", "MailboxAddress", "Mailboxes", "Outcome", "SharedMemory", "mailbox_bytes"]
-
 CLOCK_BYTES = 64  # as in ps_part.h
 # Its ps_part_clock.
 _CLOCK_FIELDS = np.dtype(

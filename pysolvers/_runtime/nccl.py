@@ -22,8 +22,6 @@ from .._errors import BackendError
 from .device import address_of
 from .nvidia import current_device, shared_library
 
-__all__ = ["NcclCommunicator"]
-
 Array = NDArray[Any]
 
 _SUCCESS, _IN_PROGRESS = 0, 7  # of ncclResult_t

@@ -15,8 +15,6 @@ from .._errors import BackendError
 from .backends import require
 from .interop import device_class
 
-__all__ = ["current_device", "shared_library"]
-
 
 @cache
 def shared_library(name: str, purpose: str, packages: str) -> Any:

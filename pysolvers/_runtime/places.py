@@ -31,8 +31,6 @@ from .lines import Plan, lines_view, write_lines
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream
 
-__all__ = ["DevicePlace", "Place", "find_place", "lender_of", "report_of_nothing"]
-
 Array = NDArray[Any]
 
 _INFO = np.dtype(np.int32)

@@ -14,8 +14,6 @@ from .finite import find_entry, rows_that_count
 from .places import Place
 from .singular import Entry
 
-__all__ = ["require_form"]
-
 Array = NDArray[Any]
 
 _NAMES = ("lower", "diag", "upper")

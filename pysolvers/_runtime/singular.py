@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from .._errors import SingularSystemError, SingularSystemWarning, singular_text
 from .lines import Plan
 
-__all__ = ["Entry", "Singular", "find_singular"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:

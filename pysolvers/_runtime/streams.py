@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEGACY", "PER_THREAD", "Stream", "as_stream"]
-
 
 class Stream(NamedTuple):
     """A stream, and what keeps it alive.

@@ -3,8 +3,6 @@
 from math import floor
 from typing import NamedTuple
 
-__all__ = ["Clock", "Leg"]
-
 _TINY = 1e-9  # of a step: a remainder that is a rounding error
 
 

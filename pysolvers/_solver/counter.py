@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Counter"]
-
 
 class Counter:
     """Steps made in all calls of the backend.

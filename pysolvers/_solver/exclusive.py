@@ -19,8 +19,6 @@ from threading import Lock, get_ident
 from types import FrameType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
-__all__ = ["Exclusive", "exclusive", "reading"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

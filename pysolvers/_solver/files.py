@@ -23,17 +23,6 @@ from numpy.typing import NDArray
 from .._atomic import atomic_write
 from .schema import Check, Member, check_of, checks_of, record
 
-__all__ = [
-    "FORMAT",
-    "Saved",
-    "SavedFile",
-    "is_rising",
-    "naming",
-    "parts_of",
-    "read_npz",
-    "write_npz",
-]
-
 Array = NDArray[Any]
 Path_ = str | os.PathLike[str]
 

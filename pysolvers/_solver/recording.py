@@ -9,8 +9,6 @@ import numpy as np
 
 from .._checks import real_array, require, require_finite, short
 
-__all__ = ["FRAMES", "frame_times", "keep_frames"]
-
 FRAMES = 50
 """Frames after the first one, if neither their times nor their distance are given."""
 

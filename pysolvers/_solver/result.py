@@ -21,8 +21,6 @@ from .files import Saved, SavedFile, is_rising, parts_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Result", "StopReason", "write_vtk"]
-
 StopReason = Literal[
     "converged", "reached", "max_iterations", "stalled", "diverged", "callback", "running"
 ]

@@ -36,30 +36,6 @@ from .._checks import integer, require, require_finite, require_flag, require_nu
 from .._options import check_threads
 from .._runtime.backends import parse_device
 
-__all__ = [
-    "AnyFloat",
-    "Check",
-    "Count",
-    "Device",
-    "Elapsed",
-    "Field",
-    "Line",
-    "Member",
-    "NotNegative",
-    "Positive",
-    "Real",
-    "RunBy",
-    "Scale",
-    "Seconds",
-    "Steps",
-    "Table",
-    "Threads",
-    "checks_of",
-    "number",
-    "record",
-    "whole",
-]
-
 Check = Callable[..., Any]
 
 _LARGEST = 2**63 - 1

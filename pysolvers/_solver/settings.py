@@ -6,8 +6,6 @@ from typing import Any
 from .._runtime import backends
 from .schema import Device, Threads, checks_of
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

@@ -46,8 +46,6 @@ from .schema import RunBy, Seconds, number
 from .settings import Settings
 from .stall import Stall, checked_patience
 
-__all__ = ["NO_GOAL", "Goal", "Iteration", "Solver", "State"]
-
 R = TypeVar("R")
 
 _TOLERANCE = number(least=0)

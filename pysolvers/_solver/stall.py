@@ -4,8 +4,6 @@ from math import inf
 
 from .._checks import index
 
-__all__ = ["FALL", "Stall", "checked_patience"]
-
 FALL = 0.9
 """Factor by which the smallest residual has to fall for the iteration to make progress."""
 

@@ -20,8 +20,6 @@ from .schema import Positive
 from .settings import Settings
 from .solver import NO_GOAL, Goal, Solver, State
 
-__all__ = ["TimeState", "TimeStepping"]
-
 R = TypeVar("R")
 
 

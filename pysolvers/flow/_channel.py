@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from .._checks import index, require, require_finite
 
-__all__ = ["HALF_HEIGHT", "ChannelGrid"]
-
 Array = NDArray[np.float64]
 
 HALF_HEIGHT = 4.0

@@ -6,8 +6,6 @@ from typing import Literal
 
 from .._solver.schema import AnyFloat, Positive
 
-__all__ = ["INTERVAL", "StepControl"]
-
 INTERVAL = 20
 """Iterations between two decisions."""
 

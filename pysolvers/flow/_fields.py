@@ -5,16 +5,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require
 
-__all__ = [
-    "fit_peak",
-    "interpolate",
-    "interpolate_at",
-    "largest_divergence",
-    "middle",
-    "refined_minimum",
-    "velocity",
-]
-
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-12  # of coordinates that a caller computes

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RESULTS", "ForceTable", "force_table"]
-
 Array = NDArray[np.float64]
 
 RESULTS = ("drag", "lift", "surface_drag", "surface_lift", "box_gap", "surface_gap")

@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from ._channel import ChannelGrid
 from ._force_table import ForceTable, force_table
 
-__all__ = ["CylinderForces", "ForceBalance", "SurfacePressure"]
-
 Array = NDArray[Any]
 
 # Distance of the sides of the box from the cylinder: before, behind, and across. Coarse grids have

@@ -11,8 +11,6 @@ from .._options import Method
 from ..poisson._columns import transform_columns
 from ..tridiagonal import solve_tridiagonal
 
-__all__ = ["solve_poisson"]
-
 
 def solve_poisson(
     source: NDArray[np.float64], *, line_method: str = "auto", threads: int | None = None

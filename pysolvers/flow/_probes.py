@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ._channel import HALF_HEIGHT, ChannelGrid
 
-__all__ = ["Probes"]
-
 Array = NDArray[Any]
 
 

@@ -16,8 +16,6 @@ from .._solver.result import Result, StopReason
 from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table
 from . import _fields
 
-__all__ = ["CavityHistory", "CavityResult", "Vortex"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CavityHistory:

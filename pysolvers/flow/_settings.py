@@ -9,8 +9,6 @@ from .._options import check_choice
 from .._solver.schema import Scale, whole
 from .._solver.settings import Settings
 
-__all__ = ["CavitySettings", "Direction", "LineMethod", "Method", "Psi", "Wall"]
-
 Direction = Literal["alternate", "x", "y"]
 LineMethod = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 Method = Literal["adi", "line-jacobi"]

@@ -11,8 +11,6 @@ from ..poisson._axes import NEUMANN, Axis
 from ..poisson._device import DevicePoisson
 from ._staggered_settings import StaggeredSettings
 
-__all__ = ["DeviceSteps", "call_backend"]
-
 _FIELDS = ("u", "v", "p", "f", "g", "q", "clock")
 _REPEATS = 10  # of a stage whose time is measured
 

@@ -18,8 +18,6 @@ from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table
 from . import _fields
 from ._result import Vortex
 
-__all__ = ["CentrelineExtrema", "StaggeredHistory", "StaggeredResult"]
-
 Array = NDArray[np.float64]
 
 

@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 from .._solver.schema import Count, Positive, number, whole
 from .._solver.settings import Settings
 
-__all__ = ["Pressure", "StaggeredSettings"]
-
 Pressure = Literal["fast", "sor"]
 
 _SERIAL_BELOW = 200  # cells a side: below, waking threads costs more than they save

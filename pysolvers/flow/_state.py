@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from .._runtime.fields import make_fields
 
-__all__ = ["CavityFields"]
-
 Array = NDArray[np.float64]
 
 _NOW = ("psi", "omega")

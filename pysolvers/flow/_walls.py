@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WALLS", "WallFormula", "cavity_wall_residual"]
-
 Array = NDArray[Any]
 
 

@@ -35,8 +35,6 @@ from ._sides import PERIODIC, Grid, Side
 if TYPE_CHECKING:
     from ..distributed import Group
 
-__all__ = ["Accuracy"]
-
 Array = NDArray[np.float64]
 
 _SCHEMES = ("peaceman-rachford", "douglas-gunn", "implicit")  # whose factors are known

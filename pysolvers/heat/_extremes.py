@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from .._checks import require
 from ._sides import Side
 
-__all__ = ["check_conductivity", "check_ratios", "check_spacing"]
-
 _LEAST, _MOST = 1e-150, 1e150  # of a spacing, whose square is taken
 _ROOM = 64.0  # sums of k dt/h^2 over the neighbours, twice, stay in the range of the dtype
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..distributed import Group
     from ._settings import HeatSettings
 
-__all__ = ["Choice"]
-
 Array = NDArray[np.float64]
 
 # By the number of axes: largest s up to which a search over conductivities found no value outside

@@ -42,17 +42,6 @@ from .._errors import raise_for_status
 from .._runtime.fields import Fields, HostFields
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = [
-    "BASIS",
-    "MOST_LEVELS",
-    "Level",
-    "Levels",
-    "across_lines",
-    "coarse_axes",
-    "in_order",
-    "with_change",
-]
-
 Array = NDArray[Any]
 
 # Of the line relaxation, definite below 1: 7334, 7212 and 7144 iterations with 0.85, 0.9 and 0.95

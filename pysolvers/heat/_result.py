@@ -14,8 +14,6 @@ from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason
 from .._solver.schema import Member, Positive, Seconds
 
-__all__ = ["HeatResult"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeatResult(Result):

@@ -10,8 +10,6 @@ from .._domain import AXES, checked_extent, exactly_one, per_axis
 from .._solver.schema import Positive, Real
 from .._solver.settings import Settings
 
-__all__ = ["HeatSettings", "Scheme"]
-
 Scheme = Literal["auto", "implicit", "peaceman-rachford", "douglas-gunn"]
 
 _DEFAULT_SCHEME: dict[int, Scheme] = {2: "peaceman-rachford", 3: "douglas-gunn"}

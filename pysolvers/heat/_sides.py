@@ -13,15 +13,6 @@ from .._domain import AXES, origin_and_step
 from .._solver.clock import Clock
 from ._settings import HeatSettings
 
-__all__ = [
-    "PERIODIC",
-    "Grid",
-    "Side",
-    "boundary_by_side",
-    "check_coefficient",
-    "check_nodes",
-]
-
 Array = NDArray[np.float64]
 
 _FLUXES = (Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions

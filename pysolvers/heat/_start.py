@@ -49,8 +49,6 @@ from .._data import NodeData
 from ..tridiagonal import solve_tridiagonal
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["Parts", "balance", "damped_step", "needs_damping", "sweep"]
-
 Array = NDArray[np.float64]
 
 _HALVES = 2

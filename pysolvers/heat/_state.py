@@ -14,8 +14,6 @@ from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables
 
-__all__ = ["HeatState"]
-
 Array = NDArray[Any]
 
 _MOST_STEPS = 1024  # of a call of the backend, so that it can be interrupted

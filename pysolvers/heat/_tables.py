@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["SideTables"]
-
 Array = NDArray[np.float64]
 Places = tuple[int, int, int]  # start, steps between levels and between nodes
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from .._runtime import backends
 from .._runtime.lines import Plan, contiguous_strides, plan_lines
 
-__all__ = ["call_products", "has_device", "solve_lines"]
-
 _TARGET = "pysolvers_tridiagonal"
 _PRODUCTS = "pysolvers_products"
 _LOWER, _UPPER, _X = 0, 2, 4

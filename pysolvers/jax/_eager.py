@@ -17,8 +17,6 @@ from .._runtime.backends import require
 from .._runtime.streams import PER_THREAD
 from .tridiagonal import factor_tridiagonal, solve_tridiagonal
 
-__all__ = ["CompiledFactor", "solve"]
-
 # A program is compiled at this call with the same shapes and options.
 _CALLS = 3
 

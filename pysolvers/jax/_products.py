@@ -23,8 +23,6 @@ from jax.interpreters import ad, batching, mlir
 
 from ._call import call_products
 
-__all__ = ["multiply", "multiply_by_sums", "multiply_negated"]
-
 
 def multiply(
     lower: jax.Array, diag: jax.Array, upper: jax.Array, x: jax.Array, axis: int, periodic: bool

@@ -24,8 +24,6 @@ from .._runtime.backends import require
 from ._call import solve_lines
 from .tridiagonal import batched, equally_varying
 
-__all__ = ["end_row", "flux_into", "padded", "shifted", "solve_row_sums"]
-
 
 def flux_into(conductance: jax.Array, x: jax.Array, *, axis: int, periodic: bool) -> jax.Array:
     """Return q_i - q_{i-1}: exactly zero where x is constant. The transpose is the same function.

@@ -27,8 +27,6 @@ from collections.abc import Callable
 import jax
 from jax import numpy as jnp
 
-__all__ = ["solve_split"]
-
 
 def solve_split(
     solve: Callable[..., jax.Array],

@@ -13,17 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "add_note",
-    "add_scale",
-    "axis_labels",
-    "check_axes",
-    "levels_of",
-    "new_figure",
-    "plain_ticks",
-    "show_figure",
-]
-
 _LABELS = 7  # largest number of labels on a colour bar
 
 

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 
 from .._checks import require
 
-__all__ = ["DIRICHLET", "NEUMANN", "PERIODIC", "Axis", "AxisPart", "check_lengths"]
-
 Array = NDArray[np.float64]
 
 DIRICHLET, NEUMANN, PERIODIC = "Dirichlet", "Neumann", "periodic"

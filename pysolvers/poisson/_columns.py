@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["transform_columns"]
-
 Array = NDArray[Any]
 Transform = Callable[[Array], Array]
 

@@ -40,8 +40,6 @@ from ..distributed import Group, Slab, SplitFactor, agreement_of
 from ..factor import factor_tridiagonal
 from ._waves import PackedWaves, are_packed
 
-__all__ = ["DevicePoisson"]
-
 _OPERATION = "FastPoisson"
 _SOLVE = "FastPoisson.solve"
 

@@ -28,8 +28,6 @@ from ._axes import DIRICHLET, PERIODIC, check_lengths
 from ._sides import condition_value, kind_of_condition
 from .fast import checked_shape, grid_axes
 
-__all__ = ["Library", "LinearPoisson"]
-
 Array = Any
 
 _NUMBERS = (int, float, complex)  # torch.compile of torch 2.7 does not trace unions

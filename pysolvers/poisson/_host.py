@@ -37,8 +37,6 @@ from ..distributed import Group, Slab
 from ..factor import factor_tridiagonal
 from ._columns import transform_columns
 
-__all__ = ["HostPoisson"]
-
 Array = NDArray[Any]
 
 _SERIAL_BELOW = 1 << 18  # unknowns: below, starting threads costs more than they save

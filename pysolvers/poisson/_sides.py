@@ -12,8 +12,6 @@ from .._functions import call
 from .._plain import require_plain
 from ._axes import DIRICHLET, NEUMANN, PERIODIC
 
-__all__ = ["condition_value", "kind_of_condition", "values_at"]
-
 Array = NDArray[Any]
 
 

@@ -33,8 +33,6 @@ from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import Device, address_of, device_array
 from ._axes import Axis
 
-__all__ = ["PackedWaves", "are_packed"]
-
 Array = NDArray[Any]
 
 

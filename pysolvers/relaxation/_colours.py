@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ColourGrid", "split_by_parity"]
-
 Array = NDArray[Any]
 
 _UNIT = 16  # elements that the length of a row is a multiple of

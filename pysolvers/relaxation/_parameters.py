@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from .problem import SteadyConvectionDiffusion
 
-__all__ = ["Coefficients", "Direction", "coefficients", "local_omega"]
-
 Array = NDArray[np.float64]
 
 _BLOCK = 2**17  # nodes whose parameters are computed at once, so that they stay in a cache

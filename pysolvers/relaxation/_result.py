@@ -11,8 +11,6 @@ from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason
 from .._solver.schema import AnyFloat, Count, Field, Line, Seconds, Steps
 
-__all__ = ["STAGES", "RelaxationHistory", "RelaxationResult"]
-
 STAGES = ("set-up", "iterations")
 
 

@@ -7,19 +7,6 @@ from numpy.typing import ArrayLike
 
 from .._checks import integer, require
 
-__all__ = [
-    "ENDS",
-    "Conditions",
-    "Extrapolate",
-    "check_finite",
-    "check_given",
-    "check_knots",
-    "check_points",
-    "checked_axis",
-    "conditions_of",
-    "outside_of",
-]
-
 Condition = Literal["not-a-knot", "clamped", "natural"] | tuple[int, ArrayLike]
 Conditions = Literal["not-a-knot", "clamped", "natural", "periodic"] | tuple[Condition, Condition]
 Extrapolate = bool | Literal["periodic"]

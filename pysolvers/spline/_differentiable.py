@@ -44,8 +44,6 @@ from ._arguments import (
     outside_of,
 )
 
-__all__ = ["Cubic", "Form", "Library", "Pieces", "cubic_of", "is_shared"]
-
 Array = Any
 Self = TypeVar("Self", bound="Pieces")
 

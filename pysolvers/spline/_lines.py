@@ -17,18 +17,6 @@ from .._runtime.arrays import as_operands, real_of
 from .._runtime.interop import host_array, locate
 from .._runtime.places import Place, find_place
 
-__all__ = [
-    "Layout",
-    "call",
-    "flat",
-    "in_real",
-    "is_of_library",
-    "place_for",
-    "points_of",
-    "solve_lines",
-    "stored",
-]
-
 Array = NDArray[Any]
 
 

@@ -32,8 +32,6 @@ from ._operands import (
     vector_if_shared,
 )
 
-__all__ = ["solve_by_sums", "solve_transposed_sums"]
-
 _NAME = "pysolvers::solve_by_sums"
 torch.library.define(
     _NAME,

@@ -43,8 +43,6 @@ from ._operands import (
     rows_last,
 )
 
-__all__ = ["TridiagonalFactor", "factor_tridiagonal"]
-
 _MAKE, _SOLVE = "pysolvers::factor_tridiagonal", "pysolvers::solve_factored"
 _OPTIONS = "int rows, bool periodic, bool? pivot, str on_singular, bool has_sums, bool check_signs"
 torch.library.define(

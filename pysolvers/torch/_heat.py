@@ -34,8 +34,6 @@ from .._domain import AXES, per_axis
 from ..heat._sides import boundary_by_side, check_coefficient, check_nodes
 from ._row_sums import flux_into, solve_row_sums
 
-__all__ = ["heat_step"]
-
 _REFUSED = (complex, np.complexfloating, np.ndarray)  # new_full takes neither
 
 

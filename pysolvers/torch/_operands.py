@@ -12,19 +12,6 @@ from torch.nn.functional import pad
 
 from .._runtime.arrays import Shape, common_size, padded_shape
 
-__all__ = [
-    "as_tensors",
-    "batch_first",
-    "diagonal_gradients",
-    "differentiable",
-    "fake_solution",
-    "keep_operands",
-    "promoted",
-    "result_like",
-    "rows_last",
-    "vector_if_shared",
-]
-
 _OPERANDS = (Tensor, int, float, complex)
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 

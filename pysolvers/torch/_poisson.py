@@ -30,8 +30,6 @@ from ..poisson._axes import NEUMANN, PERIODIC, Axis
 from ..poisson._differentiable import Library, LinearPoisson
 from ._operands import as_tensors, differentiable
 
-__all__ = ["FastPoisson"]
-
 _NAME = "pysolvers::solve_poisson"
 torch.library.define(
     _NAME,

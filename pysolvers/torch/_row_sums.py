@@ -27,8 +27,6 @@ from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._operands import batch_first, differentiable, result_like
 
-__all__ = ["flux_into", "solve_row_sums"]
-
 _NAME = "pysolvers::solve_row_sums"
 torch.library.define(
     _NAME,

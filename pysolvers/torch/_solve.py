@@ -42,8 +42,6 @@ from ._operands import (
     vector_if_shared,
 )
 
-__all__ = ["solve_tridiagonal"]
-
 _NAME = "pysolvers::solve_tridiagonal"
 torch.library.define(
     _NAME,

@@ -15,8 +15,6 @@ from ..spline._differentiable import Form, Library, Pieces, cubic_of, is_shared
 from ._operands import as_tensors
 from ._solve import solve_tridiagonal
 
-__all__ = ["CubicSpline", "PiecewisePolynomial"]
-
 
 def _promote(named: dict[str, Any]) -> dict[str, Tensor]:
     tensors = as_tensors(named)

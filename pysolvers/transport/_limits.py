@@ -13,14 +13,6 @@ from .._shown import Shown
 from ._settings import Scheme, Upwind, check_pair, check_shape
 from .problem import ConvectionDiffusion, GridData
 
-__all__ = [
-    "SuggestedStep",
-    "courant",
-    "diffusion_number",
-    "stable_part",
-    "suggest_dt",
-]
-
 # Largest Courant numbers. CP and CFD are stable up to 8 and more; MU overshoots at discontinuities
 # from 2 on, and distorts pulses at slightly larger numbers.
 _COURANT = {"cp": 8.0, "cfd": 8.0, "mu": 1.0}

@@ -43,8 +43,6 @@ import numpy as np
 
 from ..distributed import cheapest, cost_of_exchange, negligible
 
-__all__ = ["Coefficients", "Cut", "Plan", "interfaces", "layers_for", "lost_nodes", "plan_windows"]
-
 # Cost of a step with rows for columns, in steps of the nodes of a rank, besides three meetings of
 # the ranks and the way of the field, twice.
 _TRANSPOSED = 1.5

@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 
 from .problem import GridData
 
-__all__ = ["NO_ROW", "Range", "bounds_of", "joined", "rows_of"]
-
 Rows = NDArray[np.float64]
 Row = tuple[float, float, float, float]
 

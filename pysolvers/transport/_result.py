@@ -14,8 +14,6 @@ from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason
 from .._solver.schema import Count, Field, Line, Positive
 
-__all__ = ["TransportResult"]
-
 Array = NDArray[np.float64]
 
 

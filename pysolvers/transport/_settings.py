@@ -8,14 +8,6 @@ from .._checks import index, require
 from .._solver.schema import Positive, Real, number
 from .._solver.settings import Settings
 
-__all__ = [
-    "Scheme",
-    "TransportSettings",
-    "Upwind",
-    "check_pair",
-    "check_shape",
-]
-
 Scheme = Literal["cp", "cfd", "mu"]
 Upwind = Literal["modified", "plain"]
 

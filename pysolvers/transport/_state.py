@@ -14,8 +14,6 @@ from ._range import NO_ROW, bounds_of, rows_of
 from ._settings import TransportSettings
 from .problem import SIDES, GridData
 
-__all__ = ["TransportState", "field_names"]
-
 Array = NDArray[Any]
 
 _MOST_STEPS = 64
