@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pysolvers import ConvergenceError, HeatADI, Neumann
 from pysolvers._progress import progress
-from pysolvers._shown import shape_text
+from pysolvers._repr import shape_text
 from pysolvers.cases.tables import Column, Table
 
 from .options import add_options

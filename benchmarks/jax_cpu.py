@@ -16,7 +16,7 @@ from jax import numpy as jnp
 
 from pysolvers import Neumann
 from pysolvers._progress import progress
-from pysolvers._shown import shape_text
+from pysolvers._repr import shape_text
 from pysolvers.cases.tables import Column, Table
 from pysolvers.jax import heat_step
 

@@ -24,10 +24,10 @@ import numpy as np
 
 from pysolvers import FastPoisson
 from pysolvers._progress import progress
+from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from pysolvers._runtime.streams import Stream
-from pysolvers._shown import shape_text
 from pysolvers.cases.tables import Column, Table
 
 from . import machine

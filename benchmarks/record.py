@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pysolvers._shown import counted
+from pysolvers._repr import counted
 from pysolvers.cases.records import write_record
 from pysolvers.cases.tables import Table
 

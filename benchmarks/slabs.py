@@ -29,8 +29,8 @@ from pysolvers import (
     HeatADI,
     SteadyConvectionDiffusion,
 )
+from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
-from pysolvers._shown import shape_text
 from pysolvers.cases.tables import Column, Table
 from pysolvers.distributed import WAYS, Group, Slab
 

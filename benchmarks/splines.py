@@ -20,8 +20,8 @@ import numpy as np
 
 from pysolvers import CubicSpline
 from pysolvers._progress import progress
+from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
-from pysolvers._shown import shape_text
 from pysolvers.cases.tables import Column, Table
 
 from . import machine

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._lines.eager import programs_for
-from ._lines.engine import Choice, solve_call, solve_directly, solve_lent
+from ._lines.engine import Choice, solve_call, solve_directly, solve_on_device
 from ._options import Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
 from ._row_sums import RowSums, form_of
-from ._runtime.places import lender_of
+from ._runtime.places import fast_access_of
 
 if TYPE_CHECKING:
     from .distributed import Group, Slab
@@ -299,11 +299,11 @@ def solve_tridiagonal(
         and on_singular in ("raise", "nan", "ignore")
         and check_finite is False
     ):
-        lender = None if type(rhs) is np.ndarray else lender_of(rhs, device)
+        access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
         direct = None
-        if lender is not None:
-            direct = solve_lent(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, lender
+        if access is not None:
+            direct = solve_on_device(
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, access
             )
         elif device is None or device == "cpu":
             direct = solve_directly(

@@ -28,7 +28,7 @@ from pysolvers import (
     solve_laplace,
     solve_tridiagonal,
 )
-from pysolvers._shown import counted
+from pysolvers._repr import counted
 from pysolvers.distributed import Slab
 from pysolvers.papers import gceidd2022
 

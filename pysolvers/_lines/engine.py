@@ -1,8 +1,8 @@
 """One direct solve: checks, places of the operands, calls of the backend, reports.
 
-`solve_directly` and `solve_lent` make it in one call of the extension where the operands need no
-planning. Otherwise `prepare` checks a call and moves its operands, `solve_views` or `solve_spikes`
-solves, and `finish` gives the result out; `solve_call` is all three.
+`solve_directly` and `solve_on_device` make it in one call of the extension where the operands need
+no planning. Otherwise `prepare` checks a call and moves its operands, `solve_views` or
+`solve_spikes` solves, and `finish` gives the result out; `solve_call` is all three.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def solve_directly(
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
 
 
-def solve_lent(
+def solve_on_device(
     lower: object,
     diag: object,
     upper: object,
@@ -285,10 +285,10 @@ def solve_lent(
     periodic: object,
     threads: object,
     policy: OnSingular,
-    lender: tuple[ModuleType, Any, int],
+    access: tuple[ModuleType, Any, int],
 ) -> Any:
-    """Solve as `solve_directly` does for arrays on a device, which their library lends."""
-    backend, functions, ordinal = lender
+    """Solve as `solve_directly` does, for arrays of a library with fast access to a device."""
+    backend, functions, ordinal = access
     answer = backend.tridiag_lent(
         *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
         ordinal,

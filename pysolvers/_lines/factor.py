@@ -27,7 +27,7 @@ from .._runtime.device import address_of, device_array
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import Plan, batch_strides, contiguous_strides, pairs, plan_lines
-from .._runtime.places import Place, find_place, lender_of, report_of_nothing
+from .._runtime.places import Place, fast_access_of, find_place, report_of_nothing
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .eager import kept_for_programs, programs_for
@@ -621,10 +621,10 @@ class TridiagonalFactor:
             if out is None:
                 result = answer if array is rhs else None
         else:
-            lender = None if type(rhs) is np.ndarray else lender_of(rhs, self._device)
-            if lender is None:
+            access = None if type(rhs) is np.ndarray else fast_access_of(rhs, self._device)
+            if access is None:
                 return None
-            answer = factors.core.lent(rhs, along, out, *options, lender[1])
+            answer = factors.core.lent(rhs, along, out, *options, access[1])
             result = x = answer
         if answer is NotImplemented:
             return None

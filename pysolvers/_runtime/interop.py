@@ -60,7 +60,8 @@ class Library:
     """How to use the arrays of one library; this one knows the two protocols alone."""
 
     mutable = True  # whether a result may be written to an array of the caller's
-    lends = False  # whether its arrays on a device can be lent on its current stream
+    # Whether the extension can take its arrays on a device by itself, on its current stream.
+    has_fast_access = False
     converts = False  # whether `converted` makes copies of another dtype
     programs: str | None = None  # module of programs that the library compiles
     is_abstract = False  # whether a value stands for an array that does not exist yet
@@ -70,11 +71,11 @@ class Library:
         """Raise TypeError for an array whose values are not what lies in its memory."""
 
     def on_device(self, value: Any) -> bool:
-        """Whether an array of a library that lends is on a device."""
+        """Whether an array of a library with fast access is on a device."""
         return True
 
     @cached_property
-    def loan(self) -> tuple[Any, Any, Any, Any]:
+    def fast_access(self) -> tuple[Any, Any, Any, Any]:
         """The functions through which the extension takes arrays: ``csrc/python/loan.h``."""
         return None, None, None, None
 
@@ -102,8 +103,8 @@ class Library:
         """
         return None
 
-    def lending(self) -> AbstractContextManager[None]:
-        """Return a context in which the library may lend an array."""
+    def exporting(self) -> AbstractContextManager[None]:
+        """Return a context in which the library exports an array."""
         return nullcontext()
 
     def stream(self, value: Any, ordinal: int) -> Stream:
@@ -133,11 +134,11 @@ class _Reducing(Library):
 
 
 class _Cupy(_Reducing):
-    lends = True
+    has_fast_access = True
     converts = True
 
     @cached_property
-    def loan(self) -> tuple[Any, Any, Any, Any]:
+    def fast_access(self) -> tuple[Any, Any, Any, Any]:
         cupy = sys.modules["cupy"]
         current, ordinal_of = cupy.cuda.get_current_stream, cupy.cuda.runtime.getDevice
 
@@ -169,14 +170,14 @@ class _Cupy(_Reducing):
 
 
 class _Torch(_Reducing):
-    lends = True
+    has_fast_access = True
     converts = True
 
     def on_device(self, value: Any) -> bool:
         return bool(value.is_cuda)
 
     @cached_property
-    def loan(self) -> tuple[Any, Any, Any, Any]:
+    def fast_access(self) -> tuple[Any, Any, Any, Any]:
         torch = sys.modules["torch"]
         strided, empty_like = torch.strided, torch.empty_like
 
@@ -237,7 +238,7 @@ def _torch_dtype(dtype: np.dtype) -> Any:
 
 
 class _Jax(_Reducing):
-    """JAX lends arrays to others on one stream and never says what runs on its own."""
+    """JAX exports arrays on one stream and never says what runs on its own."""
 
     converts = True
     programs = "pysolvers.jax._eager"
@@ -264,7 +265,7 @@ class _Jax(_Reducing):
             raise TypeError(f"{name}: JAX has no {dtype} unless jax_enable_x64 is set")
         return copy
 
-    def lending(self) -> AbstractContextManager[None]:
+    def exporting(self) -> AbstractContextManager[None]:
         return _current_device_kept()
 
     def stream(self, value: Any, ordinal: int) -> Stream:
@@ -424,7 +425,7 @@ def view(name: str, value: Any, stream: Stream) -> Array:
         if 0 in interface["shape"]:
             return np.empty(interface["shape"], interface["typestr"])
     try:
-        with library.lending():
+        with library.exporting():
             seen = _memory_view()(value, stream_ptr=stream.number)
         dtype = seen.dtype
     except (BufferError, NotImplementedError) as error:
@@ -450,15 +451,15 @@ def _signed(stride: int) -> int:
     return (stride + 2**63) % 2**64 - 2**63
 
 
-class _Loans:
+class _KeptArrays:
     """Arrays that a stream may still read, though their library would reuse them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._held: list[tuple[Any, object]] = []
 
-    def hold(self, mark: Any, arrays: object) -> None:
-        """Keep arrays until the stream has passed a mark; let go of those it has passed."""
+    def keep_until(self, mark: Any, arrays: object) -> None:
+        """Keep arrays until the stream has passed a mark; release those of marks it has passed."""
         past: list[tuple[Any, object]] = []
         ahead: list[tuple[Any, object]] = [(mark, arrays)]
         with self._lock:
@@ -468,4 +469,4 @@ class _Loans:
         del past  # without the lock: a library may run code of its own when arrays go
 
 
-hold = _Loans().hold
+keep_until = _KeptArrays().keep_until

@@ -26,7 +26,7 @@ from .device import (
     without_repeats,
 )
 from .fp_mode import call_in_default_fp_mode
-from .interop import Library, hold, kind_of, library_of, locate, view
+from .interop import Library, keep_until, kind_of, library_of, locate, view
 from .lines import Plan, lines_view, write_lines
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream
@@ -397,7 +397,7 @@ class _DeviceArrays(DevicePlace):
 
     def settle(self) -> None:
         if self._converted or not all(library.ordered for library in self._libraries):
-            hold(self.mark(), self._views | self._converted)
+            keep_until(self.mark(), self._views | self._converted)
 
     def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if not x.size:
@@ -540,7 +540,7 @@ def find_place(
     return _host()
 
 
-def lender_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int] | None:
+def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int] | None:
     """Return how the extension takes arrays of the library of `like` that are on a device.
 
     Returns
@@ -548,19 +548,19 @@ def lender_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int] | No
     backend : module
         The extension.
     functions : tuple
-        Of the library, `Library.loan`.
+        Of the library, `Library.fast_access`.
     ordinal : int
         Number of the device, -1 for any.
 
-    None for arrays of host memory and of libraries that do not lend, which need `find_place`.
+    None for arrays of host memory and of libraries without fast access: they need `find_place`.
     """
     library = library_of(like)
-    if not library.lends or not library.on_device(like):
+    if not library.has_fast_access or not library.on_device(like):
         return None
     if device is None or device in _ANY_DEVICE:
-        return require("cuda"), library.loan, -1
+        return require("cuda"), library.fast_access, -1
     name, ordinal = parse_device(device)
-    return None if name == "cpu" else (require("cuda"), library.loan, ordinal)
+    return None if name == "cpu" else (require("cuda"), library.fast_access, ordinal)
 
 
 @cache
@@ -582,4 +582,4 @@ def _common_device(device: str | None, values: Mapping[str, Any], where: Mapping
     else:
         return ordinal
     text = f"{first} is a {kind_of(values[first])} on cuda:{ordinal}, but {other}"
-    raise error(f"{text}: bring them together")
+    raise error(f"{text}: move all arrays to one device")

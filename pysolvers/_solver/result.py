@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._atomic import atomic_write
 from .._extras import extra_module
-from .._shown import Shown
+from .._repr import Shown
 from .files import Saved, SavedFile, is_rising, parts_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ time, from `TimeStepping`. A solver defines
     _resume(state)        go on from a state
 
 and, as it needs them, what else is not final here: `_measure`, `_is_in_bounds`, `_out_of_bounds`,
-`_text`, `_again`. Each has a default, or its docstring says when it is called.
+`_text`, `_from_saved`. Each has a default, or its docstring says when it is called.
 
 Options that exist for the experiments of a paper are no parameters of a solver. The settings of the
 solver have them as constants of the class; a class of `pysolvers.papers` has settings in which they
@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from .._checks import index, real_array, require, require_callable
 from .._errors import ConvergenceError
 from .._progress import IterationBar
+from .._repr import ShownAsText, residual_text
 from .._runtime.fp_mode import call_in_default_fp_mode, in_default_fp_mode
-from .._shown import ShownAsText, residual_text
 from ..distributed import Group, agreement_of
 from .counter import Counter
 from .exclusive import Exclusive, exclusive, reading
@@ -140,7 +140,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
         """Go on from a state that was read."""
 
     @classmethod
-    def _again(cls, state: Any, **data: Any) -> Self:
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
         """Return a solver with the settings of a state that was read, and further arguments."""
         return cls(**state.settings.facts(), **data)
 
@@ -288,7 +288,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
         """Do what `load` does; `part` of the file has what is wrong with arguments and `data`."""
         state = cls._STATE._read(path)
         with naming(path, part):
-            solver = cls._again(state, **data)
+            solver = cls._from_saved(state, **data)
             solver._count = Counter(state.made)
             solver._seconds, solver._run_by = dict(state.seconds), state.run_by
             solver._resume(state)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._progress import progress
-from .._shown import counted
+from .._repr import counted
 from ..flow import CavityResult, LidDrivenCavity
 from ..flow.cavity import LineMethod
 from ..papers import (

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from .._errors import CoarseGridWarning
-from .._shown import counted
+from .._repr import counted
 from ..flow import CylinderResult, SquareCylinder
 from ..papers import breuer_drag, breuer_recirculation_length
 from ..plots.cylinder import draw_cylinder

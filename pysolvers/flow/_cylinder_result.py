@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._shown import place_text, shape_text
+from .._repr import place_text, shape_text
 from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason, write_vtk
 from .._solver.schema import AnyFloat, Field, Line, Member, Positive, Seconds, Table

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._shown import place_text
+from .._repr import place_text
 from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason
 from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table

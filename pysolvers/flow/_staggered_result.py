@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._shown import place_text
+from .._repr import place_text
 from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason, write_vtk
 from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table

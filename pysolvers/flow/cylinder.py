@@ -546,10 +546,10 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         }
 
     @classmethod
-    def _again(cls, state: Any, **data: Any) -> Self:
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CoarseGridWarning)  # it came with the first solver
-            return super()._again(state, **data)
+            return super()._from_saved(state, **data)
 
     def _resume(self, state: Any) -> None:
         require(

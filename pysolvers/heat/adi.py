@@ -111,8 +111,8 @@ def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
     if is_sequence and all(np.ndim(each) == 0 for each in spacing) and unequal(spacing):
         names = ", ".join(f"h{axis}" for axis in "xyz"[: len(spacing)])
         raise TypeError(
-            f"HeatADI: spacing={short(spacing)} by position had the order of shape; give "
-            f"spacing=({names}) by keyword, in the order of extent: "
+            f"HeatADI: spacing={short(spacing)} by position could be meant in the order of shape; "
+            f"give spacing=({names}) by keyword, in the order of extent: "
             f"HeatADI({short(shape)}, spacing={short(tuple(reversed(spacing)))}, dt=...)"
         )
 
@@ -681,7 +681,7 @@ class HeatADI(TimeStepping[HeatResult]):
         )
 
     @classmethod
-    def _again(cls, state: Any, **data: Any) -> Self:
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
         return cls(**state.settings.facts() | {"dt": state.dt} | data)
 
     def _resume(self, state: Any) -> None:
@@ -896,8 +896,8 @@ def _conductivity(
     if is_sequence and np.ndim(diffusivity[0]) == 0 and unequal(diffusivity):
         own = dict(zip(settings.axes, reversed(diffusivity), strict=False))
         raise ValueError(
-            "diffusivity: a sequence had the order of shape, but the order is x, y, z everywhere "
-            f"else: name the axes, for example diffusivity={own}"
+            "diffusivity: a sequence could be meant in the order of shape: name the axes, "
+            f"for example diffusivity={own}"
         )
     if is_sequence and np.ndim(diffusivity[0]) == 0:
         return per_axis("diffusivity", diffusivity, settings.axes), None

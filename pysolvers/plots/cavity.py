@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._published import published_profiles
-from .._shown import counted
+from .._repr import counted
 from ._figure import add_note, add_scale, check_axes, new_figure, show_figure
 
 if TYPE_CHECKING:

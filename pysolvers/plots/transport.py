@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._shown import shape_text
+from .._repr import shape_text
 from ._figure import add_scale, axis_labels, check_axes, show_figure
 from .film import make_film
 

@@ -15,10 +15,10 @@ from .._boundary import sides_of
 from .._checks import index, require, require_finite
 from .._domain import checked_extent, exactly_one
 from .._errors import SingularSystemWarning
+from .._repr import ShownAsText
 from .._runtime.arrays import DTYPES, check_out
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.interop import kind_of, locate
-from .._shown import ShownAsText
 from .._solver.settings import Settings
 from .._views import read_only
 from ..distributed import Group, Slab, agreement_of, checked_group

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .._shown import place_text, shape_text
+from .._repr import place_text, shape_text
 from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason
 from .._solver.schema import AnyFloat, Count, Field, Line, Seconds, Steps

@@ -483,7 +483,7 @@ class RedBlackSOR(Relaxation):
         }
 
     @classmethod
-    def _again(cls, state: Any, **data: Any) -> Self:
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
         return cls(**state.settings.facts(), boundary=state.walls, source=state.source, **data)
 
 

@@ -337,7 +337,7 @@ class LMSOR(Relaxation):
         return {name: getattr(problem, name) for name in names} | {"frame": problem._start()}
 
     @classmethod
-    def _again(cls, state: Any, **data: Any) -> Self:
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
         problem = SteadyConvectionDiffusion(
             state.f,
             state.g,

@@ -14,7 +14,7 @@ from .._domain import checked_extent, exactly_one, per_axis
 from .._errors import CoarseGridWarning, warn_user
 from .._functions import call
 from .._options import check_choice
-from .._shown import ShownAsText
+from .._repr import ShownAsText
 
 __all__ = ["Differences", "SteadyConvectionDiffusion"]
 

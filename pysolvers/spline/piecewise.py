@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import index, integer, require, short
 from .._extras import extra_module
+from .._repr import ShownAsText
 from .._runtime.arrays import real_of
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.places import Place
-from .._shown import ShownAsText
 from ._arguments import Extrapolate, check_points, outside_of
 from ._lines import (
     Layout,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require
-from .._shown import Shown
+from .._repr import Shown
 from ._settings import Scheme, Upwind, check_pair, check_shape
 from .problem import ConvectionDiffusion, GridData
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._shown import place_text, shape_text, steps_text
+from .._repr import place_text, shape_text, steps_text
 from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason
 from .._solver.schema import Count, Field, Line, Positive

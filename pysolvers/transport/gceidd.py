@@ -391,7 +391,7 @@ class GCEIDD(TimeStepping[TransportResult]):
         return cls._load(path, "header or arguments", problem=problem, **where)
 
     @classmethod
-    def _again(cls, state: Any, **data: Any) -> Self:
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
         extent = data["problem"].extent
         require(state.extent == extent, f"problem must have the extent {state.extent}", extent)
         return cls(**state.settings.facts() | {"dt": state.dt} | data)

@@ -12,7 +12,7 @@ from .._checks import require, short
 from .._data import NodeData, dependence
 from .._domain import checked_extent
 from .._functions import arguments_of
-from .._shown import ShownAsText
+from .._repr import ShownAsText
 
 __all__ = ["SIDES", "ConvectionDiffusion"]
 

@@ -221,9 +221,9 @@ def test_operands_on_two_devices_are_refused(second, dominant, current):
     with cupy.cuda.Device(number_of(second)):
         away = rhs.copy()
 
-    with pytest.raises(ValueError, match=f"rhs is on {second}: bring them together"):
+    with pytest.raises(ValueError, match=f"rhs is on {second}: move all arrays to one device"):
         pysolvers.solve_tridiagonal(lower, diag, upper, away)
-    with pytest.raises(ValueError, match=f"out is on {second}: bring them together"):
+    with pytest.raises(ValueError, match=f"out is on {second}: move all arrays to one device"):
         pysolvers.solve_tridiagonal(lower, diag, upper, rhs, out=away)
     with pytest.raises(ValueError, match=f"device is '{second}'"):
         pysolvers.solve_tridiagonal(lower, diag, upper, rhs, device=second)

@@ -164,10 +164,10 @@ def device(monkeypatch, lent):
     """The CPU in place of a device with arrays of a library; counts the calls without planning."""
 
     class Library(interop.Library):
-        lends = True
+        has_fast_access = True
 
         @property
-        def loan(self):
+        def fast_access(self):
             return (
                 lambda a: not getattr(a, "lazy", False),
                 lent.describe if lent is Described else None,
@@ -182,8 +182,8 @@ def device(monkeypatch, lent):
         answers.append(tridiagonal_solve(*arguments))
         return answers[-1]
 
-    tridiagonal_solve = tridiagonal.solve_lent
-    monkeypatch.setattr(tridiagonal, "solve_lent", solve)
+    tridiagonal_solve = tridiagonal.solve_on_device
+    monkeypatch.setattr(tridiagonal, "solve_on_device", solve)
     monkeypatch.setattr(
         places, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
     )
@@ -275,10 +275,10 @@ def test_calls_that_are_planned_on_a_device(device, rng, lent):
         (arrays, {"axis": 5}),
     ]:
         axis, out = options.get("axis", -1), options.get("out")
-        lender = places.lender_of(operands[3], options.get("device"))
-        others = (axis, out, None, False, None, "raise", lender)
-        assert tridiagonal.solve_lent(*operands, *others) is None
-    assert places.lender_of(arrays[3], "cpu") is None
+        access = places.fast_access_of(operands[3], options.get("device"))
+        others = (axis, out, None, False, None, "raise", access)
+        assert tridiagonal.solve_on_device(*operands, *others) is None
+    assert places.fast_access_of(arrays[3], "cpu") is None
 
 
 def test_memory_of_a_device_lives_as_long_as_the_call(device, rng, lent):

@@ -266,12 +266,12 @@ def test_tensors_are_lent_as_those_of_a_device(library, rng, dtype):
     """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
     system = oracle.dominant(rng, (5, 9), np.dtype(dtype))
     tensors = [library.make(a) for a in system]
-    loan = interop.library_of(tensors[3]).loan
+    access = interop.library_of(tensors[3]).fast_access
     expected = _core.tridiag_direct(*system, -1, None, None, False, 1)
     counts = [sys.getrefcount(a) for a in tensors]
 
     def solve(*operands, out=None, device=-1):
-        others = (-1, out, None, False, 1, device, 1, loan)
+        others = (-1, out, None, False, 1, device, 1, access)
         return _core.tridiag_lent(*operands, *others)
 
     x = solve(*tensors)

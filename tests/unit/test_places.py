@@ -295,7 +295,7 @@ def test_library_converts_device_arrays(device, rng, monkeypatch, matrix, rhs, r
         return device.array(value.get().astype(dtype))
 
     monkeypatch.setattr(interop.Library, "converted", convert)
-    monkeypatch.setattr(places, "hold", lambda mark, arrays: held.append(arrays))
+    monkeypatch.setattr(places, "keep_until", lambda mark, arrays: held.append(arrays))
     operands = dominant(rng, FULL, matrix)
     operands[3] = (operands[3] if rhs == "c8" else operands[3].real).astype(rhs)
 
@@ -427,24 +427,24 @@ def test_factor_gives_nan_for_singular_matrices(device, rng, side):
         pysolvers.factor_tridiagonal(*map(make, operands[:3]), device="cuda")
 
 
-def test_loans_are_held_until_the_stream_has_passed():
+def test_arrays_are_kept_until_the_stream_has_passed():
     class Mark:
         passed = False
 
-    class Loan:
+    class Thing:
         pass
 
-    loans, marks = interop._Loans(), [Mark() for _ in range(3)]
-    things = [Loan() for _ in marks]
+    kept, marks = interop._KeptArrays(), [Mark() for _ in range(3)]
+    things = [Thing() for _ in marks]
     left = [weakref.ref(thing) for thing in things]
     for mark in marks:
-        loans.hold(mark, things.pop(0))
+        kept.keep_until(mark, things.pop(0))
 
     marks[1].passed = True
-    loans.hold(Mark(), None)
+    kept.keep_until(Mark(), None)
     assert [ref() is None for ref in left] == [False, True, False]
     marks[0].passed = marks[2].passed = True
-    loans.hold(Mark(), None)
+    kept.keep_until(Mark(), None)
     assert [ref() is None for ref in left] == [True, True, True]
 
 
@@ -488,7 +488,7 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
     modules["jax.dlpack"] = SimpleNamespace(from_dlpack=from_dlpack)
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(places, "hold", lambda mark, arrays: held.append(sorted(arrays)))
+    monkeypatch.setattr(places, "keep_until", lambda mark, arrays: held.append(sorted(arrays)))
     monkeypatch.setattr(interop, "device_class", lambda: Device)
     monkeypatch.setattr(eager, "_loaded", lambda name: None)  # the general path
     monkeypatch.setattr(Array, "dtype", np.dtype("f8"), raising=False)

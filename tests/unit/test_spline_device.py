@@ -180,7 +180,7 @@ def test_bad_data_is_reported(device, rng):
         CubicSpline(device.array(x), device.array(y), 1)
     with pytest.raises(ValueError, match="strictly increasing"):
         CubicSpline(device.array(-x), device.array(np.ones(9)))
-    with pytest.raises(TypeError, match="bring them together"):
+    with pytest.raises(TypeError, match="move all arrays to one device"):
         CubicSpline(x, device.array(np.ones(9)))
-    with pytest.raises(ValueError, match="bring them together"):
+    with pytest.raises(ValueError, match="move all arrays to one device"):
         CubicSpline(x, np.ones(9))(device.array(x))

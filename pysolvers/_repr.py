@@ -1,4 +1,4 @@
-"""What results and solvers show of themselves, as text and in a notebook."""
+"""Text and HTML representations of results and solvers."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
