@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -166,6 +167,33 @@ class Result(Saved, Shown):
         }
         return xarray.Dataset(fields, coords, attributes)
 
+    def to_vtk(self, path: str | os.PathLike[str]) -> None:
+        """Write the fields to a VTK file (legacy format, binary), for ParaView and others.
+
+        The fields are those of `to_xarray`, at the points of their coordinates. u and v of a flow
+        are the vectors ``velocity``.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, usually ``*.vtk``. It is written completely or not at all.
+        """
+        dims = self._dims()
+        axes = next(iter(dims.values())).split()[::-1]
+        lines = [np.asarray(getattr(self, axis), float) for axis in axes]
+        ends = [(float(line[0]), float(line[-1]), line.size) for line in lines]
+        fields = {name: getattr(self, name) for name in dims}
+        if "v" in fields:
+            fields["velocity"] = np.stack([fields.pop("u"), fields.pop("v")], -1)
+        write_vtk(
+            path,
+            self._table()[0],
+            [size for _, _, size in ends],
+            [low for low, _, _ in ends],
+            [(high - low) / (size - 1) if size > 1 else 1.0 for low, high, size in ends],
+            POINT_DATA=fields,
+        )
+
     def _dims(self) -> Mapping[str, str]:
         return self._DIMS
 
@@ -173,28 +201,31 @@ class Result(Saved, Shown):
 def write_vtk(
     path: str | os.PathLike[str],
     title: str,
-    nodes: tuple[int, int],
-    origin: tuple[float, float],
-    spacing: tuple[float, float],
+    nodes: Sequence[int],
+    origin: Sequence[float],
+    spacing: Sequence[float],
     **data: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write a VTK file (legacy format, binary) of structured points; x and then y in pairs.
+    """Write a VTK file (legacy format, binary) of structured points of one to three axes, x first.
 
     `data` are POINT_DATA and CELL_DATA: scalars, and vectors with a last axis of length 2.
     """
+    axes, more = len(nodes), 3 - len(nodes)
+    dimensions = " ".join(map(str, [*nodes, *[1] * more]))
+    starts = " ".join(map(repr, [*origin, *[0] * more]))
+    steps = " ".join(map(repr, [*spacing, *[1] * more]))
     head = (
         f"# vtk DataFile Version 3.0\n{title}\nBINARY\nDATASET STRUCTURED_POINTS\n"
-        f"DIMENSIONS {nodes[0]} {nodes[1]} 1\nORIGIN {origin[0]!r} {origin[1]!r} 0\n"
-        f"SPACING {spacing[0]!r} {spacing[1]!r} 1\n"
+        f"DIMENSIONS {dimensions}\nORIGIN {starts}\nSPACING {steps}\n"
     )
     with atomic_write(Path(path)) as stream:
         stream.write(head.encode())
         for place, arrays in data.items():
             first = next(iter(arrays.values()))
-            stream.write(f"{place} {first.shape[0] * first.shape[1]}\n".encode())
+            stream.write(f"{place} {prod(first.shape[:axes])}\n".encode())
             for name, array in arrays.items():
                 kind = f"SCALARS {name} double 1\nLOOKUP_TABLE default"
-                if array.ndim == 3:
+                if array.ndim > axes:
                     kind = f"VECTORS {name} double"
                     array = np.concatenate([array, np.zeros_like(array[..., :1])], -1)
                 stream.write(f"{kind}\n".encode() + array.astype(">f8").tobytes() + b"\n")

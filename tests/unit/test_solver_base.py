@@ -64,6 +64,66 @@ def test_every_solver_has_the_calls_of_the_base(name):
     )
 
 
+def vtk_of(path):
+    """Return dimensions, origin, spacing and arrays of a VTK file, by the rules of its format."""
+    head, facts, arrays, rest = None, {}, {}, path.read_bytes()
+    while rest:
+        line, _, rest = rest.partition(b"\n")
+        words = line.decode().split()
+        if head is None:
+            head = line
+        elif words and words[0] in ("DIMENSIONS", "ORIGIN", "SPACING"):
+            facts[words[0]] = [float(word) for word in words[1:]]
+        elif words and words[0] in ("POINT_DATA", "CELL_DATA"):
+            count = int(words[1])
+        elif words and words[0] in ("SCALARS", "VECTORS"):
+            size = count
+            if words[0] == "SCALARS":
+                table, _, rest = rest.partition(b"\n")
+                assert table == b"LOOKUP_TABLE default"
+            else:
+                size *= 3
+            arrays[words[1]] = np.frombuffer(rest[: 8 * size], ">f8")
+            rest = rest[8 * size + 1 :]
+    assert head == b"# vtk DataFile Version 3.0"
+    return facts, arrays
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_result_has_a_vtk_file(name, tmp_path):
+    result = SOLVERS[name]().step(2).result()
+    result.to_vtk(tmp_path / "fields.vtk")
+    facts, arrays = vtk_of(tmp_path / "fields.vtk")
+
+    assert {*arrays} <= {"u", "p", "psi", "omega", "velocity"}
+    if name in ("StaggeredCavity", "SquareCylinder"):  # which write means of cells, and no ends
+        return
+    nx, ny, nz = map(int, facts["DIMENSIONS"])
+    assert (nx, ny, nz) == (result.x.size, result.y.size, 1)
+    for axis, line in enumerate((result.x, result.y)):
+        found = facts["ORIGIN"][axis] + facts["SPACING"][axis] * np.arange(line.size)
+        np.testing.assert_allclose(found, line, rtol=0, atol=1e-14)
+    if "velocity" in arrays:
+        vectors = arrays.pop("velocity").reshape(ny, nx, 3)
+        np.testing.assert_array_equal(vectors[..., 0], result.u)
+        np.testing.assert_array_equal(vectors[..., 1], result.v)
+        np.testing.assert_array_equal(vectors[..., 2], 0)
+    for field, values in arrays.items():
+        np.testing.assert_array_equal(values.reshape(ny, nx), getattr(result, field))
+
+
+def test_vtk_file_of_a_box(tmp_path):
+    box = pysolvers.HeatADI(
+        (3, 4, 5), spacing=(0.1, 0.2, 0.3), dt=0.01, boundary=0.0, initial=1.0
+    ).result()
+    box.to_vtk(tmp_path / "box.vtk")
+    facts, arrays = vtk_of(tmp_path / "box.vtk")
+
+    assert facts["DIMENSIONS"] == [5, 4, 3]
+    np.testing.assert_allclose(facts["SPACING"], box.spacing)
+    np.testing.assert_array_equal(arrays["u"].reshape(3, 4, 5), box.u)
+
+
 @pytest.mark.parametrize("kind", Result.__subclasses__())
 def test_results_have_one_set_of_stop_reasons(kind):
     if kind.__module__.startswith("pysolvers"):
