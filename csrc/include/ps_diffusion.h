@@ -33,8 +33,8 @@
  * application of A each, and save a third to a half of the iterations.
  *
  * The last V-cycle would only show that the iteration is at its end. The norm of P r may
- * be estimated instead, from that of r and the largest ratio of the two so far: the
- * iteration may end if PS_DIFFUSION_MARGIN times the estimate is small enough.
+ * be estimated instead, from that of r and the ratios of the two so far: the iteration
+ * may end if PS_DIFFUSION_MARGIN times the estimate is small enough.
  *
  * Scalar products are summed along the rows of axis 0, each in an order that depends on
  * its length only, and then over the rows in order: the result does not depend on the

@@ -43,6 +43,7 @@ _GATHERED = 1 << 15
 _FEW, _GATHERED_BY_FEW = 8, 1 << 22
 _LEAST_ROWS = 2  # of a rank in a divided level
 _MARGIN = 2.0  # PS_DIFFUSION_MARGIN
+_KEPT_SHARE = 0.25  # as in diffusion.c
 # As in ps_diffusion_combine(), by the dtype of the fields: the smallest pivot of a basis, in
 # multiples of its entry on the diagonal.
 _LEAST_PIVOT = {"float32": 2.0**-17, "float64": 2.0**-40}
@@ -223,7 +224,7 @@ class RowLevels(Levels):
         size = self._scale(rr)
         z, rz, zz = self._corrected(r, size)
         error = np.sqrt(zz)
-        share = error / np.sqrt(rr)  # the largest |z|/|r|
+        share = error / np.sqrt(rr)  # an estimate of the next |z|/|r|
         converged = bool(error <= np.fmax(rtol * np.sqrt(xx), atol))
         while not converged and iterations < most and rz > 0:
             p *= a(beta)
@@ -245,7 +246,7 @@ class RowLevels(Levels):
             size = self._scale(rr)  # for the residual of the next iteration
             error = np.sqrt(zz)
             converged = bool(error <= limit)
-            share = np.fmax(share, error / norm)
+            share = np.fmax(share * _KEPT_SHARE, error / norm)
             beta = rz / before
         return iterations, converged, float(error)
 
