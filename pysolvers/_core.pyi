@@ -61,6 +61,10 @@ class _RelaxReport(TypedDict):
     threads: int
     kernel: str
 
+class _CylinderReport(TypedDict):
+    seconds: dict[str, float]
+    threads: int
+
 class _StaggeredReport(TypedDict):
     steps: int
     end: str
@@ -76,6 +80,8 @@ ABI: Final[int]
 CLOCK: Final[dict[str, int]]
 COLUMNS: Final[int]
 CRITERIA: Final[dict[str, int]]
+CYLINDER_TABLES: Final[dict[str, int]]
+CYLINDER_COLUMNS: Final[dict[str, int]]
 DIRECTIONS: Final[dict[str, int]]
 DTYPES: Final[dict[str, int]]
 GCEIDD_FEET: Final[dict[str, int]]
@@ -269,6 +275,22 @@ def staggered_step(
     stream: int = 0,
     /,
 ) -> tuple[int, _StaggeredReport | None]: ...
+def cylinder_step(
+    switches: tuple[int, int],
+    numbers: tuple[float, ...],
+    shifts: tuple[float, ...],
+    ranges: tuple[int, ...],
+    sizes: tuple[int, int, int, int],
+    fields: tuple[_Array, ...],
+    scalars: _Array,
+    addresses: tuple[int, ...],
+    count: int,
+    threads: int,
+    made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, _CylinderReport | None]: ...
 def lmsor_iterate(
     kernel: int,
     relaxation: int,

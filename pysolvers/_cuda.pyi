@@ -1,12 +1,14 @@
 from typing import Any, Final, Self, final
 
-from numpy import int32, int64
+from numpy import int32
 from numpy.typing import NDArray
 
 from ._core import ABI as ABI
 from ._core import CLOCK as CLOCK
 from ._core import COLUMNS as COLUMNS
 from ._core import CRITERIA as CRITERIA
+from ._core import CYLINDER_COLUMNS as CYLINDER_COLUMNS
+from ._core import CYLINDER_TABLES as CYLINDER_TABLES
 from ._core import DIRECTIONS as DIRECTIONS
 from ._core import DTYPES as DTYPES
 from ._core import GCEIDD_FEET as GCEIDD_FEET
@@ -53,6 +55,7 @@ from ._core import _DiffusionSystem
 from ._core import borrow as borrow
 from ._core import cavity_iterate as cavity_iterate
 from ._core import copy as copy
+from ._core import cylinder_step as cylinder_step
 from ._core import default_threads as default_threads
 from ._core import describe as describe
 from ._core import diffusion_apply as diffusion_apply
@@ -252,22 +255,3 @@ def wave_lines(
     stream: int = 0,
     /,
 ) -> int: ...
-
-CYLINDER_TABLES: Final[dict[str, int]]
-CYLINDER_COLUMNS: Final[dict[str, int]]
-
-def cylinder_step(
-    switches: tuple[int, int],
-    numbers: tuple[float, ...],
-    shifts: tuple[float, ...],
-    ranges: tuple[int, ...],
-    sizes: tuple[int, int, int, int],
-    fields: tuple[_Array, ...],
-    scalars: _Array,
-    addresses: tuple[int, ...],
-    count: int,
-    made: NDArray[int64],
-    device: int = 0,
-    stream: int = 0,
-    /,
-) -> tuple[int, dict[str, float] | None]: ...

@@ -2,6 +2,7 @@
  *
  * All calls pass through the table, so that the floating-point mode is set here once. */
 #include "flow/cavity.h"
+#include "flow/cylinder.h"
 #include "flow/staggered.h"
 #include "heat/diffusion.h"
 #include "heat/heat.h"
@@ -58,6 +59,13 @@ IN_DEFAULT_MODE(staggered_step, ps_staggered_step,
                 (const ps_staggered *s, int64_t count, const ps_exec *exec,
                  ps_staggered_report *report),
                 (s, count, exec, report))
+IN_DEFAULT_MODE(cylinder_work, ps_cpu_cylinder_work,
+                (const ps_cylinder *c, const ps_exec *exec, size_t *bytes),
+                (c, exec, bytes))
+IN_DEFAULT_MODE(cylinder_step, ps_cpu_cylinder_step,
+                (const ps_cylinder *c, int64_t count, const ps_exec *exec,
+                 ps_cylinder_report *report),
+                (c, count, exec, report))
 IN_DEFAULT_MODE(lmsor_work, ps_cpu_lmsor_work,
                 (const ps_lmsor *l, const ps_exec *exec, size_t *bytes), (l, exec, bytes))
 IN_DEFAULT_MODE(lmsor_iterate, ps_cpu_lmsor_iterate,
@@ -127,6 +135,8 @@ static const ps_backend cpu = {
     .cavity_iterate = cavity_iterate,
     .staggered_work = staggered_work,
     .staggered_step = staggered_step,
+    .cylinder_work = cylinder_work,
+    .cylinder_step = cylinder_step,
     .lmsor_work = lmsor_work,
     .lmsor_iterate = lmsor_iterate,
     .laplace_work = laplace_work,

@@ -120,7 +120,8 @@ struct ps_cylinder {
 };
 
 struct ps_cylinder_report {
-    int64_t steps; /* completed */
+    int64_t steps;   /* completed */
+    int32_t threads; /* host threads used; 0 on a device */
     double seconds[PS_CYLINDER_STAGES];
 };
 

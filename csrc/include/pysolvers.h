@@ -368,6 +368,12 @@ typedef struct {
     ps_status (*gceidd_step)(const ps_gceidd *g, int64_t count, const ps_exec *exec,
                              ps_gceidd_report *report);
 
+    /* Make `count` steps of the flow around a cylinder: ps_cylinder.h. A device waits for
+     * their end; its entry must not be called while exec->stream is captured. */
+    ps_status (*cylinder_work)(const ps_cylinder *c, const ps_exec *exec, size_t *bytes);
+    ps_status (*cylinder_step)(const ps_cylinder *c, int64_t count, const ps_exec *exec,
+                               ps_cylinder_report *report);
+
     /* Rows of the systems for slopes, coefficients, and values at points of splines:
      * ps_spline.h. They need no workspace. */
     ps_status (*spline_rows)(const ps_spline_rows *r, const ps_exec *exec);
@@ -430,12 +436,6 @@ typedef struct {
     ps_status (*waves_load)(const ps_waves *w, const ps_exec *exec);
     ps_status (*waves_store)(const ps_waves *w, const ps_exec *exec);
     ps_status (*wave_lines)(const ps_wave_lines *l, const ps_exec *exec);
-
-    /* Make `count` steps of the flow around a cylinder: ps_cylinder.h. Waits for their
-     * end, and must not be called while exec->stream is captured. */
-    ps_status (*cylinder_work)(const ps_cylinder *c, const ps_exec *exec, size_t *bytes);
-    ps_status (*cylinder_step)(const ps_cylinder *c, int64_t count, const ps_exec *exec,
-                               ps_cylinder_report *report);
 
     /* Wait for exec->stream; PS_INTERRUPTED if exec->poll returns non-zero. */
     ps_status (*wait)(const ps_exec *exec);

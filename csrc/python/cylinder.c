@@ -89,7 +89,9 @@ step_report(ps_status status, const ps_cylinder_report *report)
     if (status != PS_OK) {
         Py_RETURN_NONE;
     }
-    return call_seconds(stages, report->seconds, PS_CYLINDER_STAGES);
+    return Py_BuildValue("{s:N,s:i}", "seconds",
+                         call_seconds(stages, report->seconds, PS_CYLINDER_STAGES),
+                         "threads", (int)report->threads);
 }
 
 static PyObject *
@@ -118,7 +120,7 @@ make_steps(const ps_cylinder *c, int64_t count, call *in, int64_t *made)
 static PyObject *
 cylinder_step(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int device = 0;
+    int threads, device = 0;
     long long count, ranges[8], sizes[4];
     unsigned long long stream = 0;
     PyObject *fields[4], *scalars_array, *shifts, *addresses, *made_array;
@@ -127,14 +129,14 @@ cylinder_step(PyObject *Py_UNUSED(module), PyObject *args)
     call in;
 
     if (!PyArg_ParseTuple(
-            args, "(ii)(dddddddddddd)O!(LLLLLLLL)(LLLL)(OOOO)OO!LO|iK:cylinder_step",
+            args, "(ii)(dddddddddddd)O!(LLLLLLLL)(LLLL)(OOOO)OO!LiO|iK:cylinder_step",
             &c.steady, &c.free, &c.hx, &c.hy, &c.viscosity, &c.dt, &c.dt_old, &c.wall[0],
             &c.wall[1], &c.wall[2], &c.weight, &c.unit_sum, &c.psi_tol,
             &c.unit_circulation, &PyTuple_Type, &shifts, &ranges[0], &ranges[1],
             &ranges[2], &ranges[3], &ranges[4], &ranges[5], &ranges[6], &ranges[7],
             &sizes[0], &sizes[1], &sizes[2], &sizes[3], &fields[0], &fields[1],
             &fields[2], &fields[3], &scalars_array, &PyTuple_Type, &addresses, &count,
-            &made_array, &device, &stream)) {
+            &threads, &made_array, &device, &stream)) {
         return NULL;
     }
     c.rows = (ps_node_range){ranges[0], ranges[1]};
@@ -162,7 +164,8 @@ cylinder_step(PyObject *Py_UNUSED(module), PyObject *args)
     }
     c.scalars = PyArray_DATA(scalars);
     if (read_shifts(shifts, &c) < 0 || read_addresses(addresses, &c) < 0 ||
-        operand_made(made_array, &made) < 0 || call_begin(&in, 0, device, stream) < 0) {
+        operand_made(made_array, &made) < 0 ||
+        call_begin(&in, threads, device, stream) < 0) {
         return NULL;
     }
     return make_steps(&c, count, &in, made);
@@ -171,8 +174,8 @@ cylinder_step(PyObject *Py_UNUSED(module), PyObject *args)
 PyDoc_STRVAR(
     cylinder_step_doc,
     "cylinder_step($module, switches, numbers, shifts, ranges, sizes, fields, scalars, "
-    "addresses, count, made, device=0, stream=0, /)\n--\n\n"
-    "Make steps of the flow around a cylinder; return status and seconds.");
+    "addresses, count, threads, made, device=0, stream=0, /)\n--\n\n"
+    "Make steps of the flow around a cylinder; return status and report.");
 
 static PyMethodDef methods[] = {
     {"cylinder_step", cylinder_step, METH_VARARGS, cylinder_step_doc},

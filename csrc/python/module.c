@@ -109,14 +109,17 @@ module_exec(PyObject *module)
     }
     if (ps_backend_get()->memory == PS_DEVICE &&
         (memory_add(module) < 0 || transform_add(module) < 0 ||
-         diffusion_add(module) < 0 || cylinder_add(module) < 0 || part_add(module) < 0)) {
+         diffusion_add(module) < 0 || part_add(module) < 0)) {
         return -1;
     }
     if (ps_backend_get()->memory == PS_HOST &&
         (spikes_add(module) < 0 || fp_mode_add(module) < 0)) {
         return -1;
     }
-    return spline_add(module) < 0 ? -1 : add_constants(module);
+    if (cylinder_add(module) < 0 || spline_add(module) < 0) {
+        return -1;
+    }
+    return add_constants(module);
 }
 
 static int

@@ -16,8 +16,9 @@ The circulation of the velocity around a box of nodes that contains the body is 
 and of -q over the box times the area of a cell, because the sum of the discrete Laplacian over the
 box is the flux of grad psi through its sides. It is linear in psi_c, so that either can be given.
 
-Words moved per unknown: 14. Operations per unknown: 5 log2(ny) and 10. S surface nodes add S^2
-words. Stable: the matrices of all waves are diagonally dominant, and G is symmetric and definite.
+The backends solve the same way in every step (csrc/cpu/flow/cylinder_psi.inc,
+cuda/flow/cylinder_transform.cu); this solver gives them G, and psi at time 0. Stable: the matrices
+of all waves are diagonally dominant, and G is symmetric and definite.
 """
 
 from functools import partial
@@ -43,20 +44,13 @@ class BodyPoisson:
     ----------
     grid : ChannelGrid
         The grid.
-    dtype : dtype
-        float32 or float64.
     threads : int
         0 leaves the choice to the backend.
     free_outlet : bool
         Whether the derivative along x is zero at the outlet; otherwise psi is given there.
     """
 
-    #: `solve` does not read psi at the unknowns.
-    needs_guess = False
-
-    def __init__(
-        self, grid: ChannelGrid, dtype: np.dtype, threads: int, *, free_outlet: bool
-    ) -> None:
+    def __init__(self, grid: ChannelGrid, threads: int, *, free_outlet: bool) -> None:
         ny, nx = grid.shape
         ends = DIRICHLET, NEUMANN if free_outlet else DIRICHLET
         axes = (
@@ -64,21 +58,20 @@ class BodyPoisson:
             Axis("x", nx, True, ends, grid.x, grid.hx),
         )
         self._grid, self._free_outlet = grid, free_outlet
-        self._host = HostPoisson(axes, dtype, threads)
+        self._host = HostPoisson(axes, np.dtype(np.float64), threads)
         self._unknowns = axes[0].unknowns, axes[1].unknowns
         shape = axes[0].count, axes[1].count
-        self._waves, self._lines = np.empty(shape, dtype), np.empty(shape, dtype)
+        self._waves, self._lines = np.empty(shape), np.empty(shape)
         rows, columns = grid.body_unknowns
         modes = np.arange(1, ny - 1)
         places = np.arange(rows.start + 1, rows.stop + 1)
         self._sines = np.sin(np.pi / (ny - 1) * (np.outer(places, modes) % (2 * (ny - 1))))
-        self._sines = self._sines.astype(dtype)
         self._columns = columns
         block = rows.stop - rows.start, columns.stop - columns.start
         inside = np.zeros(block, bool)
         inside[1:-1, 1:-1] = True
         self._surface = np.nonzero(~inside)
-        self._charges = np.zeros(block, dtype)
+        self._charges = np.zeros(block)
         linalg = extra_module("scipy.linalg", "poisson")
         self._solve_dense = partial(linalg.lu_solve, check_finite=False)  # steps are checked later
         self._lu = linalg.lu_factor(self._green())
@@ -88,9 +81,9 @@ class BodyPoisson:
         self._area = grid.hx * grid.hy
 
     @property
-    def threads(self) -> int:
-        """Number of host threads."""
-        return self._host.threads
+    def free_outlet(self) -> bool:
+        """Whether the derivative along x is zero at the outlet."""
+        return self._free_outlet
 
     @property
     def surface(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -170,7 +163,7 @@ class BodyPoisson:
             unit[:, self._columns.start + m] = 1
             self._host.solve_lines(unit, unit)
             response[:, :, m] = unit[:, self._columns]
-        sines = self._sines.astype(np.float64) * (2 / self._grid.intervals[0])
+        sines = self._sines * (2 / self._grid.intervals[0])
         green = np.empty((len(rows), len(rows)))
         for k, (j, i) in enumerate(zip(rows, columns, strict=True)):
             weights = sines[j][:, None] * response[:, i, :]  # (waves, column of the charge)

@@ -22,62 +22,125 @@ Steady: backward Euler in delta form,
 D = 0 on walls and body, zero gradient at the outlet, psi = 0 on the body by symmetry, and walls
 relaxed, w_w += (formula - w_w) / (1 + g sqrt(dt nu)/h), with g = 2 for Thom's formula.
 
-Rows of the body are identities. Words moved per unknown of an unsteady step: about 70, of which
-14 for psi. Stability: the implicit half steps are stable for any dt; the walls, whose values a
-step extrapolates, require dt of the order of the spacing and of Re times its square.
+Rows of the body are identities. Stability: the implicit half steps are stable for any dt; the
+walls, whose values a step extrapolates, require dt of the order of the spacing and of Re times its
+square.
+
+A backend makes the steps: csrc/cpu/flow/cylinder.c on the host, cuda/flow/cylinder.cu on a device.
+Fields and scalars stay where it computes. A call makes many steps and leaves a row of numbers for
+each of them: the bounds of psi, the forces, the velocities at the probes.
 """
 
-from dataclasses import dataclass, replace
-from math import sqrt
-from time import perf_counter
+from collections.abc import Mapping, Sequence
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..tridiagonal import solve_tridiagonal
+from .._errors import BackendError, raise_for_status
+from .._runtime.fields import DeviceFields, make_fields
 from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
-from ._line_poisson import LinePoisson
-from ._walls import WALLS, WallFormula
-
-__all__ = ["CylinderState", "SteadyStep", "UnsteadyStep"]
+from ._cylinder_settings import CylinderSettings
+from ._cylinder_start import CylinderValues, start_values
+from ._cylinder_tables import tables_of
+from ._force_table import ForceTable
+from ._line_poisson import LineCycle
+from ._probes import Probes
+from ._walls import WALLS
 
 Array = NDArray[Any]
 
+_FIELDS = ("psi", "psi_old", "omega", "omega_old")
+_SCALARS = ("value", "circulation", "rate")
+_STAGES = ("omega", "psi", "walls", "forces")
+_LONGEST = 4097  # nodes of a line that fit into a block of the kernels of a device
+_ALIGNMENT = 256  # bytes between the starts of two tables on a device
+_OWNER = "SquareCylinder"
 
-@dataclass(slots=True)
+
 class CylinderState:
-    """Everything that the next step depends on.
+    """Everything that the next step depends on; see `CylinderValues`.
+
+    A call of the backend changes the state. The backend itself counts the steps that it made, so
+    that the state is consistent after an interrupt, too.
 
     Parameters
     ----------
-    psi, psi_old, omega, omega_old : ndarray
-        Fields now and one step before.
-    value : float
-        psi on the body.
-    circulation : float
-        Circulation around the box.
-    rate : float
-        Its rate of change one step before; NaN before the first step.
-    dt_old : float
-        Length of the last step.
-    origin : (float, int)
-        Time and number of steps when the current length of a step was first used.
-    steps : int
-        Number of steps.
+    shape : (int, int)
+        Of the fields.
+    dtype : dtype
+        Of the fields.
+    device : str or None
+        Where they lie.
     """
 
-    psi: Array
-    psi_old: Array
-    omega: Array
-    omega_old: Array
-    value: float
-    circulation: float
-    rate: float
-    dt_old: float
-    origin: tuple[float, int]
-    steps: int
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype, device: str | None) -> None:
+        layout: dict[str, Any] = dict.fromkeys(_FIELDS, (shape, dtype))
+        layout["scalars"] = (len(_SCALARS),), np.float64
+        self._options = shape, dtype, device
+        self._state = make_fields(layout, device, _OWNER)
+        self._made = np.zeros(1, np.int64)
+        self._first = 0  # number of steps before the last call
+        self._swapped = False  # whether the fields had changed their places before the last call
+        # Length and origin before the last call, and after its first step.
+        self._before = self._after = (1.0, (0.0, 0))
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """What every call of the backend takes last."""
+        return self._state.arguments
+
+    @property
+    def psi(self) -> Array:
+        """psi now."""
+        return self._state.get(self._names()[0])
+
+    @property
+    def psi_old(self) -> Array:
+        """psi one step before."""
+        return self._state.get(self._names()[1])
+
+    @property
+    def omega(self) -> Array:
+        """omega now."""
+        return self._state.get(self._names()[2])
+
+    @property
+    def omega_old(self) -> Array:
+        """omega one step before."""
+        return self._state.get(self._names()[3])
+
+    @property
+    def value(self) -> float:
+        """psi on the body."""
+        return float(self._state.get("scalars")[0])
+
+    @property
+    def circulation(self) -> float:
+        """Circulation around the box."""
+        return float(self._state.get("scalars")[1])
+
+    @property
+    def rate(self) -> float:
+        """Its rate of change one step before; NaN before the first step."""
+        return float(self._state.get("scalars")[2])
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return self._first + int(self._made[0])
+
+    @property
+    def dt_old(self) -> float:
+        """Length of the last step."""
+        return (self._after if self._made[0] else self._before)[0]
+
+    @property
+    def origin(self) -> tuple[float, int]:
+        """Time and number of steps when the current length of a step was first used."""
+        return (self._after if self._made[0] else self._before)[1]
 
     @property
     def time(self) -> float:
@@ -85,411 +148,353 @@ class CylinderState:
         time, steps = self.origin
         return time + (self.steps - steps) * self.dt_old
 
-    def after(self, dt: float) -> tuple[float, int]:
-        """Return the origin of the state after a step."""
-        return self.origin if dt == self.dt_old else (self.time, self.steps)
-
-    def copy(self, into: Any = None) -> "CylinderState":
-        """Return a state with arrays of its own; `into` is not used."""
-        del into
-        return replace(
-            self,
-            psi=self.psi.copy(),
-            psi_old=self.psi_old.copy(),
-            omega=self.omega.copy(),
-            omega_old=self.omega_old.copy(),
+    def begin(self, dt: float) -> NDArray[np.int64]:
+        """Return the array to which a call with steps of this length writes their number."""
+        now = self.dt_old, self.origin
+        after = dt, self.origin if dt == self.dt_old else (self.time, self.steps)
+        first, swapped, made = self.steps, self._is_swapped(), np.zeros(1, np.int64)
+        # One statement without a call: no signal handler runs within it.
+        self._before, self._after, self._first, self._swapped, self._made = (
+            now,
+            after,
+            first,
+            swapped,
+            made,
         )
+        return made
+
+    def operands(self) -> tuple[tuple[Array, ...], Array]:
+        """Return the fields, in the order psi, psi_old, omega, omega_old, and the scalars."""
+        fields = tuple(self._state.operand(name) for name in self._names())
+        return fields, self._state.operand("scalars")
+
+    def set(self, values: CylinderValues) -> None:
+        """Take values on the host."""
+        for name in _FIELDS:
+            self._state.set(name, getattr(values, name))
+        self._state.set("scalars", [getattr(values, name) for name in _SCALARS])
+        self._made = np.zeros(1, np.int64)
+        self._first, self._swapped = values.steps, False
+        self._before = self._after = values.dt_old, values.origin
+
+    def copy(self, into: "CylinderState | None" = None) -> "CylinderState":
+        """Return a state with memory of its own; that of `into`, if it is given."""
+        other = CylinderState(*self._options) if into is None else into
+        to, source = other._state, self._state
+        for name, own in zip((*_FIELDS, "scalars"), (*self._names(), "scalars"), strict=True):
+            if isinstance(to, DeviceFields):
+                assert isinstance(source, DeviceFields)
+                to.copy_from(name, source, own)
+            else:
+                to.set(name, source.get(own))
+        other._made = np.zeros(1, np.int64)
+        other._first, other._swapped = self.steps, False
+        other._before = other._after = self.dt_old, self.origin
+        return other
+
+    def _is_swapped(self) -> bool:
+        return self._swapped != (int(self._made[0]) % 2 == 1)
+
+    def _names(self) -> tuple[str, ...]:
+        """Return the names of the fields in the order psi, psi_old, omega, omega_old."""
+        psi, psi_old, omega, omega_old = _FIELDS
+        return (psi_old, psi, omega_old, omega) if self._is_swapped() else _FIELDS
 
 
-class _Step:
-    """What both kinds of steps share.
+class _HostTables:
+    """Arrays for a backend of the host."""
+
+    def __init__(self, tables: Mapping[str, Array]) -> None:
+        self._tables = {name: np.array(table, order="C") for name, table in tables.items()}
+
+    def addresses(self) -> dict[str, int]:
+        """Return the addresses by name; 0 of an empty table."""
+        return {name: t.ctypes.data if t.size else 0 for name, t in self._tables.items()}
+
+
+class _DeviceTables:
+    """Copies of arrays on a device.
+
+    Parameters
+    ----------
+    tables : mapping of str to ndarray
+        The arrays.
+    backend : module
+        The extension that has the device.
+    arguments : tuple of int
+        What every call of the backend takes last.
+    """
+
+    def __init__(
+        self, tables: Mapping[str, Array], backend: Any, arguments: tuple[int, ...]
+    ) -> None:
+        places, end = {}, 0
+        for name, table in tables.items():
+            places[name] = end
+            end += -(-table.nbytes // _ALIGNMENT) * _ALIGNMENT
+        self._buffer = backend.Buffer(max(end, _ALIGNMENT), *arguments, True)
+        self._addresses = {name: self._buffer.address + place for name, place in places.items()}
+        for name, table in tables.items():
+            if table.size:
+                block = np.array(table, order="C")
+                status = backend.upload(self._addresses[name], block, *arguments)
+                raise_for_status(status, backend.STATUS, _OWNER)
+        raise_for_status(backend.wait(*arguments), backend.STATUS, _OWNER)
+
+    def addresses(self) -> dict[str, int]:
+        """Return the addresses by name."""
+        return self._addresses
+
+
+class _HostHistory:
+    """Rows of the history of a call, in memory of the host."""
+
+    def __init__(self) -> None:
+        self._rows = np.empty(0)
+
+    def reserve(self, numbers: int) -> int:
+        """Provide memory for a call, and return its address."""
+        if numbers > self._rows.size:
+            self._rows = np.empty(numbers)
+        return self._rows.ctypes.data
+
+    def read(self, first: int, count: int) -> Array:
+        """Return a copy of some numbers."""
+        return self._rows[first : first + count].copy()
+
+
+class _DeviceHistory:
+    """Rows of the history of a call, on a device; parameters as those of `_DeviceTables`."""
+
+    def __init__(self, backend: Any, arguments: tuple[int, ...]) -> None:
+        self._backend, self._arguments = backend, arguments
+        self._buffer: Any = None
+        self._size = 0
+
+    def reserve(self, numbers: int) -> int:
+        """Provide memory for a call, and return its address."""
+        if numbers > self._size:
+            self._buffer = self._backend.Buffer(8 * numbers, *self._arguments, True)
+            self._size = numbers
+        return int(self._buffer.address)
+
+    def read(self, first: int, count: int) -> Array:
+        """Return a copy of some numbers, on the host."""
+        rows = np.empty(count)
+        status = self._backend.download(rows, self._buffer.address + 8 * first, *self._arguments)
+        raise_for_status(status, self._backend.STATUS, _OWNER)
+        return rows
+
+
+class CylinderSteps:
+    """Makes the steps of one solver.
 
     Parameters
     ----------
     grid : ChannelGrid
         The grid.
-    re : float
-        Reynolds number.
-    wall : WallFormula
-        Formula of the vorticity on the walls and the body.
-    dtype : dtype
-        float32 or float64.
-    threads : int
-        0 leaves the choice to the backend.
-    psi_tol : float, optional
-        Tolerance of `LinePoisson`, which then solves the equation of psi; without it,
-        `BodyPoisson` does.
+    settings : CylinderSettings
+        The parameters.
+    forces : ForceTable
+        The weights of the forces.
     """
 
-    on_device = False
-    backend_name = "cpu"
-    #: Steps between two checks of the change of a steady flow.
-    interval = 1
-    _free_outlet = False
-
-    def __init__(
-        self,
-        grid: ChannelGrid,
-        re: float,
-        wall: WallFormula,
-        dtype: np.dtype,
-        threads: int,
-        psi_tol: float | None = None,
-    ) -> None:
-        self._grid, self._viscosity, self._wall, self._dtype = grid, 1 / re, wall, dtype
-        outlet = self._free_outlet
-        self.poisson: BodyPoisson | LinePoisson = (
-            BodyPoisson(grid, dtype, threads, free_outlet=outlet)
-            if psi_tol is None
-            else LinePoisson(grid, dtype, threads, free_outlet=outlet, tolerance=psi_tol)
-        )
-        self.threads = self.poisson.threads
+    def __init__(self, grid: ChannelGrid, settings: CylinderSettings, forces: ForceTable) -> None:
+        self._grid, self._settings = grid, settings
+        self.on_device = settings.is_on_device
+        if self.on_device and max(grid.shape) > _LONGEST:
+            raise BackendError(
+                f"SquareCylinder on a device takes at most {_LONGEST} nodes along an axis, got "
+                f"shape={grid.shape}: use device='cpu'"
+            )
+        self._arguments = make_fields(
+            {"none": ((1,), np.float64)}, settings.device, _OWNER
+        ).arguments  # checks the device
+        self._wall = WALLS[settings.wall]
+        self._poisson = BodyPoisson(grid, settings.call_threads, free_outlet=settings.steady)
+        self._cycle = LineCycle(grid, self._poisson) if settings.psi == "lines" else None
+        backend = settings.backend
+        self._codes: dict[str, int] = backend.CYLINDER_COLUMNS
         #: Time of each stage of all steps.
-        self.seconds = dict.fromkeys(("omega", "psi", "walls"), 0.0)
-        shape = grid.shape[0] - 2, grid.shape[1] - 2
-        names = ("lower_x", "upper_x", "lower_y", "upper_y", "rhs", "half", "work")
-        self._work = {name: np.empty(shape, dtype) for name in names}
-        rows, columns = grid.box
-        self._box = rows.nodes, columns.nodes
-        self._body_in_box = (
-            slice(grid.rows.first - rows.first, grid.rows.last - rows.first + 1),
-            slice(grid.columns.first - columns.first, grid.columns.last - columns.first + 1),
+        self.seconds = dict.fromkeys(_STAGES, 0.0)
+        #: Number of host threads of the last call; 0 on a device and before the first call.
+        self.threads = 0
+        self._columns = len(self._codes)
+        tables = tables_of(grid, self._poisson, np.dtype(settings.dtype))
+        if self._cycle is not None:
+            tables["unit_psi"] = self._cycle.unit.astype(settings.dtype)
+        tables |= {"force_nodes": forces.nodes, "force_weights": forces.weights}
+        self._unit_sum = float(tables["unit"].sum())
+        self._sizes = len(tables["surface"]), len(forces.nodes)
+        self._tables = self._placed(tables)
+        self._probes: Probes | None = None
+        self._probe_tables: Any = None
+        self._history = (
+            _DeviceHistory(backend, self._arguments) if self.on_device else _HostHistory()
         )
+        # The last call: its state, its number of steps before, and the columns of its history.
+        self._last: tuple[CylinderState, int, int] | None = None
 
     @property
-    def viscosity(self) -> float:
-        """1 / Re."""
-        return self._viscosity
-
-    @property
-    def wall(self) -> WallFormula:
-        """Formula of the vorticity on the walls and the body."""
-        return self._wall
-
-    def wall_weight(self, dt: float) -> float:
-        """Return the share of the change to the formula that a step makes."""
-        del dt
-        return 1.0
-
-    def resume(self, state: CylinderState) -> CylinderState:
-        """Return a state for `make`."""
-        return state
+    def interval(self) -> int:
+        """Steps between two checks of the change of a steady flow."""
+        return 20 if self.on_device else 1
 
     def start(self, psi: Array, omega: Array, dt: float) -> CylinderState:
         """Return the state of a vorticity at time 0, with circulation 0 around the box.
 
         Parameters
         ----------
-        psi, omega : ndarray
+        psi, omega : ndarray of float64
             psi on the boundary and omega at the nodes of the flow; both arrays are completed.
         dt : float
             Length of the first step.
         """
-        omega[self._grid.body] = 0
-        value = self.poisson.solve(omega, psi, circulation=0.0, sources=self.sources(omega))
-        self.update_walls(psi, omega, value)
-        return CylinderState(
-            psi, psi.copy(), omega, omega.copy(), value, 0.0, float("nan"), dt, (0.0, 0), 0
+        return self.resume(start_values(self._grid, self._poisson, self._wall, psi, omega, dt))
+
+    def resume(self, values: CylinderValues) -> CylinderState:
+        """Return a state with given values."""
+        s = self._settings
+        state = CylinderState(self._grid.shape, np.dtype(s.dtype), s.device)
+        state.set(values)
+        return state
+
+    def make(self, state: CylinderState, dt: float, count: int, probes: Probes) -> None:
+        """Make steps; the backend counts them in `state`."""
+        if probes is not self._probes:
+            nodes = probes.nodes.astype(np.int32)
+            tables = {"probe_nodes": nodes, "probe_weights": probes.weights}
+            self._probe_tables, self._probes = self._placed(tables), probes
+        backend = self._settings.backend
+        columns = self._columns + 2 * len(probes.places)
+        self._last = None
+        history = self._history.reserve(count * columns)
+        names = sorted(backend.CYLINDER_TABLES, key=backend.CYLINDER_TABLES.get)
+        addresses = {"unit_psi": 0} | self._tables.addresses() | self._probe_tables.addresses()
+        dt_old = state.dt_old
+        fields, scalars = state.operands()
+        first = state.steps
+        made = state.begin(dt)
+        self._last = state, first, columns
+        surface, force_nodes = self._sizes
+        status, report = backend.cylinder_step(
+            *self._constants(dt, dt_old),
+            (first, surface, len(probes.places), force_nodes),
+            fields,
+            scalars,
+            (*(addresses[name] for name in names), history),
+            count,
+            self._settings.call_threads,
+            made,
+            *state.arguments,
         )
+        raise_for_status(status, backend.STATUS, _OWNER)
+        self.threads = report["threads"]
+        for name, value in report["seconds"].items():
+            self.seconds[name] += value
 
-    def update_walls(self, psi: Array, omega: Array, value: float, weight: float = 1.0) -> None:
-        """Move omega on the walls of the channel and on the body towards the wall formula."""
-        grid, wall = self._grid, self._wall
-        for end, inward in ((0, 1), (-1, -1)):
-            found = wall.at(
-                (psi[end + inward], psi[end + 2 * inward]), omega[end + inward], psi[end], grid.hy
-            )
-            omega[end, 1:] += weight * (found - omega[end])[1:]
-        i0, i1 = grid.columns.first, grid.columns.last
-        j0, j1 = grid.rows.first, grid.rows.last
-        rows, columns = grid.body
-        faces = {
-            "front": wall.at(
-                (psi[rows, i0 - 1], psi[rows, i0 - 2]), omega[rows, i0 - 1], value, grid.hx
-            ),
-            "rear": wall.at(
-                (psi[rows, i1 + 1], psi[rows, i1 + 2]), omega[rows, i1 + 1], value, grid.hx
-            ),
-            "bottom": wall.at(
-                (psi[j0 - 1, columns], psi[j0 - 2, columns]), omega[j0 - 1, columns], value, grid.hy
-            ),
-            "top": wall.at(
-                (psi[j1 + 1, columns], psi[j1 + 2, columns]), omega[j1 + 1, columns], value, grid.hy
-            ),
-        }
-        thom = WALLS["thom"]
-        for side, end, i in (("front", 0, i0 - 1), ("rear", -1, i1 + 1)):
-            for face, corner, j in (("bottom", 0, j0 - 1), ("top", -1, j1 + 1)):
-                row, column = rows.start if corner == 0 else j1, i0 if end == 0 else i1
-                mean = (thom.psi1 / 2) * (
-                    (psi[row, i] - value) / grid.hx**2 + (psi[j, column] - value) / grid.hy**2
-                )
-                faces[side][corner] = faces[face][end] = mean
-        for side, i in (("front", i0), ("rear", i1)):
-            omega[rows, i] += weight * (faces[side] - omega[rows, i])
-        inner = slice(i0 + 1, i1)
-        for face, j in (("bottom", j0), ("top", j1)):
-            omega[j, inner] += weight * (faces[face][1:-1] - omega[j, inner])
+    def rows(self, state: CylinderState, known: int) -> tuple[int, Array, dict[str, int]]:
+        """Return the rows of the steps of the last call after step number `known`.
 
-    def sources(self, omega: Array) -> float:
-        """Return the sum of omega over the nodes of the box outside the body."""
-        box = omega[self._box]
-        total = box.sum(dtype=np.float64)
-        return float(total - box[self._body_in_box].sum(dtype=np.float64))
+        Parameters
+        ----------
+        state : CylinderState
+            The current state.
+        known : int
+            Number of steps of which the rows are known.
 
-    def circulation_rate(self, psi: Array, omega: Array) -> float:
-        r"""Return the rate of change of the circulation around the box.
-
-        The vorticity that convection and diffusion carry through the faces of the cells of
-        the nodes of the box:
-
-        .. math:: -\oint \omega\, u \cdot n\, ds + \nu \oint \partial\omega/\partial n\, ds
+        Returns
+        -------
+        first : int
+            Number of the step of the first row.
+        rows : ndarray
+            One row for each step.
+        columns : dict of str to int
+            The columns by name; u and v of each probe follow them.
         """
-        grid, nu = self._grid, self._viscosity
-        rows, columns = grid.box
-        total = 0.0
-        for sign, i in ((-1, columns.first - 1), (1, columns.last)):
-            # Nodes on both sides of the face, with one more row at both ends for u.
-            part = psi[rows.first - 1 : rows.last + 2, i : i + 2].astype(np.float64)
-            w = omega[rows.nodes, i : i + 2].astype(np.float64)
-            u = (part[2:] - part[:-2]).sum(axis=1) / (4 * grid.hy)
-            flux = nu * (w[:, 1] - w[:, 0]) / grid.hx - u * (w[:, 0] + w[:, 1]) / 2
-            total += sign * float(flux.sum()) * grid.hy
-        for sign, j in ((-1, rows.first - 1), (1, rows.last)):
-            part = psi[j : j + 2, columns.first - 1 : columns.last + 2].astype(np.float64)
-            w = omega[j : j + 2, columns.nodes].astype(np.float64)
-            v = (part[:, :-2] - part[:, 2:]).sum(axis=0) / (4 * grid.hx)
-            flux = nu * (w[1] - w[0]) / grid.hy - v * (w[0] + w[1]) / 2
-            total += sign * float(flux.sum()) * grid.hx
-        return total
+        columns = self._columns
+        if self._last is not None and self._last[0] is state:
+            _, first, columns = self._last
+            begin, end = max(known - first, 0), state.steps - first
+            if end > begin:
+                rows = self._history.read(begin * columns, (end - begin) * columns)
+                return first + begin + 1, rows.reshape(-1, columns), self._codes
+        return state.steps + 1, np.empty((0, columns)), self._codes
 
-    def _stop(self, start: float, stage: str) -> float:
-        """Add the time since `start` to a stage, and return the time now."""
-        now = perf_counter()
-        self.seconds[stage] += now - start
-        return now
-
-    def _rows(self, psi: Array, dt: float) -> tuple[float, float]:
-        """Write both off-diagonals along x and y, 0 in the body; return dt nu / h^2."""
-        grid, work = self._grid, self._work
-        along_x = self._viscosity * dt / grid.hx**2
-        along_y = self._viscosity * dt / grid.hy**2
-        speed = work["work"]
-        factor = dt / (4 * grid.hx * grid.hy)
-        for axis, low, high, sign in (
-            ("x", psi[:-2, 1:-1], psi[2:, 1:-1], 1),
-            ("y", psi[1:-1, :-2], psi[1:-1, 2:], -1),
-        ):
-            np.subtract(high, low, out=speed)
-            speed *= sign * factor
-            diffusion = along_x if axis == "x" else along_y
-            np.subtract(-diffusion, speed, out=work[f"lower_{axis}"])
-            np.subtract(speed, diffusion, out=work[f"upper_{axis}"])
-        for name in ("lower_x", "upper_x", "lower_y", "upper_y"):
-            work[name][grid.body_unknowns] = 0
-        return along_x, along_y
-
-    def _solve(self, axis: str, diag: Any, rhs: Array, out: Array) -> None:
-        """Solve the lines along an axis; a line without a pivot is NaN.
-
-        A flow that grows without bound has such lines. The check of the bounds of psi finds them.
-        """
-        solve_tridiagonal(
-            self._work[f"lower_{axis}"],
-            diag,
-            self._work[f"upper_{axis}"],
-            rhs,
-            axis=1 if axis == "x" else 0,
-            out=out,
-            on_singular="nan",
-            threads=self.threads,
+    def _constants(self, dt: float, dt_old: float) -> tuple[Any, ...]:
+        """Return switches, numbers, parameters of a cycle and ranges of a call."""
+        grid, s, cycle = self._grid, self._settings, self._cycle
+        numbers: tuple[float, ...] = (0.0, 0.0)
+        shifts: tuple[float, ...] = ()
+        if cycle is not None:
+            numbers, shifts = (s.psi_tol, cycle.unit_circulation), tuple(cycle.shifts)
+        box_rows, box_columns = grid.box
+        ranges = (grid.rows, grid.columns, box_rows, box_columns)
+        return (
+            (int(s.steady), int(not s.steady and s.cylinder == "free")),
+            (
+                *(grid.hx, grid.hy, 1 / s.reynolds, dt, dt_old),
+                *self._wall,
+                self._wall_weight(dt),
+                self._unit_sum,
+                *numbers,
+            ),
+            shifts,
+            tuple(end for r in ranges for end in (r.first, r.last)),
         )
 
+    def _wall_weight(self, dt: float) -> float:
+        """Return the share of the change to the formula of the walls that a step makes."""
+        grid, s = self._grid, self._settings
+        if not s.steady:
+            return 1.0
+        return 1 / (1 + self._wall.gain * sqrt(dt / s.reynolds) / min(grid.hx, grid.hy))
 
-class UnsteadyStep(_Step):
-    """Step of Peaceman and Rachford; parameters as in `_Step`, and whether psi is free."""
-
-    def __init__(
-        self,
-        grid: ChannelGrid,
-        re: float,
-        wall: WallFormula,
-        dtype: np.dtype,
-        threads: int,
-        psi_tol: float | None = None,
-        *,
-        free: bool,
-    ) -> None:
-        super().__init__(grid, re, wall, dtype, threads, psi_tol)
-        self._free = free
-        self._star = np.empty(grid.shape, dtype)
-        self._source = np.empty(grid.shape, dtype)
-        self._released: tuple[Array, Array] | None = None
-
-    @property
-    def is_free(self) -> bool:
-        """Whether psi on the body follows from the circulation."""
-        return self._free
-
-    def make(self, state: CylinderState, dt: float) -> CylinderState:
-        """Return the state after a step. The arrays of `state` do not change.
-
-        The arrays of a state that was made two steps before can be overwritten.
-        """
-        clock = perf_counter()
-        psi, omega = state.psi, state.omega
-        new_psi, new_omega = self._arrays(state)
-        star = self._star
-        np.subtract(psi, state.psi_old, out=star)
-        star *= dt / (2 * state.dt_old)
-        star += psi
-        new_psi[0], new_psi[-1], new_psi[:, 0] = psi[0], psi[-1], psi[:, 0]
-        new_omega[0], new_omega[-1], new_omega[:, 0] = omega[0], omega[-1], omega[:, 0]
-        new_omega[self._grid.body] = omega[self._grid.body]
-        self._convect_outlet(psi, omega, star, dt, new_psi, new_omega)
-        self._extrapolate_walls(omega, state.omega_old, dt / (2 * state.dt_old), new_omega)
-        self._diffuse(omega, star, dt, new_omega)
-        clock = self._stop(clock, "omega")
-        rate = self.circulation_rate(psi, omega)
-        old = rate if np.isnan(state.rate) else state.rate
-        share = dt / (2 * state.dt_old)
-        circulation = state.circulation + dt * (rate + share * (rate - old))
-        sources = self.sources(new_omega)
-        if self.poisson.needs_guess:
-            inner = new_psi[1:-1, 1:-1]
-            np.subtract(psi[1:-1, 1:-1], state.psi_old[1:-1, 1:-1], out=inner)
-            inner *= dt / state.dt_old
-            inner += psi[1:-1, 1:-1]
-        value = self.poisson.solve(
-            new_omega,
-            new_psi,
-            circulation=circulation if self._free else None,
-            sources=sources,
-        )
-        clock = self._stop(clock, "psi")
-        self.update_walls(new_psi, new_omega, value)
-        self._stop(clock, "walls")
-        return CylinderState(
-            psi=new_psi,
-            psi_old=psi,
-            omega=new_omega,
-            omega_old=omega,
-            value=value,
-            circulation=circulation,
-            rate=rate,
-            dt_old=dt,
-            origin=state.after(dt),
-            steps=state.steps + 1,
-        )
-
-    def _arrays(self, state: CylinderState) -> tuple[Array, Array]:
-        """Return arrays for the new fields that `state` does not use."""
-        spare, self._released = self._released, (state.psi_old, state.omega_old)
-        used = (state.psi, state.psi_old, state.omega, state.omega_old)
-        if spare is None or any(a is b for a in spare for b in used):
-            return np.empty_like(state.psi), np.empty_like(state.omega)
-        return spare
-
-    def _convect_outlet(
-        self, psi: Array, omega: Array, star: Array, dt: float, new_psi: Array, new_omega: Array
-    ) -> None:
-        """Write psi and omega of the new level at the outlet, walls apart."""
-        grid = self._grid
-        u = (star[2:, -1] - star[:-2, -1]) / (2 * grid.hy)
-        for field, new, speed in ((psi, new_psi, 1.0), (omega, new_omega, u)):
-            courant = speed * (dt / grid.hx)
-            last, near, far = (field[1:-1, -k] for k in (1, 2, 3))
-            new[1:-1, -1] = (
-                last
-                - courant / 2 * (3 * last - 4 * near + far)
-                + courant * courant / 2 * (last - 2 * near + far)
-            )
-
-    def _extrapolate_walls(self, omega: Array, old: Array, share: float, new: Array) -> None:
-        """Write omega of the half step on the walls and the body to `new`."""
-        for place in (np.s_[0, 1:], np.s_[-1, 1:], self._grid.body):
-            now = omega[place]
-            new[place] = now + share * (now - old[place])
-
-    def _diffuse(self, omega: Array, star: Array, dt: float, new: Array) -> None:
-        """Make both half steps; `new` contains the values on the boundary and the body."""
-        work, grid = self._work, self._grid
-        along_x, along_y = self._rows(star, dt / 2)
-        rhs, half, product = work["rhs"], work["half"], work["work"]
-        # omega now, with the walls and the body of the half step.
-        source = self._source
-        source[:] = omega
-        source[0], source[-1] = new[0], new[-1]
-        source[grid.body] = new[grid.body]
-        np.multiply(omega[1:-1, 1:-1], 1 - 2 * along_y, out=rhs)
-        np.multiply(work["upper_y"], source[2:, 1:-1], out=product)
-        rhs -= product
-        np.multiply(work["lower_y"], source[:-2, 1:-1], out=product)
-        rhs -= product
-        body = new[grid.body].copy()
-        rhs[grid.body_unknowns] = (1 + 2 * along_x) * body
-        first, last = rhs[:, 0].copy(), rhs[:, -1].copy()
-        rhs[:, 0] -= work["lower_x"][:, 0] * omega[1:-1, 0]
-        rhs[:, -1] -= work["upper_x"][:, -1] * (omega[1:-1, -1] + new[1:-1, -1]) / 2
-        self._solve("x", 1 + 2 * along_x, rhs, half)
-        rhs[:, 0], rhs[:, -1] = first, last
-        half *= 2
-        half -= rhs
-        half[grid.body_unknowns] = (1 + 2 * along_y) * body
-        half[0] -= work["lower_y"][0] * new[0, 1:-1]
-        half[-1] -= work["upper_y"][-1] * new[-1, 1:-1]
-        self._solve("y", 1 + 2 * along_y, half, half)
-        new[1:-1, 1:-1] = half
-        new[grid.body] = body
+    def _placed(self, tables: Mapping[str, Array]) -> _HostTables | _DeviceTables:
+        """Return tables where the backend can read them."""
+        if not self.on_device:
+            return _HostTables(tables)
+        return _DeviceTables(tables, self._settings.backend, self._arguments)
 
 
-class SteadyStep(_Step):
-    """Step of backward Euler in delta form towards the steady state; parameters as in `_Step`."""
+def history_rows(
+    first: int,
+    rows: Array,
+    columns: Mapping[str, int],
+    state: CylinderState,
+    forces_every: int,
+    *,
+    steady: bool,
+) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
+    """Return the rows of the histories of the probes and of the forces.
 
-    _free_outlet = True
+    Parameters
+    ----------
+    first, rows, columns
+        As returned by `CylinderSteps.rows`.
+    state : CylinderState
+        The state after the last row.
+    forces_every : int
+        Steps from one row of the forces to the next.
+    steady : bool
+        Whether the change of psi is recorded; otherwise it is 0.
+    """
+    start, begun = state.origin
+    dt = state.dt_old
+    probes: list[tuple[float, ...]] = []
+    forces: list[tuple[float, ...]] = []
+    names: Sequence[str] = ("drag", "lift", "surface_drag", "surface_lift")
+    for step, row in enumerate(rows.tolist(), first):
+        time = start + (step - begun) * dt
+        change = row[columns["change"]] / dt if steady else 0.0
+        probes.append((time, change, *row[len(columns) :]))
+        if step % forces_every == 0:
+            forces.append((time - dt / 2, *(row[columns[name]] for name in names)))
+    return probes, forces
 
-    def wall_weight(self, dt: float) -> float:
-        grid = self._grid
-        return 1 / (1 + self._wall.gain * sqrt(dt * self._viscosity) / min(grid.hx, grid.hy))
 
-    def make(self, state: CylinderState, dt: float) -> CylinderState:
-        """Return the state after a step, with new arrays."""
-        clock = perf_counter()
-        grid, work = self._grid, self._work
-        psi, omega = state.psi.copy(), state.omega.copy()
-        along_x, along_y = self._rows(psi, dt)
-        rhs, product = work["rhs"], work["work"]
-        np.multiply(omega[1:-1, 1:-1], -2 * (along_x + along_y), out=rhs)
-        for name, neighbour in (
-            ("lower_x", omega[1:-1, :-2]),
-            ("upper_x", omega[1:-1, 2:]),
-            ("lower_y", omega[:-2, 1:-1]),
-            ("upper_y", omega[2:, 1:-1]),
-        ):
-            np.multiply(work[name], neighbour, out=product)
-            rhs -= product
-        rhs[grid.body_unknowns] = 0
-        # Zero gradient at the outlet: the increment there is that of the last unknown.
-        diag = np.full_like(rhs, 1 + 2 * along_x)
-        diag[:, -1] += work["upper_x"][:, -1]
-        self._solve("x", diag, rhs, rhs)
-        self._solve("y", 1 + 2 * along_y, rhs, rhs)
-        omega[1:-1, 1:-1] += rhs
-        omega[1:-1, -1] = omega[1:-1, -2]
-        clock = self._stop(clock, "omega")
-        value = self.poisson.solve(omega, psi)
-        clock = self._stop(clock, "psi")
-        self.update_walls(psi, omega, value, self.wall_weight(dt))
-        self._stop(clock, "walls")
-        return CylinderState(
-            psi=psi,
-            psi_old=state.psi,
-            omega=omega,
-            omega_old=state.omega,
-            value=value,
-            circulation=0.0,
-            rate=0.0,
-            dt_old=dt,
-            origin=state.after(dt),
-            steps=state.steps + 1,
-        )
+def extremes(rows: Array, columns: Mapping[str, int]) -> tuple[float, float]:
+    """Return the largest absolute value of psi and its largest change in the last step."""
+    if not len(rows):
+        return nan, nan
+    return float(rows[-1, columns["largest"]]), float(rows[-1, columns["change"]])

@@ -3,8 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, isfinite
-from time import perf_counter
+from math import ceil, floor
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -21,10 +20,10 @@ from .._solver.solver import State
 from .._solver.stepping import TimeStepping
 from .._views import read_only
 from ._channel import ChannelGrid
-from ._cylinder_device import DeviceCylinderState, DeviceSteps, extremes, history_rows
 from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity
 from ._cylinder_settings import Body, CylinderSettings, PsiSolver
-from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
+from ._cylinder_start import CylinderValues
+from ._cylinder_steps import CylinderState, CylinderSteps, extremes, history_rows
 from ._forces import CylinderForces, ForceBalance, SurfacePressure
 from ._probes import Probes
 from ._settings import Wall
@@ -34,8 +33,8 @@ __all__ = ["SquareCylinder"]
 
 Array = NDArray[Any]
 
-_FORCES_EVERY = 4  # steps; a balance of forces costs about a tenth of a step
-_CHECK = 20  # steps between two checks of the change of psi
+_FORCES_EVERY = 4  # steps: PS_FORCES_EVERY of the backends
+_CHECK = 20  # steps between two checks of the change of psi on the host
 _KEEP = 100  # steps between two states that are kept for an error, and two checks on a device
 _CELL_REYNOLDS = 10.0  # above, waves from node to node can stand before the cylinder
 _WAVE = 0.1  # share of a wave that may be left one side before the cylinder
@@ -50,7 +49,7 @@ _NUMBERS = ("value", "circulation", "rate", "dt_old", "origin")
 
 @dataclass(frozen=True, kw_only=True)
 class SavedCylinder(State):
-    """What `save` writes: a `CylinderState`, the time, the length of the next step, the history."""
+    """What `save` writes: `CylinderValues`, the time, the length of the next step, the history."""
 
     settings: CylinderSettings
     dt: Positive
@@ -231,26 +230,17 @@ class SquareCylinder(TimeStepping[CylinderResult]):
             threads=threads,
         )
         self._grid = grid = settings.grid
-        re, on_device = settings.reynolds, settings.is_on_device
+        re = settings.reynolds
         usual = _default_step(grid, re, wall, steady=steady)
         super().__init__(settings, usual if settings.dt is None else settings.dt)
-        kind, formula = np.dtype(settings.dtype), WALLS[wall]
-        made = np.dtype(np.float64) if on_device else kind
-        tol = settings.psi_tol if psi == "lines" else None
-        common = grid, re, formula, made, settings.call_threads, tol
-        host = SteadyStep(*common) if steady else UnsteadyStep(*common, free=cylinder == "free")
         self._forces = CylinderForces(grid, 1 / re)
-        self._steps: UnsteadyStep | SteadyStep | DeviceSteps = host
-        if on_device:
-            self._steps = DeviceSteps(grid, host, kind, self._forces.table(), str(device))
+        self._steps = CylinderSteps(grid, settings, self._forces.table())
         self._probes = Probes(grid, [(grid.centre + _PROBE, 0.0)])
         self._force_rows: list[tuple[float, ...]] = []
         self._probe_rows: list[tuple[float, ...]] = []
-        self._force_seconds = 0.0
         # Largest absolute value of psi and its change in the last step, where known.
         self._extremes: tuple[float, float] | None = None
-        self._state: CylinderState | DeviceCylinderState
-        self._state = self._start(0.0 if steady else settings.perturbation, kind)
+        self._state = self._start(0.0 if steady else settings.perturbation)
         self._kept_states = [self._state.copy()]
         if _has_waves(re, grid.hx):
             warn_user(_waves_text(re, grid), CoarseGridWarning)
@@ -488,14 +478,8 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         dt = _default_step(self._grid, s.reynolds, s.wall, steady=True)
         if not change <= tol or self.last_dt == dt:
             return change
-        trial = self._state
-        if isinstance(self._steps, DeviceSteps):
-            assert isinstance(trial, DeviceCylinderState)
-            trial = trial.copy()
-            self._steps.make(trial, dt, 1, self._probes)
-        else:
-            assert isinstance(trial, CylinderState)
-            trial = self._steps.make(trial, dt)
+        trial = self._state.copy()
+        self._steps.make(trial, dt, 1, self._probes)
         return max(change, float(np.abs(trial.psi - trial.psi_old).max()) / dt)
 
     def _patience(self, most: int) -> int:
@@ -512,8 +496,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
     @property
     def seconds(self) -> dict[str, float]:
         """Time spent in each stage so far, as in the result."""
-        on_device = self._steps.seconds.get("forces", 0.0)
-        return self._steps.seconds | {"forces": on_device + self._force_seconds}
+        return dict(self._steps.seconds)
 
     def _facts(self) -> dict[str, Any]:
         state, nan = self._state, float("nan")
@@ -529,7 +512,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
             "dt": state.dt_old,
             "steps": self.steps,
             "history": self._history(),
-            "backend": self._steps.backend_name,
+            "backend": "cuda" if self._steps.on_device else "cpu",
             "kernel": "" if self._steps.on_device else self._settings.backend.describe(),
             "threads": self._steps.threads,
         }
@@ -561,18 +544,16 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         self._probes = state.placed()
         self._probe_rows = [tuple(row) for row in state.probe_rows.tolist()]
         self._force_rows = [tuple(row) for row in state.force_rows.tolist()]
-        seconds = dict(state.seconds)
-        self._force_seconds = seconds.pop("forces")
-        self._steps.seconds.update(seconds)
+        self._steps.seconds.update(state.seconds)
         values = {name: getattr(state, name) for name in (*_NUMBERS, *_FIELDS)}
-        self._state = self._steps.resume(CylinderState(**values, steps=state.made))
+        self._state = self._steps.resume(CylinderValues(**values, steps=state.made))
         self._clock.reach(self.steps, state.time)
         self._kept_states = [self._state.copy()]
         self._examined = self.steps
 
-    def _start(self, perturbation: float, dtype: np.dtype) -> CylinderState | DeviceCylinderState:
+    def _start(self, perturbation: float) -> CylinderState:
         grid = self._grid
-        profile, vorticity = (a.astype(dtype)[:, None] for a in grid.inflow())
+        profile, vorticity = (a[:, None] for a in grid.inflow())
         psi = np.repeat(profile, grid.shape[1], axis=1)
         omega = np.repeat(vorticity, grid.shape[1], axis=1)
         x, y, width = _VORTEX
@@ -604,57 +585,20 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         return _KEEP if self._steps.on_device else _CHECK
 
     def _advance(self, count: int) -> bool:
-        end = self.steps + count
-        if isinstance(self._steps, DeviceSteps):
-            self._make_on_device(self._steps, end)
-            return self._is_in_bounds()
-        stop = min(end, self.steps - self.steps % _CHECK + _CHECK)
-        with np.errstate(over="ignore", invalid="ignore"):
-            while self.steps < stop and isfinite(self._state.value):
-                self._one_step()
-        return self._is_in_bounds()
-
-    def _one_step(self) -> None:
-        assert not isinstance(self._steps, DeviceSteps)
-        assert isinstance(self._state, CylinderState)
-        state = self._steps.make(self._state, self.dt)
-        forces = []
-        if state.steps % _FORCES_EVERY == 0:
-            start = perf_counter()
-            found = self._forces.balance(state)
-            forces.append(
-                (found.time, found.drag, found.lift, found.surface_drag, found.surface_lift)
-            )
-            self._force_seconds += perf_counter() - start
-        first = self.steps // _FORCES_EVERY
-        change = 0.0
-        if self._settings.steady:
-            change = float(np.abs(state.psi - state.psi_old).max()) / state.dt_old
-        row = (state.time, change, *self._probes.velocity(state.psi))
-        # One statement without a call: no signal handler runs within it.
-        self._state, self._force_rows[first:], self._probe_rows[self._state.steps :] = (
-            state,
-            forces,
-            [row],
-        )
-
-    def _make_on_device(self, make: DeviceSteps, end: int) -> None:
-        """Make the steps up to `end` or to the next check."""
+        """Make steps up to the next check, at most `count`."""
         self._collect()
-        state = self._state
-        assert isinstance(state, DeviceCylinderState)
-        stop = min(end, self.steps - self.steps % _KEEP + _KEEP)
+        most = self._most_steps
+        count = min(count, most - self.steps % most)
         try:
-            make.make(state, self.dt, stop - self.steps, self._probes)
+            self._steps.make(self._state, self.dt, count, self._probes)
         finally:
             self._collect()
+        return self._is_in_bounds()
 
     def _collect(self) -> None:
-        """Append what the steps on a device recorded and the histories do not contain yet."""
-        make, state = self._steps, self._state
-        if not isinstance(make, DeviceSteps) or not isinstance(state, DeviceCylinderState):
-            return
-        first, rows, columns = make.rows(state, len(self._probe_rows))
+        """Append what the steps recorded and the histories do not contain yet."""
+        state = self._state
+        first, rows, columns = self._steps.rows(state, len(self._probe_rows))
         if not len(rows):
             return
         steady = self._settings.steady
@@ -671,7 +615,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
     def _is_in_bounds(self) -> bool:
         self._collect()
         state = self._state
-        if not self._steps.on_device or self._extremes is None:
+        if self._extremes is None:
             change = float(np.abs(state.psi - state.psi_old).max())
             self._extremes = float(np.abs(state.psi).max()), change
         largest, change = self._extremes
@@ -682,7 +626,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         if healthy and state.steps >= self._kept_states[-1].steps + _KEEP:
             oldest = self._kept_states[0] if len(self._kept_states) == 2 else None
             self._kept_states = [self._kept_states[-1]]
-            self._kept_states.append(state.copy(into=oldest))  # type: ignore[arg-type]
+            self._kept_states.append(state.copy(into=oldest))
         return healthy
 
     @property

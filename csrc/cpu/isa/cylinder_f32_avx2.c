@@ -1,0 +1,6 @@
+/* cylinder_f32_avx2.c - the kernels of the cylinder for AVX2. */
+#define PS_ISA avx2
+#define PS_VECTOR_BYTES 32
+
+#include "isa/f32.h"
+#include "isa/cylinder.h"

@@ -1,0 +1,7 @@
+/* cylinder_f64_baseline.c - the kernels of the cylinder for any processor that the build
+ * targets. */
+#define PS_ISA baseline
+#define PS_VECTOR_BYTES 16
+
+#include "isa/f64.h"
+#include "isa/cylinder.h"
