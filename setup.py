@@ -1,6 +1,7 @@
 """Build the C extensions; all other settings are in pyproject.toml.
 
 Each instruction set and dtype is one translation unit; the units are compiled in parallel.
+A file of CUDA whose kernels are templates over the dtype is several units (DTYPES below).
 Object files are kept in build/objects, each with its compiler command and the list of its
 included files. An object file is compiled again only if one of these changes.
 
@@ -81,6 +82,14 @@ INSTRUCTION_SETS = {
     "avx512": (["-mavx512f", "-mavx512dq", "-mavx512vl"], "PS_HAVE_AVX512"),
 }
 
+# Last word of the name of a file in cuda -> the dtypes for each of which it is a translation unit
+# of its own, with PS_DTYPE defined as the dtype. The two sums are matrices in row-sum form.
+DTYPES = {
+    "reals": ("f32", "f64"),
+    "dtypes": ("f32", "f64", "c64", "c128"),
+    "forms": ("f32", "f64", "c64", "c128", "sums_f32", "sums_f64"),
+}
+
 # Arrays of vectors stay in registers only if the short loops over them are unrolled completely.
 # GCC does this at -O3, and at -O2 with -fpeel-loops, which takes 40 % of the compile time of -O3
 # and gives two thirds of its code size. Clang does it at -O2 and does not accept the flag.
@@ -110,6 +119,17 @@ def instruction_set(source):
     path = Path(source)
     word = path.stem.split("_")[-1]
     return word if path.parent.name == "isa" and word in INSTRUCTION_SETS else None
+
+
+def dtypes(source):
+    """Return the dtypes for each of which a file is compiled, or (None,)."""
+    path = Path(source)
+    return DTYPES.get(path.stem.split("_")[-1], (None,)) if path.suffix == ".cu" else (None,)
+
+
+def units(sources):
+    """Return the translation units of files: pairs of a file and its dtype or None."""
+    return [(source, dtype) for source in sources for dtype in dtypes(source)]
 
 
 def headers():
@@ -287,17 +307,19 @@ class BuildExtensions(build_ext):
         cache = ObjectCache(ext.name.split(".")[-1], self.force)
         cuda = Cuda(ext) if any(source.endswith(".cu") for source in used) else None
 
-        def compile_file(source):
+        def compile_unit(unit):
+            source, dtype = unit
             if source.endswith(".cu"):
-                return cache.make(source, [*cuda.command, "-c", source])
+                macro = [f"-DPS_DTYPE={dtype}"] if dtype else []
+                return cache.make(unit, [*cuda.command, *macro, "-c", source])
             own = [*flags, *own_flags.get(instruction_set(source), [])]
             own += [ALIGN] if Path(source).parent.name == "isa" else []
             foreign = self.foreign() if Path(source).parent.name == "python" else []
             command = [*self.compiler.compiler_so, *own, "-c", source]
-            return cache.make(source, command, foreign)
+            return cache.make(unit, command, foreign)
 
         with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 2, 16)) as pool:
-            objects = list(pool.map(compile_file, cache.longest_first(used)))
+            objects = list(pool.map(compile_unit, cache.longest_first(units(used))))
         if not self.force and is_newer(target, objects):
             return
         if cuda:
@@ -362,26 +384,28 @@ class ObjectCache:
         self.folder = Path("build", "objects", name)
         self.force = force
 
-    def target(self, source):
-        return self.folder / Path(source).with_suffix(".o")
+    def target(self, unit):
+        source, dtype = unit
+        return self.folder / Path(source).with_suffix(f".{dtype}.o" if dtype else ".o")
 
-    def longest_first(self, sources):
-        """Sort the sources by the CPU time that their last compilation took, unknown ones first."""
+    def longest_first(self, units):
+        """Sort the units by the CPU time that their last compilation took, unknown ones first."""
 
-        def seconds(source):
-            record = self.target(source).with_suffix(".seconds")
-            return float(record.read_text()) if record.exists() else float("inf")
+        def order(unit):
+            record = self.target(unit).with_suffix(".seconds")
+            seconds = float(record.read_text()) if record.exists() else float("inf")
+            return -seconds, str(self.target(unit))
 
-        return sorted(sources, key=lambda source: (-seconds(source), source))
+        return sorted(units, key=order)
 
-    def make(self, source, command, foreign=()):
-        """Return the object file of `source`; compile it with `command` if it is out of date.
+    def make(self, unit, command, foreign=()):
+        """Return the object file of `unit`; compile it with `command` if it is out of date.
 
         `foreign` are include flags for headers outside this project. The folder names can differ
         from build to build, so the recorded command contains the versions of Python and NumPy
         instead of these flags.
         """
-        target = self.target(source)
+        target = self.target(unit)
         target.parent.mkdir(parents=True, exist_ok=True)
         made_by, depends = target.with_suffix(".command"), target.with_suffix(".d")
         line = " ".join(map(str, command))

@@ -14,13 +14,6 @@
 
 namespace pysolvers::device {
 
-/* X(type, suffix of its modules) for the four types. */
-#define PS_CUDA_DTYPES(X)  \
-    X(float, f32)          \
-    X(double, f64)         \
-    X(Complex<float>, c64) \
-    X(Complex<double>, c128)
-
 template <typename Real> struct alignas(2 * sizeof(Real)) Complex {
     Real re, im;
 
@@ -77,6 +70,45 @@ template <typename Real> struct number_traits<Complex<Real>> {
     static constexpr bool is_complex = true;
 };
 template <typename Number> using real_of = typename number_traits<Number>::real;
+
+/* A file whose name ends with _reals, _dtypes or _forms is compiled once for each of
+ * several dtypes (DTYPES in setup.py). PS_DTYPE is the name of the dtype, PS_NUMBER its
+ * type. */
+using number_f32 = float;
+using number_f64 = double;
+using number_c64 = Complex<float>;
+using number_c128 = Complex<double>;
+
+#define PS_NUMBER_OF_(name) ::pysolvers::device::number_##name
+#define PS_NUMBER_OF(name) PS_NUMBER_OF_(name)
+#define PS_NUMBER PS_NUMBER_OF(PS_DTYPE)
+
+/* call(n), where n has the type of `dtype`. */
+template <typename Call>
+inline ps_status
+with_number(ps_dtype dtype, const Call &call)
+{
+    switch (dtype) {
+    case PS_F32:
+        return call(float());
+    case PS_F64:
+        return call(double());
+    case PS_C64:
+        return call(Complex<float>());
+    case PS_C128:
+        return call(Complex<double>());
+    default:
+        return PS_BAD_ARGUMENT;
+    }
+}
+
+/* The same for the real dtypes, one of which `dtype` is; with the result of the call. */
+template <typename Call>
+inline auto
+with_real(ps_dtype dtype, const Call &call)
+{
+    return dtype == PS_F32 ? call(float()) : call(double());
+}
 
 /* The distance from 1 to the next real number. */
 template <typename Number>

@@ -12,25 +12,6 @@
 
 namespace pysolvers::device {
 
-/* call(n), where n has the type of `dtype`. */
-template <typename Call>
-inline ps_status
-with_number(ps_dtype dtype, const Call &call)
-{
-    switch (dtype) {
-    case PS_F32:
-        return call(float());
-    case PS_F64:
-        return call(double());
-    case PS_C64:
-        return call(Complex<float>());
-    case PS_C128:
-        return call(Complex<double>());
-    default:
-        return PS_BAD_ARGUMENT;
-    }
-}
-
 /* a / b for a >= 0, b > 0. A division of 32 bits replaces that of 64 bits if both
  * numbers are small. */
 __device__ __forceinline__ int64_t

@@ -288,19 +288,6 @@ heat_table_bytes()
     return ps_cuda_padded(sizeof(HeatTable<Real>));
 }
 
-#define PS_INSTANTIATE(real)                                                            \
-    template bool heat_rows_fit<real>(int64_t, const ps_cuda_device *);                 \
-    template bool heat_columns_fit<real>(int64_t, const ps_cuda_device *);              \
-    template size_t heat_table_bytes<real>();                                           \
-    template ps_status heat_plan_rows(const HeatRows<real> &, const HeatMatrix &,       \
-                                      void *, cudaStream_t, HeatPlan<real> *);          \
-    template ps_status heat_plan_columns(const HeatColumns<real> &, const HeatMatrix &, \
-                                         void *, cudaStream_t, HeatPlan<real> *);       \
-    template ps_status heat_sweep_rows(const HeatRows<real> &, const HeatPlan<real> &,  \
-                                       cudaStream_t);                                   \
-    template ps_status heat_sweep_columns(const HeatColumns<real> &,                    \
-                                          const HeatPlan<real> &, cudaStream_t);
-
 } // namespace pysolvers::heat
 
 #endif

@@ -1,8 +1,8 @@
 /* heat_sweeps.h - sweeps along lines of one constant matrix: 2 words per node.
  *
  * heat_rows.cuh solves lines along x, heat_columns.cuh those along y and z that
- * heat_teams.h does not accept. There is one module per dtype, heat_f32.cu and
- * heat_f64.cu. Real is float or double.
+ * heat_teams.h does not accept. heat_reals.cu compiles both once per dtype. Real is
+ * float or double.
  */
 #ifndef PS_CUDA_HEAT_HEAT_SWEEPS_H
 #define PS_CUDA_HEAT_HEAT_SWEEPS_H

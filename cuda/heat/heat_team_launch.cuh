@@ -197,15 +197,6 @@ heat_sweep_teams(const HeatColumns<Real> &s, const HeatTeamPlan<Real> &plan,
     });
 }
 
-#define PS_INSTANTIATE_TEAMS(real)                                                    \
-    template bool heat_teams_accept<real>(const HeatColumns<real> &,                  \
-                                          const ps_cuda_device *);                    \
-    template size_t heat_team_bytes<real>(const ps_cuda_device *);                    \
-    template ps_status heat_plan_teams(const HeatColumns<real> &, const HeatMatrix &, \
-                                       void *, cudaStream_t, HeatTeamPlan<real> *);   \
-    template ps_status heat_sweep_teams(                                              \
-        const HeatColumns<real> &, const HeatTeamPlan<real> &, int64_t, cudaStream_t);
-
 } // namespace pysolvers::heat
 
 #endif

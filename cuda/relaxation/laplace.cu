@@ -8,9 +8,12 @@
  */
 #include "relaxation/laplace.h"
 
+#include "device/number.cuh"
 #include "runtime/backend.h"
 
 namespace pysolvers::relaxation {
+
+using namespace device;
 
 namespace {
 
@@ -31,8 +34,9 @@ with_kernels(const ps_laplace *l, Use use)
         return ready == PS_OK ? (*static_cast<Use *>(self))(kernels) : ready;
     };
 
-    return l->dtype == PS_F32 ? ps_cuda_laplace_f32(l, prepared, &use)
-                              : ps_cuda_laplace_f64(l, prepared, &use);
+    return with_real(l->dtype, [&](auto zero) {
+        return with_laplace_kernels<decltype(zero)>(l, prepared, &use);
+    });
 }
 
 } // namespace

@@ -34,7 +34,7 @@ use_laplace_kernels(const ps_laplace *l, ps_cuda_laplace_use use, void *self)
 }
 
 template <typename T>
-inline ps_status
+ps_status
 with_laplace_kernels(const ps_laplace *l, ps_cuda_laplace_use use, void *self)
 {
     return l->source != nullptr ? use_laplace_kernels<T, true>(l, use, self)

@@ -9,9 +9,12 @@
  */
 #include "relaxation/lmsor.h"
 
+#include "device/number.cuh"
 #include "runtime/backend.h"
 
 namespace pysolvers::relaxation {
+
+using namespace device;
 
 namespace {
 
@@ -36,8 +39,9 @@ with_kernels(const ps_lmsor *l, Use use)
     if (status != PS_OK) {
         return status;
     }
-    return l->dtype == PS_F32 ? ps_cuda_lmsor_f32(l, prepared, &use)
-                              : ps_cuda_lmsor_f64(l, prepared, &use);
+    return with_real(l->dtype, [&](auto zero) {
+        return with_lmsor_kernels<decltype(zero)>(l, prepared, &use);
+    });
 }
 
 } // namespace

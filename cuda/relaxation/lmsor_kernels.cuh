@@ -106,7 +106,7 @@ template <typename T> struct LmsorKernels {
 };
 
 template <typename T>
-inline ps_status
+ps_status
 with_lmsor_kernels(const ps_lmsor *l, ps_cuda_lmsor_use use, void *self)
 {
     const LmsorKernels<T> kernels = {l, use, self};

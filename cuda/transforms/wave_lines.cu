@@ -83,14 +83,12 @@ ps_cuda_wave_lines(const ps_wave_lines *l, const ps_exec *exec)
     if (status != PS_OK) {
         return status;
     }
-    if (l->dtype == PS_F32) {
-        WaveJob<float> job;
-        return job_of(*l, &job) ? ps_cuda_status(ps_cuda_wave_lines_f32(job, stream))
+    return with_real(l->dtype, [&](auto zero) {
+        WaveJob<decltype(zero)> job;
+
+        return job_of(*l, &job) ? ps_cuda_status(launch_wave_lines(job, stream))
                                 : PS_BAD_ARGUMENT;
-    }
-    WaveJob<double> job;
-    return job_of(*l, &job) ? ps_cuda_status(ps_cuda_wave_lines_f64(job, stream))
-                            : PS_BAD_ARGUMENT;
+    });
 }
 
 } // namespace pysolvers::transforms

@@ -387,7 +387,7 @@ launch_chunks(const WaveJob<Real> &job, cudaStream_t stream)
 }
 
 template <typename Real>
-inline cudaError_t
+cudaError_t
 launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream)
 {
     return with_chunks<Real>(job.shape, [&](auto rows, auto is_cluster) {

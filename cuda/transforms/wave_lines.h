@@ -1,6 +1,7 @@
 /* wave_lines.h - the tridiagonal systems of waves that are packed as cuFFT leaves them.
  *
- * wave_lines.cu chooses the shape, wave_lines_<dtype>.cu contain the kernels.
+ * wave_lines.cu chooses the shape; wave_lines.cuh has the kernels, which
+ * wave_lines_reals.cu compiles once per dtype.
  */
 #ifndef PS_CUDA_TRANSFORMS_WAVE_LINES_H
 #define PS_CUDA_TRANSFORMS_WAVE_LINES_H
@@ -28,8 +29,8 @@ template <typename Real> struct WaveJob {
     ColumnShape shape;
 };
 
-cudaError_t ps_cuda_wave_lines_f32(const WaveJob<float> &job, cudaStream_t stream);
-cudaError_t ps_cuda_wave_lines_f64(const WaveJob<double> &job, cudaStream_t stream);
+template <typename Real>
+cudaError_t launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream);
 
 } // namespace pysolvers::transforms
 

@@ -63,10 +63,10 @@ template <typename Real> struct Sweep {
     Real lowest, highest;
     int32_t step, *grown; /* the first step that has grown, or INT32_MAX */
 
-    /* Whether v is in the range; false for NaN. */
-    __device__ __forceinline__ bool has(Real v) const
+    /* Whether a value is in the range; false for NaN. */
+    __device__ __forceinline__ bool has(Real value) const
     {
-        return v >= lowest && v <= highest;
+        return value >= lowest && value <= highest;
     }
 
     /* Node of interface k, the integer part of k cells / strips; interfaces 0 and

@@ -145,6 +145,39 @@ def test_distribution_has_no_line_numbers(tmp_path, monkeypatch):
     assert "-lineinfo" not in command and "-compress-mode=size" in command
 
 
+@pytest.fixture
+def names(monkeypatch):
+    """Return the functions of setup.py."""
+    monkeypatch.setenv("PYSOLVERS_CUDA", "0")
+    monkeypatch.setattr(sys, "argv", ["setup.py", "--name"])
+    return runpy.run_path(str(ROOT / "setup.py"))
+
+
+def test_cuda_file_with_a_dtype_is_one_unit_for_each(names):
+    assert names["units"](["cuda/factor.cu", "csrc/core/b_reals.c", "cuda/c_reals.cu"]) == [
+        ("cuda/factor.cu", None),
+        ("csrc/core/b_reals.c", None),
+        ("cuda/c_reals.cu", "f32"),
+        ("cuda/c_reals.cu", "f64"),
+    ]
+
+
+def test_every_unit_of_cuda_has_the_types_of_its_file_and_an_object_file(names):
+    sources = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("cuda/**/*.cu"))
+    units = names["units"](sources)
+    cache = names["ObjectCache"]("_cuda", force=False)
+    code = "".join(path.read_text() for path in ROOT.glob("cuda/**/*.cuh"))
+
+    assert len({cache.target(unit) for unit in units}) == len(units) > len(sources)
+    for source, dtype in units:
+        uses = "PS_NUMBER" in (ROOT / source).read_text()
+        assert uses == (dtype is not None), source  # else it does not compile, or is not needed
+        assert dtype is None or f"using number_{dtype} = " in code, dtype
+    contract = (ROOT / "csrc" / "include" / "pysolvers.h").read_text()
+    dtypes = re.findall(r'X\(PS_([FC]\d+), "(?:float|complex)', contract)
+    assert list(names["DTYPES"]["dtypes"]) == [dtype.lower() for dtype in dtypes]
+
+
 @pytest.mark.parametrize("colon", [":", " :"], ids=["gcc", "nvcc"])
 def test_object_file_is_compiled_again_only_if_an_input_changed(tmp_path, colon):
     is_current = runpy.run_path(str(ROOT / "tools" / "object_files.py"))["is_current"]

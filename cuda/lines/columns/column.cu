@@ -223,12 +223,7 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *w
 
     job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
     job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
-#define PS_LAUNCH(number, name)                           \
-    if constexpr (std::is_same_v<Number, number>) {       \
-        return ps_cuda_column_launch_##name(job, stream); \
-    }
-    PS_CUDA_FORMS(PS_LAUNCH)
-#undef PS_LAUNCH
+    return launch_columns(job, stream);
 }
 
 cudaError_t

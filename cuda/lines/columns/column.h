@@ -1,6 +1,7 @@
 /* column.h - batches along a strided axis: conditions, shape, and kernels.
  *
- * column.cu chooses the shape, column_<dtype>.cu contain the kernels.
+ * column.cu chooses the shape; column_kernel.cuh has the kernels, which column_forms.cu
+ * compiles once per dtype and form.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_H
 #define PS_CUDA_LINES_COLUMNS_COLUMN_H
@@ -77,11 +78,9 @@ cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
                                  const ps_cuda_device *device, uint8_t *marks, void *work,
                                  cudaStream_t stream);
 
-#define PS_DECLARE(number, name)                                           \
-    cudaError_t ps_cuda_column_launch_##name(const ColumnJob<number> &job, \
-                                             cudaStream_t stream);
-PS_CUDA_FORMS(PS_DECLARE)
-#undef PS_DECLARE
+/* column_kernel.cuh: enqueue the kernel of a job. */
+template <typename Number>
+cudaError_t launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
  * an operand one element per lane. Two batches in flight are enough, and more of them

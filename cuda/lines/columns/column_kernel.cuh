@@ -152,7 +152,7 @@ launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
 }
 
 template <typename Number>
-inline cudaError_t
+cudaError_t
 launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
 {
     return with_chunks<Number>(job.shape, [&](auto rows, auto is_cluster) {

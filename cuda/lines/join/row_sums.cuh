@@ -73,12 +73,8 @@ template <typename Real> struct SafeReciprocal<BySums<Real>> {
     }
 };
 
-/* X(type, suffix of its modules) for the dtypes, and for the real ones in row-sum form.
- */
-#define PS_CUDA_FORMS(X)       \
-    PS_CUDA_DTYPES(X)          \
-    X(BySums<float>, sums_f32) \
-    X(BySums<double>, sums_f64)
+using number_sums_f32 = BySums<float>;
+using number_sums_f64 = BySums<double>;
 
 /* call(n), where n has the type of the matrices of `t`: of their dtype and their form. */
 template <typename Call>

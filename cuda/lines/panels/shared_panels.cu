@@ -100,23 +100,6 @@ map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
     return s.inner == 1 && ps_cuda_map_tiles(&tiles, map);
 }
 
-/* call(n), and the functions of a dtype by their names. */
-#define PS_MODULES(number, name)                                                        \
-    static ps_status keep_of(const SharedMatrix<number> &matrix,                        \
-                             const PanelTable<number> &table, int32_t rows,             \
-                             int32_t groups, cudaStream_t stream)                       \
-    {                                                                                   \
-        return ps_cuda_panels_keep_##name(matrix, table, rows, groups, stream);         \
-    }                                                                                   \
-    static ps_status launch_of(const PanelTeams<number> &teams,                         \
-                               const SharedPanels<number> &panels,                      \
-                               const SharedMatrix<number> &matrix, cudaStream_t stream) \
-    {                                                                                   \
-        return ps_cuda_panels_launch_##name(teams, panels, matrix, stream);             \
-    }
-PS_CUDA_DTYPES(PS_MODULES)
-#undef PS_MODULES
-
 namespace {
 
 /* A solve: the distribution of panels and the parts of the workspace. */
@@ -183,7 +166,7 @@ template <typename Number> struct PanelPlan {
             return status;
         }
         (void)lay_out(teams.groups, static_cast<char *>(work) + mailbox, &teams.table);
-        return keep_of(matrix, teams.table, teams.rows, teams.groups, stream);
+        return panels_keep(matrix, teams.table, teams.rows, teams.groups, stream);
     }
 
     /* Use bulk copies if the rows can be mapped. The first group has tiles of its own
@@ -293,8 +276,8 @@ ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
         PanelTable<Number> parts;
 
         (void)lay_out(groups, table, &parts);
-        return keep_of(matrix_of<Number>(t, transposed), parts,
-                       static_cast<int32_t>(t->rows), groups, stream);
+        return panels_keep(matrix_of<Number>(t, transposed), parts,
+                           static_cast<int32_t>(t->rows), groups, stream);
     });
 }
 
@@ -320,7 +303,7 @@ ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
         if (!plan.in_clusters) {
             status = plan.prepare(matrix, table != nullptr, work, stream);
         }
-        return status == PS_OK ? launch_of(plan.teams, plan.panels, matrix, stream)
+        return status == PS_OK ? panels_launch(plan.teams, plan.panels, matrix, stream)
                                : status;
     });
 }

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(2 * panel_groups<Number>)
 }
 
 template <typename Number>
-inline ps_status
+ps_status
 panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
             int32_t rows, int32_t groups, cudaStream_t stream)
 {
@@ -106,7 +106,7 @@ panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &pan
 }
 
 template <typename Number>
-inline ps_status
+ps_status
 panels_launch(const PanelTeams<Number> &teams, const SharedPanels<Number> &panels,
               const SharedMatrix<Number> &matrix, cudaStream_t stream)
 {
@@ -123,20 +123,6 @@ panels_launch(const PanelTeams<Number> &teams, const SharedPanels<Number> &panel
                      .run(kernel, teams, panels, matrix)
                : PS_DEVICE_FAILURE;
 }
-
-#define PS_CUDA_PANELS_DEFINE(number, name)                                             \
-    ps_status ps_cuda_panels_launch_##name(                                             \
-        const PanelTeams<number> &teams, const SharedPanels<number> &panels,            \
-        const SharedMatrix<number> &matrix, cudaStream_t stream)                        \
-    {                                                                                   \
-        return panels_launch(teams, panels, matrix, stream);                            \
-    }                                                                                   \
-    ps_status ps_cuda_panels_keep_##name(const SharedMatrix<number> &matrix,            \
-                                         const PanelTable<number> &table, int32_t rows, \
-                                         int32_t groups, cudaStream_t stream)           \
-    {                                                                                   \
-        return panels_keep(matrix, table, rows, groups, stream);                        \
-    }
 
 } // namespace pysolvers::panels
 

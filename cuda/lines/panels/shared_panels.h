@@ -1,7 +1,8 @@
 /* shared_panels.h - one matrix for systems along a strided axis, solved in panels of
  * neighbouring systems.
  *
- * shared_panels.cu chooses a shape and launches; shared_<dtype>.cu contain the kernels.
+ * shared_panels.cu chooses a shape and launches; shared_panels.cuh has the kernels, which
+ * shared_dtypes.cu compiles once per dtype.
  */
 #ifndef PS_CUDA_LINES_PANELS_SHARED_PANELS_H
 #define PS_CUDA_LINES_PANELS_SHARED_PANELS_H
@@ -17,15 +18,14 @@ static constexpr size_t panel_bytes =
     sizeof(Number) * panel_stages * PANEL_CHUNKS * panel_chunk_words<Number> +
     sizeof(PanelShared<Number>);
 
-#define PS_DECLARE(number, name)                                                        \
-    ps_status ps_cuda_panels_launch_##name(                                             \
-        const PanelTeams<number> &teams, const SharedPanels<number> &panels,            \
-        const SharedMatrix<number> &matrix, cudaStream_t stream);                       \
-    ps_status ps_cuda_panels_keep_##name(const SharedMatrix<number> &matrix,            \
-                                         const PanelTable<number> &table, int32_t rows, \
-                                         int32_t groups, cudaStream_t stream);
-PS_CUDA_DTYPES(PS_DECLARE)
-#undef PS_DECLARE
+/* shared_panels.cuh: enqueue a solve; eliminate a matrix into a table. */
+template <typename Number>
+ps_status panels_launch(const PanelTeams<Number> &teams,
+                        const SharedPanels<Number> &panels,
+                        const SharedMatrix<Number> &matrix, cudaStream_t stream);
+template <typename Number>
+ps_status panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
+                      int32_t rows, int32_t groups, cudaStream_t stream);
 
 /* Whether the device can solve systems of `rows` rows in panels; then `table` gets the
  * bytes of the table of their matrix. */

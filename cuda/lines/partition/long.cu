@@ -178,7 +178,7 @@ solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8
 
     job.parts = {numbers_at<Segment<Number>>(work, store.segment),
                  numbers_at<Note>(work, store.note), numbers_at<Number>(work, store.y)};
-    cudaError_t error = partition_launch(job, TOP_SEGMENT, plan, stream);
+    cudaError_t error = launch_partition(job, TOP_SEGMENT, plan, stream);
     if (error != cudaSuccess) {
         return error;
     }
@@ -199,7 +199,7 @@ solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8
             marks);
     }
     error = cudaGetLastError();
-    return error == cudaSuccess ? partition_launch(job, TOP_KNOWN, plan, stream) : error;
+    return error == cudaSuccess ? launch_partition(job, TOP_KNOWN, plan, stream) : error;
 }
 
 size_t

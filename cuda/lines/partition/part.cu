@@ -39,7 +39,7 @@ solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
     job.devices = devices;
     job.has_left = periodic || p.part > 0;
     job.has_next = periodic || p.part < p.count - 1;
-    return partition_launch(job, TOP_DEVICES, plan, stream);
+    return launch_partition(job, TOP_DEVICES, plan, stream);
 }
 
 static bool

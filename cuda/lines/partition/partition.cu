@@ -111,7 +111,7 @@ solve_at_once(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
 {
     const Job<Number> job = job_of<Number>(p.t, p.plan, marks, work);
 
-    return partition_launch(job, p.plan.shape.blocks > 1 ? TOP_CLUSTER : TOP_BLOCK,
+    return launch_partition(job, p.plan.shape.blocks > 1 ? TOP_CLUSTER : TOP_BLOCK,
                             p.plan, stream);
 }
 

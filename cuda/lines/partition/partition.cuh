@@ -130,7 +130,7 @@ partition_kernel_of(Top top)
 /* Launch as many blocks as can be resident, each with equally many tiles unless there
  * is a work queue. */
 template <typename Number>
-inline cudaError_t
+cudaError_t
 launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
 {
     const PartitionKernel<Number> kernel = job.tiling.row_pitch == 1

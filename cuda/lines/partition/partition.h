@@ -1,8 +1,8 @@
 /* partition.h - plans of the partition method: the distribution of a batch over the
  * device.
  *
- * partition.cu chooses a plan, partition_<dtype>.cu contain the kernels, long.cu solves
- * systems that need more than one tile.
+ * partition.cu chooses a plan; partition.cuh has the kernels, which partition_forms.cu
+ * compiles once per dtype and form; long.cu solves systems that need more than one tile.
  */
 #ifndef PS_CUDA_LINES_PARTITION_PARTITION_H
 #define PS_CUDA_LINES_PARTITION_PARTITION_H
@@ -113,24 +113,10 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
             s.periodic, s.periodic};
 }
 
-#define PS_DECLARE(number, name)                                                 \
-    cudaError_t ps_cuda_partition_launch_##name(const Job<number> &job, Top top, \
-                                                const Plan &plan, cudaStream_t stream);
-PS_CUDA_FORMS(PS_DECLARE)
-#undef PS_DECLARE
-
-/* The function that launches the kernels of a dtype and form. */
+/* partition.cuh: enqueue the kernel of a job. */
 template <typename Number>
-inline cudaError_t
-partition_launch(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
-{
-#define PS_LAUNCH(number, name)                                         \
-    if constexpr (std::is_same_v<Number, number>) {                     \
-        return ps_cuda_partition_launch_##name(job, top, plan, stream); \
-    }
-    PS_CUDA_FORMS(PS_LAUNCH)
-#undef PS_LAUNCH
-}
+cudaError_t launch_partition(const Job<Number> &job, Top top, const Plan &plan,
+                             cudaStream_t stream);
 
 } // namespace pysolvers::partition
 

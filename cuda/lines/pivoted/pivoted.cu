@@ -8,30 +8,17 @@ namespace pysolvers::pivoted {
 ps_status
 ps_cuda_pivoted_marked_work(const ps_tridiag *t, size_t *bytes)
 {
-    switch (t->dtype) {
-#define PS_CASE_(number, name)         \
-    case number_traits<number>::dtype: \
-        return ps_cuda_pivoted_work_##name(t, bytes);
-        PS_CUDA_DTYPES(PS_CASE_)
-#undef PS_CASE_
-    default:
-        return PS_BAD_ARGUMENT;
-    }
+    return with_number(
+        t->dtype, [&](auto zero) { return pivot_work_bytes<decltype(zero)>(t, bytes); });
 }
 
 ps_status
 ps_cuda_pivoted_marked(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec,
                        void *work)
 {
-    switch (t->dtype) {
-#define PS_CASE_(number, name)         \
-    case number_traits<number>::dtype: \
-        return ps_cuda_pivoted_run_##name(t, marks, exec, work);
-        PS_CUDA_DTYPES(PS_CASE_)
-#undef PS_CASE_
-    default:
-        return PS_BAD_ARGUMENT;
-    }
+    return with_number(t->dtype, [&](auto zero) {
+        return pivot_run<decltype(zero)>(t, marks, exec, work);
+    });
 }
 
 static ps_status

@@ -2,6 +2,7 @@
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_LAUNCH_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_LAUNCH_CUH
 
+#include "lines/pivoted/pivoted_dtypes.h"
 #include "lines/pivoted/pivoted_plan.cuh"
 #include "runtime/launch.cuh"
 
@@ -54,7 +55,7 @@ pivot_plan_bytes(const PivotPlan<Number> &a)
 
 /* What a solve of all systems needs, or of marked ones if that is more. */
 template <typename Number>
-inline ps_status
+ps_status
 pivot_work_bytes(const ps_tridiag *t, size_t *bytes)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
@@ -151,7 +152,7 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
 /* Solve the marked systems, all if marks is null, and then begin the workspace with their
  * marks. */
 template <typename Number>
-inline ps_status
+ps_status
 pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();

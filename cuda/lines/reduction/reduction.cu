@@ -8,11 +8,13 @@
  * C4 if a block cannot hold the system. The variant of cr-pcr is the number of rows at
  * which cr ends; that of pcr-thomas is the number of steps of pcr in a block.
  */
+#include "device/number.cuh"
 #include "lines/methods.h"
 #include "lines/reduction/reduction.h"
 
 namespace pysolvers::reduction {
 
+using namespace device;
 using namespace runtime;
 
 static constexpr int32_t most_pcr_rows = 1024;
@@ -22,21 +24,13 @@ static constexpr int32_t least_threads = 128, cr_rows_a_thread = 8;
 static constexpr int32_t plain_shared_bytes = 48 * 1024; /* without the opt-in */
 static constexpr int32_t reserved_shared_bytes = 1024;   /* upper bound, per block */
 
-static const ps_cuda_reduction_type *
-type_of(ps_dtype dtype)
+static ps_status
+find_type(ps_dtype dtype, ps_cuda_reduction_type *type)
 {
-    switch (dtype) {
-    case PS_F32:
-        return &ps_cuda_reduction_f32;
-    case PS_F64:
-        return &ps_cuda_reduction_f64;
-    case PS_C64:
-        return &ps_cuda_reduction_c64;
-    case PS_C128:
-        return &ps_cuda_reduction_c128;
-    default:
-        return nullptr;
-    }
+    return with_number(dtype, [&](auto zero) {
+        *type = reduction_type<decltype(zero)>();
+        return PS_OK;
+    });
 }
 
 static int32_t
@@ -225,13 +219,13 @@ static ps_status
 make_plan(ps_cuda_reduction_plan *plan, const ps_tridiag *t, const ps_options *options)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
-    const ps_cuda_reduction_type *const type = type_of(t->dtype);
+    ps_cuda_reduction_type type;
     const bool periodic = (t->flags & PS_PERIODIC) != 0;
 
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    if (type == nullptr || !variant_is_legal(options)) {
+    if (find_type(t->dtype, &type) != PS_OK || !variant_is_legal(options)) {
         return PS_BAD_ARGUMENT;
     }
     *plan = {};
@@ -241,7 +235,7 @@ make_plan(ps_cuda_reduction_plan *plan, const ps_tridiag *t, const ps_options *o
     plan->read_only =
         options->method == PS_PCR && options->variant >= PS_CUDA_PCR_READ_ONLY;
     const int32_t limit = shared_limit_of(device, plan->by_cr);
-    while (plan->rows > 0 && !part_fits(plan, options, type, limit)) {
+    while (plan->rows > 0 && !part_fits(plan, options, &type, limit)) {
         plan->global++;
     }
     plan->kernel = kernel_name(options, plan);
@@ -271,13 +265,17 @@ reduction_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *e
                 ps_report *report)
 {
     ps_cuda_reduction_plan plan;
-    const ps_status status = make_plan(&plan, t, options);
+    ps_cuda_reduction_type type;
+    ps_status status = make_plan(&plan, t, options);
 
+    if (status == PS_OK) {
+        status = find_type(t->dtype, &type);
+    }
     if (status != PS_OK) {
         return status;
     }
     report->kernel = plan.kernel;
-    return ps_cuda_status(type_of(t->dtype)->solve(t, &plan, exec));
+    return ps_cuda_status(type.solve(t, &plan, exec));
 }
 
 const ps_cuda_method ps_cuda_reduction = {reduction_work, reduction_solve};

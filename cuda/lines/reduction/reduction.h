@@ -1,6 +1,7 @@
 /* reduction.h - cyclic reduction: plans, and the functions of each dtype.
  *
- * reduction.cu makes the plan; one module per dtype executes it.
+ * reduction.cu makes the plan; reduction_solve.cuh executes it. reduction_dtypes.cu is
+ * compiled once per dtype.
  */
 #ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_H
 #define PS_CUDA_LINES_REDUCTION_REDUCTION_H
@@ -47,8 +48,7 @@ typedef struct {
                          const ps_exec *exec);
 } ps_cuda_reduction_type;
 
-extern const ps_cuda_reduction_type ps_cuda_reduction_f32, ps_cuda_reduction_f64,
-    ps_cuda_reduction_c64, ps_cuda_reduction_c128;
+template <typename Number> ps_cuda_reduction_type reduction_type();
 
 /* Numbers of one system in the workspace after `step` global steps or levels, step >=
  * 1: the diagonals and the right-hand sides. */

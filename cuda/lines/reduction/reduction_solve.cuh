@@ -200,9 +200,12 @@ solve_reduction(const ps_tridiag *t, const ps_cuda_reduction_plan *plan,
 }
 
 template <typename Number>
-static constexpr ps_cuda_reduction_type reduction_type = {
-    sizeof(Number), block_threads<Number>, rows_a_thread<Number>,
-    solve_reduction<Number>};
+ps_cuda_reduction_type
+reduction_type()
+{
+    return {sizeof(Number), block_threads<Number>, rows_a_thread<Number>,
+            solve_reduction<Number>};
+}
 
 } // namespace pysolvers::reduction
 

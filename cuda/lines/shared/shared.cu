@@ -21,18 +21,6 @@ matrix_of(const ps_tridiag *t)
 
 template <typename Number>
 static ps_status
-launch(const SharedJob<Number> &job, cudaStream_t stream)
-{
-#define PS_LAUNCH(number, name)                                                   \
-    if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \
-        return ps_cuda_shared_launch_##name(job, stream);                         \
-    }
-    PS_CUDA_DTYPES(PS_LAUNCH)
-#undef PS_LAUNCH
-}
-
-template <typename Number>
-static ps_status
 apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, void *work,
       const ps_cuda_device *device, cudaStream_t stream)
 {
@@ -45,7 +33,7 @@ apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, v
 
     job.matrix.conjugated = conjugated;
     job.matrix.note = static_cast<const ps_cuda_shared_note *>(store);
-    return launch(job, stream);
+    return shared_launch(job, stream);
 }
 
 /* Bytes of the part of a store that the tile kernels use; the table for panels follows.
@@ -89,15 +77,9 @@ shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *m
 
         return ps_cuda_panels_apply(t, table, conjugated, marks, work, stream);
     }
-    switch (t->dtype) {
-#define PS_CASE(number, name)          \
-    case number_traits<number>::dtype: \
-        return apply<number>(t, store, conjugated, marks, work, device, stream);
-        PS_CUDA_DTYPES(PS_CASE)
-#undef PS_CASE
-    default:
-        return PS_BAD_ARGUMENT;
-    }
+    return with_number(t->dtype, [&](auto zero) {
+        return apply<decltype(zero)>(t, store, conjugated, marks, work, device, stream);
+    });
 }
 
 ps_status
@@ -115,18 +97,12 @@ ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store, uint8_t *
             return status;
         }
     }
-    switch (t->dtype) {
-#define PS_CASE(number, name)                                                           \
-    case number_traits<number>::dtype: {                                                \
-        SharedMatrix<number> matrix = matrix_of<number>(t);                             \
-        matrix.transposed = transposed;                                                 \
-        return ps_cuda_shared_keep_##name(matrix, shape, store, t->info, mark, stream); \
-    }
-        PS_CUDA_DTYPES(PS_CASE)
-#undef PS_CASE
-    default:
-        return PS_BAD_ARGUMENT;
-    }
+    return with_number(t->dtype, [&](auto zero) {
+        auto matrix = matrix_of<decltype(zero)>(t);
+
+        matrix.transposed = transposed;
+        return shared_keep(matrix, shape, store, t->info, mark, stream);
+    });
 }
 
 bool

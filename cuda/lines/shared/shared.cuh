@@ -269,7 +269,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
 }
 
 template <typename Number>
-inline ps_status
+ps_status
 shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
 {
     void (*const kernel)(const SharedJob<Number>) = shared_solve_kernel<Number>;
@@ -285,7 +285,7 @@ shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
 }
 
 template <typename Number>
-inline ps_status
+ps_status
 shared_keep(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shape,
             void *store, int32_t *info, uint8_t *mark, cudaStream_t stream)
 {
@@ -295,19 +295,6 @@ shared_keep(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shap
                           shape.rows * sizeof(Number), stream, matrix, shape,
                           static_cast<ps_cuda_shared_note *>(store), info, mark);
 }
-
-#define PS_CUDA_SHARED_DEFINE(number, name)                                    \
-    ps_status ps_cuda_shared_launch_##name(const SharedJob<number> &job,       \
-                                           cudaStream_t stream)                \
-    {                                                                          \
-        return shared_launch(job, stream);                                     \
-    }                                                                          \
-    ps_status ps_cuda_shared_keep_##name(                                      \
-        const SharedMatrix<number> &matrix, const ps_cuda_shared_shape &shape, \
-        void *store, int32_t *info, uint8_t *mark, cudaStream_t stream)        \
-    {                                                                          \
-        return shared_keep(matrix, shape, store, info, mark, stream);          \
-    }
 
 } // namespace pysolvers::shared
 

@@ -1,9 +1,9 @@
 /* shared.h - solves with one matrix for all systems: 2 words per unknown.
  *
- * shared_plan.cu chooses a plan, shared_<dtype>.cu contain the kernels. The matrix is
- * eliminated by every block for itself, while its first tiles are loaded, or once by
- * ps_cuda_shared_keep() into a store. Systems along a strided axis use shared_panels.h
- * if that is faster.
+ * shared_plan.cu chooses a plan; shared.cuh has the kernels, which shared_dtypes.cu
+ * compiles once per dtype. The matrix is eliminated by every block for itself, while its
+ * first tiles are loaded, or once by ps_cuda_shared_keep() into a store. Systems along a
+ * strided axis use shared_panels.h if that is faster.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_H
 #define PS_CUDA_LINES_SHARED_SHARED_H
@@ -69,14 +69,13 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
     uint32_t *work_queue; /* number of tiles that were drawn; null without a work queue */
 };
 
-#define PS_DECLARE(number, name)                                               \
-    ps_status ps_cuda_shared_launch_##name(const SharedJob<number> &job,       \
-                                           cudaStream_t stream);               \
-    ps_status ps_cuda_shared_keep_##name(                                      \
-        const SharedMatrix<number> &matrix, const ps_cuda_shared_shape &shape, \
-        void *store, int32_t *info, uint8_t *mark, cudaStream_t stream);
-PS_CUDA_DTYPES(PS_DECLARE)
-#undef PS_DECLARE
+/* shared.cuh: enqueue a job; eliminate a matrix into a store. */
+template <typename Number>
+ps_status shared_launch(const SharedJob<Number> &job, cudaStream_t stream);
+template <typename Number>
+ps_status shared_keep(const SharedMatrix<Number> &matrix,
+                      const ps_cuda_shared_shape &shape, void *store, int32_t *info,
+                      uint8_t *mark, cudaStream_t stream);
 
 /* shared_plan.cu: whether one block can hold a system of `rows` rows, and the bytes of
  * its eliminated matrix; the team for it; a batch, and a plan for it. */

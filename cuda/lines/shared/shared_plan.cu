@@ -35,15 +35,13 @@ limits_of_number()
 static limits
 limits_of(ps_dtype dtype)
 {
-    switch (dtype) {
-#define PS_CASE(number, name)          \
-    case number_traits<number>::dtype: \
-        return limits_of_number<number>();
-        PS_CUDA_DTYPES(PS_CASE)
-#undef PS_CASE
-    default:
-        return {};
-    }
+    limits found = {};
+
+    (void)with_number(dtype, [&](auto zero) {
+        found = limits_of_number<decltype(zero)>();
+        return PS_OK;
+    });
+    return found;
 }
 
 static int

@@ -1,0 +1,9 @@
+/* partition_forms.cu - the kernels of partition.cuh, compiled once per dtype and form. */
+#include "lines/partition/partition.cuh"
+
+namespace pysolvers::partition {
+
+template cudaError_t launch_partition(const Job<PS_NUMBER> &, Top, const Plan &,
+                                      cudaStream_t);
+
+} // namespace pysolvers::partition

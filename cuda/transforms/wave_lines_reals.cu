@@ -1,0 +1,8 @@
+/* wave_lines_reals.cu - the kernels of wave_lines.cuh, compiled once per dtype. */
+#include "transforms/wave_lines.cuh"
+
+namespace pysolvers::transforms {
+
+template cudaError_t launch_wave_lines(const WaveJob<PS_NUMBER> &, cudaStream_t);
+
+} // namespace pysolvers::transforms
