@@ -19,6 +19,7 @@
 #include "lines/pivoted/pivoted.h"
 #include "lines/shared/shared.h"
 #include "runtime/backend.h"
+#include "runtime/launch.cuh"
 #include "runtime/memory.h"
 
 namespace pysolvers {
@@ -287,9 +288,8 @@ conjugate_store(const ps_factor *f, const layout &l, cudaStream_t stream)
         static_cast<int64_t>(l.conjugates / static_cast<size_t>(l.element));
     const int64_t blocks = (count + 255) / 256;
 
-    conjugate_kernel<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0,
-                       stream>>>(from + count, from, count);
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(blocks < 65536 ? blocks : 65536, 256, 0, stream)
+        .run(conjugate_kernel<Real>, from + count, from, count);
 }
 
 /* Eliminate a single matrix and its transpose. */

@@ -459,10 +459,8 @@ ps_cuda_staggered_colour(const ps_staggered *s, const ps_laplace *l, cudaStream_
     double *const diag = static_cast<double *>(const_cast<void *>(l->diag));
     double *const gain = static_cast<double *>(const_cast<void *>(l->gain));
 
-    colour_kernel<<<static_cast<unsigned>(ps_cuda_staggered_parts(s->cells)),
-                    block_threads, 0, stream>>>(*s, coloured(l->t, l), diag, gain,
-                                                rows_of(s->cells));
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(ps_cuda_staggered_parts(s->cells), block_threads, 0, stream)
+        .run(colour_kernel, *s, coloured(l->t, l), diag, gain, rows_of(s->cells));
 }
 
 ps_status

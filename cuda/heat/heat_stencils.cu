@@ -244,10 +244,9 @@ heat_find_largest(const ps_heat *h, cudaStream_t stream)
     if (cudaMemsetAsync(h->largest, 0, sizeof(double), stream) != cudaSuccess) {
         return PS_DEVICE_FAILURE;
     }
-    largest_kernel<<<static_cast<unsigned>(blocks < most ? blocks : most), block_threads,
-                     0, stream>>>(static_cast<const Real *>(h->t), count,
-                                  reinterpret_cast<unsigned long long *>(h->largest));
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(blocks < most ? blocks : most, block_threads, 0, stream)
+        .run(largest_kernel<Real>, static_cast<const Real *>(h->t), count,
+             reinterpret_cast<unsigned long long *>(h->largest));
 }
 
 #define PS_INSTANTIATE(real)                                                            \

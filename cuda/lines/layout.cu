@@ -240,17 +240,13 @@ relayout(const ps_relayout *r, const ps_exec *exec)
                             exec);
     }
     if (turn(&w)) {
-        const unsigned blocks = blocks_for((w.elements - 1) / (side * side) + 1);
-
-        turn_kernel<<<blocks, dim3(side, tile_threads), 0, stream>>>(to, from, w);
+        return Launch(blocks_for((w.elements - 1) / (side * side) + 1),
+                      dim3(side, tile_threads), 0, stream)
+            .run(turn_kernel<Element>, to, from, w);
     }
-    else {
-        const unsigned blocks =
-            blocks_for((w.elements - 1) / (threads_a_block * at_once) + 1);
-
-        copy_kernel<<<blocks, threads_a_block, 0, stream>>>(to, from, w);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(blocks_for((w.elements - 1) / (threads_a_block * at_once) + 1),
+                  threads_a_block, 0, stream)
+        .run(copy_kernel<Element>, to, from, w);
 }
 
 ps_status

@@ -9,7 +9,7 @@
  */
 #include "device/operand.cuh"
 #include "lines/products.h"
-#include "runtime/engine.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::lines {
 
@@ -106,13 +106,12 @@ launch(const ps_products *p, cudaStream_t stream)
     const int64_t packs = p->outer * p->rows * p->inner / WIDTH;
     const int64_t blocks = (packs - 1) / (threads_a_block * at_once) + 1;
 
-    products_kernel<WIDTH><<<static_cast<unsigned>(blocks), threads_a_block, 0, stream>>>(
-        static_cast<const Number *>(p->g), static_cast<const Number *>(p->x),
-        static_cast<Number *>(p->lower), static_cast<Number *>(p->diag),
-        static_cast<Number *>(p->upper), static_cast<Index>(packs),
-        static_cast<Index>(p->rows), static_cast<Index>(p->inner),
-        (p->flags & PS_PERIODIC) != 0);
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(blocks, threads_a_block, 0, stream)
+        .run(products_kernel<WIDTH, Number, Index>, static_cast<const Number *>(p->g),
+             static_cast<const Number *>(p->x), static_cast<Number *>(p->lower),
+             static_cast<Number *>(p->diag), static_cast<Number *>(p->upper),
+             static_cast<Index>(packs), static_cast<Index>(p->rows),
+             static_cast<Index>(p->inner), (p->flags & PS_PERIODIC) != 0);
 }
 
 template <typename Number, typename Index>

@@ -27,7 +27,7 @@
 
 #include "device/operand.cuh"
 #include "lines/methods.h"
-#include "runtime/engine.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::lines {
 
@@ -333,14 +333,12 @@ threads_for(int64_t systems, int processors)
 }
 
 template <typename Number>
-static cudaError_t
+static ps_status
 launch(const ps_tridiag *t, const ps_exec *exec, int processors, ps_report *report)
 {
     Systems<Number> s = systems_of<Number>(*t);
     const int64_t systems = s.outer * s.inner;
     const unsigned threads = threads_for(systems, processors);
-    const unsigned blocks = static_cast<unsigned>((systems + threads - 1) / threads);
-    cudaStream_t const stream = ps_cuda_stream(exec);
     Kept<Number> kept;
 
     kept.swapped = swap_to_fastest(s);
@@ -349,13 +347,9 @@ launch(const ps_tridiag *t, const ps_exec *exec, int processors, ps_report *repo
     report->kernel = s.rows == 1 || std::abs(s.x.inner) <= std::abs(s.x.row)
                          ? "thomas coalesced"
                          : "thomas uncoalesced";
-    if (s.periodic) {
-        thomas_kernel<Number, true><<<blocks, threads, 0, stream>>>(s, kept);
-    }
-    else {
-        thomas_kernel<Number, false><<<blocks, threads, 0, stream>>>(s, kept);
-    }
-    return cudaGetLastError();
+    return Launch((systems + threads - 1) / threads, threads, 0, ps_cuda_stream(exec))
+        .run(s.periodic ? thomas_kernel<Number, true> : thomas_kernel<Number, false>, s,
+             kept);
 }
 
 static ps_status
@@ -378,8 +372,7 @@ thomas_solve(const ps_tridiag *t, const ps_options *, const ps_exec *exec,
         return PS_DEVICE_FAILURE;
     }
     return with_number(t->dtype, [&](auto number) {
-        return ps_cuda_status(
-            launch<decltype(number)>(t, exec, device->processors, report));
+        return launch<decltype(number)>(t, exec, device->processors, report);
     });
 }
 

@@ -10,11 +10,13 @@
  */
 #include <math.h>
 
+#include "device/number.cuh"
 #include "relaxation/laplace.h"
 #include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
+using namespace device;
 using namespace runtime;
 
 namespace {
@@ -199,11 +201,11 @@ template <typename T> class Variant {
         plate_.cells = measures ? reinterpret_cast<T *>(room_) : nullptr;
         switch (l_->variant) {
         case PS_LAPLACE_NAIVE:
-            return launch(cells_kernel<T, true, true>);
+            return launch_both(cells_kernel<T, true, true>);
         case PS_LAPLACE_COALESCED:
-            return launch(cells_kernel<T, true, false>);
+            return launch_both(cells_kernel<T, true, false>);
         case PS_LAPLACE_SPLIT:
-            return launch(cells_kernel<T, false, false>);
+            return launch_both(cells_kernel<T, false, false>);
         case PS_LAPLACE_SHARED:
             plate_.cells = nullptr;
             return launch_blocks<false>();
@@ -228,14 +230,13 @@ template <typename T> class Variant {
     }
 
   private:
-    ps_status launch(void (*kernel)(Plate<T>, int))
+    /* Relax the two colours. */
+    ps_status launch_both(void (*kernel)(Plate<T>, int))
     {
-        const auto blocks = static_cast<unsigned>(blocks_.across * blocks_.rows);
+        Launch launch(blocks_.across * blocks_.rows, relax_threads, 0, stream_);
+        const ps_status status = launch.run(kernel, plate_, 0);
 
-        for (int colour = 0; colour < 2; colour++) {
-            kernel<<<blocks, relax_threads, 0, stream_>>>(plate_, colour);
-        }
-        return ps_cuda_status(cudaPeekAtLastError());
+        return status == PS_OK ? launch.run(kernel, plate_, 1) : status;
     }
 
     template <bool ONE> ps_status launch_blocks()
@@ -244,7 +245,7 @@ template <typename T> class Variant {
             ps_cuda_status(cudaMemsetAsync(plate_.norms.slots, 0, 8, stream_));
 
         return status != PS_OK ? status : with_norm(plate_.norms.kind, [&](auto kind) {
-            return launch(blocks_kernel<T, kind.value, ONE>);
+            return launch_both(blocks_kernel<T, kind.value, ONE>);
         });
     }
 
@@ -370,8 +371,8 @@ ps_cuda_laplace_variant(const ps_laplace *l, int64_t count, const ps_exec *exec,
     report->measure = NAN;
     report->end = PS_END_COUNT;
     report->kernel = names[l->variant];
-    return l->dtype == PS_F32 ? run<float>(l, count, exec, report)
-                              : run<double>(l, count, exec, report);
+    return with_real(
+        l->dtype, [&](auto zero) { return run<decltype(zero)>(l, count, exec, report); });
 }
 
 } // namespace pysolvers::relaxation

@@ -77,13 +77,13 @@ share_cache(Kernel kernel)
                : error;
 }
 
-/* The configuration of a launch. */
+/* The configuration of a launch. Every kernel of the backend is launched by run(). */
 class Launch {
   public:
-    Launch(int64_t blocks, int threads, size_t shared, cudaStream_t stream)
+    Launch(int64_t blocks, dim3 threads, size_t shared, cudaStream_t stream)
     {
         config_.gridDim = dim3(static_cast<unsigned>(blocks));
-        config_.blockDim = dim3(static_cast<unsigned>(threads));
+        config_.blockDim = threads;
         config_.dynamicSmemBytes = shared;
         config_.stream = stream;
     }

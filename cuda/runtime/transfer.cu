@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "runtime/device.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::runtime {
 
@@ -280,9 +281,9 @@ upload_small(void *to, const void *from, size_t bytes, const ps_exec *exec)
     Small small = {};
 
     memcpy(small.bytes, from, bytes);
-    upload_kernel<<<1, PS_SMALL_BYTES, 0, ps_cuda_stream(exec)>>>(
-        static_cast<unsigned char *>(to), small, static_cast<unsigned>(bytes));
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(1, PS_SMALL_BYTES, 0, ps_cuda_stream(exec))
+        .run(upload_kernel, static_cast<unsigned char *>(to), small,
+             static_cast<unsigned>(bytes));
 }
 
 /* Copy without the pinned buffers. The memory of the caller may be pinned, so the

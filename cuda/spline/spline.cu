@@ -16,7 +16,7 @@
 
 #include "device/operand.cuh"
 #include "runtime/backend.h"
-#include "runtime/engine.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::spline {
 
@@ -329,7 +329,7 @@ outer_points_kernel(const __grid_constant__ ps_spline_points p, int64_t parts)
 }
 
 template <typename Real, bool is_cubic, bool shares>
-static void
+static ps_status
 launch_points(const ps_spline_points &p, cudaStream_t stream)
 {
     const int64_t outer = p.from.outer, inner = p.from.inner;
@@ -337,32 +337,31 @@ launch_points(const ps_spline_points &p, cudaStream_t stream)
     if (inner >= threads) {
         const int64_t parts = (inner - 1) / (threads * splines_a_thread) + 1;
 
-        inner_points_kernel<Real, is_cubic, shares>
-            <<<blocks_for(outer * p.points * parts), threads, 0, stream>>>(p, parts);
-        return;
+        return Launch(blocks_for(outer * p.points * parts), threads, 0, stream)
+            .run(inner_points_kernel<Real, is_cubic, shares>, p, parts);
     }
     const int64_t parts = (outer - 1) / splines_a_thread + 1;
 
-    outer_points_kernel<Real, is_cubic, shares>
-        <<<blocks_for((parts * p.points * inner - 1) / threads + 1), threads, 0,
-           stream>>>(p, parts);
+    return Launch(blocks_for((parts * p.points * inner - 1) / threads + 1), threads, 0,
+                  stream)
+        .run(outer_points_kernel<Real, is_cubic, shares>, p, parts);
 }
 
 template <typename Real, bool is_cubic>
-static void
+static ps_status
 launch_points(const ps_spline_points &p, cudaStream_t stream)
 {
-    is_shared(p.from.x) && is_shared(p.at)
-        ? launch_points<Real, is_cubic, true>(p, stream)
-        : launch_points<Real, is_cubic, false>(p, stream);
+    return is_shared(p.from.x) && is_shared(p.at)
+               ? launch_points<Real, is_cubic, true>(p, stream)
+               : launch_points<Real, is_cubic, false>(p, stream);
 }
 
 template <typename Real>
-static void
+static ps_status
 launch_points(const ps_spline_points &p, cudaStream_t stream)
 {
-    p.from.order == 0 ? launch_points<Real, true>(p, stream)
-                      : launch_points<Real, false>(p, stream);
+    return p.from.order == 0 ? launch_points<Real, true>(p, stream)
+                             : launch_points<Real, false>(p, stream);
 }
 
 ps_status
@@ -375,15 +374,10 @@ ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec)
     if (elements == 0) {
         return status;
     }
-    const unsigned blocks = blocks_for((elements - 1) / threads + 1);
-
-    if (r->dtype == PS_F32) {
-        rows_kernel<float><<<blocks, threads, 0, stream>>>(*r);
-    }
-    else {
-        rows_kernel<double><<<blocks, threads, 0, stream>>>(*r);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return with_real(r->dtype, [&](auto zero) {
+        return Launch(blocks_for((elements - 1) / threads + 1), threads, 0, stream)
+            .run(rows_kernel<decltype(zero)>, *r);
+    });
 }
 
 ps_status
@@ -396,16 +390,12 @@ ps_cuda_spline_pieces(const ps_spline_pieces *p, const ps_exec *exec)
         return status;
     }
     const int64_t elements = p->from.outer * (p->from.knots - 1) * p->from.inner;
-    const unsigned blocks = blocks_for((elements - 1) / threads + 1);
     const int32_t count = ps_spline_order(p->from.order, p->nu);
 
-    if (p->from.dtype == PS_F32) {
-        pieces_kernel<float><<<blocks, threads, 0, stream>>>(*p, count);
-    }
-    else {
-        pieces_kernel<double><<<blocks, threads, 0, stream>>>(*p, count);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return with_real(p->from.dtype, [&](auto zero) {
+        return Launch(blocks_for((elements - 1) / threads + 1), threads, 0, stream)
+            .run(pieces_kernel<decltype(zero)>, *p, count);
+    });
 }
 
 ps_status
@@ -417,13 +407,9 @@ ps_cuda_spline_points(const ps_spline_points *p, const ps_exec *exec)
     if (status != PS_OK || p->from.outer * p->from.inner * p->points == 0) {
         return status;
     }
-    if (p->from.dtype == PS_F32) {
-        launch_points<float>(*p, stream);
-    }
-    else {
-        launch_points<double>(*p, stream);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return with_real(p->from.dtype, [&](auto zero) {
+        return launch_points<decltype(zero)>(*p, stream);
+    });
 }
 
 } // namespace pysolvers::spline

@@ -4,7 +4,7 @@
  */
 #include "device/operand.cuh"
 #include "runtime/backend.h"
-#include "runtime/engine.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::transforms {
 
@@ -42,15 +42,14 @@ add_kernel(const __grid_constant__ ps_relayout r, int64_t elements)
 }
 
 template <typename Real>
-static void
-launch_add(const ps_relayout &r, int64_t elements, unsigned blocks, cudaStream_t stream)
+static ps_status
+launch_add(const ps_relayout &r, int64_t elements, cudaStream_t stream)
 {
-    if (r.factor == nullptr) {
-        add_kernel<Real, false><<<blocks, threads_a_block, 0, stream>>>(r, elements);
-    }
-    else {
-        add_kernel<Real, true><<<blocks, threads_a_block, 0, stream>>>(r, elements);
-    }
+    const int64_t count = (elements - 1) / threads_a_block + 1;
+    Launch launch(count < most_blocks ? count : most_blocks, threads_a_block, 0, stream);
+
+    return r.factor == nullptr ? launch.run(add_kernel<Real, false>, r, elements)
+                               : launch.run(add_kernel<Real, true>, r, elements);
 }
 
 ps_status
@@ -68,17 +67,8 @@ ps_cuda_accumulate(const ps_relayout *r, const ps_exec *exec)
     if (elements == 0) {
         return PS_OK;
     }
-    const int64_t count = (elements - 1) / threads_a_block + 1;
-    const unsigned blocks =
-        static_cast<unsigned>(count < most_blocks ? count : most_blocks);
-
-    if (r->element == 4) {
-        launch_add<float>(*r, elements, blocks, stream);
-    }
-    else {
-        launch_add<double>(*r, elements, blocks, stream);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return r->element == 4 ? launch_add<float>(*r, elements, stream)
+                           : launch_add<double>(*r, elements, stream);
 }
 
 /* Sum over a block of threads_a_block threads; every thread receives it. */
@@ -123,19 +113,15 @@ centre_kernel(const __grid_constant__ ps_centre c)
 ps_status
 ps_cuda_centre(const ps_centre *c, const ps_exec *exec)
 {
-    cudaStream_t const stream = ps_cuda_stream(exec);
     const ps_status status = ps_centre_check(c);
 
     if (status != PS_OK || c->size == 0) {
         return status;
     }
-    if (c->dtype == PS_F32) {
-        centre_kernel<float><<<1, threads_a_block, 0, stream>>>(*c);
-    }
-    else {
-        centre_kernel<double><<<1, threads_a_block, 0, stream>>>(*c);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return with_real(c->dtype, [&](auto zero) {
+        return Launch(1, threads_a_block, 0, ps_cuda_stream(exec))
+            .run(centre_kernel<decltype(zero)>, *c);
+    });
 }
 
 } // namespace pysolvers::transforms

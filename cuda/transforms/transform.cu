@@ -14,7 +14,7 @@
 
 #include "device/operand.cuh"
 #include "runtime/backend.h"
-#include "runtime/engine.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::transforms {
 
@@ -186,19 +186,10 @@ launch(const ps_transform *t, bool loads, cudaStream_t stream)
 
     tiles.along = (tiles.numbers - 1) / side + 1;
     const int64_t count = tiles.along * tiles.across;
-    const unsigned blocks =
-        static_cast<unsigned>(count < most_blocks ? count : most_blocks);
-    const dim3 threads(side, tile_threads);
-
-    if (loads) {
-        load_kernel<Real, kind><<<blocks, threads, 0, stream>>>(output_of<Real>(t->field),
-                                                                *t, s.pitch, tiles);
-    }
-    else {
-        store_kernel<Real, kind><<<blocks, threads, 0, stream>>>(
-            output_of<Real>(t->field), *t, s.pitch, tiles);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(count < most_blocks ? count : most_blocks, dim3(side, tile_threads), 0,
+                  stream)
+        .run(loads ? load_kernel<Real, kind> : store_kernel<Real, kind>,
+             output_of<Real>(t->field), *t, s.pitch, tiles);
 }
 
 template <typename Real>
@@ -224,8 +215,9 @@ run(const ps_transform *t, bool loads, const ps_exec *exec)
     if (status != PS_OK || t->outer == 0 || t->inner == 0) {
         return status;
     }
-    return t->dtype == PS_F32 ? launch_kind<float>(t, loads, ps_cuda_stream(exec))
-                              : launch_kind<double>(t, loads, ps_cuda_stream(exec));
+    return with_real(t->dtype, [&](auto zero) {
+        return launch_kind<decltype(zero)>(t, loads, ps_cuda_stream(exec));
+    });
 }
 
 ps_status

@@ -22,8 +22,9 @@ ps_cuda_waves_fit(ps_dtype dtype, int64_t planes, int32_t *fit)
 {
     ColumnShape shape;
 
-    *fit = dtype == PS_F32 ? shape_of<float>(planes, &shape)
-                           : dtype == PS_F64 && shape_of<double>(planes, &shape);
+    *fit = (dtype == PS_F32 || dtype == PS_F64) && with_real(dtype, [&](auto zero) {
+               return shape_of<decltype(zero)>(planes, &shape);
+           });
     return PS_OK;
 }
 
@@ -86,8 +87,7 @@ ps_cuda_wave_lines(const ps_wave_lines *l, const ps_exec *exec)
     return with_real(l->dtype, [&](auto zero) {
         WaveJob<decltype(zero)> job;
 
-        return job_of(*l, &job) ? ps_cuda_status(launch_wave_lines(job, stream))
-                                : PS_BAD_ARGUMENT;
+        return job_of(*l, &job) ? launch_wave_lines(job, stream) : PS_BAD_ARGUMENT;
     });
 }
 

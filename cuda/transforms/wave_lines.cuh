@@ -371,23 +371,21 @@ __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
 }
 
 template <typename Real, int ROWS, bool IS_CLUSTER, bool STREAMS>
-inline cudaError_t
+inline ps_status
 launch_chunks(const WaveJob<Real> &job, cudaStream_t stream)
 {
     void (*const kernel)(const WaveJob<Real>) =
         job.tiles.are_paired()
             ? wave_lines_kernel<Real, ROWS, IS_CLUSTER, true, STREAMS>
             : wave_lines_kernel<Real, ROWS, IS_CLUSTER, false, STREAMS>;
-    ColumnGrid grid;
-    const cudaError_t error =
-        grid.set<IS_CLUSTER>(kernel, job.shape, job.tiles.count(),
-                             wave_bytes<Real, ROWS, STREAMS>(job.shape), stream);
 
-    return error == cudaSuccess ? cudaLaunchKernelEx(&grid.config, kernel, job) : error;
+    return with_column_grid<IS_CLUSTER>(
+        kernel, job.shape, job.tiles.count(), wave_bytes<Real, ROWS, STREAMS>(job.shape),
+        stream, [&](Launch &launch) { return launch.run(kernel, job); });
 }
 
 template <typename Real>
-cudaError_t
+ps_status
 launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream)
 {
     return with_chunks<Real>(job.shape, [&](auto rows, auto is_cluster) {

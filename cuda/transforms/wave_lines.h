@@ -30,7 +30,7 @@ template <typename Real> struct WaveJob {
 };
 
 template <typename Real>
-cudaError_t launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream);
+ps_status launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream);
 
 } // namespace pysolvers::transforms
 

@@ -3,6 +3,6 @@
 
 namespace pysolvers::transforms {
 
-template cudaError_t launch_wave_lines(const WaveJob<PS_NUMBER> &, cudaStream_t);
+template ps_status launch_wave_lines(const WaveJob<PS_NUMBER> &, cudaStream_t);
 
 } // namespace pysolvers::transforms

@@ -7,7 +7,7 @@
  */
 #include "device/operand.cuh"
 #include "runtime/backend.h"
-#include "runtime/engine.h"
+#include "runtime/launch.cuh"
 #include "transforms/waves.cuh"
 
 namespace pysolvers::transforms {
@@ -142,9 +142,8 @@ move(const ps_waves *w, cudaStream_t stream)
     if (blocks > INT32_MAX) {
         return PS_BAD_ARGUMENT;
     }
-    waves_kernel<Real, LOADS><<<static_cast<unsigned>(blocks), threads, 0, stream>>>(
-        field, *w, blocks_a_line, by_pairs);
-    return ps_cuda_status(cudaGetLastError());
+    return Launch(blocks, threads, 0, stream)
+        .run(waves_kernel<Real, LOADS>, field, *w, blocks_a_line, by_pairs);
 }
 
 template <bool LOADS>
@@ -156,8 +155,9 @@ run(const ps_waves *w, const ps_exec *exec)
     if (status != PS_OK) {
         return status;
     }
-    return w->dtype == PS_F32 ? move<float, LOADS>(w, ps_cuda_stream(exec))
-                              : move<double, LOADS>(w, ps_cuda_stream(exec));
+    return with_real(w->dtype, [&](auto zero) {
+        return move<decltype(zero), LOADS>(w, ps_cuda_stream(exec));
+    });
 }
 
 ps_status

@@ -207,7 +207,7 @@ ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
 }
 
 template <typename Number>
-static cudaError_t
+static ps_status
 solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *work_queue,
       cudaStream_t stream)
 {
@@ -226,20 +226,17 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *w
     return launch_columns(job, stream);
 }
 
-cudaError_t
+ps_status
 ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
                      const ps_cuda_device *device, uint8_t *marks, void *work,
                      cudaStream_t stream)
 {
     uint32_t *const counter =
         uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
-    cudaError_t error = cudaErrorInvalidValue;
 
-    (void)with_form(*t, [&](auto zero) {
-        error = solve<decltype(zero)>(*t, shape, marks, counter, stream);
-        return PS_OK;
+    return with_form(*t, [&](auto zero) {
+        return solve<decltype(zero)>(*t, shape, marks, counter, stream);
     });
-    return error;
 }
 
 } // namespace pysolvers::columns

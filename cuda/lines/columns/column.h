@@ -74,13 +74,13 @@ bool ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
  * null. */
 size_t ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
                            const ps_cuda_device *device);
-cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
-                                 const ps_cuda_device *device, uint8_t *marks, void *work,
-                                 cudaStream_t stream);
+ps_status ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
+                               const ps_cuda_device *device, uint8_t *marks, void *work,
+                               cudaStream_t stream);
 
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>
-cudaError_t launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
+ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
  * an operand one element per lane. Two batches in flight are enough, and more of them

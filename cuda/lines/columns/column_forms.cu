@@ -7,6 +7,6 @@
 
 namespace pysolvers::columns {
 
-template cudaError_t launch_columns(const ColumnJob<PS_NUMBER> &, cudaStream_t);
+template ps_status launch_columns(const ColumnJob<PS_NUMBER> &, cudaStream_t);
 
 } // namespace pysolvers::columns

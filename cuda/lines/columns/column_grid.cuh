@@ -11,57 +11,34 @@
 
 namespace pysolvers::columns {
 
-struct ColumnGrid {
-    cudaLaunchConfig_t config = {};
+/* The launch of resident blocks, or clusters: the fewest with which the busiest one has as
+ * few tiles as with all that are resident at once. */
+template <bool IS_CLUSTER, typename Kernel, typename Call>
+inline ps_status
+with_column_grid(Kernel kernel, const ColumnShape &shape, int64_t tiles, size_t bytes,
+                 cudaStream_t stream, const Call &call)
+{
+    const int threads = 32 * shape.warps;
+    int fit = 0;
+    const cudaError_t error =
+        resident(kernel, threads, bytes, IS_CLUSTER ? shape.blocks : 1, &fit);
 
-    ColumnGrid() = default;
-    ColumnGrid(const ColumnGrid &) = delete; /* config points to attributes_ */
-
-    /* The fewest blocks with which the busiest one has as few tiles as with all that are
-     * resident at once. */
-    template <bool IS_CLUSTER, typename Kernel>
-    cudaError_t set(Kernel kernel, const ColumnShape &shape, int64_t tiles, size_t bytes,
-                    cudaStream_t stream)
-    {
-        const int threads = 32 * shape.warps;
-        int fit = 0;
-
-        config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
-        config.blockDim = dim3(static_cast<unsigned>(threads));
-        config.dynamicSmemBytes = bytes;
-        config.stream = stream;
-        attributes_[0].id = cudaLaunchAttributeClusterDimension;
-        attributes_[0].val.clusterDim = {config.gridDim.x, 1, 1};
-        config.attrs = attributes_;
-        config.numAttrs = IS_CLUSTER ? 1 : 0;
-
-        const cudaError_t error =
-            resident(kernel, threads, bytes, IS_CLUSTER ? shape.blocks : 1, &fit);
-        if (error != cudaSuccess || fit == 0) {
-            return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
-        }
-        const int64_t rounds = (tiles + fit - 1) / fit;
-        config.gridDim.x *= static_cast<unsigned>((tiles + rounds - 1) / rounds);
-        return cudaSuccess;
+    if (error != cudaSuccess || fit == 0) {
+        return PS_DEVICE_FAILURE;
     }
+    const int64_t rounds = (tiles + fit - 1) / fit;
+    Launch launch((tiles + rounds - 1) / rounds * shape.blocks, threads, bytes, stream);
 
-    /* With programmatic dependent launch. */
-    void allow_early_start()
-    {
-        cudaLaunchAttribute &attribute = attributes_[config.numAttrs++];
-
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
+    if (IS_CLUSTER) {
+        launch.in_clusters(shape.blocks);
     }
-
-  private:
-    cudaLaunchAttribute attributes_[2] = {};
-};
+    return call(launch);
+}
 
 /* call(rows, is_cluster) with the rows of a chunk, and whether there are clusters, as
  * integral constants. */
 template <typename Number, typename Call>
-inline cudaError_t
+inline ps_status
 with_chunks(const ColumnShape &shape, const Call &call)
 {
     using Tuned = ColumnTuning<Number>;

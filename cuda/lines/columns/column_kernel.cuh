@@ -110,33 +110,27 @@ __launch_bounds__(column_threads<Number, ROWS>(), 1)
 }
 
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
-inline cudaError_t
+inline ps_status
 launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
 {
     void (*const kernel)(const ColumnJob<Number>) =
         column_kernel<Number, ROWS, IS_CLUSTER, ACCESS>;
     const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ACCESS>(job.shape);
-    const ps_cuda_device *const device = ps_cuda_device_get();
-    ColumnGrid grid;
-    const cudaError_t error =
-        grid.set<IS_CLUSTER>(kernel, job.shape, job.tiles, bytes, stream);
+    const auto start = [&](Launch &launch) {
+        if (job.work_queue == nullptr) {
+            return launch.run(kernel, job);
+        }
+        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
 
-    if (error != cudaSuccess) {
-        return error;
-    }
-    if (job.work_queue != nullptr) {
-        if (clear_work_queue(job.work_queue, 1, stream) != PS_OK) {
-            return cudaErrorLaunchFailure;
-        }
-        if (device->capability >= 90) {
-            grid.allow_early_start();
-        }
-    }
-    return cudaLaunchKernelEx(&grid.config, kernel, job);
+        return status == PS_OK ? launch.closely().run(kernel, job) : status;
+    };
+
+    return with_column_grid<IS_CLUSTER>(kernel, job.shape, job.tiles, bytes, stream,
+                                        start);
 }
 
 template <typename Number, int ROWS, bool IS_CLUSTER>
-inline cudaError_t
+inline ps_status
 launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
 {
     using Access = ColumnAccess;
@@ -152,7 +146,7 @@ launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
 }
 
 template <typename Number>
-cudaError_t
+ps_status
 launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
 {
     return with_chunks<Number>(job.shape, [&](auto rows, auto is_cluster) {

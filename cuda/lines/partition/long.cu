@@ -12,6 +12,7 @@
  */
 #include "device/work_queue.cuh"
 #include "lines/partition/long.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::partition {
 
@@ -160,7 +161,7 @@ grid_for(int64_t blocks, const ps_cuda_device *device)
 }
 
 template <typename Number>
-static cudaError_t
+static ps_status
 solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8_t *marks,
       const ps_exec *exec, void *work)
 {
@@ -178,28 +179,22 @@ solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8
 
     job.parts = {numbers_at<Segment<Number>>(work, store.segment),
                  numbers_at<Note>(work, store.note), numbers_at<Number>(work, store.y)};
-    cudaError_t error = launch_partition(job, TOP_SEGMENT, plan, stream);
-    if (error != cudaSuccess) {
-        return error;
+    ps_status status = launch_partition(job, TOP_SEGMENT, plan, stream);
+    if (status == PS_OK) {
+        status =
+            Launch(grid_for((count + threads - 1) / threads, device), threads, 0, stream)
+                .run(coarse_kernel<Number>, job.parts.segment, rows, parts, count);
     }
-    coarse_kernel<<<grid_for((count + threads - 1) / threads, device), threads, 0,
-                    stream>>>(job.parts.segment, rows, parts, count);
-    error = cudaGetLastError();
-    if (error != cudaSuccess) {
-        return error;
+    if (status == PS_OK) {
+        status = ps_cuda_partition_solve(&coarse, device, nullptr, exec,
+                                         numbers_at<char>(work, store.coarse));
     }
-    error = ps_cuda_partition_solve(&coarse, device, nullptr, exec,
-                                    numbers_at<char>(work, store.coarse));
-    if (error != cudaSuccess) {
-        return error;
+    if (status == PS_OK && (t.info != nullptr || marks != nullptr)) {
+        status = Launch(grid_for(systems, device), threads, 0, stream)
+                     .run(collect_info_kernel, job.parts.note, coarse.info, systems,
+                          parts, job.t.rows, part_rows, t.info, marks);
     }
-    if (t.info != nullptr || marks != nullptr) {
-        collect_info_kernel<<<grid_for(systems, device), threads, 0, stream>>>(
-            job.parts.note, coarse.info, systems, parts, job.t.rows, part_rows, t.info,
-            marks);
-    }
-    error = cudaGetLastError();
-    return error == cudaSuccess ? launch_partition(job, TOP_KNOWN, plan, stream) : error;
+    return status == PS_OK ? launch_partition(job, TOP_KNOWN, plan, stream) : status;
 }
 
 size_t
@@ -217,17 +212,13 @@ ps_cuda_long_work(const ps_tridiag *t, const Plan &plan, const ps_cuda_device *d
     return bytes;
 }
 
-cudaError_t
+ps_status
 ps_cuda_long_solve(const ps_tridiag *t, const Plan &plan, const ps_cuda_device *device,
                    uint8_t *marks, const ps_exec *exec, void *work)
 {
-    cudaError_t error = cudaErrorInvalidValue;
-
-    (void)with_form(*t, [&](auto zero) {
-        error = solve<decltype(zero)>(*t, plan, device, marks, exec, work);
-        return PS_OK;
+    return with_form(*t, [&](auto zero) {
+        return solve<decltype(zero)>(*t, plan, device, marks, exec, work);
     });
-    return error;
 }
 
 } // namespace pysolvers::partition

@@ -13,9 +13,9 @@ size_t ps_cuda_long_work(const ps_tridiag *t, const Plan &plan,
                          const ps_cuda_device *device);
 
 /* Solve; info and marks may be null. */
-cudaError_t ps_cuda_long_solve(const ps_tridiag *t, const Plan &plan,
-                               const ps_cuda_device *device, uint8_t *marks,
-                               const ps_exec *exec, void *work);
+ps_status ps_cuda_long_solve(const ps_tridiag *t, const Plan &plan,
+                             const ps_cuda_device *device, uint8_t *marks,
+                             const ps_exec *exec, void *work);
 
 } // namespace pysolvers::partition
 

@@ -29,7 +29,7 @@ exchange_of(const ps_part &p)
 }
 
 template <typename Number>
-static cudaError_t
+static ps_status
 solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
 {
     const bool periodic = (p.t.flags & PS_PERIODIC) != 0;
@@ -127,7 +127,7 @@ ps_cuda_part_solve(const ps_part *p, const ps_exec *exec)
         return status;
     }
     return with_number(p->t.dtype, [&](auto zero) {
-        return ps_cuda_status(solve<decltype(zero)>(own, plan, ps_cuda_stream(exec)));
+        return solve<decltype(zero)>(own, plan, ps_cuda_stream(exec));
     });
 }
 

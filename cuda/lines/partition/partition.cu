@@ -106,7 +106,7 @@ ps_cuda_partition_work(const ps_tridiag *t, const ps_cuda_device *device)
 }
 
 template <typename Number>
-static cudaError_t
+static ps_status
 solve_at_once(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
 {
     const Job<Number> job = job_of<Number>(p.t, p.plan, marks, work);
@@ -115,7 +115,7 @@ solve_at_once(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
                             p.plan, stream);
 }
 
-static cudaError_t
+static ps_status
 solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
@@ -126,22 +126,19 @@ solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
     if (p.is_long) {
         return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);
     }
-    cudaError_t error = cudaErrorInvalidValue;
-    (void)with_form(p.t, [&](auto zero) {
-        error = solve_at_once<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
-        return PS_OK;
+    return with_form(p.t, [&](auto zero) {
+        return solve_at_once<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
     });
-    return error;
 }
 
-cudaError_t
+ps_status
 ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *device, uint8_t *marks,
                         const ps_exec *exec, void *work)
 {
     Planned p;
 
     return plan_of(t, device, &p) ? solve_planned(p, device, marks, exec, work)
-                                  : cudaErrorInvalidConfiguration;
+                                  : PS_DEVICE_FAILURE;
 }
 
 namespace {
@@ -218,7 +215,7 @@ solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
                            : options->pivot == mark_only ? exec->marks
                                                          : nullptr;
     report->kernel = kernel_of(p);
-    status = ps_cuda_status(solve_planned(p, device, marks, exec, memory + store.solve));
+    status = solve_planned(p, device, marks, exec, memory + store.solve);
     if (status == PS_OK && pivots) {
         status = ps_cuda_pivoted_marked(t, marks, exec, memory + store.pivoted);
     }

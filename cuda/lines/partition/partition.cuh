@@ -130,42 +130,36 @@ partition_kernel_of(Top top)
 /* Launch as many blocks as can be resident, each with equally many tiles unless there
  * is a work queue. */
 template <typename Number>
-cudaError_t
+ps_status
 launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
 {
     const PartitionKernel<Number> kernel = job.tiling.row_pitch == 1
                                                ? partition_kernel_of<Number, true>(top)
                                                : partition_kernel_of<Number, false>(top);
     const int blocks = top == TOP_CLUSTER ? job.shape.blocks : 1;
-    cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute attribute = {};
     int fit = 0;
     const cudaError_t error =
         resident(kernel, plan.threads, plan.shared_bytes, blocks, &fit);
 
     if (error != cudaSuccess || fit == 0) {
-        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
+        return PS_DEVICE_FAILURE;
     }
-    config.blockDim = dim3(plan.threads);
-    config.dynamicSmemBytes = plan.shared_bytes;
-    config.stream = stream;
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-    config.attrs = &attribute;
-    config.numAttrs = blocks > 1 ? 1 : 0;
-
     const int64_t rounds = (job.tiling.tiles + fit - 1) / fit;
     const int64_t units = (job.tiling.tiles + rounds - 1) / rounds;
-    config.gridDim = dim3(static_cast<unsigned>(units * blocks));
-    if (job.work_queue != nullptr && top != TOP_DEVICES) { /* whose blocks clear it */
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
-        config.numAttrs = ps_cuda_device_get()->capability >= 90 ? 1 : 0;
-        if (clear_work_queue(job.work_queue, 1, stream) != PS_OK) {
-            return cudaErrorLaunchFailure;
-        }
+    Launch launch(units * blocks, plan.threads, plan.shared_bytes, stream);
+
+    if (blocks > 1) {
+        launch.in_clusters(blocks);
     }
-    return cudaLaunchKernelEx(&config, kernel, job);
+    if (job.work_queue != nullptr && top != TOP_DEVICES) { /* whose blocks clear it */
+        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
+
+        if (status != PS_OK) {
+            return status;
+        }
+        launch.closely();
+    }
+    return launch.run(kernel, job);
 }
 
 } // namespace pysolvers::partition

@@ -84,8 +84,8 @@ bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choi
 
 /* Bytes of workspace, and the solve: info and marks may be null. */
 size_t ps_cuda_partition_work(const ps_tridiag *t, const ps_cuda_device *device);
-cudaError_t ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *device,
-                                    uint8_t *marks, const ps_exec *exec, void *work);
+ps_status ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *device,
+                                  uint8_t *marks, const ps_exec *exec, void *work);
 
 template <typename Number> struct Job {
     Systems<Number> t;
@@ -115,8 +115,8 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 
 /* partition.cuh: enqueue the kernel of a job. */
 template <typename Number>
-cudaError_t launch_partition(const Job<Number> &job, Top top, const Plan &plan,
-                             cudaStream_t stream);
+ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
+                           cudaStream_t stream);
 
 } // namespace pysolvers::partition
 

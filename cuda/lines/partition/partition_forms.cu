@@ -3,7 +3,7 @@
 
 namespace pysolvers::partition {
 
-template cudaError_t launch_partition(const Job<PS_NUMBER> &, Top, const Plan &,
-                                      cudaStream_t);
+template ps_status launch_partition(const Job<PS_NUMBER> &, Top, const Plan &,
+                                    cudaStream_t);
 
 } // namespace pysolvers::partition

@@ -71,7 +71,7 @@ pivot_work_bytes(const ps_tridiag *t, size_t *bytes)
 
 /* Solve for x at the ends of tiles: up the levels of groups, and down again. */
 template <typename Number>
-inline cudaError_t
+inline ps_status
 pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
 {
     PivotLevel<Number> levels[5] = {}; /* PIVOT_GROUPS^5 groups are more than 2^31 */
@@ -104,49 +104,43 @@ pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
         if (i > top) {
             level.pass = PIVOT_FINISH;
         }
-        pivoted_groups_kernel<Number>
-            <<<static_cast<unsigned>(a.systems * level.tiles), PIVOT_GROUPS, 0, stream>>>(
-                level);
+        const ps_status status = Launch(a.systems * level.tiles, PIVOT_GROUPS, 0, stream)
+                                     .run(pivoted_groups_kernel<Number>, level);
+        if (status != PS_OK) {
+            return status;
+        }
     }
-    return cudaGetLastError();
+    return PS_OK;
 }
 
 template <typename Number>
-inline cudaError_t
-pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
-               cudaStream_t stream)
+inline ps_status
+pivot_run_rows(const PivotLaunch<Number> &launch, cudaStream_t stream)
 {
     const auto kernel = launch.plan.segments > 1 ? pivoted_rows_kernel<Number, false>
                                                  : pivoted_rows_kernel<Number, true>;
     const int cluster = launch.plan.pass == PIVOT_EXCHANGE ? launch.plan.segments : 1;
     const bool waits = launch.plan.marks != nullptr || launch.plan.pass >= PIVOT_FINISH;
-    const bool closely = waits && device->capability >= 90;
     int places = 0;
-    cudaLaunchAttribute attributes[2] = {};
-    cudaLaunchConfig_t config = {};
 
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    config.blockDim = dim3(static_cast<unsigned>(launch.threads));
-    config.dynamicSmemBytes = launch.shared;
-    config.stream = stream;
-    config.attrs = cluster > 1 ? attributes : attributes + 1;
-    config.numAttrs = cluster > 1 ? 1 : 0;
-    const cudaError_t error =
-        resident(kernel, launch.threads, launch.shared, cluster, &places);
-    if (error != cudaSuccess) {
-        return error;
+    if (resident(kernel, launch.threads, launch.shared, cluster, &places) !=
+        cudaSuccess) {
+        return PS_DEVICE_FAILURE;
     }
     int64_t grid = std::min<int64_t>(launch.plan.tiles,
                                      static_cast<int64_t>(std::max(places, 1)) * cluster);
     if (launch.plan.spare != nullptr) {
         grid = std::min(grid, launch.plan.spare_blocks);
     }
-    config.gridDim = dim3(static_cast<unsigned>(grid));
-    config.numAttrs += closely ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, launch.plan);
+    Launch rows(grid, launch.threads, launch.shared, stream);
+
+    if (cluster > 1) {
+        rows.in_clusters(cluster);
+    }
+    if (waits) {
+        rows.closely();
+    }
+    return rows.run(kernel, launch.plan);
 }
 
 /* Solve the marked systems, all if marks is null, and then begin the workspace with their
@@ -172,7 +166,7 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
         a.spare = reinterpret_cast<Number *>(place);
     }
     if (a.pass != PIVOT_REDUCE) {
-        return ps_cuda_status(pivot_run_rows(launch, device, stream));
+        return pivot_run_rows(launch, stream);
     }
     const size_t states = static_cast<size_t>(a.systems) * sizeof(int32_t);
     a.state = reinterpret_cast<int32_t *>(place);
@@ -182,20 +176,21 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
         ps_cuda_padded(static_cast<size_t>(a.systems * a.ordered_kept) * sizeof(Number));
     a.groups = reinterpret_cast<Number *>(place);
     a.ends = a.groups + a.systems * a.segments * PIVOT_GROUP_WORDS;
-    cudaError_t error = cudaMemsetAsync(a.state, PIVOT_FINE, states, stream);
-    if (error == cudaSuccess) {
-        error = pivot_run_rows(launch, device, stream);
+    ps_status status =
+        ps_cuda_status(cudaMemsetAsync(a.state, PIVOT_FINE, states, stream));
+    if (status == PS_OK) {
+        status = pivot_run_rows(launch, stream);
     }
-    if (error == cudaSuccess) {
-        error = pivot_solve_groups(a, stream);
+    if (status == PS_OK) {
+        status = pivot_solve_groups(a, stream);
     }
     for (const PivotPass pass : {PIVOT_CHECK, PIVOT_FINISH}) {
-        if (error == cudaSuccess) {
+        if (status == PS_OK) {
             a.pass = pass;
-            error = pivot_run_rows(launch, device, stream);
+            status = pivot_run_rows(launch, stream);
         }
     }
-    return ps_cuda_status(error);
+    return status;
 }
 
 } // namespace pysolvers::pivoted

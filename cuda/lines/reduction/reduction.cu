@@ -275,7 +275,7 @@ reduction_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *e
         return status;
     }
     report->kernel = plan.kernel;
-    return ps_cuda_status(type.solve(t, &plan, exec));
+    return type.solve(t, &plan, exec);
 }
 
 const ps_cuda_method ps_cuda_reduction = {reduction_work, reduction_solve};

@@ -44,8 +44,8 @@ typedef struct {
     size_t element;        /* bytes of a number */
     int32_t threads;       /* largest number per block */
     int32_t rows_a_thread; /* that pcr keeps in registers */
-    cudaError_t (*solve)(const ps_tridiag *t, const ps_cuda_reduction_plan *plan,
-                         const ps_exec *exec);
+    ps_status (*solve)(const ps_tridiag *t, const ps_cuda_reduction_plan *plan,
+                       const ps_exec *exec);
 } ps_cuda_reduction_type;
 
 template <typename Number> ps_cuda_reduction_type reduction_type();

@@ -10,10 +10,11 @@ namespace pysolvers::reduction {
 
 using namespace runtime;
 
-static inline unsigned
-blocks_for(int64_t threads)
+/* A launch of at least `threads` threads. */
+static inline Launch
+launch_of(int64_t threads, cudaStream_t stream)
 {
-    return static_cast<unsigned>((threads + global_threads - 1) / global_threads);
+    return {(threads + global_threads - 1) / global_threads, global_threads, 0, stream};
 }
 
 /* Executes a plan for systems with `sides` right-hand sides; `next` is the unused part
@@ -54,25 +55,22 @@ template <typename Number, int sides> struct Reduction {
         return to;
     }
 
-    cudaError_t on_chip(const Batch &e) const
+    ps_status on_chip(const Batch &e) const
     {
         const ps_cuda_on_chip &p = plan.on_chip;
         const auto kernel = reduction_kernel<Number, sides>;
         const size_t bytes = sizeof(Number) * p.pitch * p.systems;
         const int64_t blocks = (e.systems * e.classes + p.systems - 1) / p.systems;
-        const cudaError_t error = allow_shared(kernel);
 
-        if (error != cudaSuccess) {
-            return error;
-        }
-        kernel<<<static_cast<unsigned>(blocks), dim3(p.lanes, p.systems), bytes,
-                 stream>>>(e, p);
-        return cudaGetLastError();
+        return allow_shared(kernel) == cudaSuccess
+                   ? Launch(blocks, dim3(p.lanes, p.systems), bytes, stream)
+                         .run(kernel, e, p)
+                   : PS_DEVICE_FAILURE;
     }
 
     /* Steps of pcr between two parts of the workspace, then all classes in shared
      * memory. */
-    cudaError_t pcr(Batch e)
+    ps_status pcr(Batch e)
     {
         Number *parts[2];
 
@@ -82,9 +80,12 @@ template <typename Number, int sides> struct Reduction {
             }
             Number *const to = parts[step % 2];
 
-            reduce_kernel<Number, sides>
-                <<<blocks_for(e.systems * e.rows), global_threads, 0, stream>>>(
-                    e, to, e.rows, 1, 1 << step);
+            const ps_status status =
+                launch_of(e.systems * e.rows, stream)
+                    .run(reduce_kernel<Number, sides>, e, to, e.rows, 1, 1 << step);
+            if (status != PS_OK) {
+                return status;
+            }
             e = kept(e, to, e.rows);
         }
         e.classes = 1 << plan.global;
@@ -92,7 +93,7 @@ template <typename Number, int sides> struct Reduction {
     }
 
     /* The levels of cr from `level` on, and the back substitution. */
-    cudaError_t cr(const Batch &e, int level)
+    ps_status cr(const Batch &e, int level)
     {
         if (level == plan.global) {
             return on_chip(e);
@@ -108,20 +109,17 @@ template <typename Number, int sides> struct Reduction {
             coarse.x[s] = {part + kept_at<sides>(0, 3 + s, rows), rhs.row, rhs.outer,
                            rhs.inner};
         }
-        reduce_kernel<Number, sides>
-            <<<blocks_for(e.systems * rows), global_threads, 0, stream>>>(e, part, rows,
-                                                                          2, 1);
-        const cudaError_t error = cr(coarse, level + 1);
-        if (error != cudaSuccess) {
-            return error;
+        ps_status status = launch_of(e.systems * rows, stream)
+                               .run(reduce_kernel<Number, sides>, e, part, rows, 2, 1);
+        if (status == PS_OK) {
+            status = cr(coarse, level + 1);
         }
-        expand_kernel<Number, sides>
-            <<<blocks_for(e.systems * ((e.rows + 1) / 2)), global_threads, 0, stream>>>(
-                e, part);
-        return cudaGetLastError();
+        return status == PS_OK ? launch_of(e.systems * ((e.rows + 1) / 2), stream)
+                                     .run(expand_kernel<Number, sides>, e, part)
+                               : status;
     }
 
-    cudaError_t solve(const Batch &e)
+    ps_status solve(const Batch &e)
     {
         return plan.by_cr ? cr(e, 0) : pcr(e);
     }
@@ -153,30 +151,28 @@ equations_of(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Numbe
 
 /* y is written to x, z to the workspace, then the last rows are solved. */
 template <typename Number>
-static cudaError_t
+static ps_status
 solve_periodic(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Number *work,
                cudaStream_t stream)
 {
     const int64_t systems = s.outer * s.inner, coupled = systems * plan.rows;
-    cudaError_t error = cudaSuccess;
+    ps_status status = PS_OK;
 
     if (plan.rows > 0) {
         Reduction<Number, 2> reduction = {plan, stream, work + coupled};
 
-        error = reduction.solve(equations_of<Number, 2>(s, plan, work));
+        status = reduction.solve(equations_of<Number, 2>(s, plan, work));
     }
-    if (error != cudaSuccess) {
-        return error;
+    if (status == PS_OK) {
+        status = launch_of(systems, stream).run(last_row_kernel<Number>, s, work);
     }
-    last_row_kernel<Number><<<blocks_for(systems), global_threads, 0, stream>>>(s, work);
-    if (plan.rows > 0) {
-        join_kernel<Number><<<blocks_for(coupled), global_threads, 0, stream>>>(s, work);
-    }
-    return cudaGetLastError();
+    return status == PS_OK && plan.rows > 0
+               ? launch_of(coupled, stream).run(join_kernel<Number>, s, work)
+               : status;
 }
 
 template <typename Number>
-static cudaError_t
+static ps_status
 solve_reduction(const ps_tridiag *t, const ps_cuda_reduction_plan *plan,
                 const ps_exec *exec)
 {
@@ -186,10 +182,9 @@ solve_reduction(const ps_tridiag *t, const ps_cuda_reduction_plan *plan,
 
     if (s.info != nullptr) {
         const size_t bytes = sizeof *s.info * static_cast<size_t>(s.outer * s.inner);
-        const cudaError_t error = cudaMemsetAsync(s.info, 0, bytes, stream);
 
-        if (error != cudaSuccess) {
-            return error;
+        if (cudaMemsetAsync(s.info, 0, bytes, stream) != cudaSuccess) {
+            return PS_DEVICE_FAILURE;
         }
     }
     if (s.periodic) {
