@@ -2,18 +2,14 @@
 #ifndef PS_CUDA_FLOW_CYLINDER_GRID_CUH
 #define PS_CUDA_FLOW_CYLINDER_GRID_CUH
 
+#include "device/number.cuh"
 #include "flow/cylinder.h"
 
 namespace pysolvers::flow {
 
-/* f(Real()) with the type of the fields. */
-template <typename Function>
-inline ps_status
-with_real(ps_dtype dtype, const Function &f)
-{
-    return dtype == PS_F32 ? f(float()) : f(double());
-}
+using device::with_real;
 
+/* f(Real()) with the type of the fields. */
 template <typename Function>
 inline ps_status
 with_real(const CylinderRun &r, const Function &f)

@@ -144,8 +144,9 @@ ps_cuda_cylinder_fits(const ps_cylinder *c)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
 
-    return device != nullptr &&
-           (c->dtype == PS_F32 ? fits<float>(*c, device) : fits<double>(*c, device));
+    return device != nullptr && with_real(c->dtype, [&](auto zero) {
+               return fits<decltype(zero)>(*c, device);
+           });
 }
 
 ps_status
@@ -153,8 +154,9 @@ ps_cuda_cylinder_prepare(const ps_cylinder *c)
 {
     const bool is_steady = c->steady != 0;
 
-    return ps_cuda_status(c->dtype == PS_F32 ? prepare<float>(is_steady)
-                                             : prepare<double>(is_steady));
+    return with_real(c->dtype, [&](auto zero) {
+        return ps_cuda_status(prepare<decltype(zero)>(is_steady));
+    });
 }
 
 ps_status

@@ -410,7 +410,8 @@ prepare()
 ps_status
 ps_cuda_cylinder_prepare_lines(const ps_cylinder *c)
 {
-    return ps_cuda_status(c->dtype == PS_F32 ? prepare<float>() : prepare<double>());
+    return with_real(c->dtype,
+                     [](auto zero) { return ps_cuda_status(prepare<decltype(zero)>()); });
 }
 
 ps_status

@@ -809,11 +809,12 @@ template <typename Call>
 ps_status
 with_solve(const ps_diffusion *d, const ps_exec *exec, const Call &call)
 {
-    if (d->dtype == PS_F32) {
+    if (d->dtype == PS_F32) { /* and so the cycle */
         return call(Solve<float, float>(d, exec));
     }
-    return d->cycle == PS_F32 ? call(Solve<double, float>(d, exec))
-                              : call(Solve<double, double>(d, exec));
+    return with_real(d->cycle, [&](auto zero) {
+        return call(Solve<double, decltype(zero)>(d, exec));
+    });
 }
 
 /* An address for the layout of a workspace that does not exist yet. */
@@ -833,8 +834,9 @@ ps_cuda_diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec)
     if (status != PS_OK) {
         return status;
     }
-    return d->dtype == PS_F32 ? apply<float>(d, out, ps_cuda_stream(exec))
-                              : apply<double>(d, out, ps_cuda_stream(exec));
+    return with_real(d->dtype, [&](auto zero) {
+        return apply<decltype(zero)>(d, out, ps_cuda_stream(exec));
+    });
 }
 
 ps_status
@@ -856,8 +858,9 @@ ps_cuda_diffusion_centre(const ps_diffusion *d, double mean, const ps_exec *exec
     if (exec->work_bytes < content_bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    return d->dtype == PS_F32 ? centre<float>(d, mean, parts, ps_cuda_stream(exec))
-                              : centre<double>(d, mean, parts, ps_cuda_stream(exec));
+    return with_real(d->dtype, [&](auto zero) {
+        return centre<decltype(zero)>(d, mean, parts, ps_cuda_stream(exec));
+    });
 }
 
 ps_status

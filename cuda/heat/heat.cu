@@ -6,6 +6,7 @@
  * Douglas-Gunn 7 in 2-D and 9 in 3-D, or 5 in 3-D with the kernels of heat_volume.h.
  * The host does not wait, except to time the stages.
  */
+#include "device/number.cuh"
 #include "heat/heat_paper.h"
 #include "heat/heat_volume.h"
 #include "runtime/backend.h"
@@ -264,8 +265,9 @@ ps_cuda_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
     if (count == 0) {
         return PS_OK;
     }
-    return h->dtype == PS_F32 ? run_steps<float>(h, count, exec, report)
-                              : run_steps<double>(h, count, exec, report);
+    return with_real(h->dtype, [&](auto zero) {
+        return run_steps<decltype(zero)>(h, count, exec, report);
+    });
 }
 
 } // namespace pysolvers::heat

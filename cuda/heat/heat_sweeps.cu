@@ -1,5 +1,6 @@
 /* heat_sweeps.cu - the sweeps of the heat solver along an axis.
  */
+#include "device/number.cuh"
 #include "heat/heat_run.h"
 #include "heat/heat_varied.h"
 #include "heat/heat_volume.h"
@@ -118,8 +119,9 @@ plan_bytes(const ps_heat *h, const ps_cuda_device *device)
     size_t bytes = heat_table_bytes<double>();
 
     for (int axis = 0; axis < h->axes; axis++) {
-        const bool by_teams = h->dtype == PS_F32 ? is_by_teams<float>(h, axis, device)
-                                                 : is_by_teams<double>(h, axis, device);
+        const bool by_teams = with_real(h->dtype, [&](auto zero) {
+            return is_by_teams<decltype(zero)>(h, axis, device);
+        });
 
         if (by_teams && bytes < heat_team_bytes<double>(device)) {
             bytes = heat_team_bytes<double>(device);
@@ -166,20 +168,18 @@ bool
 heat_is_on_chip(const ps_heat *h, int axis, const ps_cuda_device *device)
 {
     const int64_t rows = heat_unknowns(h, axis).count();
-    const bool single = h->dtype == PS_F32;
 
     /* offsets in bytes have 32 bits */
     if (h->k != nullptr || heat_pitch(h, axis) > UINT32_MAX / 8) {
         return false;
     }
-    if (axis == 0) {
-        return single ? heat_rows_fit<float>(rows, device)
-                      : heat_rows_fit<double>(rows, device);
-    }
-    return single ? heat_columns_fit<float>(rows, device) ||
-                        is_by_teams<float>(h, axis, device)
-                  : heat_columns_fit<double>(rows, device) ||
-                        is_by_teams<double>(h, axis, device);
+    return with_real(h->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+
+        return axis == 0 ? heat_rows_fit<Real>(rows, device)
+                         : heat_columns_fit<Real>(rows, device) ||
+                               is_by_teams<Real>(h, axis, device);
+    });
 }
 
 ps_status

@@ -169,7 +169,8 @@ heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
     return 3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups_of(z) >=
                2 * device->processors &&
            3 * parts_of(z, HEAT_PLANES) >= 2 * device->processors &&
-           (h->dtype == PS_F32 ? fits<float>(h, device) : fits<double>(h, device));
+           with_real(h->dtype,
+                     [&](auto zero) { return fits<decltype(zero)>(h, device); });
 }
 
 size_t

@@ -13,12 +13,14 @@
  * pass: a few words of each row, because a copy of the field takes as long as one or two
  * iterations.
  */
+#include "device/number.cuh"
 #include "relaxation/relax.cuh"
 
 #include <math.h>
 
 namespace pysolvers::relaxation {
 
+using namespace device;
 using namespace runtime;
 
 namespace {
@@ -195,8 +197,9 @@ class Run {
             return PS_OK;
         }
         has_frame_ = true;
-        return f_->dtype == PS_F32 ? copy_frame<float>(f_->grid, here_, there_, stream_)
-                                   : copy_frame<double>(f_->grid, here_, there_, stream_);
+        return with_real(f_->dtype, [&](auto zero) {
+            return copy_frame<decltype(zero)>(f_->grid, here_, there_, stream_);
+        });
     }
 
     ps_status copy(void *to, const void *from, size_t bytes)

@@ -334,17 +334,20 @@ ps_cuda_gceidd_lines_fit(const ps_gceidd *g, int axis)
     if (device == nullptr || rows_of(g, axis) > largest_block * chunk_rows) {
         return false;
     }
-    return g->dtype == PS_F32 ? tiles_of<float>(g, axis, device).shared <=
-                                    line_tile_bytes<BySums<float>>(device)
-                              : tiles_of<double>(g, axis, device).shared <=
-                                    line_tile_bytes<BySums<double>>(device);
+    return with_real(g->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+
+        return tiles_of<Real>(g, axis, device).shared <=
+               line_tile_bytes<BySums<Real>>(device);
+    });
 }
 
 ps_status
 ps_cuda_gceidd_prepare_lines(const ps_gceidd *g, int axis)
 {
-    return ps_cuda_status(allow_shared(g->dtype == PS_F32 ? kernel_along<float>(axis)
-                                                          : kernel_along<double>(axis)));
+    return with_real(g->dtype, [&](auto zero) {
+        return ps_cuda_status(allow_shared(kernel_along<decltype(zero)>(axis)));
+    });
 }
 
 ps_status
@@ -355,8 +358,9 @@ ps_cuda_gceidd_lines(const ps_cuda_gceidd_sweep *sweep, cudaStream_t stream)
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    return sweep->g->dtype == PS_F32 ? launch_lines<float>(sweep, device, stream)
-                                     : launch_lines<double>(sweep, device, stream);
+    return with_real(sweep->g->dtype, [&](auto zero) {
+        return launch_lines<decltype(zero)>(sweep, device, stream);
+    });
 }
 
 } // namespace pysolvers::transport

@@ -357,8 +357,9 @@ ps_status
 ps_cuda_gceidd_part(const ps_cuda_gceidd_sweep *sweep, ps_gceidd_part part, void *arrays,
                     cudaStream_t stream)
 {
-    return sweep->g->dtype == PS_F32 ? make_part<float>(sweep, part, arrays, stream)
-                                     : make_part<double>(sweep, part, arrays, stream);
+    return with_real(sweep->g->dtype, [&](auto zero) {
+        return make_part<decltype(zero)>(sweep, part, arrays, stream);
+    });
 }
 
 } // namespace pysolvers::transport

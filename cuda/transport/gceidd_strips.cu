@@ -1,10 +1,12 @@
 /* gceidd_strips.cu - the conditions for kernels with one strip per thread, and the
  * choice of their dtype.
  */
+#include "device/number.cuh"
 #include "transport/gceidd_strips.h"
 
 namespace pysolvers::transport {
 
+using namespace device;
 using namespace runtime;
 
 namespace {
@@ -83,25 +85,27 @@ ps_cuda_gceidd_table_bytes(const ps_gceidd *g, int axis)
 ps_status
 ps_cuda_gceidd_prepare_strips(const ps_gceidd *g, int axis)
 {
-    return g->dtype == PS_F32 ? GceiddStrips<float>::prepare(g, axis)
-                              : GceiddStrips<double>::prepare(g, axis);
+    return with_real(g->dtype, [&](auto zero) {
+        return GceiddStrips<decltype(zero)>::prepare(g, axis);
+    });
 }
 
 ps_status
 ps_cuda_gceidd_tabulate(const ps_cuda_gceidd_sweep *sweep, void *table,
                         cudaStream_t stream)
 {
-    return sweep->g->dtype == PS_F32
-               ? GceiddStrips<float>::tabulate(sweep, table, stream)
-               : GceiddStrips<double>::tabulate(sweep, table, stream);
+    return with_real(sweep->g->dtype, [&](auto zero) {
+        return GceiddStrips<decltype(zero)>::tabulate(sweep, table, stream);
+    });
 }
 
 ps_status
 ps_cuda_gceidd_strips(const ps_cuda_gceidd_sweep *sweep, const void *table,
                       cudaStream_t stream)
 {
-    return sweep->g->dtype == PS_F32 ? GceiddStrips<float>::launch(sweep, table, stream)
-                                     : GceiddStrips<double>::launch(sweep, table, stream);
+    return with_real(sweep->g->dtype, [&](auto zero) {
+        return GceiddStrips<decltype(zero)>::launch(sweep, table, stream);
+    });
 }
 
 } // namespace pysolvers::transport
