@@ -11,6 +11,7 @@
 
 #include "device/operand.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 #include "runtime/memory.h"
 
 #include "lines/layout.h"
@@ -210,10 +211,10 @@ turn_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
     }
 }
 
-static unsigned
+static int64_t
 blocks_for(int64_t count)
 {
-    return static_cast<unsigned>(count < most_blocks ? count : most_blocks);
+    return count < most_blocks ? count : most_blocks;
 }
 
 /* Whether the copy is one contiguous range of bytes. */
@@ -240,11 +241,11 @@ relayout(const ps_relayout *r, const ps_exec *exec)
                             exec);
     }
     if (turn(&w)) {
-        return Launch(blocks_for((w.elements - 1) / (side * side) + 1),
+        return Launch(blocks_for(divided_up(w.elements, side * side)),
                       dim3(side, tile_threads), 0, stream)
             .run(turn_kernel<Element>, to, from, w);
     }
-    return Launch(blocks_for((w.elements - 1) / (threads_a_block * at_once) + 1),
+    return Launch(blocks_for(divided_up(w.elements, threads_a_block * at_once)),
                   threads_a_block, 0, stream)
         .run(copy_kernel<Element>, to, from, w);
 }
@@ -319,7 +320,7 @@ template <typename Number>
 static ps_status
 blank(const ps_blank *b, cudaStream_t stream)
 {
-    const unsigned blocks = blocks_for((b->outer * b->inner - 1) / threads_a_block + 1);
+    const int64_t blocks = blocks_for(divided_up(b->outer * b->inner, threads_a_block));
 
     return launch_closely(fill_nan_kernel<Number>, blocks, threads_a_block, 0, stream,
                           output_of<Number>(b->x), b->info, *b);

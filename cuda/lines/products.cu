@@ -10,6 +10,7 @@
 #include "device/operand.cuh"
 #include "lines/products.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::lines {
 
@@ -104,7 +105,7 @@ static ps_status
 launch(const ps_products *p, cudaStream_t stream)
 {
     const int64_t packs = p->outer * p->rows * p->inner / WIDTH;
-    const int64_t blocks = (packs - 1) / (threads_a_block * at_once) + 1;
+    const int64_t blocks = divided_up(packs, threads_a_block * at_once);
 
     return Launch(blocks, threads_a_block, 0, stream)
         .run(products_kernel<WIDTH, Number, Index>, static_cast<const Number *>(p->g),

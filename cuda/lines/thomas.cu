@@ -28,6 +28,7 @@
 #include "device/operand.cuh"
 #include "lines/methods.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::lines {
 
@@ -347,7 +348,7 @@ launch(const ps_tridiag *t, const ps_exec *exec, int processors, ps_report *repo
     report->kernel = s.rows == 1 || std::abs(s.x.inner) <= std::abs(s.x.row)
                          ? "thomas coalesced"
                          : "thomas uncoalesced";
-    return Launch((systems + threads - 1) / threads, threads, 0, ps_cuda_stream(exec))
+    return Launch(divided_up(systems, threads), threads, 0, ps_cuda_stream(exec))
         .run(s.periodic ? thomas_kernel<Number, true> : thomas_kernel<Number, false>, s,
              kept);
 }

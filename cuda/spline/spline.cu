@@ -17,6 +17,7 @@
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::spline {
 
@@ -82,10 +83,10 @@ is_shared(const ps_input &in)
     return in.stride.outer == 0 && in.stride.inner == 0;
 }
 
-static unsigned
+static int64_t
 blocks_for(int64_t count)
 {
-    return static_cast<unsigned>(count < most_blocks ? count : most_blocks);
+    return count < most_blocks ? count : most_blocks;
 }
 
 /* Matrix of one row, and a check of its knot. */
@@ -335,14 +336,14 @@ launch_points(const ps_spline_points &p, cudaStream_t stream)
     const int64_t outer = p.from.outer, inner = p.from.inner;
 
     if (inner >= threads) {
-        const int64_t parts = (inner - 1) / (threads * splines_a_thread) + 1;
+        const int64_t parts = divided_up(inner, threads * splines_a_thread);
 
         return Launch(blocks_for(outer * p.points * parts), threads, 0, stream)
             .run(inner_points_kernel<Real, is_cubic, shares>, p, parts);
     }
-    const int64_t parts = (outer - 1) / splines_a_thread + 1;
+    const int64_t parts = divided_up(outer, splines_a_thread);
 
-    return Launch(blocks_for((parts * p.points * inner - 1) / threads + 1), threads, 0,
+    return Launch(blocks_for(divided_up(parts * p.points * inner, threads)), threads, 0,
                   stream)
         .run(outer_points_kernel<Real, is_cubic, shares>, p, parts);
 }
@@ -375,7 +376,7 @@ ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec)
         return status;
     }
     return with_real(r->dtype, [&](auto zero) {
-        return Launch(blocks_for((elements - 1) / threads + 1), threads, 0, stream)
+        return Launch(blocks_for(divided_up(elements, threads)), threads, 0, stream)
             .run(rows_kernel<decltype(zero)>, *r);
     });
 }
@@ -393,7 +394,7 @@ ps_cuda_spline_pieces(const ps_spline_pieces *p, const ps_exec *exec)
     const int32_t count = ps_spline_order(p->from.order, p->nu);
 
     return with_real(p->from.dtype, [&](auto zero) {
-        return Launch(blocks_for((elements - 1) / threads + 1), threads, 0, stream)
+        return Launch(blocks_for(divided_up(elements, threads)), threads, 0, stream)
             .run(pieces_kernel<decltype(zero)>, *p, count);
     });
 }

@@ -5,6 +5,7 @@
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::transforms {
 
@@ -45,7 +46,7 @@ template <typename Real>
 static ps_status
 launch_add(const ps_relayout &r, int64_t elements, cudaStream_t stream)
 {
-    const int64_t count = (elements - 1) / threads_a_block + 1;
+    const int64_t count = divided_up(elements, threads_a_block);
     Launch launch(count < most_blocks ? count : most_blocks, threads_a_block, 0, stream);
 
     return r.factor == nullptr ? launch.run(add_kernel<Real, false>, r, elements)

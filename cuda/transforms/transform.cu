@@ -15,6 +15,7 @@
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::transforms {
 
@@ -182,9 +183,9 @@ launch(const ps_transform *t, bool loads, cudaStream_t stream)
 {
     const ps_transform_shape s = ps_transform_shape_of(kind, t->size);
     const int64_t lines = t->outer * t->inner;
-    Tiles tiles = {numbers_of(s, loads), 0, (lines - 1) / side + 1};
+    Tiles tiles = {numbers_of(s, loads), 0, divided_up(lines, side)};
 
-    tiles.along = (tiles.numbers - 1) / side + 1;
+    tiles.along = divided_up(tiles.numbers, side);
     const int64_t count = tiles.along * tiles.across;
     return Launch(count < most_blocks ? count : most_blocks, dim3(side, tile_threads), 0,
                   stream)

@@ -8,6 +8,7 @@
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 #include "transforms/waves.cuh"
 
 namespace pysolvers::transforms {
@@ -132,9 +133,9 @@ move(const ps_waves *w, cudaStream_t stream)
 {
     const Output<Real> field = output_of<Real>(w->field);
     const int pairs = static_cast<int>((w->size + 1) / 2);
-    const int threads = pairs < most_threads ? (pairs + 31) / 32 * 32 : most_threads;
-    const int blocks_a_line = (pairs - 1) / threads + 1;
-    const int64_t blocks = ((w->planes * w->rows - 1) / batch + 1) * blocks_a_line;
+    const int threads = pairs < most_threads ? rounded_up(pairs, 32) : most_threads;
+    const int blocks_a_line = divided_up(pairs, threads);
+    const int64_t blocks = divided_up(w->planes * w->rows, batch) * blocks_a_line;
     const bool by_pairs = field.row == 1 && field.outer % 2 == 0 &&
                           field.inner % 2 == 0 &&
                           reinterpret_cast<uintptr_t>(field.data) % sizeof(Real[2]) == 0;

@@ -4,6 +4,7 @@
 
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
+#include "runtime/math.cuh"
 
 namespace pysolvers::columns {
 
@@ -12,28 +13,11 @@ static constexpr int least = 64;           /* fewest bytes of neighbouring syste
 static constexpr int most_blocks = 8;      /* of a cluster */
 static constexpr int statics_bytes = 1024; /* static shared memory of a block */
 
-static int32_t
-divided_up(int64_t a, int64_t b)
-{
-    return static_cast<int32_t>((a + b - 1) / b);
-}
-
-static int32_t
-log_of(int32_t count)
-{
-    int32_t log = 0;
-
-    while ((1 << log) < count) {
-        log++;
-    }
-    return log;
-}
-
 /* Warps that hold a system in chunks, 1 << width systems side by side. */
 static int32_t
 warps_of(int64_t rows, int32_t chunk, int32_t width)
 {
-    return divided_up(divided_up(rows, chunk), 32 >> width);
+    return static_cast<int32_t>(divided_up(divided_up(rows, chunk), 32 >> width));
 }
 
 /* The fewest blocks of at most ColumnTuning::threads threads, rounded up to a power of
@@ -42,8 +26,8 @@ template <typename Number>
 static int32_t
 blocks_of(int64_t rows, int32_t chunk, int32_t width)
 {
-    return 1 << log_of(divided_up(warps_of(rows, chunk, width),
-                                  ColumnTuning<Number>::threads / 32));
+    return 1 << log2_up(divided_up(warps_of(rows, chunk, width),
+                                   ColumnTuning<Number>::threads / 32));
 }
 
 /* Rows of a chunk. If a block is as wide as a warp and holds whole systems, several
@@ -85,7 +69,7 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
     const int32_t units = warps_of(rows, chunk, width);
     const int32_t blocks = blocks_of<Number>(rows, chunk, width);
     const int32_t warps = divided_up(units, blocks);
-    const int32_t lanes = log_of(std::max(divided_up(warps, 4), divided_up(blocks, 2)));
+    const int32_t lanes = log2_up(std::max(divided_up(warps, 4), divided_up(blocks, 2)));
 
     *shape = {static_cast<int32_t>(rows), chunk, width, warps, lanes, blocks, 0, 0, 0};
     shape->set_first();
@@ -185,7 +169,7 @@ static int64_t
 tiles_of(const ps_tridiag &t, const ColumnShape &shape)
 {
     const int64_t width = int64_t(1) << shape.width;
-    return (t.outer * t.inner + width - 1) / width;
+    return divided_up(t.outer * t.inner, width);
 }
 
 /* Whether tiles are drawn from a work queue: if there are many for each multiprocessor,

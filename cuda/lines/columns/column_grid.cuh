@@ -8,6 +8,7 @@
 
 #include "lines/columns/column.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::columns {
 
@@ -26,8 +27,8 @@ with_column_grid(Kernel kernel, const ColumnShape &shape, int64_t tiles, size_t 
     if (error != cudaSuccess || fit == 0) {
         return PS_DEVICE_FAILURE;
     }
-    const int64_t rounds = (tiles + fit - 1) / fit;
-    Launch launch((tiles + rounds - 1) / rounds * shape.blocks, threads, bytes, stream);
+    const int64_t rounds = divided_up(tiles, fit);
+    Launch launch(divided_up(tiles, rounds) * shape.blocks, threads, bytes, stream);
 
     if (IS_CLUSTER) {
         launch.in_clusters(shape.blocks);

@@ -5,6 +5,7 @@
 
 #include "device/tensor_map.h"
 #include "lines/panels/shared_panels.h"
+#include "runtime/math.cuh"
 
 namespace pysolvers::panels {
 
@@ -16,12 +17,6 @@ static constexpr int static_bytes = 128; /* static shared memory of a block */
 static constexpr int sector = 32;        /* bytes of a memory transaction */
 /* smallest used fraction of the multiprocessors */
 static constexpr double least_use = 0.95;
-
-static int64_t
-quotient_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* The smallest number of groups that leaves few multiprocessors unused; 0 if there is
  * none. Clusters are placed in parts of the device that have 16 multiprocessors or a
@@ -36,7 +31,7 @@ groups_of(int64_t rows, const ps_cuda_device *device)
         device->shared_bytes < static_cast<int>(panel_bytes<Number>) + static_bytes) {
         return 0;
     }
-    for (int64_t groups = quotient_up(rows, panel_group_rows<Number>);
+    for (int64_t groups = divided_up(rows, panel_group_rows<Number>);
          groups <= panel_groups<Number> && groups <= processors; groups++) {
         const auto count = static_cast<int32_t>(groups);
         const bool is_full = count <= PANEL_CLUSTER
@@ -117,7 +112,7 @@ template <typename Number> struct PanelPlan {
 
         teams.rows = static_cast<int32_t>(t->rows);
         teams.groups = groups_of<Number>(t->rows, device);
-        panels.line_panels = quotient_up(b.lanes, columns);
+        panels.line_panels = divided_up(b.lanes, columns);
         panels.panels = panels.line_panels * b.lines;
         panels.lanes = b.lanes;
         panels.rhs_line = b.rhs.outer;
@@ -190,7 +185,7 @@ template <typename Number> struct PanelPlan {
     /* The smallest number of teams that needs no more rounds than `most` teams. */
     static int64_t teams_of(int64_t panels, int64_t most)
     {
-        return quotient_up(panels, quotient_up(panels, most));
+        return divided_up(panels, divided_up(panels, most));
     }
 };
 

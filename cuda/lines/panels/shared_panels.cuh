@@ -4,6 +4,7 @@
 #define PS_CUDA_LINES_PANELS_SHARED_PANELS_CUH
 
 #include "lines/panels/shared_panels.h"
+#include "runtime/math.cuh"
 
 namespace pysolvers::panels {
 
@@ -96,9 +97,9 @@ panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &pan
     if (error != cudaSuccess || fit == 0) {
         return PS_DEVICE_FAILURE;
     }
-    const int64_t rounds = (panels.panels + fit - 1) / fit;
+    const int64_t rounds = divided_up(panels.panels, fit);
 
-    teams.teams = (panels.panels + rounds - 1) / rounds;
+    teams.teams = divided_up(panels.panels, rounds);
     return Launch(teams.teams * teams.groups, PANEL_THREADS, bytes, stream)
         .in_clusters(teams.groups)
         .closely()

@@ -13,6 +13,7 @@
 #include "device/work_queue.cuh"
 #include "lines/partition/long.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::partition {
 
@@ -181,9 +182,8 @@ solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8
                  numbers_at<Note>(work, store.note), numbers_at<Number>(work, store.y)};
     ps_status status = launch_partition(job, TOP_SEGMENT, plan, stream);
     if (status == PS_OK) {
-        status =
-            Launch(grid_for((count + threads - 1) / threads, device), threads, 0, stream)
-                .run(coarse_kernel<Number>, job.parts.segment, rows, parts, count);
+        status = Launch(grid_for(divided_up(count, threads), device), threads, 0, stream)
+                     .run(coarse_kernel<Number>, job.parts.segment, rows, parts, count);
     }
     if (status == PS_OK) {
         status = ps_cuda_partition_solve(&coarse, device, nullptr, exec,

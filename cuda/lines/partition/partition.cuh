@@ -19,6 +19,8 @@
 
 #include "device/work_queue.cuh"
 #include "lines/partition/partition_worker.cuh"
+#include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::partition {
 
@@ -144,8 +146,8 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
     if (error != cudaSuccess || fit == 0) {
         return PS_DEVICE_FAILURE;
     }
-    const int64_t rounds = (job.tiling.tiles + fit - 1) / fit;
-    const int64_t units = (job.tiling.tiles + rounds - 1) / rounds;
+    const int64_t rounds = divided_up(job.tiling.tiles, fit);
+    const int64_t units = divided_up(job.tiling.tiles, rounds);
     Launch launch(units * blocks, plan.threads, plan.shared_bytes, stream);
 
     if (blocks > 1) {

@@ -10,6 +10,7 @@
 
 #include "device/work_queue.cuh"
 #include "lines/partition/partition.h"
+#include "runtime/math.cuh"
 
 namespace pysolvers::partition {
 
@@ -50,12 +51,6 @@ sizes_of(ps_dtype dtype, bool by_row)
         return PS_OK;
     });
     return size;
-}
-
-static int64_t
-divided_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
 }
 
 /* Short systems: whole systems per warp. Otherwise systems that are copied side by side

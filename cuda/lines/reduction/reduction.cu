@@ -8,9 +8,12 @@
  * C4 if a block cannot hold the system. The variant of cr-pcr is the number of rows at
  * which cr ends; that of pcr-thomas is the number of steps of pcr in a block.
  */
+#include <algorithm>
+
 #include "device/number.cuh"
 #include "lines/methods.h"
 #include "lines/reduction/reduction.h"
+#include "runtime/math.cuh"
 
 namespace pysolvers::reduction {
 
@@ -63,24 +66,6 @@ variant_is_legal(const ps_options *options)
     }
 }
 
-static int32_t
-divided_up(int32_t count, int32_t by)
-{
-    return (count + by - 1) / by;
-}
-
-static int32_t
-larger(int32_t a, int32_t b)
-{
-    return a > b ? a : b;
-}
-
-static int32_t
-smaller(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Rows at which cr ends and pcr begins; three levels of cr by default. */
 static int32_t
 pcr_rows_of(const ps_options *options, int32_t rows)
@@ -90,7 +75,7 @@ pcr_rows_of(const ps_options *options, int32_t rows)
         return 1;
     case PS_CR_PCR:
         return options->variant > 0 ? options->variant
-                                    : smaller(larger(rows / 8, 32), most_pcr_rows);
+                                    : std::min(std::max(rows / 8, 32), most_pcr_rows);
     default:
         return rows;
     }
@@ -122,9 +107,9 @@ lanes_of(const ps_cuda_on_chip *p, const ps_cuda_reduction_type *type)
 {
     const int32_t for_pcr = divided_up(p->live, type->rows_a_thread);
     const int32_t for_cr = p->levels > 0 ? divided_up(p->rows, cr_rows_a_thread) : 1;
-    const int32_t wanted = larger(for_pcr, smaller(for_cr, type->threads));
+    const int32_t wanted = std::max(for_pcr, std::min(for_cr, type->threads));
 
-    return smaller(p->rows, divided_up(wanted, 32) * 32);
+    return std::min(p->rows, divided_up(wanted, 32) * 32);
 }
 
 static size_t
@@ -140,7 +125,7 @@ plan_on_chip(ps_cuda_on_chip *p, const ps_options *options, int64_t rows, int32_
              const ps_cuda_reduction_type *type, int32_t limit)
 {
     const int64_t most = static_cast<int64_t>(limit) / (3 + sides);
-    const size_t shared_most = static_cast<size_t>(smaller(limit, plain_shared_bytes));
+    const size_t shared_most = static_cast<size_t>(std::min(limit, plain_shared_bytes));
 
     if (rows * static_cast<int64_t>(type->element) > most) {
         return false;
@@ -160,7 +145,7 @@ plan_on_chip(ps_cuda_on_chip *p, const ps_options *options, int64_t rows, int32_
     p->lanes = lanes_of(p, type);
     p->systems = p->lanes < least_threads ? least_threads / p->lanes : 1;
     if (threads_of(options) > 0) {
-        p->lanes = smaller(p->rows, threads_of(options));
+        p->lanes = std::min(p->rows, threads_of(options));
         p->systems = 1;
     }
     while (p->systems > 1 && shared_bytes(p, type) > shared_most) {
@@ -176,8 +161,7 @@ part_fits(ps_cuda_reduction_plan *plan, const ps_options *options,
           const ps_cuda_reduction_type *type, int32_t limit)
 {
     const int64_t parts = int64_t{1} << plan->global;
-    const int64_t rows =
-        plan->by_cr ? plan->rows / parts : (plan->rows + parts - 1) / parts;
+    const int64_t rows = plan->by_cr ? plan->rows / parts : divided_up(plan->rows, parts);
     const bool split = options->method == PS_PCR &&
                        (mapping_of(options) == 2 || mapping_of(options) == 4);
 
@@ -195,7 +179,7 @@ shared_limit_of(const ps_cuda_device *device, bool by_cr)
 {
     const int32_t half = device->shared_bytes_processor / 2 - reserved_shared_bytes;
 
-    return by_cr ? smaller(device->shared_bytes, half) : device->shared_bytes;
+    return by_cr ? std::min(device->shared_bytes, half) : device->shared_bytes;
 }
 
 static const char *

@@ -5,6 +5,7 @@
 #include "lines/reduction/reduction_block.cuh"
 #include "lines/reduction/reduction_global.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::reduction {
 
@@ -14,7 +15,7 @@ using namespace runtime;
 static inline Launch
 launch_of(int64_t threads, cudaStream_t stream)
 {
-    return {(threads + global_threads - 1) / global_threads, global_threads, 0, stream};
+    return {divided_up(threads, global_threads), global_threads, 0, stream};
 }
 
 /* Executes a plan for systems with `sides` right-hand sides; `next` is the unused part
@@ -60,7 +61,7 @@ template <typename Number, int sides> struct Reduction {
         const ps_cuda_on_chip &p = plan.on_chip;
         const auto kernel = reduction_kernel<Number, sides>;
         const size_t bytes = sizeof(Number) * p.pitch * p.systems;
-        const int64_t blocks = (e.systems * e.classes + p.systems - 1) / p.systems;
+        const int64_t blocks = divided_up(e.systems * e.classes, p.systems);
 
         return allow_shared(kernel) == cudaSuccess
                    ? Launch(blocks, dim3(p.lanes, p.systems), bytes, stream)

@@ -3,6 +3,7 @@
 
 #include "device/work_queue.cuh"
 #include "lines/shared/shared.h"
+#include "runtime/math.cuh"
 
 namespace pysolvers::shared {
 
@@ -44,16 +45,10 @@ limits_of(ps_dtype dtype)
     return found;
 }
 
-static int
-rounded_up(int value, int unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-
 static ps_cuda_shared_shape
 team_of(const limits &l, int64_t rows)
 {
-    const int chunks = static_cast<int>((rows + l.rows - 1) / l.rows);
+    const int chunks = static_cast<int>(divided_up(rows, l.rows));
     ps_cuda_shared_shape shape = {};
 
     shape.rows = static_cast<int32_t>(rows);
@@ -297,8 +292,8 @@ ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
     const int64_t most = static_cast<int64_t>(device->processors) * p.resident;
 
     all.slots = p.shape.rounds * (in_bulk ? 1 : p.shape.teams);
-    all.tiles = (b.lanes + all.slots - 1) / all.slots;
-    const int64_t tiles = all.tiles * all.lines, blocks = (tiles + takers - 1) / takers;
+    all.tiles = divided_up(b.lanes, all.slots);
+    const int64_t tiles = all.tiles * all.lines, blocks = divided_up(tiles, takers);
     all.blocks = blocks < most ? blocks : most;
     all.work_queue =
         in_bulk && p.shape.stages > 1 && pays_for_work_queue(tiles, all.blocks * takers);
