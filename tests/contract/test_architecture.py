@@ -185,6 +185,13 @@ def test_one_file_starts_threads():
             assert not found, f"{relative(path)}: {found[0]}"
 
 
+def test_one_class_launches_kernels():
+    for path in (p for p in C_FILES if relative(p).startswith("cuda/")):
+        if relative(path) != "cuda/runtime/launch.cuh":
+            found = re.search(r"<<<|\bcudaLaunch\w*Kernel\w*", code_of(path))
+            assert not found, f"{relative(path)}: {found[0]}"
+
+
 def test_kernels_neither_allocate_nor_print():
     for path in C_FILES:
         if "python" not in path.parts and path.name != THREADS:
