@@ -35,6 +35,9 @@ class _DiffusionReport(TypedDict):
     threads: int
     kernel: str
     error: float
+    norm: float
+    limit: float
+    least: float
 
 _DiffusionSystem = tuple[
     tuple[int, ...],

@@ -55,6 +55,13 @@ enum { PS_DIFFUSION_AXES = 3, PS_DIFFUSION_LEVELS = 24, PS_DIFFUSION_BASIS = 4 }
  * varies by less from one iteration to the next. */
 #define PS_DIFFUSION_MARGIN 2.0
 
+/* What an iteration keeps of the estimate of |P r|/|r|, which is otherwise the last ratio.
+ * The ratio falls while smooth errors go, by a factor of 30 on 512^2 nodes, so that the
+ * largest one would never end an iteration; of 3044 stages (2-D and 3-D, k of ratio 100 to
+ * 1e6, dt/h^2 from 1 to 1e4) the largest ratio ends 760 before the last V-cycle, this
+ * estimate 1405, and both end with |P r| at most 7 times the limit. */
+#define PS_DIFFUSION_KEPT 0.25
+
 /* The operator A on the nodes of a box, or what a level of the V-cycle has in its place.
  * Node (i, j, k) is element [(k*nodes[1] + j)*nodes[0] + i] of each field. nodes[2] is 1
  * with two axes. Nodes first[a] <= i_a < end[a] are unknown; outside of them, along one
@@ -105,7 +112,24 @@ struct ps_diffusion_report {
     int32_t threads;
     const char *kernel; /* a static text */
     double error;       /* |P (rhs - A x)|, or an estimated bound of it */
+    double norm;        /* |x| */
+    double limit;       /* of `error` */
+    double least; /* of the eigenvalues of P A: ps_diffusion_least; inf without one */
 };
+
+/* An estimate from above of the least eigenvalue of P A, from the factors of conjugate
+ * gradients: the least eigenvalue of Lanczos' matrix T = L L', to which `inverse` is
+ * 1/least, the norm of L^-1 squared. Row by row, a vector v = z L^-1 with |z| = 1 is kept
+ * that is nearly as long as possible. All zero before the first iteration.
+ *
+ * Source: G. Meurant and P. Tichy, Approximating the extreme Ritz values and upper bounds
+ * for the A-norm of the error in CG, Numer. Algorithms 82 (2019) 937-968. */
+typedef struct {
+    double inverse; /* v v' */
+    double product; /* of v and the last row of L^-1 */
+    double row;     /* the square of the norm of the last row of L^-1 */
+    double alpha;   /* of the last iteration */
+} ps_diffusion_least;
 
 /* Check all that the struct alone determines, for all backends. If `solves` is 0, the
  * levels and what they determine are not used. */
@@ -118,6 +142,13 @@ ps_status ps_diffusion_check(const ps_diffusion *d, int32_t solves);
  * overwritten. For all backends. */
 void ps_diffusion_combine(const ps_diffusion *d, double g[][PS_DIFFUSION_BASIS + 1],
                           double *y);
+
+/* Take an iteration x += alpha p with the direction p = z + beta times the one before.
+ * For all backends. */
+void ps_diffusion_least_add(ps_diffusion_least *least, double alpha, double beta);
+
+/* The estimate, or infinity before the first iteration. */
+double ps_diffusion_least_of(const ps_diffusion_least *least);
 
 #ifdef __cplusplus
 }

@@ -290,9 +290,11 @@ report_of(ps_status status, const ps_diffusion_report *report)
         Py_RETURN_NONE;
     }
     return Py_BuildValue(
-        "{s:L,s:O,s:i,s:s,s:d}", "iterations", (long long)report->iterations, "converged",
-        report->converged ? Py_True : Py_False, "threads", (int)report->threads, "kernel",
-        report->kernel ? report->kernel : "", "error", report->error);
+        "{s:L,s:O,s:i,s:s,s:d,s:d,s:d,s:d}", "iterations", (long long)report->iterations,
+        "converged", report->converged ? Py_True : Py_False, "threads",
+        (int)report->threads, "kernel", report->kernel ? report->kernel : "", "error",
+        report->error, "norm", report->norm, "limit", report->limit, "least",
+        report->least);
 }
 
 PyObject *

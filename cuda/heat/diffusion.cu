@@ -457,14 +457,18 @@ template <typename Real, typename Cycle> class Solve {
         if (status_ != PS_OK) {
             return false;
         }
+        report->norm = std::sqrt(now->xx);
+        report->limit = now->limit(limits_);
         report->error = std::sqrt(now->zz);
         report->converged = now->ended != 0 ? 1 : 0;
         if (report->converged != 0 || !advances || now->stops != 0) {
             return false;
         }
         report->iterations++;
+        ps_diffusion_least_add(&least_, now->alpha, now->beta);
+        report->least = ps_diffusion_least_of(&least_);
         report->error = PS_DIFFUSION_MARGIN * now->share * std::sqrt(now->rr);
-        report->converged = report->error <= now->limit(limits_) ? 1 : 0;
+        report->converged = report->error <= report->limit ? 1 : 0;
         return report->converged == 0;
     }
 
@@ -790,6 +794,7 @@ template <typename Real, typename Cycle> class Solve {
     const NodeVolumes volumes_;
     const DiffusionOperator<Real> a_;
     const DiffusionLimits limits_;
+    ps_diffusion_least least_ = {};
     DiffusionOperator<Cycle> operators_[PS_DIFFUSION_LEVELS];
     Fields fields_[PS_DIFFUSION_LEVELS] = {};
     int coarse_ = 0; /* the first one of the levels that one block has */
@@ -884,6 +889,7 @@ ps_cuda_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
         return status;
     }
     *report = {};
+    report->least = std::numeric_limits<double>::infinity();
     report->kernel = "multigrid lines";
     return with_solve(d, exec, [&](auto &&solve) {
         size_t bytes = 0;

@@ -130,7 +130,7 @@ struct DiffusionLimits {
 struct DiffusionNumbers {
     double rz, zz, xx, rr, alpha, beta, scale, unscale;
     double given; /* |scale| of ps_diffusion.h */
-    double share; /* the largest ratio of the norms of P r and of r */
+    double share; /* an estimate of the ratio of the norms of P r and of r */
     double ended; /* not 0 if P r is small enough */
     double stops; /* not 0 if `ended`, or if p A p is not positive: x stays */
     double span[span_sums];
@@ -165,7 +165,7 @@ take_norm_of_z(double zz, const DiffusionLimits &limits, DiffusionNumbers &to)
     const double norm = sqrt(zz);
 
     to.zz = zz;
-    to.share = fmax(to.share, norm / sqrt(to.rr));
+    to.share = fmax(PS_DIFFUSION_KEPT * to.share, norm / sqrt(to.rr));
     to.ended = norm <= to.limit(limits) ? 1 : 0;
 }
 

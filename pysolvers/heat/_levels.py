@@ -61,6 +61,10 @@ BASIS = 4
 _FLOAT32_RATIO, _FLOAT32_LARGEST = 1e4, 1e30
 
 
+# Least eigenvalue of P A down to which the limits are those of the correction.
+_LEAST = 0.1
+
+
 class Level(NamedTuple):
     faces: list[Array]  # from x on; at a node, between it and the next one
     sums: Array
@@ -104,6 +108,8 @@ class Levels:
         is_steady: bool = False,
     ) -> None:
         self._backend, self._threads = backend, threads
+        #: The smallest eigenvalue of P A that a solve has found.
+        self.least = inf
         self._store = HostFields({}) if store is None else store
         self._periodic = tuple(
             any(side.axis == axis and side.kind == PERIODIC for side in sides)
@@ -177,7 +183,7 @@ class Levels:
         self,
         rhs: Array,
         x: Array,
-        scale: Array,
+        scale: Array | None,
         basis: Sequence[Array],
         limits: tuple[float, float, int],
     ) -> dict[str, Any]:
@@ -187,8 +193,8 @@ class Levels:
         A. `basis` has at most `BASIS` fields, which are 0 at nodes with given values.
 
         With (rtol, ratio, most) = `limits`, the iteration ends when a correction P (rhs - A x) has
-        at most `rtol` times the norm of x, or `ratio` times that of `scale`, or after `most`
-        iterations.
+        at most `rtol` times the norm of x, or `ratio` times that of `scale` (1 without one), or
+        after `most` iterations.
         """
         status, report = self._backend.diffusion_solve(
             limits,
@@ -205,6 +211,11 @@ class Levels:
         raise_for_status(status, self._backend.STATUS, "HeatADI")
         found: dict[str, Any] = report
         return found
+
+    @property
+    def trust(self) -> float:
+        """The factor of limits with which they hold for the error, at most 1."""
+        return min(1.0, self.least / _LEAST)
 
     def centre(self, x: Array, mean: float) -> None:
         """Add a constant to a field on a device, such that its mean with volumes is `mean`."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from math import frexp, isfinite, ldexp, prod
+from math import frexp, inf, isfinite, ldexp, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ _GATHERED = 1 << 15
 _FEW, _GATHERED_BY_FEW = 8, 1 << 22
 _LEAST_ROWS = 2  # of a rank in a divided level
 _MARGIN = 2.0  # PS_DIFFUSION_MARGIN
-_KEPT_SHARE = 0.25  # as in diffusion.c
+_KEPT_SHARE = 0.25  # PS_DIFFUSION_KEPT
 # As in ps_diffusion_combine(), by the dtype of the fields: the smallest pivot of a basis, in
 # multiples of its entry on the diagonal.
 _LEAST_PIVOT = {"float32": 2.0**-17, "float64": 2.0**-40}
@@ -180,20 +180,17 @@ class RowLevels(Levels):
         self,
         rhs: Array,
         x: Array,
-        scale: Array,
+        scale: Array | None,
         basis: Sequence[Array],
         limits: tuple[float, float, int],
     ) -> dict[str, Any]:
         with np.errstate(all="ignore"):  # what is not finite ends the iteration
             if basis:
                 self._span(rhs, x, basis)
-            iterations, converged, error = self._solved(rhs, x, scale, limits)
-        return {
-            "iterations": iterations,
-            "converged": converged,
+            found = self._solved(rhs, x, scale, limits)
+        return found | {
             "threads": self._factored_by["threads"],
             "kernel": self._factored_by["kernel"],
-            "error": error,
         }
 
     def _span(self, rhs: Array, x: Array, basis: Sequence[Array]) -> None:
@@ -210,22 +207,25 @@ class RowLevels(Levels):
                 x[inner] += x.dtype.type(factor) * field[inner]
 
     def _solved(
-        self, rhs: Array, x: Array, scale: Array, limits: tuple[float, float, int]
-    ) -> tuple[int, bool, float]:
-        """Solve A x = rhs by conjugate gradients; return iterations, success and error."""
+        self, rhs: Array, x: Array, scale: Array | None, limits: tuple[float, float, int]
+    ) -> dict[str, Any]:
+        """Solve A x = rhs by conjugate gradients; return the numbers of the report."""
         (rtol, ratio, most), inner, system = limits, self.inner, self._of_fields
         around = self._rows.padded(np.zeros_like(x))
         p, a = self._rows.own(around)[inner], x.dtype.type
         r, scratch = np.zeros_like(p), np.empty_like(p)
         applied = system.applied(self._rows.padded(x))
         np.subtract(rhs[inner], applied[inner], out=r)
-        xx, ss, rr = self._total(self._squares(x[inner]), self._squares(scale[inner]), _dots(r, r))
-        atol, beta, iterations = ratio * np.sqrt(ss), 0.0, 0
+        xx, rr = self._total(self._squares(x[inner]), _dots(r, r))
+        atol, beta, iterations = ratio, 0.0, 0
+        if scale is not None:
+            atol *= np.sqrt(*self._total(self._squares(scale[inner])))
         size = self._scale(rr)
         z, rz, zz = self._corrected(r, size)
         error = np.sqrt(zz)
         share = error / np.sqrt(rr)  # an estimate of the next |z|/|r|
         converged = bool(error <= np.fmax(rtol * np.sqrt(xx), atol))
+        least = _Least()
         while not converged and iterations < most and rz > 0:
             p *= a(beta)
             p += z
@@ -234,6 +234,7 @@ class RowLevels(Levels):
             alpha = np.float64(rz) / pq
             if not alpha > 0 or not np.isfinite(alpha):
                 break
+            least.add(float(alpha), float(beta))
             x[inner] += np.multiply(p, a(alpha), out=scratch)
             r -= np.multiply(q, a(alpha), out=scratch)
             xx, rr = self._total(self._squares(x[inner]), _dots(r, r))
@@ -241,14 +242,22 @@ class RowLevels(Levels):
             limit, norm = np.fmax(rtol * np.sqrt(xx), atol), np.sqrt(rr)
             error = _MARGIN * share * norm
             if error <= limit:
-                return iterations, True, float(error)
+                converged = True
+                break
             z, rz, zz = self._corrected(r, size)
             size = self._scale(rr)  # for the residual of the next iteration
             error = np.sqrt(zz)
             converged = bool(error <= limit)
             share = np.fmax(share * _KEPT_SHARE, error / norm)
             beta = rz / before
-        return iterations, converged, float(error)
+        return {
+            "iterations": iterations,
+            "converged": converged,
+            "error": float(error),
+            "norm": float(np.sqrt(xx)),
+            "limit": float(np.fmax(rtol * np.sqrt(xx), atol)),
+            "least": least.value,
+        }
 
     def _scale(self, squares: float) -> float:
         """Return the power of two that brings a residual of this sum of squares near 1."""
@@ -659,6 +668,33 @@ def _interpolated(coarse: Array, weight: Array, axis: int) -> Array:
     after = np.roll(coarse, -1, 0)[:between]
     out[1 : 2 * between : 2] = weight * coarse[:between] + (1 - weight) * after
     return found
+
+
+class _Least:
+    """The least eigenvalue of P A that conjugate gradients find, as by ps_diffusion_least_add()."""
+
+    def __init__(self) -> None:
+        self._alpha = self._inverse = self._product = self._row = 0.0
+
+    @property
+    def value(self) -> float:
+        """The estimate."""
+        return 1 / self._inverse if self._inverse else inf
+
+    def add(self, alpha: float, beta: float) -> None:
+        """Take an iteration."""
+        if not self._alpha:
+            self._alpha = self._inverse = self._product = self._row = alpha
+            return
+        share = beta * alpha / self._alpha
+        row, product = alpha + share * self._row, -sqrt(share) * self._product
+        half = 0.5 * (self._inverse - row)
+        inverse = 0.5 * (self._inverse + row) + sqrt(half * half + product * product)
+        old, added = product, inverse - self._inverse
+        size = sqrt(old * old + added * added)
+        old, added = (old / size, added / size) if size else (1.0, 0.0)
+        self._inverse, self._product = inverse, old * product + added * row
+        self._row, self._alpha = row, alpha
 
 
 def _combined(products: Sequence[list[float]], dtype: np.dtype[Any]) -> list[float]:

@@ -49,6 +49,7 @@ GAMMA = 1 - 1 / sqrt(2)
 _RTOL = {"float64": 1e-8, "float32": 1e-5}  # of the change in a stage
 _EPS = {kind: float(np.finfo(kind).eps) for kind in _RTOL}
 _FLOOR = 4.0  # machine numbers: of T
+_AGAIN = 0.01  # of the tolerance, in a repeat, where P A may have a small eigenvalue
 _REPEATS = 4  # of a solve whose residual has rounding errors above the tolerance
 _MOST = 2000  # iterations; some 60 for random k of ratio 1e6
 _KEPT = 2  # operators: of `dt`, and of a shortened step
@@ -234,25 +235,51 @@ class Unsplit:
         most = _MOST if most is None else most
         eps = _EPS[kind]
         floor = _FLOOR * eps
-        report = levels.solve(rhs, change, base, basis, (limit, floor, most))
-        count = report["iterations"]
+        report = self._solved(levels, rhs, change, base, basis, (limit, floor, most))
+        count, tolerance = report["iterations"], report["limit"]
         # Where the field is rough, K T has rounding errors that are large for T + change, a smooth
-        # field: there the residual of the stage is computed from the sum until it is small.
+        # field: there the residual of the stage is computed from the sum until what that corrects
+        # is small.
         repeats = 0 if eps * levels.growth <= limit else _REPEATS
         while repeats and report["iterations"] and report["converged"] and count < most:
             again, correction = self._again(base, change)
             rhs, _ = self._begun(levels, again, correction, time)
             self._take_off(rhs, levels, change)
-            report = levels.solve(rhs, correction, base, (), (limit, floor, most - count))
+            limits = (0.0, _AGAIN * tolerance, most - count)
+            report = self._solved(levels, rhs, correction, None, (), limits)
             self._advance(change, correction)
             count += report["iterations"]
-            repeats -= 1
+            repeats = repeats - 1 if report["norm"] > tolerance else 0
         if levels.is_closed:  # the mean of the change is known
             self._centre(levels, change, 0.0 if levels.is_singular else mean)
         self._error = float(report["error"])
         self.iterations += count
         self.run_by = {"kernel": report["kernel"], "threads": report["threads"]}
         self.converged = self.converged and report["converged"]
+
+    def _solved(
+        self,
+        levels: Levels,
+        rhs: Array,
+        x: Array,
+        scale: Array | None,
+        basis: Sequence[Array],
+        limits: tuple[float, float, int],
+    ) -> dict[str, Any]:
+        """Solve A x = rhs as `Levels.solve`, to limits of the error in place of the correction.
+
+        Where eigenvalues of P A are small, a correction is small beside the error. They are known
+        after a solve: if they are smaller than those known before, the solve goes on.
+        """
+        (rtol, ratio, most), count = limits, 0
+        while True:
+            trust = levels.trust
+            now = (rtol * trust, ratio * trust, most - count)
+            report = levels.solve(rhs, x, scale, basis, now)
+            levels.least = min(levels.least, report["least"])
+            count, basis = count + report["iterations"], ()
+            if not report["converged"] or levels.trust > 0.5 * trust or count >= most:
+                return report | {"iterations": count, "limit": report["limit"] / trust}
 
     # What follows touches the elements of fields.
 

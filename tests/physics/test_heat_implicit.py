@@ -75,23 +75,28 @@ def hot(x, t):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("ratio", [1e3, 1e5])
 @pytest.mark.parametrize("sides", ["insulated", "periodic", "robin"])
-def test_rough_fields_in_float32_keep_their_heat(sides, ratio, seed):
-    """K T of the start has rounding errors of dt k/h^2 times those of T, up to 0.02 and 1."""
+@pytest.mark.parametrize("shape", [(21, 34), (9, 12, 11)])
+@pytest.mark.parametrize("damped_start", [True, False])
+def test_rough_fields_in_float32_keep_their_heat(damped_start, shape, sides, ratio, seed):
+    """K T of the start has rounding errors of dt k/h^2 times those of T, up to 0.02 and 1.
+
+    A bar that coarse grids join to what lies around it has a small eigenvalue of P A: its mean
+    converges last, while the corrections of all other waves are far below the tolerance.
+    """
     rng = np.random.default_rng(seed)
-    shape = (21, 34)
-    x, y = np.linspace(0, 1, shape[1]), np.linspace(0, 1, shape[0])[:, None]
+    x, y = np.linspace(0, 1, shape[-1]), np.linspace(0, 1, shape[-2])[:, None]
     kind = {"insulated": Neumann(), "periodic": "periodic", "robin": Robin(0.5, 1.0)}[sides]
     options = {
-        "diffusivity": ratio ** (abs(x - y) < 0.2),
-        "boundary": {"x": Neumann(), "y": kind},
+        "diffusivity": np.broadcast_to(ratio ** (abs(x - y) < 0.2), shape),
+        "boundary": {"x": Neumann(), "y": kind} | ({"z": kind} if len(shape) == 3 else {}),
         "initial": rng.random(shape),
         "scheme": "implicit",
-        "damped_start": True,
+        "damped_start": damped_start,
     }
     found, truth = (
         HeatADI(shape, 1.0, 3.0, dtype=d, **options).step(2).u for d in ("float32", "float64")
     )
-    assert abs(found - truth).max() <= 2e-4 * abs(truth).max()
+    assert abs(found - truth).max() <= 2e-5 * abs(truth).max()
 
 
 @pytest.mark.parametrize("shape", [(7, 6), (12, 17), (5, 8, 6)])
@@ -303,7 +308,8 @@ def test_order_in_space_is_one_where_k_jumps_at_a_disc():
 def test_clusters_of_two_values_are_solved_however_many_iterations_they_take(rng, dt):
     """Coarse grids say little about them: some ten times the iterations of other k.
 
-    The correction by the V-cycle, which ends the iteration, is small before the error is.
+    The correction by the V-cycle is small before the error is: limits of the correction are
+    those of the error times the least eigenvalue of P A.
     """
     k = np.where(rng.random((20, 21)) < 0.5, 1e6, 1.0)
     given = np.zeros(k.shape)
@@ -312,10 +318,10 @@ def test_clusters_of_two_values_are_solved_however_many_iterations_they_take(rng
     truth = reference.Unsplit(k, (1, 1), kinds, {}, lambda t: given, lambda t: 0 * given)
     solver = plate(k, dt, scheme="implicit")
     field = truth.start(given, dt)
-    assert abs(solver.step().u - field).max() <= 1e-5
+    assert abs(solver.step().u - field).max() <= 1e-7
     for n in (0, 1):
         field = truth.step(field, dt + n * dt / 2, dt / 2)
-    assert abs(solver.step().u - field).max() <= 1e-5
+    assert abs(solver.step().u - field).max() <= 1e-7
     assert solver.result().iterations < 200
 
 

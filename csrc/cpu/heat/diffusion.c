@@ -758,12 +758,13 @@ span(run *r)
     ps_diffusion_combine(d, g, r->factors);
 }
 
-/* What an iteration keeps of the estimate of |z|/|r|, which is otherwise the last ratio.
- * The ratio falls while smooth errors go, by a factor of 30 on 512^2 nodes, so that the
- * largest one would never end an iteration; of 3044 stages (2-D and 3-D, k of ratio 100 to
- * 1e6, dt/h^2 from 1 to 1e4) the largest ratio ends 760 before the last V-cycle, this
- * estimate 1405, and both end with |z| at most 7 times the limit. */
-#define KEPT_SHARE 0.25
+/* Set |x| and what follows from it. */
+static void
+take_norm(const run *r, double xx, double atol, ps_diffusion_report *report)
+{
+    report->norm = sqrt(xx);
+    report->limit = fmax(r->d->rtol * report->norm, atol);
+}
 
 /* Conjugate gradients from r and z on; `share` is |z|/|r|. */
 static ps_status
@@ -771,6 +772,7 @@ iterate(run *r, double atol, double share, double rz, ps_diffusion_report *repor
 {
     const ps_diffusion *const d = r->d;
     ps_status status = PS_OK;
+    ps_diffusion_least least = {0};
     double beta = 0;
 
     while (report->iterations < d->most && status == PS_OK && rz > 0) {
@@ -786,12 +788,15 @@ iterate(run *r, double atol, double share, double rz, ps_diffusion_report *repor
         if (!(r->factor > 0) || !isfinite(r->factor)) {
             break;
         }
+        ps_diffusion_least_add(&least, r->factor, beta);
+        report->least = ps_diffusion_least_of(&least);
         each_row(r, &d->system, advance_row);
         const double xx = total(r, 0), rr = total(r, 1);
-        const double limit = fmax(d->rtol * sqrt(xx), atol), norm = sqrt(rr);
+        const double norm = sqrt(rr);
         report->iterations++;
+        take_norm(r, xx, atol, report);
         report->error = PS_DIFFUSION_MARGIN * share * norm;
-        if (report->error <= limit) {
+        if (report->error <= report->limit) {
             report->converged = 1;
             break;
         }
@@ -799,11 +804,11 @@ iterate(run *r, double atol, double share, double rz, ps_diffusion_report *repor
         status = make_z(r, &rz, &zz);
         set_scale(r, rr); /* for the residual of the next iteration */
         report->error = sqrt(zz);
-        if (report->error <= limit) {
+        if (report->error <= report->limit) {
             report->converged = 1;
             break;
         }
-        share = fmax(share * KEPT_SHARE, report->error / norm);
+        share = fmax(share * PS_DIFFUSION_KEPT, report->error / norm);
         beta = rz / before;
     }
     return status;
@@ -824,7 +829,8 @@ ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
         return PS_WORK_TOO_SMALL;
     }
     clear(&r);
-    *report = (ps_diffusion_report){.threads = r.threads, .kernel = ps_isa_get()->name};
+    *report = (ps_diffusion_report){
+        .threads = r.threads, .kernel = ps_isa_get()->name, .least = INFINITY};
     span(&r);
     each_row(&r, &d->system, begin_row);
     const double xx = total(&r, 0);
@@ -834,8 +840,9 @@ ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
     set_scale(&r, rr);
     each_part(&r, &d->system, enter_part);
     status = make_z(&r, &rz, &zz);
+    take_norm(&r, xx, atol, report);
     report->error = sqrt(zz);
-    report->converged = report->error <= fmax(d->rtol * sqrt(xx), atol);
+    report->converged = report->error <= report->limit;
     if (status == PS_OK && !report->converged) {
         status = iterate(&r, atol, report->error / sqrt(rr), rz, report);
     }
