@@ -176,7 +176,7 @@ class RowLevels(Levels):
         coarse = Level(faces, sums, around.first, around.end)
         return coarse, np.ascontiguousarray(rows.own(weight))
 
-    def solve(
+    def _iterated(
         self,
         rhs: Array,
         x: Array,
@@ -219,7 +219,8 @@ class RowLevels(Levels):
         xx, rr = self._total(self._squares(x[inner]), _dots(r, r))
         atol, beta, iterations = ratio, 0.0, 0
         if scale is not None:
-            atol *= np.sqrt(*self._total(self._squares(scale[inner])))
+            (ss,) = self._total(self._squares(scale[inner]))
+            atol *= np.sqrt(ss)
         size = self._scale(rr)
         z, rz, zz = self._corrected(r, size)
         error = np.sqrt(zz)

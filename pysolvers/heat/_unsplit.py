@@ -235,7 +235,7 @@ class Unsplit:
         most = _MOST if most is None else most
         eps = _EPS[kind]
         floor = _FLOOR * eps
-        report = self._solved(levels, rhs, change, base, basis, (limit, floor, most))
+        report = levels.solve(rhs, change, base, basis, (limit, floor, most))
         count, tolerance = report["iterations"], report["limit"]
         # Where the field is rough, K T has rounding errors that are large for T + change, a smooth
         # field: there the residual of the stage is computed from the sum until what that corrects
@@ -246,7 +246,7 @@ class Unsplit:
             rhs, _ = self._begun(levels, again, correction, time)
             self._take_off(rhs, levels, change)
             limits = (0.0, _AGAIN * tolerance, most - count)
-            report = self._solved(levels, rhs, correction, None, (), limits)
+            report = levels.solve(rhs, correction, None, (), limits)
             self._advance(change, correction)
             count += report["iterations"]
             repeats = repeats - 1 if report["norm"] > tolerance else 0
@@ -256,30 +256,6 @@ class Unsplit:
         self.iterations += count
         self.run_by = {"kernel": report["kernel"], "threads": report["threads"]}
         self.converged = self.converged and report["converged"]
-
-    def _solved(
-        self,
-        levels: Levels,
-        rhs: Array,
-        x: Array,
-        scale: Array | None,
-        basis: Sequence[Array],
-        limits: tuple[float, float, int],
-    ) -> dict[str, Any]:
-        """Solve A x = rhs as `Levels.solve`, to limits of the error in place of the correction.
-
-        Where eigenvalues of P A are small, a correction is small beside the error. They are known
-        after a solve: if they are smaller than those known before, the solve goes on.
-        """
-        (rtol, ratio, most), count = limits, 0
-        while True:
-            trust = levels.trust
-            now = (rtol * trust, ratio * trust, most - count)
-            report = levels.solve(rhs, x, scale, basis, now)
-            levels.least = min(levels.least, report["least"])
-            count, basis = count + report["iterations"], ()
-            if not report["converged"] or levels.trust > 0.5 * trust or count >= most:
-                return report | {"iterations": count, "limit": report["limit"] / trust}
 
     # What follows touches the elements of fields.
 
