@@ -636,8 +636,8 @@ clear_given(const ps_diffusion_level *l, char *field, size_t size)
 
     for (int64_t row = 0; row < l->nodes[1] * l->nodes[2]; row++) {
         const int64_t j = row % l->nodes[1], k = row / l->nodes[1];
-        const int is_given = j < l->first[1] || j >= l->end[1] || k < l->first[2] ||
-                             k >= l->end[2];
+        const int is_given =
+            j < l->first[1] || j >= l->end[1] || k < l->first[2] || k >= l->end[2];
         const int64_t first = is_given ? n : l->first[0], end = is_given ? n : l->end[0];
 
         memset(node_of(field, size, row * n), 0, (size_t)first * size);
