@@ -55,8 +55,15 @@ RANDOM = {
     "growth": ("gpu and slow", "of_lapack", "tests/unit/tridiagonal/test_growth.py"),
     "solvers": ("gpu", "random_solvers", "tests/gpu/test_random_solvers.py"),
 }
-# Papers whose experiments are repeated.
-PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")
+# Experiments of papers that are repeated: name of the file, arguments of `reproduce`.
+PAPERS = {
+    "pta2020": ("pta2020",),
+    "pta2020_cylinder": ("pta2020", "--cylinder", "--figures", "19"),
+    "lmsor2012": ("lmsor2012",),
+    "survey2014": ("survey2014",),
+    "wei2013": ("wei2013",),
+    "gceidd2022": ("gceidd2022",),
+}
 # Tests that reach every kernel at small size, by an expression of pytest.
 SANITIZED = "sanitized"
 # What a sanitizer says at the end: errors, or hazards.
@@ -158,8 +165,8 @@ def run_profile(parts: Path) -> None:
 
 
 def run_paper(name: str, parts: Path) -> None:
-    """Repeat the experiments of a paper."""
-    command = ["-m", "pysolvers", "reproduce", name, "--no-plot", "--output", str(parts)]
+    """Repeat experiments of a paper."""
+    command = ["-m", "pysolvers", "reproduce", *PAPERS[name], "--no-plot", "--output", str(parts)]
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
     path = parts / f"{name}.json"
     write(path, {"sources": device_hash(), **json.loads(path.read_text())})
