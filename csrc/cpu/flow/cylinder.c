@@ -2,15 +2,14 @@
  *
  *   omega   psi and omega at the outlet; half steps along x and y, or both factors of the
  *           steady step (cylinder_sweep.inc)
- *   psi     a sine transform of the columns, the lines of its waves, which the factors of
- *           their matrices solve (lines/factor), once without charges on the body and
- *           once with them, and the transform back (cylinder_psi.inc); with psi_tol cycles
- *           of sweeps instead (pysolvers/flow/_line_poisson.py)
+ *   psi     a sine transform of the columns, the lines of its waves, once without charges on
+ *           the body and once with them (cylinder_waves.inc), and the transform back
+ *           (cylinder_psi.inc); with psi_tol cycles of sweeps instead (pysolvers/flow/_line_poisson.py)
  *   walls   omega on walls and body, velocities at the probes (cylinder_stages.inc)
  *   forces  after every fourth step
  *
- * Words moved per node: 11 and 6 in the half steps, 2 and 4 in the transforms, 5 and 5 in
- * the lines of waves; 33 in all. Operations per node: 2/9 ny in both transforms, about
+ * Words moved per node: 11 and 6 in the half steps, 2 and 3 in the transforms, 1 and 2 in
+ * the lines of waves; 25 in all. Operations per node: 2/9 ny in both transforms, about
  * 110 otherwise. Stable as pysolvers/flow/_cylinder_steps.py says. All sums have one order
  * and all loops are over nodes, lines or panels of columns, so that the bits do not depend
  * on the number of threads.
@@ -20,36 +19,32 @@
 #include <math.h>
 
 #include "flow/cylinder_kernels.h"
-#include "lines/factor/factor.h"
 #include "runtime/clock.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-enum { PITCH = 16, MOST_CYCLES = 100 };
+enum { MOST_CYCLES = 100 };
 
 /* A cycle that leaves more than this share of the residual is the last one: the rest is
  * rounding. */
 static const double stagnation = 0.9;
 
-/* A call in progress. `lower` are the off-diagonals of the waves. */
+/* A call in progress. */
 typedef struct {
     ps_cylinder_run step;
     const ps_cylinder_kernels *kernels;
     ps_sine_plan plan;
-    ps_factor factor;
     int threads;
-    void *lower;
     char *kept; /* of the sweeps, `kept_bytes` for each thread */
     size_t kept_bytes;
-    ps_exec lines; /* of the factors, with their workspace; not interrupted */
     ps_cylinder_report *report;
 } run;
 
 /* The parts of the workspace, in the order of `run`. */
 typedef struct {
-    size_t half, outlet, waves, solved, forward, backward, panels, pairs, psi_0, charged,
-        lower, kept, store, lines, all;
+    size_t half, outlet, pairs, kept, waves, body, ends, decays, forward, backward,
+        panels, psi_0, charged, all;
 } parts;
 
 static const ps_cylinder_kernels *
@@ -67,7 +62,7 @@ last_of(const ps_cylinder *c)
 static int64_t
 pitch_of(const ps_cylinder *c)
 {
-    return (c->ny + PITCH - 1) / PITCH * PITCH;
+    return (c->ny + PS_WAVES - 1) / PS_WAVES * PS_WAVES;
 }
 
 static int64_t
@@ -100,12 +95,20 @@ sweep_of(const ps_cylinder_run *r, ps_cylinder_lines kind, int axis)
     const double dt = c->steady ? c->dt : c->dt / 2;
 
     return (ps_cylinder_sweep){
-        .run = r,
         .kind = kind,
         .rows = axis == 0 ? columns : rows,
         .lines = axis == 0 ? rows : columns,
         .along = axis == 0 ? 1 : c->nx,
         .across = axis == 0 ? c->nx : 1,
+        .nx = c->nx,
+        .ny = c->ny,
+        .body_rows = c->rows,
+        .body_columns = c->columns,
+        .psi = r->psi,
+        .psi_old = r->psi_old,
+        .omega = r->omega,
+        .half = r->half,
+        .new_omega = r->omega_old,
         .along_x = c->viscosity * dt / (c->hx * c->hx),
         .along_y = c->viscosity * dt / (c->hy * c->hy),
         .swirl = dt / (4 * c->hx * c->hy),
@@ -113,82 +116,31 @@ sweep_of(const ps_cylinder_run *r, ps_cylinder_lines kind, int axis)
     };
 }
 
-/* The factors of the matrices of all waves, in row-sum form: their diagonals would lose
- * the eigenvalues of long waves. */
-static ps_factor
-factor_of(const ps_cylinder *c, void *store, size_t bytes)
-{
-    return (ps_factor){
-        .dtype = c->dtype,
-        .flags = PS_ROW_SUMS,
-        .rows = last_of(c),
-        .outer = 1,
-        .inner = c->ny - 2,
-        .pivot = PS_PIVOT_NEVER,
-        .store = store,
-        .store_bytes = bytes,
-    };
-}
-
-/* The first number of the waves that are solved, in column 1. */
-static void *
-unknown_waves(const ps_cylinder *c, void *waves)
-{
-    return (char *)waves + (pitch_of(c) + 1) * ps_dtype_size(c->dtype);
-}
-
-static ps_factor_rhs
-waves_of(const ps_cylinder *c, void *rhs, void *x)
-{
-    const ps_stride stride = {pitch_of(c), 0, 1};
-
-    return (ps_factor_rhs){
-        .trans = PS_TRANS_NONE,
-        .outer = 1,
-        .inner = c->ny - 2,
-        .outer_step = 1,
-        .inner_step = 1,
-        .rhs = {unknown_waves(c, rhs), stride},
-        .x = {unknown_waves(c, x), stride},
-    };
-}
-
 /* The parts for psi: fields and tables of the transforms, or nothing. */
-static ps_status
-lay_out_psi(const ps_cylinder *c, const ps_sine_plan *plan, const ps_exec *exec, parts *p,
+static void
+lay_out_psi(const ps_cylinder *c, const ps_sine_plan *plan, int threads, parts *p,
             size_t *end)
 {
     const size_t real = (size_t)ps_dtype_size(c->dtype), word = sizeof(double);
-    const size_t pitch = (size_t)pitch_of(c);
-    const size_t waves = (size_t)panels_of(c) * PS_SINE_BYTES * pitch;
+    const size_t pitch = (size_t)pitch_of(c), width = (size_t)width_of(c);
     const size_t entries = (size_t)plan->entries * real;
-    const ps_factor factor = factor_of(c, NULL, 0);
-    const ps_factor_rhs rhs = waves_of(c, c->psi, c->psi);
-    size_t store = 0, make = 0, solve = 0;
-    ps_status status = PS_OK;
 
 #define PART(name, bytes) (p->name = *end, *end += ps_aligned(bytes))
     if (c->psi_tol == 0) {
-        status = ps_cpu_factor_store(&factor, exec, &store);
-        status = status == PS_OK ? ps_cpu_factor_make_work(&factor, exec, &make) : status;
-        status =
-            status == PS_OK ? ps_cpu_factor_work(&factor, &rhs, exec, &solve) : status;
-        PART(waves, waves);
-        PART(solved, waves);
+        PART(waves, (size_t)panels_of(c) * PS_SINE_BYTES * pitch);
+        PART(body, width * pitch * real);
+        PART(ends, 2 * pitch * real);
+        PART(decays, pitch * real);
         PART(forward, entries);
         PART(backward, entries);
-        PART(panels, (size_t)exec->threads * 2 * pitch * PS_SINE_BYTES);
+        PART(panels, (size_t)threads * 2 * pitch * PS_SINE_BYTES);
         PART(psi_0, (size_t)c->surface_nodes * word);
         PART(charged, (size_t)responses_of(c) * word);
-        PART(lower, (size_t)c->nx * real);
-        PART(store, store);
-        PART(lines, make > solve ? make : solve);
     }
-    return status;
 }
 
-static ps_status
-lay_out(const ps_cylinder *c, const ps_sine_plan *plan, const ps_exec *exec, parts *p,
+static void
+lay_out(const ps_cylinder *c, const ps_sine_plan *plan, int threads, parts *p,
         size_t *kept_bytes)
 {
     const size_t real = (size_t)ps_dtype_size(c->dtype);
@@ -210,20 +162,16 @@ lay_out(const ps_cylinder *c, const ps_sine_plan *plan, const ps_exec *exec, par
     PART(half, nodes * real);
     PART(outlet, (size_t)c->ny * real);
     PART(pairs, (size_t)pairs * sizeof(ps_cylinder_pair));
-    PART(kept, (size_t)exec->threads * largest);
-    return lay_out_psi(c, plan, exec, p, end);
+    PART(kept, (size_t)threads * largest);
+    lay_out_psi(c, plan, threads, p, end);
 #undef PART
 }
 
-/* The number of threads, on which the workspace depends. */
-static ps_exec
-with_threads(const ps_cylinder *c, const ps_exec *exec)
+/* The workspace depends on the number of threads. */
+static int
+threads_of(const ps_cylinder *c, const ps_exec *exec)
 {
-    ps_exec same = *exec;
-
-    same.threads = ps_thread_count_for(exec, c->ny * c->nx);
-    same.poll = NULL; /* called between steps only, so that the state is complete */
-    return same;
+    return ps_thread_count_for(exec, c->ny * c->nx);
 }
 
 ps_status
@@ -237,62 +185,19 @@ ps_cpu_cylinder_work(const ps_cylinder *c, const ps_exec *exec, size_t *bytes)
     if (status != PS_OK) {
         return status;
     }
-    const ps_exec same = with_threads(c, exec);
-
     ps_sine_plan_of(c->ny - 1, &plan);
-    const ps_status found = lay_out(c, &plan, &same, &p, &kept);
-
+    lay_out(c, &plan, threads_of(c, exec), &p, &kept);
     *bytes = p.all;
-    return found;
+    return PS_OK;
 }
 
 static void
-sum_columns(void *self, int64_t begin, int64_t end, int thread)
-{
-    const run *const r = self;
-    (void)thread;
-
-    r->kernels->sums(&r->step, begin, end, r->lower);
-}
-
-/* Factor the matrices of the waves; `waves` has their row sums before the first step. */
-static ps_status
-factor_waves(run *r)
-{
-    const ps_cylinder *const c = r->step.c;
-    const ps_stride shared = {1, 0, 0}, stride = {pitch_of(c), 0, 1};
-    ps_report report;
-
-    r->kernels->pack(&r->step, (void *)r->step.forward, (void *)r->step.backward);
-    ps_parallel_for(r->threads, r->step.last, sum_columns, r);
-    const ps_tridiag t = {
-        .dtype = c->dtype,
-        .flags = PS_ROW_SUMS,
-        .rows = r->factor.rows,
-        .outer = 1,
-        .inner = r->factor.inner,
-        .lower = {r->lower, shared},
-        .diag = {unknown_waves(c, r->step.waves), stride},
-        .upper = {r->lower, {0, 0, 0}}, /* the first entry of lower, which is -1 */
-        .rhs = {unknown_waves(c, r->step.waves), stride},
-        .x = {unknown_waves(c, r->step.solved), stride},
-    };
-
-    return ps_cpu_factor_make(&r->factor, &t, &r->lines, &report);
-}
-
-static void
-begin(run *r, const ps_cylinder *c, const ps_exec *exec, const parts *p, size_t kept,
+begin(run *r, const ps_cylinder *c, char *base, const parts *p,
       ps_cylinder_report *report)
 {
-    char *const base = exec->work;
-
     r->kernels = kernels_of(c->dtype);
     r->report = report;
-    r->lines = with_threads(c, exec);
-    r->threads = report->threads = r->lines.threads;
     r->kept = base + p->kept;
-    r->kept_bytes = kept;
     r->step = (ps_cylinder_run){
         .c = c,
         .psi = c->psi,
@@ -310,16 +215,15 @@ begin(run *r, const ps_cylinder *c, const ps_exec *exec, const parts *p, size_t 
     };
     if (c->psi_tol == 0) {
         r->step.waves = base + p->waves;
-        r->step.solved = base + p->solved;
+        r->step.body = base + p->body;
+        r->step.ends = base + p->ends;
+        r->step.decays = base + p->decays;
         r->step.forward = base + p->forward;
         r->step.backward = base + p->backward;
         r->step.panels = base + p->panels;
         r->step.psi_0 = (double *)(base + p->psi_0);
         r->step.charged = (double *)(base + p->charged);
-        r->lower = base + p->lower;
-        r->factor = factor_of(c, base + p->store, p->lines - p->store);
-        r->lines.work = base + p->lines;
-        r->lines.work_bytes = p->all - p->lines;
+        r->kernels->pack(&r->step, base + p->forward, base + p->backward);
     }
 }
 
@@ -355,7 +259,7 @@ solve_sweep(const run *r, ps_cylinder_sweep sweep)
     ps_parallel_for(r->threads, (p.tiles + p.group - 1) / p.group, solve_groups, &p);
 }
 
-static ps_status
+static void
 step_omega(run *r)
 {
     ps_cylinder_run *const s = &r->step;
@@ -367,7 +271,7 @@ step_omega(run *r)
         r->kernels->close_outlet(s);
         s->rate = 0;
         s->circulation = c->scalars[1];
-        return PS_OK;
+        return;
     }
     const double share = c->dt / (2 * s->dt_old);
 
@@ -379,7 +283,6 @@ step_omega(run *r)
     r->kernels->outlet(s);
     solve_sweep(r, sweep_of(s, PS_CYLINDER_HALF_X, 0));
     solve_sweep(r, sweep_of(s, PS_CYLINDER_HALF_Y, 1));
-    return PS_OK;
 }
 
 static void
@@ -466,32 +369,40 @@ record_bounds(const run *r, int64_t count)
     r->step.history[PS_COLUMN_CHANGE] = found.second;
 }
 
-static ps_status
+static void
+solve_body_waves(void *self, int64_t begin, int64_t end, int thread)
+{
+    const run *const r = self;
+    (void)thread;
+
+    r->kernels->body_waves(&r->step, begin, end);
+}
+
+static void
+solve_all_waves(void *self, int64_t begin, int64_t end, int thread)
+{
+    const run *const r = self;
+    (void)thread;
+
+    r->kernels->all_waves(&r->step, begin, end);
+}
+
+static void
 transform_psi(run *r)
 {
     ps_cylinder_run *const s = &r->step;
-    const ps_cylinder *const c = s->c;
-    const ps_factor_rhs first = waves_of(c, s->waves, s->solved);
-    const ps_factor_rhs second = waves_of(c, s->waves, s->waves);
-    const int64_t panels = panels_of(c);
+    const int64_t panels = panels_of(s->c), groups = s->pitch / PS_WAVES;
 
     ps_parallel_for(r->threads, panels, transform_columns, r);
     r->kernels->add_ends(s);
-    ps_status status = ps_cpu_factor_solve(&r->factor, &first, &r->lines);
-
-    if (status != PS_OK) {
-        return status;
-    }
+    ps_parallel_for(r->threads, groups, solve_body_waves, r);
     r->kernels->surface(s);
     s->value = value_of(r);
-    ps_parallel_for(r->threads, responses_of(c), respond, r);
+    ps_parallel_for(r->threads, responses_of(s->c), respond, r);
     r->kernels->add_charges(s);
-    status = ps_cpu_factor_solve(&r->factor, &second, &r->lines);
-    if (status == PS_OK) {
-        ps_parallel_for(r->threads, panels, transform_back, r);
-        record_bounds(r, panels);
-    }
-    return status;
+    ps_parallel_for(r->threads, groups, solve_all_waves, r);
+    ps_parallel_for(r->threads, panels, transform_back, r);
+    record_bounds(r, panels);
 }
 
 static void
@@ -554,7 +465,7 @@ make_cycle(const run *r)
     }
 }
 
-static ps_status
+static void
 iterate_psi(run *r)
 {
     ps_cylinder_run *const s = &r->step;
@@ -578,56 +489,54 @@ iterate_psi(run *r)
     s->value = r->kernels->body_value(s) + s->shift;
     ps_parallel_for(r->threads, c->ny, finish_rows, r);
     record_bounds(r, c->ny);
-    return PS_OK;
 }
 
-static ps_status
+static void
 solve_psi(run *r)
 {
-    const ps_status status = r->step.c->psi_tol > 0 ? iterate_psi(r) : transform_psi(r);
-
+    if (r->step.c->psi_tol > 0) {
+        iterate_psi(r);
+    }
+    else {
+        transform_psi(r);
+    }
     r->step.history[PS_COLUMN_VALUE] = r->step.value;
     r->step.history[PS_COLUMN_CIRCULATION] = r->step.circulation;
-    return status;
 }
 
-static ps_status
+static void
 update_walls(run *r)
 {
     r->kernels->walls(&r->step);
     r->kernels->probes(&r->step);
-    return PS_OK;
 }
 
-static ps_status
+static void
 compute_forces(run *r)
 {
     if ((r->step.c->steps + r->report->steps + 1) % PS_FORCES_EVERY == 0) {
         r->kernels->forces(&r->step);
     }
-    return PS_OK;
 }
 
-static ps_status
+static void
 make_step(run *r)
 {
-    static ps_status (*const make[PS_CYLINDER_STAGES])(run *r) = {
+    static void (*const make[PS_CYLINDER_STAGES])(run *r) = {
         [PS_CYLINDER_STAGE_OMEGA] = step_omega,
         [PS_CYLINDER_STAGE_PSI] = solve_psi,
         [PS_CYLINDER_STAGE_WALLS] = update_walls,
         [PS_CYLINDER_STAGE_FORCES] = compute_forces,
     };
     double start = ps_clock_now();
-    ps_status status = PS_OK;
 
-    for (int k = 0; status == PS_OK && k < PS_CYLINDER_STAGES; k++) {
-        status = make[k](r);
+    for (int k = 0; k < PS_CYLINDER_STAGES; k++) {
+        make[k](r);
         const double now = ps_clock_now();
 
         r->report->seconds[k] += now - start;
         start = now;
     }
-    return status;
 }
 
 static void
@@ -644,38 +553,27 @@ ps_cpu_cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
                      ps_cylinder_report *report)
 {
     ps_status status = ps_cylinder_check(c);
-    size_t kept;
     parts p;
     run r;
 
     if (status != PS_OK) {
         return status;
     }
-    const ps_exec same = with_threads(c, exec);
-
+    r.threads = threads_of(c, exec);
     ps_sine_plan_of(c->ny - 1, &r.plan);
-    status = lay_out(c, &r.plan, &same, &p, &kept);
-    if (status != PS_OK) {
-        return status;
-    }
+    lay_out(c, &r.plan, r.threads, &p, &r.kept_bytes);
     if (exec->work_bytes < p.all) {
         return PS_WORK_TOO_SMALL;
     }
     const int64_t columns = PS_CYLINDER_COLUMNS + 2 * c->probes;
 
-    *report = (ps_cylinder_report){0};
-    begin(&r, c, exec, &p, kept, report);
+    *report = (ps_cylinder_report){.threads = r.threads};
+    begin(&r, c, exec->work, &p, report);
     for (int64_t k = 0; k < count * columns; k++) {
         c->history[k] = 0;
     }
-    if (c->psi_tol == 0) {
-        status = factor_waves(&r);
-    }
     while (status == PS_OK && report->steps < count) {
-        status = make_step(&r);
-        if (status != PS_OK) {
-            break;
-        }
+        make_step(&r);
         c->scalars[0] = r.step.value;
         c->scalars[1] = r.step.circulation;
         c->scalars[2] = r.step.rate;

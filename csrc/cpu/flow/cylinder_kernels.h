@@ -25,6 +25,9 @@ typedef enum {
     PS_CYLINDER_PSI_Y
 } ps_cylinder_lines;
 
+/* Waves of a group. The pitch of the waves is a multiple. */
+enum { PS_WAVES = 16 };
+
 /* The largest absolute values of two quantities in a part of the field; NaN if one of the
  * values is not finite. */
 typedef struct {
@@ -36,9 +39,11 @@ typedef struct {
 typedef struct {
     const ps_cylinder *c;
     void *psi, *psi_old, *omega, *omega_old;
-    void *half;           /* field: between half steps, and between sweeps for psi */
-    void *outlet;         /* [ny]: psi at the outlet after the step, unless unknown */
-    void *waves, *solved; /* right sides of the lines of waves, and their solutions */
+    void *half;          /* field: between half steps, and between sweeps for psi */
+    void *outlet;        /* [ny]: psi at the outlet after the step, unless unknown */
+    void *waves;         /* right sides of the lines of waves, and their solutions */
+    void *body;          /* [column of the body][pitch]: solutions there, and charges */
+    void *ends, *decays; /* [2][pitch] and [pitch]: see cylinder_waves.inc */
     int64_t pitch;
     const ps_sine_plan *plan;
     const void *forward, *backward; /* the matrices of the plan */
@@ -56,9 +61,12 @@ typedef struct {
 /* A sweep: `lines` lines of `rows` unknowns, those of the nodes from 1 on. `along` and
  * `across` are the offsets to the next node of a line and to the next line. */
 typedef struct {
-    const ps_cylinder_run *run;
     ps_cylinder_lines kind;
     int64_t rows, lines, along, across;
+    int64_t nx, ny;
+    ps_node_range body_rows, body_columns;
+    const void *psi, *psi_old, *omega;
+    void *half, *new_omega;    /* new_omega has omega one step before at walls and body */
     double along_x, along_y;   /* nu dt/h^2, with the length of the (half) step */
     double swirl;              /* dt/(4 hx hy) */
     double share;              /* dt/(2 dt_old) of the whole step */
@@ -82,15 +90,17 @@ typedef struct {
     double (*rate)(const ps_cylinder_run *r);
     void (*close_outlet)(const ps_cylinder_run *r); /* of a steady step */
 
-    /* psi by transforms: rows of waves, their matrices, what the charges are and add, and
-     * psi with its bounds, one pair for each panel. */
+    /* psi by transforms: the tables, once for a call; the waves, their lines in groups of
+     * PS_WAVES without charges, what the charges are and add, the lines with them, and psi
+     * with its bounds, one pair for each panel. */
     void (*pack)(const ps_cylinder_run *r, void *forward, void *backward);
-    void (*sums)(const ps_cylinder_run *r, int64_t begin, int64_t end, void *lower);
     void (*to_waves)(const ps_cylinder_run *r, int64_t begin, int64_t end, int thread);
     void (*add_ends)(const ps_cylinder_run *r);
+    void (*body_waves)(const ps_cylinder_run *r, int64_t begin, int64_t end);
     void (*surface)(const ps_cylinder_run *r);
     double (*box_sum)(const ps_cylinder_run *r);
     void (*add_charges)(const ps_cylinder_run *r);
+    void (*all_waves)(const ps_cylinder_run *r, int64_t begin, int64_t end);
     void (*from_waves)(const ps_cylinder_run *r, int64_t begin, int64_t end, int thread);
 
     /* psi by sweeps: the estimate and the boundary of `half`; the residual and omega, one

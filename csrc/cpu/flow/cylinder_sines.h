@@ -19,10 +19,11 @@
  * one of few nodes, is a dense product as a whole.
  *
  * Operations per node: n/9 multiplications and additions and 2 log2(n) additions; a
- * vector has columns, so that no product needs an exchange of lanes. At ny = 161 this
- * takes a tenth of the time of a transform of a library that runs on 128-bit vectors, at
- * ny = 1601 as long as that. Stable: sums and differences, and matrices of orthogonal
- * rows. Source of the splitting: Wang 1984, of which the last steps are left out.
+ * vector has columns, so that no product needs an exchange of lanes. psi of a step takes
+ * 0.2, 0.6, 1 and 1.7 times as long with this transform as with that of SciPy for 161,
+ * 401, 801 and 1601 rows of 801 nodes (AMD EPYC, one thread), and all is one call. Stable:
+ * sums and differences, and matrices of orthogonal rows. Source of the splitting: Wang
+ * 1984, of which the last steps are left out.
  */
 #ifndef PS_CPU_CYLINDER_SINES_H
 #define PS_CPU_CYLINDER_SINES_H

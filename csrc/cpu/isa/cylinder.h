@@ -13,6 +13,7 @@
 
 #include "flow/cylinder_sweep.inc"
 #include "flow/cylinder_sines.inc"
+#include "flow/cylinder_waves.inc"
 #include "flow/cylinder_psi.inc"
 #include "flow/cylinder_stages.inc"
 
@@ -25,12 +26,13 @@ const ps_cylinder_kernels PS_OF_UNIT(ps_cylinder) = {
     .rate = circulation_rate,
     .close_outlet = copy_outlet,
     .pack = pack_sines,
-    .sums = fill_sums,
     .to_waves = columns_to_waves,
     .add_ends = add_ends,
+    .body_waves = solve_body_waves,
     .surface = solve_surface,
     .box_sum = sum_box,
     .add_charges = add_charges,
+    .all_waves = solve_waves,
     .from_waves = waves_to_columns,
     .estimate = estimate_psi,
     .residual = measure_residual,
