@@ -79,19 +79,6 @@ def test_options_of_adi(options, wall):
     assert_same_fields(here.iterate(61), there.iterate(61))
 
 
-@pytest.mark.parametrize("line_method", LINE_METHODS)
-@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
-@pytest.mark.parametrize("n", [9, 70])
-def test_line_methods_agree(n, method, line_method):
-    options = {"method": method, "wall": "thom"}
-    here = LidDrivenCavity(100, n, device="cuda", line_method=line_method, **options)
-
-    here.iterate(45)
-
-    assert_same_fields(here, LidDrivenCavity(100, n, **options).iterate(45))
-    assert here.result().line_method == line_method
-
-
 def test_the_bars_grid():
     here, there = pair(1000, 1024, method="line-jacobi")
 
@@ -122,56 +109,6 @@ def test_lines_too_long_for_a_block():
     here, there = pair(1000, 4200, method="line-jacobi")
 
     assert_same_fields(here.iterate(2), there.iterate(2))
-
-
-@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
-def test_splitting_the_iterations_changes_nothing(method):
-    whole = LidDrivenCavity(1000, 66, method=method, device="cuda").iterate(101)
-    parts = LidDrivenCavity(1000, 66, method=method, device="cuda")
-
-    for count in (1, 0, 19, 30, 51):
-        parts.iterate(count)
-        assert np.isfinite(parts.psi).all()
-
-    assert_same_bits(parts, whole)
-
-
-@pytest.mark.parametrize("line_method", ["auto", "thomas"])
-@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
-def test_corners_are_never_read(method, line_method):
-    options = {"method": method, "line_method": line_method, "device": "cuda"}
-    expected = LidDrivenCavity(100, 17, **options).iterate(41)
-    cavity = LidDrivenCavity(100, 17, **options)
-    psi, omega = np.zeros((2, 17, 17))
-    for corner in CORNERS:
-        omega[corner] = np.nan
-    cavity._fields.set(psi=psi, omega=omega, best_psi=psi, best_omega=omega)
-
-    assert_same_bits(cavity.iterate(41), expected)
-
-
-@pytest.mark.parametrize("options", [{}, {"method": "line-jacobi"}, {"pseudo_dt": 0.02}])
-@pytest.mark.parametrize("half", [20, 33])
-def test_restart_is_exact(options, half, tmp_path):
-    options = {"device": "cuda", **options}
-    whole = LidDrivenCavity(100, 21, **options).iterate(2 * half)
-    LidDrivenCavity(100, 21, **options).iterate(half).save(tmp_path / "state.npz")
-
-    restarted = LidDrivenCavity.load(tmp_path / "state.npz").iterate(half)
-
-    assert_same_bits(restarted, whole)
-    assert restarted.residual == whole.residual
-
-
-def test_step_that_explodes_is_taken_back():
-    cavity = LidDrivenCavity(1000, 33, device="cuda").iterate(400)
-    cavity._control.cap = cavity._control.step = 1e3
-    cavity._fields.set(psi=np.full((33, 33), np.nan))
-
-    cavity.iterate(20)
-
-    assert np.isfinite(cavity.psi).all()
-    assert cavity.solve().converged
 
 
 @pytest.mark.parametrize("method", ["adi", "line-jacobi"])

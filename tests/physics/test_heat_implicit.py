@@ -173,10 +173,10 @@ def largest_excess(shape, kind, ratio, number, rng, **options):
 
 
 @pytest.mark.parametrize("kind", ["bar", "cross", "random"])
-@pytest.mark.parametrize("shape", [(20, 17), (9, 8, 10)])
+@pytest.mark.parametrize("shape", [(20, 17), (65, 65), (9, 8, 10)])
 @pytest.mark.parametrize("number", [0.3, 100.0])
-def test_values_stay_in_the_range_of_the_data(rng, kind, shape, number):
-    assert largest_excess(shape, kind, 1e4, number, rng) <= 1e-3
+def test_values_stay_in_the_range_of_the_data(rng, kind, shape, number, backend):
+    assert largest_excess(shape, kind, 1e4, number, rng, device=backend) <= 1e-3
 
 
 @pytest.mark.slow

@@ -251,8 +251,9 @@ def test_the_stop_is_exact(kernel, every, backend, rng):
         np.testing.assert_array_equal(result.history.measure, history[every - 1 : first : every])
 
 
-def test_splitting_the_iterations_changes_nothing(backend, rng):
-    problem = separable((45, 60), rng)
+@pytest.mark.parametrize("shape", [(45, 60), (333, 444)])
+def test_splitting_the_iterations_changes_nothing(shape, backend, rng):
+    problem = separable(shape, rng)
     whole, parts = (LMSOR(problem, device=backend) for _ in range(2))
 
     whole.iterate(40)

@@ -143,7 +143,7 @@ def test_growth_is_divergence():
     assert growth[:-1].max() <= 1e10 < growth[-1] < np.inf
 
 
-def test_values_that_are_no_numbers_end_an_iteration():
+def test_values_that_are_no_numbers_end_an_iteration(backend):
     problem = SteadyConvectionDiffusion(
         1e6,
         1e6,
@@ -154,7 +154,7 @@ def test_values_that_are_no_numbers_end_an_iteration():
     )
 
     with pytest.raises(pysolvers.ConvergenceError, match=r"grew to (inf|nan)"):
-        LMSOR(problem, relaxation=1.0).iterate(50)
+        LMSOR(problem, relaxation=1.0, device=backend).iterate(50)
 
 
 @pytest.mark.parametrize("kind", KINDS)
