@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributed import Group, borders_of, exchange_layers
+from ..distributed import Group, exchange_halo, faces_of
 from ._levels import in_order
 
 __all__ = ["Rows"]
@@ -90,9 +90,9 @@ class Rows:
 
     def refresh(self, extended: Array) -> None:
         """Exchange the halo of an array; collective."""
-        borders = borders_of(self.group, 0, self.halo, extended.shape)
+        faces = faces_of(self.group, 0, len(extended), self.halo)
         put = extended.__setitem__
-        exchange_layers(self.group, self.operation, borders, extended, extended.__getitem__, put)
+        exchange_halo(self.group, self.operation, faces, extended, extended.__getitem__, put)
 
     def joined(self, own: Array) -> Array:
         """Return the rows of all ranks; collective."""

@@ -37,15 +37,15 @@ from .._checks import require
 from .._data import NodeData
 from .._runtime.backends import parse_device, require_device
 from .._solver.clock import Leg
-from ..distributed import Group, Slab, borders_of, exchange_layers, layers_of, way_of
+from ..distributed import Group, Slab, exchange_halo, faces_of, way_of
 from ..tridiagonal import solve_tridiagonal
-from ._cut import CutWindow
+from ._cut_lines import CutLines
+from ._halo import COSTS, HeatHalo, Plan, Stage, cost_of_cuts, depth_for, plan_halo
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 from ._start import Parts, balance, damped_step, needs_damping, sweep
 from ._state import HeatState
 from ._tables import SideTables
-from ._window import COSTS, Plan, Stage, Window, cost_of_cuts, layers_for, plan_window
 
 __all__ = ["SplitState"]
 
@@ -107,9 +107,9 @@ class _SlabParts(Parts):
     def refresh(self, field: Array, axis: int | None = None) -> None:
         """Exchange the layers at the cuts; `axis` is the cut axis of the field."""
         axis = self._axis if axis is None else axis
-        borders = borders_of(self._group, axis, self.layers, field.shape)
+        faces = faces_of(self._group, axis, field.shape[axis], self.layers)
         put = field.__setitem__
-        exchange_layers(self._group, _OPERATION, borders, field, field.__getitem__, put)
+        exchange_halo(self._group, _OPERATION, faces, field, field.__getitem__, put)
 
     def largest(self, field: Array) -> float:
         return self.largest_own(self.own(field))
@@ -202,7 +202,7 @@ class SplitState:
         self._whole = whole
         self._largest_k = 1.0
         self._way = "cpu"  # of the layers, and of their costs
-        self._window: Window | None = None
+        self._window: HeatHalo | None = None
         self._plan: Plan | None = None  # of the window, for steps of this length
         self._plan_dt = 0.0
         self._leg: Leg | None = None  # of the steps that the window is made for, or none is
@@ -247,7 +247,7 @@ class SplitState:
         if self.group.size == 1:
             return "none"
         if self._window is not None:
-            return self._window.way
+            return self._window.exchange
         return "host" if self._way == "cpu" else self._way
 
     @property
@@ -337,7 +337,7 @@ class SplitState:
         lines = prod(self.own_shape) // self.own.nodes[self._across]
         about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
         cuts = 1 if self.group.size == 2 and not self._is_periodic else 2
-        plan = plan_window(*about, COSTS[self._way], cuts=cuts, shrinks=self._axis == 0)
+        plan = plan_halo(*about, COSTS[self._way], cuts=cuts, shrinks=self._axis == 0)
         if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
             cost = cost_of_cuts(*about, COSTS[self._way])
             if plan is None or plan.cost > cost:
@@ -345,7 +345,7 @@ class SplitState:
         if plan is None and self._way != "cpu":
             remedy = "fewer ranks" if self._axis == 0 else "split=Slab(0), fewer ranks"
             raise ValueError(
-                f"{_OPERATION}: on a device a group needs {layers_for(ratio, 1, about[-1])} nodes "
+                f"{_OPERATION}: on a device a group needs {depth_for(ratio, 1, about[-1])} nodes "
                 f"of a rank along {self._name} for k dt/h^2 = {ratio:.3g}, got {self._least}: take "
                 f"{remedy}, a smaller dt or device='cpu'"
             )
@@ -390,25 +390,16 @@ class SplitState:
             state = HeatState(settings, grid, sides, source)
         state.set_t(self._extended(own, parts, grid))
         exchanged = "t" if is_delta else "w"
-        shape = settings.shape
-        layers = layers_of(
-            self.group,
-            _OPERATION,
-            state.store,
-            borders_of(self.group, self._axis, parts.layers, shape),
-            np.broadcast_to(np.empty((), settings.dtype), shape),
-        )
-        window: Window
+        faces = faces_of(self.group, self._axis, settings.shape[self._axis], parts.layers)
+        window: HeatHalo
         if plan.steps == _CUT:
             cuts = [
                 sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
             ]
-            window = CutWindow(
-                self.group, state, layers, exchanged, grid, cuts, list(sides.values())
-            )
+            window = CutLines(self.group, state, faces, exchanged, grid, cuts, list(sides.values()))
         else:
             at_cuts = first > 0, last > 0
-            window = Window(self.group, state, layers, plan, exchanged, at_cuts)
+            window = HeatHalo(self.group, state, faces, plan, exchanged, at_cuts)
         self._window, self._window_parts = window, parts
         self._t = np.empty(0)
 

@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite, nextafter
+from math import inf, nextafter
 from time import perf_counter
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -22,10 +22,10 @@ from .._solver.files import SavedFile, is_rising
 from .._solver.schema import Field, Member, Real, RunBy, number
 from .._solver.settings import Settings
 from .._solver.solver import Iteration, State
-from ..distributed import Group, Layers, Slab
+from ..distributed import Group, Slab
 from ._colours import ColourGrid
 from ._result import STAGES, RelaxationHistory, RelaxationResult
-from ._rows import SplitRows
+from ._rows import WholeRows
 
 __all__ = ["Omega", "Relaxation", "RelaxationSettings", "RelaxationState", "Stop"]
 
@@ -116,8 +116,8 @@ class Relaxation(Iteration[RelaxationResult]):
         Storage order of the nodes.
     fields : mapping of str to (shape, dtype)
         Operands of the backend in addition to ``u`` and ``history``.
-    rows : SplitRows or None
-        Those of this rank, with a group.
+    rows : WholeRows
+        Those of this process.
     """
 
     _RESULT = RelaxationResult
@@ -128,14 +128,11 @@ class Relaxation(Iteration[RelaxationResult]):
         settings: RelaxationSettings,
         grid: ColourGrid,
         fields: Mapping[str, tuple[tuple[int, ...], Any]],
-        rows: SplitRows | None,
+        rows: WholeRows,
     ) -> None:
         super().__init__(settings, STAGES)
         self._grid, self._dtype = grid, np.dtype(settings.dtype)
-        self._rows = rows
-        self._layers: Layers | None = None  # the rows of its neighbours
-        self._left = 0  # iterations before they are exchanged
-        self._group = None if rows is None else rows.group
+        self._rows, self._group = rows, rows.group
         self._threads = settings.call_threads
         layout = {
             "u": (grid.shape, self._dtype),
@@ -316,7 +313,7 @@ class Relaxation(Iteration[RelaxationResult]):
     @property
     def _nodes(self) -> tuple[int, int]:
         """Number of nodes along x and y: of the whole grid, so that all ranks do the same."""
-        return self._grid.nx, self._grid.ny if self._rows is None else self._rows.total
+        return self._grid.nx, self._rows.interior
 
     def _approach(self, stop: int) -> None:
         nx, ny = self._nodes
@@ -357,7 +354,7 @@ class Relaxation(Iteration[RelaxationResult]):
             "norm": self._norm,
             "history": RelaxationHistory(table[:, 0].astype(np.int64), table[:, 1].copy()),
             "unknowns": self._grid.nx * self._grid.ny,
-            "exchange": self._exchange,
+            "exchange": self._rows.exchange,
         }
 
     @property
@@ -366,10 +363,7 @@ class Relaxation(Iteration[RelaxationResult]):
 
     def _kept(self) -> dict[str, Any] | None:
         self._take_measures()
-        field, rows = self._grid.unpack(self._state.get("u")), self._rows
-        whole = (
-            field if rows is None else rows.group.gather(type(self).__name__, field[rows.own], 0)
-        )
+        whole = self._rows.gather(self._grid.unpack(self._state.get("u"))[self._rows.own])
         if whole is None:  # on all ranks but the first one
             return None
         return {
@@ -382,8 +376,7 @@ class Relaxation(Iteration[RelaxationResult]):
 
     def _resume(self, state: Any) -> None:
         self._measure_by(state.criterion, state.norm)
-        held = slice(None) if self._rows is None else self._rows.held
-        self._state.set("u", self._grid.pack(state.state[held], self._dtype))
+        self._state.set("u", self._grid.pack(state.state[self._rows.held], self._dtype))
         self._measures = [(int(n), measure) for n, measure in state.measures.tolist()]
 
     def _measure_by(self, criterion: Criterion, norm: Norm | None) -> None:
@@ -402,29 +395,44 @@ class Relaxation(Iteration[RelaxationResult]):
         self._take_measures()
         measures = self._measures
         self._known = len(measures)
-        iterate = self._iterate_alone if self._rows is None else self._iterate_together
-        self._ending = ending = iterate(count, self._every, self._goal.tol)
+        start = perf_counter()
+        try:
+            self._ending = ending = self._rows.iterate(self, count)
+        finally:
+            self._seconds["iterations"] += perf_counter() - start
         if ending != "count" or len(measures) < self._since + 2:
             return ending != "not finite"
         first = measures[self._since][1] or inf
         return not measures[-1][1] > _EXPLOSION * first
 
-    def _iterate_alone(self, count: int, every: int, tolerance: float) -> str:
-        """Iterate until the stop test is satisfied; return the backend's reason for the end."""
+    def _stop_test(self) -> tuple[int, float, float, tuple[Criterion, Norm], tuple[int, int]]:
+        """Return iterations between measurements, tolerance, scale, criterion and norm, codes."""
         backend, scale = self._backend, self._scale(self._criterion, self._norm)
         codes = backend.CRITERIA[self._criterion], backend.NORMS[self._norm]
+        return self._every, self._goal.tol, scale, (self._criterion, self._norm), codes
+
+    def _call_backend(self, count: int, stop: Stop) -> dict[str, Any]:
+        """Iterate in one call of the backend; return its report."""
+        status, report = self._call(count, stop, self._count.begin())
+        raise_for_status(status, self._backend.STATUS, type(self).__name__)
+        self._run_by = RunBy(report["kernel"], report["threads"])
+        found: dict[str, Any] = report
+        return found
+
+    def _note(self, measure: float) -> None:
+        """Add a measured value to the history."""
+        self._measures.append((self.iterations, measure))
+
+    def _iterate_alone(self, count: int) -> str:
+        """Iterate until the stop test is satisfied; return the backend's reason for the end."""
+        every, tolerance, scale, _, codes = self._stop_test()
         stop = (*codes, every, tolerance / scale, self._state.operand("history"), 0, 0)
         self._last_call = _Call(len(self._measures), self.iterations, count, every, scale)
-        start = perf_counter()
         try:
-            status, report = self._call(count, stop, self._count.begin())
+            return str(self._call_backend(count, stop)["end"])
         finally:
             self._take_measures()
             self._last_call = None
-            self._seconds["iterations"] += perf_counter() - start
-        raise_for_status(status, backend.STATUS, type(self).__name__)
-        self._run_by = RunBy(report["kernel"], report["threads"])
-        return str(report["end"])
 
     def _take_measures(self) -> None:
         """Add what the last call has measured to the history, once.
@@ -443,42 +451,6 @@ class Relaxation(Iteration[RelaxationResult]):
         found = [(n, value * last.scale) for n, value in zip(numbers, values, strict=True)]
         self._measures[last.known :] = found
 
-    def _iterate_together(self, count: int, every: int, tolerance: float) -> str:
-        """Do what `_iterate_alone` does for the rows of this rank; collective."""
-        rows = self._rows
-        assert rows is not None and self._layers is not None
-        codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
-        scale = self._scale(self._criterion, self._norm)
-        start, made, bound, value = perf_counter(), 0, tolerance / scale, inf
-        with rows.group.agreement(type(self).__name__) as agreed:
-            agreed.same = {
-                "number of iterations": (self.iterations, count, every),
-                "stop test": (tolerance, self._criterion, self._norm),
-            }
-        while made < count:
-            # Up to the next measured iteration or exchange.
-            measured = min(count, (made // every + 1) * every)
-            number = min(measured - made, self._left)
-            is_measured = made + number == measured
-            stop = (*codes, number if is_measured else 0, -1.0, None, *rows.counted)
-            status, report = self._call(number, stop, self._count.begin())
-            raise_for_status(status, self._backend.STATUS, type(self).__name__)
-            self._run_by = RunBy(report["kernel"], report["threads"])
-            made, self._left = made + number, self._left - number
-            if self._left == 0:
-                self._layers.refresh("u")
-                self._left = rows.depth
-            if not is_measured:
-                continue
-            value = rows.join(report["measure"], self._norm)
-            self._measures.append((self.iterations, scale * value))
-            if not isfinite(value) or value <= bound:
-                break
-        self._seconds["iterations"] += perf_counter() - start
-        if not isfinite(value):
-            return "not finite"
-        return "tolerance" if value <= bound else "count"
-
     @reading
     def gather(self) -> NDArray[Any] | None:
         """Return the whole solution; with a group on rank 0, None on the other ranks.
@@ -490,24 +462,7 @@ class Relaxation(Iteration[RelaxationResult]):
         RuntimeError
             If another thread is in a call that changes the solver.
         """
-        own = self._describe()["u"]
-        if self._rows is None:
-            return own
-        return self._rows.group.gather(type(self).__name__, own, 0)
-
-    def _connect(self) -> None:
-        """Find how the rows of the neighbours travel, if there is a group; collective."""
-        if self._rows is not None:
-            like = np.broadcast_to(np.empty((), self._dtype), self._grid.shape)
-            self._layers, self._left = self._rows.layers(self._state, like), self._rows.depth
-
-    @property
-    def _exchange(self) -> str:
-        """How the ranks exchange rows."""
-        if self._rows is None or self._rows.group.size == 1:
-            return "none"
-        assert self._layers is not None
-        return self._layers.way
+        return self._rows.gather(self._describe()["u"])
 
     def _out_of_bounds(self) -> ConvergenceError:
         text = f"{self!r}, did not converge: the measured value grew to {self.residual:.1e}"

@@ -1,9 +1,10 @@
-"""Rows of a red-black grid that one rank of a group relaxes.
+"""Rows of a red-black grid that a process relaxes: all of them, or those of one rank of a group.
 
 An iteration relaxes the red nodes, then the black ones, so that a node depends on nodes two rows
-away. Each rank therefore holds two rows of its neighbours at every cut, relaxes the inner one of
-them as well, and gets both anew after the iteration. On a device it makes d iterations between two
-exchanges and holds 2 d rows: after k iterations the outer 2 k of them are not those of one process.
+away. Each rank therefore has a halo of two rows of its neighbours at every cut, relaxes the inner
+one of them as well, and gets both anew for the next iteration. On a device it makes d iterations
+between two exchanges, with a halo of 2 d rows: after k iterations the outer 2 k of them are not
+those of one process.
 The first row that a rank holds has an even number in the whole grid, so that the colours are those
 of the whole: below a cut there can be one row more. The own rows have the same bits as with one
 process.
@@ -14,7 +15,10 @@ and the ranks combine one number each.
 Words per node and iteration: those of the iteration with one process; 2 exchanged rows per cut.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +26,12 @@ from numpy.typing import NDArray
 from .._checks import require
 from .._runtime.backends import parse_device
 from .._runtime.fields import Fields
-from ..distributed import Border, Group, Layers, Slab, layers_of
+from ..distributed import Group, HaloRun, Slab, checked_group, faces_of
 
-__all__ = ["SplitRows"]
+if TYPE_CHECKING:
+    from ._base import Relaxation
+
+__all__ = ["HaloRows", "WholeRows", "rows_of"]
 
 Array = NDArray[Any]
 
@@ -39,7 +46,84 @@ _ON_DEVICE = 32
 _PAIRS = 8  # iterations of two blocked sweeps, after which the field is in its place
 
 
-class SplitRows:
+def rows_of(
+    group: Group | None,
+    split: Slab | None,
+    rows: int,
+    operation: str,
+    device: str | None,
+    *,
+    frame: int = 0,
+) -> WholeRows:
+    """Return the rows of this process.
+
+    Parameters
+    ----------
+    group : Group or None
+        The ranks; None is one process.
+    split : Slab or None
+        The axis of the rows.
+    rows : int
+        Number of rows of the whole grid, without the frame.
+    operation : str
+        Of the caller, for messages.
+    device : str or None
+        As in `solve_tridiagonal`.
+    frame : {0, 1}, default: 0
+        Number of further rows before the first and after the last one.
+    """
+    if group is None and split is None:
+        return WholeRows(rows, frame)
+    return HaloRows(*checked_group(group, split), rows, operation, device, frame=frame)
+
+
+class WholeRows:
+    """All rows of the grid.
+
+    Parameters as of `rows_of`.
+    """
+
+    #: The ranks.
+    group: Group | None = None
+
+    def __init__(self, rows: int, frame: int) -> None:
+        self._set(slice(0, rows), rows, frame)
+        #: Numbers of all rows that are held here, in the whole grid with its frame.
+        self.held = slice(0, rows + 2 * frame)
+        #: The own rows among those that are held, with the frame.
+        self.own = self.held
+        #: The same without the frame.
+        self.inner = slice(frame, rows + frame)
+
+    def _set(self, part: slice, rows: int, frame: int) -> None:
+        #: Numbers of the own rows of the grid.
+        self.part = part
+        #: Number of interior rows of the whole grid.
+        self.interior = rows - 2 * (1 - frame)
+
+    @property
+    def exchange(self) -> str:
+        """How rows travel from rank to rank: as `exchange` of a result."""
+        return "none"
+
+    @property
+    def held_interior(self) -> int:
+        """Number of interior rows of the grid that is held here."""
+        return self.held.stop - self.held.start - 2
+
+    def start(self, fields: Fields) -> None:
+        """Find how rows of the packed fields travel; collective."""
+
+    def gather(self, own: Array) -> Array | None:
+        """Return all rows from those of the ranks; on rank 0, None on the others. Collective."""
+        return own
+
+    def iterate(self, solver: Relaxation, count: int) -> str:
+        """Iterate at most so often; return why the iteration ended, as the backend."""
+        return solver._iterate_alone(count)
+
+
+class HaloRows(HaloRun, WholeRows):
     """The rows of one rank, and those that it holds of its neighbours.
 
     Parameters
@@ -70,73 +154,83 @@ class SplitRows:
         frame: int = 0,
     ) -> None:
         require(split.of(2) == 0, "split must be Slab(0), the axis of the rows", split)
-        self.group, self._operation = group, operation
-        #: Number of rows that are split.
-        self.total = rows
         parts = [split.part(rows, rank, group.size) for rank in range(group.size)]
         least = min(part.stop - part.start for part in parts)
         require(least >= _LEAST, f"every rank needs at least {_LEAST} rows of nodes", least)
-        #: Iterations between two exchanges.
-        self.depth = _iterations(least, on_device=parse_device(device)[0] != "cpu")
-        reach = _REACH * self.depth
-        #: Numbers of the own rows among those that are split.
-        self.part = parts[group.rank]
+        steps = _iterations(least, on_device=parse_device(device)[0] != "cpu")
+        HaloRun.__init__(self, group, operation, steps, ("u",))
+        self.group: Group = group
+        reach = _REACH * steps
+        self._set(parts[group.rank], rows, frame)
         last = group.size - 1
         parts = [
             slice(p.start + frame * (rank > 0), p.stop + frame * (1 + (rank == last)))
             for rank, p in enumerate(parts)
         ]
         part = parts[group.rank]
-        self._below = [reach + p.start % 2 if rank else 0 for rank, p in enumerate(parts)]
-        below = self._below[group.rank]
-        above = reach if group.rank < last else 0
-        #: Numbers of all rows that this rank holds, in the whole grid with its frame.
+        depths = [reach + p.start % 2 if rank else 0 for rank, p in enumerate(parts)]
+        below, above = depths[group.rank], reach * (group.rank < last)
         self.held = slice(part.start - below, part.stop + above)
-        #: The own rows among those that are held, with the frame.
         self.own = slice(below, below + part.stop - part.start)
-        #: The same without the frame.
+        given = reach * (group.rank > 0), [*depths, 0][group.rank + 1]
+        rows_held = self.held.stop - self.held.start
+        self._faces = faces_of(group, 1, rows_held, (below, above), given)
         self.inner = slice(
             self.own.start + frame * (group.rank == 0), self.own.stop - frame * (group.rank == last)
         )
         #: First and number of the own interior rows: those that a measurement counts.
         self.counted = self._counted_rows() if group.size > 1 else (0, 0)
-        self._interior = rows - 2 * (1 - frame)
-        self._reach = reach
 
     def _counted_rows(self) -> tuple[int, int]:
         held = self.held.stop - self.held.start
         first, last = max(self.own.start, 1), min(self.own.stop, held - 1)
         return first, last - first
 
-    def layers(self, state: Fields, like: Array) -> Layers:
-        """Return the rows of the neighbours in packed fields of a state; collective.
+    def start(self, fields: Fields) -> None:
+        self.connect(fields, self._faces)
 
-        Parameters
-        ----------
-        state : Fields
-            The fields.
-        like : array, shape (2, rows, pitch)
-            An array of shape and dtype of the fields; its elements are not read.
+    def gather(self, own: Array) -> Array | None:
+        return self.group.gather(self._operation, own, 0)
+
+    def iterate(self, solver: Relaxation, count: int) -> str:
+        """Iterate at most so often; collective.
+
+        The ranks combine a measured value, so that all end after the same iteration.
         """
-        rank, own, every = self.group.rank, self.own, slice(None)
-        borders = []
-        if rank > 0:
-            sent = slice(own.start, own.start + self._reach)
-            borders.append(Border(0, rank - 1, (every, sent), (every, slice(own.start))))
-        if rank < self.group.size - 1:
-            sent = slice(own.stop - self._below[rank + 1], own.stop)
-            received = slice(own.stop, like.shape[1])
-            borders.append(Border(1, rank + 1, (every, sent), (every, received)))
-        return layers_of(self.group, self._operation, state, borders, like)
+        every, tolerance, scale, names, codes = solver._stop_test()
+        made, bound, value = 0, tolerance / scale, inf
+        with self.group.agreement(self._operation) as agreed:
+            agreed.same = {
+                "number of iterations": (solver.iterations, count, every),
+                "stop test": (tolerance, *names),
+            }
+        while made < count:
+            # Up to the next measured iteration or exchange.
+            measured = min(count, (made // every + 1) * every)
+            number = self.begin_steps(measured - made)
+            is_measured = made + number == measured
+            stop = (*codes, number if is_measured else 0, -1.0, None, *self.counted)
+            report = solver._call_backend(number, stop)
+            made += number
+            self._left -= number
+            if not is_measured:
+                continue
+            value = self._joined(report["measure"], names[1])
+            solver._note(value * scale)
+            if not isfinite(value) or value <= bound:
+                break
+        if not isfinite(value):
+            return "not finite"
+        return "tolerance" if value <= bound else "count"
 
-    def join(self, measure: float, norm: str) -> float:
+    def _joined(self, measure: float, norm: str) -> float:
         """Return the norm over all rows from those of the ranks over their own rows; collective."""
         if self.group.size == 1:
             return measure
         squares = measure * measure * self.counted[1]  # of the nodes of a row on average
         own = np.array(measure if norm == "max" else squares)
         every = self.group.allgather(self._operation, own)
-        return float(every.max() if norm == "max" else np.sqrt(every.sum() / self._interior))
+        return float(every.max() if norm == "max" else np.sqrt(every.sum() / self.interior))
 
 
 def _iterations(least: int, *, on_device: bool) -> int:

@@ -21,11 +21,11 @@ from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Line, NotNegative, Scale, Table, checks_of
 from .._solver.stall import FALL
-from ..distributed import Group, Slab, agreement_of, checked_group
+from ..distributed import Group, Slab, agreement_of
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
-from ._rows import SplitRows
+from ._rows import rows_of
 from .problem import (
     checked_pairs,
     checked_shape,
@@ -289,12 +289,10 @@ class RedBlackSOR(Relaxation):
             self._a = k * dy / dx, k * dx / dy
             self._walls = walls = self._find_walls(boundary, (dx / k, dy / k))
             self._source = self._inside("source", source)
-            rows = self._rows_of(group, split, settings)
+            rows = rows_of(group, split, ny, "RedBlackSOR", settings.device, frame=1)
             if agreed is not None:
                 agreed.same = settings.agreed()
-            if rows is not None:
-                ny = rows.held.stop - rows.held.start - 2
-            grid = ColourGrid(nx, ny, settings.is_interleaved)
+            grid = ColourGrid(nx, rows.held_interior, settings.is_interleaved)
             field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
             self._sourced = bool(self._source.any())
             layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
@@ -304,7 +302,7 @@ class RedBlackSOR(Relaxation):
             chosen = settings.omega
             self._omega = optimal_omega(self._gap) if isinstance(chosen, str) else chosen
             self._set_up(dx * dy, self._inside("initial", 0.0 if initial is None else initial))
-        self._connect()
+        self._rows.start(self._state)
         self._seconds["set-up"] = perf_counter() - start
 
     @property
@@ -314,8 +312,7 @@ class RedBlackSOR(Relaxation):
         With a group, the rows of this rank; without, it can be set, to an array of the same shape:
         the iteration goes on from its values.
         """
-        rows = slice(1, -1) if self._rows is None else self._rows.inner
-        return self._grid.unpack(self._state.get("u"))[rows, 1:-1].copy()
+        return self._grid.unpack(self._state.get("u"))[self._rows.inner, 1:-1].copy()
 
     @u.setter
     @exclusive
@@ -335,7 +332,7 @@ class RedBlackSOR(Relaxation):
     @property
     def y(self) -> Array:
         """Coordinates of the cell centres along y: shape (ny,); with a group, of this rank."""
-        return (self._y if self._rows is None else self._y[self._rows.part]).copy()
+        return self._y[self._rows.part].copy()
 
     @property
     def omega(self) -> float:
@@ -346,15 +343,6 @@ class RedBlackSOR(Relaxation):
         if callable(values):
             values = call(name, values, {"x": self._x[None, :], "y": self._y[:, None]})
         return checked_values(name, values, self._shape)
-
-    def _rows_of(
-        self, group: Group | None, split: Slab | None, settings: RedBlackSettings
-    ) -> SplitRows | None:
-        """Return the rows of this rank if there is a group."""
-        if group is None and split is None:
-            return None
-        group, split = checked_group(group, split)
-        return SplitRows(group, split, self._shape[0], "RedBlackSOR", settings.device, frame=1)
 
     def _find_walls(self, boundary: Any, resistance: tuple[float, float]) -> dict[str, _Wall]:
         given = sides_of(boundary, "xy")
@@ -383,7 +371,7 @@ class RedBlackSOR(Relaxation):
             for a, n, axis in ((ax, nx, "x"), (ay, ny, "y"))
         )
         # The first and the last row have places in the tables, all others share one.
-        held = slice(0, ny + 2) if self._rows is None else self._rows.held
+        held = self._rows.held
         first, last = held.start, held.stop - 3
         places = along_y[[first, min(first + 1, last), last]]
         diag = np.ones((3, nx + 2))

@@ -13,11 +13,11 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Count, Table
-from ..distributed import Group, Slab, agreement_of, checked_group
+from ..distributed import Group, Slab, agreement_of
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
-from ._rows import SplitRows
+from ._rows import rows_of
 from .problem import Differences, SteadyConvectionDiffusion
 
 __all__ = ["LMSOR"]
@@ -174,15 +174,14 @@ class LMSOR(Relaxation):
                 device=device,
                 threads=threads,
             )
-            rows = self._prepare(problem, settings, group, split)
+            self._prepare(problem, settings)
+            rows = rows_of(group, split, problem.shape[0], "LMSOR", settings.device)
             if agreed is not None:
                 facts = "shape", "extent", "differences"
                 agreed.same = settings.agreed() | {name: getattr(problem, name) for name in facts}
-            ny, nx = problem.interior
-            if rows is not None:
-                ny = rows.held.stop - rows.held.start - 2
+            ny, nx = rows.held_interior, problem.interior[1]
             grid, real = ColourGrid(nx, ny, self._kernel == "serial"), np.dtype(settings.dtype)
-            self._fields, self._tables = self._operands(is_split=rows is not None)
+            self._fields, self._tables = self._operands(is_split=rows.group is not None)
             places, table = len(Direction._fields), np.dtype(float)
             shapes = {"x": ((places, 2, grid.pitch), table), "y": ((places, ny + 2), table)}
             layout: dict[str, Any] = dict.fromkeys(self._fields, (grid.shape, real))
@@ -190,17 +189,11 @@ class LMSOR(Relaxation):
             super().__init__(settings, grid, layout, rows)
             self._check_experiment()
             self._set_up(problem._start(initial))
-        self._connect()
+        self._rows.start(self._state)
         self._seconds["set-up"] = perf_counter() - start
 
-    def _prepare(
-        self,
-        problem: SteadyConvectionDiffusion,
-        settings: LMSORSettings,
-        group: Group | None,
-        split: Slab | None,
-    ) -> SplitRows | None:
-        """Check the problem; return the rows of this rank if there is a group."""
+    def _prepare(self, problem: SteadyConvectionDiffusion, settings: LMSORSettings) -> None:
+        """Check the problem."""
         if not isinstance(problem, SteadyConvectionDiffusion):
             kind = type(problem).__name__
             raise TypeError(f"problem must be a SteadyConvectionDiffusion, got {kind}")
@@ -208,10 +201,6 @@ class LMSOR(Relaxation):
         self._kernel = str(settings.kernel)
         if self._is_upwind:
             self._kernel = "1"  # which stores all coefficients
-        if group is None and split is None:
-            return None
-        group, split = checked_group(group, split)
-        return SplitRows(group, split, problem.shape[0], "LMSOR", settings.device)
 
     @property
     def u(self) -> NDArray[Any]:
@@ -220,8 +209,7 @@ class LMSOR(Relaxation):
         With a group, the rows of this rank; without, it can be set, to an array of the same shape:
         the iteration goes on from its values at the interior nodes.
         """
-        found = self._grid.unpack(self._state.get("u"))
-        return found if self._rows is None else found[self._rows.own]
+        return self._grid.unpack(self._state.get("u"))[self._rows.own]
 
     @u.setter
     @exclusive
@@ -241,7 +229,7 @@ class LMSOR(Relaxation):
     @property
     def y(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along y: shape (ny,); with a group, those of this rank."""
-        return (self._given.y if self._rows is None else self._given.y[self._rows.part]).copy()
+        return self._given.y[self._rows.part].copy()
 
     @property
     def problem(self) -> SteadyConvectionDiffusion:
@@ -270,7 +258,7 @@ class LMSOR(Relaxation):
         c = coefficients(self._given)
         # Kernel 1 reads stored coefficients and neither of the two.
         self._centres = tuple(0.0 if isinstance(a, np.ndarray) else a for a in (c.cx, c.cy))
-        held = slice(None) if self._rows is None else self._rows.held
+        held = self._rows.held
         self._state.set("u", self._grid.pack(u[held], self._dtype))
         for name in self._fields:
             self._state.set(name, self._grid.pack(self._field(name, c)[held], self._dtype))

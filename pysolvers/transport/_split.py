@@ -1,6 +1,6 @@
 """GCEIDD on slabs: each rank of a group steps its part of the nodes.
 
-Where what a step depends on is local along the cut axis, each rank steps a window (_windows.py).
+Where what a step depends on is local along the cut axis, each rank steps a window (_halo.py).
 Otherwise the ranks exchange rows for columns (_transposed.py).
 """
 
@@ -15,11 +15,11 @@ from .._checks import require
 from .._runtime.backends import parse_device
 from .._solver.clock import Leg
 from ..distributed import Group, Slab, way_of
+from ._halo import OPERATION, TransportHalo, is_inside
 from ._plan import Coefficients, Plan, plan_windows
 from ._range import Range
 from ._settings import TransportSettings
 from ._transposed import Transposed
-from ._windows import OPERATION, Windows, is_inside
 from .problem import ConvectionDiffusion, GridData
 
 __all__ = ["SplitState"]
@@ -72,24 +72,24 @@ class SplitState:
         self.data = problem._grid_data(settings.shape, self.part)
         self._made_for = 0.0  # length of the steps that the way is made for
         self._leg: Leg | None = None  # of the last steps
-        self._way: Windows | Transposed
+        self._way: TransportHalo | Transposed
 
     def connect(self) -> None:
         """Find how the nodes travel from rank to rank, and make the fields; collective."""
         self._made_for = self._settings.dt
         self._way = self._made(self._plan(self._made_for))
 
-    def _made(self, plan: Plan | None) -> "Windows | Transposed":
+    def _made(self, plan: Plan | None) -> "TransportHalo | Transposed":
         """Return the fields of this rank; collective."""
         group, s = self.group, self._settings
         with group.agreement(OPERATION) as agreed:  # a rank can have too little memory
-            found: Windows | Transposed
+            found: TransportHalo | Transposed
             if plan is None:
                 found = Transposed(self._problem, s, group, self.axis)
             else:
-                found = Windows(self._problem, s, group, self.axis, plan)
+                found = TransportHalo(self._problem, s, group, self.axis, plan)
             agreed.same = {"steps between two exchanges": plan.steps if plan else 0}
-        found.connect()
+        found.start()
         return found
 
     def _plan(self, dt: float) -> Plan | None:
@@ -140,7 +140,7 @@ class SplitState:
     @property
     def is_in_windows(self) -> bool:
         """Whether the ranks exchange layers, and not rows for columns."""
-        return isinstance(self._way, Windows)
+        return isinstance(self._way, TransportHalo)
 
     @property
     def most_steps(self) -> int:
@@ -210,7 +210,7 @@ class SplitState:
         if plan is None and not was_in_windows:
             return
         way = self._made(plan)
-        if was_in_windows and isinstance(way, Windows):
+        if was_in_windows and isinstance(way, TransportHalo):
             way.set_own({name: part for name, (part, _) in before.parts().items()})
         else:
             way.set(self.group.objects(OPERATION, self.fields())[0])

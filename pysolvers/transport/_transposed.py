@@ -28,10 +28,10 @@ from .._runtime.fields import Fields
 from .._solver.clock import Leg
 from .._solver.counter import Counter
 from ..distributed import Group, Transposition
+from ._halo import OPERATION
 from ._range import Range, joined
 from ._settings import TransportSettings
 from ._state import TransportState, field_names
-from ._windows import OPERATION, over_ranks
 from .problem import ConvectionDiffusion
 
 __all__ = ["Transposed"]
@@ -42,7 +42,7 @@ Array = NDArray[Any]
 class Transposed:
     """Rows of complete lines along x, and columns of complete lines along y.
 
-    Parameters as of `Windows`.
+    Parameters as of `TransportHalo`, without the plan.
     """
 
     most_steps = 1
@@ -65,7 +65,7 @@ class Transposed:
         self.forgets = False
         self.reports: tuple[dict[str, Any], ...] = ()
 
-    def connect(self) -> None:
+    def start(self) -> None:
         """Find how the nodes travel from rank to rank; collective."""
         self._transposition.connect(*self._place)
 
@@ -128,7 +128,7 @@ class Transposed:
         self.reports = first_report, second
         if self._axis == 0:
             self._transposition.to_rows(along_y.store, along_x.store, "u")
-        return 1, not over_ranks(self._group, second["grown"])
+        return 1, not self._group.allgather(OPERATION, np.array(second["grown"], float)).any()
 
 
 class _Sweep:

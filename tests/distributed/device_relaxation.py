@@ -69,7 +69,7 @@ def check_calls_of_relaxations(group, rng, ways):
     """Calls end at exchanges, and measure what is asked for."""
     for ny in (17, 150):
         split = on_device(recording(LMSOR))(flow((ny, 71)), group=group, split=SPLIT)
-        depth = split._rows.depth
+        depth = split._rows.steps
         assert depth == min(32, (ny // group.size - 1) // 2) if depth < 8 else depth % 8 == 0
         split.iterate(3).iterate(40)
         with pytest.raises(ConvergenceError):

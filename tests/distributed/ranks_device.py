@@ -9,8 +9,8 @@ import tempfile
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from unittest import mock
 
+import device_halo
 import device_heat
-import device_layers
 import device_poisson
 import device_relaxation
 import device_transport
@@ -33,7 +33,8 @@ from pysolvers import (
 from pysolvers._cli import main
 from pysolvers._runtime import fields as runtime_fields
 from pysolvers.cases import heat
-from pysolvers.distributed import Slab, _inbox, borders_of, layers_of
+from pysolvers.distributed import Slab, _inbox, faces_of
+from pysolvers.distributed._halo import halo_of
 
 # Of one process, with several blocks of the kernels of a GPU.
 LARGE = ("check_heat_of_large_fields",)
@@ -42,23 +43,23 @@ LARGE = ("check_heat_of_large_fields",)
 SHORT = ("check_poisson", "check_poisson_of_large_fields", "check_transport")
 
 
-def check_layers_between_devices(group, rng):
+def check_halo_between_devices(group, rng):
     with shared_device.in_place_of_cuda():
         run(group, rng, ("peers",))
 
 
-def check_layers_through_the_host(group, rng):
+def check_halo_through_the_host(group, rng):
     with shared_device.in_place_of_cuda(is_shared=False):
         run(anew(group), rng, ("host",), SHORT if group.size == 2 else ())
 
 
-def check_layers_by_nccl(group, rng):
+def check_halo_by_nccl(group, rng):
     with devices_with_nccl():
         run(anew(group, ways=("nccl",)), rng, ("nccl",), SHORT if group.size == 2 else ())
 
 
 def check_fields_stay_on_the_device(group, rng):
-    """Steps, also shorter ones, move neither the field nor the layers to the host."""
+    """Steps, also shorter ones, move neither the field nor the halo to the host."""
     problem = device_heat.fine(device_heat.PROBLEMS["values"]) | {"shape": (601, 104)}
     for way in ("peers", "nccl"):
         with devices_with_nccl() as device:
@@ -210,14 +211,14 @@ def check_memory_for_nccl_that_a_rank_lacks(group, rng):
         for part, shape in ((fields[0, ..., :2], (5, 2)), (fields[1], (5, 400))):
             store = runtime_fields.make_fields({"u": (shape, np.float64)}, "cuda", "test")
             store.set("u", part[group.rank])
-            given = again, "test", store, borders_of(again, 0, (1, 1), shape), np.empty(shape)
+            given = again, "test", store, faces_of(again, 0, shape[0], (1, 1)), "u"
             full = mock.patch.object(device, "Buffer", side_effect=MemoryError("none is left"))
             for _ in range(2):
                 with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none"):
-                    layers_of(*given)
-            made.append((layers_of(*given), store, part))
-        for layers, store, part in made:
-            layers.refresh("u")
+                    halo_of(*given)
+            made.append((halo_of(*given), store, part))
+        for halo, store, part in made:
+            halo.refresh("u")
             found = store.get("u")
             np.testing.assert_array_equal(found[0], part[(group.rank - 1) % group.size, -2])
             np.testing.assert_array_equal(found[-1], part[(group.rank + 1) % group.size, 1])
@@ -265,7 +266,7 @@ def devices_with_nccl(**options):
 
 
 def exchange_of(group, make=None):
-    """Return the way of the layers of a solver, or of another one."""
+    """Return how the halo of a solver travels, or of another one."""
     options = {"group": group, "split": Slab(0)}
     if make is device_relaxation.plate:
         solver = make((45, 30), **options)
@@ -277,7 +278,7 @@ def exchange_of(group, make=None):
 
 
 def run(group, rng, ways, omitted=()):
-    for module in (device_layers, device_heat, device_poisson, device_relaxation, device_transport):
+    for module in (device_halo, device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and name not in (*LARGE, *omitted):
                 check(group, rng, ways)

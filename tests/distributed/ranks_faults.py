@@ -15,7 +15,8 @@ from slabs import anew
 import pysolvers
 from pysolvers import DistributedError
 from pysolvers._runtime.fields import make_fields
-from pysolvers.distributed import Group, Slab, borders_of, layers_of
+from pysolvers.distributed import Group, Slab, faces_of
+from pysolvers.distributed._halo import halo_of
 
 SHAPE = (3, 40)
 FOLDER = Path(sys.argv[1])  # where each rank writes a file of what it found
@@ -189,17 +190,16 @@ def nccl(group, how):
 
 
 def end_before_messages(group, again):
-    """Rank 1 ends by an error after the ranks met, while the others wait for its layers."""
+    """Rank 1 ends by an error after the ranks met, while the others wait for its halo."""
     state = make_fields({"u": ((9, 5), np.float64)}, "cuda", "test")
-    borders = borders_of(again, 0, (1, 1), (9, 5))
-    layers = layers_of(again, "test", state, borders, np.empty((9, 5)))
-    layers.post("u")
+    halo = halo_of(again, "test", state, faces_of(again, 0, 9, (1, 1)), "u")
+    halo.post("u")
     again.objects("test", None)
-    layers.met()
+    halo.met()
     if group.rank == 1:
         raise RuntimeError("no data")
-    attempt(group, "run", lambda: layers.complete("u"))
-    attempt(group, "next", lambda: layers.refresh("u"))
+    attempt(group, "run", lambda: halo.complete("u"))
+    attempt(group, "next", lambda: halo.refresh("u"))
 
 
 def first(group):

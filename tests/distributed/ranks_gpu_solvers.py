@@ -7,7 +7,7 @@ import own_device  # noqa: F401, I001  before CUDA is used
 from unittest import mock
 
 import device_heat
-import device_layers
+import device_halo
 import device_poisson
 import device_relaxation
 import device_transport
@@ -47,7 +47,7 @@ def check_poisson_of_arrays_on_the_device(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_layers, device_heat, device_poisson, device_relaxation, device_transport):
+    for module in (device_halo, device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_"):
                 check(group, rng, ways)

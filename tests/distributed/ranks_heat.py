@@ -20,7 +20,7 @@ from pysolvers import (
 )
 from pysolvers.distributed import Slab
 from pysolvers.heat import _split
-from pysolvers.heat._window import COSTS
+from pysolvers.heat._halo import COSTS
 
 STEPS = 7
 PROBLEMS = {

@@ -15,7 +15,7 @@ from pysolvers import RowSums
 from pysolvers._runtime.places import find_place
 from pysolvers.distributed import Group, Slab, _group, _launch, launch_command, launched
 from pysolvers.distributed._ends import Matrices
-from pysolvers.heat._window import plan_window
+from pysolvers.heat._halo import plan_halo
 from pysolvers.papers.logp1993 import CostModel
 
 
@@ -314,7 +314,7 @@ def test_interrupt_of_an_exchange_ends_the_use_of_a_group(group):
 @pytest.mark.parametrize("ratio", [0.02, 0.3, 1.0, 8.0, 90.0])
 def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
     """One axis of Peaceman and Rachford's step, on a window and on a line that is longer."""
-    plan = plan_window(ratio, 200, 200, "peaceman-rachford", "float16")
+    plan = plan_halo(ratio, 200, 200, "peaceman-rachford", "float16")
     reach = plan.layers + 60
 
     def left(layers):

@@ -9,7 +9,6 @@ the fields that are kept; per exchange those of the layers, which are u, and wit
 levels, too.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -17,27 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.fields import DeviceFields, Fields, Index
+from .._runtime.fields import Fields
 from .._solver.clock import Leg
 from .._solver.counter import Counter
-from ..distributed import Border, Group, Layers, layers_of, met_after_steps
+from ..distributed import Group, HaloFace, HaloRun, faces_of
 from ._plan import Plan
 from ._range import NO_ROW, Range, joined
 from ._settings import TransportSettings
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
 
-__all__ = ["OPERATION", "Windows", "is_inside", "over_ranks"]
+__all__ = ["OPERATION", "TransportHalo", "is_inside"]
 
 Array = NDArray[Any]
 
 OPERATION = "GCEIDD"
 _NO_LIMITS = -inf, inf
-
-
-def over_ranks(group: Group, value: float) -> float:
-    """Return the largest value of all ranks, NaN if one is; collective."""
-    return float(group.allgather(OPERATION, np.array(value, float)).max())
 
 
 def is_inside(group: Group, u: Array, limits: tuple[float, float]) -> bool:
@@ -46,7 +40,7 @@ def is_inside(group: Group, u: Array, limits: tuple[float, float]) -> bool:
     return bool(limits[0] <= -ends[0] and ends[1] <= limits[1])
 
 
-class Windows:
+class TransportHalo(HaloRun):
     """The nodes of a rank and layers of its neighbours, and their steps.
 
     Parameters
@@ -71,7 +65,9 @@ class Windows:
         axis: int,
         plan: Plan,
     ) -> None:
-        self._group, self._axis, self._plan = group, axis, plan
+        names = field_names(settings.scheme)
+        super().__init__(group, OPERATION, plan.steps, names)
+        self._axis, self._plan = axis, plan
         cut = plan.cuts[group.rank]
         self._held = self._across(cut.held, settings.shape)
         self._own = self._across(
@@ -85,13 +81,9 @@ class Windows:
             strips=tuple(strips),
         )
         self._data = problem._grid_data(settings.shape, self._held, is_window=True)
-        self._names = field_names(settings.scheme)
         self._state = TransportState(self._data, self._settings, plan.steps, keeps=plan.steps > 1)
         self._varies = self._data.varies
         self._row = NO_ROW  # data of all ranks, if they do not change with time
-        self._layers: Layers | None = None
-        self._left = plan.steps
-        self._is_stale = False
         #: Whether the half levels before the solution are to be replaced by it.
         self.forgets = False
         self.most_steps = self._state.most_steps
@@ -102,45 +94,28 @@ class Windows:
         every = slice(0, shape[1 - self._axis])
         return (held, every) if self._axis == 0 else (every, held)
 
-    def connect(self) -> None:
-        """Find how the layers travel; collective."""
+    def start(self) -> None:
+        """Find how the halo travels; collective."""
         group = self._group
         below, above, least, most = joined(self._state.rows.tolist())
         facts = np.array([self.most_steps, -float(self._varies), below, -above, least, -most])
         steps, varies, below, above, least, most = group.allgather(OPERATION, facts).min(axis=0)
         self.most_steps, self._varies = int(steps), bool(varies < 0)
         self._row = float(below), -float(above), float(least), -float(most)
-        if group.size > 1:
-            like = np.broadcast_to(np.empty((), self._settings.dtype), (1, *self._settings.shape))
-            self._layers = layers_of(group, OPERATION, self._store, self._borders(), like)
+        self.connect(self._store, self._faces())
 
-    def _borders(self) -> list[Border]:
+    def _faces(self) -> list[HaloFace]:
         """Return what this rank exchanges with its neighbours."""
-        rank, cuts = self._group.rank, self._plan.cuts
+        rank, cuts, axis = self._group.rank, self._plan.cuts, self._axis
         own, held = cuts[rank].own, cuts[rank].held
-        found = []
-        if rank > 0:
-            sent = slice(own.start - held.start, cuts[rank - 1].held.stop - held.start)
-            received = slice(0, own.start - held.start)
-            found.append(Border(0, rank - 1, self._at(sent), self._at(received)))
-        if rank < self._group.size - 1:
-            sent = slice(cuts[rank + 1].held.start - held.start, own.stop - held.start)
-            received = slice(own.stop - held.start, held.stop - held.start)
-            found.append(Border(1, rank + 1, self._at(sent), self._at(received)))
-        return found
-
-    def _at(self, held: slice) -> Index:
-        """Return the indices in a field of nodes along the cut axis."""
-        return (slice(None),) * (1 + self._axis) + (held,)
+        low = cuts[rank - 1].held.stop - own.start if rank > 0 else 0
+        high = own.stop - cuts[rank + 1].held.start if rank < self._group.size - 1 else 0
+        depths = own.start - held.start, held.stop - own.stop
+        return faces_of(self._group, 1 + axis, self._settings.shape[axis], depths, (low, high))
 
     @property
     def _store(self) -> Fields:
         return self._state.store
-
-    @property
-    def exchange(self) -> str:
-        """How the layers travel."""
-        return "none" if self._layers is None else self._layers.way
 
     @property
     def u(self) -> Array:
@@ -156,7 +131,7 @@ class Windows:
     def set(self, whole: dict[str, Array]) -> None:
         """Replace the fields, of which those of all nodes are given."""
         self._state.set_fields({name: whole[name][self._held] for name in self._names})
-        self._left, self._is_stale = self._plan.steps, False
+        self._left, self._is_stale = self.steps, False
 
     def set_own(self, parts: dict[str, Array]) -> None:
         """Replace the fields, of which those at the nodes of this rank are given; collective."""
@@ -164,7 +139,7 @@ class Windows:
             field = values.copy()
             field[self._own] = parts[name]
             self._store.set(name, field)
-        self._refresh(self._names)
+        self.refresh()
 
     def forget(self) -> None:
         """Replace the half levels before the solution by the solution."""
@@ -179,7 +154,7 @@ class Windows:
             with self._group.agreement(OPERATION) as agreed:
                 agreed.same = {"dt": leg.dt}
         else:
-            met_after_steps(self._group, OPERATION, leg.dt, first, 0, 0.0)
+            self.compare(leg.dt, first, 0, 0.0)
 
     def advance(
         self, leg: Leg, first: int, end: int, allowed: Range, threads: int
@@ -187,12 +162,10 @@ class Windows:
         """Make some of the steps from `first` up to `end`; see `SplitState.advance`."""
         group, state = self._group, self._state
         if self.forgets:
-            self._refresh(("u",))
+            self.refresh("u")
             state.forget()
             self.forgets = False
-        elif self._left == 0:
-            self._complete()
-        count = min(end - first, self._left, self.most_steps)
+        count = self.begin_steps(min(end - first, self.most_steps))
         times = [leg.at(first + k + 1) for k in range(count)]
         if self._varies:  # functions of the caller, which can raise
             with group.agreement(OPERATION) as agreed:
@@ -208,17 +181,9 @@ class Windows:
         limits = allowed.begin(first, count, leg.dt, np.array([row]))
         report = state.step(leg.dt, limits, count, threads, made, lost=lost, keeps=count > 1)
         self.reports = (report,)
-        self._left -= count
-        posts = self._left == 0 and self._layers is not None and len(self._names) == 1
-        if posts and self._layers is not None:
-            self._layers.post("u")
-            if isinstance(self._store, DeviceFields):
-                self._store.wait()
-        grown = met_after_steps(group, OPERATION, leg.dt, first, count, report["grown"])
+        grown = self.end_steps(leg.dt, first, count, lambda: report["grown"])
         if grown.any():
             return self._make_singly(leg, first, count, allowed, threads)
-        if posts and self._layers is not None:
-            self._layers.met()
         return count, True
 
     def _make_singly(
@@ -229,7 +194,7 @@ class Windows:
         What has left them can be a node of a neighbour, where values can be wrong.
         """
         group, state = self._group, self._state
-        self._is_stale = True  # layers that were sent are not those of the next exchange
+        self._is_stale = True  # the halo that was posted is not that of the next step
         if count > 1:
             state.restore()
         for made in range(1, count + 1):
@@ -240,20 +205,3 @@ class Windows:
             if not is_inside(group, self.u, allowed.limits(first + made)):
                 return made, False
         return count, True
-
-    def _complete(self) -> None:
-        """Get the layers of the neighbours; collective."""
-        if self._layers is None:
-            self._left = self._plan.steps
-        elif self._is_stale or len(self._names) > 1:
-            self._refresh(self._names)
-        else:
-            self._layers.complete("u")
-            self._left = self._plan.steps
-
-    def _refresh(self, names: Sequence[str]) -> None:
-        """Exchange the layers of fields now; collective."""
-        if self._layers is not None:
-            for name in names:
-                self._layers.refresh(name)
-        self._left, self._is_stale = self._plan.steps, False

@@ -28,35 +28,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributed import Group, Layers, negligible
+from ..distributed import Group, HaloFace, negligible
+from ._halo import OPERATION, HeatHalo, Plan, Stage
 from ._sides import Grid, Side
 from ._start import Parts, sweep
 from ._state import HeatState
-from ._window import OPERATION, Plan, Stage, Window
 
-__all__ = ["CutWindow"]
+__all__ = ["CutLines"]
 
 Array = NDArray[Any]
 
-_ALWAYS = 1 << 62  # steps between two exchanges of the layers
+_ALWAYS = 1 << 62  # steps between two exchanges of the halo
 _PLAN = Plan(_ALWAYS, 1, 1.0, [Stage(_ALWAYS, 1)])
 
 
-class CutWindow(Window):
-    """The nodes of a rank and one layer of its neighbours; the first axis of the field is cut.
+class CutLines(HeatHalo):
+    """Steps on the nodes of a rank and one of each neighbour; the first axis of the field is cut.
 
     Parameters
     ----------
     group : Group
         The ranks.
     state : HeatState
-        The nodes, the layers included, at the time of the next step.
-    layers : Layers
-        Those of the neighbours, in T and w.
+        The nodes, the halo included, at the time of the next step.
+    faces : sequence of HaloFace
+        The halo, of T and w.
     exchanged : {'t', 'w'}
         The field that the next step depends on.
     grid : Grid
-        The nodes, the layers included.
+        The nodes, the halo included.
     cuts : sequence of (Side or None)
         The sides before the first and after the last own node that are cuts.
     sides : sequence of Side
@@ -67,13 +67,13 @@ class CutWindow(Window):
         self,
         group: Group,
         state: HeatState,
-        layers: Layers,
+        faces: Sequence[HaloFace],
         exchanged: str,
         grid: Grid,
         cuts: Sequence[Side | None],
         sides: Sequence[Side],
     ) -> None:
-        super().__init__(group, state, layers, _PLAN, exchanged)
+        super().__init__(group, state, faces, _PLAN, exchanged)
         self._most = 1
         self._pending: Array | None = None  # what T at the nodes beyond the cuts still changes
         first, last = (int(cut is not None) for cut in cuts)
@@ -114,7 +114,7 @@ class CutWindow(Window):
             ]
         self._changing = [k for k, n in enumerate((stop, own.shape[1] - start)) if n]
 
-    def _settle(self) -> None:
+    def _apply_pending(self) -> None:
         if self._pending is not None:
             self._add("t", self._pending)
             self._pending = None
@@ -128,12 +128,12 @@ class CutWindow(Window):
         """Make a step with the kernels, and what the nodes of other ranks change of it."""
         store = self._state.store
         if self._exchanged == "t":
-            before, layers = store.part("t", self._ends), store.part("t", self._beyond)
+            before, halo = store.part("t", self._ends), store.part("t", self._beyond)
             report = super()._make(count, measures=measures)
             ends = store.part("t", self._ends).astype(np.float64) - before
             beyond = self._changes(self._group.allgather(OPERATION, ends))
             self._add("t", beyond)
-            store.set_part("t", self._beyond, layers + beyond[self._is_cut])
+            store.set_part("t", self._beyond, halo + beyond[self._is_cut])
             return report
         if self._is_fresh:
             self._given[self._is_cut] = store.part("t", self._beyond)

@@ -34,28 +34,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.fields import DeviceFields
 from .._solver.counter import Counter
-from ..distributed import (
-    Group,
-    Layers,
-    cheapest,
-    cost_of_exchange,
-    met_after_steps,
-    negligible,
-)
+from ..distributed import Group, HaloFace, HaloRun, cheapest, cost_of_exchange, negligible
 from ._state import HeatState
 
 __all__ = [
     "COSTS",
     "OPERATION",
     "Costs",
+    "HeatHalo",
     "Plan",
     "Stage",
-    "Window",
     "cost_of_cuts",
-    "layers_for",
-    "plan_window",
+    "depth_for",
+    "plan_halo",
 ]
 
 Array = NDArray[Any]
@@ -158,7 +150,7 @@ class Plan(NamedTuple):
         return sum(stage.layers * (stage.left - end) for stage, end in pairs) / self.steps
 
 
-def layers_for(ratio: float, steps: int, dtype: str) -> int:
+def depth_for(ratio: float, steps: int, dtype: str) -> int:
     """Return how many layers a number of steps between two exchanges needs."""
     s = np.linspace(0.01, 0.99, 99)
     x = np.arccosh(1 + s / ratio)
@@ -166,7 +158,7 @@ def layers_for(ratio: float, steps: int, dtype: str) -> int:
     return int(np.ceil(((steps * growth + np.log(steps / small / (1 - s))) / x).min()))
 
 
-def plan_window(
+def plan_halo(
     ratio: float,
     nodes: int,
     lines: int,
@@ -201,7 +193,7 @@ def plan_window(
     numbers = _STAGES if shrinks and scheme == "douglas-gunn" else _STAGES[:1]
 
     def plan_for(steps: int) -> Plan | None:
-        layers = layers_for(ratio, steps, dtype)
+        layers = depth_for(ratio, steps, dtype)
         if layers > nodes or nodes + layers <= 2:
             return None
         message, layer = costs.message / pace, costs.layer / pace
@@ -210,7 +202,7 @@ def plan_window(
         plans = []
         for number in numbers:
             lefts = [steps - k * steps // number for k in range(min(number, steps))]
-            stages = [Stage(left, layers_for(ratio, left, dtype)) for left in lefts]
+            stages = [Stage(left, depth_for(ratio, left, dtype)) for left in lefts]
             plan = Plan(steps, layers, 0.0, stages)
             calls = once + (len(stages) - 1) * costs.stage / pace / (nodes * lines)
             cost = 1 + cuts * plan.mean_layers / nodes + calls / steps
@@ -231,37 +223,37 @@ def cost_of_cuts(
     return float(1 + costs.call[scheme] + change + message / (nodes * lines))
 
 
-class Window:
-    """The nodes of a rank and of its neighbours, and their steps; made by all ranks together.
+class HeatHalo(HaloRun):
+    """Steps on the nodes of a rank and of its neighbours; made by all ranks together.
 
     Parameters
     ----------
     group : Group
         The ranks.
     state : HeatState
-        The nodes, those of the neighbours included, at the time of the next step.
-    layers : Layers
-        Those of the neighbours, in T and w.
+        The nodes, the halo included, at the time of the next step.
+    faces : sequence of HaloFace
+        The halo, of T and w.
     plan : Plan
         Steps between two exchanges, and stages.
     exchanged : {'t', 'w'}
         The field that the next step depends on.
     cuts : (bool, bool), optional
-        Whether there are layers of a neighbour before the nodes of the rank, and after them.
+        Whether there is a halo before the nodes of the rank, and after them.
     """
 
     def __init__(
         self,
         group: Group,
         state: HeatState,
-        layers: Layers,
+        faces: Sequence[HaloFace],
         plan: Plan,
         exchanged: str,
         cuts: tuple[bool, bool] = (False, False),
     ) -> None:
-        self._group, self._state, self._layers = group, state, layers
-        self._plan, self._exchanged, self._cuts = plan, exchanged, cuts
-        self._steps = self._left = plan.steps
+        super().__init__(group, OPERATION, plan.steps, (exchanged,))
+        self._state, self._plan, self._exchanged, self._cuts = state, plan, exchanged, cuts
+        self.connect(state.store, faces)
         self._is_fresh = True
         # Sides whose data change with time can be those of some ranks only.
         facts = np.array([state.most_steps, -int(state.varies)])
@@ -271,29 +263,24 @@ class Window:
         self._longest, self._unmeasured = self._most, 0
 
     @property
-    def way(self) -> str:
-        """How the layers travel."""
-        return self._layers.way
-
-    @property
     def most_steps(self) -> int:
         """Largest number of steps in a call of the kernels."""
-        return min(self._steps, self._most)
+        return min(self.steps, self._most)
 
     @property
     def t(self) -> Array:
-        """T at all nodes of the window."""
-        self._settle()
+        """T at all nodes, the halo included."""
+        self._apply_pending()
         return self._state.t
 
-    def _settle(self) -> None:
+    def _apply_pending(self) -> None:
         """Make T that of all steps so far."""
 
     def begin(self) -> None:
         """Go on from T at the nodes of the ranks; collective."""
-        self._settle()
-        self._layers.refresh("t")
-        self._left, self._is_fresh = self._steps, True
+        self._apply_pending()
+        self.refresh("t")
+        self._is_fresh = True
 
     def step(self, first: int, end: int) -> tuple[int, float, dict[str, Any]]:
         """Make some of the steps from `first` up to `end`; collective.
@@ -302,13 +289,10 @@ class Window:
         not, and the report of the backend. T is measured at `end`, and not in each call before:
         where it is not, 0 is returned.
         """
-        state, group = self._state, self._group
-        if self._left == 0:
-            self._layers.complete(self._exchanged)
-            self._left = self._steps
-        count = min(end - first, self._left, self._most)
+        state = self._state
+        count = self.begin_steps(min(end - first, self._most))
         if self._varies:  # functions of the caller, which can raise
-            with group.agreement(OPERATION) as agreed:
+            with self._group.agreement(OPERATION) as agreed:
                 state.prepare(first, count)
                 agreed.same = {"steps": (first, count)}
         else:
@@ -316,17 +300,10 @@ class Window:
         self._unmeasured += count
         measures = first + count == end or self._unmeasured + self.most_steps > self._longest
         report = self._make(count, measures=measures)
-        self._left, self._is_fresh = self._left - count, False
-        if self._left == 0:  # the ranks meet below, so that the layers need no meeting of their own
-            self._layers.post(self._exchanged)
-        largest = 0.0
+        self._is_fresh = False
         if measures:
-            self._unmeasured, largest = 0, state.largest
-        elif isinstance(state.store, DeviceFields):
-            state.store.wait()
-        found = met_after_steps(group, OPERATION, state.dt, first, count, largest)
-        if self._left == 0:
-            self._layers.met()
+            self._unmeasured = 0
+        found = self.end_steps(state.dt, first, count, lambda: state.largest if measures else 0.0)
         return count, float(found.max()), report
 
     def _make(self, count: int, *, measures: bool) -> dict[str, Any]:
@@ -347,11 +324,11 @@ class Window:
 
     def _stages(self, count: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
         """Yield the first step and the end of each stage of a call, and the layers left out."""
-        done = self._steps - self._left
+        done = self.steps - self._left
         lefts = [stage.left for stage in self._plan.stages]
         for stage, after in zip(self._plan.stages, [*lefts[1:], 0], strict=True):
-            first = max(self._steps - stage.left - done, 0)
-            end = min(self._steps - after - done, count)
+            first = max(self.steps - stage.left - done, 0)
+            end = min(self.steps - after - done, count)
             if first < end:
                 lost = self._plan.layers - stage.layers
                 yield first, end, (lost * self._cuts[0], lost * self._cuts[1])

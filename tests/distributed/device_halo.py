@@ -1,37 +1,38 @@
-"""Checks of layers that devices exchange, of host memory or GPUs."""
+"""Checks of halos that devices exchange, of host memory or GPUs."""
 
 import numpy as np
 
 from pysolvers._runtime.fields import make_fields
-from pysolvers.distributed import borders_of, layers_of
+from pysolvers.distributed import faces_of
+from pysolvers.distributed._halo import halo_of
 
-_LAYERS = 2
+_DEPTH = 2
 
 
-def check_layers(group, rng, ways):
-    """Layers with and without gaps, at addresses of all kinds; with 2 ranks both of one rank."""
+def check_halo(group, rng, ways):
+    """Nodes with and without gaps, at addresses of all kinds; with 2 ranks both of one rank."""
     if group.size == 1:
         return
     for dtype in (np.float32, np.float64):
         for shape, axis in (((9, 7), 0), ((7, 9), 1), ((3, 9, 7), 1)):
             fields = rng.standard_normal((group.size, *shape)).astype(dtype)
             moved = np.moveaxis(fields, 1 + axis, 1)
-            ends = np.roll(moved[:, -2 * _LAYERS : -_LAYERS], 1, 0), np.roll(moved, -1, 0)
+            ends = np.roll(moved[:, -2 * _DEPTH : -_DEPTH], 1, 0), np.roll(moved, -1, 0)
             expected = moved.copy()
-            expected[:, :_LAYERS] = ends[0]
-            expected[:, -_LAYERS:] = ends[1][:, _LAYERS : 2 * _LAYERS]
+            expected[:, :_DEPTH] = ends[0]
+            expected[:, -_DEPTH:] = ends[1][:, _DEPTH : 2 * _DEPTH]
             own = np.moveaxis(expected[group.rank], 0, axis)
             state = make_fields({"u": (shape, dtype)}, "cuda", "test")
-            borders = borders_of(group, axis, (_LAYERS, _LAYERS), shape)
-            layers = layers_of(group, "test", state, borders, fields[0])
-            assert layers.way in ways
+            faces = faces_of(group, axis, shape[axis], (_DEPTH, _DEPTH))
+            halo = halo_of(group, "test", state, faces, "u")
+            assert halo.way in ways
             state.set("u", fields[group.rank])
-            layers.refresh("u")
+            halo.refresh("u")
             np.testing.assert_array_equal(state.get("u"), own)
             state.set("u", fields[group.rank])
-            layers.post("u")
+            halo.post("u")
             state.wait()
             group.objects("test", None)
-            layers.met()
-            layers.complete("u")
+            halo.met()
+            halo.complete("u")
             np.testing.assert_array_equal(state.get("u"), own)
