@@ -1,25 +1,26 @@
-r"""Steps of a slab by the kernels, with enough layers of the neighbours to make several of them.
+r"""Steps of a slab by the kernels, with a halo that is deep enough to make several of them.
 
-A window is the nodes of a rank and some layers of its neighbours, which end in insulated sides. The
-kernels step it like a whole field. A wrong side changes the nodes next to it by about the size of
+The nodes of a rank and its halo end in insulated sides, and the kernels step them like a whole
+field. A wrong side changes the nodes next to it by about the size of
 the data, and others less: with r = k dt/h^2 along the cut axis, a step multiplies a perturbation by
 (1 - a)/(1 + a), where a is the operator -dt/2 d k d of the axis. Let e^{-x d} be the weight of a
 node in the distance d from the side, and s = r (cosh x - 1) < 1. In the weighted norm a is at least
 -s (Combes and Thomas), so that a step amplifies the perturbation at most by (1 + s)/(1 - s), and j
-steps leave at the nodes of the rank, behind d layers, at most
+steps leave at the nodes of the rank, behind a halo of depth d, at most
 
     j ((1 + s)/(1 - s))^j e^{-x d} / (1 - s)
 
-of the size of the data. The number of layers is the smallest d for which this is below the rounding
+of the size of the data. The depth is the smallest d for which this is below the rounding
 unit, for the best x. For k dt/h^2 from 0.1 to 8 and 4 to 32 steps, the change of Peaceman and
 Rachford's steps along one axis is then below 0.001 of the rounding unit. Operators along the other
 axes have the same bound or a smaller one, since they do not couple nodes at different distances.
-After j steps the layers are exchanged: those of T for Douglas and Gunn's scheme, and those of w for
+After j steps the halo is exchanged: that of T for Douglas and Gunn's scheme, and that of w for
 Peaceman and Rachford's.
 
-The fewer steps are left, the fewer layers are needed: along the first axis of the field a window
-leaves out the others, in stages. What is wrong in the layers that are left then has the bound above
-for all steps, and each new side the bound for the steps that are left; these bounds are added.
+The fewer steps are left, the less of the halo is needed: along the first axis of the field its
+outer nodes are left out, in stages. What is wrong in the nodes that are left then has the bound
+above for all steps, and each new side the bound for the steps that are left; these bounds are
+added.
 
 Operations and words per node and step: those of the kernels, times 1 + 2 d/m for m nodes of the
 rank along the cut axis, 1 + d/m with one neighbour, d the mean of the stages.
@@ -68,9 +69,9 @@ class Costs(NamedTuple):
         By scheme: the time of a step, in those of Peaceman and Rachford's, for which the numbers
         of nodes below are.
     message : int
-        Nodes: of the time of an exchange, however few layers there are.
-    layer : float
-        Nodes: of the time in which one node of a layer travels.
+        Nodes: of the time of an exchange, however deep the halo is.
+    node : float
+        Nodes: of the time in which one node of the halo travels.
     stage : int
         Nodes: of the time of a further call of the kernels without an exchange.
     most : int
@@ -81,12 +82,12 @@ class Costs(NamedTuple):
     change: Mapping[str, float]
     pace: Mapping[str, float]
     message: int
-    layer: float
+    node: float
     stage: int
     most: int
 
 
-# By the way of the layers. Those of the CPU are measured. Those of devices are estimates: of words
+# By the link of the halo. Those of the CPU are measured. Those of devices are estimates: of words
 # moved per node by a call, for an H200, which advances 150 nodes of float64 per ns, with 0.2 ms for
 # calls and messages, 200 GB/s between devices and 2 GB/s through the memory of the host. NCCL took
 # 20 us more for short messages, and had 156 GB/s for long ones, between two H100 of one host by
@@ -112,25 +113,25 @@ COSTS = {
     "nccl": Costs(*_OF_DEVICE, _OF_CALLS + 3_000_000, 8, _OF_STAGE, 128),
     "peers": Costs(*_OF_DEVICE, _OF_CALLS, 6, _OF_STAGE, 128),
 }
-_STAGES = (1, 2, 4, 8)  # of a window
+_STAGES = (1, 2, 4, 8)  # numbers of stages that are tried
 
 
 class Stage(NamedTuple):
-    """How many steps are left when a stage of a window begins, and the layers that it needs."""
+    """How many steps are left when a stage begins, and the depth of the halo that it needs."""
 
     left: int
-    layers: int
+    depth: int
 
 
 class Plan(NamedTuple):
-    """How windows are stepped.
+    """How steps with a halo are made.
 
     Attributes
     ----------
     steps : int
         Steps between two exchanges.
-    layers : int
-        Layers of each neighbour.
+    depth : int
+        Nodes of each neighbour along the cut axis.
     cost : float
         Cost of a step, in steps of one process.
     stages : sequence of Stage
@@ -138,20 +139,20 @@ class Plan(NamedTuple):
     """
 
     steps: int
-    layers: int
+    depth: int
     cost: float
     stages: Sequence[Stage] = ()
 
     @property
-    def mean_layers(self) -> float:
-        """Layers of each neighbour in a step, on average."""
+    def mean_depth(self) -> float:
+        """Depth of the halo in a step, on average."""
         ends = [stage.left for stage in self.stages[1:]] + [0]
         pairs = zip(self.stages, ends, strict=True)
-        return sum(stage.layers * (stage.left - end) for stage, end in pairs) / self.steps
+        return sum(stage.depth * (stage.left - end) for stage, end in pairs) / self.steps
 
 
 def depth_for(ratio: float, steps: int, dtype: str) -> int:
-    """Return how many layers a number of steps between two exchanges needs."""
+    """Return how deep a halo a number of steps between two exchanges needs."""
     s = np.linspace(0.01, 0.99, 99)
     x = np.arccosh(1 + s / ratio)
     growth, small = np.log((1 + s) / (1 - s)), float(np.finfo(dtype).eps)
@@ -169,7 +170,7 @@ def plan_halo(
     cuts: int = 2,
     shrinks: bool = False,
 ) -> Plan | None:
-    """Return the cheapest plan, or None if the layers of every plan are more than the nodes.
+    """Return the cheapest plan, or None if the halo of every plan is deeper than the nodes.
 
     Parameters
     ----------
@@ -186,26 +187,26 @@ def plan_halo(
     cuts : {1, 2}, optional
         How many neighbours a rank has at most.
     shrinks : bool, optional
-        Whether the first axis of the field is cut. Only Douglas and Gunn's windows shrink: a call
+        Whether the first axis of the field is cut. Only Douglas and Gunn's halo shrinks: a call
         of Peaceman and Rachford's kernels moves words that the next one does not need.
     """
     pace = costs.pace[scheme]
     numbers = _STAGES if shrinks and scheme == "douglas-gunn" else _STAGES[:1]
 
     def plan_for(steps: int) -> Plan | None:
-        layers = depth_for(ratio, steps, dtype)
-        if layers > nodes or nodes + layers <= 2:
+        depth = depth_for(ratio, steps, dtype)
+        if depth > nodes or nodes + depth <= 2:
             return None
-        message, layer = costs.message / pace, costs.layer / pace
-        exchange = cost_of_exchange(message, layer, layers, nodes, lines)
+        message, node = costs.message / pace, costs.node / pace
+        exchange = cost_of_exchange(message, node, depth, nodes, lines)
         once = costs.call[scheme] + exchange
         plans = []
         for number in numbers:
             lefts = [steps - k * steps // number for k in range(min(number, steps))]
             stages = [Stage(left, depth_for(ratio, left, dtype)) for left in lefts]
-            plan = Plan(steps, layers, 0.0, stages)
+            plan = Plan(steps, depth, 0.0, stages)
             calls = once + (len(stages) - 1) * costs.stage / pace / (nodes * lines)
-            cost = 1 + cuts * plan.mean_layers / nodes + calls / steps
+            cost = 1 + cuts * plan.mean_depth / nodes + calls / steps
             plans.append(plan._replace(cost=cost))
         return min(plans, key=lambda plan: plan.cost)
 
@@ -323,14 +324,14 @@ class HeatHalo(HaloRun):
         return report
 
     def _stages(self, count: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """Yield the first step and the end of each stage of a call, and the layers left out."""
+        """Yield the first step and the end of each stage of a call, and the nodes left out."""
         done = self.steps - self._left
         lefts = [stage.left for stage in self._plan.stages]
         for stage, after in zip(self._plan.stages, [*lefts[1:], 0], strict=True):
             first = max(self.steps - stage.left - done, 0)
             end = min(self.steps - after - done, count)
             if first < end:
-                lost = self._plan.layers - stage.layers
+                lost = self._plan.depth - stage.depth
                 yield first, end, (lost * self._cuts[0], lost * self._cuts[1])
 
 

@@ -1,25 +1,25 @@
 r"""Heat conduction on slabs: each rank of a group steps its part of the nodes.
 
-Each rank also holds layers of nodes of its neighbours at every cut. If the data of a step spread
-over few nodes, that is for moderate k dt/h^2 along the cut axis, the layers are so many that the
-kernels can make several steps before the layers are exchanged: _window.py. If the first axis of the
-field is cut, along which the last sweep goes, the kernels step with one layer, and what the other
-ranks change is added: _cut.py. The cheaper of these ways is taken.
+Each rank also has a halo of nodes of its neighbours at every cut. If the data of a step spread
+over few nodes, that is for moderate k dt/h^2 along the cut axis, the halo is so deep that the
+kernels can make several steps before it is exchanged: _halo.py. If the first axis of the field is
+cut, along which the last sweep goes, the kernels step with a halo of one node, and what the other
+ranks change is added: _cut_lines.py. The cheaper of these ways is taken.
 
-On devices, the layers travel between them, or through the memory of the host. Steps for
+On devices, the halo travels between them, or through the memory of the host. Steps for
 which neither way is possible raise an error there.
 
-Otherwise there is one layer, and a step is Douglas and Gunn's, in differences; with two axes it has
-the solution of Peaceman and Rachford's step up to rounding errors:
+Otherwise the halo has one node, and a step is Douglas and Gunn's, in differences; with two axes it
+has the solution of Peaceman and Rachford's step up to rounding errors:
 
     A_x D_1 = dt (div k grad T + q),   A_y D_2 = D_1,   A_z D_3 = D_2,   T <- T + D_3.
 
-Lines along the cut axis are solved by `solve_tridiagonal` with the group, and the layers are
+Lines along the cut axis are solved by `solve_tridiagonal` with the group, and the halo is
 exchanged after it; every other operation is that of a whole field. Values and inflows of the sides
 are those of _tables.py.
 
 Operations and words per node and step of this way, two axes: 45 operations and about 60 words, by
-array operations; 2 exchanges of a layer and one of 2 numbers per line. Stability, source: _start.py
+array operations; 2 exchanges of a halo and one of 2 numbers per line. Stability, source: _start.py
 and `HeatADI`.
 """
 
@@ -54,11 +54,11 @@ Array = NDArray[Any]
 _OPERATION = "HeatADI"
 _ALL = 1 << 62  # steps between two exchanges of one rank
 _CUT = 0  # steps between two exchanges: cut lines, which are corrected in each step
-_KEPT = 1.1  # a window for longer steps is kept if its cost is at most so many times the least one
+_KEPT = 1.1  # a run for longer steps is kept if its cost is at most so many times the least one
 
 
 class _Cut(Side):
-    """The outer layer of nodes at a cut: they belong to another rank, and are nowhere changed."""
+    """The outer nodes at a cut: they belong to another rank, and are nowhere changed."""
 
     def __init__(self, name: str, grid: Grid) -> None:
         super().__init__(name, Dirichlet(0.0), grid)
@@ -66,7 +66,7 @@ class _Cut(Side):
 
 
 class _SlabParts(Parts):
-    """A field of which this rank holds a slab, and layers of each neighbour.
+    """A field of which this rank holds a slab, and a halo.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ class _SlabParts(Parts):
         The ranks.
     axis : int
         Axis of the field that is cut.
-    layers : (int, int)
-        Number of layers of the rank before and of the next one; those that are not 0 are equal on
-        all ranks.
+    halo : (int, int)
+        Nodes of the rank before and of the next one along the axis; those that are not 0 are equal
+        on all ranks.
     periodic : bool
         Whether the cut axis is periodic.
     device, threads
@@ -87,7 +87,7 @@ class _SlabParts(Parts):
         self,
         group: Group,
         axis: int,
-        layers: tuple[int, int],
+        halo: tuple[int, int],
         *,
         periodic: bool,
         device: str | None,
@@ -95,19 +95,19 @@ class _SlabParts(Parts):
     ) -> None:
         super().__init__(device, threads)
         self._group, self._axis, self._periodic = group, axis, periodic
-        #: Number of layers of the rank before and of the next one.
-        self.layers = layers
+        #: Nodes of the rank before and of the next one.
+        self.halo = halo
 
     def own(self, field: Array, axis: int | None = None) -> Array:
         """Return the nodes of this rank: a view."""
         axis = self._axis if axis is None else axis
-        first, last = self.layers
+        first, last = self.halo
         return field[(slice(None),) * axis + (slice(first, field.shape[axis] - last),)]
 
     def refresh(self, field: Array, axis: int | None = None) -> None:
-        """Exchange the layers at the cuts; `axis` is the cut axis of the field."""
+        """Exchange the halo; `axis` is the cut axis of the field."""
         axis = self._axis if axis is None else axis
-        faces = faces_of(self._group, axis, field.shape[axis], self.layers)
+        faces = faces_of(self._group, axis, field.shape[axis], self.halo)
         put = field.__setitem__
         exchange_halo(self._group, _OPERATION, faces, field, field.__getitem__, put)
 
@@ -186,7 +186,7 @@ class SplitState:
         self._part = part = split.part(settings.shape[self._axis], group.rank, group.size)
         self._is_periodic = boundary[self._name + "-"] == PERIODIC
         cut = group.size > 1
-        self._layers = (
+        self._neighbours = (
             int(cut and (self._is_periodic or group.rank > 0)),
             int(cut and (self._is_periodic or group.rank < group.size - 1)),
         )
@@ -201,11 +201,11 @@ class SplitState:
         self.own = self._moved(whole, part.start, part.stop - part.start)
         self._whole = whole
         self._largest_k = 1.0
-        self._way = "cpu"  # of the layers, and of their costs
-        self._window: HeatHalo | None = None
-        self._plan: Plan | None = None  # of the window, for steps of this length
+        self._way = "cpu"  # by which the halo travels, and its costs
+        self._run: HeatHalo | None = None
+        self._plan: Plan | None = None  # of the run, for steps of this length
         self._plan_dt = 0.0
-        self._leg: Leg | None = None  # of the steps that the window is made for, or none is
+        self._leg: Leg | None = None  # of the steps that the run is made for, or none is
 
     @property
     def own_shape(self) -> tuple[int, ...]:
@@ -217,13 +217,13 @@ class SplitState:
 
         `given` is the source as the caller gave it.
         """
-        first, last = self._layers
+        first, last = self._neighbours
         n = self.own.nodes[self._across]
         self._grid = grid = self._moved(self.own, -first, n + first + last)
         self._parts = _SlabParts(
             self.group,
             self._axis,
-            self._layers,
+            self._neighbours,
             periodic=self._is_periodic,
             device=self._settings.device,
             threads=self._settings.threads,
@@ -243,28 +243,28 @@ class SplitState:
 
     @property
     def exchange(self) -> str:
-        """How the layers travel: as `exchange` of a result."""
+        """How the halo travels: as `exchange` of a result."""
         if self.group.size == 1:
             return "none"
-        if self._window is not None:
-            return self._window.exchange
+        if self._run is not None:
+            return self._run.exchange
         return "host" if self._way == "cpu" else self._way
 
     @property
     def most_steps(self) -> int:
         """Largest number of steps in a call of the kernels, as far as it is known."""
-        return 1 if self._window is None else self._window.most_steps
+        return 1 if self._run is None else self._run.most_steps
 
     @property
     def k(self) -> Array | None:
-        """Conductivity at the nodes of this rank and the layers of its neighbours."""
+        """Conductivity at the nodes of this rank and of its halo."""
         return self._grid.k
 
     @property
     def t(self) -> Array:
         """T at the nodes of this rank."""
-        if self._window is not None:
-            return self._window_parts.own(self._window.t)
+        if self._run is not None:
+            return self._run_parts.own(self._run.t)
         return self._parts.own(self._t)
 
     def needs_damping(self) -> bool:
@@ -281,7 +281,7 @@ class SplitState:
 
     def set_own(self, own: Array) -> None:
         """Go on from T at the nodes of this rank; collective."""
-        self._window = self._leg = None
+        self._run = self._leg = None
         self._t = self._extended(own)
 
     def start_damped(self) -> bool:
@@ -298,9 +298,9 @@ class SplitState:
         """
         if self._leg is not self._grid.clock.leg:
             self._begin_leg()
-        if self._window is None:
+        if self._run is None:
             return 1, self._step_once(first), None
-        made, largest, report = self._window.step(first, end)
+        made, largest, report = self._run.step(first, end)
         return made, bool(np.isfinite(largest)), report
 
     def _begin_leg(self) -> None:
@@ -310,18 +310,18 @@ class SplitState:
             agreed.same = {"dt": grid.dt}
         leg, known = grid.clock.leg, self._plan
         plan = self._planned()
-        if self._window is not None and known is not None and self._is_enough(known, plan):
-            self._window.begin()
+        if self._run is not None and known is not None and self._is_enough(known, plan):
+            self._run.begin()
         elif plan is not None:
-            self._make_window(plan, self.t)
+            self._make_run(plan, self.t)
             self._plan, self._plan_dt = plan, grid.dt
-        elif self._window is not None:
+        elif self._run is not None:
             self._t = self._extended(self.t)
-            self._window = None
+            self._run = None
         self._leg = leg
 
     def _is_enough(self, known: Plan, wanted: Plan | None) -> bool:
-        """Whether the window can make the steps: it has layers for steps that are not shorter."""
+        """Whether the run can make the steps: its halo is for steps that are not shorter."""
         if self._plan_dt == self._grid.dt:
             return True
         is_cut = _CUT in (known.steps, known.steps if wanted is None else wanted.steps)
@@ -351,9 +351,9 @@ class SplitState:
             )
         return plan
 
-    def _make_window(self, plan: Plan, own: Array) -> None:
-        """Begin to step with the layers of a plan; collective."""
-        first, last = (plan.layers * layer for layer in self._layers)
+    def _make_run(self, plan: Plan, own: Array) -> None:
+        """Begin to step with the halo of a plan; collective."""
+        first, last = (plan.depth * has for has in self._neighbours)
         parts = _SlabParts(
             self.group,
             self._axis,
@@ -390,17 +390,17 @@ class SplitState:
             state = HeatState(settings, grid, sides, source)
         state.set_t(self._extended(own, parts, grid))
         exchanged = "t" if is_delta else "w"
-        faces = faces_of(self.group, self._axis, settings.shape[self._axis], parts.layers)
-        window: HeatHalo
+        faces = faces_of(self.group, self._axis, settings.shape[self._axis], parts.halo)
+        run: HeatHalo
         if plan.steps == _CUT:
             cuts = [
                 sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
             ]
-            window = CutLines(self.group, state, faces, exchanged, grid, cuts, list(sides.values()))
+            run = CutLines(self.group, state, faces, exchanged, grid, cuts, list(sides.values()))
         else:
             at_cuts = first > 0, last > 0
-            window = HeatHalo(self.group, state, faces, plan, exchanged, at_cuts)
-        self._window, self._window_parts = window, parts
+            run = HeatHalo(self.group, state, faces, plan, exchanged, at_cuts)
+        self._run, self._run_parts = run, parts
         self._t = np.empty(0)
 
     def _step_once(self, first: int) -> bool:
@@ -433,7 +433,7 @@ class SplitState:
     def _extended(
         self, own: Array, parts: _SlabParts | None = None, grid: Grid | None = None
     ) -> Array:
-        """Return values with the layers of the neighbours; collective."""
+        """Return values with the halo; collective."""
         parts, grid = parts or self._parts, grid or self._grid
         whole = np.zeros(grid.nodes[::-1], own.dtype)
         parts.own(whole)[...] = own
@@ -443,7 +443,7 @@ class SplitState:
     def _is_cut(self, name: str) -> bool:
         """Whether the nodes beyond a side of the part are those of another rank."""
         end = "-+".index(name[1])
-        return name[0] == self._name and bool(self._layers[end])
+        return name[0] == self._name and bool(self._neighbours[end])
 
     def _side(self, name: str, one: Any) -> Side:
         if self._is_cut(name):
@@ -451,11 +451,11 @@ class SplitState:
         return Side(name, one, self._grid)
 
     def _levels(self, time: float) -> dict[Side, Array]:
-        """Return values and inflows of the sides, those of the neighbours' layers theirs."""
+        """Return values and inflows of the sides, those of the halo as well."""
         levels = {}
         for side in self._real:
             level = np.array(side.level(time), np.float64)
-            if side.axis != self._across and any(self._layers):
+            if side.axis != self._across and any(self._neighbours):
                 self._parts.refresh(level, side.place_of(self._across))
             levels[side] = level
         return levels
@@ -468,9 +468,9 @@ class SplitState:
         return {side: d if side.kind == "value" else 2 * d for side, d in found.items()}
 
     def _set_sides(self, levels: dict[Side, Array]) -> None:
-        """Write the given values, also on the layer of a rank whose neighbour has no other nodes.
+        """Write the given values, also in the halo of a rank whose neighbour has no other nodes.
 
-        This is one more exchange of a layer.
+        This is one more exchange of the halo.
         """
         for side in self._real:
             if side.kind == "value":
@@ -479,7 +479,7 @@ class SplitState:
 
 
 class _ExtendedSource:
-    """A source that is zero on the layers of the neighbours."""
+    """A source that is zero in the halo."""
 
     def __init__(self, source: NodeData, state: SplitState) -> None:
         self._source, self._state = source, state

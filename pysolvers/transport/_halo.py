@@ -1,12 +1,12 @@
-"""GCEIDD in windows: the nodes of a rank and some layers of its neighbours.
+"""GCEIDD with a halo: the nodes of a rank and some of its neighbours, a window of the grid.
 
-The window is stepped by the kernels of one process, for several steps, before the layers are
+The window is stepped by the kernels of one process, for several steps, before the halo is
 exchanged: _plan.py says how many, and why. A call of several steps keeps the fields before them, so
 that all ranks can end after the step in which the solution of one of them leaves the limits.
 
 Words per node and step: those of the kernels, and with ``'mu'`` 2 per field and call for copies of
-the fields that are kept; per exchange those of the layers, which are u, and with ``'mu'`` the half
-levels, too.
+the fields that are kept; per exchange those of the halo of u, and with ``'mu'`` of
+the half levels.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ def is_inside(group: Group, u: Array, limits: tuple[float, float]) -> bool:
 
 
 class TransportHalo(HaloRun):
-    """The nodes of a rank and layers of its neighbours, and their steps.
+    """Steps on the nodes of a rank and its halo.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ def lost_nodes(distances: Sequence[int], reach: int, steps: int) -> int | None:
     return first_right
 
 
-def layers_for(
+def depth_for(
     along: Coefficients,
     across: Coefficients,
     steps: int,
@@ -228,7 +228,7 @@ def plan_windows(
 
     def plan_for(steps: int) -> Plan | None:
         if strips == 1:
-            depth = layers_for(
+            depth = depth_for(
                 along,
                 across,
                 steps,

@@ -1,6 +1,6 @@
 """GCEIDD on slabs: each rank of a group steps its part of the nodes.
 
-Where what a step depends on is local along the cut axis, each rank steps a window (_halo.py).
+Where what a step depends on is local along the cut axis, each rank has a halo (_halo.py).
 Otherwise the ranks exchange rows for columns (_transposed.py).
 """
 
@@ -138,8 +138,8 @@ class SplitState:
         return self._way.exchange
 
     @property
-    def is_in_windows(self) -> bool:
-        """Whether the ranks exchange layers, and not rows for columns."""
+    def has_halo(self) -> bool:
+        """Whether the ranks exchange a halo, and not rows for columns."""
         return isinstance(self._way, TransportHalo)
 
     @property
@@ -195,7 +195,7 @@ class SplitState:
         if leg is not self._leg:
             self._way.agree(leg, first)
             ratio = leg.dt / self._made_for
-            if ratio > _SAME_DT if self.is_in_windows else ratio * _SAME_DT < 1:
+            if ratio > _SAME_DT if self.has_halo else ratio * _SAME_DT < 1:
                 self._make_anew(leg.dt)
             self._leg = leg
         return self._way.advance(leg, first, end, allowed, threads)
@@ -205,12 +205,12 @@ class SplitState:
 
         Without windows, the ranks exchange rows for columns.
         """
-        before, was_in_windows = self._way, self.is_in_windows
+        before, had_halo = self._way, self.has_halo
         plan = self._plan(dt)
-        if plan is None and not was_in_windows:
+        if plan is None and not had_halo:
             return
         way = self._made(plan)
-        if was_in_windows and isinstance(way, TransportHalo):
+        if had_halo and isinstance(way, TransportHalo):
             way.set_own({name: part for name, (part, _) in before.parts().items()})
         else:
             way.set(self.group.objects(OPERATION, self.fields())[0])

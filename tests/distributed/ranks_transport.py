@@ -111,7 +111,7 @@ def check_solver_without_the_options_of_the_paper(group, rng):
 
 
 def in_windows(solver):
-    return solver._state.is_in_windows
+    return solver._state.has_halo
 
 
 def check_fields_in_windows(group, rng):

@@ -315,7 +315,7 @@ def test_interrupt_of_an_exchange_ends_the_use_of_a_group(group):
 def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
     """One axis of Peaceman and Rachford's step, on a window and on a line that is longer."""
     plan = plan_halo(ratio, 200, 200, "peaceman-rachford", "float16")
-    reach = plan.layers + 60
+    reach = plan.depth + 60
 
     def left(layers):
         """Return the change of the nodes of the rank by an insulated side."""
@@ -330,8 +330,8 @@ def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
         return np.abs(change[:30]).sum(axis=1).max()
 
     rounding = float(np.finfo("float16").eps)
-    assert left(plan.layers) < rounding / 32
-    assert left(plan.layers // 3) > rounding
+    assert left(plan.depth) < rounding / 32
+    assert left(plan.depth // 3) > rounding
 
 
 @pytest.mark.parametrize(

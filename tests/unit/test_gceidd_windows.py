@@ -11,8 +11,8 @@ from pysolvers.distributed import Slab
 from pysolvers.papers import gceidd2022
 from pysolvers.transport._plan import (
     Coefficients,
+    depth_for,
     interfaces,
-    layers_for,
     lost_nodes,
     plan_windows,
 )
@@ -165,7 +165,7 @@ def test_layers_of_one_strip(method, courant, across):
     along = Coefficients(abs(courant), 0.3, 0.1 if method["scheme"] != "cfd" else 0.3, 0.0)
     other = Coefficients(0.2, 0.3 * 32**2 / (rows - 1) ** 2, 0.0, 0.0)
     kind = {"scheme": method["scheme"], "foot": method.get("foot", "clamp")}
-    layers = layers_for(along, other, steps, "float64", **kind, strips_across=across)
+    layers = depth_for(along, other, steps, "float64", **kind, strips_across=across)
     assert layers < rows
     start, expected = whole(given, method, steps, TALL)
 
@@ -190,7 +190,7 @@ def test_layers_of_one_strip_with_a_velocity_that_changes_along_it(method, sign)
     along = Coefficients(1.2, 0.3, 0.1 if method["scheme"] != "cfd" else 0.3, found.difference / h)
     other = Coefficients(0.2, 0.3 * 32**2 * h**2, 0.0, 0.0)
     kind = {"scheme": method["scheme"], "foot": method.get("foot", "clamp"), "strips_across": 1}
-    layers = layers_for(along, other, steps, "float64", **kind)
+    layers = depth_for(along, other, steps, "float64", **kind)
     assert layers < rows
     start, expected = whole(given, method, steps, TALL)
 
@@ -205,7 +205,7 @@ def test_layers_of_one_strip_with_the_divergence_of_the_velocity():
     kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1}
 
     def layers(q):
-        return layers_for(along._replace(divergence=q), across, 2, "float64", **kind)
+        return depth_for(along._replace(divergence=q), across, 2, "float64", **kind)
 
     assert layers(0.0) < layers(0.3) < layers(0.9)
     assert layers(1.0) is None
