@@ -216,7 +216,7 @@ def plan_halo(
 def cost_of_cuts(
     ratio: float, nodes: int, lines: int, scheme: str, dtype: str, costs: Costs = COSTS["cpu"]
 ) -> float:
-    """Return the cost of a step with cut lines (_cut.py), as of a plan."""
+    """Return the cost of a step with cut lines (_cut_lines.py), as of a plan."""
     decay = np.log((1 + ratio + np.sqrt(1 + 2 * ratio)) / ratio)
     reach = -np.log(negligible(dtype)) / decay
     change = costs.change[scheme] * min(1.0, reach / nodes)
