@@ -20,7 +20,7 @@ BENCHMARKS = {
     "poisson": "FastPoisson, sparse LU and multigrid; on a GPU cuFFT and CuPy",
     "splines": "CubicSpline and SciPy; on a GPU CuPy",
     "staggered": "the kernels of StaggeredCavity, also on a GPU",
-    "cylinder": "SquareCylinder on a GPU and on one core",
+    "cylinder": "SquareCylinder on a GPU and on the host",
     "cylinder_peer": "SquareCylinder and the lattice Boltzmann solver lettuce",
     "gradients": "solves of JAX or PyTorch on a GPU, and their gradients",
     "jax_cpu": "steps of heat of JAX on the CPU, and their gradients",

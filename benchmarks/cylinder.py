@@ -1,12 +1,12 @@
-"""Steps of SquareCylinder on a GPU, its stages and the steady flow, beside one core.
+"""Steps of SquareCylinder on a GPU, its stages and the steady flow, beside the host.
 
 Unsteady steps at Re 100, after the start of the flow. `step` is the time of the device between
 two events around the steps of a call, the median over calls; `call` is the time of the host for
 the same steps. `floor` is the time of a copy, on fields of the same size in the same run, of the
 fewest words that a step moves (11 per node), `words` that of the words that the kernels move (16
-per node). The stages have the shares of steps without forces. One core makes the same steps by
-batched Thomas solves and transforms of SciPy. `lines` are steps with psi by sweeps of lines, as
-the paper's. Needs CuPy; --kernels needs PyTorch.
+per node). The stages have the shares of steps without forces. `one core` and `all cores` of the
+host make the same steps in C. `lines` are steps with psi by sweeps of lines, as the paper's. Needs
+CuPy; --kernels needs PyTorch.
 """
 
 import argparse
@@ -31,6 +31,8 @@ BARS = {(161, 801): 60e-6, (401, 2001): 120e-6}  # seconds of a step
 STEADY = (241, 1201)
 STEADY_BAR = 3.0  # seconds
 FEWEST_WORDS, WORDS = 11, 16
+HOST: dict[str, int | None] = {"one_core": 1, "all_cores": None}  # threads
+HOST_STEPS = 4  # of a call: as many as between two rows of forces
 
 
 def copy_time(shape: tuple[int, ...], words: int, dtype: type) -> float:
@@ -71,23 +73,26 @@ def measure(shape: tuple[int, int], dtype: type, calls: int, core: float) -> Rec
         "stages": {name: share * step for name, share in shares.items()},
         "floor": copy_time(shape, FEWEST_WORDS, dtype),
         "words": copy_time(shape, WORDS, dtype),
-        "one_core": one_core(shape, core) if dtype is np.float64 else None,
+        **(host_steps(shape, core) if dtype is np.float64 else dict.fromkeys(HOST)),
     }
 
 
-def one_core(shape: tuple[int, int], budget: float, **options: Any) -> float:
-    """Return the seconds of a step on one core."""
-    cylinder = SquareCylinder(100, shape, threads=1, **options).step(1)
-    samples = samples_of({"": lambda: cylinder.step(1)}, 10**6, budget=budget)[""]
-    return median(samples)
+def host_steps(shape: tuple[int, int], budget: float, **options: Any) -> dict[str, float]:
+    """Return the seconds of a step on one core and on all cores of the host."""
+    found = {}
+    for name, threads in HOST.items():
+        cylinder = SquareCylinder(100, shape, threads=threads, **options).step(HOST_STEPS)
+        steps = {"": lambda flow=cylinder: flow.step(HOST_STEPS)}
+        found[name] = median(samples_of(steps, 10**6, budget=budget)[""]) / HOST_STEPS
+    return found
 
 
 def lines(shape: tuple[int, int], re: float, budget: float) -> Record:
     """Return the seconds of a step with psi by sweeps of lines, also on one core at Re 100."""
     cylinder = SquareCylinder(re, shape, psi="lines", device="cuda").step(100)
     call = host(lambda: cylinder.step(100), 1) / 100
-    core = one_core(shape, budget, psi="lines") if re == 100 else None
-    return {"shape": list(shape), "re": re, "call": call, "one_core": core}
+    on_host = host_steps(shape, budget, psi="lines") if re == 100 else dict.fromkeys(HOST)
+    return {"shape": list(shape), "re": re, "call": call, **on_host}
 
 
 def steady(shape: tuple[int, int]) -> dict[str, float]:
@@ -131,22 +136,33 @@ def intervals(shape: Any) -> str:
     return " × ".join(str(n - 1) for n in shape)
 
 
+def _beside(seconds: float | None, call: float) -> str:
+    """Return a time of the host and its ratio to that of the device."""
+    return "" if seconds is None else f"{seconds * 1e6:.0f} ({seconds / call:.0f} ×)"
+
+
+def _listed(names: list[str]) -> str:
+    """Return the names of columns as text."""
+    return " and ".join(f"*{name.replace('_', ' ')}*" for name in names)
+
+
 def table(record: Record) -> Table:
     """Return the table of steps: microseconds."""
+    names = [name for name in HOST if any(entry.get(name) for entry in record["cases"])]
     rows = []
     for entry in record["cases"]:
-        core = entry["one_core"]
-        text = "" if core is None else f"{core * 1e6:.0f} ({core / entry['call']:.0f} ×)"
+        cells = [_beside(entry.get(name), entry["call"]) for name in names]
         times = (1e6 * entry["step"], 1e6 * entry["call"])
-        rows.append((intervals(entry["shape"]), entry["dtype"], *times, text))
+        rows.append((intervals(entry["shape"]), entry["dtype"], *times, *cells))
     columns = [Column("intervals"), Column("dtype", left=True)]
-    columns += [Column("step", ".0f"), Column("call", ".0f"), Column("one core")]
+    columns += [Column("step", ".0f"), Column("call", ".0f")]
+    columns += [Column(name.replace("_", " ")) for name in names]
     found = record["steady"]
     note = (
         'Microseconds of an unsteady step with `psi="fast"`: *step* by the clock of the device, '
-        "*call* by that of the host, *one core* of the host of the device, in brackets its ratio "
-        f"to *call*. The steady flow at Re = 40 on 240 × 1200 intervals takes {found['steps']} "
-        f"steps and {found['seconds']:.2f} s. "
+        f"*call* by that of the host, {_listed(names)} of the host of the device, in brackets the "
+        "ratio to *call*. The steady flow at Re = 40 on 240 × 1200 intervals takes "
+        f"{found['steps']} steps and {found['seconds']:.2f} s. "
         f"Measured on {record['gpu']['name']}, {record['machine']['cpu']}."
     )
     return Table("", columns, rows, (note,))
@@ -168,13 +184,14 @@ def details(record: Record) -> list[Table]:
         for e in record["cases"]
     ]
     found = [Table("floors and stages, µs", columns, rows)]
-    columns = [Column("intervals"), *(Column(n, ".0f") for n in ("Re", "µs", "one core, µs"))]
+    names = ("Re", "µs", *(f"{name.replace('_', ' ')}, µs" for name in HOST))
+    columns = [Column("intervals"), *(Column(name, ".0f") for name in names)]
     rows = [
         (
             intervals(e["shape"]),
             e["re"],
             1e6 * e["call"],
-            None if e["one_core"] is None else 1e6 * e["one_core"],
+            *(1e6 * e[name] if e.get(name) else None for name in HOST),
         )
         for e in record["lines"]
     ]

@@ -170,7 +170,8 @@ def test_figures_before_an_error_are_kept(tmp_path, monkeypatch, capsys):
         ({}, ["not measured", "not measured"]),
         ({"recirculation": {10.0: 0.99}}, ["confirmed", "not measured"]),
         ({"recirculation": {10.0: 1.1}}, ["not confirmed", "not measured"]),
-        ({"speedups": {"lines, GPU": {"a": 12.0}}}, ["not measured", "confirmed"]),
+        ({"speedups_of_one_core": {"lines, GPU": {"a": 12.0}}}, ["not measured", "confirmed"]),
+        ({"speedups": {"lines, GPU": {"a": 12.0}}}, ["not measured", "not measured"]),
     ],
 )
 def test_verdicts_of_the_cylinder(facts, outcomes):
@@ -186,7 +187,25 @@ def test_single_figures_of_the_cylinder(tmp_path):
 
 
 def test_speedups_of_the_cylinder_are_ratios():
-    times = CylinderTimes(1, {"lines, one core": {"a": 8.0}, "fast, GPU": {"a": 2.0, "b": 1.0}}, {})
+    seconds = {
+        "lines, one core": {"a": 8.0},
+        "lines, all cores": {"a": 6.0},
+        "fast, GPU": {"a": 2.0, "b": 1.0},
+    }
+    times = CylinderTimes(1, seconds, {})
 
-    assert times.speedups("fast, GPU") == {"a": 4.0}
+    assert times.speedups("fast, GPU") == {"a": 3.0}
+    assert times.speedups("fast, GPU", pta2020_cylinder.ONE_CORE) == {"a": 4.0}
     assert times.speedups("lines, GPU") == {}
+
+
+def test_verdict_of_a_step_names_one_core_and_all_cores():
+    facts = {
+        "speedups": {"lines, GPU": {"a": 5.0, "b": 7.0}},
+        "speedups_of_one_core": {"lines, GPU": {"a": 9.5, "b": 12.0}},
+    }
+
+    found = pta2020_figures.verdicts(facts)[1]
+
+    assert found.outcome == "confirmed"
+    assert "9.5 to 12.0 times, 5.0 to 7.0 times than on all cores" in found.found
