@@ -109,6 +109,26 @@ def without_repeats(array: Array) -> Array:
     return array[(*own, ...)]
 
 
+class Host:
+    """The memory of the host, by those functions of `Device` that solvers of both need."""
+
+    #: What every call of the backend takes last.
+    arguments: tuple[int, ...] = ()
+
+    def empty(self, shape: Sequence[int], dtype: Any, *, lasting: bool = False) -> Array:
+        """Allocate an array in C order."""
+        del lasting
+        return np.empty(shape, dtype)
+
+    def pack(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Return copies of arrays in C order."""
+        return {name: np.array(array, order="C") for name, array in arrays.items()}
+
+    def download(self, view: Array) -> Array:
+        """Return a copy of an array."""
+        return np.array(view)
+
+
 class Device:
     """A CUDA device, and the stream on which its work is enqueued.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .backends import parse_device, require_device
-from .device import Device
+from .device import Device, Host
 
 Array = NDArray[Any]
 Index = tuple[slice, ...]  # of a part of a field
@@ -274,10 +274,14 @@ def make_fields(layout: Mapping[str, Layout], device: str | None, owner: str) ->
     BackendError
         If the device is not available.
     """
+    memory = memory_of(device, owner)
+    return HostFields(layout) if isinstance(memory, Host) else DeviceFields(layout, memory)
+
+
+def memory_of(device: str | None, owner: str) -> Host | Device:
+    """Return where arrays of a solver lie; arguments and errors as of `make_fields`."""
     name, ordinal = parse_device(device)
-    if name == "cpu":
-        return HostFields(layout)
-    return DeviceFields(layout, Device(require_device(ordinal), ordinal, owner))
+    return Host() if name == "cpu" else Device(require_device(ordinal), ordinal, owner)
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:

@@ -39,7 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
-from .._runtime.fields import DeviceFields, make_fields
+from .._runtime.device import address_of
+from .._runtime.fields import DeviceFields, make_fields, memory_of
 from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
 from ._cylinder_settings import CylinderSettings
@@ -56,7 +57,6 @@ _FIELDS = ("psi", "psi_old", "omega", "omega_old")
 _SCALARS = ("value", "circulation", "rate")
 _STAGES = ("omega", "psi", "walls", "forces")
 _LONGEST = 4097  # nodes of a line that fit into a block of the kernels of a device
-_ALIGNMENT = 256  # bytes between the starts of two tables on a device
 _OWNER = "SquareCylinder"
 
 
@@ -201,91 +201,6 @@ class CylinderState:
         return (psi_old, psi, omega_old, omega) if self._is_swapped() else _FIELDS
 
 
-class _HostTables:
-    """Arrays for a backend of the host."""
-
-    def __init__(self, tables: Mapping[str, Array]) -> None:
-        self._tables = {name: np.array(table, order="C") for name, table in tables.items()}
-
-    def addresses(self) -> dict[str, int]:
-        """Return the addresses by name; 0 of an empty table."""
-        return {name: t.ctypes.data if t.size else 0 for name, t in self._tables.items()}
-
-
-class _DeviceTables:
-    """Copies of arrays on a device.
-
-    Parameters
-    ----------
-    tables : mapping of str to ndarray
-        The arrays.
-    backend : module
-        The extension that has the device.
-    arguments : tuple of int
-        What every call of the backend takes last.
-    """
-
-    def __init__(
-        self, tables: Mapping[str, Array], backend: Any, arguments: tuple[int, ...]
-    ) -> None:
-        places, end = {}, 0
-        for name, table in tables.items():
-            places[name] = end
-            end += -(-table.nbytes // _ALIGNMENT) * _ALIGNMENT
-        self._buffer = backend.Buffer(max(end, _ALIGNMENT), *arguments, True)
-        self._addresses = {name: self._buffer.address + place for name, place in places.items()}
-        for name, table in tables.items():
-            if table.size:
-                block = np.array(table, order="C")
-                status = backend.upload(self._addresses[name], block, *arguments)
-                raise_for_status(status, backend.STATUS, _OWNER)
-        raise_for_status(backend.wait(*arguments), backend.STATUS, _OWNER)
-
-    def addresses(self) -> dict[str, int]:
-        """Return the addresses by name."""
-        return self._addresses
-
-
-class _HostHistory:
-    """Rows of the history of a call, in memory of the host."""
-
-    def __init__(self) -> None:
-        self._rows = np.empty(0)
-
-    def reserve(self, numbers: int) -> int:
-        """Provide memory for a call, and return its address."""
-        if numbers > self._rows.size:
-            self._rows = np.empty(numbers)
-        return self._rows.ctypes.data
-
-    def read(self, first: int, count: int) -> Array:
-        """Return a copy of some numbers."""
-        return self._rows[first : first + count].copy()
-
-
-class _DeviceHistory:
-    """Rows of the history of a call, on a device; parameters as those of `_DeviceTables`."""
-
-    def __init__(self, backend: Any, arguments: tuple[int, ...]) -> None:
-        self._backend, self._arguments = backend, arguments
-        self._buffer: Any = None
-        self._size = 0
-
-    def reserve(self, numbers: int) -> int:
-        """Provide memory for a call, and return its address."""
-        if numbers > self._size:
-            self._buffer = self._backend.Buffer(8 * numbers, *self._arguments, True)
-            self._size = numbers
-        return int(self._buffer.address)
-
-    def read(self, first: int, count: int) -> Array:
-        """Return a copy of some numbers, on the host."""
-        rows = np.empty(count)
-        status = self._backend.download(rows, self._buffer.address + 8 * first, *self._arguments)
-        raise_for_status(status, self._backend.STATUS, _OWNER)
-        return rows
-
-
 class CylinderSteps:
     """Makes the steps of one solver.
 
@@ -307,9 +222,7 @@ class CylinderSteps:
                 f"SquareCylinder on a device takes at most {_LONGEST} nodes along an axis, got "
                 f"shape={grid.shape}: use device='cpu'"
             )
-        self._arguments = make_fields(
-            {"none": ((1,), np.float64)}, settings.device, _OWNER
-        ).arguments  # checks the device
+        self._memory = memory_of(settings.device, _OWNER)
         self._wall = WALLS[settings.wall]
         self._poisson = BodyPoisson(grid, settings.call_threads, free_outlet=settings.steady)
         self._cycle = LineCycle(grid, self._poisson) if settings.psi == "lines" else None
@@ -326,12 +239,11 @@ class CylinderSteps:
         tables |= {"force_nodes": forces.nodes, "force_weights": forces.weights}
         self._unit_sum = float(tables["unit"].sum())
         self._sizes = len(tables["surface"]), len(forces.nodes)
-        self._tables = self._placed(tables)
+        self._tables = self._memory.pack(tables)
         self._probes: Probes | None = None
-        self._probe_tables: Any = None
-        self._history = (
-            _DeviceHistory(backend, self._arguments) if self.on_device else _HostHistory()
-        )
+        self._probe_tables: dict[str, Array] = {}
+        #: Rows of the history of a call.
+        self._history = self._memory.empty((0,), np.dtype(float))
         # The last call: its state, its number of steps before, and the columns of its history.
         self._last: tuple[CylinderState, int, int] | None = None
 
@@ -364,13 +276,15 @@ class CylinderSteps:
         if probes is not self._probes:
             nodes = probes.nodes.astype(np.int32)
             tables = {"probe_nodes": nodes, "probe_weights": probes.weights}
-            self._probe_tables, self._probes = self._placed(tables), probes
+            self._probe_tables, self._probes = self._memory.pack(tables), probes
         backend = self._settings.backend
         columns = self._columns + 2 * len(probes.places)
         self._last = None
-        history = self._history.reserve(count * columns)
+        if count * columns > self._history.size:
+            self._history = self._memory.empty((count * columns,), np.dtype(float), lasting=True)
         names = sorted(backend.CYLINDER_TABLES, key=backend.CYLINDER_TABLES.get)
-        addresses = {"unit_psi": 0} | self._tables.addresses() | self._probe_tables.addresses()
+        tables = self._tables | self._probe_tables
+        addresses = {"unit_psi": 0} | {k: address_of(t) if t.size else 0 for k, t in tables.items()}
         dt_old = state.dt_old
         fields, scalars = state.operands()
         first = state.steps
@@ -382,7 +296,7 @@ class CylinderSteps:
             (first, surface, len(probes.places), force_nodes),
             fields,
             scalars,
-            (*(addresses[name] for name in names), history),
+            (*(addresses[name] for name in names), address_of(self._history)),
             count,
             self._settings.call_threads,
             made,
@@ -417,7 +331,7 @@ class CylinderSteps:
             _, first, columns = self._last
             begin, end = max(known - first, 0), state.steps - first
             if end > begin:
-                rows = self._history.read(begin * columns, (end - begin) * columns)
+                rows = self._memory.download(self._history[begin * columns : end * columns])
                 return first + begin + 1, rows.reshape(-1, columns), self._codes
         return state.steps + 1, np.empty((0, columns)), self._codes
 
@@ -449,12 +363,6 @@ class CylinderSteps:
         if not s.steady:
             return 1.0
         return 1 / (1 + self._wall.gain * sqrt(dt / s.reynolds) / min(grid.hx, grid.hy))
-
-    def _placed(self, tables: Mapping[str, Array]) -> _HostTables | _DeviceTables:
-        """Return tables where the backend can read them."""
-        if not self.on_device:
-            return _HostTables(tables)
-        return _DeviceTables(tables, self._settings.backend, self._arguments)
 
 
 def history_rows(
