@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pysolvers.distributed import Group, launch_command, launched
+from pysolvers.distributed import Group
+from pysolvers.distributed._launch import launch_command, launched
 
 from .timing import Call, Clock, host
 

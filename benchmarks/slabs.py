@@ -32,7 +32,8 @@ from pysolvers import (
 from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
-from pysolvers.distributed import WAYS, Group, Slab
+from pysolvers.distributed import Group, Slab
+from pysolvers.distributed._group import WAYS
 
 from .options import add_options, positive
 from .ranks import clock_of, is_rank, printed_by, write_as_rank

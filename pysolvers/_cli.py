@@ -29,7 +29,7 @@ from ._version import __version__
 from .cases import cavity as cavity_case
 from .cases import cylinder as cylinder_case
 from .cases import heat as heat_case
-from .distributed import launched
+from .distributed._launch import launched
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 _TINY = 1e-9  # of a step: a remainder that is a rounding error
 
 
-class Leg(NamedTuple):
+class Segment(NamedTuple):
     """Steps of one length.
 
     Parameters
@@ -27,14 +27,14 @@ class Leg(NamedTuple):
     before: float
 
     def at(self, steps: float) -> float:
-        """Return the time after a number of steps, those of earlier legs included."""
+        """Return the time after a number of steps, those of earlier segments included."""
         return self.time + (steps - self.steps) * self.dt
 
 
 class Clock:
     """Time as a function of the number of steps.
 
-    Within a leg the time is the time at its begin plus a multiple of the length of a step, so
+    Within a segment the time is the time at its begin plus a multiple of the length of a step, so
     that rounding errors do not add up, and several runs have the times of one run.
 
     Parameters
@@ -44,39 +44,39 @@ class Clock:
     """
 
     def __init__(self, dt: float) -> None:
-        self.leg = Leg(0.0, 0, dt, dt)
+        self.segment = Segment(0.0, 0, dt, dt)
         self._reached = (0, 0.0)
 
     @property
     def dt(self) -> float:
-        """Length of a step of the current leg."""
-        return self.leg.dt
+        """Length of a step of the current segment."""
+        return self.segment.dt
 
     def at(self, steps: float) -> float:
-        """Return the time after a number of steps: in the current leg, or at an end time."""
+        """Return the time after a number of steps: in the current segment, or at an end time."""
         if steps == self._reached[0]:
             return self._reached[1]
-        return self.leg.at(steps)
+        return self.segment.at(steps)
 
     def last(self, steps: int) -> float:
         """Return the length of the last one of a number of steps."""
-        return self.leg.dt if steps > self.leg.steps else self.leg.before
+        return self.segment.dt if steps > self.segment.steps else self.segment.before
 
     def change(self, steps: int, dt: float) -> None:
-        """Begin a leg after a number of steps, unless steps have this length already."""
-        if dt != self.leg.dt:
-            self.leg = Leg(self.at(steps), steps, dt, self.last(steps))
+        """Begin a segment after a number of steps, unless steps have this length already."""
+        if dt != self.segment.dt:
+            self.segment = Segment(self.at(steps), steps, dt, self.last(steps))
 
     def begin(self, steps: int) -> None:
-        """Begin a leg after a number of steps, of the same length."""
-        self.leg = Leg(self.at(steps), steps, self.leg.dt, self.last(steps))
+        """Begin a segment after a number of steps, of the same length."""
+        self.segment = Segment(self.at(steps), steps, self.segment.dt, self.last(steps))
 
     def split(self, until: float) -> tuple[int, float]:
         """Return the last whole step before a time, and the rest; 0 if it is a rounding error."""
-        leg = self.leg
-        whole = floor((until - leg.time) / leg.dt * (1 + 1e-12) + _TINY)
-        rest = until - leg.at(leg.steps + whole)
-        return leg.steps + whole, rest if rest > _TINY * leg.dt else 0.0
+        segment = self.segment
+        whole = floor((until - segment.time) / segment.dt * (1 + 1e-12) + _TINY)
+        rest = until - segment.at(segment.steps + whole)
+        return segment.steps + whole, rest if rest > _TINY * segment.dt else 0.0
 
     def reach(self, steps: int, time: float) -> None:
         """Set the time after these steps, which differs from the present one by rounding."""
@@ -89,10 +89,10 @@ class Clock:
 
     def facts(self) -> tuple[float, ...]:
         """Return numbers from which `restore` makes the same clock."""
-        return (*self.leg, *self._reached)
+        return (*self.segment, *self._reached)
 
     def restore(self, facts: tuple[float, ...]) -> None:
         """Take the state of a clock whose `facts` these are."""
         time, steps, dt, before, reached, when = facts
-        self.leg = Leg(float(time), int(steps), float(dt), float(before))
+        self.segment = Segment(float(time), int(steps), float(dt), float(before))
         self._reached = (int(reached), float(when))

@@ -37,7 +37,8 @@ from .._errors import ConvergenceError
 from .._progress import IterationBar
 from .._repr import ShownAsText, residual_text
 from .._runtime.fp_mode import call_in_default_fp_mode, in_default_fp_mode
-from ..distributed import Group, agreement_of
+from ..distributed import Group
+from ..distributed._group import agreement_of
 from .counter import Counter
 from .exclusive import Exclusive, exclusive, reading
 from .files import Saved, naming

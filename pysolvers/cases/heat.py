@@ -20,7 +20,9 @@ from .. import _machine as machine
 from .._checks import require
 from .._errors import BackendError
 from .._runtime import backends
-from ..distributed import Group, Slab, agreement_of, launch_command, launched
+from ..distributed import Group, Slab
+from ..distributed._group import agreement_of
+from ..distributed._launch import launch_command, launched
 from ..heat import HeatADI, HeatResult
 from ..spline import CubicSpline
 from .grid_error import NoEstimate, compute_half, error_of, half_nodes

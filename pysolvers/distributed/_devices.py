@@ -29,8 +29,6 @@ from .._runtime.singular import Singular, find_singular
 from ._group import Group
 from ._nccl import Nccl, nccl_of
 
-__all__ = ["Answer", "Facts", "facts_of", "host_name", "solve_on_devices"]
-
 Array = NDArray[Any]
 Answer = tuple[dict[str, Any], Singular | None, str]
 

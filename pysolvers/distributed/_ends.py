@@ -54,18 +54,6 @@ from numpy.typing import NDArray
 
 from .._runtime.places import Place
 
-__all__ = [
-    "Coefficients",
-    "Matrices",
-    "Solve",
-    "Spikes",
-    "packed",
-    "reduced_matrix",
-    "reduced_rhs",
-    "unpacked",
-    "values_of",
-]
-
 Array = NDArray[Any]
 
 

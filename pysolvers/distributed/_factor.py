@@ -56,8 +56,6 @@ from ._systems import (
 )
 from ._whole import Shares, whole_rows
 
-__all__ = ["SplitFactor"]
-
 Array = NDArray[Any]
 
 _FACTOR, _SOLVE = "factor_tridiagonal", "SplitFactor.solve"

@@ -24,8 +24,6 @@ from ._launch import launched
 from ._mpi import MpiTransport, agree
 from ._torch import TorchTransport, is_process_group
 
-__all__ = ["WAYS", "Agreement", "Group", "agreement_of"]
-
 Array = NDArray[Any]
 
 _OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")

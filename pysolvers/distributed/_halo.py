@@ -21,8 +21,6 @@ from ._inbox import Inbox
 from ._parts import NcclParts
 from ._ways import link_of
 
-__all__ = ["Halo", "HaloFace", "exchange_halo", "faces_of", "halo_of"]
-
 Array = NDArray[Any]
 
 _ENDS = 2

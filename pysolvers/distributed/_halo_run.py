@@ -20,8 +20,6 @@ from .._runtime.fields import DeviceFields, Fields
 from ._group import Group
 from ._halo import HaloFace, halo_of
 
-__all__ = ["HaloRun", "cheapest", "cost_of_exchange", "negligible"]
-
 _BELOW = 1 / 64  # of a rounding error
 
 

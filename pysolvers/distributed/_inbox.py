@@ -21,8 +21,6 @@ from .._runtime.mailboxes import MailboxAddress, SharedMemory
 from ._devices import host_name
 from ._group import Group
 
-__all__ = ["Inbox", "inbox_of"]
-
 Array = NDArray[Any]
 
 _SLOTS = 2

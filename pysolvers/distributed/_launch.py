@@ -9,8 +9,6 @@ from pathlib import Path
 
 from .._errors import BackendError
 
-__all__ = ["find_launcher", "launch_command", "launched"]
-
 # Variables that MPI launchers set to the number of processes and to the number of this one: those
 # of MPICH and Intel MPI, Open MPI, and MVAPICH.
 _LAUNCHED = (

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from .._errors import DistributedError
 from .._extras import extra_module
 
-__all__ = ["MpiTransport", "agree"]
-
 _SPIN = 1e-3  # seconds of waiting without a pause; then the processor is left to others
 _PAUSE = 1e-4  # seconds
 _GRACE = 2.0  # seconds

@@ -23,8 +23,6 @@ from .._runtime.device import Device
 from .._runtime.nccl import NcclCommunicator
 from ._group import Group
 
-__all__ = ["Nccl", "nccl_of"]
-
 Array = NDArray[Any]
 
 # Seconds of waiting for a device without a pause: those of a large solve, to which pauses would add

@@ -17,8 +17,6 @@ from .._runtime.fields import DeviceFields, Index
 from ._group import Group
 from ._nccl import Nccl
 
-__all__ = ["NcclParts"]
-
 Array = NDArray[Any]
 
 _ALIGNMENT = 512  # bytes between the starts of two messages

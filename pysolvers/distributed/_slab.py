@@ -6,8 +6,6 @@ import numpy as np
 
 from .._checks import integer
 
-__all__ = ["Slab"]
-
 
 @dataclass(frozen=True)
 class Slab:

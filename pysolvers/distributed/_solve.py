@@ -43,8 +43,6 @@ from ._systems import (
 )
 from ._whole import Shares, whole_rows
 
-__all__ = ["solve_split"]
-
 Array = NDArray[Any]
 Report = dict[str, Any]
 

@@ -14,8 +14,6 @@ from .._runtime.singular import Entry, Singular
 from ._group import Group
 from ._slab import Slab
 
-__all__ = ["check_short", "check_sizes", "checked_group", "entry_of", "merged", "numbered"]
-
 
 def checked_group(group: object, split: object) -> tuple[Group, Slab]:
     """Return the arguments `group` and `split` of a call, or raise."""

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TorchTransport", "is_process_group"]
-
 _TAG = 0x7073  # so that messages of other users of the group are not mixed up with these
 
 Array = NDArray[Any]

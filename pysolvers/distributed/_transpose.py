@@ -26,8 +26,6 @@ from ._parts import NcclParts
 from ._slab import Slab
 from ._ways import link_of, name_of
 
-__all__ = ["Transposition"]
-
 Array = NDArray[Any]
 
 

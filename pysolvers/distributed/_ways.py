@@ -11,8 +11,6 @@ from ._inbox import Inbox, inbox_of
 from ._nccl import nccl_of
 from ._parts import NcclParts
 
-__all__ = ["link_of", "way_of"]
-
 _ALIGNMENT = 512  # bytes
 
 

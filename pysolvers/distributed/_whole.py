@@ -19,8 +19,6 @@ from .._runtime.arrays import Shape
 from .._runtime.places import Place
 from ._group import Group
 
-__all__ = ["Shares", "whole_rows"]
-
 Array = NDArray[Any]
 
 

@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributed import Group, HaloFace, negligible
+from ..distributed import Group
+from ..distributed._halo import HaloFace
+from ..distributed._halo_run import negligible
 from ._halo import OPERATION, HeatHalo, Plan, Stage
 from ._sides import Grid, Side
 from ._start import Parts, sweep
 from ._state import HeatState
-
-__all__ = ["CutLines"]
 
 Array = NDArray[Any]
 

@@ -36,20 +36,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._solver.counter import Counter
-from ..distributed import Group, HaloFace, HaloRun, cheapest, cost_of_exchange, negligible
+from ..distributed import Group
+from ..distributed._halo import HaloFace
+from ..distributed._halo_run import HaloRun, cheapest, cost_of_exchange, negligible
 from ._state import HeatState
-
-__all__ = [
-    "COSTS",
-    "OPERATION",
-    "Costs",
-    "HeatHalo",
-    "Plan",
-    "Stage",
-    "cost_of_cuts",
-    "depth_for",
-    "plan_halo",
-]
 
 Array = NDArray[Any]
 

@@ -30,8 +30,6 @@ from ._levels import MOST_LEVELS, Level, Levels, across_lines, coarse_axes, with
 from ._rows import Rows
 from ._sides import Grid, Side
 
-__all__ = ["RowLevels", "is_divided"]
-
 Array = NDArray[Any]
 
 # Nodes of a level up to which every rank computes all of them: a divided level takes some ten

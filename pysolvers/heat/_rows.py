@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributed import Group, exchange_halo, faces_of
+from ..distributed import Group
+from ..distributed._halo import exchange_halo, faces_of
 from ._levels import in_order
-
-__all__ = ["Rows"]
 
 Array = NDArray[Any]
 

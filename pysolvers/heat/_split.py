@@ -36,8 +36,10 @@ from .._boundary import Dirichlet, Neumann
 from .._checks import require
 from .._data import NodeData
 from .._runtime.backends import parse_device, require_device
-from .._solver.clock import Leg
-from ..distributed import Group, Slab, exchange_halo, faces_of, way_of
+from .._solver.clock import Segment
+from ..distributed import Group, Slab
+from ..distributed._halo import exchange_halo, faces_of
+from ..distributed._ways import way_of
 from ..tridiagonal import solve_tridiagonal
 from ._cut_lines import CutLines
 from ._halo import COSTS, HeatHalo, Plan, Stage, cost_of_cuts, depth_for, plan_halo
@@ -46,8 +48,6 @@ from ._sides import PERIODIC, Grid, Side
 from ._start import Parts, balance, damped_step, needs_damping, sweep
 from ._state import HeatState
 from ._tables import SideTables
-
-__all__ = ["SplitState"]
 
 Array = NDArray[Any]
 
@@ -205,7 +205,7 @@ class SplitState:
         self._run: HeatHalo | None = None
         self._plan: Plan | None = None  # of the run, for steps of this length
         self._plan_dt = 0.0
-        self._leg: Leg | None = None  # of the steps that the run is made for, or none is
+        self._segment: Segment | None = None  # of the steps that the run is made for, or none is
 
     @property
     def own_shape(self) -> tuple[int, ...]:
@@ -281,7 +281,7 @@ class SplitState:
 
     def set_own(self, own: Array) -> None:
         """Go on from T at the nodes of this rank; collective."""
-        self._run = self._leg = None
+        self._run = self._segment = None
         self._t = self._extended(own)
 
     def start_damped(self) -> bool:
@@ -296,7 +296,7 @@ class SplitState:
         Returns their number, whether T is finite on all ranks, and the report of the backend, or
         None if the step was made by array operations.
         """
-        if self._leg is not self._grid.clock.leg:
+        if self._segment is not self._grid.clock.segment:
             self._begin_leg()
         if self._run is None:
             return 1, self._step_once(first), None
@@ -308,7 +308,7 @@ class SplitState:
         grid = self._grid
         with self.group.agreement(_OPERATION) as agreed:
             agreed.same = {"dt": grid.dt}
-        leg, known = grid.clock.leg, self._plan
+        segment, known = grid.clock.segment, self._plan
         plan = self._planned()
         if self._run is not None and known is not None and self._is_enough(known, plan):
             self._run.begin()
@@ -318,7 +318,7 @@ class SplitState:
         elif self._run is not None:
             self._t = self._extended(self.t)
             self._run = None
-        self._leg = leg
+        self._segment = segment
 
     def _is_enough(self, known: Plan, wanted: Plan | None) -> bool:
         """Whether the run can make the steps: its halo is for steps that are not shorter."""
@@ -405,11 +405,11 @@ class SplitState:
 
     def _step_once(self, first: int) -> bool:
         """Make step `first` by array operations; return whether T is finite. Collective."""
-        grid, parts, leg = self._grid, self._parts, self._grid.clock.leg
-        before, after = self._levels(leg.at(first)), self._levels(leg.at(first + 1))
+        grid, parts, segment = self._grid, self._parts, self._grid.clock.segment
+        before, after = self._levels(segment.at(first)), self._levels(segment.at(first + 1))
         change = balance(grid, list(self._sides.values()), self._t.astype(np.float64), before)
         if self._source is not None:
-            change += grid.dt * self._source.at(leg.at(first + 0.5))
+            change += grid.dt * self._source.at(segment.at(first + 0.5))
         given = self._differences(before, after)
         for axis in range(grid.axes):
             sweep(grid, list(self._sides.values()), axis, given, change, parts)

@@ -125,7 +125,7 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts:
     levels = {}
     for side in sides.values():
         if side.ambient is not None:
-            time = grid.clock.leg.time
+            time = grid.clock.segment.time
             values.append(side.ambient.at(time))
             levels[side] = side.level(time)
     low, high = parts.range(values)
@@ -152,7 +152,7 @@ def damped_step(
         How the field is held.
     """
     field = np.array(t, np.float64)
-    begin, every = grid.clock.leg.time, list(sides.values())
+    begin, every = grid.clock.segment.time, list(sides.values())
     for half in range(_HALVES):
         time = begin + (half + 1) * grid.dt / _HALVES
         right = field if source is None else field + grid.dt / _HALVES * source.at(time)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from .._data import NodeData
 from .._errors import raise_for_status
 from .._runtime.fields import DeviceFields, Fields, count_of_a_call, make_fields
-from .._solver.clock import Leg
+from .._solver.clock import Segment
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables
@@ -60,7 +60,7 @@ class HeatState:
         self._state = make_fields(layout, settings.device, "HeatADI")
         if grid.k is not None:
             self._state.set("k", grid.k)
-        self._leg: Leg | None = None  # of the steps whose data are in the tables
+        self._segment: Segment | None = None  # of the steps whose data are in the tables
 
     @property
     def store(self) -> Fields:
@@ -70,7 +70,7 @@ class HeatState:
     @property
     def dt(self) -> float:
         """Length of the steps."""
-        return self._grid.clock.leg.dt
+        return self._grid.clock.segment.dt
 
     @property
     def varies(self) -> bool:
@@ -101,17 +101,17 @@ class HeatState:
 
     def prepare(self, first: int, count: int) -> None:
         """Bring the data of steps `first` to `first + count - 1` to where they are read."""
-        leg = self._grid.clock.leg
-        is_there = self._leg is leg
-        self._leg = None
+        segment = self._grid.clock.segment
+        is_there = self._segment is segment
+        self._segment = None
         if self._tables.size and (self._tables.varies or not is_there):
             self._state.set("tables", self._tables.fill(first, count))
         if self._source is not None and (self._source.varies or not is_there):
             values = self._state.get("source").copy()
             for s in range(count if self._source.varies else 1):
-                values[s] = self._share * leg.dt * self._source.at(leg.at(first + s + 0.5))
+                values[s] = self._share * segment.dt * self._source.at(segment.at(first + s + 0.5))
             self._state.set("source", values)
-        self._leg = leg
+        self._segment = segment
 
     def set_level(self, side: Side, values: Array) -> None:
         """Give the nodes of a side other values for the steps after `prepare`.

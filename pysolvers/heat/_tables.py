@@ -55,7 +55,9 @@ class SideTables:
     def fill(self, first: int, count: int) -> Array:
         """Return the tables for steps `first` to `first + count - 1`."""
         values = np.zeros(self.size)
-        times = [self._grid.clock.leg.at(first + s) for s in range(count + 1 if self.varies else 1)]
+        times = [
+            self._grid.clock.segment.at(first + s) for s in range(count + 1 if self.varies else 1)
+        ]
         levels = {side: [side.level(time) for time in times] for side in self._given}
         for side, (level, sweep) in zip(self._sides, self._places, strict=True):
             if side.kind == PERIODIC:

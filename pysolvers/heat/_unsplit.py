@@ -40,8 +40,6 @@ from ._levels import BASIS, Levels
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["GAMMA", "Unsplit"]
-
 Array = NDArray[Any]
 
 #: Of Alexander's method.
@@ -120,8 +118,8 @@ class Unsplit:
         follows_start : bool, default: False
             Whether the step before was a damped start: the step is made of two half-steps.
         """
-        leg = self._grid.clock.leg
-        begin, end = leg.at(first), leg.at(first + 1)
+        segment = self._grid.clock.segment
+        begin, end = segment.at(first), segment.at(first + 1)
         self.iterations, self.converged = 0, True
         if not follows_start:
             return self._stages(self._levels(), field, recent, begin, end)
@@ -157,12 +155,12 @@ class Unsplit:
 
     def start(self, field: Array) -> Array:
         """Return T after the first step, made of two half-steps of backward Euler."""
-        leg = self._grid.clock.leg
+        segment = self._grid.clock.segment
         levels = self._made(0.5)
         self.iterations, self.converged = 0, True
         recent: Sequence[Array] = ()
         for half in (1, 2):
-            time = leg.time + half * leg.dt / 2
+            time = segment.time + half * segment.dt / 2
             change, basis = self._guess(levels, field, recent)
             self._solve(levels, field, change, time, basis)
             field = self._sum(field, 1.0, change)

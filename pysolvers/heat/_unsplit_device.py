@@ -23,8 +23,6 @@ from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._unsplit import Unsplit
 
-__all__ = ["DeviceUnsplit", "unsplit_for"]
-
 Array = NDArray[Any]
 
 

@@ -26,8 +26,6 @@ from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 from ._unsplit import Unsplit
 
-__all__ = ["UnsplitSlab"]
-
 Array = NDArray[Any]
 
 _OPERATION = "HeatADI"

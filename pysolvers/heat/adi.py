@@ -21,14 +21,16 @@ from .._errors import BackendError, ConvergenceError, warn_user
 from .._functions import arguments_of
 from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.clock import Clock, Leg
+from .._solver.clock import Clock, Segment
 from .._solver.counter import Counter
 from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import Member, RunBy
 from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
-from ..distributed import Group, Slab, agreement_of, checked_group
+from ..distributed import Group, Slab
+from ..distributed._group import agreement_of
+from ..distributed._systems import checked_group
 from ._accuracy import Accuracy
 from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import Choice
@@ -598,9 +600,9 @@ class HeatADI(TimeStepping[HeatResult]):
             if steps == self.steps:  # w is the first one
                 facts["stages"] = self._unsplit.values(recent)
             return facts | self._state.fields()
-        # The steps of a group keep T alone: whoever continues begins a new leg of the clock.
+        # The steps of a group keep T alone: whoever continues begins a new segment of the clock.
         clock = Clock(self._clock.dt)
-        clock.leg = Leg(self.time, self.steps, self._clock.dt, self.last_dt)
+        clock.segment = Segment(self.time, self.steps, self._clock.dt, self.last_dt)
         whole = self.gather()
         if whole is None:
             return None
@@ -730,7 +732,7 @@ class HeatADI(TimeStepping[HeatResult]):
         if self._scheme == "implicit":
             return self._step_unsplit(first)
         # Before the first step of this length, and after a damped one, w is not known.
-        is_fresh = first == max(self._clock.leg.steps, self._begun + self._is_damped)
+        is_fresh = first == max(self._clock.segment.steps, self._begun + self._is_damped)
         count = min(count, state.most_steps)
         state.prepare(first, count)
         self._note(state.step(count, is_fresh=is_fresh, made=self._count.begin()))
@@ -740,7 +742,7 @@ class HeatADI(TimeStepping[HeatResult]):
         """Make one step that is not split along the axes."""
         state, start = self._state, perf_counter()
         t, w = state.operands()
-        is_fresh = first == max(self._clock.leg.steps, self._begun + self._is_damped)
+        is_fresh = first == max(self._clock.segment.steps, self._begun + self._is_damped)
         follows = self._is_damped and first == self._begun + 1
         steps, recent = self._recent
         if is_fresh:
@@ -811,7 +813,7 @@ class HeatADI(TimeStepping[HeatResult]):
         if first == self._begun and self._is_damped:
             own = self._unsplit_slab.start(slab.t)
         else:
-            is_fresh = first == max(self._clock.leg.steps, self._begun + self._is_damped)
+            is_fresh = first == max(self._clock.segment.steps, self._begun + self._is_damped)
             follows = self._is_damped and first == self._begun + 1
             own = self._unsplit_slab.step(slab.t, first, is_fresh=is_fresh, follows_start=follows)
         self._require_converged()

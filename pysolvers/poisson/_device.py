@@ -36,7 +36,8 @@ from .._runtime.backends import parse_device, require_device
 from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.places import find_place
-from ..distributed import Group, Slab, SplitFactor, agreement_of
+from ..distributed import Group, Slab, SplitFactor
+from ..distributed._group import agreement_of
 from ..factor import factor_tridiagonal
 from ._waves import PackedWaves, are_packed
 

@@ -21,7 +21,9 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.interop import kind_of, locate
 from .._solver.settings import Settings
 from .._views import read_only
-from ..distributed import Group, Slab, agreement_of, checked_group
+from ..distributed import Group, Slab
+from ..distributed._group import agreement_of
+from ..distributed._systems import checked_group
 from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
 from ._device import DevicePoisson
 from ._host import HostPoisson

@@ -27,8 +27,6 @@ from ._colours import ColourGrid
 from ._result import STAGES, RelaxationHistory, RelaxationResult
 from ._rows import WholeRows
 
-__all__ = ["Omega", "Relaxation", "RelaxationSettings", "RelaxationState", "Stop"]
-
 _CHECKS = 1024  # checks of the stop test in one call of the backend
 _EXPLOSION = 1e10  # growth of what is measured that means divergence
 

@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from .._checks import require
 from .._runtime.backends import parse_device
 from .._runtime.fields import Fields
-from ..distributed import Group, HaloRun, Slab, checked_group, faces_of
+from ..distributed import Group, Slab
+from ..distributed._halo import faces_of
+from ..distributed._halo_run import HaloRun
+from ..distributed._systems import checked_group
 
 if TYPE_CHECKING:
     from ._base import Relaxation
-
-__all__ = ["HaloRows", "WholeRows", "rows_of"]
 
 Array = NDArray[Any]
 

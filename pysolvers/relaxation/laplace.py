@@ -21,7 +21,8 @@ from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Line, NotNegative, Scale, Table, checks_of
 from .._solver.stall import FALL
-from ..distributed import Group, Slab, agreement_of
+from ..distributed import Group, Slab
+from ..distributed._group import agreement_of
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult

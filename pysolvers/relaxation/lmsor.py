@@ -13,7 +13,8 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Count, Table
-from ..distributed import Group, Slab, agreement_of
+from ..distributed import Group, Slab
+from ..distributed._group import agreement_of
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega

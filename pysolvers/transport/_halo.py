@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.fields import Fields
-from .._solver.clock import Leg
+from .._solver.clock import Segment
 from .._solver.counter import Counter
-from ..distributed import Group, HaloFace, HaloRun, faces_of
+from ..distributed import Group
+from ..distributed._halo import HaloFace, faces_of
+from ..distributed._halo_run import HaloRun
 from ._plan import Plan
 from ._range import NO_ROW, Range, joined
 from ._settings import TransportSettings
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
-
-__all__ = ["OPERATION", "TransportHalo", "is_inside"]
 
 Array = NDArray[Any]
 
@@ -145,19 +145,19 @@ class TransportHalo(HaloRun):
         """Replace the half levels before the solution by the solution."""
         self.forgets = len(self._names) > 1
 
-    def agree(self, leg: Leg, first: int) -> None:
+    def agree(self, segment: Segment, first: int) -> None:
         """Require that all ranks begin steps of one length; collective.
 
         A rank that does not begin such steps compares the same facts in `advance`.
         """
         if self._varies:
             with self._group.agreement(OPERATION) as agreed:
-                agreed.same = {"dt": leg.dt}
+                agreed.same = {"dt": segment.dt}
         else:
-            self.compare(leg.dt, first, 0, 0.0)
+            self.compare(segment.dt, first, 0, 0.0)
 
     def advance(
-        self, leg: Leg, first: int, end: int, allowed: Range, threads: int
+        self, segment: Segment, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
         """Make some of the steps from `first` up to `end`; see `SplitState.advance`."""
         group, state = self._group, self._state
@@ -166,28 +166,28 @@ class TransportHalo(HaloRun):
             state.forget()
             self.forgets = False
         count = self.begin_steps(min(end - first, self.most_steps))
-        times = [leg.at(first + k + 1) for k in range(count)]
+        times = [segment.at(first + k + 1) for k in range(count)]
         if self._varies:  # functions of the caller, which can raise
             with group.agreement(OPERATION) as agreed:
                 state.prepare(times)
                 agreed.own = joined(state.rows.tolist())
-                agreed.same = {"dt": leg.dt, "steps": (first, count)}
+                agreed.same = {"dt": segment.dt, "steps": (first, count)}
             row = joined(agreed.found)
         else:
             row = self._row
             state.prepare(times)
         lost = self._plan.cuts[group.rank].lost
         made = Counter().begin()
-        limits = allowed.begin(first, count, leg.dt, np.array([row]))
-        report = state.step(leg.dt, limits, count, threads, made, lost=lost, keeps=count > 1)
+        limits = allowed.begin(first, count, segment.dt, np.array([row]))
+        report = state.step(segment.dt, limits, count, threads, made, lost=lost, keeps=count > 1)
         self.reports = (report,)
-        grown = self.end_steps(leg.dt, first, count, lambda: report["grown"])
+        grown = self.end_steps(segment.dt, first, count, lambda: report["grown"])
         if grown.any():
-            return self._make_singly(leg, first, count, allowed, threads)
+            return self._make_singly(segment, first, count, allowed, threads)
         return count, True
 
     def _make_singly(
-        self, leg: Leg, first: int, count: int, allowed: Range, threads: int
+        self, segment: Segment, first: int, count: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
         """Make steps anew, one after the other: a window of a rank has left the limits.
 
@@ -199,8 +199,8 @@ class TransportHalo(HaloRun):
             state.restore()
         for made in range(1, count + 1):
             if count > 1:
-                state.prepare([leg.at(first + made)])
-                report = state.step(leg.dt, _NO_LIMITS, 1, threads, Counter().begin())
+                state.prepare([segment.at(first + made)])
+                report = state.step(segment.dt, _NO_LIMITS, 1, threads, Counter().begin())
                 self.reports = (report,)
             if not is_inside(group, self.u, allowed.limits(first + made)):
                 return made, False

@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..distributed import cheapest, cost_of_exchange, negligible
+from ..distributed._halo_run import cheapest, cost_of_exchange, negligible
 
 # Cost of a step with rows for columns, in steps of the nodes of a rank, besides three meetings of
 # the ranks and the way of the field, twice.

@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 
 from .._checks import require
 from .._runtime.backends import parse_device
-from .._solver.clock import Leg
-from ..distributed import Group, Slab, way_of
+from .._solver.clock import Segment
+from ..distributed import Group, Slab
+from ..distributed._ways import way_of
 from ._halo import OPERATION, TransportHalo, is_inside
 from ._plan import Coefficients, Plan, plan_windows
 from ._range import Range
 from ._settings import TransportSettings
 from ._transposed import Transposed
 from .problem import ConvectionDiffusion, GridData
-
-__all__ = ["SplitState"]
 
 Array = NDArray[Any]
 
@@ -71,7 +70,7 @@ class SplitState:
         #: The problem at these nodes.
         self.data = problem._grid_data(settings.shape, self.part)
         self._made_for = 0.0  # length of the steps that the way is made for
-        self._leg: Leg | None = None  # of the last steps
+        self._segment: Segment | None = None  # of the last steps
         self._way: TransportHalo | Transposed
 
     def connect(self) -> None:
@@ -186,19 +185,19 @@ class SplitState:
         self._way.set(fields)
 
     def advance(
-        self, leg: Leg, first: int, end: int, allowed: Range, threads: int
+        self, segment: Segment, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
         """Make some of the steps from `first` up to `end`; collective.
 
         Return their number, and whether u is within the limits on all ranks after the last one.
         """
-        if leg is not self._leg:
-            self._way.agree(leg, first)
-            ratio = leg.dt / self._made_for
+        if segment is not self._segment:
+            self._way.agree(segment, first)
+            ratio = segment.dt / self._made_for
             if ratio > _SAME_DT if self.has_halo else ratio * _SAME_DT < 1:
-                self._make_anew(leg.dt)
-            self._leg = leg
-        return self._way.advance(leg, first, end, allowed, threads)
+                self._make_anew(segment.dt)
+            self._segment = segment
+        return self._way.advance(segment, first, end, allowed, threads)
 
     def _make_anew(self, dt: float) -> None:
         """Make windows for longer steps, or again for shorter ones, if there are any; collective.

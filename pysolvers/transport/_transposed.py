@@ -25,16 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.fields import Fields
-from .._solver.clock import Leg
+from .._solver.clock import Segment
 from .._solver.counter import Counter
-from ..distributed import Group, Transposition
+from ..distributed import Group
+from ..distributed._transpose import Transposition
 from ._halo import OPERATION
 from ._range import Range, joined
 from ._settings import TransportSettings
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
-
-__all__ = ["Transposed"]
 
 Array = NDArray[Any]
 
@@ -83,11 +82,11 @@ class Transposed:
         """Replace the half levels before the solution by the solution."""
         self.forgets = True
 
-    def agree(self, leg: Leg, first: int) -> None:
+    def agree(self, segment: Segment, first: int) -> None:
         """Require that all ranks begin steps of one length; collective."""
         del first
         with self._group.agreement(OPERATION) as agreed:
-            agreed.same = {"dt": leg.dt}
+            agreed.same = {"dt": segment.dt}
 
     def parts(self) -> dict[str, tuple[Array, int]]:
         """Return the fields at the nodes of this rank, and the axis that is cut."""
@@ -104,11 +103,11 @@ class Transposed:
         along_y.set(dict(zip(self._names, levels, strict=False)))
 
     def advance(
-        self, leg: Leg, first: int, end: int, allowed: Range, threads: int
+        self, segment: Segment, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
         """Make a step; see `SplitState.advance`."""
         del end
-        time, dt = leg.at(first + 1), leg.dt
+        time, dt = segment.at(first + 1), segment.dt
         along_x, along_y = self._sweeps
         with self._group.agreement(OPERATION) as agreed:
             for sweep in self._sweeps:

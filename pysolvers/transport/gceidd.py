@@ -20,7 +20,9 @@ from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Field, RunBy
 from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
-from ..distributed import Group, Slab, agreement_of, checked_group
+from ..distributed import Group, Slab
+from ..distributed._group import agreement_of
+from ..distributed._systems import checked_group
 from ._limits import courant, diffusion_number, stable_part
 from ._range import Range
 from ._result import TransportResult
@@ -426,11 +428,11 @@ class GCEIDD(TimeStepping[TransportResult]):
 
     def _advance_split(self, state: SplitState, end: int) -> bool:
         """Make steps with a group."""
-        leg, start = self._clock.leg, perf_counter()
-        if self.steps == leg.steps > 0:
+        segment, start = self._clock.segment, perf_counter()
+        if self.steps == segment.steps > 0:
             state.forget()
         made, is_in_bounds = state.advance(
-            leg, self.steps, end, self._range, self._settings.call_threads
+            segment, self.steps, end, self._range, self._settings.call_threads
         )
         self._count = Counter(self.steps + made)
         for report in state.reports:
@@ -445,13 +447,13 @@ class GCEIDD(TimeStepping[TransportResult]):
             return self._advance_split(self._state, self.steps + count)
         state, first = self._state, self.steps
         count = min(count, state.most_steps)
-        leg = self._clock.leg
-        if first == leg.steps > 0:
+        segment = self._clock.segment
+        if first == segment.steps > 0:
             state.forget()  # the predictor needs earlier values at equal distances in time
-        state.prepare([leg.at(first + k + 1) for k in range(count)])
+        state.prepare([segment.at(first + k + 1) for k in range(count)])
         threads = self._settings.call_threads
-        limits = self._range.begin(first, count, leg.dt, state.rows)
-        report = state.step(leg.dt, limits, count, threads, self._count.begin())
+        limits = self._range.begin(first, count, segment.dt, state.rows)
+        report = state.step(segment.dt, limits, count, threads, self._count.begin())
         self._note(report)
         return not report["grown"]
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from pysolvers._runtime.fields import make_fields
-from pysolvers.distributed import faces_of
-from pysolvers.distributed._halo import halo_of
+from pysolvers.distributed._halo import faces_of, halo_of
 
 _DEPTH = 2
 

@@ -33,8 +33,8 @@ from pysolvers import (
 from pysolvers._cli import main
 from pysolvers._runtime import fields as runtime_fields
 from pysolvers.cases import heat
-from pysolvers.distributed import Slab, _inbox, faces_of
-from pysolvers.distributed._halo import halo_of
+from pysolvers.distributed import Slab, _inbox
+from pysolvers.distributed._halo import faces_of, halo_of
 
 # Of one process, with several blocks of the kernels of a GPU.
 LARGE = ("check_heat_of_large_fields",)

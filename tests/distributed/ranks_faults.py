@@ -15,8 +15,8 @@ from slabs import anew
 import pysolvers
 from pysolvers import DistributedError
 from pysolvers._runtime.fields import make_fields
-from pysolvers.distributed import Group, Slab, faces_of
-from pysolvers.distributed._halo import halo_of
+from pysolvers.distributed import Group, Slab
+from pysolvers.distributed._halo import faces_of, halo_of
 
 SHAPE = (3, 40)
 FOLDER = Path(sys.argv[1])  # where each rank writes a file of what it found

@@ -13,8 +13,9 @@ import pytest
 import pysolvers
 from pysolvers import RowSums
 from pysolvers._runtime.places import find_place
-from pysolvers.distributed import Group, Slab, _group, _launch, launch_command, launched
+from pysolvers.distributed import Group, Slab, _group, _launch
 from pysolvers.distributed._ends import Matrices
+from pysolvers.distributed._launch import launch_command, launched
 from pysolvers.heat._halo import plan_halo
 from pysolvers.papers.logp1993 import CostModel
 

@@ -166,7 +166,7 @@ def test_times_of_a_leg_are_multiples_of_its_step():
     assert clock.at(5) == 0.25 + 2 * 0.1
     again = Clock(1.0)
     again.restore(clock.facts())
-    assert again.leg == clock.leg
+    assert again.segment == clock.segment
 
 
 @pytest.mark.parametrize("until", [0.015, 0.05, 0.0501, 1 / 3])
