@@ -159,7 +159,7 @@ class TransportHalo(HaloRun):
     def advance(
         self, segment: Segment, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
-        """Make some of the steps from `first` up to `end`; see `SplitState.advance`."""
+        """Make some of the steps; return their number, and whether u is within its limits."""
         group, state = self._group, self._state
         if self.forgets:
             self.refresh("u")

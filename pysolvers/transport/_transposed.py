@@ -105,7 +105,7 @@ class Transposed:
     def advance(
         self, segment: Segment, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
-        """Make a step; see `SplitState.advance`."""
+        """Make a step; return 1, and whether u is within its limits."""
         del end
         time, dt = segment.at(first + 1), segment.dt
         along_x, along_y = self._sweeps

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import require
 from .._errors import ConvergenceError
 from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.counter import Counter
 from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Field, RunBy
@@ -22,13 +20,12 @@ from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of
-from ..distributed._systems import checked_group
 from ._limits import courant, diffusion_number, stable_part
 from ._range import Range
 from ._result import TransportResult
+from ._run import run_of
 from ._settings import Scheme, TransportSettings, Upwind
-from ._split import SplitState
-from ._state import TransportState, field_names
+from ._state import field_names
 from .problem import ConvectionDiffusion
 
 __all__ = ["GCEIDD"]
@@ -244,22 +241,15 @@ class GCEIDD(TimeStepping[TransportResult]):
                 kind = type(problem).__name__
                 raise TypeError(f"problem must be a ConvectionDiffusion, got {kind}")
             super().__init__(settings, settings.dt)
-            self._x, self._y = problem.nodes(settings.shape)
-            self._state: TransportState | SplitState
-            if group is not None or split is not None:
-                self._group, split = checked_group(group, split)
-                self._state = state = SplitState(problem, settings, self._group, split)
-                self._x, self._y = self._x[state.part[1]], self._y[state.part[0]]
-                self._data = state.data
-            else:
-                self._data = problem._grid_data(settings.shape)
-                self._state = TransportState(self._data, settings)
+            x, y = problem.nodes(settings.shape)
+            self._state = state = run_of(problem, settings, group, split)
+            self._group, self._data = state.group, state.data
+            self._x, self._y = x[state.part[1]], y[state.part[0]]
             if agreed is not None:
-                agreed.same = settings.agreed() | {"extent": problem.extent, "split": split}
+                agreed.same = settings.agreed() | {"extent": problem.extent} | state.agreed
                 kinds = [type(edge).__name__ for edge in problem.boundary.values()]
                 agreed.same["boundary"] = kinds
-        if isinstance(self._state, SplitState):
-            self._state.connect()
+        self._state.connect()
         self._range = self._range_from(self._data.initial, 0.0)
         self._warn_of_instability(settings.dt, 4)
 
@@ -324,7 +314,7 @@ class GCEIDD(TimeStepping[TransportResult]):
             "steps": self.steps,
             "courant": self.courant,
             "diffusion_number": self.diffusion_number,
-            "exchange": self._state.exchange if isinstance(self._state, SplitState) else "none",
+            "exchange": self._state.exchange,
         }
 
     def _kept(self) -> dict[str, Any] | None:
@@ -351,9 +341,7 @@ class GCEIDD(TimeStepping[TransportResult]):
         RuntimeError
             If another thread is in a call that changes the solver.
         """
-        if isinstance(self._state, SplitState):
-            return self._state.gather()
-        return self._state.u.copy()
+        return self._state.gather()
 
     @classmethod
     def load(  # type: ignore[override]
@@ -414,9 +402,7 @@ class GCEIDD(TimeStepping[TransportResult]):
         settings = self._settings
         edges = (edge.at(time) for edge in self._data.edges.values())
         largest = max(float(np.abs(values).max()) for values in (initial, *edges))
-        ends = np.array([-initial.min(), initial.max(), largest])
-        if isinstance(self._state, SplitState):
-            ends = self._state.over_ranks(ends)
+        ends = self._state.over_ranks(np.array([-initial.min(), initial.max(), largest]))
         return Range(
             -float(ends[0]),
             float(ends[1]),
@@ -426,36 +412,19 @@ class GCEIDD(TimeStepping[TransportResult]):
             is_in_strips=max(settings.strips) > 1,
         )
 
-    def _advance_split(self, state: SplitState, end: int) -> bool:
-        """Make steps with a group."""
-        segment, start = self._clock.segment, perf_counter()
-        if self.steps == segment.steps > 0:
-            state.forget()
-        made, is_in_bounds = state.advance(
-            segment, self.steps, end, self._range, self._settings.call_threads
-        )
-        self._count = Counter(self.steps + made)
-        for report in state.reports:
-            self._note(report)
-            start += sum(sum(report[axis].values()) for axis in ("x", "y"))
-        exchange = self._seconds.get("exchange", 0.0)
-        self._seconds["exchange"] = exchange + perf_counter() - start
-        return is_in_bounds
-
     def _advance(self, count: int) -> bool:
-        if isinstance(self._state, SplitState):
-            return self._advance_split(self._state, self.steps + count)
-        state, first = self._state, self.steps
-        count = min(count, state.most_steps)
-        segment = self._clock.segment
+        state, segment, first = self._state, self._clock.segment, self.steps
         if first == segment.steps > 0:
             state.forget()  # the predictor needs earlier values at equal distances in time
-        state.prepare([segment.at(first + k + 1) for k in range(count)])
         threads = self._settings.call_threads
-        limits = self._range.begin(first, count, segment.dt, state.rows)
-        report = state.step(segment.dt, limits, count, threads, self._count.begin())
-        self._note(report)
-        return not report["grown"]
+        is_in_bounds = state.advance(
+            segment, first, first + count, self._range, threads, self._count
+        )
+        for report in state.reports:
+            self._note(report)
+        for name, seconds in state.further_seconds.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        return is_in_bounds
 
     def _note(self, report: dict[str, Any]) -> None:
         self._run_by = RunBy(report["kernel"], report["threads"])
@@ -489,15 +458,10 @@ class GCEIDD(TimeStepping[TransportResult]):
                 return
 
     def _is_in_bounds(self) -> bool:
-        lowest, highest = limits = self._range.limits(self.steps)
-        if isinstance(self._state, SplitState):
-            return self._state.is_inside(limits)
-        u = self._state.u
-        return bool(lowest <= u.min() and u.max() <= highest)
+        return self._state.is_inside(self._range.limits(self.steps))
 
     def _out_of_bounds(self) -> ConvergenceError:
-        here = " on this rank" if self._group is not None else ""
-        u = self._state.u
+        here, u = self._state.where, self._state.u
         lowest, highest = self._range.limits(self.steps)
         if self._range.is_of_data(self.steps):
             text = (

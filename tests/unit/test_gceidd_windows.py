@@ -16,7 +16,7 @@ from pysolvers.transport._plan import (
     lost_nodes,
     plan_windows,
 )
-from pysolvers.transport._split import Extremes
+from pysolvers.transport._run import Extremes
 from pysolvers.transport._state import TransportState, field_names
 
 SHAPE, TALL = (79, 33), (241, 33)

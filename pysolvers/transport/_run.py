@@ -1,11 +1,12 @@
-"""GCEIDD on slabs: each rank of a group steps its part of the nodes.
+"""The steps of GCEIDD: on the whole grid, or on slabs, of which each rank of a group has one.
 
-Where what a step depends on is local along the cut axis, each rank has a halo (_halo.py).
+On slabs, where what a step depends on is local along the cut axis, each rank has a halo (_halo.py).
 Otherwise the ranks exchange rows for columns (_transposed.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,15 @@ from numpy.typing import NDArray
 from .._checks import require
 from .._runtime.backends import parse_device
 from .._solver.clock import Segment
+from .._solver.counter import Counter
 from ..distributed import Group, Slab
+from ..distributed._systems import checked_group
 from ..distributed._ways import way_of
 from ._halo import OPERATION, TransportHalo, is_inside
 from ._plan import Coefficients, Plan, plan_windows
 from ._range import Range
 from ._settings import TransportSettings
+from ._state import TransportState
 from ._transposed import Transposed
 from .problem import ConvectionDiffusion, GridData
 
@@ -29,8 +33,69 @@ _LEAST = 4  # nodes of a part along each axis
 _SAME_DT = 1 + 1e-12  # steps whose lengths differ by less than this factor are alike
 
 
-class SplitState:
-    """The solution on the nodes of this rank.
+class WholeRun(TransportState):
+    """The solution on all nodes.
+
+    Parameters
+    ----------
+    problem : ConvectionDiffusion
+        The problem.
+    settings : TransportSettings
+        The method.
+    """
+
+    #: The ranks.
+    group: Group | None = None
+    #: Where the nodes are, for messages.
+    where = ""
+    #: How the nodes travel from rank to rank: as `exchange` of a result.
+    exchange = "none"
+    #: What must be the same on all ranks.
+    agreed: Mapping[str, Any] = {}
+    #: Seconds of the last call of `advance` besides those of its reports, by name.
+    further_seconds: Mapping[str, float] = {}
+
+    def __init__(self, problem: ConvectionDiffusion, settings: TransportSettings) -> None:
+        #: The problem at the nodes.
+        self.data = problem._grid_data(settings.shape)
+        super().__init__(self.data, settings)
+        #: Nodes, along y and x.
+        self.part = tuple(slice(0, n) for n in settings.shape)
+        #: The reports of the last call of `advance`.
+        self.reports: tuple[dict[str, Any], ...] = ()
+
+    def connect(self) -> None:
+        """Find how the nodes travel from rank to rank; collective."""
+
+    def over_ranks(self, values: Array) -> Array:
+        """Return the largest of the values of all ranks, NaN if one is; collective."""
+        return values
+
+    def is_inside(self, limits: tuple[float, float]) -> bool:
+        """Return whether u is within limits on all ranks; collective."""
+        return bool(limits[0] <= self.u.min() and self.u.max() <= limits[1])
+
+    def gather(self) -> Array | None:
+        """Return the whole solution on rank 0, None on the others; collective."""
+        return self.u.copy()
+
+    def advance(
+        self, segment: Segment, first: int, end: int, allowed: Range, threads: int, count: Counter
+    ) -> bool:
+        """Make some of the steps from `first` up to `end`; collective.
+
+        Return whether u is within the limits on all ranks after the last one.
+        """
+        steps = min(end - first, self.most_steps)
+        self.prepare([segment.at(first + k + 1) for k in range(steps)])
+        limits = allowed.begin(first, steps, segment.dt, self.rows)
+        report = self.step(segment.dt, limits, steps, threads, count.begin())
+        self.reports = (report,)
+        return not report["grown"]
+
+
+class SplitRun:
+    """The solution on the nodes of this rank, with the functions of `WholeRun`.
 
     Parameters
     ----------
@@ -43,6 +108,8 @@ class SplitState:
     split : Slab
         The axis along which the solution is split.
     """
+
+    where = " on this rank"
 
     def __init__(
         self, problem: ConvectionDiffusion, settings: TransportSettings, group: Group, split: Slab
@@ -60,6 +127,7 @@ class SplitState:
             settings.shape,
         )
         self.group, self.axis = group, split.of(2)
+        self.agreed = {"split": split}
         self._problem, self._settings = problem, settings
         self._parts = [
             split.part(settings.shape[self.axis], rank, group.size) for rank in range(group.size)
@@ -69,6 +137,7 @@ class SplitState:
         self.part = (own, every) if self.axis == 0 else (every, own)
         #: The problem at these nodes.
         self.data = problem._grid_data(settings.shape, self.part)
+        self.further_seconds: dict[str, float] = {}
         self._made_for = 0.0  # length of the steps that the way is made for
         self._segment: Segment | None = None  # of the last steps
         self._way: TransportHalo | Transposed
@@ -161,15 +230,12 @@ class SplitState:
         self._way.forget()
 
     def over_ranks(self, values: Array) -> Array:
-        """Return the largest of the values of all ranks, NaN if one is; collective."""
         return np.asarray(self.group.allgather(OPERATION, values).max(axis=0))
 
     def is_inside(self, limits: tuple[float, float]) -> bool:
-        """Return whether u is within limits on all ranks; collective."""
         return is_inside(self.group, self.u, limits)
 
     def gather(self) -> Array | None:
-        """Return the whole solution on rank 0, None on the others; collective."""
         return self.group.gather(OPERATION, self.u, self.axis)
 
     def fields(self) -> dict[str, Array] | None:
@@ -185,19 +251,20 @@ class SplitState:
         self._way.set(fields)
 
     def advance(
-        self, segment: Segment, first: int, end: int, allowed: Range, threads: int
-    ) -> tuple[int, bool]:
-        """Make some of the steps from `first` up to `end`; collective.
-
-        Return their number, and whether u is within the limits on all ranks after the last one.
-        """
+        self, segment: Segment, first: int, end: int, allowed: Range, threads: int, count: Counter
+    ) -> bool:
+        start = perf_counter()
         if segment is not self._segment:
             self._way.agree(segment, first)
             ratio = segment.dt / self._made_for
             if ratio > _SAME_DT if self.has_halo else ratio * _SAME_DT < 1:
                 self._make_anew(segment.dt)
             self._segment = segment
-        return self._way.advance(segment, first, end, allowed, threads)
+        made, is_inside = self._way.advance(segment, first, end, allowed, threads)
+        count.begin()[:] = made
+        busy = sum(sum(report[axis].values()) for report in self.reports for axis in ("x", "y"))
+        self.further_seconds = {"exchange": perf_counter() - start - busy}
+        return is_inside
 
     def _make_anew(self, dt: float) -> None:
         """Make windows for longer steps, or again for shorter ones, if there are any; collective.
@@ -216,6 +283,33 @@ class SplitState:
         if before.forgets:
             way.forget()
         self._way, self._made_for = way, dt
+
+
+Run = WholeRun | SplitRun
+
+
+def run_of(
+    problem: ConvectionDiffusion,
+    settings: TransportSettings,
+    group: Group | None,
+    split: Slab | None,
+) -> Run:
+    """Return the steps of this process.
+
+    Parameters
+    ----------
+    problem : ConvectionDiffusion
+        The problem.
+    settings : TransportSettings
+        The method, of the whole grid.
+    group : Group or None
+        The ranks; None is one process.
+    split : Slab or None
+        The axis along which the solution is split.
+    """
+    if group is None and split is None:
+        return WholeRun(problem, settings)
+    return SplitRun(problem, settings, *checked_group(group, split))
 
 
 class Extremes(NamedTuple):
