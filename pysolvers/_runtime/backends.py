@@ -15,16 +15,6 @@ from types import ModuleType
 from .._environment import check_environment
 from .._errors import BackendError
 
-__all__ = [
-    "installed_module",
-    "loaded",
-    "names",
-    "parse_device",
-    "require",
-    "require_device",
-    "unavailable_reason",
-]
-
 # The distribution that contains the compiled backend for CUDA; its number is the major version of
 # CUDA. Its package has the same name with an underscore. The build reads this line.
 CUDA_DISTRIBUTION = "pysolvers-cuda13"

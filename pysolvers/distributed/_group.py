@@ -243,7 +243,27 @@ class Group:
         atexit.register(self._transport.abandon)
 
     def allgather(self, operation: str, mine: Array, kind: str = "arrays") -> Array:
-        """Return the arrays of all ranks, of equal shapes and dtypes, along a new first axis."""
+        """Return the arrays of all ranks along a new first axis; collective.
+
+        Parameters
+        ----------
+        operation : str
+            Name of the call for messages, the same on all ranks.
+        mine : ndarray
+            The array of this rank, of the same shape and dtype on all ranks.
+        kind : str, default: 'arrays'
+            Kind of the messages: those of another kind are not taken for these.
+
+        Returns
+        -------
+        all : ndarray, shape (size, ...)
+            The arrays, in the order of the ranks.
+
+        Raises
+        ------
+        DistributedError
+            If a rank does not take part within the timeout.
+        """
         mine = np.ascontiguousarray(mine)
         found = np.empty((self.size, *mine.shape), mine.dtype)
         ranks = range(self.size)
@@ -252,7 +272,27 @@ class Group:
         return found
 
     def gather(self, operation: str, mine: Array, axis: int) -> Array | None:
-        """Return the arrays of all ranks joined along an axis on rank 0, None on the others."""
+        """Return the arrays of all ranks joined along an axis; collective.
+
+        Parameters
+        ----------
+        operation : str
+            Name of the call for messages, the same on all ranks.
+        mine : ndarray
+            The array of this rank. Lengths along `axis` can differ.
+        axis : int
+            The axis.
+
+        Returns
+        -------
+        whole : ndarray or None
+            On rank 0 the joined array, None on the other ranks.
+
+        Raises
+        ------
+        DistributedError
+            If a rank does not take part within the timeout.
+        """
         sizes = self.allgather(operation, np.array(mine.shape[axis]))
         if self.rank > 0:
             self.exchange(operation, {0: np.ascontiguousarray(mine)}, {})
@@ -267,7 +307,31 @@ class Group:
         return np.concatenate([mine, *parts.values()], axis)
 
     def objects(self, operation: str, mine: Any) -> list[Any]:
-        """Return the objects of all ranks; they are pickled."""
+        """Return the objects of all ranks; collective.
+
+        Parameters
+        ----------
+        operation : str
+            Name of the call for messages, the same on all ranks.
+        mine : object
+            The object of this rank, which is pickled.
+
+        Returns
+        -------
+        all : list
+            The objects, in the order of the ranks.
+
+        Raises
+        ------
+        DistributedError
+            If a rank does not take part within the timeout.
+
+        Examples
+        --------
+        >>> from pysolvers.distributed import Group
+        >>> Group().objects("report", "done")
+        ['done']
+        """
         if self.size == 1:
             return [mine]
         octets = np.frombuffer(pickle.dumps(mine), np.uint8)

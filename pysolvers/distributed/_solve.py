@@ -272,7 +272,6 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
                 on_singular="nan" if choice.on_singular == "nan" else "ignore",
                 device=place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}",
                 threads=choice.threads,
-                variant=choice.variant,
                 return_info=True,
             ),
         )

@@ -32,8 +32,6 @@ from ..poisson._axes import DIRICHLET, NEUMANN, Axis
 from ..poisson._host import HostPoisson
 from ._channel import ChannelGrid
 
-__all__ = ["BodyPoisson"]
-
 Array = NDArray[Any]
 
 

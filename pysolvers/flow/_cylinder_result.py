@@ -17,8 +17,6 @@ from .._solver.result import Result, StopReason, write_vtk
 from .._solver.schema import AnyFloat, Field, Line, Member, Positive, Seconds, Table
 from ._channel import ChannelGrid
 
-__all__ = ["CylinderHistory", "CylinderResult", "Strouhal", "strouhal_of", "velocity"]
-
 Array = NDArray[Any]
 
 _PERIODS = 8  # last periods of which the Strouhal number is the mean

@@ -8,8 +8,6 @@ from .._solver.settings import Settings
 from ._channel import ChannelGrid
 from ._settings import Wall
 
-__all__ = ["Body", "CylinderSettings", "PsiSolver"]
-
 Body = Literal["free", "fixed"]
 PsiSolver = Literal["fast", "lines"]
 

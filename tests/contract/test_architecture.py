@@ -310,6 +310,14 @@ def test_extensions_are_reached_through_backends_only():
             assert not imported_at_once(path) & {"_core", "_cuda"}, module
 
 
+def test_public_modules_alone_list_their_names():
+    for module, path in MODULES.items():
+        if path is not None and path.name != "__init__.py":
+            is_private = any(part.startswith("_") for part in module.split("."))
+            names = [n.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Name)]
+            assert not (is_private and "__all__" in names), module
+
+
 def test_names_of_the_package_are_public():
     public = {name for name in vars(pysolvers) if not name.startswith("_")}
     packages = {module.split(".")[0] for module in MODULES} - {""}
