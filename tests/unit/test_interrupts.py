@@ -22,6 +22,7 @@ PACKAGE = str(Path(pysolvers.__file__).parent)
 CALLS = (
     "cavity_iterate",
     "staggered_step",
+    "cylinder_step",
     "heat_step",
     "gceidd_step",
     "lmsor_iterate",
@@ -90,7 +91,6 @@ SOLVERS = {
     "lmsor": (saved_files.lmsor, iterate_to, 6),
     "plate": (saved_files.plate, iterate_to, 6),
 }
-SEVERAL_CALLS = ("cylinder", "cylinder-steady")  # steps made of several calls, and many lines
 
 
 def state(solver, folder):
@@ -117,7 +117,7 @@ def assert_same(solver, expected, folder, *, but=()):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(s, marks=pytest.mark.slow if s in SEVERAL_CALLS else ()) for s in SOLVERS],
+    SOLVERS,
 )
 def test_interrupt_between_two_lines_changes_nothing(name, tmp_path):
     make, go_to, end = SOLVERS[name]
@@ -175,7 +175,7 @@ def test_history_after_an_interrupt_has_the_row_of_the_last_iteration(name, tmp_
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in SEVERAL_CALLS])
+@pytest.mark.parametrize("name", SOLVERS)
 def test_interrupt_as_a_call_returns_changes_nothing(name, number, tmp_path, monkeypatch):
     make, go_to, end = SOLVERS[name]
     ends = [end // 3, 2 * end // 3, end]
