@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pysolvers import _core
 from pysolvers.flow import SquareCylinder
 from pysolvers.flow._body_poisson import BodyPoisson
 
@@ -106,3 +107,74 @@ def test_change_of_a_steady_step_is_that_of_psi():
     found = flow.result().history.change[-1]
 
     assert found == pytest.approx(np.abs(flow.psi - before).max() / flow.dt, rel=1e-13)
+
+
+@pytest.fixture
+def call(monkeypatch):
+    """Arguments of a call of the backend for one step."""
+    calls, step = [], _core.cylinder_step
+    flow = solver((33, 41), psi="lines")
+
+    def recorded(*arguments):
+        calls.append((flow, arguments))  # the solver owns the memory
+        return step(*arguments)
+
+    monkeypatch.setattr(_core, "cylinder_step", recorded)
+    flow.step()
+    monkeypatch.undo()
+    return list(calls[0][1]), flow
+
+
+SWITCHES, NUMBERS, SHIFTS, RANGES, SIZES, FIELDS, SCALARS, ADDRESSES = range(8)
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "kind", "message"),
+    [
+        (SHIFTS, lambda s: (1.0,) * 33, ValueError, "shifts: need at most 32"),
+        (FIELDS, lambda f: (f[0][:-16].copy(), *f[1:]), ValueError, "one shape"),
+        (FIELDS, lambda f: (f[0].astype(int), *f[1:]), TypeError, "psi: need an array of float32"),
+        (FIELDS, lambda f: (f[0].astype("f4"), *f[1:]), TypeError, "psi_old"),
+        (SCALARS, lambda s: s[:2].copy(), ValueError, "scalars: need 3 elements"),
+        (ADDRESSES, lambda a: a[1:], ValueError, "addresses: need 12"),
+    ],
+)
+def test_binding_refuses_operands(call, place, change, kind, message):
+    arguments, _ = call
+    arguments[place] = change(arguments[place])
+
+    with pytest.raises(kind, match=message):
+        _core.cylinder_step(*arguments)
+
+
+def without(table):
+    """Return addresses without those of a table."""
+    code = _core.CYLINDER_TABLES[table]
+    return lambda a: (*a[:code], 0, *a[code + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        (NUMBERS, lambda n: (*n[:3], 0.0, *n[4:])),
+        (NUMBERS, lambda n: (*n[:4], np.inf, *n[5:])),
+        (RANGES, lambda r: (0, *r[1:])),
+        (SHIFTS, lambda s: ()),
+        (SIZES, lambda s: (-1, *s[1:])),
+        (ADDRESSES, without("sines")),
+        (ADDRESSES, without("unit_psi")),
+        (FIELDS, lambda f: tuple(a[:-1].copy() for a in f)),
+    ],
+)
+def test_contract_refuses_numbers(call, place, change):
+    arguments, _ = call
+    fields = arguments[FIELDS]
+    before = [a.copy() for a in fields]
+    arguments[place] = change(arguments[place])
+
+    status, report = _core.cylinder_step(*arguments)
+
+    assert _core.STATUS[status][0] == "PS_BAD_ARGUMENT"
+    assert report is None
+    for now, then in zip(fields, before, strict=True):
+        np.testing.assert_array_equal(now, then)
