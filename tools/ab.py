@@ -295,7 +295,7 @@ def relaxation_cases() -> Iterator[Case]:
 
 
 def flow_cases() -> Iterator[Case]:
-    """Return iterations of a cavity and steps of the staggered one."""
+    """Return iterations of a cavity, steps of the staggered one and of the cylinder."""
 
     def cavity(package: Any, threads: int) -> Any:
         return package.LidDrivenCavity(1000, 129, threads=threads)
@@ -305,6 +305,13 @@ def flow_cases() -> Iterator[Case]:
 
     yield stepper_case("flow/cavity", 129**2, cavity, "iterate")
     yield stepper_case("flow/staggered", 128**2, staggered, "step")
+    for psi, dtype in itertools.product(("fast", "lines"), ("f32", "f64")):
+
+        def cylinder(package: Any, threads: int, psi=psi, dtype=dtype) -> Any:
+            options = {"psi": psi, "dtype": DTYPES[dtype], "threads": threads}
+            return package.SquareCylinder(100, (161, 801), **options)
+
+        yield stepper_case(f"flow/cylinder-{psi}/{dtype}", 161 * 801, cylinder, "step")
 
 
 def spline_cases() -> Iterator[Case]:
