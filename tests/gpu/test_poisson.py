@@ -5,53 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 import gpu_libraries
 import numpy as np
 import pytest
-from poisson_reference import condition, require_small_residual
+from poisson_pairs import PAIRS, check_ocean, check_same_solution, near, right_side, solvers
+from poisson_reference import require_small_residual
 
-from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers import FastPoisson, Neumann
 from pysolvers.poisson import _device
-
-PAIRS = ("DD", "DN", "ND", "NN", "PP")
-CONDITIONS = {"D": Dirichlet, "N": Neumann}
-
-
-def solvers(
-    rng, shape, ends, *, grid="nodes", dtype="float64", x=None, first=None, on=("cpu", "cuda")
-):
-    """Return the same solver on the CPU and on the GPU, with random values on its sides.
-
-    `x` are the values along x, `first` is the spacing of the first axis.
-    """
-    if "cpu" in on:
-        pytest.importorskip("scipy.fft")
-    boundary = {}
-    for axis, pair in enumerate(ends):
-        name = "xyz"[len(shape) - 1 - axis]
-        side = shape[:axis] + shape[axis + 1 :]
-        for letter, sign in zip(pair, "-+", strict=True):
-            values = rng.uniform(-1, 1, side).astype(dtype)
-            boundary[name + sign] = "periodic" if pair == "PP" else CONDITIONS[letter](values)
-    spacing = [0.3 + 0.1 * k for k in range(len(shape))]
-    if x is not None:
-        spacing[0] = x
-    if first is not None:
-        spacing[-1] = first
-    options = {"boundary": boundary, "grid": grid, "dtype": dtype, "on_incompatible": "ignore"}
-    return [FastPoisson(shape, tuple(spacing), device=d, **options) for d in on]
-
-
-def right_side(rng, shape, dtype="float64"):
-    f = rng.uniform(-1, 1, shape)
-    return (f * (1 + 2j) if np.dtype(dtype).kind == "c" else f).astype(dtype)
 
 
 def check_residual(solver, f):
     require_small_residual(solver, solver.solve(f), f)
-
-
-def near(actual, expected, solver):
-    """Require equality but for rounding errors times the condition number."""
-    most = 2 * np.finfo(expected.dtype).eps * condition(solver) * np.abs(expected).max()
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
@@ -60,10 +22,7 @@ def near(actual, expected, solver):
 @pytest.mark.parametrize("grid", ["nodes", "cells"])
 def test_rectangle_is_that_of_the_cpu(rng, grid, y, x, dtype):
     for shape in ((9, 7), (34, 65), (33, 40)):
-        here, there = solvers(rng, shape, [y, x], grid=grid, dtype=dtype)
-        f = right_side(rng, shape, dtype)
-
-        near(there.solve(f), here.solve(f), here)
+        check_same_solution(rng, shape, [y, x], grid=grid, dtype=dtype)
 
 
 @pytest.mark.parametrize("panel", [1000, 1 << 24])
@@ -74,26 +33,17 @@ def test_box_is_that_of_the_cpu(monkeypatch, rng, grid, z, y, panel):
     monkeypatch.setattr(_device, "_PANEL", panel)
     for shape in ((6, 7, 9), (16, 12, 33)):
         for x in ("DN", "PP"):
-            here, there = solvers(rng, shape, [z, y, x], grid=grid)
-            f = right_side(rng, shape)
-
-            near(there.solve(f), here.solve(f), here)
+            check_same_solution(rng, shape, [z, y, x], grid=grid)
 
 
 @pytest.mark.parametrize("x", PAIRS)
 def test_interval_is_that_of_the_cpu(rng, x):
-    here, there = solvers(rng, (100,), [x])
-    f = right_side(rng, (100,))
-
-    near(there.solve(f), here.solve(f), here)
+    check_same_solution(rng, (100,), [x])
 
 
 @pytest.mark.parametrize("y", PAIRS)
 def test_stretched_rectangle_is_that_of_the_cpu(rng, y):
-    here, there = solvers(rng, (30, 40), [y, "ND"], x=np.cumsum(rng.uniform(0.1, 1, 40)))
-    f = right_side(rng, (30, 40))
-
-    near(there.solve(f), here.solve(f), here)
+    check_same_solution(rng, (30, 40), [y, "ND"], x=np.cumsum(rng.uniform(0.1, 1, 40)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -262,17 +212,7 @@ def test_lines_of_any_ratio_of_the_spacings(x, exponent, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("ends", ["NN", "DN", "ND", "PP"])
 def test_thin_layers_of_an_ocean(ends, dtype):
-    """60 layers of 1 .. 200 m, cells of 1 km: the lines do not lose the long wave along y."""
-    faces = np.concatenate([[0], np.cumsum(np.geomspace(1, 200, 60))])
-    kinds = {"N": Neumann(), "D": 0.0, "P": "periodic"}
-    boundary = {"x" + sign: kinds[end] for end, sign in zip(ends, "-+", strict=True)}
-    boundary["y"] = Neumann()
-    wave = np.cos(np.pi / 256 * (np.arange(256) + 0.5))[:, None] * np.ones(60)
-    options = {"boundary": boundary, "grid": "cells"}
-    there = FastPoisson((256, 60), (faces, 1e3), dtype=dtype, device="cuda", **options)
-    expected = FastPoisson((256, 60), (faces, 1e3), **options).solve(wave)
-    u = there.solve(wave.astype(dtype))
-    assert np.abs(u - expected).max() <= 50 * np.finfo(dtype).eps * np.abs(expected).max()
+    check_ocean(ends, dtype, 256, 50)
 
 
 def test_axis_too_long_for_packed_waves(rng):

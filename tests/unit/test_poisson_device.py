@@ -9,6 +9,7 @@ import functools
 import fake_device
 import numpy as np
 import pytest
+from poisson_pairs import PAIRS, check_ocean, check_same_solution
 from transform_device import Device, Plan, PlanOfWaves
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
@@ -59,20 +60,12 @@ def near(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
 
 
-PAIRS = ("DD", "DN", "ND", "NN", "PP")
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("x", PAIRS)
 @pytest.mark.parametrize("y", PAIRS)
 @pytest.mark.parametrize("grid", ["nodes", "cells"])
 def test_rectangle_is_that_of_the_cpu(device, rng, grid, y, x, dtype):
-    shape = (9, 7)
-    boundary = boundary_of(rng, shape, [y, x], dtype)
-    here, there = pair_of_solvers(shape, boundary, grid=grid, dtype=dtype)
-    f = rng.uniform(-1, 1, shape).astype(dtype)
-
-    near(there.solve(f), here.solve(f))
+    check_same_solution(rng, (9, 7), [y, x], grid=grid, dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -105,32 +98,14 @@ def test_box_of_packed_waves_is_that_of_the_cpu(device, rng, z, y, x, shape):
     ends = [z, y, x]
     if any(pair == "PP" and n < 2 for pair, n in zip(ends, shape, strict=True)):
         pytest.skip("a periodic axis has at least two cells")
-    boundary = boundary_of(rng, shape, ends)
-    here, there = pair_of_solvers(shape, boundary, grid="cells")
-    f = rng.uniform(-1, 1, shape)
-
-    near(there.solve(f), here.solve(f))
+    check_same_solution(rng, shape, ends, grid="cells")
     assert [call for call in device.calls if call[0] == "waves_load"] == [("waves_load", shape)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("ends", ["NN", "DN", "ND", "PP"])
 def test_thin_layers_of_an_ocean(device, ends, dtype):
-    """60 layers of 1 .. 200 m, cells of 1 km: the lines do not lose the long wave along y."""
-    faces = np.concatenate([[0], np.cumsum(np.geomspace(1, 200, 60))])
-    shape, theta = (64, 60), np.pi / 64
-    kinds = {"N": Neumann(), "D": 0.0, "P": "periodic"}
-    boundary = {"x" + sign: kinds[e] for e, sign in zip(ends, "-+", strict=True)}
-    boundary["y"] = Neumann()
-    wave = np.cos(theta * (np.arange(64) + 0.5))[:, None] * np.ones(60)
-    options = {"boundary": boundary, "grid": "cells"}
-    there = FastPoisson(shape, (faces, 1e3), dtype=dtype, device="cuda", **options)
-    u = there.solve(wave.astype(dtype))
-    if ends in ("NN", "PP"):
-        expected = -wave / (2 / 1e3 * np.sin(theta / 2)) ** 2
-    else:
-        expected = FastPoisson(shape, (faces, 1e3), **options).solve(wave)
-    assert np.abs(u - expected).max() <= 20 * np.finfo(dtype).eps * np.abs(expected).max()
+    check_ocean(ends, dtype, 64, 20)
 
 
 @pytest.mark.parametrize("packs", [False, True])
@@ -171,24 +146,12 @@ def test_packed_waves_are_solved_in_place(device, rng):
 @pytest.mark.parametrize("x", PAIRS)
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 def test_interval_is_that_of_the_cpu(device, rng, x, dtype):
-    boundary = boundary_of(rng, (11,), [x], dtype)
-    here, there = pair_of_solvers((11,), boundary, dtype=dtype)
-    f = rng.uniform(-1, 1, 11).astype(dtype)
-
-    near(there.solve(f), here.solve(f))
+    check_same_solution(rng, (11,), [x], dtype=dtype)
 
 
 @pytest.mark.parametrize("y", PAIRS)
 def test_stretched_rectangle_is_that_of_the_cpu(device, rng, y):
-    shape = (6, 8)
-    boundary = boundary_of(rng, shape, [y, "ND"])
-    x = np.cumsum(rng.uniform(0.1, 1, 8))
-    here, there = (
-        FastPoisson(shape, (x, 0.2), boundary=boundary, device=d) for d in ("cpu", "cuda")
-    )
-    f = rng.uniform(-1, 1, shape)
-
-    near(there.solve(f), here.solve(f))
+    check_same_solution(rng, (6, 8), [y, "ND"], x=np.cumsum(rng.uniform(0.1, 1, 8)))
 
 
 @pytest.mark.parametrize("grid", ["nodes", "cells"])

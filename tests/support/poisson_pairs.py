@@ -1,0 +1,79 @@
+"""FastPoisson on a CPU and on a device, of host memory or a GPU: the same solver twice."""
+
+import numpy as np
+import pytest
+from poisson_reference import condition
+
+from pysolvers import Dirichlet, FastPoisson, Neumann
+
+PAIRS = ("DD", "DN", "ND", "NN", "PP")
+CONDITIONS = {"D": Dirichlet, "N": Neumann}
+
+
+def numbers(rng, shape, dtype):
+    values = rng.uniform(-1, 1, shape)
+    return (values * (1 + 2j) if np.dtype(dtype).kind == "c" else values).astype(dtype)
+
+
+def solvers(
+    rng, shape, ends, *, grid="nodes", dtype="float64", x=None, first=None, on=("cpu", "cuda")
+):
+    """Return the same solver on the CPU and on the device, with random values on its sides.
+
+    `x` are the values along x, `first` is the spacing of the first axis.
+    """
+    if "cpu" in on:
+        pytest.importorskip("scipy.fft")
+    boundary = {}
+    for axis, pair in enumerate(ends):
+        name = "xyz"[len(shape) - 1 - axis]
+        side = shape[:axis] + shape[axis + 1 :]
+        for letter, sign in zip(pair, "-+", strict=True):
+            values = numbers(rng, side, dtype)
+            boundary[name + sign] = "periodic" if pair == "PP" else CONDITIONS[letter](values)
+    spacing = [0.3 + 0.1 * k for k in range(len(shape))]
+    if x is not None:
+        spacing[0] = x
+    if first is not None:
+        spacing[-1] = first
+    options = {"boundary": boundary, "grid": grid, "dtype": dtype, "on_incompatible": "ignore"}
+    return [FastPoisson(shape, tuple(spacing), device=d, **options) for d in on]
+
+
+def right_side(rng, shape, dtype="float64"):
+    return numbers(rng, shape, dtype)
+
+
+def near(actual, expected, solver):
+    """Require equality but for rounding errors times the condition number; some of transforms."""
+    errors = max(2 * condition(solver), 20)
+    most = errors * np.finfo(expected.dtype).eps * np.abs(expected).max()
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
+
+
+def check_same_solution(rng, shape, ends, **options):
+    """Require the solution of the CPU for a random right side."""
+    here, there = solvers(rng, shape, ends, **options)
+    f = right_side(rng, shape, options.get("dtype", "float64"))
+
+    near(there.solve(f), here.solve(f), here)
+
+
+def check_ocean(ends, dtype, nodes, most):
+    """60 layers of 1 .. 200 m, cells of 1 km: the lines do not lose the long wave along y."""
+    faces = np.concatenate([[0], np.cumsum(np.geomspace(1, 200, 60))])
+    kinds = {"N": Neumann(), "D": 0.0, "P": "periodic"}
+    boundary = {"x" + sign: kinds[end] for end, sign in zip(ends, "-+", strict=True)}
+    boundary["y"] = Neumann()
+    theta = np.pi / nodes
+    wave = np.cos(theta * (np.arange(nodes) + 0.5))[:, None] * np.ones(60)
+    options = {"boundary": boundary, "grid": "cells"}
+    there = FastPoisson((nodes, 60), (faces, 1e3), dtype=dtype, device="cuda", **options)
+
+    u = there.solve(wave.astype(dtype))
+
+    if ends in ("NN", "PP"):
+        expected = -wave / (2 / 1e3 * np.sin(theta / 2)) ** 2
+    else:
+        expected = FastPoisson((nodes, 60), (faces, 1e3), **options).solve(wave)
+    assert np.abs(u - expected).max() <= most * np.finfo(dtype).eps * np.abs(expected).max()
