@@ -137,7 +137,7 @@ class Unsplit:
         recent = self._remembered(one, recent)
         two, basis = self._guess(levels, field, recent)
         self._solve(levels, base, two, end, basis)
-        base = self._sum(base, 1.0, two)
+        self._advance(base, two)
         self._set_values(base, end)
         return base, self._remembered(two, recent)
 
@@ -287,7 +287,7 @@ class Unsplit:
             rhs -= (levels.volumes * change).astype(rhs.dtype)
 
     def _advance(self, change: Array, correction: Array) -> None:
-        """Add a correction to a change."""
+        """Add a correction to a change, or a change to a field."""
         change += correction
 
     def _set_values(self, field: Array, time: float) -> None:
