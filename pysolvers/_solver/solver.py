@@ -4,7 +4,6 @@ A solver is settings, fields, and one call: `_advance`, which makes steps or ite
 of a backend. Everything else is inherited from `Iteration` or, for a solution that changes with
 time, from `TimeStepping`. A solver defines
 
-    _SETTINGS             dataclass of its parameters
     _RESULT, _STATE       dataclasses: what `result` returns and what `save` writes
     _advance(count)       make at most `count` steps; return whether the solution is in bounds
     _facts()              the fields of the result that the base does not know
@@ -14,9 +13,9 @@ time, from `TimeStepping`. A solver defines
 and, as it needs them, what else is not final here: `_measure`, `_is_in_bounds`, `_out_of_bounds`,
 `_text`, `_from_saved`. Each has a default, or its docstring says when it is called.
 
-Options that exist for the experiments of a paper are no parameters of a solver. The settings of the
-solver have them as constants of the class; a class of `pysolvers.papers` has settings in which they
-are fields, and gives their values in `_experiment`.
+Options that exist for the experiments of a paper are no parameters of a solver. Its settings, of
+the class `_SETTINGS`, have them as constants of the class; a class of `pysolvers.papers` has
+settings in which they are fields, and gives their values in `_experiment`.
 """
 
 from __future__ import annotations

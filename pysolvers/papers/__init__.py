@@ -1,4 +1,4 @@
-"""Published results and the experiments of papers."""
+"""Published results; in one module a paper, solvers with its options, and its experiments."""
 
 from .._published import (
     PrimaryVortex,
