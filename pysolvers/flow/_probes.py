@@ -79,14 +79,6 @@ class Probes:
         new = [(float(x), float(y)) for x, y in places]
         return Probes(self._grid, [*known, *dict.fromkeys(p for p in new if p not in known)])
 
-    def velocity(self, psi: Array) -> tuple[float, ...]:
-        """Return u and v of the first probe, of the second and so on."""
-        north, south, west, east = psi.reshape(-1)[self._nodes].astype(np.float64)
-        along_y, along_x = self._weights
-        u = ((north - south) * along_y).sum(axis=0)
-        v = ((west - east) * along_x).sum(axis=0)
-        return tuple(np.stack([u, v], axis=1).reshape(-1).tolist())
-
     def _check(self, place: list[float]) -> None:
         grid, (x, y) = self._grid, place
         inside = (
