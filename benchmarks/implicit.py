@@ -71,7 +71,7 @@ def stepped(solver: HeatADI, count: int) -> float:
 def iterations(k: NDArray[np.float64], number: float) -> int | None:
     """Return the iterations of a stage that begins from zero; None if it was not solved."""
     solver = made(k, number, "implicit", damped_start=False)
-    levels, counts = solver._unsplit._levels(), list[int]()
+    levels, counts = solver._runner.unsplit._levels(), list[int]()
     solve = levels.solve
 
     def counting(*operands: Any) -> dict[str, Any]:

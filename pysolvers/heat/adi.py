@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from math import isfinite, prod
+from math import prod
 from time import perf_counter
 from typing import Annotated, Any, ClassVar, Self
 
@@ -17,12 +17,10 @@ from .._boundary import PERIODIC
 from .._checks import index, require, require_finite, short
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
-from .._errors import BackendError, ConvergenceError, warn_user
+from .._errors import ConvergenceError, warn_user
 from .._functions import arguments_of
 from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.clock import Clock, Segment
-from .._solver.counter import Counter
 from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import Member, RunBy
@@ -30,20 +28,14 @@ from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of
-from ..distributed._systems import checked_group
 from ._accuracy import Accuracy
 from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import Choice
 from ._levels import BASIS
 from ._result import HeatResult
+from ._run import run_of
 from ._settings import HeatSettings, Scheme
 from ._sides import Grid, Side, boundary_by_side, check_nodes
-from ._split import SplitState
-from ._start import Parts, damped_step, needs_damping
-from ._state import HeatState
-from ._unsplit import Unsplit
-from ._unsplit_device import DeviceUnsplit, unsplit_for
-from ._unsplit_slab import UnsplitSlab
 
 __all__ = ["HeatADI"]
 
@@ -51,7 +43,6 @@ Fields = Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]
 
 _STEADY_TOL = {"float64": 1e-10, "float32": 1e-5}
 _BALANCE = 1e-6  # of the sum of magnitudes: a rest of sources and inflows that is a rounding error
-_SLAB_STEPS = 64  # between two updates of the progress bar of a group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,10 +349,9 @@ class HeatADI(TimeStepping[HeatResult]):
             self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
             whole = grid
             check_nodes("shape", settings.shape, by_side)
-            slab: SplitState | None = None
-            if group is not None or split is not None:
-                slab = SplitState(settings.alternating, grid, by_side, *checked_group(group, split))
-                self._grid = grid = slab.own
+            self._runner = run = run_of(settings, whole, self._sides, by_side, group, split)
+            self._group, self._grid = run.group, run.grid
+            grid = run.grid
             grid.diffusivity, grid.k = _conductivity(diffusivity, grid, settings)
             places = grid.places(range(grid.axes))
             self._source = None if source is None else NodeData("source", source, *places)
@@ -373,29 +363,15 @@ class HeatADI(TimeStepping[HeatResult]):
             self._check_experiment()
             start = NodeData("initial", initial, *places).at(0.0)
             if agreed is not None:
-                agreed.same = settings.agreed() | asdict(self._problem()) | {"split": split}
-        self._slab, self._group = slab, group
-        if slab is not None:
-            slab.start(np.broadcast_to(start, slab.own_shape), self._source, source)
-            self._unsplit_slab = UnsplitSlab(
-                settings, whole, grid, self._sides, source, *checked_group(group, split)
-            )
-        else:
-            self._state = HeatState(settings.alternating, grid, self._sides, self._source)
-            self._state.start(np.broadcast_to(start, settings.shape))
-            self._unsplit = unsplit_for(
-                settings, grid, self._sides, self._source, self._state.store
-            )
+                agreed.same = settings.agreed() | asdict(self._problem()) | run.agreed
+        run.start(start, self._source, source)
         self._accuracy = Accuracy(
             str(settings.scheme), whole, grid.diffusivity, grid.k, self._sides, group
         )
-        k = grid.k if slab is None else slab.k
-        self._choice = Choice(settings, k, grid.spacing, group)
+        self._choice = Choice(settings, run.k, grid.spacing, group)
         self._check_length(self.dt)
         self._is_damped = False
         self._begun = 0  # number of steps before the start, which can be damped
-        # Number of steps, and the changes of their last stages; () if the scheme has none.
-        self._recent: tuple[int, Sequence[NDArray[Any]]] = (-1, ())
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -427,14 +403,14 @@ class HeatADI(TimeStepping[HeatResult]):
         these values at the same time, and the start is made again. Nodes of Dirichlet sides keep
         the values of the sides.
         """
-        return read_only(self._now)
+        return read_only(self._runner.t)
 
     @u.setter
     @exclusive
     def u(self, values: ArrayLike) -> None:
         field = self._checked_u(values, self.shape)
-        self._state.start(field, self.time)
-        self._begun, self._is_damped, self._recent = self.steps, False, (-1, ())
+        self._runner.restart(field, self.time)
+        self._begun, self._is_damped = self.steps, False
         self._clock.begin(self.steps)
 
     @property
@@ -471,11 +447,7 @@ class HeatADI(TimeStepping[HeatResult]):
     @property
     def _iterations(self) -> int:
         """Iterations of the last step, 0 if the scheme has none."""
-        return self._of_iteration.iterations if self._scheme == "implicit" else 0
-
-    @property
-    def _of_iteration(self) -> Unsplit | UnsplitSlab:
-        return self._unsplit if self._slab is None else self._unsplit_slab
+        return self._runner.unsplit.iterations if self._scheme == "implicit" else 0
 
     def _scheme_text(self) -> str:
         of_step = f" ({self._iterations} iterations)" if self._iterations else ""
@@ -483,7 +455,7 @@ class HeatADI(TimeStepping[HeatResult]):
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "u": self._now.copy(),
+            "u": self._runner.t.copy(),
             "spacing": self._grid.spacing,
             "origin": tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.axes)),
             "time": self.time,
@@ -493,7 +465,7 @@ class HeatADI(TimeStepping[HeatResult]):
             "damped_start": self._is_damped,
             "scheme": self._scheme,
             "iterations": self._iterations,
-            "exchange": "none" if self._slab is None else self._slab.exchange,
+            "exchange": self._runner.exchange,
         }
 
     @reading
@@ -539,30 +511,15 @@ class HeatADI(TimeStepping[HeatResult]):
         >>> np.allclose(solver.solve_steady().u[1], [1, 0.75, 0.5, 0.25, 0], atol=1e-12)
         True
         """
-        group = None if self._slab is None else self._slab.group
-        with agreement_of(group, "HeatADI.solve_steady") as agreed:
+        with agreement_of(self._group, "HeatADI.solve_steady") as agreed:
             limit = _STEADY_TOL[self._settings.dtype] if tol is None else tol
             require_finite("tol", limit)
             require(limit >= 0, "tol must be at least 0", limit)
             most = index("max_iterations", max_iterations, 1)
             if agreed is not None:
                 agreed.same = {"tol": float(limit), "max_iterations": most}
-        if group is not None and self._settings.backend.NAME != "cpu":
-            raise BackendError(
-                "HeatADI.solve_steady runs with a group on hosts only: take device='cpu', or one "
-                "device without a group, or make steps until T does not change"
-            )
         start = perf_counter()
-        solver: Unsplit | UnsplitSlab
-        if self._slab is None:
-            solver = unsplit_for(
-                self._settings, self._grid, self._sides, self._source, self._state.store
-            )
-            before = self._state.operands()[0]
-        else:
-            solver = self._unsplit_slab.separate()
-            before = self._now
-        field, (gain, size) = solver.steady(before, self.time, limit, most)
+        solver, field, (gain, size) = self._runner.steady(self.time, limit, most)
         if abs(gain) > _BALANCE * size:
             cell = prod(self._grid.spacing) / self.dt
             raise ValueError(
@@ -587,26 +544,17 @@ class HeatADI(TimeStepping[HeatResult]):
         return found
 
     def _kept(self) -> dict[str, Any] | None:
-        facts: dict[str, Any] = {
+        kept = self._runner.kept(self)
+        if kept is None:
+            return None
+        return {
             **(super()._kept() or {}),
             "problem": self._problem(),
             "begun": self._begun,
             "is_damped": self._is_damped,
             "iterations": self._iterations,
-            "stages": None,
+            **kept,
         }
-        if self._slab is None:
-            steps, recent = self._recent
-            if steps == self.steps:  # w is the first one
-                facts["stages"] = self._unsplit.values(recent)
-            return facts | self._state.fields()
-        # The steps of a group keep T alone: whoever continues begins a new segment of the clock.
-        clock = Clock(self._clock.dt)
-        clock.segment = Segment(self.time, self.steps, self._clock.dt, self.last_dt)
-        whole = self.gather()
-        if whole is None:
-            return None
-        return facts | {"clock": clock.facts(), "t": whole, "w": np.zeros_like(whole)}
 
     @reading
     def gather(self) -> NDArray[Any] | None:
@@ -619,9 +567,7 @@ class HeatADI(TimeStepping[HeatResult]):
         RuntimeError
             If another thread is in a call that changes the solver.
         """
-        if self._slab is None:
-            return self._now.copy()
-        return self._slab.gather()
+        return self._runner.gather()
 
     @classmethod
     def load(  # type: ignore[override]
@@ -696,22 +642,13 @@ class HeatADI(TimeStepping[HeatResult]):
                     f"got {short(value)}"
                 )
         super()._resume(state)
-        kept = {name: getattr(state, name) for name in ("t", "w")}
-        (self._state if self._slab is None else self._slab).set_fields(kept)
-        if state.stages is not None and self._slab is None:
-            self._recent = self.steps, self._unsplit.kept(state.stages)
+        self._runner.resume(state, self.steps)
         self._begun, self._is_damped = state.begun, state.is_damped
-        self._of_iteration.iterations = state.iterations
-
-    @property
-    def _now(self) -> NDArray[Any]:
-        return self._state.t if self._slab is None else self._slab.t
+        self._runner.unsplit.iterations = state.iterations
 
     @property
     def _most_steps(self) -> int:
-        if self._slab is None:
-            return self._state.most_steps
-        return max(_SLAB_STEPS, self._slab.most_steps)
+        return self._runner.most_steps
 
     def _problem(self) -> Problem:
         """Return what identifies the problem."""
@@ -723,42 +660,20 @@ class HeatADI(TimeStepping[HeatResult]):
         )
 
     def _advance(self, count: int) -> bool:
-        if self._slab is not None:
-            return self._advance_slab(self._slab, self.steps + count)
-        s, state, first = self._settings, self._state, self.steps
-        if first == self._begun and not s.is_paper and self._begin_damped():
-            return self._is_in_bounds()
-        self._check_accuracy(is_damped=False)
-        if self._scheme == "implicit":
-            return self._step_unsplit(first)
-        # Before the first step of this length, and after a damped one, w is not known.
-        is_fresh = first == max(self._clock.segment.steps, self._begun + self._is_damped)
-        count = min(count, state.most_steps)
-        state.prepare(first, count)
-        self._note(state.step(count, is_fresh=is_fresh, made=self._count.begin()))
-        return isfinite(state.largest)
+        return self._runner.advance(self, count)
 
-    def _step_unsplit(self, first: int) -> bool:
-        """Make one step that is not split along the axes."""
-        state, start = self._state, perf_counter()
-        t, w = state.operands()
-        is_fresh = first == max(self._clock.segment.steps, self._begun + self._is_damped)
-        follows = self._is_damped and first == self._begun + 1
-        steps, recent = self._recent
-        if is_fresh:
-            recent = ()
-        elif steps != first:
-            recent = self._unsplit.recent_of(w)
-        field, recent = self._unsplit.step(t, recent, first, follows_start=follows)
-        self._require_converged()
-        is_finite = self._unsplit.is_finite(field)
-        self._replace({"t": field, "w": recent[0]}, first + 1)
-        self._recent = first + 1, recent
-        self._seconds["x"] += perf_counter() - start
-        return is_finite
+    @property
+    def _is_fresh(self) -> bool:
+        """Whether the next step is the first one of its length, or the first after a damped one."""
+        return self.steps == max(self._clock.segment.steps, self._begun + self._is_damped)
+
+    @property
+    def _follows_start(self) -> bool:
+        """Whether the next step is the first one after a damped one."""
+        return self._is_damped and self.steps == self._begun + 1
 
     def _require_converged(self) -> None:
-        solver = self._of_iteration
+        solver = self._runner.unsplit
         if not solver.converged:
             raise ConvergenceError(
                 f"{self!r}: the equation of step {self.steps + 1} was not solved in "
@@ -766,117 +681,28 @@ class HeatADI(TimeStepping[HeatResult]):
                 self.result("diverged"),
             )
 
-    def _replace(self, fields: dict[str, NDArray[Any]], steps: int) -> None:
-        """Go on from fields that lie where those of the solver lie, after this number of steps."""
-        state = self._state
-        is_there = isinstance(self._unsplit, DeviceUnsplit)
-        take = state.take if is_there else state.set_fields
-        try:
-            take(fields)
-            self._count = Counter(steps)
-        except BaseException:  # after an interrupt: the state is the one of all steps
-            take(fields)
-            self._count = Counter(steps)
-            raise
-        self._run_by = RunBy(**self._unsplit.run_by)
-
     def _note(self, report: dict[str, Any]) -> None:
         self._run_by = RunBy(report["kernel"], report["threads"])
         for stage, seconds in report["seconds"].items():
             self._seconds[stage] += seconds
-
-    def _advance_slab(self, slab: SplitState, end: int) -> bool:
-        """Make some steps with a group."""
-        wanted, start = self._settings.damped_start, perf_counter()
-        is_first = self.steps == self._begun
-        if is_first:
-            self._is_damped = slab.needs_damping() if wanted is None else wanted
-        self._check_accuracy(is_damped=is_first and self._is_damped)
-        if self._scheme == "implicit":
-            return self._step_unsplit_slab(slab)
-        if is_first and self._is_damped:
-            made, is_finite, report = 1, slab.start_damped(), None
-        else:
-            made, is_finite, report = slab.step(self.steps, end)
-        self._count = Counter(self.steps + made)
-        if report is None:
-            self._run_by = RunBy("slabs", self._settings.call_threads)
-        else:
-            self._note(report)
-            start += sum(report["seconds"].values())
-        self._seconds["end"] += perf_counter() - start
-        return is_finite
-
-    def _step_unsplit_slab(self, slab: SplitState) -> bool:
-        """Make one step that is not split along the axes, with a group."""
-        first, start = self.steps, perf_counter()
-        if first == self._begun and self._is_damped:
-            own = self._unsplit_slab.start(slab.t)
-        else:
-            is_fresh = first == max(self._clock.segment.steps, self._begun + self._is_damped)
-            follows = self._is_damped and first == self._begun + 1
-            own = self._unsplit_slab.step(slab.t, first, is_fresh=is_fresh, follows_start=follows)
-        self._require_converged()
-        slab.set_own(own)
-        self._count = Counter(first + 1)
-        self._run_by = RunBy(**self._unsplit_slab.run_by)
-        self._seconds["x"] += perf_counter() - start
-        return slab.is_finite()
-
-    def _begin_damped(self) -> bool:
-        """Make a damped first step if it is wanted; return whether it was made."""
-        s, state = self._settings, self._state
-        if s.damped_start is None:
-            parts = Parts(s.device, s.call_threads or None)
-            self._is_damped = needs_damping(self._grid, self._sides, state.t, parts)
-        else:
-            self._is_damped = s.damped_start
-        if not self._is_damped:
-            return False
-        self._check_accuracy(is_damped=True)
-        start = perf_counter()
-        if isinstance(self._unsplit, DeviceUnsplit) and self._scheme == "implicit":
-            field = self._unsplit.start(state.operands()[0])
-            self._require_converged()
-            self._replace({"t": field}, self._begun + 1)
-            self._seconds["x"] += perf_counter() - start
-            return True
-        kept = state.t.copy()
-        if self._scheme == "implicit":
-            field = self._unsplit.start(kept)
-            self._require_converged()
-        else:
-            parts = Parts(s.device, s.call_threads or None)
-            field = damped_step(self._grid, self._sides, self._source, kept, parts)
-        try:
-            state.set_t(field.astype(kept.dtype))
-            self._count = Counter(self._begun + 1)
-        except BaseException:  # also after an interrupt: the state is the one of all steps or none
-            state.set_t(kept)
-            self._count = Counter(self._begun)
-            raise
-        self._seconds["x"] += perf_counter() - start
-        return True
 
     def _check_accuracy(self, *, is_damped: bool) -> None:
         """Warn of a step that is too large for the slowest wave, on the first rank of a group."""
         message = self._accuracy.message(self._clock.dt, is_damped=is_damped)
         if not message:  # on all ranks
             return
-        with agreement_of(None if self._slab is None else self._slab.group, "HeatADI"):
+        with agreement_of(self._group, "HeatADI"):
             if self._shows_progress:
                 warn_user(message)
 
     def _is_in_bounds(self) -> bool:
-        if self._slab is not None:
-            return self._slab.is_finite()
-        return bool(np.isfinite(self._state.t).all())
+        return self._runner.is_finite()
 
     def _check_length(self, dt: float) -> None:
         rates = self._accuracy.numbers
         check_ratios(dt, rates, self._sides.values(), self._settings.dtype)
         message = self._choice.message(dt)
-        if message and (self._slab is None or self._slab.group.rank == 0):
+        if message and self._shows_progress:
             warnings.warn(message, RuntimeWarning, stacklevel=3)
         self._scheme = self._accuracy.scheme = self._choice.scheme(dt)
 

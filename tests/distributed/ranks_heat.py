@@ -147,7 +147,7 @@ def check_windows_that_shrink(group, rng):
         with patch.dict(COSTS, free), patch.object(_split, "cost_of_cuts", return_value=np.inf):
             split = HeatADI(**problem, group=group, split=Slab(0))
             split.step(1).step(17).step(27)
-        stages = split._slab._plan.stages
+        stages = split._runner.slab._plan.stages
         assert group.size == 1 or len(stages) > 1, stages
         same(group, split, one.u, 0, 1e-13)
 

@@ -331,7 +331,7 @@ def test_fields_without_their_outer_layers(shape, sides, data):
     for solver in pair(
         shape, boundary=boundary, scheme="douglas-gunn", source=lambda y, t: t * y, **data
     ):
-        state = solver._state
+        state = solver._runner.state
         state.prepare(0, 3)
         made = np.zeros(1, np.int64)
         state.step(1, is_fresh=True, made=made, measures=False)

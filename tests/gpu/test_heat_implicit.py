@@ -77,7 +77,7 @@ def test_steps_are_those_of_the_host(rng, shape, dtype, kind):
             solver.step(2)
 
         check(device.u, host.u, CLOSE[dtype], start)
-    assert isinstance(device._state.store, DeviceFields)
+    assert isinstance(device._runner.state.store, DeviceFields)
     assert device.result().scheme == "implicit"
     assert device.result().backend == "cuda"
     counts = [solver.result().iterations for solver in (device, host)]  # 0 at a steady state
@@ -108,13 +108,13 @@ def test_a_solution_in_the_span_of_the_basis_is_found_at_once(rng, shape, dtype)
     k = conductivity("random", shape, 1e3, rng)
     sides = dict.fromkeys("xyz"[: len(shape)], 0.0)
     device, _ = pair(shape, 3.0, diffusivity=k, boundary=sides, dtype=dtype)
-    levels, store = device._unsplit._levels(), device._state.store
+    levels, store = device._runner.unsplit._levels(), device._runner.state.store
     inner, volumes = levels.inner, np.broadcast_to(levels.volumes, shape)
     fields = np.zeros((3, *shape), dtype)
     for field in fields:
         field[inner] = rng.standard_normal(field[inner].shape)
     want = fields[0] - 30 * fields[1] + 0.2 * fields[2]
-    rhs = device._unsplit._buffer("rhs", shape)
+    rhs = device._runner.unsplit._buffer("rhs", shape)
     levels.apply(store.hold(want), rhs)
     product = store.device.download(rhs)
     rhs = store.hold((product + volumes * want).astype(dtype))

@@ -440,7 +440,7 @@ def test_a_file_has_at_most_the_changes_of_a_basis(fields, tmp_path):
 @pytest.mark.parametrize("shape", [(20, 17), (8, 9, 10)])
 def test_a_solution_in_the_span_of_the_basis_is_found_at_once(rng, shape, dtype):
     k = conductivity("random", shape, 1e3, rng)
-    levels = plate(k, 3.0, scheme="implicit", dtype=dtype)._unsplit._levels()
+    levels = plate(k, 3.0, scheme="implicit", dtype=dtype)._runner.unsplit._levels()
     fields = np.zeros((3, *shape), dtype)
     for field in fields:
         field[levels.inner] = rng.standard_normal(field[levels.inner].shape)
@@ -475,7 +475,7 @@ def levels_of(k):
     """The levels of a V-cycle: conductances along the axes of an array, sums and weights."""
     sides = {"x": 0.0, "y": Neumann()} | ({"z": Neumann()} if k.ndim == 3 else {})
     solver = plate(k, 5.0, boundary=sides, scheme="implicit")
-    for _, _, _, faces, sums, _, weights in solver._unsplit._levels()._levels:
+    for _, _, _, faces, sums, _, weights in solver._runner.unsplit._levels()._levels:
         yield faces[::-1], sums, weights[::-1]
 
 

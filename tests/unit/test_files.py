@@ -614,7 +614,7 @@ def test_state_of_a_device_continues_on_a_host_without_one(saved, tmp_path, monk
 
 def test_diverged_state_can_be_saved_and_loaded(tmp_path):
     solver = saved_files.heat()
-    solver._state.set_fields({"t": np.full((5, 6), np.nan), "w": np.zeros((5, 6))})
+    solver._runner.state.set_fields({"t": np.full((5, 6), np.nan), "w": np.zeros((5, 6))})
     solver.save(tmp_path / "a")
 
     loaded = saved_files.CASES["heat"][1](tmp_path / "a")

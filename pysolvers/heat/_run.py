@@ -1,0 +1,348 @@
+"""How `HeatADI` makes its steps: on all nodes, or on the slab of a rank.
+
+A run has the fields and makes some of the steps that the solver asks for. What a step is, its
+number, the segment of the clock and the start belong to the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data import NodeData
+from .._errors import BackendError
+from .._solver.clock import Clock, Segment
+from .._solver.counter import Counter
+from .._solver.schema import RunBy
+from ..distributed import Group, Slab
+from ..distributed._systems import checked_group
+from ._settings import HeatSettings
+from ._sides import Grid, Side
+from ._split import SplitState
+from ._start import Parts, damped_step, needs_damping
+from ._state import HeatState
+from ._unsplit import Unsplit
+from ._unsplit_device import DeviceUnsplit, unsplit_for
+from ._unsplit_slab import UnsplitSlab
+
+if TYPE_CHECKING:
+    from .adi import HeatADI
+
+Array = NDArray[Any]
+
+_SLAB_STEPS = 64  # between two updates of the progress bar of a group
+
+
+class WholeRun:
+    """Steps on all nodes.
+
+    Parameters
+    ----------
+    settings : HeatSettings
+        The method.
+    grid : Grid
+        The nodes.
+    sides : mapping of str to Side
+        By name.
+    """
+
+    #: The ranks.
+    group: Group | None = None
+    #: What must be the same on all ranks.
+    agreed: Mapping[str, Any] = {}
+    #: How nodes travel from rank to rank: as `exchange` of a result.
+    exchange = "none"
+
+    def __init__(self, settings: HeatSettings, grid: Grid, sides: dict[str, Side]) -> None:
+        self._settings, self._sides = settings, sides
+        #: The nodes of this process.
+        self.grid = grid
+        # Number of steps, and the changes of their last stages; () if the scheme has none.
+        self._recent: tuple[int, Sequence[Array]] = (-1, ())
+
+    def start(self, initial: Array, source: NodeData | None, given: Any) -> None:
+        """Begin from values that broadcast to the nodes of this process; collective.
+
+        `given` is the source as the caller gave it.
+        """
+        del given
+        s, self._source = self._settings, source
+        self.state = HeatState(s.alternating, self.grid, self._sides, source)
+        self.state.start(np.broadcast_to(initial, s.shape))
+        #: Steps of the equation that is not split along the axes.
+        self.unsplit = unsplit_for(s, self.grid, self._sides, source, self.state.store)
+
+    @property
+    def k(self) -> Array | None:
+        """Conductivity at the nodes of this process, and at those that it knows of others."""
+        return self.grid.k
+
+    @property
+    def t(self) -> Array:
+        """T at the nodes of this process, to be read."""
+        return self.state.t
+
+    @property
+    def most_steps(self) -> int:
+        """Largest number of steps between two updates of the progress bar."""
+        return self.state.most_steps
+
+    def gather(self) -> Array | None:
+        """Return the whole T on rank 0, None on the others; collective."""
+        return self.t.copy()
+
+    def is_finite(self) -> bool:
+        """Return whether T is finite on all ranks; collective."""
+        return bool(np.isfinite(self.t).all())
+
+    def restart(self, field: Array, time: float) -> None:
+        """Begin again from the values of a field at a time."""
+        self.state.start(field, time)
+        self._recent = (-1, ())
+
+    def kept(self, solver: HeatADI) -> dict[str, Any] | None:
+        """Return what `resume` needs, on rank 0, None on the others; collective."""
+        steps, recent = self._recent
+        stages = self.unsplit.values(recent) if steps == solver.steps else None  # w is the first
+        return {"stages": stages} | self.state.fields()
+
+    def resume(self, state: Any, steps: int) -> None:
+        """Go on from what `kept` returned, after this number of steps; collective."""
+        self.state.set_fields({name: getattr(state, name) for name in ("t", "w")})
+        if state.stages is not None:
+            self._recent = steps, self.unsplit.kept(state.stages)
+
+    def steady(
+        self, time: float, limit: float, most: int
+    ) -> tuple[Unsplit | UnsplitSlab, Array, tuple[float, float]]:
+        """Return who solved for the steady state, the state, and the balance; collective."""
+        solver = unsplit_for(self._settings, self.grid, self._sides, self._source, self.state.store)
+        return solver, *solver.steady(self.state.operands()[0], time, limit, most)
+
+    def advance(self, solver: HeatADI, count: int) -> bool:
+        """Make some of `count` steps; return whether T is finite. Collective."""
+        state, first = self.state, solver.steps
+        is_first = first == solver._begun and not self._settings.is_paper
+        if is_first and self._begin_damped(solver):
+            return self.is_finite()
+        solver._check_accuracy(is_damped=False)
+        if solver._scheme == "implicit":
+            return self._step_unsplit(solver, first)
+        # Before the first step of this length, and after a damped one, w is not known.
+        is_fresh = solver._is_fresh
+        count = min(count, state.most_steps)
+        state.prepare(first, count)
+        solver._note(state.step(count, is_fresh=is_fresh, made=solver._count.begin()))
+        return isfinite(state.largest)
+
+    def _step_unsplit(self, solver: HeatADI, first: int) -> bool:
+        """Make one step that is not split along the axes."""
+        unsplit, start = self.unsplit, perf_counter()
+        t, w = self.state.operands()
+        steps, recent = self._recent
+        if solver._is_fresh:
+            recent = ()
+        elif steps != first:
+            recent = unsplit.recent_of(w)
+        field, recent = unsplit.step(t, recent, first, follows_start=solver._follows_start)
+        solver._require_converged()
+        is_finite = unsplit.is_finite(field)
+        self._replace(solver, {"t": field, "w": recent[0]}, first + 1)
+        self._recent = first + 1, recent
+        solver._seconds["x"] += perf_counter() - start
+        return is_finite
+
+    def _replace(self, solver: HeatADI, fields: dict[str, Array], steps: int) -> None:
+        """Go on from fields that lie where those of the run lie, after this number of steps."""
+        is_there = isinstance(self.unsplit, DeviceUnsplit)
+        take = self.state.take if is_there else self.state.set_fields
+        try:
+            take(fields)
+            solver._count = Counter(steps)
+        except BaseException:  # after an interrupt: the state is the one of all steps
+            take(fields)
+            solver._count = Counter(steps)
+            raise
+        solver._run_by = RunBy(**self.unsplit.run_by)
+
+    def _begin_damped(self, solver: HeatADI) -> bool:
+        """Make a damped first step if it is wanted; return whether it was made."""
+        s, state = self._settings, self.state
+        parts = Parts(s.device, s.call_threads or None)
+        if s.damped_start is None:
+            solver._is_damped = needs_damping(self.grid, self._sides, state.t, parts)
+        else:
+            solver._is_damped = s.damped_start
+        if not solver._is_damped:
+            return False
+        solver._check_accuracy(is_damped=True)
+        start = perf_counter()
+        if isinstance(self.unsplit, DeviceUnsplit) and solver._scheme == "implicit":
+            field = self.unsplit.start(state.operands()[0])
+            solver._require_converged()
+            self._replace(solver, {"t": field}, solver._begun + 1)
+            solver._seconds["x"] += perf_counter() - start
+            return True
+        kept = state.t.copy()
+        if solver._scheme == "implicit":
+            field = self.unsplit.start(kept)
+            solver._require_converged()
+        else:
+            field = damped_step(self.grid, self._sides, self._source, kept, parts)
+        try:
+            state.set_t(field.astype(kept.dtype))
+            solver._count = Counter(solver._begun + 1)
+        except BaseException:  # also after an interrupt: the state is the one of all steps or none
+            state.set_t(kept)
+            solver._count = Counter(solver._begun)
+            raise
+        solver._seconds["x"] += perf_counter() - start
+        return True
+
+
+class SlabRun:
+    """Steps on the nodes of this rank, with the functions of `WholeRun`.
+
+    Parameters
+    ----------
+    settings : HeatSettings
+        The method, of the whole field.
+    whole : Grid
+        All nodes.
+    sides : mapping of str to Side
+        By name, of the whole field.
+    boundary : mapping
+        What each side prescribes, by its name.
+    group : Group
+        The ranks.
+    split : Slab
+        The axis of the field that is cut.
+    """
+
+    def __init__(
+        self,
+        settings: HeatSettings,
+        whole: Grid,
+        sides: dict[str, Side],
+        boundary: dict[str, Any],
+        group: Group,
+        split: Slab,
+    ) -> None:
+        self._settings, self._whole, self._sides = settings, whole, sides
+        self.group, self._split = group, split
+        self.agreed = {"split": split}
+        self.slab = SplitState(settings.alternating, whole, boundary, group, split)
+        self.grid = self.slab.own
+
+    def start(self, initial: Array, source: NodeData | None, given: Any) -> None:
+        self.slab.start(np.broadcast_to(initial, self.slab.own_shape), source, given)
+        s, group = self._settings, self.group
+        self.unsplit = UnsplitSlab(
+            s, self._whole, self.grid, self._sides, given, group, self._split
+        )
+
+    @property
+    def exchange(self) -> str:
+        return self.slab.exchange
+
+    @property
+    def k(self) -> Array | None:
+        return self.slab.k
+
+    @property
+    def t(self) -> Array:
+        return self.slab.t
+
+    @property
+    def most_steps(self) -> int:
+        return max(_SLAB_STEPS, self.slab.most_steps)
+
+    def gather(self) -> Array | None:
+        return self.slab.gather()
+
+    def is_finite(self) -> bool:
+        return self.slab.is_finite()
+
+    def restart(self, field: Array, time: float) -> None:
+        raise NotImplementedError("a solver with a group takes no values: _checked_u")
+
+    def kept(self, solver: HeatADI) -> dict[str, Any] | None:
+        # The steps of a group keep T alone: whoever continues begins a new segment of the clock.
+        dt = solver._clock.dt
+        clock = Clock(dt)
+        clock.segment = Segment(solver.time, solver.steps, dt, solver.last_dt)
+        whole = self.gather()
+        if whole is None:
+            return None
+        return {"stages": None, "clock": clock.facts(), "t": whole, "w": np.zeros_like(whole)}
+
+    def resume(self, state: Any, steps: int) -> None:
+        del steps
+        self.slab.set_fields({"t": state.t})
+
+    def steady(
+        self, time: float, limit: float, most: int
+    ) -> tuple[Unsplit | UnsplitSlab, Array, tuple[float, float]]:
+        if self._settings.backend.NAME != "cpu":
+            raise BackendError(
+                "HeatADI.solve_steady runs with a group on hosts only: take device='cpu', or one "
+                "device without a group, or make steps until T does not change"
+            )
+        solver = self.unsplit.separate()
+        return solver, *solver.steady(self.t, time, limit, most)
+
+    def advance(self, solver: HeatADI, count: int) -> bool:
+        slab, first, start = self.slab, solver.steps, perf_counter()
+        wanted, is_first = self._settings.damped_start, first == solver._begun
+        if is_first:
+            solver._is_damped = slab.needs_damping() if wanted is None else wanted
+        is_damped = is_first and solver._is_damped
+        solver._check_accuracy(is_damped=is_damped)
+        if solver._scheme == "implicit":
+            return self._step_unsplit(solver, is_damped=is_damped)
+        if is_damped:
+            made, is_finite, report = 1, slab.start_damped(), None
+        else:
+            made, is_finite, report = slab.step(first, first + count)
+        solver._count = Counter(first + made)
+        if report is None:
+            solver._run_by = RunBy("slabs", self._settings.call_threads)
+        else:
+            solver._note(report)
+            start += sum(report["seconds"].values())
+        solver._seconds["end"] += perf_counter() - start
+        return is_finite
+
+    def _step_unsplit(self, solver: HeatADI, *, is_damped: bool) -> bool:
+        """Make one step that is not split along the axes."""
+        slab, first, start = self.slab, solver.steps, perf_counter()
+        if is_damped:
+            own = self.unsplit.start(slab.t)
+        else:
+            fresh, follows = solver._is_fresh, solver._follows_start
+            own = self.unsplit.step(slab.t, first, is_fresh=fresh, follows_start=follows)
+        solver._require_converged()
+        slab.set_own(own)
+        solver._count = Counter(first + 1)
+        solver._run_by = RunBy(**self.unsplit.run_by)
+        solver._seconds["x"] += perf_counter() - start
+        return slab.is_finite()
+
+
+def run_of(
+    settings: HeatSettings,
+    grid: Grid,
+    sides: dict[str, Side],
+    boundary: dict[str, Any],
+    group: Group | None,
+    split: Slab | None,
+) -> WholeRun | SlabRun:
+    """Return the run of this process: of all nodes without a group."""
+    if group is None and split is None:
+        return WholeRun(settings, grid, sides)
+    return SlabRun(settings, grid, sides, boundary, *checked_group(group, split))
