@@ -25,7 +25,13 @@ def check_axes_of_few_nodes(group, rng):
     k = np.where(np.add.outer(np.arange(33), np.arange(33)) % 33 < 9, 1e3, 1.0)
     values = {"x-": 1.0, "x+": 0.0, "y": Neumann()}
     fluxes = {"x": Neumann(1.0), "y-": Robin(1.0, 2.0), "y+": 0.0}
-    for shape in ((33, 3), (3, 33), (2 * group.size, 7), (2 * group.size + 1, 16), (8, 3, 9)):
+    for shape in (
+        (33, 3),
+        (3, 33),
+        (max(3, 2 * group.size), 7),
+        (2 * group.size + 1, 16),
+        (8, 3, 9),
+    ):
         for sides in (values, fluxes):
             sides = sides | ({"z": "periodic"} if len(shape) == 3 else {})
             problem = {"shape": shape, "spacing": 1.0, "scheme": "implicit", "boundary": sides}
