@@ -5,6 +5,7 @@ import pickle
 import sys
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import oracle
@@ -15,6 +16,7 @@ from pysolvers import RowSums
 from pysolvers._runtime.places import find_place
 from pysolvers.distributed import Group, Slab, _group, _launch
 from pysolvers.distributed._ends import Matrices
+from pysolvers.distributed._halo import faces_of
 from pysolvers.distributed._launch import launch_command, launched
 from pysolvers.heat._halo import plan_halo
 from pysolvers.papers.logp1993 import CostModel
@@ -345,3 +347,34 @@ def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
 def test_groups_of_other_types_are_refused(solver):
     with pytest.raises(TypeError, match="group"):
         solver(group=3, split=Slab(0))
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_faces_of_a_halo_join_the_same_nodes(rng, size, periodic):
+    """What a rank sends to a neighbour are the nodes that the neighbour holds of it, in order."""
+    total = 40
+    ends = [total * rank // size for rank in range(size + 1)]
+    cut = [periodic or 0 < rank < size for rank in range(size + 1)]  # before each rank
+    low, high = (rng.integers(1, 4, size + 1) for _ in range(2))
+    low[-1], high[-1] = low[0], high[0]
+    # Rank r holds low[r] nodes of the rank before, and high[r + 1] of the next one.
+    sent, received = {}, {}
+    for rank in range(size):
+        group = SimpleNamespace(rank=rank, size=size)
+        held = int(low[rank] * cut[rank]), int(high[rank + 1] * cut[rank + 1])
+        given = int(high[rank] * cut[rank]), int(low[rank + 1] * cut[rank + 1])
+        nodes = np.arange(ends[rank] - held[0], ends[rank + 1] + held[1]) % total
+        for face in faces_of(group, 1, len(nodes), held, given):
+            first, at = face.sent
+            assert first == slice(None)
+            sent[rank, face.rank, 1 - face.end] = nodes[at].tolist()
+            received[face.rank, rank, face.end] = nodes[face.received[1]].tolist()
+            assert len(nodes[face.received[1]]) == held[face.end]
+
+    assert sent == received
+    assert len(sent) == 2 * sum(cut[1:size]) + 2 * periodic
+    if not periodic and size > 1:
+        group = SimpleNamespace(rank=0, size=size)
+        (face,) = faces_of(group, 0, 12, (0, 2))
+        assert (face.sent, face.received) == ((slice(8, 10),), (slice(10, 12),))
