@@ -4,6 +4,7 @@
 
 #include "lines/kernels.h"
 #include "lines/partition/partition.h"
+#include "lines/partition/pieces.h"
 #include "lines/partition/pivoted_partition.h"
 #include "row_sums.h"
 #include "runtime/isa.h"
@@ -15,6 +16,7 @@
 typedef struct {
     ps_plan lines; /* the whole plan unless spans, shared or the partition method */
     int spans;     /* long systems with row exchanges, divided into spans */
+    int pieces;    /* a few of them, shorter ones, each in order */
     int shared;    /* all systems have one matrix; each thread factors it once */
     const char *isa;
     ps_factor factor;
@@ -105,11 +107,19 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
     memset(p, 0, sizeof *p);
     p->lines = ps_plan_of(isa->type[t->dtype], t, method, pivot, threads);
     p->spans = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && ps_span_fits(t);
-    p->isa = method == PS_PARTITION || p->spans ? ps_isa_get()->name : isa->name;
+    p->pieces = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && !p->spans &&
+                t->rows >= PS_PIECES_ROWS && !(t->flags & PS_PERIODIC) &&
+                (t->outer * t->inner == 1 || isa == &ps_isa_narrow);
+    p->isa =
+        method == PS_PARTITION || p->spans || p->pieces ? ps_isa_get()->name : isa->name;
     p->shared = !p->spans && direct && is_shared(t) &&
                 t->outer * t->inner > p->lines.kernels->lanes;
     if (p->spans) {
         p->bytes = ps_span_work(t, threads);
+        return;
+    }
+    if (p->pieces) {
+        p->bytes = ps_pieces_work(t);
         return;
     }
     if (method == PS_PARTITION) {
@@ -251,6 +261,21 @@ run_shared(const plan *p, const ps_exec *exec, int64_t *pivoted)
     return status;
 }
 
+/* Solve a few long systems with row exchanges, one after the other. */
+static ps_status
+solve_in_order(const ps_tridiag *t, const ps_exec *exec, int threads)
+{
+    ps_status status = PS_OK;
+
+    for (int64_t k = 0; k < t->outer * t->inner && status == PS_OK; k++) {
+        const ps_tridiag one = ps_partition_system(t, k / t->inner, k % t->inner,
+                                                   t->info == NULL ? NULL : t->info + k);
+
+        status = ps_pieces_solve(&one, exec, threads, exec->work);
+    }
+    return status;
+}
+
 ps_status
 ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
                      ps_report *report)
@@ -276,6 +301,10 @@ ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_ex
     if (p.spans) {
         report->pivoted = t->outer * t->inner;
         return ps_span_solve(t, exec, p.lines.threads, exec->work);
+    }
+    if (p.pieces) {
+        report->pivoted = t->outer * t->inner;
+        return solve_in_order(t, exec, p.lines.threads);
     }
     if (p.lines.job.method == PS_PARTITION) {
         return ps_partition_solve(t, p.lines.job.pivot, exec, p.lines.threads,

@@ -56,6 +56,19 @@ typedef struct {
     int stream;            /* store x with non-temporal stores */
 } ps_span;
 
+/* A long system with row exchanges, divided into pieces. See pieces.inc. */
+enum { PS_PIECE_NUMBERS = 3 }; /* carried from a piece to the next one, at most */
+
+typedef struct {
+    ps_tridiag t;           /* one system */
+    int64_t pieces, groups; /* number of pieces, and of groups of tiles of them */
+    int64_t rows, rest;     /* rows of a piece, and additional ones of the last piece */
+    int64_t leads, lead;    /* rows above it: times the shortest lead, and number */
+    size_t kept_bytes;      /* of the eliminated rows of a group */
+    void *kept;             /* the eliminated rows of all groups */
+    void *begin, *end;      /* what the pieces carry at both ends: [piece][number] */
+} ps_pieces;
+
 /* Right-hand sides of one long matrix whose chunks are eliminated once. */
 typedef struct {
     const ps_partition *partition; /* of the matrix alone */
@@ -134,6 +147,16 @@ struct ps_type_kernels {
     void (*span_eliminate)(const ps_span *s, int64_t index, void *scratch);
     void (*span_join)(const ps_span *s, int64_t index);
     void (*span_substitute)(const ps_span *s, int64_t index, void *scratch);
+
+    /* pieces_plan sets all but leads and the addresses; pieces is 0 if there are too few rows.
+     * pieces_down eliminates group `index`, pieces_rejoin the first rows of piece `index`
+     * again; they return 0 if the system cannot be solved in pieces. pieces_up substitutes
+     * a group, pieces_mend one piece again. */
+    void (*pieces_plan)(ps_pieces *p);
+    int (*pieces_down)(const ps_pieces *p, int64_t index);
+    int (*pieces_rejoin)(const ps_pieces *p, int64_t index);
+    void (*pieces_up)(const ps_pieces *p, int64_t index);
+    void (*pieces_mend)(const ps_pieces *p, int64_t index);
 };
 
 /* Divide a batch into tiles of `lanes` systems. A batch with inner == 1 is copied with

@@ -205,6 +205,13 @@ enum {
     PS_SPANS = 64,
     PS_SPAN_TILES = 2,
 
+    /* Systems of at least so many rows, too few for the lanes, are cut into pieces of at
+     * least so many rows, which are eliminated in order from so many rows above them on
+     * (of float64; half as many of float32). These change no bits. */
+    PS_PIECES_ROWS = 1 << 12,
+    PS_PIECE_ROWS = 512,
+    PS_PIECE_LEAD = 128,
+
     /* Batches of shorter systems fill the lanes of all threads by themselves; one span
      * per lane is about twice as slow as one system per lane (Long pivoted systems). */
     PS_LONG_PIVOTED_ROWS = 1 << 18

@@ -12,4 +12,7 @@ ps_tridiag ps_partition_in_line(const ps_tridiag *t);
  * adjacent in memory, otherwise 1. */
 int64_t ps_partition_side(const ps_tridiag *t);
 
+/* System (j, k) of a batch, with an info of its own. */
+ps_tridiag ps_partition_system(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info);
+
 #endif

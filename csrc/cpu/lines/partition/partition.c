@@ -4,44 +4,20 @@
 
 #include <stdatomic.h>
 
+#include "lines/partition/pieces.h"
 #include "lines/partition/pivoted_partition.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 
-/* System (j, k) of a batch. */
-static ps_tridiag
-system_at(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info)
-{
-    const int64_t element = ps_dtype_size(t->dtype);
-    const ps_input *const from[] = {&t->lower, &t->diag, &t->upper, &t->rhs};
-    ps_tridiag one = *t;
-    ps_input *const to[] = {&one.lower, &one.diag, &one.upper, &one.rhs};
-
-    for (int w = 0; w < PS_WORDS; w++) {
-        const ps_stride s = from[w]->stride;
-
-        to[w]->data = (const char *)from[w]->data + (j * s.outer + k * s.inner) * element;
-    }
-    one.x.data =
-        (char *)t->x.data + (j * t->x.stride.outer + k * t->x.stride.inner) * element;
-    one.outer = one.inner = 1;
-    one.info = info;
-    return one;
-}
-
-/* Solve one system with row exchanges, by spans or as one tile of the narrow kernels. */
+/* Solve one system with row exchanges, by spans or in order. */
 static ps_status
 solve_pivoted(const ps_partition_task *d, int64_t j, int64_t k, char *work, int32_t *bad)
 {
-    const ps_tridiag one = system_at(&d->t, j, k, bad);
-    const ps_job job = {
-        .t = one, .pivot = PS_PIVOT_ALWAYS, .run = 1, .runs = 1, .tiles = 1, .group = 1};
-
+    const ps_tridiag one = ps_partition_system(&d->t, j, k, bad);
     if (ps_span_fits(&one)) {
         return ps_span_solve(&one, d->exec, d->threads, work);
     }
-    ps_isa_narrow.type[one.dtype]->direct(&job, 0, work);
-    return PS_OK;
+    return ps_pieces_solve(&one, d->exec, d->threads, work);
 }
 
 static void

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "lines/partition/partition.h"
+#include "lines/partition/pieces.h"
 #include "lines/partition/pivoted_partition.h"
 #include "runtime/isa.h"
 #include "runtime/workspace.h"
@@ -86,7 +87,6 @@ static parts
 parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
 {
     const ps_type_kernels *const kernels = ps_isa_get()->type[t->dtype];
-    const ps_type_kernels *const narrow = ps_isa_narrow.type[t->dtype];
     ps_partition partition = {.t = t, .side = side};
     parts p = {0};
 
@@ -108,7 +108,7 @@ parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
     }
     p.pivoted = pivot != PS_PIVOT_AUTO ? 0
                 : ps_span_fits(t)      ? ps_span_work(&exchange.t, threads)
-                                       : ps_aligned(narrow->direct_scratch(&exchange));
+                                       : ps_pieces_work(&exchange.t);
     return p;
 }
 

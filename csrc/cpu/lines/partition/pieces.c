@@ -1,0 +1,156 @@
+/* pieces.c - long systems with row exchanges: the passes over their pieces. */
+#include "lines/partition/pieces.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "lines/kernels.h"
+#include "runtime/isa.h"
+#include "runtime/threads.h"
+#include "runtime/workspace.h"
+
+/* Leads that are tried, times the shortest one. */
+static const int64_t leads[] = {1, 4};
+
+enum { ATTEMPTS = sizeof leads / sizeof *leads };
+
+/* The pieces of a system; none if it has too few rows. */
+static ps_pieces
+pieces_of(const ps_tridiag *t, int attempt)
+{
+    ps_pieces p = {.t = *t, .leads = leads[attempt]};
+
+    if (t->rows >= PS_PIECES_ROWS && !(t->flags & PS_PERIODIC)) {
+        ps_isa_get()->type[t->dtype]->pieces_plan(&p);
+    }
+    return p;
+}
+
+/* Bytes of the carried numbers at one end of all pieces, and of one piece. */
+static size_t
+carried_bytes(const ps_pieces *p, int numbers)
+{
+    return (size_t)(p->pieces * numbers) * ps_isa_get()->type[p->t.dtype]->element;
+}
+
+static ps_job
+in_order(const ps_tridiag *t)
+{
+    return (ps_job){
+        .t = *t, .pivot = PS_PIVOT_ALWAYS, .run = 1, .runs = 1, .tiles = 1, .group = 1};
+}
+
+size_t
+ps_pieces_work(const ps_tridiag *t)
+{
+    const ps_job job = in_order(t);
+    size_t most = ps_isa_narrow.type[t->dtype]->direct_scratch(&job);
+
+    for (int k = 0; k < ATTEMPTS; k++) {
+        const ps_pieces p = pieces_of(t, k);
+        const size_t bytes = 2 * ps_aligned(carried_bytes(&p, PS_PIECE_NUMBERS)) +
+                             p.kept_bytes * (size_t)p.groups;
+
+        most = bytes > most ? bytes : most;
+    }
+    return ps_aligned(most);
+}
+
+/* A pass over the groups of pieces. */
+typedef struct {
+    const ps_type_kernels *kernels;
+    ps_pieces pieces;
+    atomic_int failed;
+} pass;
+
+static void
+eliminate(void *self, int64_t begin, int64_t end, int thread)
+{
+    pass *const p = self;
+
+    (void)thread;
+    for (int64_t k = begin; k < end && !atomic_load(&p->failed); k++) {
+        if (!p->kernels->pieces_down(&p->pieces, k)) {
+            atomic_store(&p->failed, 1);
+        }
+    }
+}
+
+static void
+substitute(void *self, int64_t begin, int64_t end, int thread)
+{
+    const pass *const p = self;
+
+    (void)thread;
+    for (int64_t k = begin; k < end; k++) {
+        p->kernels->pieces_up(&p->pieces, k);
+    }
+}
+
+/* Whether the piece above and piece `index` carry the same `numbers` numbers where they
+ * meet. */
+static int
+meet(const ps_pieces *p, int64_t index, int numbers)
+{
+    const size_t one = carried_bytes(p, PS_PIECE_NUMBERS) / (size_t)p->pieces;
+    const char *const begin = (const char *)p->begin + (size_t)index * one;
+    const char *const end = (const char *)p->end + (size_t)(index - 1) * one;
+
+    return memcmp(begin, end, one / PS_PIECE_NUMBERS * (size_t)numbers) == 0;
+}
+
+/* Solve in pieces. Where they do not meet, *solved is 0 and nothing is stored. */
+static ps_status
+solve_pieces(pass *p, const ps_exec *exec, int threads, int *solved)
+{
+    const ps_pieces *const pieces = &p->pieces;
+    const int64_t cost = pieces->t.rows / pieces->groups;
+    ps_status status = ps_run(exec, threads, pieces->groups, cost, eliminate, p);
+
+    *solved = status == PS_OK && !atomic_load(&p->failed);
+    for (int64_t k = 1; k < pieces->pieces && *solved; k++) {
+        *solved =
+            meet(pieces, k, PS_PIECE_NUMBERS) || p->kernels->pieces_rejoin(pieces, k);
+    }
+    if (!*solved) {
+        return status;
+    }
+    status = ps_run(exec, threads, pieces->groups, cost, substitute, p);
+    for (int64_t k = pieces->pieces - 1; k > 0 && status == PS_OK; k--) {
+        if (!meet(pieces, k, 2)) {
+            p->kernels->pieces_mend(pieces, k - 1);
+        }
+    }
+    return status;
+}
+
+ps_status
+ps_pieces_solve(const ps_tridiag *t, const ps_exec *exec, int threads, void *work)
+{
+    const ps_job job = in_order(t);
+    ps_status status = PS_OK;
+    int solved = 0;
+
+    for (int k = 0; k < ATTEMPTS && status == PS_OK && !solved; k++) {
+        pass p = {.kernels = ps_isa_get()->type[t->dtype], .pieces = pieces_of(t, k)};
+        const size_t carried = ps_aligned(carried_bytes(&p.pieces, PS_PIECE_NUMBERS));
+
+        p.pieces.begin = work;
+        p.pieces.end = (char *)work + carried;
+        p.pieces.kept = (char *)work + 2 * carried;
+        atomic_init(&p.failed, 0);
+        if (p.pieces.pieces > 0) {
+            status = solve_pieces(&p, exec, threads, &solved);
+        }
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    if (!solved) {
+        ps_isa_narrow.type[t->dtype]->direct(&job, 0, work);
+    }
+    else if (t->info != NULL) {
+        t->info[0] = 0;
+    }
+    return PS_OK;
+}
