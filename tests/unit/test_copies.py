@@ -141,6 +141,19 @@ def test_copies_continue_as_the_original_without_changing_it(make, use, made):
             np.testing.assert_array_equal(theirs, wanted)
 
 
+@pytest.mark.parametrize("n", range(9, 60, 3))
+def test_bits_do_not_depend_on_where_the_fields_of_a_copy_lie(n):
+    """Lines in float32 are eliminated in blocks, which would otherwise begin at aligned nodes."""
+    sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    solver = HeatADI(
+        (n, n + 3), 1.0, 3.0, boundary=sides, initial=lambda x, y: x + y, dtype="float32"
+    )
+    copies = [copy.deepcopy(solver) for _ in range(4)]
+    solver.step(3)
+    for copied in copies:
+        np.testing.assert_array_equal(copied.step(3).u, solver.u)
+
+
 @pytest.mark.parametrize("made", COPIES.values(), ids=COPIES)
 @pytest.mark.parametrize(
     "name", [name for name in SOLVERS if not name.startswith(("Fast", "Cubic", "Piece"))]

@@ -14,13 +14,13 @@ unknowns_along(const ps_heat *h, int axis, int64_t *first)
            (axis < h->axes && h->side[axis][1].kind == PS_HEAT_VALUE ? 1 : 0);
 }
 
-/* Number of values from an aligned address to node i of the first row of w. */
+/* Number of values from an aligned address to node i of a field that begins at `field`. */
 static int64_t
-misplaced(const ps_heat *h, int64_t i)
+misplaced(const ps_heat *h, const void *field, int64_t i)
 {
     const int64_t size = ps_dtype_size(h->dtype);
 
-    return (int64_t)(((uintptr_t)h->w + (uintptr_t)(i * size)) % ALIGNMENT) / size;
+    return (int64_t)(((uintptr_t)field + (uintptr_t)(i * size)) % ALIGNMENT) / size;
 }
 
 ps_heat_sweep
@@ -43,8 +43,10 @@ ps_heat_sweep_along(const ps_heat *h, int axis)
     s.rows = unknowns_along(h, axis, &s.first) - s.first;
     s.inner_end = unknowns_along(h, inner, &s.inner_first);
     s.outer_end = unknowns_along(h, outer, &s.outer_first);
-    s.inner_start = s.inner_first - (axis == 0 ? 0 : misplaced(h, s.inner_first));
-    s.lead = axis == 0 ? misplaced(h, s.first) : 0;
+    s.inner_start = s.inner_first - (axis == 0 ? 0 : misplaced(h, h->w, s.inner_first));
+    /* Blocks of rows begin with chunks: rounding errors in float32 depend on `lead`, which
+     * is therefore that of an aligned field wherever the field lies. */
+    s.lead = axis == 0 ? misplaced(h, NULL, s.first) : 0;
     return s;
 }
 
