@@ -77,7 +77,7 @@ def hot(x, t):
 @pytest.mark.parametrize("sides", ["insulated", "periodic", "robin"])
 @pytest.mark.parametrize("shape", [(21, 34), (9, 12, 11)])
 @pytest.mark.parametrize("damped_start", [True, False])
-def test_rough_fields_in_float32_keep_their_heat(damped_start, shape, sides, ratio, seed):
+def test_rough_fields_in_float32_keep_their_heat(damped_start, shape, sides, ratio, seed, backend):
     """K T of the start has rounding errors of dt k/h^2 times those of T, up to 0.02 and 1.
 
     A bar that coarse grids join to what lies around it has a small eigenvalue of P A: its mean
@@ -93,9 +93,8 @@ def test_rough_fields_in_float32_keep_their_heat(damped_start, shape, sides, rat
         "scheme": "implicit",
         "damped_start": damped_start,
     }
-    found, truth = (
-        HeatADI(shape, 1.0, 3.0, dtype=d, **options).step(2).u for d in ("float32", "float64")
-    )
+    truth = HeatADI(shape, 1.0, 3.0, **options).step(2).u
+    found = HeatADI(shape, 1.0, 3.0, dtype="float32", device=backend, **options).step(2).u
     assert abs(found - truth).max() <= 2e-5 * abs(truth).max()
 
 
