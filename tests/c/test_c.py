@@ -1,5 +1,8 @@
 """Builds the C programs of this folder and runs them on every instruction set.
 
+`test_blocks.c` compiles all line kernels for one more number, which takes longer than all other
+programs together: it runs with the slow tests, and the others check its syntax.
+
 The programs are linked with the object files of the build where there are some; otherwise, and
 under the sanitizers that PYSOLVERS_SANITIZE names, the library is compiled here.
 """
@@ -22,6 +25,7 @@ CSRC = ROOT / "csrc"
 OBJECTS = ROOT / "build" / "objects" / "_core" / "csrc"
 PROGRAMS = sorted(path.stem for path in HERE.glob("test_*.c"))
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+SLOW = {"test_blocks": ["-O1"]}  # programs, and the flags of each
 
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 SANITIZE = os.environ.get("PYSOLVERS_SANITIZE")
@@ -61,7 +65,7 @@ def objects_of_the_build():
 
 
 @pytest.fixture(scope="session")
-def build(tmp_path_factory):
+def build(request, tmp_path_factory):
     """Compile what is missing, two files at a time; return the folder of the programs."""
     if COMPILER is None:
         pytest.fail("the C tests need a C compiler: set CC")
@@ -75,19 +79,23 @@ def build(tmp_path_factory):
         subprocess.run(command, check=True)
         return target
 
-    programs = [(HERE / f"{name}.c", []) for name in PROGRAMS]
+    items = (item for item in request.session.items if "build" in item.fixturenames)
+    names = sorted({item.callspec.params["program"] for item in items})
+    programs = [(HERE / f"{name}.c", SLOW.get(name, [])) for name in names]
     library = [] if SANITIZE else objects_of_the_build()
     with ThreadPoolExecutor(max_workers=2) as pool:
         library = library or list(pool.map(compile_file, library_sources()))
         mains = list(pool.map(compile_file, programs))
-    for main, name in zip(mains, PROGRAMS, strict=True):
+    for main, name in zip(mains, names, strict=True):
         command = [COMPILER, *FLAGS, main, *library, "-lm", "-o", folder / name]
         subprocess.run(command, check=True)
     return folder
 
 
 @pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "program", [pytest.param(p, marks=[pytest.mark.slow] * (p in SLOW)) for p in PROGRAMS]
+)
 def test_program_reports_no_failure(build, program, instruction_set):
     environment = os.environ | {"PYSOLVERS_ISA": instruction_set}
     environment.pop("LD_PRELOAD", None)
@@ -102,3 +110,12 @@ def test_program_reports_no_failure(build, program, instruction_set):
     )
 
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("program", SLOW)
+def test_slow_program_is_valid_c(program):
+    if COMPILER is None:
+        pytest.fail("the C tests need a C compiler: set CC")
+    flags = [*FLAGS, "-Werror=implicit-function-declaration", "-fsyntax-only"]
+
+    subprocess.run([COMPILER, *flags, HERE / f"{program}.c"], check=True)

@@ -1,6 +1,6 @@
 /* c128.h - the dtype c128 of a unit. */
 #define PS_TAG c128
-#define PS_COMPLEX 1
+#define PS_NUMBER "lines/complex.h"
 #define PS_BASE f64 /* dtype of the parts */
 #define PS_REAL double
 #define PS_INT int64_t /* of the same size */

@@ -1,6 +1,6 @@
 /* c64.h - the dtype c64 of a unit. */
 #define PS_TAG c64
-#define PS_COMPLEX 1
+#define PS_NUMBER "lines/complex.h"
 #define PS_BASE f32 /* dtype of the parts */
 #define PS_REAL float
 #define PS_INT int32_t /* of the same size */

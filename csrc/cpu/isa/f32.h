@@ -1,6 +1,6 @@
 /* f32.h - the dtype f32 of a unit. */
 #define PS_TAG f32
-#define PS_COMPLEX 0
+#define PS_NUMBER "lines/real.h"
 #define PS_BASE f32 /* dtype of the parts */
 #define PS_REAL float
 #define PS_INT int32_t /* of the same size */

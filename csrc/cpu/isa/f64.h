@@ -1,6 +1,6 @@
 /* f64.h - the dtype f64 of a unit. */
 #define PS_TAG f64
-#define PS_COMPLEX 0
+#define PS_NUMBER "lines/real.h"
 #define PS_BASE f64 /* dtype of the parts */
 #define PS_REAL double
 #define PS_INT int64_t /* of the same size */

@@ -23,6 +23,15 @@ exchange(mask m, num *a, num *b)
     *b = choose(m, kept, *b);
 }
 
+PS_INLINE void
+exchange_values(mask m, value *a, value *b)
+{
+    const value kept = *a;
+
+    *a = choose(m, *b, *a);
+    *b = choose(m, kept, *b);
+}
+
 /* As eliminate_row(), with row exchanges in the lanes of `allowed`: `to` receives the
  * words of the pivot row of the previous column. In a factor, lanes that do not exchange
  * rows multiply as eliminate_row() does: what a matrix gets does not depend on its
@@ -30,14 +39,15 @@ exchange(mask m, num *a, num *b)
 PS_INLINE void
 exchange_row(sweep *s, single_row a, num *to, int keeps, mask allowed)
 {
-    num pivot = s->lead, next = s->next, second = zero(), r = s->r;
+    num pivot = s->lead, next = s->next, second = zero();
+    value r = s->r;
     mask swap = (mask)(size_of(a.lower) > size_of(pivot));
 
     if (keeps == FACTOR) {
         swap &= allowed;
     }
     else {
-        exchange(swap, &r, &a.rhs);
+        exchange_values(swap, &r, &a.rhs);
     }
     exchange(swap, &pivot, &a.lower);
     exchange(swap, &next, &a.diag);
@@ -55,9 +65,12 @@ exchange_row(sweep *s, single_row a, num *to, int keeps, mask allowed)
     to[0] = next;
     to[1] = second;
     to[2] = pivot;
-    to[3] = keeps == FACTOR ? m : r;
     if (keeps == FACTOR) {
+        to[3] = m;
         to[4] = as_num(swap);
+    }
+    else {
+        put_value(&to[3], r);
     }
 }
 
@@ -69,9 +82,11 @@ keep_last(sweep *s, num *to, int width, int keeps)
         s[q].bad |= is_bad_exchanged(s[q].lead);
         to[0] = to[1] = zero();
         to[2] = s[q].lead;
-        to[3] = keeps == FACTOR ? zero() : s[q].r;
         if (keeps == FACTOR) {
-            to[4] = zero();
+            to[3] = to[4] = zero();
+        }
+        else {
+            put_value(&to[3], s[q].r);
         }
     }
 }
@@ -80,10 +95,11 @@ keep_last(sweep *s, num *to, int width, int keeps)
 PS_INLINE void
 substitute_exchanged(unknowns *b, const num *from)
 {
-    const num x = sub_mul(sub_mul(from[3], from[0], b->x[0]), from[1], b->second);
+    const value x =
+        sub_mul(sub_mul(value_in(&from[3]), from[0], b->x), from[1], b->second);
 
-    b->second = b->x[0];
-    b->x[0] = divide(x, from[2]);
+    b->second = b->x;
+    b->x = inverse_times(from[2], x);
 }
 
 /* Words kept of a position: U_{p,p+1} .. U_{p,p+4}, the pivot, and of a solve y_p, in
@@ -97,7 +113,8 @@ enum {
 
 /* A carried row in columns p .. p+3. */
 typedef struct {
-    num at[4], rhs;
+    num at[4];
+    value rhs;
 } folded_row;
 
 typedef struct {
@@ -108,7 +125,7 @@ typedef struct {
 /* Eliminate one column: b and the row (inward, 0, diag, 0, outward) are what is carried
  * on. */
 PS_INLINE void
-folded_step(folded_sweep *s, num inward, num diag, num outward, num rhs, num *kept,
+folded_step(folded_sweep *s, num inward, num diag, num outward, value rhs, num *kept,
             int factor, mask *bad)
 {
     folded_row p = s->a, b = s->b;
@@ -119,7 +136,7 @@ folded_step(folded_sweep *s, num inward, num diag, num outward, num rhs, num *ke
     exchange(first, &p.at[1], &b.at[1]);
     exchange(first, &p.at[2], &b.at[2]);
     exchange(first, &p.at[3], &b.at[3]);
-    exchange(first, &p.rhs, &b.rhs);
+    exchange_values(first, &p.rhs, &b.rhs);
     const mask second = (mask)(size_of(n0) > size_of(p.at[0]));
 
     exchange(second, &p.at[0], &n0);
@@ -127,7 +144,7 @@ folded_step(folded_sweep *s, num inward, num diag, num outward, num rhs, num *ke
     exchange(second, &p.at[2], &n2);
     exchange(second, &p.at[3], &n3);
     exchange(second, &p4, &n4);
-    exchange(second, &p.rhs, &rhs);
+    exchange_values(second, &p.rhs, &rhs);
     *bad |= is_bad_exchanged(p.at[0]);
 
     const num of_b = divide(b.at[0], p.at[0]), of_n = divide(n0, p.at[0]);
@@ -154,7 +171,7 @@ folded_step(folded_sweep *s, num inward, num diag, num outward, num rhs, num *ke
     else {
         s->a.rhs = sub_mul(b.rhs, of_b, p.rhs);
         s->b.rhs = sub_mul(rhs, of_n, p.rhs);
-        kept[FOLDED_RHS] = p.rhs;
+        put_value(&kept[FOLDED_RHS], p.rhs);
     }
 }
 

@@ -7,6 +7,9 @@
  *   pivot_i = diag_i - m_i upper_{i-1},    m_i = lower_i / pivot_{i-1}
  *   r_i = rhs_i - m_i r_{i-1},    x_i = (r_i - upper_i x_{i+1}) / pivot_i
  *
+ * where / pivot is the product with its reciprocal: on the right in m_i, lower_i times
+ * pivot_{i-1}^-1, and on the left in x_i, which makes a difference for blocks.
+ *
  * 8 operations per unknown in this form. The code stores 1 / pivot and executes 9
  * multiplications and subtractions and one division. 5 words per unknown if the
  * eliminated rows stay in cache. Stable for diagonally dominant and for symmetric
@@ -95,8 +98,11 @@ enum { DIAGONAL, ROW_SUMS };
  * entry in the column of the next row, its diagonal or row sum, and its right-hand side.
  */
 typedef struct {
-    num lead, next, r, far;
-    num bottom, bottom_diag, bottom_r;
+    num lead, next;
+    value r;
+    num far;
+    num bottom, bottom_diag;
+    value bottom_r;
     mask dominant; /* lanes in which all rows so far were dominant */
     mask bad;      /* lanes with a bad pivot; of factors and with exchanges only */
     vec sum;       /* of all pivots; otherwise only */
@@ -104,7 +110,8 @@ typedef struct {
 
 /* A row of a system. */
 typedef struct {
-    num lower, diag, upper, rhs;
+    num lower, diag, upper;
+    value rhs;
 } single_row;
 
 /* Start; `last` is the bottom row of a periodic system of `rows` rows, or null. Only what
@@ -113,7 +120,8 @@ PS_INLINE void
 sweep_begin(sweep *s, const single_row *last, int64_t rows, int check, int ends, int form)
 {
     s->lead = one();
-    s->next = s->r = zero();
+    s->next = zero();
+    s->r = zero_value();
     s->dominant = ~(mask){0};
     s->bad = (mask){0};
     s->sum = (vec){0};
@@ -121,7 +129,8 @@ sweep_begin(sweep *s, const single_row *last, int64_t rows, int check, int ends,
         s->far = sub(zero(), one());
     }
     if (ends == RING && last == NULL) {
-        s->bottom = s->bottom_diag = s->bottom_r = zero();
+        s->bottom = s->bottom_diag = zero();
+        s->bottom_r = zero_value();
     }
     if (last != NULL) {
         s->bottom = last->upper;
@@ -164,9 +173,16 @@ copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends, i
     }
 }
 
-/* a / pivot. */
+/* An entry of a row that is divided by its pivot: pivot^-1 a. */
 PS_INLINE num
 quotient(num a, num pivot, num inverse, int form)
+{
+    return form == ROW_SUMS ? inverse_times(pivot, a) : scaled(a, inverse);
+}
+
+/* The multiplier of a row with this pivot for a row with the entry a: a pivot^-1. */
+PS_INLINE num
+multiplier_of(num a, num pivot, num inverse, int form)
 {
     return form == ROW_SUMS ? divide(a, pivot) : mul(a, inverse);
 }
@@ -175,7 +191,7 @@ quotient(num a, num pivot, num inverse, int form)
 PS_INLINE num
 multiplier(num lower, const sweep *s, int form)
 {
-    return quotient(lower, s->lead, s->lead, form);
+    return multiplier_of(lower, s->lead, s->lead, form);
 }
 
 /* Replace what an elimination of a chunk changes in the lanes of m. */
@@ -230,7 +246,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
         s->sum += sum_of(pivot);
     }
     if (ends == RING) {
-        m_bottom = quotient(s->bottom, pivot, inverse, form);
+        m_bottom = multiplier_of(s->bottom, pivot, inverse, form);
         s->bottom = sub_mul(zero(), m_bottom, u);
         s->bottom_diag =
             sub_mul(s->bottom_diag, m_bottom, form == ROW_SUMS ? sum : s->far);
@@ -240,7 +256,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
     }
     if (keeps == ROW) {
         to[0] = quotient(u, pivot, inverse, form);
-        to[1] = mul(s->r, inverse);
+        put_value(&to[1], scaled(s->r, inverse));
     }
     else if (keeps == FACTOR) {
         s->bad |= is_bad(pivot);
@@ -263,17 +279,19 @@ is_bad_sweep(const sweep *s)
 {
     const vec largest = splat(PS_LARGEST);
 
-    return ~((mask)(size_of(mul(s->r, s->lead)) <= largest) &
+    return ~((mask)(size_of(scaled(s->r, s->lead)) <= largest) &
              (mask)(abs_vec(s->sum) <= largest));
 }
 
-/* The solutions of a back substitution: x and, if CUT, the left and the right column. */
-enum { ANSWERS = 3 };
+/* The columns that a back substitution computes if CUT: the left and the right one. */
+enum { LEFT_SPIKE, RIGHT_SPIKE, SPIKES, ANSWERS = 1 + SPIKES };
 
-/* The unknowns of the row below: x and, if CUT, the left and the right column; x of the
- * row below that one; and, if RING, the unknown of the far column. */
+/* The unknowns of the row below: x and, if CUT, the spikes; x of the row below that one;
+ * and, if RING, the unknown of the far column. */
 typedef struct {
-    num x[ANSWERS], second, far;
+    value x;
+    num spike[SPIKES];
+    value second, far;
 } unknowns;
 
 /* The unknowns beyond the last row, those that a back substitution with these ends reads.
@@ -281,13 +299,13 @@ typedef struct {
 PS_INLINE void
 unknowns_end(unknowns *b, int ends)
 {
-    b->x[0] = b->second = zero();
+    b->x = b->second = zero_value();
     if (ends == CUT) {
-        b->x[1] = zero();
-        b->x[2] = sub(zero(), one());
+        b->spike[LEFT_SPIKE] = zero();
+        b->spike[RIGHT_SPIKE] = sub(zero(), one());
     }
     if (ends == RING) {
-        b->far = zero();
+        b->far = zero_value();
     }
 }
 
@@ -297,10 +315,10 @@ copy_unknowns(unknowns *to, const unknowns *from, int width, int exchanges, int 
 {
 #pragma GCC unroll 8
     for (int q = 0; q < width; q++) {
-        to[q].x[0] = from[q].x[0];
+        to[q].x = from[q].x;
         if (ends == CUT) {
-            to[q].x[1] = from[q].x[1];
-            to[q].x[2] = from[q].x[2];
+            to[q].spike[LEFT_SPIKE] = from[q].spike[LEFT_SPIKE];
+            to[q].spike[RIGHT_SPIKE] = from[q].spike[RIGHT_SPIKE];
         }
         if (ends == RING) {
             to[q].far = from[q].far;
@@ -315,15 +333,15 @@ copy_unknowns(unknowns *to, const unknowns *from, int width, int exchanges, int 
 PS_INLINE void
 substitute_row(unknowns *b, const num *from, int ends)
 {
-    num y = from[1];
+    value y = value_in(&from[1]);
 
     if (ends == RING) {
         y = sub_mul(y, from[2], b->far);
     }
-    b->x[0] = sub_mul(y, from[0], b->x[0]);
+    b->x = sub_mul(y, from[0], b->x);
     if (ends == CUT) {
-        b->x[1] = sub_mul(from[2], from[0], b->x[1]);
-        b->x[2] = sub_mul(zero(), from[0], b->x[2]);
+        b->spike[LEFT_SPIKE] = sub_mul(from[2], from[0], b->spike[LEFT_SPIKE]);
+        b->spike[RIGHT_SPIKE] = sub_mul(zero(), from[0], b->spike[RIGHT_SPIKE]);
     }
 }
 
@@ -331,8 +349,10 @@ substitute_row(unknowns *b, const num *from, int ends)
  * that of the separator on its left, whose entry in the column of the former is `upper`.
  * In row-sum form diag and left_diag are row sums. */
 typedef struct {
-    num lower, diag, rhs;
-    num upper, left_diag, left_rhs;
+    num lower, diag;
+    value rhs;
+    num upper, left_diag;
+    value left_rhs;
 } segment;
 
 /* The segment of the rows eliminated so far and of the separator `own`. */
