@@ -138,14 +138,42 @@ relax_processor(void)
 #endif
 }
 
+static int64_t
+now(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether a state is seen within PS_SPIN_NS. */
+static int
+is_soon(worker *w, int state)
+{
+    int64_t end = 0;
+
+    for (;;) {
+        for (int k = 0; k < PS_SPINS; k++) {
+            if (atomic_load(&w->state) == state) {
+                return 1;
+            }
+            relax_processor();
+        }
+        const int64_t time = now(CLOCK_MONOTONIC);
+
+        end = end == 0 ? time + PS_SPIN_NS : end;
+        if (time >= end) {
+            return 0;
+        }
+    }
+}
+
 static void
 wait_for(worker *w, int state)
 {
-    for (int k = 0; k < PS_SPINS; k++) {
-        if (atomic_load(&w->state) == state) {
-            return;
-        }
-        relax_processor();
+    if (is_soon(w, state)) {
+        return;
     }
     pthread_mutex_lock(&w->mutex);
     atomic_fetch_add(&w->sleepers, 1);
@@ -379,15 +407,6 @@ next_block(blocks *own, int64_t *begin, int64_t *end)
         }
         own->share = other;
     }
-}
-
-static int64_t
-now(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* Compare the time since `begin` with the estimated time of the calling thread alone: the
