@@ -1,8 +1,9 @@
 /* diffusion_least.c - the least eigenvalue that conjugate gradients find, for all backends.
  *
- * L has sqrt(1/alpha) on its diagonal and sqrt(beta/alpha before) below it. A new row of
- * L^-1 is therefore -sqrt(beta alpha/alpha before) times the last one, followed by
- * sqrt(alpha); it is combined with v such that the sum of squares is largest.
+ * L and v are those of ps_diffusion.h. L has sqrt(1/alpha) on its diagonal and
+ * sqrt(beta/alpha before) below it. A new row of L^-1 is therefore -sqrt(beta alpha/alpha
+ * before) times the last one, followed by sqrt(alpha). The new v is the combination of v
+ * and this row, with factors whose squares have the sum 1, that is longest.
  */
 #include <math.h>
 

@@ -16,7 +16,7 @@
 typedef struct {
     ps_plan lines; /* the whole plan unless spans, shared or the partition method */
     int spans;     /* long systems with row exchanges, divided into spans */
-    int pieces;    /* a few of them, shorter ones, each in order */
+    int pieces;    /* a few shorter ones, one after the other, divided into pieces */
     int shared;    /* all systems have one matrix; each thread factors it once */
     const char *isa;
     ps_factor factor;

@@ -1,8 +1,8 @@
 """Halo exchange between neighbouring ranks.
 
-A rank steps its part of a field and a halo: nodes of its neighbours, which it gets anew from time
-to time. Halos travel through the memory of the host by MPI, or, between devices of one host,
-directly into the inbox of the neighbour (_inbox.py), or between devices by NCCL (_parts.py).
+A rank steps its part of a field and a halo: nodes of its neighbours, which the ranks exchange
+after some steps. Halos travel through the memory of the host by MPI, or, between devices of one
+host, directly into the inbox of the neighbour (_inbox.py), or between devices by NCCL (_parts.py).
 
 Words moved per node of a halo: 2 for the copy on the device, 1 over the link and 2 for the copy
 from the inbox; by NCCL, 1 over the link and 4 for copies if the nodes lie with gaps; through the

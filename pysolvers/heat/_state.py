@@ -143,8 +143,8 @@ class HeatState:
         first : int
             Number of the first step, of those that are prepared.
         lost : (int, int)
-            Layers at both ends of the first axis of the field that are left out, where the sides
-            are fluxes.
+            How many nodes at both ends of the first axis of the field are left out, where the
+            sides are fluxes.
         measures : bool
             Whether `largest` is to be that after these steps.
         """

@@ -260,15 +260,15 @@ class HeatADI(TimeStepping[HeatResult]):
     and the results are those of the part, and arrays of `initial`, `diffusivity` and `source` as
     well. The values of the sides are numbers or functions. All ranks make the same calls; `gather`
     returns the whole solution. Steps of ``'implicit'`` have the bits of one process; those of
-    alternating directions differ from it by rounding errors. For these, each rank also holds layers
-    of its neighbours' nodes. If :math:`k\,dt/h^2` along the split axis is so moderate that the
-    layers needed, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10, are fewer than the nodes of a
-    rank, the kernels make several steps between two exchanges of the layers. For larger steps split
+    alternating directions differ from it by rounding errors. For these, each rank has a halo of its
+    neighbours' nodes. If :math:`k\,dt/h^2` along the split axis is so moderate that the depth of
+    the halo, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10 nodes, is less than the nodes of a
+    rank, the kernels make several steps between two exchanges of the halo. For larger steps split
     along the first axis: the kernels make one step, to which each rank adds what the nodes of the
     others change. Along another axis such a step is made by array operations, in the form of
     Douglas and Gunn, and takes several times as long; ``kernel`` of the result is then ``'slabs'``.
     On devices, of which each rank selects its own by `device`, it is an error. There the nodes of a
-    rank stay on its device, and layers are copied between devices of one host, travel between
+    rank stay on its device, and halos are copied between devices of one host, travel between
     devices by NCCL, or pass through the memory of the hosts.
 
     References

@@ -1,12 +1,11 @@
-"""GCEIDD with a halo: the nodes of a rank and some of its neighbours, a window of the grid.
+"""GCEIDD on the nodes of a rank and its halo, together a window of the grid.
 
 The window is stepped by the kernels of one process, for several steps, before the halo is
 exchanged: _plan.py says how many, and why. A call of several steps keeps the fields before them, so
 that all ranks can end after the step in which the solution of one of them leaves the limits.
 
 Words per node and step: those of the kernels, and with ``'mu'`` 2 per field and call for copies of
-the fields that are kept; per exchange those of the halo of u, and with ``'mu'`` of
-the half levels.
+the fields that are kept; per exchange those of the halo of u, and with ``'mu'`` of the half levels.
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
 r"""Windows of GCEIDD: which nodes of its neighbours a rank holds, for how many steps.
 
-A window is the nodes of a rank and some layers of its neighbours along the cut axis, which end in
+A window is the nodes of a rank and its halo, nodes of its neighbours along the cut axis. It ends in
 sides with given values, wrong ones. The sweep along the other axis is that of each line, but it
 leaves out the line on such a side. So before the sweep along the cut axis the nodes from the first
 one after the side on are right. What is wrong after that sweep depends on the number of strips.
@@ -29,8 +29,8 @@ the largest difference of b of neighbours; f = 1, for characteristics (1 + 2 C) 
 extrapolated feet and e^{x reach} otherwise. The sweep along the other axis multiplies it by at most
 h = 1/(1 - max(-q, 0)) with one strip, and in strips by 5/3 p more, where p bounds the prediction:
 (1 + |q|)(1 + 2 C) + 4 r, or 3 for MU. After j steps the error is at most j (g h)^j e^{-x d} of the
-size of the data at the nodes of the rank behind d layers. The number of layers is the smallest d
-for which this is below a part of the rounding errors, for the best x. At a real end with an outward
+size of the data at the nodes of the rank behind a halo of depth d. The depth is the smallest d for
+which this is below a part of the rounding errors, for the best x. At a real end with an outward
 derivative the rows are those of the mirrored line, on which the same bound holds.
 
 Source of the weighted norm: J. M. Combes and L. Thomas, Commun. Math. Phys. 34 (1973) 251-270.
@@ -49,8 +49,8 @@ _TRANSPOSED = 1.5
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # between two exchanges
 _TRIES = 8  # interfaces at which a window may end, besides the first one that is far enough away
 
-# By the way of the layers: nodes that a step advances in the time of a call and an exchange,
-# however few layers there are, and in the time in which a node of a layer travels. Two H100 advance
+# By the link of the halo: nodes that a step advances in the time of a call and an exchange, however
+# deep the halo is, and in the time in which a node of the halo travels. Two H100 advance
 # 80 nodes of float64 per ns each. For the start of a call and the exchange they needed 0.9 ms when
 # a call copied the field, which is the number below, and need 0.45 ms without the copy. Estimates:
 # 200 GB/s between devices, 2 GB/s through the host.
@@ -162,7 +162,7 @@ def depth_for(
     foot: str,
     strips_across: int,
 ) -> int | None:
-    """Return how many layers one strip along the cut axis needs, or None if none are enough."""
+    """Return how deep a halo one strip along the cut axis needs, or None if no depth is enough."""
     is_upwind = scheme != "cfd"
     x = np.linspace(0.01, 3.0, 300)
     carried = along.courant if is_upwind else 0.0
@@ -217,13 +217,13 @@ def plan_windows(
     strips_across : int
         Strips along the other axis.
     way : str
-        How the layers travel.
+        How the halo travels.
     shrinks : bool
         Whether windows in strips can shrink: the cut axis is y.
     """
     if len(parts) == 1:
         return Plan(_STEPS[-1], [Cut(parts[0], parts[0], strips)], 1.0)
-    message, layer = _COSTS[way]
+    message, node = _COSTS[way]
     least = min(part.stop - part.start for part in parts)
 
     def plan_for(steps: int) -> Plan | None:
@@ -237,7 +237,7 @@ def plan_windows(
                 foot=foot,
                 strips_across=strips_across,
             )
-            cuts = None if depth is None else _with_layers(parts, depth, cells)
+            cuts = None if depth is None else _of_one_strip(parts, depth, cells)
         else:
             nodes = interfaces(cells, strips)
             cuts = _in_strips(parts, nodes, along.reach, steps)
@@ -247,16 +247,16 @@ def plan_windows(
             return None
         larger = max(c.mean_nodes(steps) / (c.own.stop - c.own.start) for c in cuts)
         widest = max(max(c.own.start - c.held.start, c.held.stop - c.own.stop) for c in cuts)
-        exchange = cost_of_exchange(message, layer, widest, least, lines)
+        exchange = cost_of_exchange(message, node, widest, least, lines)
         return Plan(steps, cuts, larger + exchange / steps)
 
     plan = cheapest(_STEPS, plan_for)
-    transposed = _TRANSPOSED + 3 * message / (lines * least) + 2 * layer
+    transposed = _TRANSPOSED + 3 * message / (lines * least) + 2 * node
     return plan if plan is not None and plan.cost < transposed else None
 
 
-def _with_layers(parts: Sequence[slice], depth: int, cells: int) -> list[Cut] | None:
-    """Return windows of one strip with some layers of each neighbour, if these have so many."""
+def _of_one_strip(parts: Sequence[slice], depth: int, cells: int) -> list[Cut] | None:
+    """Return windows of one strip with a halo of this depth, if all ranks have so many nodes."""
     if depth > min(part.stop - part.start for part in parts):
         return None
     return [

@@ -172,8 +172,8 @@ class GCEIDD(TimeStepping[TransportResult]):
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates,
     `courant`, `diffusion_number` and the results are those of the part. Functions are called with
     the nodes of a part and next to it. All ranks make the same calls; `gather` returns the whole
-    solution, which is that of one process up to rounding errors. Each rank holds layers of its
-    neighbours' nodes, which are exchanged once in some steps. If velocity or diffusion change with
+    solution, which is that of one process up to rounding errors. Each rank has a halo of its
+    neighbours' nodes, which is exchanged once in some steps. If velocity or diffusion change with
     time, if what a step reads reaches over the neighbours, or if no part of the strips has the
     interfaces of the whole grid, the ranks exchange rows for columns twice in each step instead, so
     that every line is swept on one rank. Each rank needs at least 4 nodes along both axes. On

@@ -114,7 +114,7 @@ def fine(problem):
     return problem | {"shape": (101, 104), "dt": 4e-6}
 
 
-def check_kernels_with_layers_for_several_steps(group, rng):
+def check_kernels_with_a_halo_for_several_steps(group, rng):
     for name, problem in PROBLEMS.items():
         problem = fine(problem)
         one = HeatADI(**problem).step(40)

@@ -4,7 +4,8 @@
  *           steady step (cylinder_sweep.inc)
  *   psi     a sine transform of the columns, the lines of its waves, once without charges on
  *           the body and once with them (cylinder_waves.inc), and the transform back
- *           (cylinder_psi.inc); with psi_tol cycles of sweeps instead (pysolvers/flow/_line_poisson.py)
+ *           (cylinder_psi.inc); with psi_tol cycles of sweeps instead
+ *           (pysolvers/flow/_line_poisson.py)
  *   walls   omega on walls and body, velocities at the probes (cylinder_stages.inc)
  *   forces  after every fourth step
  *

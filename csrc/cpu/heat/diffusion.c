@@ -645,8 +645,8 @@ clear_given(const ps_diffusion_level *l, char *field, size_t size)
     }
 }
 
-/* Let fields be 0 at the nodes that are not unknown, where they are read. What is read at
- * unknown nodes was written before. */
+/* Set the fields that are read at nodes that are not unknown to 0 there. Every field is
+ * written at unknown nodes before it is read. */
 static void
 clear(run *r)
 {
@@ -758,7 +758,7 @@ span(run *r)
     ps_diffusion_combine(d, g, r->factors);
 }
 
-/* Set |x| and what follows from it. */
+/* Set the norm of x, and the limit of the error, in a report. */
 static void
 take_norm(const run *r, double xx, double atol, ps_diffusion_report *report)
 {

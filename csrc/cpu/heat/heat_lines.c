@@ -44,8 +44,8 @@ ps_heat_sweep_along(const ps_heat *h, int axis)
     s.inner_end = unknowns_along(h, inner, &s.inner_first);
     s.outer_end = unknowns_along(h, outer, &s.outer_first);
     s.inner_start = s.inner_first - (axis == 0 ? 0 : misplaced(h, h->w, s.inner_first));
-    /* Blocks of rows begin with chunks: rounding errors in float32 depend on `lead`, which
-     * is therefore that of an aligned field wherever the field lies. */
+    /* Rounding errors in float32 depend on `lead`, because blocks of rows begin with
+     * chunks. `lead` is therefore that of an aligned field, wherever the field lies. */
     s.lead = axis == 0 ? misplaced(h, NULL, s.first) : 0;
     return s;
 }

@@ -63,7 +63,7 @@ typedef struct {
     ps_tridiag t;           /* one system */
     int64_t pieces, groups; /* number of pieces, and of groups of tiles of them */
     int64_t rows, rest;     /* rows of a piece, and additional ones of the last piece */
-    int64_t leads, lead;    /* rows above it: times the shortest lead, and number */
+    int64_t leads, lead;    /* rows of a lead: in multiples of the shortest, and in all */
     size_t kept_bytes;      /* of the eliminated rows of a group */
     void *kept;             /* the eliminated rows of all groups */
     void *begin, *end;      /* what the pieces carry at both ends: [piece][number] */
@@ -148,8 +148,8 @@ struct ps_type_kernels {
     void (*span_join)(const ps_span *s, int64_t index);
     void (*span_substitute)(const ps_span *s, int64_t index, void *scratch);
 
-    /* pieces_plan sets all but leads and the addresses; pieces is 0 if there are too few rows.
-     * pieces_down eliminates group `index`, pieces_rejoin the first rows of piece `index`
+    /* pieces_plan sets all but leads and the addresses; pieces is 0 if there are too few
+     * rows. pieces_down eliminates group `index`, pieces_rejoin the first rows of piece `index`
      * again; they return 0 if the system cannot be solved in pieces. pieces_up substitutes
      * a group, pieces_mend one piece again. */
     void (*pieces_plan)(ps_pieces *p);

@@ -19,8 +19,8 @@ is_bad(num pivot)
     return ~((mask)(size > splat(1 / PS_LARGEST)) & (mask)(size <= splat(PS_LARGEST)));
 }
 
-/* A pivot of an elimination with exchanges is zero, infinite or NaN. It divides by pivots
- * of any other size. */
+/* A pivot of an elimination with exchanges is zero, infinite or NaN. Such an elimination
+ * divides by pivots of any other size. */
 PS_INLINE mask
 is_bad_exchanged(num pivot)
 {

@@ -8,10 +8,10 @@
  * no delay, because the calling thread withdraws the offer. The result of a block does
  * not depend on the thread that computes it.
  *
- * A worker polls its state PS_SPINS times, which covers the serial part between two loops
- * of one call, and then sleeps on a condition variable. Loops of several calling threads
- * run concurrently, each with the workers that are idle when the loop starts, possibly
- * none.
+ * A worker polls its state for PS_SPIN_NS, which covers the serial part between two loops
+ * of one call, and then sleeps on a condition variable; so does a calling thread at the
+ * end of its loop. Loops of several calling threads run concurrently, each with the
+ * workers that are idle when the loop starts, possibly none.
  *
  * On a busy machine a worker often starts late or loses its processor during a block.
  * Short loops therefore compare the elapsed time with an estimate for one thread; if the
@@ -147,7 +147,7 @@ now(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Whether a state is seen within PS_SPIN_NS. */
+/* Whether a worker reaches a state within PS_SPIN_NS. */
 static int
 is_soon(worker *w, int state)
 {

@@ -9,7 +9,7 @@
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-/* Leads that are tried, times the shortest one. */
+/* Numbers of rows of the leads that are tried, as multiples of the smallest one. */
 static const int64_t leads[] = {1, 4};
 
 enum { ATTEMPTS = sizeof leads / sizeof *leads };
