@@ -28,8 +28,8 @@ _BLOCK = 1 << 14  # elements of a product that are computed at once: they stay i
 class Fields:
     """Named fields of fixed shapes and dtypes, zero at first.
 
-    The host's copy of a field is updated when it is read, so that fields
-    stay on the device between calls.
+    The host's copy of a field is updated when it is read, so that fields stay on the device between
+    calls.
     """
 
     #: What every call of the backend takes last.

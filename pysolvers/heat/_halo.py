@@ -1,18 +1,18 @@
 r"""Steps of a slab by the kernels, with a halo that is deep enough to make several of them.
 
 The nodes of a rank and its halo end in insulated sides, and the kernels step them like a whole
-field. A wrong side changes the nodes next to it by about the size of
-the data, and others less: with r = k dt/h^2 along the cut axis, a step multiplies a perturbation by
-(1 - a)/(1 + a), where a is the operator -dt/2 d k d of the axis. Let e^{-x d} be the weight of a
-node in the distance d from the side, and s = r (cosh x - 1) < 1. In the weighted norm a is at least
--s (Combes and Thomas), so that a step amplifies the perturbation at most by (1 + s)/(1 - s), and j
-steps leave at the nodes of the rank, behind a halo of depth d, at most
+field. A wrong side changes the nodes next to it by about the size of the data, and others less:
+with r = k dt/h^2 along the cut axis, a step multiplies a perturbation by (1 - a)/(1 + a), where a
+is the operator -dt/2 d k d of the axis. Let e^{-x d} be the weight of a node in the distance d from
+the side, and s = r (cosh x - 1) < 1. In the weighted norm a is at least -s (Combes and Thomas), so
+that a step amplifies the perturbation at most by (1 + s)/(1 - s), and j steps leave at the nodes of
+the rank, behind a halo of depth d, at most
 
     j ((1 + s)/(1 - s))^j e^{-x d} / (1 - s)
 
-of the size of the data. The depth is the smallest d for which this is below the rounding
-unit, for the best x. For k dt/h^2 from 0.1 to 8 and 4 to 32 steps, the change of Peaceman and
-Rachford's steps along one axis is then below 0.001 of the rounding unit. Operators along the other
+of the size of the data. The depth is the smallest d for which this is below the rounding unit, for
+the best x. For k dt/h^2 from 0.1 to 8 and 4 to 32 steps, the change of Peaceman and Rachford's
+steps along one axis is then below 0.001 of the rounding unit. Operators along the other
 axes have the same bound or a smaller one, since they do not couple nodes at different distances.
 After j steps the halo is exchanged: that of T for Douglas and Gunn's scheme, and that of w for
 Peaceman and Rachford's.

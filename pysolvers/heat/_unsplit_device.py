@@ -148,18 +148,14 @@ class DeviceUnsplit(Unsplit):
         self._add(change, 1.0, correction)
 
     def _set_values(self, field: Array, time: float) -> None:
-        for side in () if self._holds_values else self._given:
-            self._device.write(
-                side.of(field), self._level(side, time)
-            )  # the later axis has the edges
+        for side in () if self._holds_values else self._given:  # the later axis has the edges
+            self._device.write(side.of(field), self._level(side, time))
 
     def _begun(
         self, levels: Levels, base: Array, change: Array, time: float
     ) -> tuple[Array, float]:
-        for side in () if self._holds_values else self._given:
-            self._device.write(
-                side.of(change), self._level(side, time)
-            )  # the later axis has the edges
+        for side in () if self._holds_values else self._given:  # the later axis has the edges
+            self._device.write(side.of(change), self._level(side, time))
             self._add(side.of(change), -1.0, side.of(base))
         product = self._buffer("product", base.shape)
         levels.apply(base, product)
