@@ -214,16 +214,15 @@ class RowLevels(Levels):
         r, scratch = np.zeros_like(p), np.empty_like(p)
         applied = system.applied(self._rows.padded(x))
         np.subtract(rhs[inner], applied[inner], out=r)
-        xx, rr = self._total(self._squares(x[inner]), _dots(r, r))
-        atol, beta, iterations = ratio, 0.0, 0
-        if scale is not None:
-            (ss,) = self._total(self._squares(scale[inner]))
-            atol *= np.sqrt(ss)
+        given = () if scale is None else (self._squares(scale[inner]),)
+        xx, rr, *ss = self._total(self._squares(x[inner]), _dots(r, r), *given)
+        atol, beta, iterations = ratio * np.sqrt(ss[0]) if ss else ratio, 0.0, 0
+        limit = np.fmax(rtol * np.sqrt(xx), atol)
         size = self._scale(rr)
         z, rz, zz = self._corrected(r, size)
         error = np.sqrt(zz)
         share = error / np.sqrt(rr)  # an estimate of the next |z|/|r|
-        converged = bool(error <= np.fmax(rtol * np.sqrt(xx), atol))
+        converged = bool(error <= limit)
         least = _Least()
         while not converged and iterations < most and rz > 0:
             p *= a(beta)
@@ -254,7 +253,7 @@ class RowLevels(Levels):
             "converged": converged,
             "error": float(error),
             "norm": float(np.sqrt(xx)),
-            "limit": float(np.fmax(rtol * np.sqrt(xx), atol)),
+            "limit": float(limit),
             "least": least.value,
         }
 

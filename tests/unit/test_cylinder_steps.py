@@ -1,4 +1,4 @@
-"""The stages of a step of the cylinder, beside formulas of NumPy and transforms of SciPy."""
+"""The stages of a step of the cylinder against formulas of NumPy and transforms of SciPy."""
 
 import numpy as np
 import pytest

@@ -24,8 +24,8 @@ def test_least_eigenvalue(rng, small):
 
         a, b = np.array(alphas), np.array(betas)
         lanczos = np.diag(1 / a + np.append(0, b[1:] / a[:-1]))
-        beside = np.sqrt(b[1:]) / a[:-1]
-        lanczos += np.diag(beside, 1) + np.diag(beside, -1)
+        off_diagonal = np.sqrt(b[1:]) / a[:-1]
+        lanczos += np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
         truth = np.linalg.eigvalsh(lanczos)[0]
         assert truth * (1 - 1e-9) <= least.value <= 1.5 * truth
     assert least.value <= 1.5 * eigenvalues.min()
