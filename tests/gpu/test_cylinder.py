@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import ConvergenceError
 from pysolvers.flow import CylinderResult, SquareCylinder
 
 _cuda = availability.extension("cuda")
@@ -189,57 +188,6 @@ def test_probes_and_forces():
     np.testing.assert_allclose(here.p_wall.p, there.p_wall.p, atol=1e-9)
 
 
-def test_splitting_the_steps_changes_nothing():
-    whole = SquareCylinder(100, SMALL, device="cuda").step(211)
-    parts = SquareCylinder(100, SMALL, device="cuda")
-
-    for count in (1, 0, 19, 30, 51, 110):
-        parts.step(count)
-        assert np.isfinite(parts.psi).all()
-        assert len(parts.result().history.probe_time) == parts.steps
-
-    assert_same_bits(parts, whole)
-
-
-@pytest.mark.parametrize("options", [{}, {"steady": True}, {"dtype": np.float32}, {"psi": "lines"}])
-@pytest.mark.parametrize("half", [20, 33])
-def test_restart_is_exact(options, half, tmp_path):
-    options = {"device": "cuda", **options}
-    whole = SquareCylinder(60, SMALL, **options).step(2 * half)
-    SquareCylinder(60, SMALL, **options).step(half).save(tmp_path / "state.npz")
-
-    restarted = SquareCylinder.load(tmp_path / "state.npz").step(half)
-
-    assert_same_bits(restarted, whole)
-    assert restarted.result().backend == "cuda"
-
-
-def test_step_that_is_too_large_is_taken_back():
-    cylinder = SquareCylinder(100, SMALL, device="cuda").step(300)
-    cylinder.dt = 3.0
-
-    with pytest.raises(ConvergenceError, match="too large") as raised:
-        cylinder.step(1000)
-
-    assert np.isfinite(cylinder.psi).all()
-    assert raised.value.result.steps == cylinder.steps <= 300
-    assert len(cylinder.result().history.probe_time) == cylinder.steps
-    cylinder.dt = 0.05
-    cylinder.step(50)
-    assert np.isfinite(cylinder.psi).all()
-
-
-def test_a_result_does_not_change_any_more():
-    cylinder = SquareCylinder(100, SMALL, device="cuda").step(20)
-    result = cylinder.result()
-    kept = result.psi.copy()
-
-    cylinder.step(20)
-
-    np.testing.assert_array_equal(result.psi, kept)
-    assert (cylinder.psi != kept).any()
-
-
 def test_errors():
     missing = f"cuda:{_cuda.device_count()}"
     with pytest.raises(pysolvers.BackendError, match=f"no device {missing}"):
@@ -275,36 +223,3 @@ def test_an_interrupt_leaves_whole_steps(interrupt_later):
     assert len(cylinder.result().history.probe_time) == cylinder.steps
     again = SquareCylinder(100, FINER, device="cuda")
     assert_same_bits(again.step(cylinder.steps), cylinder)
-
-
-@pytest.mark.slow
-def test_strouhal_number_and_velocity():
-    solver = SquareCylinder(100, (161, 801), dt=0.02, device="cuda")
-
-    result = solver.run(150.0)
-
-    assert result.strouhal().value == pytest.approx(0.13849, rel=5e-3)
-    late = result.history.v[result.history.probe_time > 100, 0]
-    assert np.abs(late).max() == pytest.approx(0.4959, rel=0.02)
-
-
-@pytest.mark.slow
-def test_recirculation_length():
-    result = SquareCylinder(40, (241, 1201), steady=True, device="cuda").solve(1e-6)
-
-    assert result.recirculation_length == pytest.approx(2.1718, rel=5e-3)
-
-
-def test_steps_that_change_nothing_do_not_converge():
-    solver = SquareCylinder(20, (33, 201), steady=True, dt=1e100, device="cuda")
-    with pytest.raises(ConvergenceError, match="the change stalled"):
-        solver.solve(1e-3, max_iterations=400, patience=60)
-
-
-def test_the_steady_flow_does_not_depend_on_the_step():
-    expected = SquareCylinder(20, (33, 201), steady=True).solve(1e-7)
-    solver = SquareCylinder(20, (33, 201), steady=True, dt=10.0, device="cuda")
-    result = solver.solve(1e-5)
-
-    assert np.abs(result.psi - expected.psi).max() < 1e-3
-    assert len(result.history.change) == result.steps == solver.steps
