@@ -132,7 +132,7 @@ class Group:
         require(timeout > 0, "timeout must be positive", timeout)
         self.timeout = float(timeout)
         self.ways = _checked_ways(ways)
-        self._transport: Transport | None = None
+        self._transport = self._transport_of(comm)
         self._closed = False
         #: Why the group cannot be used any more; empty if it can.
         self._lost = ""
@@ -140,20 +140,24 @@ class Group:
         self.kept: dict[str, dict[Any, Any]] = {}
         #: Why a way between devices could not be taken, the last time it was tried.
         self.reasons: dict[str, str] = {}
+        self.rank: int = 0 if self._transport is None else self._transport.rank
+        self.size: int = 1 if self._transport is None else self._transport.size
+        self.transport = "none" if self._transport is None else self._transport.name
+
+    def _transport_of(self, comm: Any) -> Transport | None:
+        """Return what carries messages; None for one process."""
         if comm is None:
             comm = _world()
         if is_process_group(comm):
-            self._transport = TorchTransport(comm) if comm.size() > 1 else None
-        elif comm is not None and not all(hasattr(comm, name) for name in _OF_MPI):
+            return TorchTransport(comm) if comm.size() > 1 else None
+        if comm is None:
+            return None
+        if not all(hasattr(comm, name) for name in _OF_MPI):
             raise TypeError(
                 "comm must be a communicator of mpi4py, a process group of torch.distributed or "
                 f"None, got {type(comm).__name__}"
             )
-        elif comm is not None and comm.size > 1:
-            self._transport = MpiTransport(comm)
-        self.rank: int = 0 if self._transport is None else self._transport.rank
-        self.size: int = 1 if self._transport is None else self._transport.size
-        self.transport = "none" if self._transport is None else self._transport.name
+        return MpiTransport(comm) if comm.size > 1 else None
 
     def close(self) -> None:
         """Free the communicator of the group; afterwards the group cannot be used.
@@ -367,6 +371,16 @@ class Group:
     def agreement(self, operation: str) -> "Agreement":
         """Return a context in which this rank prepares its part of a collective call."""
         return Agreement(self, operation)
+
+
+class OneProcess(Group):
+    """A group of one process, also in a job of MPI; a solver with it can be pickled and copied."""
+
+    def _transport_of(self, comm: Any) -> None:
+        del comm
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OneProcess, ()
 
 
 class Agreement:

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import require
 from .._runtime.fields import DeviceFields, Fields, Index
 from ._group import Group
 from ._inbox import Inbox
 from ._parts import NcclParts
+from ._slab import Slab
 from ._ways import link_of
 
 Array = NDArray[Any]
@@ -79,6 +81,46 @@ def faces_of(
         sent, received = slice(nodes - last - high, nodes - last), slice(nodes - last, nodes)
         found.append(HaloFace(1, (group.rank + 1) % group.size, (*at, sent), (*at, received)))
     return found
+
+
+class SlabNodes:
+    """Nodes along the axis that is cut: those of this rank, and a halo of its neighbours.
+
+    Parameters
+    ----------
+    group, axis
+        As of `faces_of`.
+    part : slice
+        The nodes of this rank, among all.
+    halo, given
+        Nodes of the neighbours, and what they hold of this rank: `held` and `given` of `faces_of`.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        axis: int,
+        part: slice,
+        halo: tuple[int, int],
+        given: tuple[int, int] | None = None,
+    ) -> None:
+        first, last = halo
+        nodes = part.stop - part.start
+        #: The nodes of this rank, among all and among those that it holds.
+        self.part, self.own = part, slice(first, first + nodes)
+        #: The nodes that this rank holds, among all.
+        self.held = slice(part.start - first, part.stop + last)
+        self.faces = faces_of(group, axis, nodes + first + last, halo, given)
+
+
+def slab_nodes(group: Group, split: Slab, shape: Sequence[int], depth: int) -> SlabNodes:
+    """Return the nodes of this rank of a field of this shape, split evenly, with a halo."""
+    axis = split.of(len(shape))
+    parts = [split.part(shape[axis], rank, group.size) for rank in range(group.size)]
+    least = min(part.stop - part.start for part in parts)
+    require(least >= depth, f"every rank needs at least {depth} nodes along axis {axis}", least)
+    halo = depth * (group.rank > 0), depth * (group.rank < group.size - 1)
+    return SlabNodes(group, axis, parts[group.rank], halo)
 
 
 def exchange_halo(

@@ -17,14 +17,19 @@ from numpy.typing import NDArray
 
 from .._errors import DistributedError
 from .._runtime.fields import DeviceFields, Fields
-from ._group import Group
+from ._group import Agreement, Group
 from ._halo import HaloFace, halo_of
+
+Array = NDArray[Any]
 
 _BELOW = 1 / 64  # of a rounding error
 
 
 class HaloRun:
-    """The steps of this rank; a subclass has the scheme.
+    """The steps of this rank; a subclass, or the caller, has the scheme.
+
+    A call of a scheme makes `count = begin_steps(most)` steps of the fields of `connect` and then
+    calls `end_steps`. A group of one process, `OneProcess`, exchanges nothing.
 
     Parameters
     ----------
@@ -61,6 +66,18 @@ class HaloRun:
     def exchange(self) -> str:
         """How the halo travels: as `exchange` of a result."""
         return "none" if self._group.size == 1 else self._halo.way
+
+    def agreement(self) -> Agreement:
+        """Return a context in which this rank prepares its part of a collective call."""
+        return self._group.agreement(self._operation)
+
+    def allgather(self, value: float) -> NDArray[np.float64]:
+        """Return numbers of all ranks; collective."""
+        return self._group.allgather(self._operation, np.array(value, np.float64))
+
+    def gather(self, own: Array, axis: int = 0) -> Array | None:
+        """Return the parts of all ranks joined; on rank 0, None on the others. Collective."""
+        return self._group.gather(self._operation, own, axis)
 
     def refresh(self, *names: str) -> None:
         """Exchange the halo of some fields, by default of all that are read; collective."""

@@ -11,7 +11,7 @@ from .._runtime.arrays import Shape
 from .._runtime.finite import explained
 from .._runtime.places import find_place
 from .._runtime.singular import Entry, Singular
-from ._group import Group
+from ._group import Group, OneProcess
 from ._slab import Slab
 
 
@@ -23,6 +23,13 @@ def checked_group(group: object, split: object) -> tuple[Group, Slab]:
             f"got {type(group).__name__} and {type(split).__name__}"
         )
     return group, split
+
+
+def ranks_of(group: object, split: object) -> tuple[Group, Slab]:
+    """Return the arguments `group` and `split` of a solver; without them, those of one process."""
+    if group is None and split is None:
+        return OneProcess(), Slab(0)
+    return checked_group(group, split)
 
 
 def check_short(group: Group, shape: Shape) -> None:

@@ -27,7 +27,7 @@ from .._checks import require
 from .._runtime.backends import parse_device
 from .._runtime.fields import Fields
 from ..distributed import Group, Slab
-from ..distributed._halo import faces_of
+from ..distributed._halo import SlabNodes
 from ..distributed._halo_run import HaloRun
 from ..distributed._systems import checked_group
 
@@ -170,12 +170,10 @@ class HaloRows(HaloRun, WholeRows):
         ]
         part = parts[group.rank]
         depths = [reach + p.start % 2 if rank else 0 for rank, p in enumerate(parts)]
-        below, above = depths[group.rank], reach * (group.rank < last)
-        self.held = slice(part.start - below, part.stop + above)
-        self.own = slice(below, below + part.stop - part.start)
+        halo = depths[group.rank], reach * (group.rank < last)
         given = reach * (group.rank > 0), [*depths, 0][group.rank + 1]
-        rows_held = self.held.stop - self.held.start
-        self._faces = faces_of(group, 1, rows_held, (below, above), given)
+        nodes = SlabNodes(group, 1, part, halo, given)  # of the packed fields
+        self.held, self.own, self._faces = nodes.held, nodes.own, nodes.faces
         self.inner = slice(
             self.own.start + frame * (group.rank == 0), self.own.stop - frame * (group.rank == last)
         )
@@ -189,9 +187,6 @@ class HaloRows(HaloRun, WholeRows):
 
     def start(self, fields: Fields) -> None:
         self.connect(fields, self._faces)
-
-    def gather(self, own: Array) -> Array | None:
-        return self.group.gather(self._operation, own, 0)
 
     def iterate(self, solver: Relaxation, count: int) -> str:
         """Iterate at most so often; collective.

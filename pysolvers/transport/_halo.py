@@ -19,7 +19,7 @@ from .._runtime.fields import Fields
 from .._solver.clock import Segment
 from .._solver.counter import Counter
 from ..distributed import Group
-from ..distributed._halo import HaloFace, faces_of
+from ..distributed._halo import SlabNodes
 from ..distributed._halo_run import HaloRun
 from ._plan import Plan
 from ._range import NO_ROW, Range, joined
@@ -67,11 +67,10 @@ class TransportHalo(HaloRun):
         names = field_names(settings.scheme)
         super().__init__(group, OPERATION, plan.steps, names)
         self._axis, self._plan = axis, plan
-        cut = plan.cuts[group.rank]
-        self._held = self._across(cut.held, settings.shape)
-        self._own = self._across(
-            slice(cut.own.start - cut.held.start, cut.own.stop - cut.held.start), settings.shape
-        )
+        cut, nodes = plan.cuts[group.rank], self._nodes()
+        self._faces = nodes.faces
+        self._held = self._across(nodes.held, settings.shape)
+        self._own = self._across(nodes.own, settings.shape)
         strips = list(settings.strips)
         strips[1 - axis] = cut.strips
         self._settings = replace(
@@ -101,16 +100,16 @@ class TransportHalo(HaloRun):
         steps, varies, below, above, least, most = group.allgather(OPERATION, facts).min(axis=0)
         self.most_steps, self._varies = int(steps), bool(varies < 0)
         self._row = float(below), -float(above), float(least), -float(most)
-        self.connect(self._store, self._faces())
+        self.connect(self._store, self._faces)
 
-    def _faces(self) -> list[HaloFace]:
-        """Return what this rank exchanges with its neighbours."""
-        rank, cuts, axis = self._group.rank, self._plan.cuts, self._axis
+    def _nodes(self) -> SlabNodes:
+        """Return the nodes of this rank and its halo, along the cut axis of the packed fields."""
+        rank, cuts = self._group.rank, self._plan.cuts
         own, held = cuts[rank].own, cuts[rank].held
         low = cuts[rank - 1].held.stop - own.start if rank > 0 else 0
         high = own.stop - cuts[rank + 1].held.start if rank < self._group.size - 1 else 0
-        depths = own.start - held.start, held.stop - own.stop
-        return faces_of(self._group, 1 + axis, self._settings.shape[axis], depths, (low, high))
+        halo = own.start - held.start, held.stop - own.stop
+        return SlabNodes(self._group, 1 + self._axis, own, halo, (low, high))
 
     @property
     def _store(self) -> Fields:

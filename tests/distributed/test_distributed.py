@@ -24,6 +24,7 @@ def jobs():
         "poisson",
         "relaxation",
         "transport",
+        "new_solver",
         "device",
     ]
     for subject in subjects:
