@@ -254,6 +254,7 @@ def cavity_iterate(
     omega: NDArray[float64],
     count: int,
     method: int,
+    variant: int,
     threads: int,
     made: NDArray[int64],
     device: int = 0,
@@ -279,7 +280,7 @@ def staggered_step(
     /,
 ) -> tuple[int, _StaggeredReport | None]: ...
 def cylinder_step(
-    switches: tuple[int, int],
+    switches: tuple[int, int, int, int],
     numbers: tuple[float, ...],
     shifts: tuple[float, ...],
     ranges: tuple[int, ...],

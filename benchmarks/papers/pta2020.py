@@ -14,7 +14,7 @@ number.
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from pysolvers._checks import index
@@ -22,9 +22,9 @@ from pysolvers._errors import BackendError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
-from pysolvers.flow import CavityResult, LidDrivenCavity
+from pysolvers.flow import CavityResult
 from pysolvers.flow.cavity import LineMethod
-from pysolvers.papers.pta2020 import souri_timings
+from pysolvers.papers.pta2020 import LidDrivenCavity, souri_timings
 
 from ..timing import host
 from .pta2020_cavity import profile_table, profile_verdict, run_profiles
@@ -38,6 +38,7 @@ _QUICK = (64, 128), 60  # grids and iterations of --quick
 
 GRIDS = (64, 128, 256, 512, 1024)
 ITERATIONS = 1000
+BLOCKS = (32, 64, 128, 256)  # threads of a block of PTA in the paper
 _WARM_UP = 40
 _COALESCED = 2.0  # the paper's speedup by coalesced access
 
@@ -99,6 +100,7 @@ CPU_RUNS = (
     Run("auto, all cores", "cpu", "auto", "alternate", threads=None),
 )
 _EVERY = (*RUNS, *CPU_RUNS[1:])
+_PTA = {run.name: run for run in RUNS if run.line_method == "thomas" and run.device == "cuda"}
 _ORDER = (
     "The order of the paper, PTA before PCR before CR, is reversed here: CR and PCR keep their "
     "lines in shared memory, where those of the paper keep all variables in global memory, and "
@@ -127,12 +129,15 @@ class Experiment:
         Time by name of the run and grid, for runs that were possible.
     reasons : dict of str to str
         Reason why a run is missing, by its name.
+    blocks : dict of int to dict of str to float
+        Time of PTA on the finest grid, by threads of a block and name of the run.
     """
 
     iterations: int
     grids: tuple[int, ...]
     seconds: dict[str, dict[int, float]]
     reasons: dict[str, str]
+    blocks: dict[int, dict[str, float]] = field(default_factory=dict)
 
     def speedups(self, name: str, over: str = RUNS[0].name) -> dict[int, float]:
         """Return how many times faster one run is than another, by grid."""
@@ -213,6 +218,10 @@ def tables(experiment: Experiment) -> Iterator[Table]:
     if any(ratios.values()):
         title = f"times faster than {RUNS[0].name}"
         yield _table(title, experiment, ratios, ".2f", _published_speedups)
+    if experiment.blocks:
+        columns = [Column("threads a block"), *(Column(f"{name}, s", ".4f") for name in _PTA)]
+        rows = [(block, *times.values()) for block, times in experiment.blocks.items()]
+        yield Table(f"PTA on {experiment.grids[-1]}^2 nodes by threads a block", columns, rows)
 
 
 def _table(
@@ -311,17 +320,23 @@ def run_experiment(
         except BackendError as error:
             reasons[run.name] = str(error)
             seconds.pop(run.name, None)
-    return Experiment(iterations, grids, seconds, reasons)
+    blocks = {}
+    if seconds.keys() >= _PTA.keys():
+        for block in progress(BLOCKS, "pta2020"):
+            blocks[block] = {
+                run.name: _seconds(run, grids[-1], iterations, block) for run in _PTA.values()
+            }
+    return Experiment(iterations, grids, seconds, reasons, blocks)
 
 
-def _seconds(run: Run, n: int, iterations: int) -> float:
+def _seconds(run: Run, n: int, iterations: int, block: Any = None) -> float:
     """Return the time of one run, after a first run that loads the kernels."""
-    _cavity(run, n).iterate(min(iterations, _WARM_UP))
-    cavity = _cavity(run, n)
+    _cavity(run, n, block).iterate(min(iterations, _WARM_UP))
+    cavity = _cavity(run, n, block)
     return host(lambda: cavity.iterate(iterations), 1)
 
 
-def _cavity(run: Run, n: int) -> LidDrivenCavity:
+def _cavity(run: Run, n: int, block: Any) -> LidDrivenCavity:
     return LidDrivenCavity(
         run.reynolds,
         n,
@@ -331,4 +346,5 @@ def _cavity(run: Run, n: int) -> LidDrivenCavity:
         direction=run.direction,
         device=run.device,
         threads=run.threads if run.device == "cpu" else None,
+        block=block,
     )

@@ -6,9 +6,9 @@
 18       vorticity at t = 100 and Strouhal number at four Reynolds numbers
 19       times of a step: sweeps of lines on the host and on a GPU, and the direct solver for psi
 
-The CPU baseline of Fig. 19 is the C of csrc/cpu/flow on all cores; the paper compares with one. A
-line of the GPU is solved by the partition method, by many threads in shared memory, where PTA of
-the paper has one thread a line.
+The CPU baseline of Fig. 19 is the C of csrc/cpu/flow on one core, as in the paper. On a GPU the
+lines are solved by PTA, one thread a line with coefficients in global memory, as in the paper, and
+by the partition method, many threads a line in shared memory.
 
 The paper contains no numbers for its figures other than "about 9 times" for Fig. 19 and the line
 Lr/D = -0.065 + 0.0554 Re of Breuer et al. (2000) in Fig. 13.
@@ -22,14 +22,18 @@ from typing import Any
 from pysolvers._checks import index
 from pysolvers._errors import BackendError, CoarseGridWarning
 from pysolvers._progress import progress
-from pysolvers.flow import CylinderResult, SquareCylinder
+from pysolvers.flow import CylinderResult
+from pysolvers.papers.pta2020 import SquareCylinder
 
 from ..timing import host
 
 __all__ = [
-    "BASELINE",
+    "ALL_CORES",
+    "BLOCKS",
     "LENGTH_REYNOLDS",
     "ONE_CORE",
+    "PARTITION",
+    "PTA",
     "RUNS",
     "SHEDDING_REYNOLDS",
     "SNAPSHOTS",
@@ -38,6 +42,7 @@ __all__ = [
     "TIMING_REYNOLDS",
     "CylinderRun",
     "CylinderTimes",
+    "run_blocks",
     "run_steady",
     "run_times",
     "run_unsteady",
@@ -51,6 +56,7 @@ SNAPSHOTS = (100.0, 102.0, 104.0, 106.0, 108.0, 110.0)
 # cylinder has an even number of intervals, so that those along y are a multiple of 16.
 TIMING_GRIDS = ((161, 801), (209, 1001), (401, 2001))
 TIMING_REYNOLDS = (100.0, 200.0)
+BLOCKS = (32, 64, 128, 256)  # threads of a block in the paper
 _STROUHAL_UNTIL = 150.0  # about 7 periods after the start of the shedding
 _WARM_UP = 20  # steps
 
@@ -69,21 +75,26 @@ class CylinderRun:
         Solver of the equation of psi.
     threads : int or None
         Host threads; None is all cores.
+    line_method : {'partition', 'pta'}
+        Solution of the lines on a device.
     """
 
     name: str
     device: str
     psi: str
     threads: int | None = None
+    line_method: str = "partition"
 
 
-ONE_CORE, BASELINE = "lines, one core", "lines, all cores"
+ONE_CORE, ALL_CORES = "lines, one core", "lines, all cores"
+PTA, PARTITION = "lines by PTA, GPU", "lines by partition, GPU"
 RUNS = (
     CylinderRun(ONE_CORE, "cpu", "lines", 1),
-    CylinderRun(BASELINE, "cpu", "lines"),
+    CylinderRun(ALL_CORES, "cpu", "lines"),
+    CylinderRun(PTA, "cuda", "lines", line_method="pta"),
+    CylinderRun(PARTITION, "cuda", "lines"),
     CylinderRun("fast, one core", "cpu", "fast", 1),
     CylinderRun("fast, all cores", "cpu", "fast"),
-    CylinderRun("lines, GPU", "cuda", "lines"),
     CylinderRun("fast, GPU", "cuda", "fast"),
 )
 
@@ -106,7 +117,7 @@ class CylinderTimes:
     seconds: dict[str, dict[str, float]]
     reasons: dict[str, str]
 
-    def speedups(self, name: str, over: str = BASELINE) -> dict[str, float]:
+    def speedups(self, name: str, over: str = ONE_CORE) -> dict[str, float]:
         """Return how many times faster one run is than another, by case."""
         times, others = self.seconds.get(name, {}), self.seconds.get(over, {})
         return {case: others[case] / time for case, time in times.items() if case in others}
@@ -165,6 +176,12 @@ def run_times(
     return CylinderTimes(steps, seconds, reasons)
 
 
+def run_blocks(shape: tuple[int, int], re: float, *, steps: int = 10) -> dict[int, float]:
+    """Measure a step of PTA by the number of threads of a block."""
+    run = next(run for run in RUNS if run.name == PTA)
+    return {block: _seconds(run, shape, re, steps, block=block) for block in BLOCKS}
+
+
 def _flow(re: float, shape: tuple[int, int], **options: Any) -> SquareCylinder:
     """Return the flow on any grid: that of the paper, or a coarse one for a short trial."""
     with warnings.catch_warnings():
@@ -172,10 +189,12 @@ def _flow(re: float, shape: tuple[int, int], **options: Any) -> SquareCylinder:
         return SquareCylinder(re, shape, **options)
 
 
-def _seconds(run: CylinderRun, shape: tuple[int, int], re: float, steps: int) -> float:
+def _seconds(
+    run: CylinderRun, shape: tuple[int, int], re: float, steps: int, **options: Any
+) -> float:
     """Return the time of a step."""
     count = steps * (10 if run.device == "cuda" else 1)
-    psi = "lines" if run.psi == "lines" else "fast"
-    solver = _flow(re, shape, psi=psi, device=run.device, threads=run.threads)
+    options |= {"psi": run.psi, "device": run.device, "threads": run.threads}
+    solver = _flow(re, shape, line_method=run.line_method, **options)
     solver.step(min(count, _WARM_UP))
     return host(lambda: solver.step(count), 1) / count

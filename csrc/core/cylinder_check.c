@@ -45,6 +45,10 @@ ps_cylinder_check(const ps_cylinder *c)
         (c->psi_tol > 0 && (c->shift_count == 0 || c->unit_circulation == 0))) {
         return PS_BAD_ARGUMENT;
     }
+    if (c->block != 0 && c->block != 32 && c->block != 64 && c->block != 128 &&
+        c->block != 256) {
+        return PS_BAD_ARGUMENT;
+    }
     for (int k = 0; k < PS_CYLINDER_TABLES; k++) {
         const int is_of_probes = k == PS_TABLE_PROBE_NODES || k == PS_TABLE_PROBE_WEIGHTS;
         const int is_of_lines = k == PS_TABLE_UNIT_PSI;

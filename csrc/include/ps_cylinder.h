@@ -96,6 +96,9 @@ struct ps_cylinder {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     int32_t steady; /* backward Euler in delta form, psi = 0 on the body */
     int32_t free;   /* psi on the body from the circulation, otherwise 0 */
+    int32_t thomas; /* a device solves each line by one thread, with coefficients in
+                       memory; otherwise by the partition method in shared memory */
+    int32_t block;  /* threads of a block then: 32, 64, 128, 256, or 0 for its choice */
     int64_t ny, nx; /* ny - 1 is a multiple of 16 */
     double hx, hy, viscosity;
     double dt, dt_old;      /* of the steps, and of the last step before the call */

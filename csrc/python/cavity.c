@@ -79,7 +79,7 @@ iterate(const ps_cavity *c, int64_t count, const ps_options *options, call *in,
 PyObject *
 cavity_iterate(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int scheme, wall, direction, method, threads, device = 0;
+    int scheme, wall, direction, method, variant, threads, device = 0;
     long long iteration, count;
     unsigned long long stream = 0;
     PyObject *psi, *omega, *made_array;
@@ -87,10 +87,10 @@ cavity_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     ps_cavity c = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "iiiIdddiLOOLiiO|iK:cavity_iterate", &scheme, &wall,
+    if (!PyArg_ParseTuple(args, "iiiIdddiLOOLiiiO|iK:cavity_iterate", &scheme, &wall,
                           &direction, &c.stages, &c.viscosity, &c.lid, &c.step,
                           &c.psi_sweeps, &iteration, &psi, &omega, &count, &method,
-                          &threads, &made_array, &device, &stream)) {
+                          &variant, &threads, &made_array, &device, &stream)) {
         return NULL;
     }
     if (borrow_field(psi, "psi", &c.nodes, &c.psi) < 0 ||
@@ -104,7 +104,7 @@ cavity_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     c.iteration = iteration;
 
     const ps_pivot pivot = method == PS_PIVOTED ? PS_PIVOT_ALWAYS : PS_PIVOT_NEVER;
-    const ps_options options = {(ps_method)method, pivot, 0};
+    const ps_options options = {(ps_method)method, pivot, variant};
     if (call_begin(&in, threads, device, stream) < 0) {
         return NULL;
     }

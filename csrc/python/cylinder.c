@@ -129,14 +129,14 @@ cylinder_step(PyObject *Py_UNUSED(module), PyObject *args)
     call in;
 
     if (!PyArg_ParseTuple(
-            args, "(ii)(dddddddddddd)O!(LLLLLLLL)(LLLL)(OOOO)OO!LiO|iK:cylinder_step",
-            &c.steady, &c.free, &c.hx, &c.hy, &c.viscosity, &c.dt, &c.dt_old, &c.wall[0],
-            &c.wall[1], &c.wall[2], &c.weight, &c.unit_sum, &c.psi_tol,
-            &c.unit_circulation, &PyTuple_Type, &shifts, &ranges[0], &ranges[1],
-            &ranges[2], &ranges[3], &ranges[4], &ranges[5], &ranges[6], &ranges[7],
-            &sizes[0], &sizes[1], &sizes[2], &sizes[3], &fields[0], &fields[1],
-            &fields[2], &fields[3], &scalars_array, &PyTuple_Type, &addresses, &count,
-            &threads, &made_array, &device, &stream)) {
+            args, "(iiii)(dddddddddddd)O!(LLLLLLLL)(LLLL)(OOOO)OO!LiO|iK:cylinder_step",
+            &c.steady, &c.free, &c.thomas, &c.block, &c.hx, &c.hy, &c.viscosity, &c.dt,
+            &c.dt_old, &c.wall[0], &c.wall[1], &c.wall[2], &c.weight, &c.unit_sum,
+            &c.psi_tol, &c.unit_circulation, &PyTuple_Type, &shifts, &ranges[0],
+            &ranges[1], &ranges[2], &ranges[3], &ranges[4], &ranges[5], &ranges[6],
+            &ranges[7], &sizes[0], &sizes[1], &sizes[2], &sizes[3], &fields[0],
+            &fields[1], &fields[2], &fields[3], &scalars_array, &PyTuple_Type, &addresses,
+            &count, &threads, &made_array, &device, &stream)) {
         return NULL;
     }
     c.rows = (ps_node_range){ranges[0], ranges[1]};

@@ -157,8 +157,8 @@ PyDoc_STRVAR(factor_make_doc,
              "Factor a batch of matrices; return status, report and Factor.");
 PyDoc_STRVAR(cavity_iterate_doc,
              "cavity_iterate($module, scheme, wall, direction, stages, viscosity, lid, "
-             "step, psi_sweeps, iteration, psi, omega, count, method, threads, made, "
-             "device=0, stream=0, /)\n--\n\n"
+             "step, psi_sweeps, iteration, psi, omega, count, method, variant, "
+             "threads, made, device=0, stream=0, /)\n--\n\n"
              "Iterate the lid-driven cavity; return status and report.");
 PyDoc_STRVAR(staggered_step_doc,
              "staggered_step($module, codes, numbers, most_sweeps, u, v, p, f, g, q, "

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flow/cylinder.h"
+#include "flow/cylinder_pta.cuh"
 #include "runtime/backend.h"
 #include "runtime/events.cuh"
 
@@ -22,7 +23,8 @@ using Marks = Events<MARK_COUNT>;
 
 /* The parts of the workspace, in the order of CylinderRun. */
 struct Parts {
-    size_t half, waves, outlet, lines, psi_0, boxed, charged, numbers, sums, arrived, all;
+    size_t half, waves, outlet, lines, psi_0, boxed, charged, numbers, sums, arrived, pta,
+        all;
 };
 
 Parts
@@ -52,6 +54,7 @@ parts_of(const ps_cylinder *c)
     p.numbers = part(STEP_NUMBERS * word);
     p.sums = part(force_blocks * PS_FORCE_RESULTS * word);
     p.arrived = part(sizeof(unsigned));
+    p.pta = part(c->thomas != 0 ? pta_bytes(c->ny * c->nx, real) : 0);
     p.all = end;
     return p;
 }
@@ -80,6 +83,7 @@ start(const ps_cylinder *c, const ps_exec *exec)
     r.numbers = words(p.numbers);
     r.sums = words(p.sums);
     r.arrived = reinterpret_cast<unsigned *>(base + p.arrived);
+    r.pta = base + p.pta;
     r.dt_old = c->dt_old;
     r.history = c->history;
     r.step = c->steps + 1;

@@ -55,6 +55,7 @@ struct CylinderRun {
     double *numbers;   /* STEP_NUMBERS */
     double *sums;      /* of the forces, for each block */
     unsigned *arrived; /* blocks of the forces that have ended */
+    void *pta;         /* the arrays of cylinder_pta.cuh, if c->thomas */
     double dt_old;     /* length of the step before this one */
     double *history;   /* row of this step */
     int64_t step;      /* number of this step, from 1 on */

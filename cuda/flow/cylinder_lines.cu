@@ -3,8 +3,10 @@
  *
  * One kernel for each axis (line_sweep.cuh): 4 words per node, 17 operations and one
  * division per row for the partition method and those of the stencils. No row exchanges:
- * the rows are dominant for steps of the order of the spacing.
+ * the rows are dominant for steps of the order of the spacing. With c->thomas the lines
+ * are solved by one thread each (cylinder_pta.cuh).
  */
+#include "flow/cylinder_pta.cuh"
 #include "flow/cylinder_rows.cuh"
 
 namespace pysolvers::flow {
@@ -41,6 +43,10 @@ sweep(const CylinderRun &r, const Rows &rows, int last, int64_t more = 0)
     }
     using Number = typename Rows::Number;
     const SweepTiles large = tiles_of<Number>(*r.c, AXIS, last, Rows::words, device);
+    if (r.c->thomas != 0) {
+        return pta_sweep<AXIS>(rows, large, more, r.c->dtype, r.c->block, r.pta,
+                               r.stream);
+    }
     const SweepTiles small =
         tiles_of<Number>(*r.c, AXIS, last, Rows::words, device, few_rows);
     const bool is_small = small.threads <= largest_block &&

@@ -4,9 +4,10 @@
  * pysolvers/flow/_line_poisson.py; the equations of a half step are multiplied by the
  * square of the spacing along its lines. The host reads the residual after every cycle.
  * Words moved per node: 3 in each sweep (psi, omega; the new psi), 2 for the residual of
- * a cycle.
+ * a cycle. With c->thomas the lines are solved by one thread each (cylinder_pta.cuh).
  */
 #include "flow/cylinder_grid.cuh"
+#include "flow/cylinder_pta.cuh"
 #include "flow/line_sweep.cuh"
 
 namespace pysolvers::flow {
@@ -302,7 +303,8 @@ half_step(const CylinderRun &r, double shift, const Real *from, Real *to)
                              : sweep_tiles<Real>({1, grid.last + 1, grid.nx, grid.nx},
                                                  grid.ny, 1, grid.ny - 1, 1, 1, device);
 
-    return launch_sweep<AXIS>(rows, t, 0, r.stream);
+    return c.thomas != 0 ? pta_sweep<AXIS>(rows, t, 0, c.dtype, c.block, r.pta, r.stream)
+                         : launch_sweep<AXIS>(rows, t, 0, r.stream);
 }
 
 template <typename Real>

@@ -6,8 +6,9 @@
  * 8 operations and one reciprocal per row. 9 words per row, because c and y are stored
  * in memory: c in the workspace, y in x. Neighbouring threads solve neighbouring
  * systems on the batch axis of smaller stride; accesses are coalesced if that stride is
- * 1 (Souri et al. 2020). No pivoting: stable for diagonally dominant and for symmetric
- * positive definite matrices.
+ * 1 (Souri et al. 2020). The variant is the number of threads of a block, as in that
+ * paper; 0 for so many that all multiprocessors are used. No pivoting: stable for
+ * diagonally dominant and for symmetric positive definite matrices.
  *
  * Periodic: the last unknown is condensed. Row i stores z_i, its entry in the column of
  * that unknown, and the last row is eliminated together with the others. That adds
@@ -35,7 +36,7 @@ namespace pysolvers::lines {
 using namespace device;
 using namespace runtime;
 
-static constexpr int max_threads = 256;
+static constexpr int max_threads = 256, least_threads = 32;
 
 /* Periodic systems of fewer rows are not corrected. The threshold of the others, in eps.
  */
@@ -321,13 +322,21 @@ swap_to_fastest(Systems<Number> &s)
     return true;
 }
 
+static bool
+variant_is_legal(int32_t threads)
+{
+    return threads == 0 || (threads >= least_threads && threads <= max_threads &&
+                            (threads & (threads - 1)) == 0);
+}
+
 /* Small blocks if there are few systems, so that all multiprocessors are used. */
 static unsigned
 threads_for(int64_t systems, int processors)
 {
     unsigned threads = max_threads;
 
-    while (threads > 32 && systems < static_cast<int64_t>(threads) * processors) {
+    while (threads > least_threads &&
+           systems < static_cast<int64_t>(threads) * processors) {
         threads /= 2;
     }
     return threads;
@@ -335,11 +344,13 @@ threads_for(int64_t systems, int processors)
 
 template <typename Number>
 static ps_status
-launch(const ps_tridiag *t, const ps_exec *exec, int processors, ps_report *report)
+launch(const ps_tridiag *t, int32_t variant, const ps_exec *exec, int processors,
+       ps_report *report)
 {
     Systems<Number> s = systems_of<Number>(*t);
     const int64_t systems = s.outer * s.inner;
-    const unsigned threads = threads_for(systems, processors);
+    const unsigned threads =
+        variant > 0 ? static_cast<unsigned>(variant) : threads_for(systems, processors);
     Kept<Number> kept;
 
     kept.swapped = swap_to_fastest(s);
@@ -354,17 +365,17 @@ launch(const ps_tridiag *t, const ps_exec *exec, int processors, ps_report *repo
 }
 
 static ps_status
-thomas_work(const ps_tridiag *t, const ps_options *, size_t *bytes)
+thomas_work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
 {
     const bool periodic = (t->flags & PS_PERIODIC) != 0;
     const int64_t kept = periodic ? 2 * (t->rows - 1) : t->rows;
 
     *bytes = static_cast<size_t>(kept * t->outer * t->inner * ps_dtype_size(t->dtype));
-    return PS_OK;
+    return variant_is_legal(options->variant) ? PS_OK : PS_BAD_ARGUMENT;
 }
 
 static ps_status
-thomas_solve(const ps_tridiag *t, const ps_options *, const ps_exec *exec,
+thomas_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
              ps_report *report)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
@@ -372,8 +383,12 @@ thomas_solve(const ps_tridiag *t, const ps_options *, const ps_exec *exec,
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
+    if (!variant_is_legal(options->variant)) {
+        return PS_BAD_ARGUMENT;
+    }
     return with_number(t->dtype, [&](auto number) {
-        return launch<decltype(number)>(t, exec, device->processors, report);
+        return launch<decltype(number)>(t, options->variant, exec, device->processors,
+                                        report);
     });
 }
 

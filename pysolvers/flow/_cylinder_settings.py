@@ -1,7 +1,7 @@
 """Checked parameters of the flow around a square cylinder."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .._solver.schema import Positive, Real
 from .._solver.settings import Settings
@@ -27,6 +27,10 @@ class CylinderSettings(Settings):
     steady: bool
     perturbation: float
     dtype: Real
+
+    # Options of pysolvers.papers.pta2020, whose settings have them as fields.
+    line_method = "partition"
+    block: ClassVar[Any] = None
 
     def _check(self) -> None:
         self._set("shape", self.grid.shape)

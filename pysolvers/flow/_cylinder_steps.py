@@ -345,7 +345,10 @@ class CylinderSteps:
         box_rows, box_columns = grid.box
         ranges = (grid.rows, grid.columns, box_rows, box_columns)
         return (
-            (int(s.steady), int(not s.steady and s.cylinder == "free")),
+            (
+                *(int(s.steady), int(not s.steady and s.cylinder == "free")),
+                *(int(s.line_method == "pta"), s.block or 0),
+            ),
             (
                 *(grid.hx, grid.hy, 1 / s.reynolds, dt, dt_old),
                 *self._wall,

@@ -1,7 +1,7 @@
 """Checked parameters of a lid-driven cavity."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from .._checks import require, require_finite, require_scale
 from .._extras import extra_module
@@ -43,6 +43,9 @@ class CavitySettings(Settings):
     psi: Psi
     psi_sweeps: Annotated[int, whole(1, _MOST_SWEEPS)]
     pseudo_dt: Scale | None
+
+    # Option of pysolvers.papers.pta2020, whose settings have it as a field.
+    block: ClassVar[Any] = None
 
     def _check(self) -> None:
         if not self.is_on_device:

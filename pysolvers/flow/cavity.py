@@ -166,7 +166,9 @@ class LidDrivenCavity(Iteration[CavityResult]):
     0.62 0.74
     """
 
-    _RESULT, _STATE = CavityResult, CavityState
+    _SETTINGS: ClassVar[Any] = CavitySettings
+    _RESULT: ClassVar[Any] = CavityResult
+    _STATE: ClassVar[Any] = CavityState
 
     @in_default_fp_mode
     def __init__(
@@ -185,7 +187,8 @@ class LidDrivenCavity(Iteration[CavityResult]):
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        settings = CavitySettings(
+        settings = self._SETTINGS(
+            **self._experiment,
             reynolds=reynolds,
             n=n,
             lid_velocity=lid_velocity,
@@ -495,6 +498,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
             *self._fields.operands(),
             count,
             backend.METHODS[s.line_method],
+            s.block or 0,
             s.call_threads,
             self._count.begin() if counts else np.zeros(1, np.int64),
             *self._fields.arguments,

@@ -194,7 +194,10 @@ class SquareCylinder(TimeStepping[CylinderResult]):
     2.5
     """
 
-    _RESULT, _STATE, _quantity = CylinderResult, SavedCylinder, "change"
+    _SETTINGS: ClassVar[Any] = CylinderSettings
+    _RESULT: ClassVar[Any] = CylinderResult
+    _STATE: ClassVar[Any] = SavedCylinder
+    _quantity = "change"
 
     @in_default_fp_mode
     def __init__(
@@ -214,7 +217,8 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        settings = CylinderSettings(
+        settings = self._SETTINGS(
+            **self._experiment,
             reynolds=reynolds,
             shape=shape,
             length=length,

@@ -9,9 +9,8 @@ from benchmarks.papers import pta2020_cylinder, pta2020_figures
 from benchmarks.papers.pta2020 import CPU_RUNS, RUNS, Experiment, run_experiment
 from benchmarks.papers.pta2020_cavity import run_profiles
 from benchmarks.papers.pta2020_cylinder import TIMING_GRIDS, CylinderTimes
-from pysolvers import _cli
-from pysolvers.flow import SquareCylinder
-from pysolvers.papers.pta2020 import souri_timings
+from pysolvers import _cli, flow
+from pysolvers.papers.pta2020 import LidDrivenCavity, SquareCylinder, souri_timings
 
 
 def test_published_speedup_is_that_of_the_published_times():
@@ -20,6 +19,55 @@ def test_published_speedup_is_that_of_the_published_times():
     ratio = timings["thomas"].seconds / timings["pta"].seconds
     assert ratio == pytest.approx(timings["pta"].largest_speedup, rel=0.01)
     assert timings["cr"].least_speedup < timings["cr"].largest_speedup == 4.4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"line_method": "pta"}, "line_method 'pta' needs device 'cuda', got None"),
+        (
+            {"line_method": "pta", "device": "cuda"},
+            "line_method 'pta' needs psi 'lines', got 'fast'",
+        ),
+        ({"block": 64}, "block=64 needs line_method 'pta', got 'partition'"),
+        ({"block": 48}, "block must be one of 32, 64, 128, 256 or None; got 48"),
+    ],
+)
+def test_lines_of_the_cylinder_that_contradict_other_options(options, message):
+    with pytest.raises(ValueError) as caught:
+        SquareCylinder(20, (33, 201), **options)
+
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"block": 64}, "block=64 needs line_method 'thomas', got 'auto'"),
+        ({"block": 64, "line_method": "thomas"}, "block=64 needs device 'cuda', got None"),
+        ({"block": 512}, "block must be one of 32, 64, 128, 256 or None; got 512"),
+    ],
+)
+def test_blocks_of_the_cavity_that_contradict_other_options(options, message):
+    with pytest.raises(ValueError) as caught:
+        LidDrivenCavity(100, 17, **options)
+
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("method", ["thom", "jensen"])
+def test_classes_of_the_paper_make_the_steps_of_the_solvers(method, tmp_path):
+    options = {"psi": "lines", "wall": method}
+    one, other = (
+        c(20, (33, 201), **options).step(3) for c in (SquareCylinder, flow.SquareCylinder)
+    )
+    one.save(tmp_path / "state.npz")
+    again = SquareCylinder.load(tmp_path / "state.npz")
+
+    assert (one.omega == other.omega).all()
+    assert (again.step(2).psi == other.step(2).psi).all()
+    with pytest.raises(ValueError, match="pta2020 cylinder state"):
+        flow.SquareCylinder.load(tmp_path / "state.npz")
 
 
 def test_experiment_runs_what_it_can_and_says_what_it_cannot():
@@ -170,8 +218,8 @@ def test_figures_before_an_error_are_kept(tmp_path, monkeypatch, capsys):
         ({}, ["not measured", "not measured"]),
         ({"recirculation": {10.0: 0.99}}, ["confirmed", "not measured"]),
         ({"recirculation": {10.0: 1.1}}, ["not confirmed", "not measured"]),
-        ({"speedups_of_one_core": {"lines, GPU": {"a": 12.0}}}, ["not measured", "confirmed"]),
-        ({"speedups": {"lines, GPU": {"a": 12.0}}}, ["not measured", "not measured"]),
+        ({"speedups": {pta2020_cylinder.PTA: {"a": 12.0}}}, ["not measured", "confirmed"]),
+        ({"speedups": {pta2020_cylinder.PARTITION: {"a": 12.0}}}, ["not measured"] * 2),
     ],
 )
 def test_verdicts_of_the_cylinder(facts, outcomes):
@@ -194,18 +242,20 @@ def test_speedups_of_the_cylinder_are_ratios():
     }
     times = CylinderTimes(1, seconds, {})
 
-    assert times.speedups("fast, GPU") == {"a": 3.0}
-    assert times.speedups("fast, GPU", pta2020_cylinder.ONE_CORE) == {"a": 4.0}
-    assert times.speedups("lines, GPU") == {}
+    assert times.speedups("fast, GPU") == {"a": 4.0}
+    assert times.speedups("fast, GPU", pta2020_cylinder.ALL_CORES) == {"a": 3.0}
+    assert times.speedups(pta2020_cylinder.PTA) == {}
 
 
-def test_verdict_of_a_step_names_one_core_and_all_cores():
+def test_verdict_of_a_step_names_pta_and_partition():
     facts = {
-        "speedups": {"lines, GPU": {"a": 5.0, "b": 7.0}},
-        "speedups_of_one_core": {"lines, GPU": {"a": 9.5, "b": 12.0}},
+        "speedups": {
+            pta2020_cylinder.PARTITION: {"a": 50.0, "b": 70.0},
+            pta2020_cylinder.PTA: {"a": 9.5, "b": 12.0},
+        },
     }
 
     found = pta2020_figures.verdicts(facts)[1]
 
     assert found.outcome == "confirmed"
-    assert "9.5 to 12.0 times, 5.0 to 7.0 times than on all cores" in found.found
+    assert found.found.startswith("9.5 to 12.0 times; 50.0 to 70.0 times with lines by the part")

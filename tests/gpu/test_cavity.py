@@ -9,6 +9,7 @@ import pytest
 
 import pysolvers
 from pysolvers.flow import CavityResult, LidDrivenCavity
+from pysolvers.papers import pta2020
 
 _cuda = availability.extension("cuda")
 pytestmark = pytest.mark.gpu
@@ -77,6 +78,19 @@ def test_options_of_adi(options, wall):
     here, there = pair(400, 37, wall=wall, **options)
 
     assert_same_fields(here.iterate(61), there.iterate(61))
+
+
+@pytest.mark.parametrize("block", [32, 64, 128, 256])
+@pytest.mark.parametrize("n", [6, 33, 300])
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+def test_threads_of_a_block_of_pta(n, block, method):
+    options = {"method": method, "line_method": "thomas", "device": "cuda"}
+    here = pta2020.LidDrivenCavity(100, n, block=block, **options).iterate(40)
+    usual = LidDrivenCavity(100, n, **options).iterate(40)
+    there = LidDrivenCavity(100, n, method=method).iterate(40)
+
+    assert_same_bits(here, usual)
+    assert_same_fields(here, there, 1e-11)
 
 
 def test_the_bars_grid():

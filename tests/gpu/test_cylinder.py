@@ -9,6 +9,7 @@ import pytest
 
 import pysolvers
 from pysolvers.flow import CylinderResult, SquareCylinder
+from pysolvers.papers import pta2020
 
 _cuda = availability.extension("cuda")
 pytestmark = [
@@ -117,6 +118,47 @@ def test_lines_for_psi(shape, options):
 
     assert_same_fields(here.step(20), there.step(20))
     assert_same_histories(here, there)
+
+
+@pytest.mark.parametrize("block", [None, 32, 64, 128, 256])
+@pytest.mark.parametrize(
+    "options", [{}, {"cylinder": "fixed"}, {"steady": True}, {"wall": "woods"}], ids=str
+)
+@pytest.mark.parametrize("shape", [SMALL, (49, 251), FINER], ids=str)
+def test_one_thread_for_each_line(shape, options, block):
+    options = {"psi": "lines", **options}
+    here = pta2020.SquareCylinder(
+        60, shape, line_method="pta", block=block, device="cuda", **options
+    )
+    there = SquareCylinder(60, shape, threads=1, **options)
+
+    assert_same_fields(here.step(21), there.step(21))
+    assert_same_histories(here, there)
+
+
+def test_one_thread_for_each_line_of_a_fine_grid():
+    options = {"psi": "lines", "psi_tol": 1e-8}
+    here = pta2020.SquareCylinder(100, (161, 801), line_method="pta", device="cuda", **options)
+    there = SquareCylinder(100, (161, 801), **options)
+
+    assert_same_fields(here.step(5), there.step(5))
+
+
+def test_one_thread_for_each_line_in_single_precision():
+    options = {"psi": "lines", "dtype": np.float32}
+    here = pta2020.SquareCylinder(60, FINER, line_method="pta", device="cuda", **options)
+    exact = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-9)
+
+    assert difference(here.step(5), exact.step(5), "psi") < 1e-4
+
+
+def test_blocks_of_pta_change_no_bit(tmp_path):
+    options = {"psi": "lines", "line_method": "pta", "device": "cuda"}
+    expected = pta2020.SquareCylinder(60, SMALL, **options).step(10)
+    for block in (32, 256):
+        flow = pta2020.SquareCylinder(60, SMALL, block=block, **options).step(4)
+        flow.save(tmp_path / "state.npz")
+        assert_same_bits(pta2020.SquareCylinder.load(tmp_path / "state.npz").step(6), expected)
 
 
 def test_lines_for_psi_in_single_precision_end():

@@ -18,7 +18,7 @@ from pysolvers import (
     SteadyConvectionDiffusion,
 )
 from pysolvers.flow import LidDrivenCavity, StaggeredCavity
-from pysolvers.papers import gceidd2022, lmsor2012, survey2014, wei2013
+from pysolvers.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
 from pysolvers.papers.gceidd2022 import heated_channel, rotating_pulse
 
 # Both backends make the same steps, also those that are too large for the solution in time.
@@ -204,6 +204,29 @@ def test_cavity(method):
     host.iterate(40)
 
     np.testing.assert_allclose(device.psi, host.psi, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("block", [32, 256])
+def test_cavity_by_one_thread_for_each_line(block):
+    options = {"method": "line-jacobi", "line_method": "thomas"}
+    device = pta2020.LidDrivenCavity(100, 45, block=block, device="cuda", **options).iterate(10)
+    host = LidDrivenCavity(100, 45, **options).iterate(10)
+
+    np.testing.assert_allclose(device.psi, host.psi, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::pysolvers.CoarseGridWarning")
+@pytest.mark.parametrize("block", [None, 64])
+@pytest.mark.parametrize("steady", [False, True])
+def test_cylinder_by_one_thread_for_each_line(steady, block):
+    pytest.importorskip("scipy.fft")
+    options = {"psi": "lines", "steady": steady, "psi_tol": 1e-2}
+    device = pta2020.SquareCylinder(
+        60, (33, 201), line_method="pta", block=block, device="cuda", **options
+    )
+    host = pta2020.SquareCylinder(60, (33, 201), **options)
+
+    np.testing.assert_allclose(device.step(2).psi, host.step(2).psi, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("pressure", ["fast", "sor"])

@@ -107,7 +107,7 @@ def test_step_of_the_vorticity_is_that_of_the_scheme(n, line_method, steepness, 
     codes = _core.SCHEMES["adi"], _core.WALLS["thom"], _core.DIRECTIONS["x"]
 
     status, _ = _core.cavity_iterate(
-        *(*codes, stages, nu, 1.0, step, 1, 0, psi, omega, 1, _core.METHODS[line_method], 1),
+        *(*codes, stages, nu, 1.0, step, 1, 0, psi, omega, 1, _core.METHODS[line_method], 0, 1),
         np.zeros(1, np.int64),
     )
 
@@ -140,7 +140,7 @@ def test_double_sweep_for_psi_is_that_of_peaceman_and_rachford(n, line_method, r
     codes = _core.SCHEMES["adi"], _core.WALLS["thom"], _core.DIRECTIONS["x"]
 
     status, _ = _core.cavity_iterate(
-        *(*codes, stages, 0.01, 1.0, 0.1, 1, 0, psi, omega, 1, _core.METHODS[line_method], 1),
+        *(*codes, stages, 0.01, 1.0, 0.1, 1, 0, psi, omega, 1, _core.METHODS[line_method], 0, 1),
         np.zeros(1, np.int64),
     )
 

@@ -16,7 +16,7 @@ from pysolvers._solver import Iteration, Settings, TimeStepping, schema
 from pysolvers._solver.result import Result, StopReason
 from pysolvers.flow._cylinder_settings import CylinderSettings
 from pysolvers.flow._settings import CavitySettings
-from pysolvers.papers import gceidd2022, lmsor2012, survey2014, wei2013
+from pysolvers.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
 from pysolvers.transport._settings import TransportSettings
 
 SOLVERS = {
@@ -178,6 +178,8 @@ PAPERS = {
     wei2013.HeatADI: {"kernels", "mapping", "memory", "block", "timed"},
     gceidd2022.GCEIDD: {"predictor", "foot", "kernels", "strategy"},
     lmsor2012.LMSOR: {"kernel"},
+    pta2020.LidDrivenCavity: {"block"},
+    pta2020.SquareCylinder: {"line_method", "block"},
     survey2014.RedBlackSOR: {"variant"},
     survey2014.StaggeredCavity: {"kernels"},
 }
