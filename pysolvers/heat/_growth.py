@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError
-
 if TYPE_CHECKING:
     from ..distributed import Group
     from ._settings import HeatSettings
@@ -49,7 +47,7 @@ class Choice:
     Parameters
     ----------
     settings : HeatSettings
-        The scheme that the user wants, and where the steps are made.
+        The scheme that the user wants.
     k : array or None
         Conductivities at the nodes, None if one number for each axis. With a group those of this
         rank and of the next nodes of its neighbours, so that a variation from rank to rank is seen.
@@ -57,11 +55,6 @@ class Choice:
         Distance of the nodes along each axis.
     group : Group, optional
         The ranks that have the nodes.
-
-    Raises
-    ------
-    BackendError
-        If the scheme is ``'implicit'`` and the steps are made by a group on devices.
     """
 
     def __init__(
@@ -74,15 +67,6 @@ class Choice:
         self._wanted = str(settings.scheme)
         self._split = str(settings.alternating.scheme)
         self._axes = len(spacing)
-        place = ""
-        if group is not None and settings.backend.NAME != "cpu":
-            place = "a group on devices"
-        if place and self._wanted == "implicit":
-            raise BackendError(
-                f"HeatADI: scheme='implicit' does not run with {place}: take device='cpu', or one "
-                f"device without a group, or scheme={self._split!r} with a small dt"
-            )
-        self._place = place
         #: s/dt where alternating directions have a limit, otherwise 0.
         self.rate, self._spread = _limits(k, spacing, group)
 
@@ -104,7 +88,7 @@ class Choice:
         """Return the name of the scheme of steps of this length."""
         if self._wanted == "implicit":
             return self._wanted
-        if self._wanted == "auto" and not self._place and dt > self.longest:
+        if self._wanted == "auto" and dt > self.longest:
             return "implicit"
         return self._split
 
@@ -121,12 +105,9 @@ class Choice:
         else:
             harm = "in three dimensions, with a diffusivity that varies in several directions, "
             harm += "steps can multiply waves by more than 1"
-        other = "scheme='implicit'"
-        if self._place:
-            other += f", which does not run with {self._place}"
         return (
             f"HeatADI: {harm} if (largest - smallest diffusivity) dt/h^2 is above {limit:g}; it is "
-            f"{self.rate * dt:.3g}: take dt <= {self.stable:.3g}, or {other}"
+            f"{self.rate * dt:.3g}: take dt <= {self.stable:.3g}, or scheme='implicit'"
         )
 
 

@@ -54,7 +54,8 @@ class HeatResult(Result):
         Number of host threads.
     exchange : {'none', 'host', 'nccl', 'peers'}
         With a group, how the ranks exchange nodes: through the memory of the host, by NCCL, or
-        between the devices of a host. `save` does not write it.
+        between the devices of a host; ``'none'`` where each device has all nodes. `save` does not
+        write it.
     frames : tuple of HeatResult
         The states that `record` kept; empty after the other calls. `save` does not write them.
     """

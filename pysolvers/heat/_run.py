@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from .._errors import BackendError
 from .._solver.clock import Clock, Segment
 from .._solver.counter import Counter
 from .._solver.schema import RunBy
@@ -28,7 +27,7 @@ from ._start import Parts, damped_step, needs_damping
 from ._state import HeatState
 from ._unsplit import Unsplit
 from ._unsplit_device import DeviceUnsplit, unsplit_for
-from ._unsplit_slab import UnsplitSlab
+from ._unsplit_slab import UnsplitSlab, unsplit_slab_for
 
 if TYPE_CHECKING:
     from .adi import HeatADI
@@ -76,6 +75,9 @@ class WholeRun:
         self.state.start(np.broadcast_to(initial, s.shape))
         #: Steps of the equation that is not split along the axes.
         self.unsplit = unsplit_for(s, self.grid, self._sides, source, self.state.store)
+
+    def check_steps(self) -> None:
+        """Raise if no step of alternating directions can be made."""
 
     @property
     def k(self) -> Array | None:
@@ -238,16 +240,22 @@ class SlabRun:
         self.agreed = {"split": split}
         self.slab = SplitState(settings.alternating, whole, boundary, group, split)
         self.grid = self.slab.own
+        self._is_unsplit = False  # whether T is that of the last step that is not split
 
     def start(self, initial: Array, source: NodeData | None, given: Any) -> None:
         self.slab.start(np.broadcast_to(initial, self.slab.own_shape), source, given)
         s, group = self._settings, self.group
-        self.unsplit = UnsplitSlab(
+        self.unsplit = unsplit_slab_for(
             s, self._whole, self.grid, self._sides, given, group, self._split
         )
 
+    def check_steps(self) -> None:
+        self.slab.check_steps()
+
     @property
     def exchange(self) -> str:
+        if self._is_unsplit and self._settings.backend.NAME != "cpu":
+            return "none"  # each device has all nodes
         return self.slab.exchange
 
     @property
@@ -256,17 +264,17 @@ class SlabRun:
 
     @property
     def t(self) -> Array:
-        return self.slab.t
+        return self.unsplit.t if self._is_unsplit else self.slab.t
 
     @property
     def most_steps(self) -> int:
         return max(_SLAB_STEPS, self.slab.most_steps)
 
     def gather(self) -> Array | None:
-        return self.slab.gather()
+        return self.slab.gather(self.t)
 
     def is_finite(self) -> bool:
-        return self.slab.is_finite()
+        return self.unsplit.is_finite if self._is_unsplit else self.slab.is_finite()
 
     def restart(self, field: Array, time: float) -> None:
         raise NotImplementedError("a solver with a group takes no values: _checked_u")
@@ -284,17 +292,13 @@ class SlabRun:
     def resume(self, state: Any, steps: int) -> None:
         del steps
         self.slab.set_fields({"t": state.t})
+        self._is_unsplit = False
 
     def steady(
         self, time: float, limit: float, most: int
     ) -> tuple[Unsplit | UnsplitSlab, Array, tuple[float, float]]:
-        if self._settings.backend.NAME != "cpu":
-            raise BackendError(
-                "HeatADI.solve_steady runs with a group on hosts only: take device='cpu', or one "
-                "device without a group, or make steps until T does not change"
-            )
         solver = self.unsplit.separate()
-        return solver, *solver.steady(self.t, time, limit, most)
+        return solver, *solver.steady(self._t_of_slab, time, limit, most)
 
     def advance(self, solver: HeatADI, count: int) -> bool:
         slab, first, start = self.slab, solver.steps, perf_counter()
@@ -305,6 +309,9 @@ class SlabRun:
         solver._check_accuracy(is_damped=is_damped)
         if solver._scheme == "implicit":
             return self._step_unsplit(solver, is_damped=is_damped)
+        if self._is_unsplit:
+            slab.set_own(self.t)
+            self._is_unsplit = False
         if is_damped:
             made, is_finite, report = 1, slab.start_damped(), None
         else:
@@ -320,18 +327,27 @@ class SlabRun:
 
     def _step_unsplit(self, solver: HeatADI, *, is_damped: bool) -> bool:
         """Make one step that is not split along the axes."""
-        slab, first, start = self.slab, solver.steps, perf_counter()
+        unsplit, first, start = self.unsplit, solver.steps, perf_counter()
+        own = self._t_of_slab
         if is_damped:
-            own = self.unsplit.start(slab.t)
+            unsplit.start(own)
         else:
             fresh, follows = solver._is_fresh, solver._follows_start
-            own = self.unsplit.step(slab.t, first, is_fresh=fresh, follows_start=follows)
+            unsplit.step(own, first, is_fresh=fresh, follows_start=follows)
         solver._require_converged()
-        slab.set_own(own)
+        unsplit.take()
+        if not self._is_unsplit:
+            self._is_unsplit = True
+            self.slab.release()
         solver._count = Counter(first + 1)
-        solver._run_by = RunBy(**self.unsplit.run_by)
+        solver._run_by = RunBy(**unsplit.run_by)
         solver._seconds["x"] += perf_counter() - start
-        return slab.is_finite()
+        return unsplit.is_finite
+
+    @property
+    def _t_of_slab(self) -> Array | None:
+        """T of this rank; None if `unsplit` has it."""
+        return None if self._is_unsplit else self.slab.t
 
 
 def run_of(

@@ -239,7 +239,10 @@ class SplitState:
         self._tables = SideTables(grid, self._sides, True, 1)
         self._t = self._extended(initial.astype(self._settings.dtype))
         self._set_sides(self._levels(0.0))
-        self._planned()  # raises if no step can be made
+
+    def check_steps(self) -> None:
+        """Raise if no step of this length can be made."""
+        self._planned()
 
     @property
     def exchange(self) -> str:
@@ -283,6 +286,11 @@ class SplitState:
         """Go on from T at the nodes of this rank; collective."""
         self._run = self._segment = None
         self._t = self._extended(own)
+
+    def release(self) -> None:
+        """Give up T; `set_own` comes before the next step."""
+        self._run = self._segment = None
+        self._t = np.empty(0)
 
     def start_damped(self) -> bool:
         """Make the first step, damped; return whether T is finite on all ranks. Collective."""
@@ -347,7 +355,7 @@ class SplitState:
             raise ValueError(
                 f"{_OPERATION}: on a device a group needs {depth_for(ratio, 1, about[-1])} nodes "
                 f"of a rank along {self._name} for k dt/h^2 = {ratio:.3g}, got {self._least}: take "
-                f"{remedy}, a smaller dt or device='cpu'"
+                f"{remedy}, a smaller dt, scheme='implicit' or device='cpu'"
             )
         return plan
 
@@ -417,9 +425,9 @@ class SplitState:
         self._set_sides(after)
         return self.is_finite()
 
-    def gather(self) -> Array | None:
-        """Return the whole T on rank 0, None on the others; collective."""
-        return self.group.gather(_OPERATION, self.t, self._axis)
+    def gather(self, own: Array) -> Array | None:
+        """Return the whole field on rank 0, None on the others, from all parts; collective."""
+        return self.group.gather(_OPERATION, own, self._axis)
 
     def _moved(self, grid: Grid, start: int, nodes: int) -> Grid:
         """Return the grid of `nodes` nodes from node `start` on along the cut axis."""

@@ -143,11 +143,10 @@ class HeatADI(TimeStepping[HeatResult]):
         values.
     scheme : {'auto', 'implicit', 'peaceman-rachford', 'douglas-gunn'}, default: 'auto'
         ``'peaceman-rachford'`` in two dimensions and ``'douglas-gunn'`` in two or three are
-        alternating directions. ``'implicit'`` solves the equation that is not split, on the host
-        or on one device, not with a group on devices. ``'auto'`` takes alternating directions,
-        except where a conductivity that varies along several axes makes them leave the range of
-        the data for this `dt`: there ``'implicit'``; `repr` and the results name the scheme. None
-        is ``'auto'``. See Notes.
+        alternating directions. ``'implicit'`` solves the equation that is not split. ``'auto'``
+        takes alternating directions, except where a conductivity that varies along several axes
+        makes them leave the range of the data for this `dt`: there ``'implicit'``; `repr` and the
+        results name the scheme. None is ``'auto'``. See Notes.
     boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
         ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. A
@@ -233,9 +232,8 @@ class HeatADI(TimeStepping[HeatResult]):
     more than 1e-3 of it as long as (largest - smallest k) :math:`dt/h^2` is at most 1.5, or at most
     10 (in three dimensions 3) and the largest k at most 10 times the smallest; and for any dt if k
     changes by a factor of at most 1.5 (1.2) from node to node and of 10 in all.
-    Beyond, ``'auto'`` chooses ``'implicit'``, at construction and when `dt` is set. With a
-    group on devices it keeps alternating directions; there, and if their scheme is given, a
-    RuntimeWarning names a `dt` that is small enough.
+    Beyond, ``'auto'`` chooses ``'implicit'``, at construction and when `dt` is set. If a scheme of
+    alternating directions is given, a RuntimeWarning names a `dt` that is small enough.
 
     ``'implicit'`` is the diagonally implicit Runge-Kutta method of two stages of Alexander [4]_,
     :math:`\gamma = 1 - 1/\sqrt 2`, which is L-stable, with sources and boundary values at
@@ -269,7 +267,9 @@ class HeatADI(TimeStepping[HeatResult]):
     Douglas and Gunn, and takes several times as long; ``kernel`` of the result is then ``'slabs'``.
     On devices, of which each rank selects its own by `device`, it is an error. There the nodes of a
     rank stay on its device, and halos are copied between devices of one host, travel between
-    devices by NCCL, or pass through the memory of the hosts.
+    devices by NCCL, or pass through the memory of the hosts. Steps of ``'implicit'`` and
+    `solve_steady` with a group on devices are computed as a whole by each device: each needs the
+    memory that one process needs for the whole field, and a step takes the time of one device.
 
     References
     ----------
@@ -370,6 +370,8 @@ class HeatADI(TimeStepping[HeatResult]):
         )
         self._choice = Choice(settings, run.k, grid.spacing, group)
         self._check_length(self.dt)
+        if self._scheme != "implicit":
+            run.check_steps()
         self._is_damped = False
         self._begun = 0  # number of steps before the start, which can be damped
 
@@ -497,8 +499,6 @@ class HeatADI(TimeStepping[HeatResult]):
             no steady state.
         ConvergenceError
             If `max_iterations` are not enough.
-        BackendError
-            With a group on devices.
         RuntimeError
             If another thread is in a call that changes the solver.
 

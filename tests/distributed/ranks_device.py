@@ -14,6 +14,7 @@ import device_heat
 import device_poisson
 import device_relaxation
 import device_transport
+import device_unsplit
 import numpy as np
 import pytest
 import ranks_transport
@@ -115,6 +116,12 @@ def check_first_way_that_is_possible(group, rng):
                     exchange_of(again, make)
         with pytest.raises(DistributedError, match="ways of the group must be the same"):
             exchange_of(anew(group, ways=("nccl",) if group.rank == 1 else ("host",)))
+
+
+def check_unsplit_heat(group, rng):
+    """ranks_device_unsplit.py has more."""
+    with shared_device.in_place_of_cuda():
+        device_unsplit.check_unsplit_steps_have_the_bits_of_one_device(anew(group), rng, ())
 
 
 def check_nccl_that_does_not_start(group, rng):

@@ -11,6 +11,7 @@ import device_halo
 import device_poisson
 import device_relaxation
 import device_transport
+import device_unsplit
 import gpu_libraries
 import numpy as np
 from slabs import anew, part_of
@@ -19,6 +20,8 @@ from pysolvers import FastPoisson, _cuda
 from pysolvers._errors import BackendError
 from pysolvers._runtime.mailboxes import SharedMemory
 from pysolvers.distributed import Slab
+
+MODULES = device_halo, device_heat, device_poisson, device_relaxation, device_transport
 
 
 def check_solvers(group, rng):
@@ -29,6 +32,10 @@ def check_solvers_without_shared_memory(group, rng):
     refused = BackendError("devices that cannot use each other's memory")
     with mock.patch.object(SharedMemory, "open", side_effect=refused):
         run(anew(group, ways=("peers", "host")), rng, ("host",))
+
+
+def check_unsplit_heat(group, rng):
+    run(group, rng, group.ways, (device_unsplit,))
 
 
 def check_poisson_of_arrays_on_the_device(group, rng):
@@ -46,8 +53,8 @@ def check_poisson_of_arrays_on_the_device(group, rng):
             np.testing.assert_allclose(u, part_of(group, expected, axis), rtol=0, atol=1e-11)
 
 
-def run(group, rng, ways):
-    for module in (device_halo, device_heat, device_poisson, device_relaxation, device_transport):
+def run(group, rng, ways, modules=MODULES):
+    for module in modules:
         for name, check in list(vars(module).items()):
             if name.startswith("check_"):
                 check(group, rng, ways)

@@ -26,6 +26,7 @@ def jobs():
         "transport",
         "new_solver",
         "device",
+        "device_unsplit",
     ]
     for subject in subjects:
         for ranks in (1, 2, 3, 4):

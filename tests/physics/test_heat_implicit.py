@@ -1,13 +1,11 @@
 """HeatADI(scheme="implicit"): the equation that is not split, against one sparse matrix and LU."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import saved_files
 import unsplit_reference as reference
 
-from pysolvers import BackendError, ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
+from pysolvers import ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
 from pysolvers.heat import HeatResult
 
 # Steps that are large for the slowest wave are what the scheme is for.
@@ -563,15 +561,3 @@ def test_equations_that_are_not_solved_are_errors(rng, monkeypatch):
     assert np.array_equal(solver.u, before)
     with pytest.raises(ConvergenceError, match="give max_iterations"):
         solver.solve_steady(max_iterations=1)
-
-
-def test_a_group_on_devices_is_refused():
-    from pysolvers.heat._growth import Choice
-
-    class Settings:
-        scheme = "implicit"
-        alternating = SimpleNamespace(scheme="peaceman-rachford")
-        backend = SimpleNamespace(NAME="cuda")
-
-    with pytest.raises(BackendError, match="take device='cpu', or one device without a group"):
-        Choice(Settings, np.ones((4, 4)), (1.0, 1.0), object())

@@ -19,6 +19,7 @@ from pysolvers._runtime import backends, interop
 
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _ALIGNMENT = 256
+_MADE_OF = 7  # arguments of factor_make() before the device
 
 _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 
@@ -164,7 +165,8 @@ class Device:
         return status, {**report, "pivoted": pivoted, "kernel": "fake", "threads": 0}
 
     def factor_make(self, *arguments):
-        *arguments, _, stream, count = arguments
+        arguments, (_, stream, *count) = arguments[:_MADE_OF], arguments[_MADE_OF:]
+        count = count and count[0]
         self.calls.append(("make", stream))
         with self.open():
             status, report, factor = _core.factor_make(*arguments)
@@ -183,6 +185,11 @@ class _Factor:
         self._device.calls.append(("solve", stream))
         with self._device.open():
             return self._factor.solve(*arguments)
+
+
+def core_factor(factor):
+    """Return the factor of the CPU that answers for one of a device."""
+    return factor._factor
 
 
 class Array:

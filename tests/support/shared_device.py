@@ -154,6 +154,30 @@ class SharedDevice(transform_device.Device):
     def gceidd_step(self, *arguments):
         return self._step(_core.gceidd_step, *arguments)
 
+    def diffusion_apply(self, *arguments):
+        return self._step(_core.diffusion_apply, *arguments)
+
+    def diffusion_solve(self, limits, ends, system, levels, *arguments):
+        levels = tuple(
+            (*level[:5], tuple(fake_device.core_factor(f) for f in level[5]), level[6])
+            for level in levels
+        )
+        return self._step(_core.diffusion_solve, limits, ends, system, levels, *arguments)
+
+    def diffusion_centre(self, ends, system, x, mean, ordinal=0, stream=0, /):
+        """Add a constant at the unknown nodes, so that the mean with volumes is `mean`."""
+        _, first, end, _, _ = system
+        with self.open():
+            at = tuple(slice(a, b) for a, b in zip(first, end, strict=True))[::-1]
+            volumes = np.ones(x.shape)
+            for axis, (_, *half) in enumerate(ends):
+                line = np.moveaxis(volumes, x.ndim - 1 - axis, 0)
+                for index, is_half in zip((0, -1), half, strict=True):
+                    line[index] *= 0.5 if is_half else 1.0
+            found = (volumes * x)[at].sum() / volumes[at].sum()
+            x[at] += x.dtype.type(mean - found)
+        return 0
+
     def _step(self, function, *arguments):
         with self.open():
             return function(*arguments)

@@ -1,0 +1,21 @@
+"""Checks of HeatADI(scheme="implicit") with a group on devices made of host memory.
+
+Each rank makes all of a step, so that the link between the devices does not matter.
+"""
+
+import device_unsplit
+import shared_device
+from slabs import anew
+
+
+def check_unsplit_heat(group, rng):
+    with shared_device.in_place_of_cuda():
+        for name, check in list(vars(device_unsplit).items()):
+            if name.startswith("check_"):
+                check(anew(group), rng, ())
+
+
+if __name__ == "__main__":
+    from run_checks import run_checks
+
+    run_checks(globals())
