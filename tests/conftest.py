@@ -19,6 +19,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.append(str(Path(__file__).parents[1]))
 
 import availability
+import fake_device
+import gpu_libraries
 import numpy as np
 import pytest
 
@@ -83,6 +85,28 @@ def pytest_generate_tests(metafunc):
         marks = {"cuda": pytest.mark.gpu}
         params = [pytest.param(name, marks=marks.get(name, ())) for name in here]
         metafunc.parametrize("backend", params, scope="session")
+    if "device_library" in metafunc.fixturenames:
+        metafunc.parametrize("device_library", _device_libraries(metafunc.config), indirect=True)
+
+
+def _device_libraries(config):
+    """Return a device of host memory, and the libraries of a GPU that is here or required."""
+    if availability.missing("cuda") and "cuda" not in availability.required(config):
+        return ["host memory"]
+    marks = [pytest.mark.gpu, *gpu_libraries.IGNORED]
+    on_gpu = [pytest.param(name, marks=marks) for name in gpu_libraries.LIBRARIES]
+    return ["host memory", *on_gpu]
+
+
+@pytest.fixture
+def device_library(request):
+    """Every library of arrays on a device; the first one needs no GPU."""
+    if request.param != "host memory":
+        yield gpu_libraries.library(request.param, request.config)
+        return
+    with fake_device.in_place_of_cuda() as device:
+        yield gpu_libraries.HostMemory(device)
+    assert device.live == 0
 
 
 @pytest.fixture(scope="session")

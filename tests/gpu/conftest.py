@@ -12,15 +12,14 @@ import pytest
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 HERE = Path(__file__).parent
-IGNORED = ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning")
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.gpu)
-            for name in IGNORED:  # of the array libraries among themselves
-                item.add_marker(pytest.mark.filterwarnings(f"ignore::{name}"))
+            for mark in gpu_libraries.IGNORED:
+                item.add_marker(mark)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,32 +32,22 @@ def cuda(request):
         pytest.skip(reason)
 
 
-def library_fixture(request):
-    kind = gpu_libraries.LIBRARIES[request.param]
-    try:
-        return kind()
-    except ImportError as error:
-        if "cuda" in availability.required(request.config):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-
-
 @pytest.fixture(scope="session", params=gpu_libraries.LIBRARIES)
 def library(request, cuda):
     """Every array library."""
-    return library_fixture(request)
+    return gpu_libraries.library(request.param, request.config)
 
 
 @pytest.fixture(scope="session", params=["cupy", "torch"])
 def streaming(request, cuda):
     """The array libraries that have a current stream."""
-    return library_fixture(request)
+    return gpu_libraries.library(request.param, request.config)
 
 
 @pytest.fixture(scope="session", params=["cupy", "torch", "numba"])
 def mutable(request, cuda):
     """The array libraries whose arrays can be written."""
-    return library_fixture(request)
+    return gpu_libraries.library(request.param, request.config)
 
 
 @pytest.fixture

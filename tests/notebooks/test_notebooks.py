@@ -12,20 +12,27 @@ STORED = ("03_gpu", "12_gradients_torch")
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
-@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
-def notebook(request):
-    return nbformat.read(request.param, as_version=4)
+# `make docs` runs all of them.
+SHORT = [
+    path if path.stem == "01_tridiagonal" else pytest.param(path, marks=pytest.mark.slow)
+    for path in NOTEBOOKS
+]
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
 
 
 def test_there_are_notebooks():
     assert NOTEBOOKS
 
 
-def test_notebook_is_kept_without_output(notebook, request):
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_kept_without_output(path):
+    code = [cell for cell in read(path).cells if cell.cell_type == "code"]
     kept = [output for cell in code for output in cell.outputs]
 
-    if any(name in request.node.name for name in STORED):
+    if path.stem in STORED:
         assert not any(output.output_type == "error" for output in kept)
         assert "no GPU" not in "".join(output.get("text", "") for output in kept)
     else:
@@ -34,13 +41,14 @@ def test_notebook_is_kept_without_output(notebook, request):
 
 # The kernel's own libraries warn of what no notebook can change.
 @pytest.mark.filterwarnings("ignore")
-def test_notebook_runs(notebook, tmp_path, monkeypatch, request):
-    if "torch" in request.node.name:
+@pytest.mark.parametrize("path", SHORT, ids=lambda path: path.stem)
+def test_notebook_runs(path, tmp_path, monkeypatch):
+    if "torch" in path.stem:
         pytest.importorskip("torch", exc_type=ImportError)
-    if "distributed" in request.node.name:
+    if "distributed" in path.stem:
         pytest.importorskip("mpi4py")
     client = pytest.importorskip("nbclient").NotebookClient
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
 
-    client(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    client(read(path), timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()

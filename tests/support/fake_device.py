@@ -37,7 +37,7 @@ class Device:
     """The module, with one method for each function of the binding."""
 
     NAME = "cuda"
-    SIZE = 1 << 24
+    SIZE = 1 << 27
 
     def __init__(self):
         self._memory = self._new_memory()
@@ -173,6 +173,21 @@ class Device:
         pivoted = report["pivoted"] if status == 0 and count else -1
         return status, report and {**report, "pivoted": pivoted}, factor and _Factor(self, factor)
 
+    def spline_rows(self, *arguments):
+        return self._run("spline_rows", arguments)
+
+    def spline_pieces(self, *arguments):
+        return self._run("spline_pieces", arguments)
+
+    def spline_points(self, *arguments):
+        return self._run("spline_points", arguments)
+
+    def _run(self, name, arguments):
+        *arguments, _ordinal, stream = arguments
+        self.calls.append((name, stream))
+        with self.open():
+            return getattr(_core, name)(*arguments)
+
 
 class _Factor:
     def __init__(self, device, factor):
@@ -228,6 +243,30 @@ class Array:
             "strides": shadow.strides,
         }
         return other
+
+    def reshape(self, shape):
+        other = self.view(...)
+        step, strides = other._shadow().itemsize, []
+        for size in reversed(shape):
+            strides.insert(0, step)
+            step *= size
+        other.__cuda_array_interface__ |= {"shape": shape, "strides": tuple(strides)}
+        return other
+
+    def __getitem__(self, index):
+        return Array(self.device, np.asarray(self.get()[index]))
+
+    def __sub__(self, other):
+        return Array(self.device, np.asarray(self.get() - other.get()))
+
+    def __add__(self, other):
+        return Array(self.device, np.asarray(self.get() + other.get()))
+
+    def __neg__(self):
+        return Array(self.device, -self.get())
+
+    def __rmul__(self, factor):
+        return Array(self.device, np.asarray(factor * self.get()))
 
     def get(self):
         """Return the values."""

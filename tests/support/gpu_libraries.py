@@ -1,16 +1,49 @@
-"""Array libraries on a CUDA device, under one set of names for the tests."""
+"""Array libraries on a CUDA device, under one set of names for the tests.
+
+One of them needs no GPU: the arrays of `fake_device`, which lie in protected host memory.
+"""
 
 import contextlib
 import importlib
 import warnings
 
+import availability
+import fake_device
 import numpy as np
+import pytest
+
+# Warnings of the libraries among themselves.
+IGNORED = [
+    pytest.mark.filterwarnings(f"ignore::{name}")
+    for name in ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning")
+]
+
+
+class HostMemory:
+    """A device made of host memory, whose arrays have no DLPack."""
+
+    mutable = computes = True
+
+    def __init__(self, device):
+        self.device = device
+
+    def array(self, values):
+        return self.device.array(values)
+
+    def view(self, array, index):
+        return array.view(index)
+
+    def get(self, array):
+        return array.get()
+
+    def is_kind(self, array):
+        return isinstance(array, fake_device.Array)
 
 
 class Cupy:
     """CuPy."""
 
-    mutable = True
+    mutable = computes = True
 
     def __init__(self):
         self.cupy = _quietly("cupy")
@@ -48,7 +81,7 @@ class Cupy:
 class Torch:
     """PyTorch."""
 
-    mutable = True
+    mutable = computes = True
 
     def __init__(self):
         self.torch = _quietly("torch")
@@ -88,6 +121,7 @@ class Jax:
     """JAX: immutable, and with streams of its own."""
 
     mutable = False
+    computes = True
 
     def __init__(self):
         self.jax = _quietly("jax")
@@ -107,9 +141,10 @@ class Jax:
 
 
 class Numba:
-    """Numba, whose arrays have no DLPack."""
+    """Numba, whose arrays have no DLPack and no arithmetic."""
 
     mutable = True
+    computes = False
 
     def __init__(self):
         self.cuda = _quietly("numba.cuda")
@@ -128,6 +163,16 @@ class Numba:
 
 
 LIBRARIES = {"cupy": Cupy, "torch": Torch, "jax": Jax, "numba": Numba}
+
+
+def library(name, config):
+    """Return one of LIBRARIES; without it skip, or fail if a GPU is required."""
+    try:
+        return LIBRARIES[name]()
+    except ImportError as error:
+        if "cuda" in availability.required(config):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 def _quietly(name):

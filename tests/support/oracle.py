@@ -446,4 +446,7 @@ def _reflect(block):
     norm = np.linalg.norm(v)
     if norm > 0:
         v /= norm
-        block -= np.outer(2 * v, v @ block)
+        w = v @ block
+        # The product has the memory order of the block, which can be a transpose.
+        rows_first = block.strides[0] > block.strides[1]
+        block -= np.outer(2 * v, w) if rows_first else np.outer(w, 2 * v).T
