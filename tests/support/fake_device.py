@@ -299,6 +299,14 @@ class View:
         array.device.calls.append(("view", stream_ptr))
 
 
+def _zeros(shape, like):
+    """Return zeros in the memory order of an array of this shape."""
+    if like.shape != shape:
+        return np.zeros(shape, like.dtype)
+    order = sorted(range(len(shape)), key=lambda k: -abs(like.strides[k]))
+    return np.zeros([shape[k] for k in order], like.dtype).transpose(np.argsort(order))
+
+
 @contextlib.contextmanager
 def in_place_of_cuda(fake=None):
     """Use a `Device`, by default a new one, as the backend "cuda", with arrays of a library."""
@@ -310,7 +318,7 @@ def in_place_of_cuda(fake=None):
         mock.patch.object(
             interop.Library,
             "empty",
-            lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
+            lambda self, like, view, shape, ordinal: fake.array(_zeros(shape, view)),
         ),
     ):
         yield fake

@@ -22,7 +22,8 @@ IGNORED = [
 class HostMemory:
     """A device made of host memory, whose arrays have no DLPack."""
 
-    mutable = computes = True
+    mutable = computes = has_any_order = True
+    converts = False
 
     def __init__(self, device):
         self.device = device
@@ -36,6 +37,9 @@ class HostMemory:
     def get(self, array):
         return array.get()
 
+    def strides(self, array):
+        return array.__cuda_array_interface__["strides"]
+
     def is_kind(self, array):
         return isinstance(array, fake_device.Array)
 
@@ -43,7 +47,7 @@ class HostMemory:
 class Cupy:
     """CuPy."""
 
-    mutable = computes = True
+    mutable = computes = has_any_order = converts = True
 
     def __init__(self):
         self.cupy = _quietly("cupy")
@@ -58,6 +62,9 @@ class Cupy:
 
     def get(self, array):
         return array.get()
+
+    def strides(self, array):
+        return array.strides
 
     def stream(self):
         return self.cupy.cuda.Stream(non_blocking=True)
@@ -81,7 +88,7 @@ class Cupy:
 class Torch:
     """PyTorch."""
 
-    mutable = computes = True
+    mutable = computes = has_any_order = converts = True
 
     def __init__(self):
         self.torch = _quietly("torch")
@@ -97,6 +104,9 @@ class Torch:
 
     def get(self, array):
         return array.cpu().numpy()
+
+    def strides(self, array):
+        return array.stride()
 
     def stream(self):
         return self.torch.cuda.Stream()
@@ -120,8 +130,8 @@ class Torch:
 class Jax:
     """JAX: immutable, and with streams of its own."""
 
-    mutable = False
-    computes = True
+    mutable = has_any_order = False
+    computes = converts = True
 
     def __init__(self):
         self.jax = _quietly("jax")
@@ -144,7 +154,7 @@ class Numba:
     """Numba, whose arrays have no DLPack and no arithmetic."""
 
     mutable = True
-    computes = False
+    computes = has_any_order = converts = False
 
     def __init__(self):
         self.cuda = _quietly("numba.cuda")
@@ -157,6 +167,9 @@ class Numba:
 
     def get(self, array):
         return array.copy_to_host()
+
+    def strides(self, array):
+        return array.strides
 
     def is_kind(self, array):
         return self.cuda.is_cuda_array(array) and type(array).__module__.startswith("numba")
