@@ -67,16 +67,20 @@ def pta2020(record: Record) -> Iterator[str]:
             f"{times[n]:.3f} ({first[n] / times[n]:.1f} ×)" if n in times else "" for n in grids
         )
         rows.append((run.name, run.lines, f"{run.reynolds:g}", *cells, _published(timing)))
+    yield from _conclusions(experiment["verdict"])
+    yield ""
     heads = ("lines along", "Re", *(f"{n}²" for n in grids), "published")
     yield from Table("", [Column("seconds"), *map(Column, heads)], rows).markdown()
 
 
 def paper(name: str) -> Callable[[Record], Iterator[str]]:
-    """Return what makes the lines of all tables of a paper from a record."""
+    """Return what makes the conclusions and the lines of all tables of a paper from a record."""
 
     def lines(record: Record) -> Iterator[str]:
         found = record["papers"][name]
         yield f"Measured on {found['gpu']['name']} and {found['machine']['cpu']}."
+        yield ""
+        yield from _conclusions(found["verdict"])
         for told in found["tables"]:
             columns = [Column(**column) for column in told["columns"]]
             yield ""
@@ -85,6 +89,12 @@ def paper(name: str) -> Callable[[Record], Iterator[str]]:
             yield from Table("", columns, told["rows"], told["notes"]).markdown()
 
     return lines
+
+
+def _conclusions(verdict: str) -> Iterator[str]:
+    """Yield what the paper claims and what was found, an item a claim."""
+    for line in verdict.splitlines():
+        yield f"- {line}"
 
 
 def _published(timing: SouriTiming | None) -> str:

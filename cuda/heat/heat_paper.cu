@@ -1,10 +1,11 @@
 /* heat_paper.cu - alternating directions in unfused kernels, as in Wei et al. (2013).
  *
- * A substep writes the right-hand sides d, solves the lines by PCR and writes T: 4
- * words per node along x; along y the traffic depends on the access to columns. The
- * matrix is three numbers. Along y the lines are read with their stride (baseline),
- * through the read-only cache (texture), or d is transposed, solved along x, and T
- * transposed back.
+ * A substep writes the right-hand sides d, solves the lines by PCR and writes T. The
+ * matrices are arrays a, b, c of all nodes, one set for each axis: 7 words per node along
+ * x; along y the traffic depends on the access to columns. Along y the lines are read with
+ * their stride (baseline), or d is transposed, solved along x, and T transposed back. As
+ * textures, a, b, c, d and T are read through the texture cache by the kernels of both
+ * axes.
  */
 #include "heat/heat_paper.h"
 #include "lines/methods.h"
@@ -17,7 +18,7 @@ using namespace reduction;
 
 namespace {
 
-constexpr int tile = 32, tile_rows = 8;
+constexpr int block_threads = 256, tile = 32, tile_rows = 8;
 
 /* to[j, i] = from[i, j]; a row of `from` has `across` nodes. */
 template <typename Real>
@@ -55,44 +56,51 @@ transpose(const Real *from, Real *to, int64_t across, int64_t along, cudaStream_
                           from, to, across, along);
 }
 
-/* lower, diag and upper of the lines along either axis, and T at the boundary nodes of
- * d. */
+template <typename Real> struct Matrix {
+    Real *lower, *diag, *upper;
+};
+
+/* The same row -a, 1 + 2 a, -a at every node. */
 template <typename Real>
 __global__ void
-matrix_kernel(Real *matrix, Real x, Real y)
+__launch_bounds__(block_threads)
+    matrix_kernel(const __grid_constant__ Matrix<Real> matrix, Real a, int64_t nodes)
 {
+    const int64_t p = static_cast<int64_t>(blockIdx.x) * block_threads + threadIdx.x;
+
     wait_for_last_kernel();
-    matrix[0] = matrix[2] = -x;
-    matrix[1] = 1 + 2 * x;
-    matrix[3] = matrix[5] = -y;
-    matrix[4] = 1 + 2 * y;
+    if (p < nodes) {
+        matrix.lower[p] = matrix.upper[p] = -a;
+        matrix.diag[p] = 1 + 2 * a;
+    }
 }
 
-enum { MATRIX_BYTES = 256 };
-
-/* The parts of the workspace: the matrices, d, and two transposed fields. */
+/* The parts of the workspace: the matrices by axis, d, and two transposed fields. */
 template <typename Real> struct Fields {
-    Real *matrix, *d, *turned[2];
+    Matrix<Real> matrix[2];
+    Real *d, *turned[2];
     ps_exec rest;
 };
 
 size_t
 fields_bytes(const ps_heat *h)
 {
-    return MATRIX_BYTES + (h->memory == PS_HEAT_TRANSPOSE ? 3 : 1) * heat_field_bytes(h);
+    return (h->memory == PS_HEAT_TRANSPOSE ? 9 : 7) * heat_field_bytes(h);
 }
 
 template <typename Real>
 Fields<Real>
 fields_of(const ps_heat *h, const ps_exec &exec)
 {
-    char *const base = static_cast<char *>(exec.work), *const d = base + MATRIX_BYTES;
+    char *const base = static_cast<char *>(exec.work);
     const size_t used = fields_bytes(h);
     const auto field = [&](size_t k) {
-        return reinterpret_cast<Real *>(d + k * heat_field_bytes(h));
+        return reinterpret_cast<Real *>(base + k * heat_field_bytes(h));
     };
-    Fields<Real> f = {
-        reinterpret_cast<Real *>(base), field(0), {field(1), field(2)}, exec};
+    Fields<Real> f = {{{field(0), field(1), field(2)}, {field(3), field(4), field(5)}},
+                      field(6),
+                      {field(7), field(8)},
+                      exec};
 
     f.rest.work = base + used;
     f.rest.work_bytes = exec.work_bytes - used;
@@ -100,83 +108,82 @@ fields_of(const ps_heat *h, const ps_exec &exec)
 }
 
 /* The lines along an axis, or along x of transposed fields. */
+template <typename Real>
 ps_tridiag
-lines_of(const ps_heat *h, int axis, bool is_turned, const void *matrix, const void *d,
-         void *x)
+lines_of(const ps_heat *h, int axis, bool is_turned, const Matrix<Real> &matrix,
+         const Real *d, Real *t)
 {
-    const int64_t nx = h->nodes[0], element = ps_dtype_size(h->dtype);
+    const int64_t nx = h->nodes[0];
     const int64_t row = axis == 0 || is_turned ? 1 : nx;
     const int64_t inner = axis == 0 ? nx : is_turned ? h->nodes[1] : 1;
     const int64_t first = row + inner;
-    const ps_stride none = {0, 0, 0}, stride = {row, 0, inner};
-    const char *const own = static_cast<const char *>(matrix) + axis * 3 * element;
-    ps_tridiag t = {};
+    const ps_stride stride = {row, 0, inner};
+    ps_tridiag lines = {};
 
-    t.dtype = h->dtype;
-    t.rows = h->nodes[axis] - 2;
-    t.outer = 1;
-    t.inner = h->nodes[1 - axis] - 2;
-    t.lower = {own, none};
-    t.diag = {own + element, none};
-    t.upper = {own + 2 * element, none};
-    t.rhs = {static_cast<const char *>(d) + first * element, stride};
-    t.x = {static_cast<char *>(x) + first * element, stride};
-    return t;
+    lines.dtype = h->dtype;
+    lines.rows = h->nodes[axis] - 2;
+    lines.outer = 1;
+    lines.inner = h->nodes[1 - axis] - 2;
+    lines.lower = {matrix.lower + first, stride};
+    lines.diag = {matrix.diag + first, stride};
+    lines.upper = {matrix.upper + first, stride};
+    lines.rhs = {d + first, stride};
+    lines.x = {t + first, stride};
+    return lines;
 }
 
-/* The boundary nodes of a line are known: a times their value is added to the end rows.
- */
-template <typename Real> struct Walls {
+/* d = T + weight (T_before - 2 T + T_after) with the neighbours on the other axis, plus a
+ * times the known T beside the end rows of a line. */
+template <typename Real> struct RightSides {
     const Real *t;
+    runtime::Texels texels; /* of t, for a textured kernel */
     Real *d;
-    int64_t rows, pitch, lines, line_pitch;
-    Real a;
+    int64_t nx, ny;
+    int axis, tiles; /* of a row of nodes along x */
+    Real ratio, factor, a;
 };
 
-template <typename Real>
+template <typename Real, bool is_textured>
 __global__ void
-walls_kernel(const __grid_constant__ Walls<Real> w)
+__launch_bounds__(block_threads)
+    right_sides_kernel(const __grid_constant__ RightSides<Real> s)
 {
-    const int64_t line =
-        static_cast<int64_t>(blockIdx.x) * blockDim.x + static_cast<int64_t>(threadIdx.x);
+    const int64_t j = 1 + blockIdx.x / s.tiles;
+    const int64_t i = 1 + blockIdx.x % s.tiles * block_threads + threadIdx.x;
+    const int64_t p = j * s.nx + i;
+    const int64_t along = s.axis == 0 ? 1 : s.nx, across = s.axis == 0 ? s.nx : 1;
+    const int64_t at = s.axis == 0 ? i : j, last = (s.axis == 0 ? s.nx : s.ny) - 2;
+    const auto read = [&](int64_t node) {
+        if constexpr (is_textured) {
+            return runtime::fetch(s.texels, s.t + node);
+        }
+        else {
+            return s.t[node];
+        }
+    };
 
     wait_for_last_kernel();
-    if (line < w.lines) {
-        const int64_t first = (line + 1) * w.line_pitch;
-        const int64_t last = first + (w.rows + 1) * w.pitch;
-
-        w.d[first + w.pitch] += w.a * w.t[first];
-        w.d[last - w.pitch] += w.a * w.t[last];
+    if (i > s.nx - 2) {
+        return;
     }
-}
+    const Real here = read(p), before = read(p - across), after = read(p + across);
+    Real d = here + s.factor * (s.ratio * (before - here) + s.ratio * (after - here));
 
-template <typename Real>
-ps_status
-add_walls(const ps_heat *h, int axis, const Real *t, Real *d, double a,
-          cudaStream_t stream)
-{
-    constexpr int threads = 128;
-    const Walls<Real> w = {t,
-                           d,
-                           h->nodes[axis] - 2,
-                           heat_pitch(h, axis),
-                           h->nodes[1 - axis] - 2,
-                           heat_pitch(h, 1 - axis),
-                           static_cast<Real>(a)};
-
-    return launch_closely(walls_kernel<Real>, (w.lines + threads - 1) / threads, threads,
-                          0, stream, w);
+    if (at == 1) {
+        d += s.a * read(p - along);
+    }
+    if (at == last) {
+        d += s.a * read(p + along);
+    }
+    s.d[p] = d;
 }
 
 ps_options
-options_of(const ps_heat *h, int axis)
+options_of(const ps_heat *h)
 {
     const int32_t warps = (h->block + 31) / 32;
-    const bool read_only = h->memory == PS_HEAT_TEXTURE && axis == 1;
 
-    return {PS_PCR, PS_PIVOT_NEVER,
-            h->mapping + PS_CUDA_PCR_WARPS * warps +
-                (read_only ? PS_CUDA_PCR_READ_ONLY : 0)};
+    return {PS_PCR, PS_PIVOT_NEVER, h->mapping + PS_CUDA_PCR_WARPS * warps};
 }
 
 /* a of the rows -a, 1 + 2 a, -a. */
@@ -185,6 +192,59 @@ coupling(const ps_heat *h, int axis)
 {
     return h->scheme == PS_HEAT_WEI2013 ? h->ratio[axis] / (1 + 2 * h->ratio[1 - axis])
                                         : h->ratio[axis] / 2;
+}
+
+/* The textures of a call: T, d, and the matrices by axis. */
+enum { TEXELS_T, TEXELS_D, TEXELS_MATRIX };
+
+template <typename Real>
+ps_status
+bind(HeatRun<Real> &run, const Fields<Real> &f)
+{
+    const int64_t nodes = heat_nodes(run.h);
+    const Real *const arrays[HEAT_TEXTURES] = {static_cast<const Real *>(run.h->t),
+                                               f.d,
+                                               f.matrix[0].lower,
+                                               f.matrix[0].diag,
+                                               f.matrix[0].upper,
+                                               f.matrix[1].lower,
+                                               f.matrix[1].diag,
+                                               f.matrix[1].upper};
+    ps_status status = PS_OK;
+
+    for (int k = 0; status == PS_OK && k < HEAT_TEXTURES; k++) {
+        status = run.textures.bind(arrays[k], nodes, run.stream);
+    }
+    return status;
+}
+
+template <typename Real>
+ps_status
+make_right_sides(const HeatRun<Real> &run, const Fields<Real> &f, int axis)
+{
+    const ps_heat *const h = run.h;
+    const double ratio = h->ratio[1 - axis];
+    const bool is_wei = h->scheme == PS_HEAT_WEI2013;
+    const int64_t tiles = (h->nodes[0] - 2 + block_threads - 1) / block_threads;
+    const RightSides<Real> s = {
+        static_cast<const Real *>(h->t),
+        run.textures[TEXELS_T],
+        f.d,
+        h->nodes[0],
+        h->nodes[1],
+        axis,
+        static_cast<int>(tiles),
+        static_cast<Real>(ratio),
+        static_cast<Real>(is_wei ? 1 / (1 + 2 * ratio) : 0.5),
+        static_cast<Real>(coupling(h, axis)),
+    };
+    const int64_t blocks = tiles * (h->nodes[1] - 2);
+
+    return h->memory == PS_HEAT_TEXTURE
+               ? Launch(blocks, block_threads, 0, run.stream)
+                     .run(right_sides_kernel<Real, true>, s)
+               : launch_closely(right_sides_kernel<Real, false>, blocks, block_threads, 0,
+                                run.stream, s);
 }
 
 /* Solve for T, from d to t, with the layout of the fields. */
@@ -196,9 +256,9 @@ solve(HeatRun<Real> &run, const Fields<Real> &f, int axis, bool last)
     const bool is_turned = axis == 1 && h->memory == PS_HEAT_TRANSPOSE;
     Real *const t = static_cast<Real *>(h->t);
     const ps_tridiag lines =
-        is_turned ? lines_of(h, axis, true, f.matrix, f.turned[0], f.turned[1])
-                  : lines_of(h, axis, false, f.matrix, f.d, t);
-    const ps_options options = options_of(h, axis);
+        is_turned ? lines_of(h, axis, true, f.matrix[1], f.turned[0], f.turned[1])
+                  : lines_of(h, axis, false, f.matrix[axis], f.d, t);
+    const ps_options options = options_of(h);
     ps_report report = {};
     ps_status status = PS_OK;
 
@@ -211,7 +271,14 @@ solve(HeatRun<Real> &run, const Fields<Real> &f, int axis, bool last)
             status = run.clock.made(PS_HEAT_STAGE_MOVES, last);
         }
     }
-    if (status == PS_OK) {
+    if (status == PS_OK && h->memory == PS_HEAT_TEXTURE) {
+        const int own = TEXELS_MATRIX + 3 * axis;
+        const OperandTexels texels = {{run.textures[own], run.textures[own + 1],
+                                       run.textures[own + 2], run.textures[TEXELS_D]}};
+
+        status = reduction_solve_texels(&lines, &options, &f.rest, &texels);
+    }
+    else if (status == PS_OK) {
         status = ps_cuda_reduction.solve(&lines, &options, &f.rest, &report);
     }
     if (status == PS_OK) {
@@ -236,8 +303,10 @@ heat_paper_work(const ps_heat *h, size_t *bytes)
 
     for (int axis = 0; status == PS_OK && axis < 2; axis++) {
         const bool is_turned = axis == 1 && h->memory == PS_HEAT_TRANSPOSE;
-        const ps_tridiag t = lines_of(h, axis, is_turned, nullptr, nullptr, nullptr);
-        const ps_options options = options_of(h, axis);
+        double *const none = nullptr;
+        const Matrix<double> matrix = {none, none, none};
+        const ps_tridiag t = lines_of(h, axis, is_turned, matrix, none, none);
+        const ps_options options = options_of(h);
         size_t needed = 0;
 
         status = ps_cuda_reduction.work(&t, &options, &needed);
@@ -266,28 +335,27 @@ ps_status
 heat_paper_prepare(HeatRun<Real> &run)
 {
     const Fields<Real> f = fields_of<Real>(run.h, run.exec);
+    const int64_t nodes = heat_nodes(run.h);
+    const int64_t blocks = (nodes + block_threads - 1) / block_threads;
+    ps_status status = run.h->memory == PS_HEAT_TEXTURE ? bind(run, f) : PS_OK;
 
-    return launch_closely(matrix_kernel<Real>, 1, 1, 0, run.stream, f.matrix,
-                          static_cast<Real>(coupling(run.h, 0)),
-                          static_cast<Real>(coupling(run.h, 1)));
+    for (int axis = 0; status == PS_OK && axis < 2; axis++) {
+        status = launch_closely(matrix_kernel<Real>, blocks, block_threads, 0, run.stream,
+                                f.matrix[axis], static_cast<Real>(coupling(run.h, axis)),
+                                nodes);
+    }
+    return status;
 }
 
 template <typename Real>
 ps_status
 heat_paper_step(HeatRun<Real> &run, bool last)
 {
-    const ps_heat *const h = run.h;
-    const Fields<Real> f = fields_of<Real>(h, run.exec);
-    const Real *const t = static_cast<const Real *>(h->t);
+    const Fields<Real> f = fields_of<Real>(run.h, run.exec);
     ps_status status = PS_OK;
 
     for (int axis = 0; status == PS_OK && axis < 2; axis++) {
-        status = h->scheme == PS_HEAT_WEI2013
-                     ? heat_make_neighbours(h, 1 - axis, t, f.d, run.stream)
-                     : heat_make_half(h, 1 - axis, t, f.d, run.stream);
-        if (status == PS_OK) {
-            status = add_walls(h, axis, t, f.d, coupling(h, axis), run.stream);
-        }
+        status = make_right_sides(run, f, axis);
         if (status == PS_OK) {
             status = run.clock.made(PS_HEAT_STAGE_RHS, last);
         }

@@ -1,7 +1,7 @@
 /* heat_paper.h - the kernels of Wei, Jang, Zhang and Jia (ICCS 2013).
  *
- * Right-hand sides and solutions are stored in memory. PCR solves a line with one block
- * (C1, C3) or with several blocks (C2, C4).
+ * Matrices, right-hand sides and solutions are stored in memory. PCR solves a line with
+ * one block, chunk after chunk of a long line (C1, C3), or with several blocks (C2, C4).
  */
 #ifndef PS_CUDA_HEAT_HEAT_PAPER_H
 #define PS_CUDA_HEAT_HEAT_PAPER_H

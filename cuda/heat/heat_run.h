@@ -6,6 +6,7 @@
 #include "heat/heat_clock.cuh"
 #include "heat/heat_stencils.h"
 #include "heat/heat_teams.h"
+#include "runtime/texture.cuh"
 
 namespace pysolvers::heat {
 
@@ -20,6 +21,9 @@ template <typename Real> struct HeatVolume {
     size_t shared;
 };
 
+/* Textures of the kernels of the paper. */
+enum { HEAT_TEXTURES = 8 };
+
 /* The sweeps of a call with their plans: in shared memory, or through arrays in exec.
  * Real is float or double. */
 template <typename Real> struct HeatRun {
@@ -28,6 +32,7 @@ template <typename Real> struct HeatRun {
     ps_exec exec; /* with the workspace for sweeps through arrays, or for the kernels of
                      the paper */
     HeatClock clock;
+    runtime::Textures<HEAT_TEXTURES> textures = {};
     bool is_volume = false; /* steps as in heat_volume.h, without the sweeps below */
     HeatVolume<Real> volume = {};
     bool on_chip[PS_HEAT_AXES] = {};

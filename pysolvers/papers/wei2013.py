@@ -83,11 +83,14 @@ class HeatADI(heat.HeatADI):
         paper.
     mapping : {'C1', 'C2', 'C3', 'C4'}, default: 'C1'
         For ``kernels='wei2013'``: mapping of the rows of parallel cyclic reduction to threads.
-        C1 and C3 have one block for a line that it can hold, 32 bytes of a line for a thread, and
-        several blocks for a longer one, as C2 and C4 have.
+        C1 and C3 have one block for a line, which makes the first steps of a line longer than 32
+        bytes for each of its threads in memory, chunk after chunk; C2 and C4 have several blocks.
+        C1 and C2 have five arrays in shared memory, C3 and C4 four.
     memory : {'baseline', 'texture', 'transpose'}, default: 'baseline'
-        For ``kernels='wei2013'``: memory access of the sweeps along y; ``'texture'`` reads the
-        right side through the read-only cache.
+        For ``kernels='wei2013'``: memory access. The matrices are arrays of all nodes.
+        ``'texture'`` reads them, the right side and u as textures of linear memory, which hold
+        2^28 numbers on most devices; ``'transpose'`` transposes right sides and solutions of the
+        lines along y.
     block : int, optional
         For ``kernels='wei2013'``: threads per block, 32 to 512.
     timed : bool, default: False
@@ -168,7 +171,8 @@ def solve_tridiagonal(
     lower, diag, upper, rhs : array_like
         As in `pysolvers.solve_tridiagonal`.
     mapping : {'C1', 'C2', 'C3', 'C4'}, default: 'C1'
-        Mapping of the rows to threads: C1 and C3 have one block for a system, C2 and C4 several.
+        Mapping of the rows to threads: C1 and C3 have one block for a system, which makes the
+        first steps of a long one in memory, chunk after chunk; C2 and C4 have several.
     **options
         As in `pysolvers.solve_tridiagonal`, apart from `method`, `group` and `split`.
 

@@ -195,19 +195,6 @@ def test_verdict_of_the_kernels_of_lmsor(times, outcome):
 
 
 @pytest.mark.parametrize(
-    ("one_block", "transpose", "outcomes"),
-    [(2.6, 0.5, ["confirmed"] * 2), (0.8, 1.0, ["not confirmed"] * 2)],
-)
-def test_verdicts_of_blocks_and_memory(one_block, transpose, outcomes):
-    paper = {(m, c, 1024): 1.0 for m in wei2013.MEMORIES for c in wei2013.MAPPINGS}
-    paper["baseline", "C1", 1024] = one_block
-    paper["transpose", "C4", 1024] = transpose
-    paper["texture", "C4", 1024] = 0.9
-
-    assert [v.outcome for v in wei2013.device_verdicts(paper)] == outcomes
-
-
-@pytest.mark.parametrize(
     ("ratio", "outcome"), [(3.9, "confirmed"), (1.4, "not confirmed"), (None, "not measured")]
 )
 def test_verdict_of_three_stages(ratio, outcome):

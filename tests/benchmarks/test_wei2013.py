@@ -119,12 +119,8 @@ def test_tables_of_the_device_have_the_published_numbers(monkeypatch):
     measured, published = tables[0].rows[0][1::2], tables[0].rows[0][2::2]
     assert measured == pytest.approx((100.0,) * 4)
     assert published == (33.3, 77.2, 33.4, 78.8)
-    # A block of 128 threads holds 1024 rows: C1 and C3 are one block a system up to there.
-    assert tables[0].rows[1][1::2] == ("not run", pytest.approx(100.0)) * 2
-    assert {len(t.notes) for t in tables[: len(MEMORIES)]} == {2}
-    assert len(paper) == len(MEMORIES) * (len(MAPPINGS) + 2)
-    blocks = tables[len(MEMORIES)]
-    assert [row[0] for row in blocks.rows if "not run" in row] == [32, 64, 128]
+    assert {len(t.notes) for t in tables[: len(MEMORIES)]} == {1}
+    assert len(paper) == len(MEMORIES) * len(MAPPINGS) * len(grids)
     assert {options["device"] for options in made} == {"cuda"}
     assert {options["block"] for options in made if "block" in options} == {32, 64, 128, 256, 512}
     assert "no peer" in tables[-1].rows[-1][0]
@@ -138,12 +134,29 @@ def test_methods_of_a_cpu_are_compared_where_there_is_no_gpu():
 
 
 @pytest.mark.parametrize(
-    ("mapping", "nodes", "block", "is_run"),
-    [("C1", 1024, 128, True), ("C3", 2048, 128, False), ("C3", 2048, 256, True)]
-    + [(mapping, 8192, 32, True) for mapping in ("C2", "C4")],
+    ("one_block", "texture", "transpose", "outcomes"),
+    [
+        (2.6, 0.9, 0.8, ["confirmed", "confirmed"]),
+        (0.9, 1.1, 0.8, ["not confirmed", "not confirmed"]),
+        (1.1, 0.9, 0.95, ["not confirmed", "not confirmed"]),
+    ],
 )
-def test_one_block_a_system_is_run_where_a_block_holds_it(mapping, nodes, block, is_run):
-    assert case.is_the_papers(mapping, nodes, block) is is_run
+def test_conclusions_are_those_of_the_times(one_block, texture, transpose, outcomes):
+    memories = {"baseline": 1.0, "texture": texture, "transpose": transpose}
+    mappings = {"C1": one_block, "C2": 1.0, "C3": 1.0, "C4": 1.0}
+    paper = {
+        (memory, mapping, n): time * factor
+        for memory, time in memories.items()
+        for mapping, factor in mappings.items()
+        for n in (1024, 2048)
+    }
+
+    found = case.device_verdicts(paper)
+
+    assert [v.outcome for v in found] == outcomes
+    assert found[0].found.startswith(f"{one_block:.2f} to {one_block:.2f}")
+    ranked = 8 if outcomes[1] == "confirmed" else 0
+    assert found[1].found.endswith(f"in this order in {ranked} of 8 cases")
 
 
 def _no_peer(nodes):

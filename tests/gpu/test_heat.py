@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.wei2013 import relative_difference
-from pysolvers import Dirichlet, HeatADI, Neumann, Robin
+from pysolvers import Dirichlet, HeatADI, Neumann, Robin, solve_tridiagonal
 from pysolvers.papers import wei2013
 
 _cuda = availability.extension("cuda")
@@ -271,11 +271,44 @@ def test_kernels_of_the_paper(scheme, memory, mapping, dtype):
     assert_near(here.step(10), there.step(10), 1e-12 if dtype == np.float64 else 1e-5)
 
 
+@pytest.mark.parametrize("mapping", ["C1", "C2", "C3", "C4"])
+@pytest.mark.parametrize("memory", ["baseline", "texture", "transpose"])
 @pytest.mark.parametrize("block", [32, 64, 128, 256, 512])
-def test_blocks_of_the_paper(block):
-    here, there = pair((300, 1100), kernels="wei2013", block=block)
+def test_blocks_of_the_paper(block, memory, mapping):
+    options = {"kernels": "wei2013", "block": block, "memory": memory, "mapping": mapping}
+    here, there = pair((300, 1100), **options)
 
     assert_near(here.step(3), there.step(3))
+
+
+# A block of 32 threads holds 128 rows of float64 and 256 of float32: 1, 2, 4, 8 and 16 chunks of
+# the lines along y, which no power of two divides.
+@pytest.mark.parametrize("rows", [126, 201, 451, 1001, 1100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("memory", ["baseline", "texture", "transpose"])
+@pytest.mark.parametrize("mapping", ["C1", "C2", "C3", "C4"])
+def test_chunks_of_a_line(mapping, memory, dtype, rows):
+    options = {"mapping": mapping, "memory": memory, "dtype": dtype, "block": 32}
+    sides = sides_of("hot", 2)
+    here, there = pair((rows + 2, 39), 3.0, kernels="wei2013", boundary=sides, **options)
+
+    assert_near(here.step(4), there.step(4), 1e-12 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("mapping", ["C1", "C3"])
+def test_one_block_solves_a_system_that_it_does_not_hold(mapping, dtype, periodic):
+    rng = np.random.default_rng(3)
+    lower, upper, rhs = (rng.uniform(-1, 1, (3, 20_011)).astype(dtype) for _ in range(3))
+    operands = lower, (abs(lower) + abs(upper) + 1).astype(dtype), upper, rhs
+    options = {"periodic": periodic, "device": "cuda", "return_info": True}
+
+    x, info = wei2013.solve_tridiagonal(*operands, mapping=mapping, **options)
+
+    expected = solve_tridiagonal(*operands, periodic=periodic)
+    np.testing.assert_allclose(x, expected, rtol=0, atol=100 * np.finfo(dtype).eps)
+    assert info.kernel == f"pcr {mapping} in chunks"
 
 
 def test_stages_are_measured_when_asked_for():

@@ -128,14 +128,16 @@ def test_systems_whose_entries_grow(rng, rows, dtype, axis, periodic):
         assert info.pivoted == 12
 
 
+@pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
 @pytest.mark.parametrize("mapping", ["C1", "C2", "C3", "C4"])
-def test_mapping_of_pcr(rng, mapping):
+def test_mapping_of_pcr(rng, mapping, periodic):
+    options = {"mapping": mapping, "periodic": periodic, "device": "cuda"}
     for rows in ROWS:
         operands = batch(oracle.dominant, rng, rows, 1)
 
-        x = wei2013.solve_tridiagonal(*operands, mapping=mapping, device="cuda")
+        x = wei2013.solve_tridiagonal(*operands, **options)
 
-        check(operands, x, 1)
+        check(operands, x, 1, periodic=periodic)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -456,3 +458,15 @@ def test_heat_by_kernels_of_the_paper(rng, scheme, memory, mapping):
     device, host = (heat((37, 70), d, **options) for d in BOTH)
 
     np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=0, atol=1e-12)
+
+
+# 1, 2, 4 and 8 chunks of a block of 32 threads.
+@pytest.mark.parametrize("rows", [120, 201, 451, 1001])
+@pytest.mark.parametrize("mapping", ["C1", "C3"])
+@pytest.mark.parametrize("memory", ["baseline", "texture", "transpose"])
+def test_heat_in_chunks_of_a_block(rng, memory, mapping, rows):
+    options = {"initial": rng.random((rows + 2, 9)), "kernels": "wei2013", "block": 32}
+    options |= {"memory": memory, "mapping": mapping}
+    device, host = (heat((rows + 2, 9), d, **options) for d in BOTH)
+
+    np.testing.assert_allclose(device.step(1).u, host.step(1).u, rtol=0, atol=1e-12)

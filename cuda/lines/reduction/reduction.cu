@@ -4,9 +4,10 @@
  * per block. Longer systems are first reduced through the workspace by many blocks. The
  * variants of pcr are the mappings of Wei et al. (2013): C1 one block per system, five
  * shared arrays; C2 several blocks, five arrays; C3 one block, four arrays, the
- * solution is stored directly; C4 several blocks, four arrays. C1 and C3 become C2 and
- * C4 if a block cannot hold the system. The variant of cr-pcr is the number of rows at
- * which cr ends; that of pcr-thomas is the number of steps of pcr in a block.
+ * solution is stored directly; C4 several blocks, four arrays. With C1 and C3 the block
+ * of a system that is longer than a block holds makes the first steps through the
+ * workspace, chunk after chunk (reduction_chunks.cuh). The variant of cr-pcr is the number
+ * of rows at which cr ends; that of pcr-thomas is the number of steps of pcr in a block.
  */
 #include <algorithm>
 
@@ -46,9 +47,7 @@ mapping_of(const ps_options *options)
 static int32_t
 threads_of(const ps_options *options)
 {
-    return options->method == PS_PCR
-               ? options->variant % PS_CUDA_PCR_READ_ONLY / PS_CUDA_PCR_WARPS * 32
-               : 0;
+    return options->method == PS_PCR ? options->variant / PS_CUDA_PCR_WARPS * 32 : 0;
 }
 
 static bool
@@ -58,7 +57,7 @@ variant_is_legal(const ps_options *options)
     case PS_CR:
         return options->variant == 0;
     case PS_PCR:
-        return mapping_of(options) <= 4 && options->variant < 2 * PS_CUDA_PCR_READ_ONLY;
+        return mapping_of(options) <= 4 && options->variant < PS_CUDA_PCR_VARIANTS;
     case PS_CR_PCR:
         return options->variant <= most_pcr_rows;
     default:
@@ -185,9 +184,9 @@ shared_limit_of(const ps_cuda_device *device, bool by_cr)
 static const char *
 kernel_name(const ps_options *options, const ps_cuda_reduction_plan *plan)
 {
-    static const char *const names[][2] = {
-        {"pcr C3", "pcr C4"},
-        {"pcr C1", "pcr C2"},
+    const char *const names[][2] = {
+        {"pcr C3", plan->chunked ? "pcr C3 in chunks" : "pcr C4"},
+        {"pcr C1", plan->chunked ? "pcr C1 in chunks" : "pcr C2"},
         {"cr on chip", "cr from memory"},
         {"cr-pcr on chip", "cr-pcr from memory"},
         {"pcr-thomas on chip", "pcr-thomas from memory"}};
@@ -216,12 +215,12 @@ make_plan(ps_cuda_reduction_plan *plan, const ps_tridiag *t, const ps_options *o
     plan->rows = static_cast<int32_t>(t->rows - periodic);
     plan->sides = 1 + periodic;
     plan->by_cr = options->method == PS_CR || options->method == PS_CR_PCR;
-    plan->read_only =
-        options->method == PS_PCR && options->variant >= PS_CUDA_PCR_READ_ONLY;
     const int32_t limit = shared_limit_of(device, plan->by_cr);
     while (plan->rows > 0 && !part_fits(plan, options, &type, limit)) {
         plan->global++;
     }
+    plan->chunked = plan->global > 0 && options->method == PS_PCR &&
+                    (mapping_of(options) == 1 || mapping_of(options) == 3);
     plan->kernel = kernel_name(options, plan);
     return PS_OK;
 }
@@ -245,8 +244,8 @@ reduction_work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
 }
 
 static ps_status
-reduction_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
-                ps_report *report)
+solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+      const OperandTexels *texels, ps_report *report)
 {
     ps_cuda_reduction_plan plan;
     ps_cuda_reduction_type type;
@@ -258,8 +257,25 @@ reduction_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *e
     if (status != PS_OK) {
         return status;
     }
+    plan.texels = texels;
     report->kernel = plan.kernel;
     return type.solve(t, &plan, exec);
+}
+
+static ps_status
+reduction_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+                ps_report *report)
+{
+    return solve(t, options, exec, nullptr, report);
+}
+
+ps_status
+reduction_solve_texels(const ps_tridiag *t, const ps_options *options,
+                       const ps_exec *exec, const OperandTexels *texels)
+{
+    ps_report report = {};
+
+    return solve(t, options, exec, texels, &report);
 }
 
 const ps_cuda_method ps_cuda_reduction = {reduction_work, reduction_solve};

@@ -11,6 +11,7 @@
 
 #include "device/operand.cuh"
 #include "lines/reduction/reduction.h"
+#include "runtime/texture.cuh"
 
 namespace pysolvers::reduction {
 
@@ -23,15 +24,60 @@ template <typename Number, int sides> struct Equation {
 /* A batch of systems in memory, without the last row of periodic ones. System (j, k)
  * has number j * inner + k. Each is divided into `classes` systems with the rows q, q +
  * classes, and so on. Row i is row (i + 1) * scale - 1 of the caller. */
-template <typename Number, int sides> struct Equations {
+template <typename Real, int SIDES> struct Equations {
+    using Number = Real;
+    static constexpr int sides = SIDES;
     Input<Number> lower, diag, upper, rhs[sides];
     Output<Number> x[sides];
     int64_t systems, inner;
     int32_t rows, classes, scale;
     bool given; /* operands of the caller; otherwise arrays of earlier steps */
-    bool read_only;
     int32_t *info;
+
+    /* Element `row` of an operand of system (j, k). */
+    template <int which>
+    __device__ __forceinline__ Number read(const Input<Number> &in, int64_t j, int64_t k,
+                                           int64_t row) const
+    {
+        return in.system(j, k)[row * in.row];
+    }
 };
+
+/* Operands of the caller that are read as textures. */
+template <typename Real> struct TexturedEquations : Equations<Real, 1> {
+    OperandTexels texels;
+
+    template <int which>
+    __device__ __forceinline__ Real read(const Input<Real> &in, int64_t j, int64_t k,
+                                         int64_t row) const
+    {
+        return runtime::fetch(texels.of[which], in.system(j, k) + row * in.row);
+    }
+};
+
+/* The equations that a step of pcr, or a level of cr, stored at `part`: `rows` of each
+ * system, [system][lower, diag, upper, right-hand sides][row]. The caller sets x, and
+ * scale or classes. */
+template <typename Number, int sides>
+__host__ __device__ __forceinline__ Equations<Number, sides>
+kept_equations(const Equations<Number, sides> &e, const Number *part, int32_t rows)
+{
+    const int64_t pitch = (3 + sides) * static_cast<int64_t>(rows);
+    const auto word = [&](int64_t w) {
+        return Input<Number>{part + w * rows, 1, e.inner * pitch, pitch};
+    };
+    Equations<Number, sides> to = e;
+
+    to.lower = word(0);
+    to.diag = word(1);
+    to.upper = word(2);
+    for (int s = 0; s < sides; s++) {
+        to.rhs[s] = word(3 + s);
+    }
+    to.rows = rows;
+    to.given = false;
+    return to;
+}
 
 /* Lower info[system] to `row` + 1; 0 counts as larger than all rows. */
 __device__ inline void
@@ -54,13 +100,14 @@ record_bad_row(int32_t *info, int64_t system, int64_t row)
 }
 
 /* One class of one system. A part without a system has no rows. */
-template <typename Number, int sides> struct Part {
-    const Equations<Number, sides> &e;
+template <typename Batch> struct Part {
+    using Number = typename Batch::Number;
+    static constexpr int sides = Batch::sides;
+    const Batch &e;
     int64_t system, j, k;
     int32_t first, rows;
 
-    __device__ Part(const Equations<Number, sides> &equations, int64_t task)
-        : e(equations)
+    __device__ Part(const Batch &equations, int64_t task) : e(equations)
     {
         system = quotient(task, e.classes);
         j = quotient(system, e.inner);
@@ -75,19 +122,10 @@ template <typename Number, int sides> struct Part {
         return i * e.classes + first;
     }
 
+    template <int which>
     __device__ __forceinline__ Number word(const Input<Number> &in, int64_t row) const
     {
-        return in.system(j, k)[row * in.row];
-    }
-
-    __device__ __forceinline__ Number right_side(int64_t row) const
-    {
-        if constexpr (!number_traits<Number>::is_complex) {
-            if (e.read_only) {
-                return __ldg(e.rhs[0].system(j, k) + row * e.rhs[0].row);
-            }
-        }
-        return word(e.rhs[0], row);
+        return e.template read<which>(in, j, k, row);
     }
 
     __device__ __forceinline__ Equation<Number, sides> load(int64_t i) const
@@ -95,19 +133,19 @@ template <typename Number, int sides> struct Part {
         const int64_t row = row_of(i);
         Equation<Number, sides> r;
 
-        r.diag = word(e.diag, row);
-        r.rhs[0] = right_side(row);
+        r.diag = word<OF_DIAG>(e.diag, row);
+        r.rhs[0] = word<OF_RHS>(e.rhs[0], row);
         if (!e.given) {
-            r.lower = word(e.lower, row);
-            r.upper = word(e.upper, row);
+            r.lower = word<OF_LOWER>(e.lower, row);
+            r.upper = word<OF_UPPER>(e.upper, row);
             if (sides == 2) {
-                r.rhs[sides - 1] = word(e.rhs[sides - 1], row);
+                r.rhs[sides - 1] = word<OF_RHS>(e.rhs[sides - 1], row);
             }
             return r;
         }
         const bool top = row == 0, bottom = row == e.rows - 1;
-        r.lower = top && sides == 1 ? Number(0) : word(e.lower, row);
-        r.upper = bottom && sides == 1 ? Number(0) : word(e.upper, row);
+        r.lower = top && sides == 1 ? Number(0) : word<OF_LOWER>(e.lower, row);
+        r.upper = bottom && sides == 1 ? Number(0) : word<OF_UPPER>(e.upper, row);
         if (sides == 2) { /* the ends are coupled to the last unknown */
             r.rhs[sides - 1] =
                 (top ? r.lower : Number(0)) + (bottom ? r.upper : Number(0));

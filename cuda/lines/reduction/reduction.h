@@ -6,14 +6,19 @@
 #ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_H
 #define PS_CUDA_LINES_REDUCTION_REDUCTION_H
 
-#include "runtime/engine.h"
+#include "runtime/texture.cuh"
 
 namespace pysolvers::reduction {
 
 /* The variant of pcr: the mapping, 0 to 4, plus PS_CUDA_PCR_WARPS times the warps of a
- * block, which then has one system, plus PS_CUDA_PCR_READ_ONLY if the right-hand sides
- * are read through the read-only cache, which requires that x is not rhs. */
-enum { PS_CUDA_PCR_WARPS = 8, PS_CUDA_PCR_READ_ONLY = 256 };
+ * block, which then has one system. */
+enum { PS_CUDA_PCR_WARPS = 8, PS_CUDA_PCR_VARIANTS = 256 };
+
+/* The operands of a batch of real systems as textures; x is not rhs. */
+enum { OF_LOWER, OF_DIAG, OF_UPPER, OF_RHS, OPERANDS };
+struct OperandTexels {
+    runtime::Texels of[OPERANDS];
+};
 
 /* The solution of systems in shared memory. */
 typedef struct {
@@ -34,7 +39,8 @@ typedef struct {
 typedef struct {
     int32_t rows, sides, global;
     bool by_cr; /* the global part consists of levels of cr, otherwise of steps of pcr */
-    bool read_only; /* load right-hand sides through the read-only cache */
+    bool chunked; /* one block does all that, chunk after chunk of its system */
+    const OperandTexels *texels; /* null, or what reads the operands */
     ps_cuda_on_chip on_chip;
     const char *kernel;
 } ps_cuda_reduction_plan;
@@ -49,6 +55,10 @@ typedef struct {
 } ps_cuda_reduction_type;
 
 template <typename Number> ps_cuda_reduction_type reduction_type();
+
+/* As ps_cuda_reduction.solve, with operands that are read as textures. */
+ps_status reduction_solve_texels(const ps_tridiag *t, const ps_options *options,
+                                 const ps_exec *exec, const OperandTexels *texels);
 
 /* Numbers of one system in the workspace after `step` global steps or levels, step >=
  * 1: the diagonals and the right-hand sides. */

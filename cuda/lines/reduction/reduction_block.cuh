@@ -74,9 +74,9 @@ template <typename Number, int sides> struct Arrays {
 };
 
 /* Levels of cr: at each level the rows 2 step - 1, 4 step - 1, ... of all rows. */
-template <typename Number, int sides>
+template <typename Batch, typename Number, int sides>
 __device__ __forceinline__ void
-cr_down(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int levels)
+cr_down(const Part<Batch> &part, const Arrays<Number, sides> &rows, int levels)
 {
     const int count = part.rows, lane = threadIdx.x, lanes = blockDim.x;
 
@@ -98,9 +98,9 @@ cr_down(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int 
 }
 
 /* Back substitution from the live rows, whose solution is in their rhs. */
-template <typename Number, int sides>
+template <typename Batch, typename Number, int sides>
 __device__ __forceinline__ void
-cr_up(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int levels)
+cr_up(const Part<Batch> &part, const Arrays<Number, sides> &rows, int levels)
 {
     const int count = part.rows, lane = threadIdx.x, lanes = blockDim.x;
 
@@ -129,9 +129,11 @@ cr_up(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int le
 /* The live rows of pcr: row r of lane l is l + r * lanes. It is kept in own[r] and, for
  * other threads, in `shared`, there with the inverse of its diagonal. Rows beyond the
  * last one are those of the identity. */
-template <typename Number, int sides> struct Live {
+template <typename Batch> struct Live {
+    using Number = typename Batch::Number;
+    static constexpr int sides = Batch::sides;
     static constexpr int depth = rows_a_thread<Number>;
-    const Part<Number, sides> &part;
+    const Part<Batch> &part;
     Arrays<Number, sides> shared; /* of the longest system */
     int32_t count, levels;
     Equation<Number, sides> own[depth];
@@ -260,24 +262,20 @@ template <typename Number, int sides> struct Live {
     }
 };
 
-/* Grid: blocks for e.systems * e.classes systems. Block: p.lanes by p.systems threads.
- * Shared memory: p.pitch numbers per system. All reads of a system precede its first
- * write, so that x may be rhs, and rows of an earlier step may be overwritten by the
- * solution. */
-template <typename Number, int sides>
-__global__ void
-__launch_bounds__(block_threads<Number>)
-    reduction_kernel(const __grid_constant__ Equations<Number, sides> e,
-                     const __grid_constant__ ps_cuda_on_chip p)
+/* Solve class `task % e.classes` of system `task / e.classes`: p.lanes threads, and
+ * p.pitch numbers of shared memory. All reads of a system precede its first write, so that
+ * x may be rhs, and rows of an earlier step may be overwritten by the solution. */
+template <typename Batch>
+__device__ __forceinline__ void
+solve_part(const Batch &e, const ps_cuda_on_chip &p, int64_t task,
+           typename Batch::Number *mine)
 {
-    extern __shared__ __align__(16) unsigned char shared_bytes[];
-    constexpr int depth = rows_a_thread<Number>;
-    Number *const mine = reinterpret_cast<Number *>(shared_bytes) + p.pitch * threadIdx.y;
-    const int64_t task = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-    const Part<Number, sides> part(e, task);
+    using Number = typename Batch::Number;
+    constexpr int sides = Batch::sides, depth = rows_a_thread<Number>;
+    const Part<Batch> part(e, task);
     const Arrays<Number, sides> all = {mine, p.rows};
     const int above = p.levels > 0 ? (3 + sides) * p.rows : 0;
-    Live<Number, sides> live = {
+    Live<Batch> live = {
         part, {mine + above, p.live}, part.rows >> p.levels, p.levels, {}};
     Number *const staged = live.shared.base + (3 + sides) * p.live;
 
@@ -335,6 +333,21 @@ __launch_bounds__(block_threads<Number>)
             part.store(i, s, p.levels > 0 ? all.rhs(s, i) : staged[s * p.rows + i]);
         }
     }
+}
+
+/* Grid: blocks for e.systems * e.classes systems. Block: p.lanes by p.systems threads.
+ * Shared memory: p.pitch numbers per system. */
+template <typename Batch>
+__global__ void
+__launch_bounds__(block_threads<typename Batch::Number>)
+    reduction_kernel(const __grid_constant__ Batch e,
+                     const __grid_constant__ ps_cuda_on_chip p)
+{
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    auto *const all = reinterpret_cast<typename Batch::Number *>(shared_bytes);
+    const int64_t task = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+
+    solve_part(e, p, task, all + p.pitch * threadIdx.y);
 }
 
 } // namespace pysolvers::reduction

@@ -35,52 +35,62 @@ kept_at(int64_t system, int word, int64_t rows)
     return (system * (3 + sides) + word) * rows;
 }
 
+/* Row (at + 1) step - 1 of a system eliminates its neighbours at distance `reach` and is
+ * written to row `at` of `to`, which has `to_rows` rows of each system. */
+template <typename Batch>
+__device__ __forceinline__ void
+reduce_row(const Part<Batch> &part, int64_t at, int32_t step, int32_t reach,
+           typename Batch::Number *to, int32_t to_rows)
+{
+    constexpr int sides = Batch::sides;
+    const int64_t i = (at + 1) * step - 1;
+    auto row = part.load(i);
+
+    if (i >= reach) {
+        const auto above = part.load(i - reach);
+
+        eliminate_above(row, above, part.invert(above.diag, i - reach));
+    }
+    if (i + reach < part.e.rows) {
+        const auto below = part.load(i + reach);
+
+        eliminate_below(row, below, part.invert(below.diag, i + reach));
+    }
+    to[kept_at<sides>(part.system, 0, to_rows) + at] = row.lower;
+    to[kept_at<sides>(part.system, 1, to_rows) + at] = row.diag;
+    to[kept_at<sides>(part.system, 2, to_rows) + at] = row.upper;
+#pragma unroll
+    for (int s = 0; s < sides; s++) {
+        to[kept_at<sides>(part.system, 3 + s, to_rows) + at] = row.rhs[s];
+    }
+}
+
 /* Rows step-1, 2 step-1, ... eliminate their neighbours and are written to rows 0, 1,
  * ... of `to`: step 1 for pcr, step 2 and reach 1 for cr. Grid: threads for e.systems *
  * to_rows. */
-template <typename Number, int sides>
+template <typename Batch>
 __global__ void
 __launch_bounds__(global_threads)
-    reduce_kernel(const __grid_constant__ Equations<Number, sides> e, Number *to,
+    reduce_kernel(const __grid_constant__ Batch e, typename Batch::Number *to,
                   int32_t to_rows, int32_t step, int32_t reach)
 {
     const Place place(e.systems, to_rows);
 
-    if (!place.exists) {
-        return;
-    }
-    const Part<Number, sides> part(e, place.system);
-    const int64_t i = (place.i + 1) * step - 1;
-    Equation<Number, sides> row = part.load(i);
-
-    if (i >= reach) {
-        const Equation<Number, sides> above = part.load(i - reach);
-
-        eliminate_above(row, above, part.invert(above.diag, i - reach));
-    }
-    if (i + reach < e.rows) {
-        const Equation<Number, sides> below = part.load(i + reach);
-
-        eliminate_below(row, below, part.invert(below.diag, i + reach));
-    }
-    to[kept_at<sides>(place.system, 0, to_rows) + place.i] = row.lower;
-    to[kept_at<sides>(place.system, 1, to_rows) + place.i] = row.diag;
-    to[kept_at<sides>(place.system, 2, to_rows) + place.i] = row.upper;
-#pragma unroll
-    for (int s = 0; s < sides; s++) {
-        to[kept_at<sides>(place.system, 3 + s, to_rows) + place.i] = row.rhs[s];
+    if (place.exists) {
+        reduce_row(Part<Batch>(e, place.system), place.i, step, reach, to, to_rows);
     }
 }
 
 /* Back substitution of one level of cr: rows 1, 3, ... are solved in the rhs of
  * `coarse`. A thread has rows 2t and 2t+1, so that x may be rhs. Grid: threads for
  * e.systems * ceil(rows/2). */
-template <typename Number, int sides>
+template <typename Batch>
 __global__ void
 __launch_bounds__(global_threads)
-    expand_kernel(const __grid_constant__ Equations<Number, sides> e,
-                  const Number *coarse)
+    expand_kernel(const __grid_constant__ Batch e, const typename Batch::Number *coarse)
 {
+    using Number = typename Batch::Number;
+    constexpr int sides = Batch::sides;
     const Place place(e.systems, (e.rows + 1) / 2);
     const int64_t i = 2 * place.i;
     const bool has_below = i + 1 < e.rows;
@@ -88,7 +98,7 @@ __launch_bounds__(global_threads)
     if (!place.exists) {
         return;
     }
-    const Part<Number, sides> part(e, place.system);
+    const Part<Batch> part(e, place.system);
     const Equation<Number, sides> row = part.load(i);
     const Number inverse = part.invert(row.diag, i);
 

@@ -2,8 +2,7 @@
 #ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_SOLVE_CUH
 #define PS_CUDA_LINES_REDUCTION_REDUCTION_SOLVE_CUH
 
-#include "lines/reduction/reduction_block.cuh"
-#include "lines/reduction/reduction_global.cuh"
+#include "lines/reduction/reduction_chunks.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
@@ -35,62 +34,61 @@ template <typename Number, int sides> struct Reduction {
         return part;
     }
 
-    /* The rows after reduce(); the caller sets x, and scale or classes. */
-    static Batch kept(const Batch &e, const Number *part, int32_t rows)
-    {
-        const int64_t pitch = (3 + sides) * static_cast<int64_t>(rows);
-        const auto word = [&](int w) {
-            return Input<Number>{part + kept_at<sides>(0, w, rows), 1, e.inner * pitch,
-                                 pitch};
-        };
-        Batch to = e;
-
-        to.lower = word(0);
-        to.diag = word(1);
-        to.upper = word(2);
-        for (int s = 0; s < sides; s++) {
-            to.rhs[s] = word(3 + s);
-        }
-        to.rows = rows;
-        to.given = to.read_only = false;
-        return to;
-    }
-
-    ps_status on_chip(const Batch &e) const
+    template <typename Any> ps_status on_chip(const Any &e) const
     {
         const ps_cuda_on_chip &p = plan.on_chip;
-        const auto kernel = reduction_kernel<Number, sides>;
         const size_t bytes = sizeof(Number) * p.pitch * p.systems;
         const int64_t blocks = divided_up(e.systems * e.classes, p.systems);
 
-        return allow_shared(kernel) == cudaSuccess
+        return allow_shared(reduction_kernel<Any>) == cudaSuccess
                    ? Launch(blocks, dim3(p.lanes, p.systems), bytes, stream)
-                         .run(kernel, e, p)
+                         .run(reduction_kernel<Any>, e, p)
                    : PS_DEVICE_FAILURE;
+    }
+
+    template <typename Any>
+    ps_status in_chunks(const Any &e, Number *to, Number *other) const
+    {
+        const ps_cuda_on_chip &p = plan.on_chip;
+        const size_t bytes = sizeof(Number) * p.pitch;
+
+        return allow_shared(chunk_kernel<Any>) == cudaSuccess
+                   ? Launch(e.systems, p.lanes, bytes, stream)
+                         .run(chunk_kernel<Any>, e, to, other, p, plan.global)
+                   : PS_DEVICE_FAILURE;
+    }
+
+    /* Step `step` of pcr through the workspace. */
+    template <typename Any> ps_status reduce(const Any &e, Number *to, int step) const
+    {
+        return launch_of(e.systems * e.rows, stream)
+            .run(reduce_kernel<Any>, e, to, e.rows, 1, 1 << step);
     }
 
     /* Steps of pcr between two parts of the workspace, then all classes in shared
      * memory. */
-    ps_status pcr(Batch e)
+    template <typename Any> ps_status pcr(const Any &given)
     {
-        Number *parts[2];
+        if (plan.global == 0) {
+            return on_chip(given);
+        }
+        Number *const part = reserve(given, 1);
+        Number *const other = plan.global > 1 ? reserve(given, 1) : nullptr;
 
-        for (int step = 0; step < plan.global; step++) {
-            if (step < 2) {
-                parts[step] = reserve(e, 1);
-            }
-            Number *const to = parts[step % 2];
+        if (plan.chunked) {
+            return in_chunks(given, part, other);
+        }
+        ps_status status = reduce(given, part, 0);
+        Batch e = kept_equations<Number, sides>(given, part, given.rows);
 
-            const ps_status status =
-                launch_of(e.systems * e.rows, stream)
-                    .run(reduce_kernel<Number, sides>, e, to, e.rows, 1, 1 << step);
-            if (status != PS_OK) {
-                return status;
-            }
-            e = kept(e, to, e.rows);
+        for (int step = 1; status == PS_OK && step < plan.global; step++) {
+            Number *const to = step % 2 == 1 ? other : part;
+
+            status = reduce(e, to, step);
+            e = kept_equations(e, to, e.rows);
         }
         e.classes = 1 << plan.global;
-        return on_chip(e);
+        return status == PS_OK ? on_chip(e) : status;
     }
 
     /* The levels of cr from `level` on, and the back substitution. */
@@ -101,7 +99,7 @@ template <typename Number, int sides> struct Reduction {
         }
         const int32_t rows = e.rows / 2;
         Number *const part = reserve(e, level + 1);
-        Batch coarse = kept(e, part, rows);
+        Batch coarse = kept_equations(e, part, rows);
 
         coarse.scale = 2 * e.scale;
         for (int s = 0; s < sides; s++) {
@@ -111,12 +109,12 @@ template <typename Number, int sides> struct Reduction {
                            rhs.inner};
         }
         ps_status status = launch_of(e.systems * rows, stream)
-                               .run(reduce_kernel<Number, sides>, e, part, rows, 2, 1);
+                               .run(reduce_kernel<Batch>, e, part, rows, 2, 1);
         if (status == PS_OK) {
             status = cr(coarse, level + 1);
         }
         return status == PS_OK ? launch_of(e.systems * ((e.rows + 1) / 2), stream)
-                                     .run(expand_kernel<Number, sides>, e, part)
+                                     .run(expand_kernel<Batch>, e, part)
                                : status;
     }
 
@@ -145,7 +143,6 @@ equations_of(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Numbe
     e.rows = plan.rows;
     e.classes = e.scale = 1;
     e.given = true;
-    e.read_only = plan.read_only;
     e.info = s.info;
     return e;
 }
@@ -192,7 +189,14 @@ solve_reduction(const ps_tridiag *t, const ps_cuda_reduction_plan *plan,
         return solve_periodic(s, *plan, work, stream);
     }
     Reduction<Number, 1> reduction = {*plan, stream, work};
-    return reduction.solve(equations_of<Number, 1>(s, *plan, nullptr));
+    const Equations<Number, 1> e = equations_of<Number, 1>(s, *plan, nullptr);
+
+    if constexpr (!number_traits<Number>::is_complex) {
+        if (plan->texels != nullptr) {
+            return reduction.pcr(TexturedEquations<Number>{e, *plan->texels});
+        }
+    }
+    return reduction.solve(e);
 }
 
 template <typename Number>
