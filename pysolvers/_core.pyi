@@ -85,6 +85,8 @@ COLUMNS: Final[int]
 CRITERIA: Final[dict[str, int]]
 CYLINDER_TABLES: Final[dict[str, int]]
 CYLINDER_COLUMNS: Final[dict[str, int]]
+DIFFUSION_KEPT: Final[float]
+DIFFUSION_MARGIN: Final[float]
 DIRECTIONS: Final[dict[str, int]]
 DTYPES: Final[dict[str, int]]
 GCEIDD_FEET: Final[dict[str, int]]
@@ -398,6 +400,12 @@ def diffusion_solve(
     stream: int = 0,
     /,
 ) -> tuple[int, _DiffusionReport | None]: ...
+def diffusion_combine(
+    products: tuple[tuple[float, ...], ...], is_float32: bool, /
+) -> tuple[float, ...]: ...
+def diffusion_least(
+    state: tuple[float, float, float, float], alpha: float, beta: float, /
+) -> tuple[tuple[float, float, float, float], float]: ...
 def spline_rows(
     ends: tuple[int, int],
     parts: int,

@@ -9,6 +9,8 @@ from ._core import COLUMNS as COLUMNS
 from ._core import CRITERIA as CRITERIA
 from ._core import CYLINDER_COLUMNS as CYLINDER_COLUMNS
 from ._core import CYLINDER_TABLES as CYLINDER_TABLES
+from ._core import DIFFUSION_KEPT as DIFFUSION_KEPT
+from ._core import DIFFUSION_MARGIN as DIFFUSION_MARGIN
 from ._core import DIRECTIONS as DIRECTIONS
 from ._core import DTYPES as DTYPES
 from ._core import GCEIDD_FEET as GCEIDD_FEET

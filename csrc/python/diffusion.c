@@ -1,4 +1,5 @@
-/* diffusion.c - diffusion_apply() and diffusion_solve(): parse, compute without the GIL.
+/* diffusion.c - diffusion_apply() and diffusion_solve(): parse, compute without the GIL;
+ * and what ranks that share a solve need of ps_diffusion.h.
  */
 #include "diffusion.h"
 
@@ -376,19 +377,120 @@ diffusion_centre(PyObject *Py_UNUSED(module), PyObject *args)
     return raised ? NULL : PyLong_FromLong(status);
 }
 
+/* Read the rows of products, row i with i + 2 numbers. */
+static int
+read_products(PyObject *products, int32_t rows, double g[][PS_DIFFUSION_BASIS + 1])
+{
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < i + 2; j++) {
+            PyObject *const one =
+                entry(PyTuple_GET_ITEM(products, i), "products", i + 2, j);
+
+            g[i][j] = one == NULL ? -1 : PyFloat_AsDouble(one);
+            if (PyErr_Occurred()) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+static PyObject *
+diffusion_combine(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *products;
+    int is_float;
+    double g[PS_DIFFUSION_BASIS][PS_DIFFUSION_BASIS + 1], y[PS_DIFFUSION_BASIS];
+    ps_diffusion d = {0};
+
+    if (!PyArg_ParseTuple(args, "O!p:diffusion_combine", &PyTuple_Type, &products,
+                          &is_float)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(products) > PS_DIFFUSION_BASIS) {
+        PyErr_Format(PyExc_ValueError,
+                     "diffusion_combine: products: need at most %d rows, got %zd",
+                     (int)PS_DIFFUSION_BASIS, PyTuple_GET_SIZE(products));
+        return NULL;
+    }
+    d.dtype = is_float ? PS_F32 : PS_F64;
+    d.fields = (int32_t)PyTuple_GET_SIZE(products);
+    if (read_products(products, d.fields, g) < 0) {
+        return NULL;
+    }
+    ps_diffusion_combine(&d, g, y);
+
+    PyObject *const factors = PyTuple_New(d.fields);
+
+    for (int i = 0; factors != NULL && i < d.fields; i++) {
+        PyObject *const one = PyFloat_FromDouble(y[i]);
+
+        if (one == NULL) {
+            Py_DECREF(factors);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(factors, i, one);
+    }
+    return factors;
+}
+
+static PyObject *
+diffusion_least(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    ps_diffusion_least least;
+    double alpha, beta;
+
+    if (!PyArg_ParseTuple(args, "(dddd)dd:diffusion_least", &least.inverse,
+                          &least.product, &least.row, &least.alpha, &alpha, &beta)) {
+        return NULL;
+    }
+    ps_diffusion_least_add(&least, alpha, beta);
+    return Py_BuildValue("(dddd)d", least.inverse, least.product, least.row, least.alpha,
+                         ps_diffusion_least_of(&least));
+}
+
+static int
+add_number(PyObject *module, const char *name, double value)
+{
+    PyObject *const number = PyFloat_FromDouble(value);
+    const int status = number == NULL ? -1 : PyModule_AddObjectRef(module, name, number);
+
+    Py_XDECREF(number);
+    return status;
+}
+
 PyDoc_STRVAR(
     diffusion_centre_doc,
     "diffusion_centre($module, ends, system, x, mean, device=0, stream=0, /)\n"
     "--\n\n"
     "Add a constant to x, so that it has this mean with volumes; return status.");
 
-static PyMethodDef methods[] = {
+PyDoc_STRVAR(diffusion_combine_doc,
+             "diffusion_combine($module, products, is_float32, /)\n--\n\n"
+             "Return the factors of the fields of a basis.");
+PyDoc_STRVAR(diffusion_least_doc,
+             "diffusion_least($module, state, alpha, beta, /)\n--\n\n"
+             "Take an iteration; return the state and the least eigenvalue so far.");
+
+static PyMethodDef of_devices[] = {
     {"diffusion_centre", diffusion_centre, METH_VARARGS, diffusion_centre_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef of_hosts[] = {
+    {"diffusion_combine", diffusion_combine, METH_VARARGS, diffusion_combine_doc},
+    {"diffusion_least", diffusion_least, METH_VARARGS, diffusion_least_doc},
     {NULL, NULL, 0, NULL},
 };
 
 int
 diffusion_add(PyObject *module)
 {
-    return PyModule_AddFunctions(module, methods);
+    const int is_host = ps_backend_get()->memory == PS_HOST;
+
+    if (add_number(module, "DIFFUSION_MARGIN", PS_DIFFUSION_MARGIN) < 0 ||
+        add_number(module, "DIFFUSION_KEPT", PS_DIFFUSION_KEPT) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, is_host ? of_hosts : of_devices);
 }

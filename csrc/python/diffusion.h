@@ -16,8 +16,14 @@
 PyObject *diffusion_apply(PyObject *module, PyObject *args);
 PyObject *diffusion_solve(PyObject *module, PyObject *args);
 
-/* Add the function of a device diffusion_centre(ends, system, x, mean, device=0,
- * stream=0) -> status; 0, or -1 with an exception. */
+/* Add DIFFUSION_MARGIN and DIFFUSION_KEPT, and a function of devices,
+ *   diffusion_centre(ends, system, x, mean, device=0, stream=0) -> status,
+ * or those of hosts, for ranks that each hold a part of the fields:
+ *   diffusion_combine(products, is_float32) -> factors
+ *     products: the rows g[i][0 .. i + 1] of ps_diffusion_combine()
+ *   diffusion_least(state, alpha, beta) -> (state, least)
+ *     state: the numbers of ps_diffusion_least in their order, at first 0
+ * 0, or -1 with an exception. */
 int diffusion_add(PyObject *module);
 
 #endif

@@ -108,15 +108,14 @@ module_exec(PyObject *module)
         return -1;
     }
     if (ps_backend_get()->memory == PS_DEVICE &&
-        (memory_add(module) < 0 || transform_add(module) < 0 ||
-         diffusion_add(module) < 0 || part_add(module) < 0)) {
+        (memory_add(module) < 0 || transform_add(module) < 0 || part_add(module) < 0)) {
         return -1;
     }
     if (ps_backend_get()->memory == PS_HOST &&
         (spikes_add(module) < 0 || fp_mode_add(module) < 0)) {
         return -1;
     }
-    if (cylinder_add(module) < 0 || spline_add(module) < 0) {
+    if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0) {
         return -1;
     }
     return add_constants(module);

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from math import frexp, inf, isfinite, ldexp, prod, sqrt
+from math import frexp, inf, ldexp, prod
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,6 @@ _GATHERED = 1 << 15
 # so many nodes take 1 GB in each rank.
 _FEW, _GATHERED_BY_FEW = 8, 1 << 22
 _LEAST_ROWS = 2  # of a rank in a divided level
-_MARGIN = 2.0  # PS_DIFFUSION_MARGIN
-_KEPT_SHARE = 0.25  # PS_DIFFUSION_KEPT
-# As in ps_diffusion_combine(), by the dtype of the fields: the smallest pivot of a basis, in
-# multiples of its entry on the diagonal.
-_LEAST_PIVOT = {"float32": 2.0**-17, "float64": 2.0**-40}
 _PARTS = 8  # of a sum along a row of nodes
 _BLOCK = 1 << 14  # products that are made at once, so that they stay in a cache
 
@@ -199,9 +194,10 @@ class RowLevels(Levels):
         for i, field in enumerate(basis):
             q = system.applied(rows.padded(field))[inner]
             others = (_dots(before[inner], q) for before in basis[: i + 1])
-            products.append(self._total(*others, _dots(field[inner], r)))
-        for factor, field in zip(_combined(products, x.dtype), basis, strict=True):
-            if factor and isfinite(factor):
+            products.append(tuple(self._total(*others, _dots(field[inner], r))))
+        factors = self._backend.diffusion_combine(tuple(products), x.dtype == np.float32)
+        for factor, field in zip(factors, basis, strict=True):
+            if factor:
                 x[inner] += x.dtype.type(factor) * field[inner]
 
     def _solved(
@@ -209,6 +205,7 @@ class RowLevels(Levels):
     ) -> dict[str, Any]:
         """Solve A x = rhs by conjugate gradients; return the numbers of the report."""
         (rtol, ratio, most), inner, system = limits, self.inner, self._of_fields
+        backend = self._backend
         around = self._rows.padded(np.zeros_like(x))
         p, a = self._rows.own(around)[inner], x.dtype.type
         r, scratch = np.zeros_like(p), np.empty_like(p)
@@ -223,7 +220,7 @@ class RowLevels(Levels):
         error = np.sqrt(zz)
         share = error / np.sqrt(rr)  # an estimate of the next |z|/|r|
         converged = bool(error <= limit)
-        least = _Least()
+        state, least = (0.0,) * 4, inf
         while not converged and iterations < most and rz > 0:
             p *= a(beta)
             p += z
@@ -232,13 +229,13 @@ class RowLevels(Levels):
             alpha = np.float64(rz) / pq
             if not alpha > 0 or not np.isfinite(alpha):
                 break
-            least.add(float(alpha), float(beta))
+            state, least = backend.diffusion_least(state, float(alpha), float(beta))
             x[inner] += np.multiply(p, a(alpha), out=scratch)
             r -= np.multiply(q, a(alpha), out=scratch)
             xx, rr = self._total(self._squares(x[inner]), _dots(r, r))
             iterations, before = iterations + 1, rz
             limit, norm = np.fmax(rtol * np.sqrt(xx), atol), np.sqrt(rr)
-            error = _MARGIN * share * norm
+            error = backend.DIFFUSION_MARGIN * share * norm
             if error <= limit:
                 converged = True
                 break
@@ -246,7 +243,7 @@ class RowLevels(Levels):
             size = self._scale(rr)  # for the residual of the next iteration
             error = np.sqrt(zz)
             converged = bool(error <= limit)
-            share = np.fmax(share * _KEPT_SHARE, error / norm)
+            share = np.fmax(share * backend.DIFFUSION_KEPT, error / norm)
             beta = rz / before
         return {
             "iterations": iterations,
@@ -254,7 +251,7 @@ class RowLevels(Levels):
             "error": float(error),
             "norm": float(np.sqrt(xx)),
             "limit": float(limit),
-            "least": least.value,
+            "least": least,
         }
 
     def _scale(self, squares: float) -> float:
@@ -666,60 +663,6 @@ def _interpolated(coarse: Array, weight: Array, axis: int) -> Array:
     after = np.roll(coarse, -1, 0)[:between]
     out[1 : 2 * between : 2] = weight * coarse[:between] + (1 - weight) * after
     return found
-
-
-class _Least:
-    """The least eigenvalue of P A that conjugate gradients find, as by ps_diffusion_least_add()."""
-
-    def __init__(self) -> None:
-        self._alpha = self._inverse = self._product = self._row = 0.0
-
-    @property
-    def value(self) -> float:
-        """The estimate."""
-        return 1 / self._inverse if self._inverse else inf
-
-    def add(self, alpha: float, beta: float) -> None:
-        """Take an iteration."""
-        if not self._alpha:
-            self._alpha = self._inverse = self._product = self._row = alpha
-            return
-        share = beta * alpha / self._alpha
-        row, product = alpha + share * self._row, -sqrt(share) * self._product
-        half = 0.5 * (self._inverse - row)
-        inverse = 0.5 * (self._inverse + row) + sqrt(half * half + product * product)
-        old, added = product, inverse - self._inverse
-        size = sqrt(old * old + added * added)
-        old, added = (old / size, added / size) if size else (1.0, 0.0)
-        self._inverse, self._product = inverse, old * product + added * row
-        self._row, self._alpha = row, alpha
-
-
-def _combined(products: Sequence[list[float]], dtype: np.dtype[Any]) -> list[float]:
-    """Solve G y = b by Cholesky's method; `products` has the rows of G up to the diagonal, then b.
-
-    A field that depends on the fields before it, up to rounding errors, has the factor 0. The
-    operations and their order are those of ps_diffusion_combine().
-    """
-    n, least = len(products), _LEAST_PIVOT[dtype.name]
-    g, y = np.zeros((n, n)), np.zeros(n)
-    for i, (*row, right) in enumerate(products):
-        pivot = row[i]
-        for j in range(i):
-            v = row[j]
-            for k in range(j):
-                v -= g[i, k] * g[j, k]
-            g[i, j] = v = v / g[j, j] if g[j, j] > 0 else 0.0
-            pivot -= v * v
-            right -= v * y[j]
-        g[i, i] = np.sqrt(pivot) if pivot > least * row[i] else 0.0
-        y[i] = right / g[i, i] if g[i, i] > 0 else 0.0
-    for i in reversed(range(n)):
-        v = y[i]
-        for k in range(i + 1, n):
-            v -= g[k, i] * y[k]
-        y[i] = v / g[i, i] if g[i, i] > 0 else 0.0
-    return [float(v) for v in y]
 
 
 def _dots(a: Array, b: Array) -> Array:

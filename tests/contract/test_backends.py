@@ -34,8 +34,8 @@ def cuda():
     return availability.extension("cuda")
 
 
-# Functions whose entries of the contract are null in a device backend.
-HOST_ONLY = {"spikes_solve"}
+# Functions whose entries of the contract are null in a device backend, or that only hosts need.
+HOST_ONLY = {"spikes_solve", "diffusion_combine", "diffusion_least"}
 
 
 def test_both_extensions_hold_the_same_contract(cuda):
