@@ -35,6 +35,29 @@ _BARS = (
     (("periodic",), ("last",), 4096, 0.90, 0.85),
 )
 _ONE_SYSTEM_BAR = 0.52
+# Batches whose rows begin anywhere in memory, or whose lengths fill no shape of a kernel: matrix,
+# axis, rows, systems, then the targets in float32 and float64.
+_UNEVEN = (
+    ("own", "first", 37, 906876, 0.88, 0.88),
+    ("own", "first", 60, 456121, 0.88, 0.88),
+    ("own", "first", 1500, 22369, 0.88, 0.88),
+    ("own", "first", 5000, 6710, 0.88, 0.88),
+    ("own", "last", 40000, 838, None, 0.88),
+    ("own", "last", 300000, 111, 0.85, 0.85),
+    ("own", "last", 2**25, 1, 0.85, 0.85),
+    ("pivoted", "first", 200, 167772, 0.75, 0.75),
+    ("pivoted", "first", 777, 43184, 0.75, 0.75),
+    ("pivoted", "first", 3001, 11181, 0.60, 0.60),
+    ("pivoted", "last", 200, 167772, 0.90, 0.90),
+    ("pivoted", "last", 777, 43184, 0.90, 0.90),
+    ("pivoted", "last", 3001, 11181, 0.90, 0.90),
+    ("shared", "first", 200, 167772, 0.85, 0.90),
+    ("shared", "first", 777, 43184, 0.85, 0.90),
+    ("shared", "first", 3001, 11181, 0.85, 0.90),
+    ("shared", "last", 200, 167772, 0.88, 0.92),
+    ("shared", "last", 777, 43184, 0.88, 0.92),
+    ("shared", "last", 3001, 11181, 0.88, 0.92),
+)
 # Rows of a square batch that fits the cache -> target in seconds, in float32 and float64.
 _CACHED_BARS = {1022: (15e-6, 20e-6), 512: (6e-6, 8e-6)}
 # Target of the speedup over the best peer, if a peer runs.
@@ -74,6 +97,9 @@ class GpuCase(Batch):
         """float or None: target of the package, as a fraction of the floor."""
         if self.method != "auto" or self.part in ("cached", "crossover", "small"):
             return None
+        if self.part == "uneven":
+            bars = {case[:3]: case[4:] for case in _UNEVEN}
+            return bars[self.matrix, self.axis, self.rows][DTYPES.index(self.dtype)]
         if self.systems == 1:
             return _ONE_SYSTEM_BAR
         for matrices, axes, most, *fractions in _BARS:
@@ -97,7 +123,7 @@ class GpuCase(Batch):
     @property
     def peers(self) -> tuple[str, ...]:
         """tuple of str: the other packages that solve the same systems in the same layout."""
-        if self.matrix != "own" or self.method != "auto" or self.part == "crossover":
+        if self.matrix != "own" or self.method != "auto" or self.part in ("crossover", "uneven"):
             return ()
         if self.part == "small":
             return ("cusparse strided", "jax", "torch")
@@ -143,6 +169,11 @@ def _pivoted(part: str, dtype: str) -> Iterator[GpuCase]:
 def _periodic(part: str, dtype: str) -> Iterator[GpuCase]:
     yield from _batches(part, "periodic", ("last",), dtype, SOME_ROWS)
     yield from _batches(part, "periodic", ("first",), dtype, (512,))
+
+
+def _uneven(part: str, dtype: str) -> Iterator[GpuCase]:
+    for matrix, axis, rows, systems, *_ in _UNEVEN:
+        yield GpuCase(part=part, matrix=matrix, axis=axis, dtype=dtype, rows=rows, systems=systems)
 
 
 def _cached(part: str, dtype: str) -> Iterator[GpuCase]:
@@ -196,6 +227,7 @@ PARTS: dict[str, Callable[[str, str], Iterator[GpuCase]]] = {
     "shared": _shared,
     "pivoted": _pivoted,
     "periodic": _periodic,
+    "uneven": _uneven,
     "cached": _cached,
     "papers": _papers,
     "crossover": _crossover,

@@ -23,6 +23,7 @@ PARTS = {
     "shared": "One matrix for the batch",
     "pivoted": "Row exchanges",
     "periodic": "Periodic systems",
+    "uneven": "Uneven sizes",
     "cached": "Batches in the cache, repeated in a graph",
     "papers": "The methods of the papers",
     "small": "Small work, times of calls on the host",

@@ -24,8 +24,8 @@ def error(columns, x, **options):
     return oracle.backward_error(*system, x.T, **options) / oracle.eps(x.dtype)
 
 
-# Rows that begin at sectors of memory, and at 16 bytes.
-@pytest.mark.parametrize("count", [40, 36])
+# Rows that begin at sectors of memory, at 16 bytes, and anywhere.
+@pytest.mark.parametrize("count", [40, 36, 37])
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
@@ -57,6 +57,37 @@ def test_aligned_columns_and_others_give_the_same_bits(rng, dtype, rows):
     part = solve([a[:, 1:] for a in columns], pivot=False)
 
     np.testing.assert_array_equal(part, whole[:, 1:])
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3])
+@pytest.mark.parametrize("gap", [0, 2, 5])
+@pytest.mark.parametrize("rows", [40, 300, 3000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_rows_that_begin_anywhere_read_nothing_around_them(rng, dtype, rows, gap, offset):
+    """Operands are parts of blocks of NaN that end where the last element ends."""
+    cupy = pytest.importorskip("cupy")
+    columns = [a.T for a in oracle.dominant(rng, (67, rows), dtype)]
+
+    def within(a):
+        count, pitch = a.shape[0], a.shape[1] + gap
+        block = cupy.full(offset + (count - 1) * pitch + a.shape[1], np.nan, dtype)
+        strides = pitch * block.itemsize, block.itemsize
+        part = cupy.lib.stride_tricks.as_strided(block[offset:], a.shape, strides)
+        part[...] = cupy.asarray(np.ascontiguousarray(a))
+        return part, block
+
+    lower, diag, upper, rhs = (
+        within(a) for a in (columns[0][1:], columns[1], columns[2][:-1], columns[3])
+    )
+    x = pysolvers.solve_tridiagonal(
+        lower[0], diag[0], upper[0], rhs[0], axis=0, pivot=False, out=rhs[0]
+    )
+
+    assert error(columns, cupy.asnumpy(x)) <= 20
+    pitch = x.shape[1] + gap
+    around = cupy.asnumpy(rhs[1][offset:])
+    assert np.isnan(cupy.asnumpy(rhs[1][:offset])).all()
+    assert all(np.isnan(around[k * pitch + 67 : (k + 1) * pitch]).all() for k in range(rows))
 
 
 @pytest.mark.parametrize("rows", [40, 700, 3000])
