@@ -103,6 +103,7 @@ HEAT_MEMORY: Final[dict[str, int]]
 HEAT_SCHEMES: Final[dict[str, int]]
 HEAT_SIDES: Final[dict[str, int]]
 HEAT_STAGES: Final[dict[str, int]]
+LAPLACE_COEFFICIENTS: Final[dict[str, int]]
 LAPLACE_VARIANTS: Final[dict[str, int]]
 LMSOR_KERNELS: Final[dict[str, int]]
 MAX_ROWS: Final[int]
@@ -319,6 +320,7 @@ def lmsor_iterate(
 ) -> tuple[int, _RelaxReport | None]: ...
 def laplace_iterate(
     variant: int,
+    coefficients: int,
     nx: int,
     ny: int,
     pitch: int,

@@ -27,6 +27,7 @@ from ._core import HEAT_MEMORY as HEAT_MEMORY
 from ._core import HEAT_SCHEMES as HEAT_SCHEMES
 from ._core import HEAT_SIDES as HEAT_SIDES
 from ._core import HEAT_STAGES as HEAT_STAGES
+from ._core import LAPLACE_COEFFICIENTS as LAPLACE_COEFFICIENTS
 from ._core import LAPLACE_VARIANTS as LAPLACE_VARIANTS
 from ._core import LMSOR_KERNELS as LMSOR_KERNELS
 from ._core import MAX_ROWS as MAX_ROWS

@@ -84,6 +84,9 @@ _CELLS = {
     (v.device, v.variant): 2e7 if v.device == "cpu" else 4e9 for v in (*VARIANTS, *DIRECTIVES)
 }
 _CELLS |= {("cuda", name): 2e8 for name in ("naive", "coalesced", "split")}
+# Where a cell finds the coefficients of its equation; the survey has arrays and textures.
+COEFFICIENTS = ("tables", "arrays", "texture")
+_COEFFICIENT_GRID, _FEW, _MANY = 2048, 200, 1000  # cells along a side, iterations of two calls
 _GPU = tuple(v.name for v in VARIANTS if v.device == "cuda")
 _SURVEYED = _GPU[:-1]
 
@@ -118,6 +121,9 @@ def run(args: argparse.Namespace) -> int:
                 max(times[name, n] / best[n] for n in grids) for name in _COMPARED
             )
         pictures[dtype] = _picture(times, shown, grids, dtype)
+    if not reason:
+        n = grids[0] if args.quick else _COEFFICIENT_GRID
+        tables += [_coefficient_table(n, dtype) for dtype in DTYPES]
     tables += _cavity_tables(quick=args.quick, has_device=not reason)
     if reason:
         missing = (f"{n}²" for n in GRIDS if n not in grids)
@@ -215,6 +221,40 @@ def seconds(variant: Variant, cells: int, dtype: str, *, quick: bool = False) ->
         with suppress(ConvergenceError):  # a tolerance that is never reached
             plate.solve(0.0, max_iterations=iterations)
     return (plate.seconds["iterations"] - before) / count
+
+
+def _coefficient_table(cells: int, dtype: str) -> Table:
+    """Return the times of iterations that measure nothing, by the memory of the coefficients."""
+    rows = [
+        (variant, *(1e6 * _plain_seconds(variant, name, cells, dtype) for name in COEFFICIENTS))
+        for variant in ("naive", "coalesced", "split")
+    ]
+    columns = [Column("kernel", left=True), *(Column(name, ".1f") for name in COEFFICIENTS)]
+    note = (
+        "No residual is measured. Tables: three rows and two constants; arrays: a_P, a_W, a_E, "
+        "a_S, a_N and b of each cell, as in the survey; texture: the same arrays as textures."
+    )
+    title = f"µs an iteration at {cells}² by the memory of the coefficients, {dtype}"
+    return Table(title, columns, rows, (note,))
+
+
+def _plain_seconds(variant: str, coefficients: str, cells: int, dtype: str) -> float:
+    plate = RedBlackSOR(
+        (cells, cells),
+        extent=((0, 1), (0, 1)),
+        boundary={"y+": 1.0, "x": 0.0, "y-": 0.0},
+        omega=_OMEGA,
+        variant=cast(Any, variant),
+        coefficients=cast(Any, coefficients),
+        dtype=np.dtype(dtype),
+        device="cuda",
+    )
+    seconds = []
+    for iterations in (2, _FEW, _MANY):  # a call measures a residual once, in its last iteration
+        before = plate.seconds["iterations"]
+        plate.iterate(iterations)
+        seconds.append(plate.seconds["iterations"] - before)
+    return max(seconds[2] - seconds[1], 0.0) / (_MANY - _FEW)
 
 
 def _accuracy_table(grids: Sequence[int]) -> Table:

@@ -17,6 +17,10 @@ ps_laplace_check(const ps_laplace *l)
         !isfinite(l->ay)) {
         return PS_BAD_ARGUMENT;
     }
+    if ((unsigned)l->coefficients >= PS_LAPLACE_COEFFICIENT_COUNT ||
+        (l->coefficients != PS_LAPLACE_TABLES && l->variant == PS_LAPLACE_AUTO)) {
+        return PS_BAD_ARGUMENT;
+    }
     const ps_status status = ps_stop_check(&l->stop, l->ny);
 
     if (status != PS_OK) {

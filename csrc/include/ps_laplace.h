@@ -23,8 +23,21 @@
     X(PS_LAPLACE_SHARED, "shared")       \
     X(PS_LAPLACE_ATOMIC, "atomic")
 
+/* Coefficients of a device, for the variants other than auto: the tables and the
+ * constants of the struct, or six arrays a_P, a_W, a_E, a_S, a_N and b of all cells, which
+ * the call makes of them, in global memory or as textures. With arrays
+ * r = ((a_W T_W + a_E T_E) + (a_N T_N + a_S T_S)) + b - a_P T, where a coefficient of a
+ * ghost cell is 0 and b contains its S_u: the residual differs by rounding. */
+#define PS_LAPLACE_COEFFICIENT_LIST(X) \
+    X(PS_LAPLACE_TABLES, "tables")     \
+    X(PS_LAPLACE_ARRAYS, "arrays")     \
+    X(PS_LAPLACE_TEXTURE, "texture")
+
 #define PS_NAME_(name, text) name,
 typedef enum { PS_LAPLACE_VARIANT_LIST(PS_NAME_) PS_LAPLACE_VARIANTS } ps_laplace_variant;
+typedef enum {
+    PS_LAPLACE_COEFFICIENT_LIST(PS_NAME_) PS_LAPLACE_COEFFICIENT_COUNT
+} ps_laplace_coefficients;
 #undef PS_NAME_
 
 /* The cells are (i, j), 1 <= i <= nx and 1 <= j <= ny, surrounded by ghost cells. Fields
@@ -46,9 +59,10 @@ typedef enum { PS_LAPLACE_VARIANT_LIST(PS_NAME_) PS_LAPLACE_VARIANTS } ps_laplac
 struct ps_laplace {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     ps_laplace_variant variant;
-    int64_t nx, ny; /* cells */
-    int64_t pitch;  /* a multiple of 16, at least (nx+3)/2 */
-    double ax, ay;  /* a_W = a_E and a_S = a_N away from walls; rounded to the dtype */
+    ps_laplace_coefficients coefficients; /* a host has tables only */
+    int64_t nx, ny;                       /* cells */
+    int64_t pitch;                        /* a multiple of 16, at least (nx+3)/2 */
+    double ax, ay; /* a_W = a_E and a_S = a_N away from walls; rounded to the dtype */
     void *t;
     const void *diag, *gain;
     const void *source; /* null, or a field: the source of a cell times its volume */

@@ -13,6 +13,7 @@
 static const char *const kernels[] = {PS_LMSOR_KERNEL_LIST(PS_TEXT_)};
 static const char *const relaxations[] = {PS_RELAXATION_LIST(PS_TEXT_)};
 static const char *const variants[] = {PS_LAPLACE_VARIANT_LIST(PS_TEXT_)};
+static const char *const coefficients[] = {PS_LAPLACE_COEFFICIENT_LIST(PS_TEXT_)};
 static const char *const criteria[] = {PS_CRITERION_LIST(PS_TEXT_)};
 static const char *const norms[] = {PS_NORM_LIST(PS_TEXT_)};
 static const char *const ends[] = {PS_END_LIST(PS_TEXT_)};
@@ -221,7 +222,7 @@ PyObject *
 laplace_iterate(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    int variant, threads, device = 0;
+    int variant, coefficients_of, threads, device = 0;
     long long nx, ny, pitch, count;
     unsigned long long stream = 0;
     PyObject *t, *diag, *gain, *source, *stop, *made_array;
@@ -230,12 +231,14 @@ laplace_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     ps_laplace_report report = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "iLLLddOOOOO!LiO|iK:laplace_iterate", &variant, &nx, &ny,
-                          &pitch, &l.ax, &l.ay, &t, &diag, &gain, &source, &PyTuple_Type,
-                          &stop, &count, &threads, &made_array, &device, &stream)) {
+    if (!PyArg_ParseTuple(args, "iiLLLddOOOOO!LiO|iK:laplace_iterate", &variant,
+                          &coefficients_of, &nx, &ny, &pitch, &l.ax, &l.ay, &t, &diag,
+                          &gain, &source, &PyTuple_Type, &stop, &count, &threads,
+                          &made_array, &device, &stream)) {
         return NULL;
     }
     l.variant = (ps_laplace_variant)variant;
+    l.coefficients = (ps_laplace_coefficients)coefficients_of;
     l.nx = nx;
     l.ny = ny;
     l.pitch = pitch;
@@ -264,6 +267,8 @@ relax_add_constants(PyObject *module)
     if (add_codes(module, "LMSOR_KERNELS", kernels, PS_LMSOR_KERNELS) < 0 ||
         add_codes(module, "RELAXATIONS", relaxations, PS_RELAXATIONS) < 0 ||
         add_codes(module, "LAPLACE_VARIANTS", variants, PS_LAPLACE_VARIANTS) < 0 ||
+        add_codes(module, "LAPLACE_COEFFICIENTS", coefficients,
+                  PS_LAPLACE_COEFFICIENT_COUNT) < 0 ||
         add_codes(module, "CRITERIA", criteria, PS_CRITERION_COUNT) < 0 ||
         add_codes(module, "NORMS", norms, PS_NORM_COUNT) < 0) {
         return -1;

@@ -7,12 +7,19 @@
  *   split      one array per colour, along rows   one number per cell
  *   shared     as split                        one number per block
  *   atomic     as split                        one number
+ *
+ * The coefficients are those of the tables and two constants, or six arrays of all cells
+ * as in the survey, which the call fills, in global memory or as textures: 6 words more
+ * per cell and iteration.
  */
 #include <math.h>
+
+#include <type_traits>
 
 #include "device/number.cuh"
 #include "relaxation/laplace.h"
 #include "relaxation/relax.cuh"
+#include "runtime/texture.cuh"
 
 namespace pysolvers::relaxation {
 
@@ -25,8 +32,12 @@ namespace {
 constexpr int tile_along = 32, tile_across = relax_threads / tile_along;
 constexpr size_t chunk_bytes = size_t(1) << 16; /* bytes that the host reads at a time */
 
+/* The arrays of coefficients; b is the right side. */
+enum { A_P, A_W, A_E, A_S, A_N, RIGHT, COEFFICIENTS };
+
 template <typename T> struct Plate {
-    T *t;
+    T *t, *coefficient[COEFFICIENTS];
+    Texels texels[COEFFICIENTS];
     const T *diag, *gain, *source;
     T ax, ay;
     ps_cuda_grid grid;
@@ -52,20 +63,49 @@ table_place(const ps_cuda_grid &g, int i, int j)
     return INTERLEAVED ? 2 * row * g.pitch + i : (2 * row + (i & 1)) * g.pitch + i / 2;
 }
 
-template <typename T, bool INTERLEAVED>
+/* An entry of an array of coefficients. */
+template <int FROM, typename T>
+__device__ __forceinline__ T
+coefficient(const Plate<T> &s, int which, int64_t at)
+{
+    if constexpr (FROM == PS_LAPLACE_TEXTURE) {
+        return fetch(s.texels[which], s.coefficient[which] + at);
+    }
+    else {
+        return s.coefficient[which][at];
+    }
+}
+
+template <int FROM, bool INTERLEAVED, typename T>
 __device__ __forceinline__ Relaxed<T>
 relax_cell(const Plate<T> &s, int i, int j)
 {
     const ps_cuda_grid &g = s.grid;
     const int64_t at = place_of<INTERLEAVED>(g, i, j);
     const int64_t table = table_place<INTERLEAVED>(g, i, j);
-    const T across = plus(s.t[place_of<INTERLEAVED>(g, i - 1, j)],
-                          s.t[place_of<INTERLEAVED>(g, i + 1, j)]);
-    const T along = plus(s.t[place_of<INTERLEAVED>(g, i, j + 1)],
-                         s.t[place_of<INTERLEAVED>(g, i, j - 1)]);
-    const T flow = plus(times(s.ax, across), times(s.ay, along)), own = s.t[at];
-    const T all = s.source != nullptr ? plus(flow, s.source[at]) : flow;
-    const T residual = minus(all, times(s.diag[table], own));
+    const T west = s.t[place_of<INTERLEAVED>(g, i - 1, j)];
+    const T east = s.t[place_of<INTERLEAVED>(g, i + 1, j)];
+    const T south = s.t[place_of<INTERLEAVED>(g, i, j - 1)];
+    const T north = s.t[place_of<INTERLEAVED>(g, i, j + 1)], own = s.t[at];
+    T all, diag;
+
+    if constexpr (FROM == PS_LAPLACE_TABLES) {
+        const T flow =
+            plus(times(s.ax, plus(west, east)), times(s.ay, plus(north, south)));
+
+        all = s.source != nullptr ? plus(flow, s.source[at]) : flow;
+        diag = s.diag[table];
+    }
+    else {
+        const T across = plus(times(coefficient<FROM>(s, A_W, at), west),
+                              times(coefficient<FROM>(s, A_E, at), east));
+        const T along = plus(times(coefficient<FROM>(s, A_N, at), north),
+                             times(coefficient<FROM>(s, A_S, at), south));
+
+        all = plus(plus(across, along), coefficient<FROM>(s, RIGHT, at));
+        diag = coefficient<FROM>(s, A_P, at);
+    }
+    const T residual = minus(all, times(diag, own));
     const T after = plus(own, times(s.gain[table], residual));
 
     s.t[at] = after;
@@ -73,7 +113,7 @@ relax_cell(const Plate<T> &s, int i, int j)
 }
 
 /* The cell of a thread: number m of its colour in row j. */
-template <typename T, bool INTERLEAVED, bool ACROSS, int KIND>
+template <int FROM, bool INTERLEAVED, bool ACROSS, typename T, int KIND>
 __device__ __forceinline__ void
 relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
 {
@@ -87,7 +127,7 @@ relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
     if (i < 1 || i > s.grid.nx || j > s.grid.ny) {
         return;
     }
-    const Relaxed<T> cell = relax_cell<T, INTERLEAVED>(s, i, j);
+    const Relaxed<T> cell = relax_cell<FROM, INTERLEAVED>(s, i, j);
 
     const bool counts = j >= s.norms.first_row && j < s.norms.end_row;
 
@@ -97,18 +137,18 @@ relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
     }
 }
 
-template <typename T, bool INTERLEAVED, bool ACROSS>
+template <int FROM, bool INTERLEAVED, bool ACROSS, typename T>
 __global__ void
 __launch_bounds__(relax_threads)
     cells_kernel(const __grid_constant__ Plate<T> s, int colour)
 {
     NormAccumulator<T, PS_CUDA_NORM_NONE> none;
 
-    relax_colour<T, INTERLEAVED, ACROSS>(s, colour, none);
+    relax_colour<FROM, INTERLEAVED, ACROSS>(s, colour, none);
 }
 
 /* Reduce to one number per block, or to one number in all if the norm is a maximum. */
-template <typename T, int KIND, bool ONE>
+template <int FROM, typename T, int KIND, bool ONE>
 __global__ void
 __launch_bounds__(relax_threads)
     blocks_kernel(const __grid_constant__ Plate<T> s, int colour)
@@ -116,7 +156,7 @@ __launch_bounds__(relax_threads)
     const int64_t place = colour * static_cast<int64_t>(gridDim.x) + blockIdx.x;
     NormAccumulator<T, KIND> norm;
 
-    relax_colour<T, false, false>(s, colour, norm);
+    relax_colour<FROM, false, false>(s, colour, norm);
     if (join_block(norm)) {
         if (ONE) {
             norm.commit(s.norms, 0, place);
@@ -125,6 +165,38 @@ __launch_bounds__(relax_threads)
             s.norms.sums[place] = norm.value();
         }
     }
+}
+
+/* The arrays from the tables, the constants, the ghost cells and the source. Grid: threads
+ * for all cells. */
+template <bool INTERLEAVED, typename T>
+__global__ void
+__launch_bounds__(relax_threads) fill_kernel(const __grid_constant__ Plate<T> s)
+{
+    const ps_cuda_grid &g = s.grid;
+    const int64_t cell = static_cast<int64_t>(blockIdx.x) * relax_threads + threadIdx.x;
+    const int j = static_cast<int>(cell / g.nx) + 1;
+    const int i = static_cast<int>(cell % g.nx) + 1;
+
+    if (j > g.ny) {
+        return;
+    }
+    const int64_t at = place_of<INTERLEAVED>(g, i, j);
+    T right = s.source != nullptr ? s.source[at] : T(0);
+    /* The coefficient of a neighbour; what a ghost cell adds is in the right side. */
+    const auto neighbour = [&](T a, bool is_ghost, int x, int y) {
+        if (is_ghost) {
+            right = plus(right, times(a, s.t[place_of<INTERLEAVED>(g, x, y)]));
+        }
+        return is_ghost ? T(0) : a;
+    };
+
+    s.coefficient[A_W][at] = neighbour(s.ax, i == 1, i - 1, j);
+    s.coefficient[A_E][at] = neighbour(s.ax, i == g.nx, i + 1, j);
+    s.coefficient[A_S][at] = neighbour(s.ay, j == 1, i, j - 1);
+    s.coefficient[A_N][at] = neighbour(s.ay, j == g.ny, i, j + 1);
+    s.coefficient[A_P][at] = s.diag[table_place<INTERLEAVED>(g, i, j)];
+    s.coefficient[RIGHT][at] = right;
 }
 
 /* Tiles in a row of tiles, and rows of tiles. */
@@ -162,7 +234,17 @@ cell_bytes(const ps_laplace *l)
     return static_cast<size_t>(2 * (l->ny + 2) * l->pitch * ps_dtype_size(l->dtype));
 }
 
-/* A call. Its workspace is one slot, then one number per cell or block. */
+/* One number per cell or block. */
+size_t
+number_bytes(const ps_laplace *l)
+{
+    return ps_cuda_padded(is_by_cell(l)
+                              ? cell_bytes(l)
+                              : static_cast<size_t>(parts_of(l)) * sizeof(double));
+}
+
+/* A call. Its workspace is one slot, then one number per cell or block, then the arrays of
+ * coefficients. */
 template <typename T> class Variant {
   public:
     Variant(const ps_laplace *l, const ps_exec *exec)
@@ -185,14 +267,21 @@ template <typename T> class Variant {
         plate_.norms.slots = reinterpret_cast<uint64_t *>(base);
         plate_.norms.sums = reinterpret_cast<double *>(room_);
         plate_.norms.parts = parts_of(l);
+        for (int k = 0; k < COEFFICIENTS && l->coefficients != PS_LAPLACE_TABLES; k++) {
+            plate_.coefficient[k] = reinterpret_cast<T *>(
+                room_ + number_bytes(l) + k * ps_cuda_padded(cell_bytes(l)));
+        }
     }
 
     /* Set the places between the cells, and those of rows that do not count, to 0. */
-    ps_status prepare() const
+    ps_status prepare()
     {
-        return is_by_cell(l_)
-                   ? ps_cuda_status(cudaMemsetAsync(room_, 0, cell_bytes(l_), stream_))
-                   : PS_OK;
+        const ps_status status =
+            is_by_cell(l_)
+                ? ps_cuda_status(cudaMemsetAsync(room_, 0, cell_bytes(l_), stream_))
+                : PS_OK;
+
+        return status == PS_OK && l_->coefficients != PS_LAPLACE_TABLES ? fill() : status;
     }
 
     ps_status iterate(bool measures)
@@ -201,11 +290,11 @@ template <typename T> class Variant {
         plate_.cells = measures ? reinterpret_cast<T *>(room_) : nullptr;
         switch (l_->variant) {
         case PS_LAPLACE_NAIVE:
-            return launch_both(cells_kernel<T, true, true>);
+            return launch_cells<true, true>();
         case PS_LAPLACE_COALESCED:
-            return launch_both(cells_kernel<T, true, false>);
+            return launch_cells<true, false>();
         case PS_LAPLACE_SPLIT:
-            return launch_both(cells_kernel<T, false, false>);
+            return launch_cells<false, false>();
         case PS_LAPLACE_SHARED:
             plate_.cells = nullptr;
             return launch_blocks<false>();
@@ -239,13 +328,56 @@ template <typename T> class Variant {
         return status == PS_OK ? launch.run(kernel, plate_, 1) : status;
     }
 
+    /* use(integral_constant<int, l_->coefficients>) */
+    template <typename Use> ps_status with_coefficients(const Use &use)
+    {
+        switch (l_->coefficients) {
+        case PS_LAPLACE_ARRAYS:
+            return use(std::integral_constant<int, PS_LAPLACE_ARRAYS>());
+        case PS_LAPLACE_TEXTURE:
+            return use(std::integral_constant<int, PS_LAPLACE_TEXTURE>());
+        default:
+            return use(std::integral_constant<int, PS_LAPLACE_TABLES>());
+        }
+    }
+
+    template <bool INTERLEAVED, bool ACROSS> ps_status launch_cells()
+    {
+        return with_coefficients([&](auto from) {
+            return launch_both(cells_kernel<from.value, INTERLEAVED, ACROSS, T>);
+        });
+    }
+
+    ps_status fill()
+    {
+        const int64_t cells = static_cast<int64_t>(plate_.grid.nx) * plate_.grid.ny;
+        const bool is_interleaved =
+            l_->variant == PS_LAPLACE_NAIVE || l_->variant == PS_LAPLACE_COALESCED;
+        ps_status status =
+            Launch((cells + relax_threads - 1) / relax_threads, relax_threads, 0, stream_)
+                .run(is_interleaved ? fill_kernel<true, T> : fill_kernel<false, T>,
+                     plate_);
+
+        for (int k = 0; status == PS_OK && k < COEFFICIENTS &&
+                        l_->coefficients == PS_LAPLACE_TEXTURE;
+             k++) {
+            const int64_t count = static_cast<int64_t>(cell_bytes(l_) / sizeof(T));
+
+            status = textures_.bind<T>(plate_.coefficient[k], count, stream_);
+            plate_.texels[k] = textures_[k];
+        }
+        return status;
+    }
+
     template <bool ONE> ps_status launch_blocks()
     {
         const ps_status status =
             ps_cuda_status(cudaMemsetAsync(plate_.norms.slots, 0, 8, stream_));
 
         return status != PS_OK ? status : with_norm(plate_.norms.kind, [&](auto kind) {
-            return launch_both(blocks_kernel<T, kind.value, ONE>);
+            return with_coefficients([&](auto from) {
+                return launch_both(blocks_kernel<from.value, T, kind.value, ONE>);
+            });
         });
     }
 
@@ -295,6 +427,7 @@ template <typename T> class Variant {
     const Blocks blocks_;
     char *room_;
     Plate<T> plate_ = {};
+    Textures<COEFFICIENTS> textures_;
 };
 
 /* Record a norm; the history is in device memory. */
@@ -352,9 +485,10 @@ run(const ps_laplace *l, int64_t count, const ps_exec *exec, ps_relax_report *re
 size_t
 ps_cuda_laplace_variant_work(const ps_laplace *l)
 {
-    const size_t parts = static_cast<size_t>(parts_of(l)) * sizeof(double);
+    const size_t arrays = l->coefficients == PS_LAPLACE_TABLES ? 0 : COEFFICIENTS;
 
-    return ps_cuda_padded(sizeof(double)) + (is_by_cell(l) ? cell_bytes(l) : parts);
+    return ps_cuda_padded(sizeof(double)) + number_bytes(l) +
+           arrays * ps_cuda_padded(cell_bytes(l));
 }
 
 ps_status

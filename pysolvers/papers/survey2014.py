@@ -2,7 +2,8 @@
 
 Recent progress and challenges in exploiting graphics processors in computational fluid dynamics,
 J. Supercomputing 67, 528-564: variants of one program, by layout of the nodes, reduction of the
-residuals, and compiler directives. All variants of a solver give the same bits.
+residuals, memory of the coefficients, and compiler directives. All variants of a solver give the
+same bits, apart from those with arrays of coefficients.
 """
 
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ Variant = Literal[
     "directive",
     "directive-openmp",
 ]
+Coefficients = Literal["tables", "arrays", "texture"]
 Kernels = Literal["auto", "serial", "openmp", "directive", "directive-openmp"]
 
 _INTERLEAVED = ("naive", "coalesced", *directive.MODELS)
@@ -44,9 +46,15 @@ class PlateSettings(RedBlackSettings):
     """Parameters of `RedBlackSOR` of this module."""
 
     variant: Variant
+    coefficients: Coefficients
 
     def _check(self) -> None:
         super()._check()
+        if self.coefficients != "tables":
+            coefficients = f"coefficients={self.coefficients!r}"
+            require(self.is_on_device, f"{coefficients} needs device 'cuda'", self.device)
+            is_surveyed = self.variant != "auto" and self.variant not in directive.MODELS
+            require(is_surveyed, f"{coefficients} needs a variant of the survey", self.variant)
         if self.variant in directive.MODELS:
             variant = f"variant={self.variant!r}"
             require(self.dtype == "float64", f"dtype must be float64 with {variant}", self.dtype)
@@ -83,6 +91,11 @@ class RedBlackSOR(relaxation.RedBlackSOR):
         and ``'split'``. ``'directive'`` and ``'directive-openmp'`` are ``'naive'`` with OpenACC
         and OpenMP directives, in float64: on a device if there is one, otherwise on the host. Their
         libraries are optional; see ``tools/build_directive.py``.
+    coefficients : {'tables', 'arrays', 'texture'}, default: 'tables'
+        For the other variants on a device: where a cell finds the coefficients of its equation.
+        ``'tables'`` has three rows, which all cells share, and two constants. ``'arrays'`` has
+        a_P, a_W, a_E, a_S, a_N and b for each cell, as the survey; ``'texture'`` reads these
+        arrays as textures. The sum of the neighbours is then rounded in another order.
 
     Raises
     ------
@@ -107,8 +120,14 @@ class RedBlackSOR(relaxation.RedBlackSOR):
     _SETTINGS: ClassVar[Any] = PlateSettings
     _STATE: ClassVar[Any] = SavedPlate
 
-    def __init__(self, *args: Any, variant: Variant = "auto", **options: Any) -> None:
-        self._experiment = {"variant": variant}
+    def __init__(
+        self,
+        *args: Any,
+        variant: Variant = "auto",
+        coefficients: Coefficients = "tables",
+        **options: Any,
+    ) -> None:
+        self._experiment = {"variant": variant, "coefficients": coefficients}
         super().__init__(*args, **options)
 
     def _check_experiment(self) -> None:
@@ -117,6 +136,9 @@ class RedBlackSOR(relaxation.RedBlackSOR):
         check_choice("variant", variant, dict.fromkeys((*known, *directive.MODELS), 0))
         rule = f"with a group variant must be none of {_INTERLEAVED}"
         require(self._group is None or not self._settings.is_interleaved, rule, variant)
+        coefficients = self._settings.coefficients
+        rule = "with a group coefficients must be 'tables'"
+        require(self._group is None or coefficients == "tables", rule, coefficients)
         if variant in directive.MODELS:
             directive.load(variant)
 

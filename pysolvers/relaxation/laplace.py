@@ -63,7 +63,9 @@ class RedBlackSettings(RelaxationSettings):
     conductivity: Scale
     omega: Literal["optimal"] | Omega
 
-    variant = "auto"  # an option of pysolvers.papers.survey2014, whose settings have it as a field
+    # Options of pysolvers.papers.survey2014, whose settings have them as fields.
+    variant = "auto"
+    coefficients = "tables"
 
     def _check(self) -> None:
         self._set("shape", checked_shape(self.shape, 1))
@@ -436,6 +438,7 @@ class RedBlackSOR(Relaxation):
         source = state.operand("source", changes=False) if self._sourced else None
         answer: tuple[int, Any] = backend.laplace_iterate(
             backend.LAPLACE_VARIANTS[self._settings.variant],
+            backend.LAPLACE_COEFFICIENTS[self._settings.coefficients],
             self._grid.nx,
             self._grid.ny,
             self._grid.pitch,

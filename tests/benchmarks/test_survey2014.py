@@ -67,6 +67,24 @@ def test_one_core_has_the_layout_of_the_survey():
     assert (core.device, core.variant, core.threads) == ("cpu", "split", 1)
 
 
+def test_memories_of_the_coefficients_are_compared(monkeypatch):
+    class Plate(case.RedBlackSOR):
+        """On the host, where all coefficients are tables."""
+
+        def __init__(self, shape, *, coefficients, device, variant, **options):
+            made.append((variant, coefficients, device))
+            super().__init__((8, 8), **options)
+
+    made = []
+    monkeypatch.setattr(case, "RedBlackSOR", Plate)
+
+    (table,) = check_shapes([case._coefficient_table(128, "float32")])
+
+    assert [row[0] for row in table.rows] == ["naive", "coalesced", "split"]
+    assert made[:3] == [("naive", name, "cuda") for name in ("tables", "arrays", "texture")]
+    assert all(time >= 0 for row in table.rows for time in row[1:])
+
+
 def test_ratios_stand_beside_the_published_ones():
     # Seconds of the variants on one grid: the best of the survey's is "shared".
     seconds = {"one core": 40.0, "all cores": 8.0, "naive": 20.0, "coalesced": 8.0}

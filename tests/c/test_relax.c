@@ -120,6 +120,11 @@ check_laplace(void)
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.gain = NULL);
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.pitch = 17);
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.variant = PS_LAPLACE_VARIANTS);
+    EXPECT_PLATE(PS_BAD_ARGUMENT, l.coefficients = PS_LAPLACE_ARRAYS);
+    EXPECT_PLATE(PS_OK,
+                 (l.coefficients = PS_LAPLACE_TEXTURE, l.variant = PS_LAPLACE_SPLIT));
+    EXPECT_PLATE(PS_BAD_ARGUMENT, (l.coefficients = PS_LAPLACE_COEFFICIENT_COUNT,
+                                   l.variant = PS_LAPLACE_SPLIT));
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.ax = (double)NAN);
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.stop.every = -1);
     EXPECT_PLATE(PS_OK, (l.stop.first_row = 2, l.stop.rows = NY - 1));

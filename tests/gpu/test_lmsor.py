@@ -93,6 +93,36 @@ def test_bits_of_the_plate_are_those_of_the_cpu(shape, dtype, rng):
         assert_same(here, there, norm="l2")
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 70), (70, 1), (33, 70), (257, 130)], ids=str)
+@pytest.mark.parametrize("sourced", [False, True])
+@pytest.mark.parametrize("coefficients", ["arrays", "texture"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arrays_of_coefficients(dtype, coefficients, sourced, shape, rng):
+    options = {
+        "extent": ((0, 1), (0, 0.7)),
+        "boundary": {"x-": 1.0, "x+": rng.normal(size=shape[0]), "y+": Neumann(0.3), "y-": 0.2},
+        "source": rng.normal(size=shape) if sourced else 0.0,
+        "initial": rng.normal(size=shape),
+        "dtype": dtype,
+    }
+    there = RedBlackSOR(shape, **options).iterate(23)
+    fields = [
+        survey2014.RedBlackSOR(
+            shape, variant=variant, coefficients=coefficients, device="cuda", **options
+        )
+        .iterate(11)
+        .iterate(12)
+        .u
+        for variant in VARIANTS
+        if variant != "auto"
+    ]
+
+    most = 100 * np.finfo(dtype).eps * np.abs(there.u).max()
+    np.testing.assert_allclose(fields[0], there.u, rtol=0, atol=most)
+    for field in fields[1:]:
+        np.testing.assert_array_equal(field, fields[0])
+
+
 @pytest.mark.parametrize("shape", [(2_200_000, 3), (3, 2_200_000)])
 def test_plates_of_more_tiles_than_a_grid_has_rows(shape, rng):
     options = {"boundary": {"x-": 1.0, "x+": 0.0, "y": 0.0}, "initial": rng.normal(size=shape)}

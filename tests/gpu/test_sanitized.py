@@ -345,6 +345,19 @@ def test_plate(variant):
     np.testing.assert_array_equal(device.u, host.u)
 
 
+@pytest.mark.parametrize("coefficients", ["arrays", "texture"])
+@pytest.mark.parametrize("variant", ["naive", "coalesced", "split", "shared", "atomic"])
+def test_plate_with_arrays_of_coefficients(rng, variant, coefficients):
+    options = {"extent": ((0, 1), (0, 1)), "boundary": {"y+": 1.0, "x": 0.5, "y-": Neumann(0.1)}}
+    options["source"] = rng.random((33, 70))
+    device = survey2014.RedBlackSOR(
+        (33, 70), variant=variant, coefficients=coefficients, device="cuda", **options
+    )
+    host = RedBlackSOR((33, 70), **options)
+
+    np.testing.assert_allclose(device.iterate(5).u, host.iterate(5).u, rtol=0, atol=1e-13)
+
+
 def heat(shape, device, **options):
     options = {"boundary": 0.0, "damped_start": False} | options
     return wei2013.HeatADI(shape, 1.0, 3.0, device=device, **options)

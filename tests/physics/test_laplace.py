@@ -121,6 +121,30 @@ def test_variants_are_those_of_the_survey():
         survey2014.RedBlackSOR((8, 8), spacing=1.0, boundary=0.0, variant="fast")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"coefficients": "arrays", "variant": "split"},
+            "coefficients='arrays' needs device 'cuda', got None",
+        ),
+        (
+            {"coefficients": "texture", "device": "cuda"},
+            "coefficients='texture' needs a variant of the survey, got 'auto'",
+        ),
+        (
+            {"coefficients": "constants"},
+            "coefficients must be one of tables, arrays, texture; got 'constants'",
+        ),
+    ],
+)
+def test_coefficients_that_contradict_other_options(options, message):
+    with pytest.raises(ValueError) as caught:
+        survey2014.RedBlackSOR((8, 8), spacing=1.0, boundary=0.0, **options)
+
+    assert str(caught.value) == message
+
+
 def test_threads_do_not_change_a_bit(rng):
     source = rng.normal(size=(150, 97))
     results = [

@@ -140,6 +140,7 @@ TABLES = [
     (gceidd2022.PaperSettings, "foot", "GCEIDD_FEET"),
     (gceidd2022.PaperSettings, "kernels", "GCEIDD_KERNELS"),
     (gceidd2022.PaperSettings, "strategy", "GCEIDD_STRATEGIES"),
+    (survey2014.PlateSettings, "coefficients", "LAPLACE_COEFFICIENTS"),
     (CavitySettings, "wall", "WALLS"),
     (CylinderSettings, "wall", "WALLS"),
     (CavitySettings, "method", "SCHEMES"),
@@ -180,7 +181,7 @@ PAPERS = {
     lmsor2012.LMSOR: {"kernel"},
     pta2020.LidDrivenCavity: {"block"},
     pta2020.SquareCylinder: {"line_method", "block"},
-    survey2014.RedBlackSOR: {"variant"},
+    survey2014.RedBlackSOR: {"variant", "coefficients"},
     survey2014.StaggeredCavity: {"kernels"},
 }
 

@@ -60,8 +60,9 @@ check(const ps_laplace *l)
     if (status != PS_OK) {
         return status;
     }
-    return l->variant == PS_LAPLACE_AUTO || l->variant == PS_LAPLACE_NAIVE ||
-                   l->variant == PS_LAPLACE_SPLIT
+    return l->coefficients == PS_LAPLACE_TABLES &&
+                   (l->variant == PS_LAPLACE_AUTO || l->variant == PS_LAPLACE_NAIVE ||
+                    l->variant == PS_LAPLACE_SPLIT)
                ? PS_OK
                : PS_UNSUPPORTED;
 }
