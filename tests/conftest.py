@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # the one that is installed, not the one of this folder.
 sys.path.append(str(Path(__file__).parents[1]))
 
+import array_libraries
 import availability
 import fake_device
 import gpu_libraries
@@ -58,6 +59,7 @@ LONG = (
     "notebooks/",
     "benchmarks/",
     "contract/",
+    "unit/differentiable/",
     "unit/jax/",
     "unit/test_hypothesis",
     "unit/test_random_calls",
@@ -96,6 +98,20 @@ def _device_libraries(config):
     marks = [pytest.mark.gpu, *gpu_libraries.IGNORED]
     on_gpu = [pytest.param(name, marks=marks) for name in gpu_libraries.LIBRARIES]
     return ["host memory", *on_gpu]
+
+
+@pytest.fixture(params=array_libraries.LIBRARIES)
+def xp(request):
+    """Every library of arrays in host memory."""
+    with array_libraries.opened(request.param) as library:
+        yield library
+
+
+@pytest.fixture(params=array_libraries.DIFFERENTIABLE)
+def differentiable(request):
+    """The libraries whose functions have derivatives."""
+    with array_libraries.opened(request.param) as library:
+        yield library
 
 
 @pytest.fixture

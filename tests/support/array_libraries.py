@@ -1,0 +1,205 @@
+"""Array libraries in host memory under one set of names: arrays, derivatives, batches, programs."""
+
+import contextlib
+import functools
+import importlib
+import warnings
+
+import numpy as np
+import pytest
+
+
+class Numpy:
+    """NumPy."""
+
+    name = "numpy"
+    kind = np.ndarray
+
+    def array(self, values):
+        return np.array(values, order="K")
+
+    def get(self, array):
+        return np.asarray(array)
+
+    def dtype(self, array):
+        return array.dtype
+
+
+class Torch:
+    """PyTorch on the CPU, with `pysolvers.torch`."""
+
+    name = "torch"
+
+    def __init__(self):
+        self.module = _imported("torch")
+        self.kind = self.module.Tensor
+        self.functions = importlib.import_module("pysolvers.torch")
+
+    def array(self, values):
+        return self.module.tensor(values)
+
+    def get(self, array):
+        return array.detach().numpy()
+
+    def dtype(self, array):
+        return np.dtype(str(array.dtype).removeprefix("torch."))
+
+    def value_and_grad(self, function, count=1):
+        """Return a function: a real value, and its gradients with respect to `count` arguments."""
+        reverse = self.module.func.grad_and_value(function, tuple(range(count)))
+        return lambda *arguments: reverse(*arguments)[::-1]
+
+    def vmap(self, function, axes=0):
+        return self.module.vmap(function, in_dims=axes)
+
+    def jit(self, function):
+        return function
+
+    def compiled(self, function):
+        """Return a function that is compiled as one graph."""
+        self.module._dynamo.reset()
+        return self.module.compile(function, fullgraph=True, backend="aot_eager")
+
+    def stack(self, arrays, axis=0):
+        return self.module.stack(list(arrays), axis)
+
+
+class Jax:
+    """JAX on the CPU, with float64 and `pysolvers.jax`."""
+
+    name = "jax"
+
+    def __init__(self):
+        self.module = _imported("jax")
+        self.kind = self.module.Array
+        self.functions = importlib.import_module("pysolvers.jax")
+
+    def array(self, values):
+        with self.module.default_device(self.module.devices("cpu")[0]):
+            return self.module.numpy.asarray(values)
+
+    def get(self, array):
+        return np.asarray(array)
+
+    def dtype(self, array):
+        return array.dtype
+
+    def value_and_grad(self, function, count=1):
+        return self.module.jit(self.module.value_and_grad(function, tuple(range(count))))
+
+    def vmap(self, function, axes=0):
+        return self.module.jit(self.module.vmap(function, axes))
+
+    def jit(self, function):
+        return self.module.jit(function)
+
+    compiled = jit
+
+    def stack(self, arrays, axis=0):
+        return self.module.numpy.stack(list(arrays), axis)
+
+
+class Strict(Numpy):
+    """The array API standard alone."""
+
+    name = "array_api_strict"
+
+    def __init__(self):
+        self.module = _imported("array_api_strict")
+        self.kind = type(self.module.asarray(0.0))
+
+    def array(self, values):
+        return self.module.asarray(np.asarray(values))
+
+
+LIBRARIES = {kind.name: kind for kind in (Numpy, Torch, Jax, Strict)}
+DIFFERENTIABLE = ("torch", "jax")
+
+# Of torch.compile itself, in torch 2.7 and 2.11.
+IGNORED = [
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning"),
+]
+
+
+@contextlib.contextmanager
+def opened(name):
+    """Give one of LIBRARIES, or skip the test where it is not installed."""
+    library = LIBRARIES[name]()
+    if name != "jax":
+        yield library
+        return
+    config = library.module.config
+    before = config.jax_enable_x64
+    config.update("jax_enable_x64", True)
+    yield library
+    config.update("jax_enable_x64", before)
+
+
+@functools.cache
+def _imported(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the library about its environment
+        return pytest.importorskip(name, exc_type=ImportError)
+
+
+def converted(library, value):
+    """Return a number, a condition, a mapping or a sequence with arrays of the library."""
+    if isinstance(value, dict):
+        return {key: converted(library, one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(converted(library, one) for one in value)
+    for name in ("value", "flux", "ambient"):
+        if hasattr(value, name):
+            other = [value.coefficient] if name == "ambient" else []
+            return type(value)(*other, converted(library, getattr(value, name)))
+    return library.array(value) if isinstance(value, np.ndarray) else value
+
+
+def close(library, actual, desired, most=1e4):
+    """Require arrays that differ by rounding errors alone."""
+    actual, desired = library.get(actual), np.asarray(desired)
+    assert actual.shape == desired.shape
+    bound = most * np.finfo(desired.dtype).eps * np.max(np.abs(desired), initial=1e-300)
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=bound)
+
+
+def check_derivatives(library, loss, arguments, rng, *, step=1e-5, rtol=1e-6, orders=2):
+    """Compare the gradients of a real function, and their derivatives, with differences.
+
+    Both along a random direction of each argument. The derivatives of the gradients are those of
+    their sum with random weights.
+    """
+    count = len(arguments)
+    directions, weights = ([rng.standard_normal(np.shape(a)) for a in arguments] for _ in range(2))
+    there = [library.array(w) for w in weights]
+    gradient = library.value_and_grad(loss, count)
+
+    def slope(*arrays):
+        return sum((w * s).sum() for w, s in zip(there, gradient(*arrays)[1], strict=True))
+
+    def at(k, t):
+        shift = [t * (i == k) for i in range(count)]
+        return [
+            library.array(a + s * d) for a, s, d in zip(arguments, shift, directions, strict=True)
+        ]
+
+    def product(a, b):
+        return float((library.get(a) * b).sum())
+
+    value, slopes = gradient(*at(0, 0.0))
+    second = library.value_and_grad(slope, count)(*at(0, 0.0)) if orders > 1 else None
+    for k in range(count):
+        (low, before), (high, after) = (gradient(*at(k, t)) for t in (-step, step))
+        found, apart = product(slopes[k], directions[k]), float(high - low) / (2 * step)
+        assert abs(found - apart) <= rtol * max(abs(found), abs(float(value))), f"argument {k}"
+        if orders > 1:
+            found = product(second[1][k], directions[k])
+            low, high = (
+                sum(product(s, w) for s, w in zip(end, weights, strict=True))
+                for end in (before, after)
+            )
+            size = max(abs(found), abs(high), abs(low))
+            assert abs(found - (high - low) / (2 * step)) <= 10 * rtol * size, (
+                f"argument {k}, twice"
+            )
