@@ -73,7 +73,7 @@ VARIANTS = (
     Variant("atomic", "cuda", "atomic"),
     Variant("auto", "cuda", "auto"),
 )
-# With compiler directives, in float64: on a device if there is one, otherwise on the host.
+# With compiler directives: on a device if there is one, otherwise on the host.
 DIRECTIVES = (
     Variant("OpenACC", "cpu", "directive"),
     Variant("OpenMP target", "cpu", "directive-openmp"),
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     # Largest ratios of a naive kernel, one core and all cores to the best kernel, by dtype.
     largest: dict[str, tuple[float, ...]] = {}
     for dtype in DTYPES:
-        shown = (*_directives(), *variants) if dtype == "float64" else variants
+        shown = (*_directives(), *variants)
         runs = [(v, n) for n in grids for v in shown]
         times = {
             (v.name, n): seconds(v, n, dtype, quick=args.quick)

@@ -3,7 +3,8 @@
  *   r = ((ax (T_W + T_E) + ay (T_N + T_S)) + source) - diag T,   T = T + gain r
  *
  * in the order of operations of ps_laplace.h, on one array with interleaved colours: the
- * layout of its variant naive. 8 to 10 operations and 4 words per cell and iteration.
+ * layout of its variant naive, in float32 or float64; sums of squares are in float64. 8 to
+ * 10 operations and 4 words per cell and iteration.
  * Source: Niemeyer and Sung (2014), first case study.
  */
 #include "directive.h"
@@ -18,43 +19,6 @@ typedef struct {
     double sum, most; /* of the squares, of the absolute values */
 } measures;
 
-static measures
-relax(const ps_laplace *l, int colour)
-{
-    const long long nx = l->nx, ny = l->ny, row = 2 * l->pitch, half = (nx + 1) / 2;
-    const double ax = l->ax, ay = l->ay;
-    const int criterion = (int)l->stop.criterion, has_source = l->source != NULL;
-    double *const t = l->t;
-    const double *const diag = l->diag, *const gain = l->gain;
-    const double *const source = has_source ? l->source : l->t;
-    double sum = 0, most = 0;
-
-    FOR_ALL_BOTH(sum, most, AT(t), AT(diag), AT(gain), AT(source))
-    for (long long j = 1; j <= ny; j++) {
-        for (long long k = 0; k < half; k++) {
-            const long long i = 1 + 2 * k + ((j + colour + 1) & 1), at = j * row + i;
-
-            if (i <= nx) {
-                const long long table = (j == 1 ? 0 : j == ny ? 2 : 1) * row + i;
-                const double own = t[at];
-                const double around =
-                    ax * (t[at - 1] + t[at + 1]) + ay * (t[at + row] + t[at - row]);
-                const double balance = has_source ? around + source[at] : around;
-                const double r = balance - diag[table] * own;
-                const double now = own + gain[table] * r;
-                const double x = criterion == PS_CRITERION_RESIDUAL ? r
-                                 : criterion == PS_CRITERION_CHANGE ? now - own
-                                                                    : now;
-
-                t[at] = now;
-                sum += x * x;
-                most = fmax(most, fabs(x));
-            }
-        }
-    }
-    return (measures){sum, most};
-}
-
 static double
 measure_of(const ps_laplace *l, measures red, measures black)
 {
@@ -67,40 +31,27 @@ measure_of(const ps_laplace *l, measures red, measures black)
                                        : sqrt(sum / ((double)l->nx * (double)l->ny));
 }
 
-static void
-iterate(const ps_laplace *l, long long count, long long *iterations, long long *taken,
-        double *measure, int *end)
-{
-    const ps_stop *const stop = &l->stop;
+#define REAL float
+#define NAMED(name) name##_f32
+#include "laplace.inc"
+#undef REAL
+#undef NAMED
 
-    while (*iterations < count && *end == PS_END_COUNT) {
-        const measures red = relax(l, 0), black = relax(l, 1);
-
-        *iterations += 1;
-        if (stop->every == 0 ||
-            (*iterations % stop->every != 0 && *iterations != count)) {
-            continue;
-        }
-        *measure = measure_of(l, red, black);
-        if (stop->history != NULL) {
-            stop->history[*taken] = *measure;
-        }
-        *taken += 1;
-        *end = !isfinite(*measure)           ? PS_END_NOT_FINITE
-               : *measure <= stop->tolerance ? PS_END_TOLERANCE
-                                             : PS_END_COUNT;
-    }
-}
+#define REAL double
+#define NAMED(name) name##_f64
+#include "laplace.inc"
+#undef REAL
+#undef NAMED
 
 int
-ps_directive_laplace_iterate(long long nx, long long ny, long long pitch,
+ps_directive_laplace_iterate(int dtype, long long nx, long long ny, long long pitch,
                              const double *numbers, const int *codes, long long every,
-                             double *t, const double *diag, const double *gain,
-                             const double *source, double *history, long long count,
+                             void *t, const void *diag, const void *gain,
+                             const void *source, double *history, long long count,
                              long long *iterations, long long *taken, double *measure,
                              int *end)
 {
-    const ps_laplace l = {.dtype = PS_F64,
+    const ps_laplace l = {.dtype = (ps_dtype)dtype,
                           .variant = PS_LAPLACE_NAIVE,
                           .nx = nx,
                           .ny = ny,
@@ -117,8 +68,6 @@ ps_directive_laplace_iterate(long long nx, long long ny, long long pitch,
                                    .tolerance = numbers[2],
                                    .history = history}};
     const ps_status status = ps_laplace_check(&l);
-    const size_t field = (size_t)(2 * (ny + 2) * pitch), table = (size_t)(6 * pitch);
-    const double *const inner = source == NULL ? t : source;
 
     *iterations = *taken = 0;
     *measure = NAN;
@@ -126,15 +75,11 @@ ps_directive_laplace_iterate(long long nx, long long ny, long long pitch,
     if (status != PS_OK) {
         return (int)status;
     }
-    (void)inner; /* read by the directives only; without a source t, mapped already */
-#if defined(_OPENACC)
-#pragma acc data copy(t[0 : field]) copyin(diag[0 : table], gain[0 : table])
-#pragma acc data copyin(inner[0 : field])
-#else
-#pragma omp target data map(tofrom : t[0 : field]) \
-    map(to : diag[0 : table], gain[0 : table])
-#pragma omp target data map(to : inner[0 : field])
-#endif
-    iterate(&l, count, iterations, taken, measure, end);
+    if (l.dtype == PS_F32) {
+        run_f32(&l, count, iterations, taken, measure, end);
+    }
+    else {
+        run_f64(&l, count, iterations, taken, measure, end);
+    }
     return PS_OK;
 }

@@ -89,6 +89,7 @@ class Directive:
 
     def laplace_iterate(
         self,
+        dtype: int,
         sizes: tuple[int, int, int],
         numbers: tuple[float, float, float],
         codes: tuple[int, int],
@@ -101,6 +102,8 @@ class Directive:
 
         Parameters
         ----------
+        dtype : int
+            Code of the dtype of t, diag, gain and source.
         sizes : tuple of int
             nx, ny and pitch.
         numbers : tuple of float
@@ -109,8 +112,8 @@ class Directive:
             Criterion and norm.
         every : int
             Iterations between two measures.
-        operands : tuple of ndarray of float64 or None
-            t, diag, gain, source and history, contiguous.
+        operands : tuple of ndarray or None
+            t, diag, gain, source and, in float64, history, contiguous.
         count : int
             Largest number of iterations.
         made : ndarray of int64, shape (1,)
@@ -126,6 +129,7 @@ class Directive:
         values, kinds = np.array(numbers, np.float64), np.array(codes, np.intc)
         taken, measure, end = ctypes.c_longlong(), ctypes.c_double(), ctypes.c_int()
         status = self._laplace(
+            ctypes.c_int(dtype),
             *(ctypes.c_longlong(size) for size in sizes),
             _address(values),
             _address(kinds),

@@ -56,10 +56,8 @@ class PlateSettings(RedBlackSettings):
             is_surveyed = self.variant != "auto" and self.variant not in directive.MODELS
             require(is_surveyed, f"{coefficients} needs a variant of the survey", self.variant)
         if self.variant in directive.MODELS:
-            variant = f"variant={self.variant!r}"
-            require(self.dtype == "float64", f"dtype must be float64 with {variant}", self.dtype)
             is_host = self.device in (None, "cpu")
-            require(is_host, f"device must be 'cpu' with {variant}", self.device)
+            require(is_host, f"device must be 'cpu' with variant={self.variant!r}", self.device)
 
     @property
     def is_interleaved(self) -> bool:
@@ -89,8 +87,8 @@ class RedBlackSOR(relaxation.RedBlackSOR):
         ``'split'`` stores one array per colour. ``'shared'`` also reduces the residuals to one
         number per block, ``'atomic'`` to one number in total. The CPU has ``'auto'``, ``'naive'``
         and ``'split'``. ``'directive'`` and ``'directive-openmp'`` are ``'naive'`` with OpenACC
-        and OpenMP directives, in float64: on a device if there is one, otherwise on the host. Their
-        libraries are optional; see ``tools/build_directive.py``.
+        and OpenMP directives: on a device if there is one, otherwise on the host. Their libraries
+        are optional; see ``tools/build_directive.py``.
     coefficients : {'tables', 'arrays', 'texture'}, default: 'tables'
         For the other variants on a device: where a cell finds the coefficients of its equation.
         ``'tables'`` has three rows, which all cells share, and two constants. ``'arrays'`` has
@@ -150,6 +148,7 @@ class RedBlackSOR(relaxation.RedBlackSOR):
         state, grid = self._state, self._grid
         source = state.operand("source") if self._sourced else None
         status, end, measures, measure = kernels.laplace_iterate(
+            self._backend.DTYPES[self._settings.dtype],
             (grid.nx, grid.ny, grid.pitch),
             (*self._a, tolerance),
             (criterion, norm),
