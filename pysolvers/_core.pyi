@@ -212,6 +212,10 @@ def tridiag_direct(
     pivot: Any,
     periodic: Any,
     threads: Any,
+    device: int = 0,
+    stream: int = 0,
+    singular: int = 1,
+    sums: int = 0,
     /,
 ) -> Any: ...
 def tridiag_lent(

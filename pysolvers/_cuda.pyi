@@ -117,6 +117,7 @@ def tridiag_direct(
     device: int = 0,
     stream: int = 0,
     singular: int = 1,
+    sums: int = 0,
     /,
 ) -> Any: ...
 

@@ -291,7 +291,7 @@ def solve_tridiagonal(
         raise call_error("solve_tridiagonal", _NAMES, (lower, diag, upper, rhs), other)
     diag, form = form_of(diag)
     if (
-        form is None
+        (form is None or pivot is None or pivot is False)
         and group is None
         and split is None
         and return_info is False
@@ -301,15 +301,15 @@ def solve_tridiagonal(
     ):
         access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
         direct = None
-        if access is not None:
+        if access is not None and form is None:
             direct = solve_on_device(
                 lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, access
             )
-        elif device is None or device == "cpu":
+        elif access is None and (device is None or device == "cpu"):
             direct = solve_directly(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, form
             )
-            if direct is None and out is None and threads is None:
+            if direct is None and out is None and threads is None and form is None:
                 programs = programs_for(rhs)
                 if programs is not None:
                     options = axis, pivot, periodic

@@ -298,7 +298,8 @@ request_is_legal(const ps_tridiag *t, const ps_options *options)
            (unsigned)options->pivot < PS_PIVOT_COUNT && options->variant >= 0 &&
            sizes_are_legal(t->dtype, (extents){t->rows, t->outer, t->inner}) &&
            (!has_sums ||
-            (options->method == PS_AUTO && options->pivot == PS_PIVOT_NEVER)) &&
+            (options->method == PS_AUTO && options->pivot == PS_PIVOT_NEVER &&
+             (t->dtype == PS_F32 || t->dtype == PS_F64))) &&
            flags_are_legal(t->flags & ~(uint32_t)PS_ROW_SUMS);
 }
 

@@ -6,7 +6,6 @@
 #include "lines/partition/partition.h"
 #include "lines/partition/pieces.h"
 #include "lines/partition/pivoted_partition.h"
-#include "row_sums.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
@@ -28,12 +27,6 @@ static int
 is_empty(const ps_tridiag *t)
 {
     return t->outer == 0 || t->inner == 0;
-}
-
-static int
-has_row_sums(const ps_tridiag *t)
-{
-    return (t->flags & PS_ROW_SUMS) != 0 && !is_empty(t);
 }
 
 static ps_method
@@ -81,7 +74,7 @@ plan_shared(plan *p)
     const ps_type_kernels *const kernels = p->lines.kernels;
 
     p->factor = (ps_factor){.dtype = job->t.dtype,
-                            .flags = job->t.flags & PS_PERIODIC,
+                            .flags = job->t.flags & (PS_PERIODIC | PS_ROW_SUMS),
                             .rows = job->t.rows,
                             .outer = 1,
                             .inner = 1,
@@ -144,9 +137,6 @@ ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exe
 
     if (status != PS_OK) {
         return status;
-    }
-    if (has_row_sums(t)) {
-        return ps_row_sums_work(t, exec, bytes);
     }
     make_plan(&p, t, options, exec);
     *bytes = p.bytes;
@@ -285,9 +275,6 @@ ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_ex
 
     if (status != PS_OK) {
         return status;
-    }
-    if (has_row_sums(t)) {
-        return ps_row_sums_solve(t, exec, report);
     }
     make_plan(&p, t, options, exec);
     if (p.bytes > exec->work_bytes) {

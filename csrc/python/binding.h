@@ -16,12 +16,13 @@
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
 /* tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads,
- *                device=0, stream=0, singular=1)
+ *                device=0, stream=0, singular=1, sums=0)
  * -> x, or (x, info) if a system is singular, or a status that is not PS_OK, or
  * NotImplemented if the call is not one of those that need no planning. Arguments as
  * those of pysolvers.solve_tridiagonal; its other options have their defaults. singular:
  * 0 does nothing about singular systems, 1 reports them, which waits for a device, and 2,
- * on a device only, writes NaN to their solutions. */
+ * on a device only, writes NaN to their solutions. sums: `diag` holds row sums, with
+ * signs that are known (1) or checked (2); on the CPU only. */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* tridiag_lent(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,

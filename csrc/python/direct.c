@@ -22,6 +22,13 @@ enum { LOWER, DIAG, UPPER, RHS, INPUTS };
 /* Systems whose info needs no allocation. */
 enum { FEW_SYSTEMS = 256 };
 
+/* Numbers whose signs are checked faster than NumPy is called. */
+enum { FEW_SIGNS = 2048 };
+
+/* What stands in the place of the diagonal; the signs of row sums have been checked, or
+ * are to be. */
+typedef enum { DIAGONALS, ROW_SUMS, SIGNED_ROW_SUMS } form;
+
 /* How the dtypes of a call are used. A real matrix with complex right-hand sides (PAIRS)
  * solves for real and imaginary parts: the two form the inner batch axis, over which the
  * matrix is shared. If all systems share the matrix and have contiguous rows (WIDENED),
@@ -34,6 +41,7 @@ typedef struct {
     plain p;
     int matrix_type; /* type number of the diagonals that are arrays */
     type_use use;
+    form form;
     uint32_t flags;
     ps_tridiag t;
     double numbers[INPUTS][2];      /* operands that are numbers, in their dtype */
@@ -243,6 +251,71 @@ read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, direct *d,
     d->flags = periodic == Py_True ? PS_PERIODIC : 0;
     return is_count && (periodic == Py_True || periodic == Py_False) &&
            (pivot == Py_None || pivot == Py_True || pivot == Py_False);
+}
+
+/* Whether no number has the other sign than `sign` or is NaN. */
+#define HAVE_SIGN(name, type)                                 \
+    static int name(const type *a, npy_intp count, type sign) \
+    {                                                         \
+        int all = 1;                                          \
+                                                              \
+        for (npy_intp k = 0; k < count; k++) {                \
+            all &= sign * a[k] >= 0;                          \
+        }                                                     \
+        return all;                                           \
+    }
+
+HAVE_SIGN(have_sign_f32, float)
+HAVE_SIGN(have_sign_f64, double)
+#undef HAVE_SIGN
+
+/* The same for a diagonal, ignored entries among them; -1 with an exception. Reductions
+ * of NumPy have vectors. */
+static int
+has_sign(const direct *d, PyObject *object, const ps_input *input, int sign)
+{
+    const int is_array = !is_number(object);
+    const npy_intp count = is_array ? PyArray_SIZE((PyArrayObject *)object) : 1;
+
+    if (is_array &&
+        (count > FEW_SIGNS || !PyArray_ISONESEGMENT((PyArrayObject *)object))) {
+        PyObject *const extreme =
+            PyObject_CallMethod(object, sign > 0 ? "min" : "max", NULL);
+        const double value = extreme == NULL ? 0 : PyFloat_AsDouble(extreme);
+
+        Py_XDECREF(extreme);
+        return PyErr_Occurred() ? -1 : sign * value >= 0;
+    }
+    return plain_real(d->p.type) == NPY_FLOAT
+               ? have_sign_f32(input->data, count, (float)sign)
+               : have_sign_f64(input->data, count, (double)sign);
+}
+
+/* Whether the solve can take row sums, whose signs are what Python requires; 0, perhaps
+ * with an exception, if not. */
+static int
+accepts_form(const direct *d, PyObject *const *inputs, ps_pivot pivot)
+{
+    if (d->form == DIAGONALS) {
+        return 1;
+    }
+    if (d->use == WIDENED || d->p.on_device || pivot != PS_PIVOT_NEVER ||
+        (d->use == ONE_TYPE && plain_real(d->p.type) != d->p.type)) {
+        return 0;
+    }
+    if (d->form == ROW_SUMS) {
+        return 1;
+    }
+    const ps_input *const given[] = {&d->t.lower, &d->t.diag, &d->t.upper};
+    int has = 0;
+
+    for (int sign = 1; sign >= -1 && has == 0; sign -= 2) {
+        has = 1;
+        for (int k = LOWER; k <= UPPER && has > 0; k++) {
+            has = has_sign(d, inputs[k], given[k], k == DIAG ? sign : -sign);
+        }
+    }
+    return has > 0;
 }
 
 /* Every `step`-th of the numbers of `info` as an array. */
@@ -524,7 +597,7 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     int threads;
 
     if (!read_options(args[6], args[7], args[8], d, &options, &threads) ||
-        !read_operands(d, args, args[4])) {
+        !read_operands(d, args, args[4]) || !accepts_form(d, args, options.pivot)) {
         if (PyErr_Occurred()) {
             return NULL;
         }
@@ -540,7 +613,7 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
         Py_RETURN_NOTIMPLEMENTED;
     }
     d->t.x.data = PyArray_DATA(x);
-    d->t.flags = d->flags;
+    d->t.flags = d->flags | (d->form == DIAGONALS ? 0 : PS_ROW_SUMS);
     d->t.rows = d->p.rows;
     d->t.outer = d->p.outer;
     d->t.inner = d->p.inner;
@@ -555,9 +628,9 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
 
 /* Solve for arguments as those of tridiag_direct(). */
 static PyObject *
-solve_arguments(PyObject *const *args, const place *where)
+solve_arguments(PyObject *const *args, const place *where, form form)
 {
-    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE};
+    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE, .form = form};
     PyObject *const answer = solve_plain(&d, args, where);
 
     for (int k = LOWER; k <= UPPER; k++) {
@@ -570,19 +643,23 @@ PyObject *
 tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     place where = {.singular = REPORTED};
+    form form = DIAGONALS;
 
-    if (count != 9 && count != 12) {
+    if (count != 9 && count != 12 && count != 13) {
         return PyErr_Format(PyExc_TypeError,
-                            "tridiag_direct: need 9 or 12 arguments, got %zd", count);
+                            "tridiag_direct: need 9, 12 or 13 arguments, got %zd", count);
     }
-    if (count == 12) {
+    if (count == 13) {
+        form = PyLong_AsLong(args[12]);
+    }
+    if (count >= 12) {
         where = (place){(int)PyLong_AsLong(args[9]), (int)PyLong_AsLong(args[11]),
                         PyLong_AsUnsignedLongLong(args[10])};
         if (PyErr_Occurred()) {
             return NULL;
         }
     }
-    return solve_arguments(args, &where);
+    return solve_arguments(args, &where, form);
 }
 
 PyObject *
@@ -609,7 +686,7 @@ tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
                                   args[6],         args[7],        args[8]};
 
         answer = loan_answer(
-            &l, solve_arguments(lent, &(place){l.device, singular, l.stream}));
+            &l, solve_arguments(lent, &(place){l.device, singular, l.stream}, DIAGONALS));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);

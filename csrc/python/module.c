@@ -142,7 +142,7 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "and report.");
 PyDoc_STRVAR(tridiag_direct_doc,
              "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, /)\n--\n\n"
+             "periodic, threads, device=0, stream=0, singular=1, sums=0, /)\n--\n\n"
              "Solve for operands that need no planning; return x, (x, info), a status "
              "or NotImplemented.");
 PyDoc_STRVAR(tridiag_lent_doc,

@@ -27,7 +27,7 @@ from .._options import (
     pivot_code,
     shape_flags,
 )
-from .._row_sums import matrix_names
+from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import Shape, resolve_shape
 from .._runtime.backends import require
 from .._runtime.finite import explained, require_finite_operands
@@ -247,11 +247,13 @@ def solve_directly(
     periodic: object,
     threads: object,
     policy: OnSingular,
+    form: RowSums | None = None,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
     They need none if they are arrays of the shape of `rhs`, vectors, and real numbers, of one
-    precision. Calls with errors in their arguments give None, too.
+    precision. Calls with errors in their arguments give None, too. With `form`, `diag` has row
+    sums.
     """
     sides = (rhs, out)
     if not isinstance(rhs, np.ndarray):
@@ -260,15 +262,17 @@ def solve_directly(
             return None
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
+    sums = () if form is None else (1 + form.check_signs,)
     answer = backend.tridiag_direct(
-        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, policy != "ignore"
+        *(lower, diag, upper, rhs, axis, out, pivot if form is None else False, periodic, threads),
+        *(0, 0, policy != "ignore", *sums),
     )
     if answer is NotImplemented:
         return None
     if type(answer) is not np.ndarray:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
         place = find_place("cpu", None, named, operation=_OPERATION, leader="rhs")
-        answer = _answer(answer, named, place, axis, periodic, policy)
+        answer = _answer(answer, named, place, axis, periodic, policy, form)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
@@ -311,6 +315,7 @@ def _answer(
     axis: Any,
     periodic: Any,
     policy: OnSingular,
+    form: RowSums | None = None,
 ) -> Array:
     """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
@@ -324,7 +329,8 @@ def _answer(
         operands, _, _ = place.operands(named)
         shape = _solve_shape(operands, axis, bool(periodic), place.backend.MAX_ROWS)
         views = shape.operands(operands)
-        singular = explained(singular, place, views, shape, periodic=bool(periodic))
+        names = matrix_names(has_sums=form is not None)
+        singular = explained(singular, place, views, shape, periodic=bool(periodic), names=names)
     singular.report(policy, _OPERATION, stacklevel=4)
     singular.fill_nan(rows_last, batch)
     return x

@@ -76,6 +76,8 @@ refuse_arguments_out_of_range(void)
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_ROW_SUMS);
     EXPECT(PS_BAD_ARGUMENT, (t.flags = PS_ROW_SUMS, o.method = PS_PARTITION));
     EXPECT(PS_OK, (t.flags = PS_ROW_SUMS, o.pivot = PS_PIVOT_NEVER));
+    EXPECT(PS_BAD_ARGUMENT,
+           (t.flags = PS_ROW_SUMS, o.pivot = PS_PIVOT_NEVER, t.dtype = PS_C64));
     EXPECT(PS_BAD_ARGUMENT, t.flags = 16);
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_PERIODIC | PS_SHORT_LOWER);
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_PERIODIC | PS_SHORT_UPPER);

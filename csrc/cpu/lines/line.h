@@ -28,9 +28,10 @@
  * and Ye 2002). If all off-diagonal entries have one sign and all s_i the other one,
  * nothing is subtracted: pivots and multipliers have a relative error of O(n) eps for any
  * condition number, and the last pivot is exactly zero if and only if all s_i are. One
- * subtraction more per row, and quotients are divisions: products with 1 / pivot would
- * repeat one rounding error in all rows of a matrix with constant coefficients, so that n
- * of them add up. A Schur complement has this form again, so that chunks and bottom rows
+ * subtraction more per row, and quotients that multiply from row to row (m_i, the entry
+ * upper_i / pivot_i, the multiplier of a bottom row) are divisions: products with 1 / pivot
+ * would repeat one rounding error in all rows of a matrix with constant coefficients, so
+ * that n of them add up. A Schur complement has this form again, so that chunks and bottom rows
  * pass on row sums in the place of diagonals.
  *
  * A row that has no row above it is eliminated like the others: the row above is that of
@@ -38,7 +39,8 @@
  * makes the right-hand side of its row or of the next one infinite or NaN, and with it
  * that of the last row; one that is infinite or NaN makes the sum of all pivots infinite
  * or NaN. is_bad_sweep() tests both once, after the last row. (The sum of finite pivots
- * can overflow, so that there may be no bad row.)
+ * can overflow, so that there may be no bad row.) Factors, and matrices given by row sums,
+ * test every pivot.
  *
  * Segments (Wang 1981): a chunk of rows without its last one, the separator, is
  * eliminated with the ends RING, where the far column and the bottom row are those of the
@@ -92,6 +94,20 @@ enum { NOTHING, ROW, FACTOR };
 /* What the word PS_DIAG holds: diagonal entries or row sums. */
 enum { DIAGONAL, ROW_SUMS };
 
+/* The form of matrices with these flags, of factors and of solves. There are no blocks
+ * in row-sum form, and no solves of complex numbers: their code is not compiled. */
+PS_INLINE int
+form_of(uint32_t flags)
+{
+    return PARTS == VALUE_PARTS && (flags & PS_ROW_SUMS) != 0 ? ROW_SUMS : DIAGONAL;
+}
+
+PS_INLINE int
+form_of_solve(uint32_t flags)
+{
+    return PARTS == 1 ? form_of(flags) : DIAGONAL;
+}
+
 /* The forward elimination of a system: the row above, divided by nothing (lead: 1 / pivot
  * or, with exchanges and in row-sum form, its entry in the column to be eliminated; next:
  * the entry to the right of it or, in row-sum form, its row sum), and the bottom row: its
@@ -104,7 +120,7 @@ typedef struct {
     num bottom, bottom_diag;
     value bottom_r;
     mask dominant; /* lanes in which all rows so far were dominant */
-    mask bad;      /* lanes with a bad pivot; of factors and with exchanges only */
+    mask bad;      /* lanes with a bad pivot; of factors, row sums and exchanges only */
     vec sum;       /* of all pivots; otherwise only */
 } sweep;
 
@@ -146,7 +162,8 @@ sweep_begin(sweep *s, const single_row *last, int64_t rows, int check, int ends,
 
 /* Copy what an elimination of these kinds changes of `width` sweeps. */
 PS_INLINE void
-copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends, int keeps)
+copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends, int keeps,
+            int form)
 {
 #pragma GCC unroll 4
     for (int q = 0; q < width; q++) {
@@ -164,7 +181,7 @@ copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends, i
         if (pivot == PS_PIVOT_AUTO) {
             to[q].dominant = from[q].dominant;
         }
-        if (pivot == PS_PIVOT_ALWAYS || keeps == FACTOR) {
+        if (pivot == PS_PIVOT_ALWAYS || keeps == FACTOR || form == ROW_SUMS) {
             to[q].bad = from[q].bad;
         }
         else {
@@ -243,7 +260,9 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
     s->next = form == ROW_SUMS ? sum : u;
     if (keeps != FACTOR) {
         s->r = sub_mul(a.rhs, m, s->r);
-        s->sum += sum_of(pivot);
+        if (form == DIAGONAL) {
+            s->sum += sum_of(pivot);
+        }
     }
     if (ends == RING) {
         m_bottom = multiplier_of(s->bottom, pivot, inverse, form);
@@ -254,12 +273,14 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
             s->bottom_r = sub_mul(s->bottom_r, m_bottom, s->r);
         }
     }
+    if (keeps == FACTOR || form == ROW_SUMS) {
+        s->bad |= is_bad(pivot);
+    }
     if (keeps == ROW) {
         to[0] = quotient(u, pivot, inverse, form);
         put_value(&to[1], scaled(s->r, inverse));
     }
     else if (keeps == FACTOR) {
-        s->bad |= is_bad(pivot);
         to[0] = m;
         to[1] = inverse;
         to[2] = quotient(u, pivot, inverse, form);
@@ -268,8 +289,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
         to[3] = m_bottom;
     }
     if (keeps != NOTHING && ends != OPEN) {
-        to[THOMAS_WORDS(ends, keeps == FACTOR) - 1] =
-            quotient(s->far, pivot, inverse, form);
+        to[THOMAS_WORDS(ends, keeps == FACTOR) - 1] = scaled(s->far, inverse);
     }
 }
 

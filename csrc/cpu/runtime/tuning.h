@@ -155,15 +155,6 @@ enum {
     PS_LONG_FACTOR_ROWS = 1 << 17
 };
 
-/* -- Row sums (row_sums.c) -- */
-enum {
-    /* Bytes of the factors of a block of systems, which stay in a second-level cache, and
-     * the least number of its systems: whole vectors. 512 systems of 512 rows of float64
-     * along the last axis take half of the time that they take without blocks. */
-    PS_SUMS_BLOCK_BYTES = 1 << 19,
-    PS_SUMS_SYSTEMS = 64
-};
-
 /* -- Long systems (lines/partition). All of these numbers but those about tiles, prefetch
  * and threads change bits. -- */
 enum {

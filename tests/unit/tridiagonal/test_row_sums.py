@@ -104,6 +104,76 @@ def test_long_matrix_in_chunks(rng, dtype, periodic):
     assert np.abs(x.astype(float) - 1).max() <= 1500 * np.finfo(dtype).eps
 
 
+def solved_in_order(lower, sums, upper, rhs, *, periodic):
+    """Return the solutions along axis 0 by elimination in order, in extended precision."""
+    a, s, c, f = (np.array(v, np.longdouble) for v in (-lower, sums, -upper, rhs))
+    n = len(f) - periodic
+    far = np.zeros_like(f)  # the coupling to the last unknown of a periodic system
+    if periodic:
+        far[0], far[n - 1], c[n - 1] = a[0], far[n - 1] + c[n - 1], 0
+    else:
+        c[n - 1] = 0
+    pivot = np.empty_like(f)
+    for i in range(n):
+        if i > 0:
+            m = a[i] / pivot[i - 1]
+            s[i], far[i], f[i] = (v[i] + m * v[i - 1] for v in (s, far, f))
+        pivot[i] = s[i] + c[i] + far[i]
+    for i in range(n - 1, -1, -1):
+        for v in (s, far, f):  # the solution for the row sums is 1 without the last unknown
+            v[i] = (v[i] + (c[i] * v[i + 1] if i < n - 1 else 0)) / pivot[i]
+    if periodic:
+        a, c = a[n], np.array(-upper[n], np.longdouble)
+        f[n] = (f[n] + a * f[n - 1] + c * f[0]) / (s[n] + a * s[n - 1] + c * s[0])
+        f[:n] += far[:n] * f[n]
+    return f
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "rows"), [("float32", 8500), ("float64", 4200), ("float64", 33000)]
+)
+def test_long_systems_are_solved_in_chunks(rng, dtype, rows, periodic):
+    """Also the system of the ends of the chunks is divided if the rows are many."""
+    shape = (rows, 3)
+    lower, upper = (-(10 ** rng.uniform(-3, 3, shape)).astype(dtype) for _ in range(2))
+    lower[1:, 1:] = upper[:-1, 1:]  # the first system has a drift
+    sums = (10 ** rng.uniform(-12, -3, shape)).astype(dtype)
+    rhs = rng.random(shape).astype(dtype)
+    truth = solved_in_order(lower, sums, upper, rhs, periodic=periodic)
+
+    def check(x):
+        assert np.abs(x / truth - 1).max() <= rows / 2 * np.finfo(dtype).eps
+        return x
+
+    options = {"periodic": periodic}
+    first = check(solve_tridiagonal(lower, RowSums(sums), upper, rhs, axis=0, **options))
+    last = [np.ascontiguousarray(a.T) for a in (lower, sums, upper, rhs)]
+    for threads in (1, 2):
+        x = solve_tridiagonal(*in_form(last), threads=threads, **options)
+        np.testing.assert_array_equal(x.T, first)
+    alone = solve_tridiagonal(*in_form([a[1] for a in last]), **options)
+    np.testing.assert_array_equal(alone, first[:, 1])
+    sides = np.repeat(last[3][1:2], 20, 0)
+    shared = solve_tridiagonal(*in_form([a[1] for a in last[:3]]), sides, **options)
+    np.testing.assert_array_equal(shared, np.broadcast_to(alone, sides.shape))
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [5000, 40000])
+def test_long_systems_without_row_sums_are_singular(rng, rows, periodic):
+    c = rng.random((2, rows)) + 0.5
+    sums = np.ones((2, rows))
+    sums[1] = 0
+    matrix = in_form((-np.roll(c, 1, 1), sums, -c))
+    with pytest.raises(SingularSystemError) as caught:
+        solve_tridiagonal(*matrix, sums, periodic=periodic)
+    assert (caught.value.systems, list(caught.value.rows)) == ([(1,)], [rows - 1])
+    x = solve_tridiagonal(*matrix, np.ones((2, rows)), periodic=periodic, on_singular="nan")
+    assert np.isnan(x[1]).all()
+    np.testing.assert_allclose(x[0], 1, rtol=1e-13)
+
+
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("rows", [1, 2, 5, 100, 1 << 17])
 def test_a_matrix_without_row_sums_is_singular(rng, rows, periodic):

@@ -28,6 +28,20 @@ note(const ps_partition_task *d, int64_t system, int32_t info)
     }
 }
 
+/* Solve one system again whose matrix is given by row sums and has a bad pivot: in order,
+ * numbers that underflow in chunks can keep their digits. *bad is the row if it is bad
+ * there, too. */
+static ps_status
+solve_in_order(const ps_partition_task *d, int64_t j, int64_t k, char *work, int32_t *bad)
+{
+    int32_t info = 0;
+    const ps_tridiag one = ps_partition_system(&d->t, j, k, &info);
+    ps_partition_task alone = *d;
+
+    alone.threads = 1;
+    return ps_partition_few(&alone, &one, work, bad);
+}
+
 /* Solve one system; adds 1 to *pivoted if it is solved with row exchanges. */
 static ps_status
 solve_one(const ps_partition_task *d, int64_t j, int64_t k, char *work, int64_t *pivoted)
@@ -41,6 +55,9 @@ solve_one(const ps_partition_task *d, int64_t j, int64_t k, char *work, int64_t 
     if (status == PS_OK && (!dominant || (bad != 0 && d->pivot == PS_PIVOT_AUTO))) {
         status = solve_pivoted(d, j, k, work, &bad);
         ++*pivoted;
+    }
+    else if (status == PS_OK && bad != 0 && d->t.flags & PS_ROW_SUMS) {
+        status = solve_in_order(d, j, k, work, &bad);
     }
     note(d, j * d->t.inner + k, bad);
     return status;

@@ -10,8 +10,9 @@
 
 /* The workspace of the systems that are solved together. */
 typedef struct {
-    size_t separators, info, rows, solve, pivoted; /* bytes of each part */
-    int keeps;                                     /* `rows` holds all groups */
+    /* Bytes of each part; in_order: for one system, solved a second time. */
+    size_t separators, info, rows, solve, in_order;
+    int keeps; /* `rows` holds all groups */
 } parts;
 
 /* One pass over the blocks of groups of some systems. */
@@ -36,7 +37,7 @@ separator_systems(const ps_partition *partition, void *data, int32_t *info)
 
     return (ps_tridiag){
         .dtype = t->dtype,
-        .flags = t->flags & PS_PERIODIC,
+        .flags = t->flags & (PS_PERIODIC | PS_ROW_SUMS),
         .rows = partition->chunks,
         .outer = 1,
         .inner = partition->side,
@@ -79,7 +80,7 @@ is_long(const ps_partition *partition)
 static size_t
 total(parts p)
 {
-    return p.separators + p.info + p.rows + p.solve + p.pivoted;
+    return p.separators + p.info + p.rows + p.solve + p.in_order;
 }
 
 /* The parts for `side` systems of t, worked on by `threads` threads. */
@@ -93,9 +94,9 @@ parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
     kernels->partition(&partition);
     const size_t group = ps_aligned(kernels->partition_scratch(&partition));
     const ps_tridiag separators = separator_systems(&partition, NULL, NULL);
-    ps_job exchange = {.t = *t, .pivot = PS_PIVOT_ALWAYS, .group = 1};
+    ps_tridiag one = *t;
 
-    exchange.t.outer = exchange.t.inner = 1;
+    one.outer = one.inner = 1;
     p.keeps = group * (size_t)partition.groups <= PS_KEPT_BYTES;
     p.separators = ps_aligned(kernels->partition_interface_bytes(&partition));
     p.info = ps_aligned((size_t)side * sizeof(int32_t));
@@ -106,9 +107,10 @@ parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
     else {
         p.solve = ps_partition_few_bytes(&separators, threads);
     }
-    p.pivoted = pivot != PS_PIVOT_AUTO ? 0
-                : ps_span_fits(t)      ? ps_span_work(&exchange.t, threads)
-                                       : ps_pieces_work(&exchange.t);
+    p.in_order = t->flags & PS_ROW_SUMS   ? ps_partition_few_bytes(&one, 1)
+                 : pivot != PS_PIVOT_AUTO ? 0
+                 : ps_span_fits(t)        ? ps_span_work(&one, threads)
+                                          : ps_pieces_work(&one);
     return p;
 }
 

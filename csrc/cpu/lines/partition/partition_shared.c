@@ -62,7 +62,7 @@ separator_systems(const ps_tridiag *t, const ps_partition *partition, void *matr
 
     return (ps_tridiag){
         .dtype = t->dtype,
-        .flags = t->flags & PS_PERIODIC,
+        .flags = t->flags & (PS_PERIODIC | PS_ROW_SUMS),
         .rows = partition->chunks,
         .outer = 1,
         .inner = t->inner,
