@@ -217,6 +217,11 @@ def check_nodes(what: str, shape: Sequence[int], sides: Mapping[str, Any]) -> No
         require(nodes >= least, f"{what} must have at least {least} nodes along {name}", nodes)
 
 
+def coupling_of(ratio: Any, before: Any, after: Any) -> Any:
+    """Return dt/h^2 times the harmonic mean of k at neighbours: arrays of any library."""
+    return ratio * 2 * before * after / (before + after)
+
+
 def check_coefficient(shape: Sequence[int]) -> None:
     """Raise TypeError unless the coefficient of a Robin side is a number: an array of shape ()."""
     if len(shape):

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from .._data import NodeData
 from ..tridiagonal import solve_tridiagonal
-from ._sides import PERIODIC, Grid, Side
+from ._sides import PERIODIC, Grid, Side, coupling_of
 
 Array = NDArray[np.float64]
 
@@ -336,7 +336,7 @@ def _pair_ratios(grid: Grid, axis: int, is_periodic: bool) -> Array:
     k = np.moveaxis(grid.k, grid.k.ndim - 1 - axis, -1)
     after = np.roll(k, -1, -1) if is_periodic else k[..., 1:]
     before = k if is_periodic else k[..., :-1]
-    return np.asarray(grid.ratio[axis] * 2 * before * after / (before + after))
+    return np.asarray(coupling_of(grid.ratio[axis], before, after))
 
 
 def _flow(grid: Grid, axis: int, field: Array, is_periodic: bool) -> Array:

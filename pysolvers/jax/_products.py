@@ -22,6 +22,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ._call import call_products
+from ._xp import XP
 
 
 def multiply(
@@ -32,12 +33,12 @@ def multiply(
         return lower * jnp.roll(x, 1, axis) + diag * x + upper * jnp.roll(x, -1, axis)
     rows = x.shape[axis]
     if lower.shape[axis] == rows:
-        lower = _rows(lower, 1, rows, axis)
+        lower = XP.rows(lower, 1, rows, axis)
     if upper.shape[axis] == rows:
-        upper = _rows(upper, 0, rows - 1, axis)
-    below = lower * _rows(x, 0, rows - 1, axis)
-    above = upper * _rows(x, 1, rows, axis)
-    return diag * x + _padded(below, (1, 0), axis) + _padded(above, (0, 1), axis)
+        upper = XP.rows(upper, 0, rows - 1, axis)
+    below = lower * XP.rows(x, 0, rows - 1, axis)
+    above = upper * XP.rows(x, 1, rows, axis)
+    return diag * x + XP.padded(below, 1, 0, axis) + XP.padded(above, 0, 1, axis)
 
 
 def multiply_by_sums(
@@ -52,11 +53,11 @@ def multiply_by_sums(
         return sums * x + lower * (before - x) + upper * (after - x)
     rows = x.shape[axis]
     if lower.shape[axis] == rows:
-        lower = _rows(lower, 1, rows, axis)
+        lower = XP.rows(lower, 1, rows, axis)
     if upper.shape[axis] == rows:
-        upper = _rows(upper, 0, rows - 1, axis)
-    step = _rows(x, 1, rows, axis) - _rows(x, 0, rows - 1, axis)
-    return sums * x + _padded(upper * step, (0, 1), axis) - _padded(lower * step, (1, 0), axis)
+        upper = XP.rows(upper, 0, rows - 1, axis)
+    step = XP.rows(x, 1, rows, axis) - XP.rows(x, 0, rows - 1, axis)
+    return sums * x + XP.padded(upper * step, 0, 1, axis) - XP.padded(lower * step, 1, 0, axis)
 
 
 def multiply_negated(
@@ -77,8 +78,8 @@ def _products(g: jax.Array, x: jax.Array, *, axis: int, periodic: bool) -> list[
         before, after = jnp.roll(x, 1, axis), jnp.roll(x, -1, axis)
     else:
         rows = x.shape[axis]
-        before = _padded(_rows(x, 0, rows - 1, axis), (1, 0), axis)
-        after = _padded(_rows(x, 1, rows, axis), (0, 1), axis)
+        before = XP.padded(XP.rows(x, 0, rows - 1, axis), 1, 0, axis)
+        after = XP.padded(XP.rows(x, 1, rows, axis), 0, 1, axis)
     return [-g * before, -g * x, -g * after]
 
 
@@ -91,17 +92,6 @@ def _products_on_device(
     return call_products(
         jnp.broadcast_to(g, shape), jnp.broadcast_to(x, shape), axis=axis, periodic=periodic
     )
-
-
-def _rows(array: jax.Array, start: int, stop: int, axis: int) -> jax.Array:
-    return jax.lax.slice_in_dim(array, start, stop, axis=axis)
-
-
-def _padded(array: jax.Array, rows: tuple[int, int], axis: int) -> jax.Array:
-    """Return an array with rows of zeros before and after it."""
-    widths = [(0, 0, 0)] * array.ndim
-    widths[axis] = (*rows, 0)
-    return jax.lax.pad(array, jnp.zeros((), array.dtype), widths)
 
 
 @cache

@@ -11,8 +11,7 @@ of s and of the right-hand side by v. S is its own transpose: with y = S^-1 g, t
 respect to the right-hand side, s and c are those of the products above, y_i, -y_i x_i and
 (y_{i+1} - y_i) (x_i - x_{i+1}).
 
-Unless S is periodic, both off-diagonals are one array of n - 1 rows. All differences are formed by
-slices and zeros at their ends: `jax.numpy.roll` takes 2 to 5 times as long on the CPU.
+Unless S is periodic, both off-diagonals are one array of n - 1 rows.
 """
 
 from functools import partial
@@ -22,49 +21,8 @@ from jax import numpy as jnp
 
 from .._runtime.backends import require
 from ._call import solve_lines
+from ._xp import XP
 from .tridiagonal import batched, equally_varying
-
-
-def flux_into(conductance: jax.Array, x: jax.Array, *, axis: int, periodic: bool) -> jax.Array:
-    """Return q_i - q_{i-1}: exactly zero where x is constant. The transpose is the same function.
-
-    The conductances have n - 1 rows or, if `periodic`, n.
-    """
-    rows = x.shape[axis]
-    inner = _rows(conductance, 0, rows - 1, axis)
-    flux = inner * (_rows(x, 1, rows, axis) - _rows(x, 0, rows - 1, axis))
-    into = padded(flux, 0, 1, axis) - padded(flux, 1, 0, axis)
-    if not periodic:
-        return into
-    around = end_row(conductance, -1, axis) * (end_row(x, 0, axis) - end_row(x, -1, axis))
-    return into + (padded(around, rows - 1, 0, axis) - padded(around, 0, rows - 1, axis))
-
-
-def shifted(array: jax.Array, rows: int, axis: int) -> jax.Array:
-    """Return an array whose rows are shifted by 1 or -1, as `jax.numpy.roll` does."""
-    count = array.shape[axis]
-    if rows == 1:
-        inner, end = _rows(array, 0, count - 1, axis), end_row(array, -1, axis)
-        return padded(inner, 1, 0, axis) + padded(end, 0, count - 1, axis)
-    inner, end = _rows(array, 1, count, axis), end_row(array, 0, axis)
-    return padded(inner, 0, 1, axis) + padded(end, count - 1, 0, axis)
-
-
-def padded(array: jax.Array, before: int, after: int, axis: int) -> jax.Array:
-    """Return an array with rows of zeros before and after its own."""
-    widths = [(0, 0, 0)] * array.ndim
-    widths[axis] = (before, after, 0)
-    return jax.lax.pad(array, jnp.zeros((), array.dtype), widths)
-
-
-def end_row(array: jax.Array, place: int, axis: int) -> jax.Array:
-    """Return the first (0) or the last row (-1)."""
-    start = place % array.shape[axis]
-    return _rows(array, start, start + 1, axis)
-
-
-def _rows(array: jax.Array, start: int, stop: int, axis: int) -> jax.Array:
-    return jax.lax.slice_in_dim(array, start, stop, axis=axis)
 
 
 def solve_row_sums(
@@ -118,7 +76,7 @@ def _solve(
     options = {"axis": axis, "periodic": periodic, "pivot": never, "has_sums": True}
     solve_sums = batched(partial(solve_lines, **options))
     upper = -conductance
-    lower = shifted(upper, 1, axis) if periodic else upper
+    lower = XP.shifted(upper, 1, axis) if periodic else upper
 
     def solve(f: jax.Array) -> jax.Array:
         return solve_sums(lower, sums, upper, f)
@@ -135,7 +93,7 @@ def _solve(
     # Without `checkpoint` the reverse pass would keep differences of x, too.
     @partial(jax.checkpoint, prevent_cse=False)
     def product(conductance: jax.Array, sums: jax.Array, x: jax.Array) -> jax.Array:
-        return sums * x - flux_into(conductance, x, axis=axis, periodic=periodic)
+        return sums * x - XP.flux_into(conductance, x, axis, periodic=periodic)
 
     return jax.lax.custom_linear_solve(
         lambda x: product(conductance, sums, x),

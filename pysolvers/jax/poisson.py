@@ -26,9 +26,9 @@ from jax import numpy as jnp
 from numpy.typing import NDArray
 
 from ..poisson._axes import DIRICHLET, Axis, check_lengths
-from ..poisson._differentiable import Library, LinearPoisson
+from ..poisson._differentiable import LinearPoisson
 from ._row_sums import solve_row_sums
-from .tridiagonal import as_plain
+from ._xp import XP
 
 __all__ = ["FastPoisson"]
 
@@ -85,30 +85,6 @@ def _along(numbers: NDArray[Any], like: jax.Array, axis: int) -> jax.Array:
     return jnp.asarray(numbers.reshape(shape).astype(kind))
 
 
-def _checked(name: str, value: Any) -> jax.Array:
-    return as_plain(name, value)
-
-
-def _promote(named: dict[str, Any]) -> dict[str, jax.Array]:
-    arrays = {name: as_plain(name, value) for name, value in named.items()}
-    dtype = jnp.result_type(*arrays.values())
-    dtype = dtype if dtype.kind in "fc" else jnp.result_type(float)
-    return {name: array.astype(dtype) for name, array in arrays.items()}
-
-
-def _add(array: jax.Array, axis: int, index: int, values: jax.Array) -> jax.Array:
-    return array.at[_at(axis, index)].add(values)
-
-
-def _put(array: jax.Array, axis: int, index: int, values: jax.Array) -> jax.Array:
-    return array.at[_at(axis, index)].set(values)
-
-
-def _at(axis: int, place: int) -> tuple[Any, ...]:
-    """Return the index of one layer along an axis."""
-    return (slice(None),) * axis + (place,)
-
-
 class FastPoisson(LinearPoisson):
     r"""Direct solver of the Poisson equation, for functions of JAX.
 
@@ -155,7 +131,7 @@ class FastPoisson(LinearPoisson):
     True
     """
 
-    _library = Library(_checked, _promote, jnp.broadcast_to, _add, _put)
+    _library = XP
 
     def _solve(self, right: jax.Array) -> jax.Array:
         check_lengths(self._axes, np.dtype(right.dtype))

@@ -6,43 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import jax
-from jax import numpy as jnp
 from jax.tree_util import register_pytree_node_class
 from jax.typing import ArrayLike
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Form, Library, Pieces, cubic_of, is_shared
-from .tridiagonal import as_operands, as_plain, solve_tridiagonal
+from ..spline._differentiable import Form, Pieces, cubic_of
+from ._xp import XP
+from .tridiagonal import solve_tridiagonal
 
 __all__ = ["CubicSpline", "PiecewisePolynomial"]
 
 
-def _promote(named: dict[str, Any]) -> dict[str, jax.Array]:
-    arrays = as_operands(**named)
-    if jnp.iscomplexobj(named["x"]):
-        raise ValueError(f"`x` must contain real values, got {jnp.asarray(named['x']).dtype}")
-    return arrays | {"x": arrays["x"].real}
-
-
-def _points(value: ArrayLike, like: jax.Array) -> jax.Array:
-    points = as_plain("x", value)
-    if jnp.iscomplexobj(points):
-        raise TypeError(f"x must contain real values, got {points.dtype}")
-    return points.astype(like.dtype)
-
-
-def _locate(knots: jax.Array, points: jax.Array) -> jax.Array:
-    search = partial(jnp.searchsorted, side="right")
-    if is_shared(knots):
-        return search(knots.reshape(-1), points)
-    return jnp.vectorize(search, signature="(n),(m)->(m)")(knots, points)
-
-
-def _take(array: jax.Array, indices: jax.Array) -> jax.Array:
-    if is_shared(indices):
-        return jnp.take(array, indices.reshape(-1), axis=-1, mode="clip")
-    return jnp.take_along_axis(array, indices, -1, mode="clip")
+_SOLVE = partial(solve_tridiagonal, pivot=False)
 
 
 @register_pytree_node_class
@@ -62,17 +37,7 @@ class PiecewisePolynomial(Pieces):
         What `__call__` does outside the knots by default.
     """
 
-    _library = Library(
-        jnp,
-        jnp.moveaxis,
-        partial(solve_tridiagonal, pivot=False),
-        _promote,
-        _points,
-        _locate,
-        _take,
-        jax.lax.stop_gradient,
-        jax.lax.optimization_barrier,
-    )
+    _library = XP
 
     def _with(
         self, coefficients: Sequence[Any], extrapolate: Extrapolate, form: Form
@@ -169,4 +134,4 @@ class CubicSpline(PiecewisePolynomial):
         bc_type: Conditions = "not-a-knot",
         extrapolate: Extrapolate | None = None,
     ) -> None:
-        self._set(*cubic_of(self._library, x, y, axis, bc_type, extrapolate))
+        self._set(*cubic_of(XP, _SOLVE, x, y, axis, bc_type, extrapolate))

@@ -13,7 +13,6 @@ from jax.typing import ArrayLike
 
 from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
-from .._plain import require_plain
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
@@ -21,6 +20,7 @@ from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines
 from ._products import multiply, multiply_by_sums, multiply_negated
 from ._split import solve_split
+from ._xp import as_operands, as_plain
 
 __all__ = [
     "TridiagonalFactor",
@@ -322,22 +322,6 @@ def factor_tridiagonal(
     return TridiagonalFactor(lower, middle, upper, from_end, shape.rows, bool(periodic), pivot)
 
 
-def as_operands(**named: ArrayLike) -> dict[str, Any]:
-    """Return arrays of the dtype to which JAX promotes the operands, or raise TypeError."""
-    if _are_alike(*named.values()):
-        return named
-    arrays = {name: as_plain(name, value) for name, value in named.items()}
-    dtype = jnp.result_type(*arrays.values())
-    if dtype.kind in "biu":
-        dtype = jnp.result_type(float)
-    if dtype.name not in require("cpu").DTYPES:
-        raise TypeError(
-            "need float32, float64, complex64, complex128, integers or booleans, got "
-            + ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
-        )
-    return {name: array.astype(dtype) for name, array in arrays.items()}
-
-
 def _require_real(**named: ArrayLike) -> None:
     """Raise TypeError for matrices given by row sums that are complex."""
     for name, value in named.items():
@@ -348,22 +332,6 @@ def _require_real(**named: ArrayLike) -> None:
                 f"{label} must be real with RowSums, got {array.dtype}: for complex matrices pass "
                 "the diagonal, diag = s - lower - upper"
             )
-
-
-def as_plain(name: str, value: ArrayLike) -> jax.Array:
-    """Return an array of JAX, or raise TypeError for one that holds more than values."""
-    if not isinstance(value, jax.Array):
-        require_plain(name, value)
-    return jnp.asarray(value)
-
-
-def _are_alike(first: Any, *others: Any) -> bool:
-    """Return whether these are arrays of JAX, of one dtype of the backends, without promotion."""
-    return (
-        all(isinstance(a, jax.Array) and not a.aval.weak_type for a in (first, *others))
-        and all(a.dtype == first.dtype for a in others)
-        and first.dtype.name in require("cpu").DTYPES
-    )
 
 
 @partial(jax.jit, static_argnames=("shape", "periodic", "pivot", "has_sums"))

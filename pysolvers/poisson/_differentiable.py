@@ -14,7 +14,7 @@ also in singular cases, where S subtracts means that v weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -24,6 +24,7 @@ from .._boundary import sides_of
 from .._checks import require_broadcast
 from .._domain import AXES
 from .._options import check_choice
+from .._xp import ArrayLibrary
 from ._axes import DIRICHLET, PERIODIC, check_lengths
 from ._sides import condition_value, kind_of_condition
 from .fast import checked_shape, grid_axes
@@ -31,32 +32,6 @@ from .fast import checked_shape, grid_axes
 Array = Any
 
 _NUMBERS = (int, float, complex)  # torch.compile of torch 2.7 does not trace unions
-
-
-class Library(NamedTuple):
-    """What the formulas need of a library.
-
-    Attributes
-    ----------
-    checked : callable
-        Returns an array of the caller as an array of the library; the arguments are its name, for
-        messages, and the array.
-    promote : callable
-        Returns the dict of floating-point arrays of one dtype of a dict of arrays and numbers.
-    expand : callable
-        Returns an array, broadcast to a shape.
-    add : callable
-        Returns an array with values added to one layer; the arguments are array, axis, index and
-        values.
-    put : callable
-        Returns an array with the values in one layer; the arguments are those of `add`.
-    """
-
-    checked: Callable[[str, Any], Array]
-    promote: Callable[[dict[str, Any]], dict[str, Array]]
-    expand: Callable[[Array, Sequence[int]], Array]
-    add: Callable[[Array, int, int, Array], Array]
-    put: Callable[[Array, int, int, Array], Array]
 
 
 class _Side(NamedTuple):
@@ -92,7 +67,7 @@ class LinearPoisson:
     A class of a library has `_library` and `_solve`.
     """
 
-    _library: ClassVar[Library]
+    _library: ClassVar[ArrayLibrary]
 
     def __init__(
         self,
@@ -146,10 +121,10 @@ class LinearPoisson:
             changed = sides_of(boundary, AXES[: len(self.shape)], complete=False)
             values.update(self._checked_values(changed))
         given = {side: value for side, value in values.items() if not _is_zero(value)}
-        arrays = self._library.promote({"f": f, **given})
+        arrays = self._library.operands({"f": f, **given})
         f = arrays["f"]
         require_broadcast("f", f.shape, self.shape)
-        right = self._library.expand(f, self.shape)
+        right = self._library.xp.broadcast_to(f, self.shape)
         sides = [side for side in self._sides if side.name in given]
         for side in sides:
             change = -side.factor * arrays[side.name]

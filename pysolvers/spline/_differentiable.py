@@ -32,6 +32,7 @@ from math import perm, prod
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from .._checks import index, integer, short
+from .._xp import ArrayLibrary
 from ._arguments import (
     ENDS,
     Conditions,
@@ -45,47 +46,9 @@ from ._arguments import (
 )
 
 Array = Any
+# Differentiable solve along the last axis; arguments lower, diag, upper, rhs and periodic.
+Solve = Callable[..., Array]
 Self = TypeVar("Self", bound="Pieces")
-
-
-class Library(NamedTuple):
-    """What the formulas need of a library.
-
-    Attributes
-    ----------
-    operations : module
-        Functions of arrays, with the names and positional arguments that `jax.numpy` and `torch`
-        have in common.
-    move : callable
-        Function of the library that moves axes.
-    solve : callable
-        Differentiable solve of tridiagonal systems along the last axis, with the arguments lower,
-        diag, upper, rhs and periodic.
-    promote : callable
-        Returns the dict of arrays of one dtype of a dict of arguments of the caller.
-    points : callable
-        Returns real points of the caller as an array of the dtype of another one.
-    locate : callable
-        Returns the numbers of knots, along the last axis, that are at most the points.
-    take : callable
-        Returns the elements of an array at indices along the last axis, for other axes that
-        broadcast.
-    constant : callable
-        Returns an array whose derivatives are zero.
-    barrier : callable
-        Returns an array, computed before the operations that use it: a compiler must not turn
-        a / b / b into a / (b * b), which can overflow.
-    """
-
-    operations: Any
-    move: Callable[..., Array]
-    solve: Callable[..., Array]
-    promote: Callable[[dict[str, Any]], dict[str, Array]]
-    points: Callable[[Any, Array], Array]
-    locate: Callable[[Array, Array], Array]
-    take: Callable[[Array, Array], Array]
-    constant: Callable[[Array], Array]
-    barrier: Callable[[Array], Array]
 
 
 class Cubic(NamedTuple):
@@ -115,20 +78,24 @@ def is_shared(lines: Array) -> bool:
 
 
 def cubic_of(
-    library: Library,
+    library: ArrayLibrary,
+    solve: Solve,
     x: Any,
     y: Any,
     axis: int,
     bc_type: Conditions,
     extrapolate: Extrapolate | None,
 ) -> Cubic:
-    """Return the splines through values; the arguments are those of `CubicSpline`."""
+    """Return the splines through values; the other arguments are those of `CubicSpline`."""
     kinds, given = conditions_of(bc_type)
     if extrapolate is None:
         extrapolate = "periodic" if kinds[0] == "periodic" else True
     outside_of(extrapolate)
-    arrays = library.promote({"x": x, "y": y, **given})
+    arrays = library.operands({"x": x, "y": y, **given})
     knots, values = arrays.pop("x"), arrays.pop("y")
+    if library.is_complex(x):
+        raise ValueError(f"`x` must contain real values, got {getattr(x, 'dtype', knots.dtype)}")
+    knots = knots.real
     place = checked_axis(axis, values.ndim)
     check_knots(tuple(knots.shape), tuple(values.shape), place)
     batch = (*values.shape[:place], *values.shape[place + 1 :])
@@ -142,16 +109,16 @@ def cubic_of(
     first, last = (arrays[name][..., None] if name in arrays else None for name in ENDS)
     unit = _unit(library, knots)
     h = (knots[..., 1:] - knots[..., :-1]) / unit
-    slopes = _slopes(library, h, unit, values, kinds, (first, last))
+    slopes = _slopes(library, solve, h, unit, values, kinds, (first, last))
     return Cubic(knots, _coefficients(h, values, slopes), place - len(batch) - 1, extrapolate)
 
 
-def _unit(library: Library, knots: Array) -> Array:
+def _unit(library: ArrayLibrary, knots: Array) -> Array:
     """Return the unit of each line of knots: the average length of the pieces."""
     return library.constant((knots[..., -1:] - knots[..., :1]) / (knots.shape[-1] - 1))
 
 
-def _scaled(library: Library, values: Array, unit: Array, power: int) -> Array:
+def _scaled(library: ArrayLibrary, values: Array, unit: Array, power: int) -> Array:
     """Return values * unit**power; no power of the unit is formed."""
     for _ in range(abs(power)):
         values = library.barrier(values * unit if power > 0 else values / unit)
@@ -174,7 +141,8 @@ class _Row(NamedTuple):
 
 
 def _slopes(
-    library: Library,
+    library: ArrayLibrary,
+    solve: Solve,
     h: Array,
     unit: Array,
     y: Array,
@@ -186,12 +154,12 @@ def _slopes(
     Lengths h and slopes are in the unit. The right-hand side is made of two products of arrays of
     the batch, which keeps its reverse pass short; the weights are as large as the knots.
     """
-    concatenate = library.operations.concatenate
+    concatenate = library.xp.concatenate
     d = y[..., 1:] - y[..., :-1]
     if kinds[0] == "periodic":
         before, change = (concatenate([a[..., -1:], a[..., :-1]], -1) for a in (h, d))
         rhs = 3 * h / before * change + 3 * before / h * d
-        s = library.solve(h, 2 * (before + h), before, rhs, periodic=True)
+        s = solve(h, 2 * (before + h), before, rhs, periodic=True)
         return concatenate([s, s[..., :1]], -1)
     a, b = h[..., :-1], h[..., 1:]
     lower, diag, upper = b, 2 * (a + b), a
@@ -220,13 +188,13 @@ def _slopes(
         right = concatenate([first.weights[1], right, last.weights[0]], -1)
         rhs = left * concatenate([d[..., :1], d[..., :-1], d[..., -2:-1]], -1)
         rhs = rhs + right * concatenate([d[..., 1:2], d[..., 1:], d[..., -1:]], -1)
-    zeros = library.operations.zeros_like(h)  # in all rows but one
+    zeros = library.xp.zeros_like(h)  # in all rows but one
     for row, value, is_last in ((first, ends[0], False), (last, ends[1], True)):
         if value is not None:
             term = library.barrier(row.gains[0] * value) * row.gains[1]
             terms = [zeros * term, term] if is_last else [term, zeros * term]
             rhs = rhs + concatenate(terms, -1)
-    return library.solve(
+    return solve(
         concatenate([lower, last.beyond], -1),
         concatenate([first.diag, diag, last.diag], -1),
         concatenate([first.beyond, upper], -1),
@@ -236,7 +204,7 @@ def _slopes(
 
 
 def _end_row(
-    library: Library,
+    library: ArrayLibrary,
     kind: str,
     own: Array,
     other: Array,
@@ -249,7 +217,7 @@ def _end_row(
     `own` and `other` are the lengths of the piece at the end and of the next one, empty if there
     is none; `half` is 1/2 with the sign of the outward direction.
     """
-    zero, one = library.operations.zeros_like(own), library.operations.ones_like(own)
+    zero, one = library.xp.zeros_like(own), library.xp.ones_like(own)
     if kind == "slope":
         return _Row(one, zero, (zero, zero), (unit * one, one))
     if kind == "curvature":
@@ -296,7 +264,7 @@ class Pieces:
     A class for each library derives from it, sets `_library` and defines `_with`.
     """
 
-    _library: ClassVar[Library]
+    _library: ClassVar[ArrayLibrary]
     _knots: Array
     _coefficients: tuple[Array, ...]
     _axis: int  # negative
@@ -358,7 +326,7 @@ class Pieces:
         for q, c in enumerate(self._coefficients):
             length = c if is_sum and q == 0 else _scaled(library, c, h, power - q)
             found.append(_scaled(library, length, unit, power - q))
-        return library.move(library.operations.stack(found[::-1], 0), -1, 1)
+        return library.move(library.xp.stack(found[::-1], 0), -1, 1)
 
     @property
     def _batch(self) -> tuple[int, ...]:
@@ -472,15 +440,15 @@ class Pieces:
         order = integer("nu", nu)
         if order <= 0:
             return self.derivative(-order)
-        operations = self._library.operations
+        xp = self._library.xp
         extrapolate = self.extrapolate != "periodic" and self.extrapolate
         coefficients, form = self._coefficients, self._form
         for _ in range(order):
             coefficients, form = self._integrated(coefficients, form)
             _, h = self._lengths()
             parts = _scaled(self._library, sum(coefficients[1:]), h, form.power)
-            sums = operations.cumsum(parts, -1)
-            constants = operations.concatenate([coefficients[0][..., :1], sums[..., :-1]], -1)
+            sums = xp.cumsum(parts, -1)
+            constants = xp.concatenate([coefficients[0][..., :1], sums[..., :-1]], -1)
             coefficients = (constants, *coefficients[1:])
         return self._with(coefficients, extrapolate, form)
 
@@ -514,24 +482,24 @@ class Pieces:
         antiderivative.
         """
         outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
-        library, operations, knots = self._library, self._library.operations, self._knots
+        library, xp, knots = self._library, self._library.xp, self._knots
         first, last = knots[..., :1], knots[..., -1:]
         ends = [self._limit(*limit) for limit in (("a", a), ("b", b))]
         is_inside = [(first <= end) & (end <= last) for end in ends]
         if outside == "nan":  # as for points, in `_values`
-            ends = [operations.where(i, end, first) for i, end in zip(is_inside, ends, strict=True)]
+            ends = [xp.where(i, end, first) for i, end in zip(is_inside, ends, strict=True)]
         if outside == "periodic":
-            turns = [operations.floor((end - first) / (last - first)) for end in ends]
+            turns = [xp.floor((end - first) / (last - first)) for end in ends]
             ends = [end - t * (last - first) for end, t in zip(ends, turns, strict=True)]
         coefficients, form = self._integrated(self._coefficients, self._form)
         unit, h = self._lengths()
-        infinite = operations.full_like(first, float("inf"))
-        begins = operations.concatenate([-infinite, knots[..., 1:-1]], -1)
-        stops = operations.concatenate([knots[..., 1:-1], infinite], -1)
+        infinite = xp.full_like(first, float("inf"))
+        begins = xp.concatenate([-infinite, knots[..., 1:-1]], -1)
+        stops = xp.concatenate([knots[..., 1:-1], infinite], -1)
 
         def primitive(end: Array) -> Array:
             """Return the integrals over the parts of the pieces before a point."""
-            inside = operations.minimum(operations.maximum(end, begins), stops)
+            inside = xp.minimum(xp.maximum(end, begins), stops)
             t = (inside - knots[..., :-1]) / unit / h
             return _scaled(library, _horner(coefficients, t), h, form.power)
 
@@ -542,7 +510,7 @@ class Pieces:
         found = _scaled(library, found, unit[..., 0], form.power)
         if outside == "nan":
             is_valid = (is_inside[0] & is_inside[1])[..., 0]
-            found = operations.where(is_valid, found, float("nan"))
+            found = xp.where(is_valid, found, float("nan"))
         return found
 
     def _limit(self, name: str, value: Any) -> Array:
@@ -565,7 +533,7 @@ class Pieces:
         if nu == 0:
             return self._coefficients, self._form
         if nu >= len(self._coefficients):
-            return (self._library.operations.zeros_like(self._coefficients[0]),), Form()
+            return (self._library.xp.zeros_like(self._coefficients[0]),), Form()
         found = tuple(perm(q, nu) * c for q, c in enumerate(self._coefficients) if q >= nu)
         return found, Form(self._form.power - nu)
 
@@ -573,7 +541,7 @@ class Pieces:
         self, coefficients: Sequence[Array], form: Form
     ) -> tuple[tuple[Array, ...], Form]:
         """Return the coefficients of the antiderivative that vanishes where each piece begins."""
-        zeros = self._library.operations.zeros_like(coefficients[0])
+        zeros = self._library.xp.zeros_like(coefficients[0])
         first, *rest = coefficients
         if form.is_sum:
             _, h = self._lengths()
@@ -589,29 +557,29 @@ class Pieces:
         A point without a value is replaced before the polynomial: its derivative is then zero times
         a finite number.
         """
-        library, operations, knots = self._library, self._library.operations, self._knots
+        library, xp, knots = self._library, self._library.xp, self._knots
         first, last = knots[..., :1], knots[..., -1:]
         has_value = points == points
         if outside == "nan":
             has_value = (first <= points) & (points <= last)
-        points = operations.where(has_value, points, first)
+        points = xp.where(has_value, points, first)
         if outside == "periodic":
             is_inside = (first <= points) & (points < last)
-            shifted = first + operations.remainder(points - first, last - first)
-            points = operations.where(is_inside, points, shifted)
+            shifted = first + xp.remainder(points - first, last - first)
+            points = xp.where(is_inside, points, shifted)
         count = library.locate(knots, points)
-        piece = operations.clip(count - 1, 0, knots.shape[-1] - 2)
+        piece = xp.clip(count - 1, 0, knots.shape[-1] - 2)
         unit, h = self._lengths()
         h = library.take(h, piece)
         t = (points - library.take(knots, piece)) / unit / h
         taken = [library.take(c, piece) for c in coefficients]
         if form.is_sum:
-            zeros = operations.zeros_like(taken[0])
+            zeros = xp.zeros_like(taken[0])
             values = taken[0] + _scaled(library, _horner([zeros, *taken[1:]], t), h, form.power)
         else:
             values = _scaled(library, _horner(taken, t), h, form.power)
         values = _scaled(library, values, unit, form.power)
-        return operations.where(has_value, values, float("nan"))
+        return xp.where(has_value, values, float("nan"))
 
 
 def _horner(coefficients: Sequence[Array], t: Array) -> Array:

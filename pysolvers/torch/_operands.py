@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -41,7 +42,7 @@ def as_tensors(
         dtypes = [dtype] * len(named)
         if "rhs" in named and dtype.is_complex:
             matrix = [value for name, value in named.items() if name != "rhs"]
-            if not any(_is_complex(value) for value in matrix):
+            if not any(is_complex(value) for value in matrix):
                 real = dtype.to_real()
                 dtypes = [dtype if name == "rhs" else real for name in named]
     device = tensors[0].device
@@ -65,15 +66,20 @@ def promoted(named: Mapping[str, Any]) -> torch.dtype:
     dtype = reduce(torch.promote_types, dtypes)
     if not _is_inexact(dtype):
         dtype = torch.float64
-    return dtype.to_complex() if any(_is_complex(value) for value in named.values()) else dtype
+    return dtype.to_complex() if any(is_complex(value) for value in named.values()) else dtype
 
 
 def _is_inexact(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype.is_complex
 
 
-def _is_complex(value: Any) -> bool:
-    return value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
+def is_complex(value: Any) -> bool:
+    """Whether an argument is complex: a tensor, a number or an array of NumPy."""
+    if isinstance(value, Tensor):
+        return value.is_complex()
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "c"
+    return isinstance(value, complex)
 
 
 def rows_last(tensor: Tensor, shape: Shape) -> Tensor:

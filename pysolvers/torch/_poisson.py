@@ -27,8 +27,9 @@ from torch import Tensor
 from .._boundary import Neumann
 from ..poisson import FastPoisson as ArrayPoisson
 from ..poisson._axes import NEUMANN, PERIODIC, Axis
-from ..poisson._differentiable import Library, LinearPoisson
-from ._operands import as_tensors, differentiable
+from ..poisson._differentiable import LinearPoisson
+from ._operands import differentiable
+from ._xp import XP
 
 _NAME = "pysolvers::solve_poisson"
 torch.library.define(
@@ -158,29 +159,6 @@ def _vmap(
     return _solve(right.movedim(in_dims[0], 0), grid, transposed), 0
 
 
-def _checked(name: str, value: Any) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name}: need a tensor or a number, got {type(value).__name__}")
-    return value
-
-
-def _expand(array: Tensor, shape: Sequence[int]) -> Tensor:
-    return array.expand(tuple(shape))
-
-
-def _add(array: Tensor, axis: int, index: int, values: Tensor) -> Tensor:
-    return _put(array, axis, index, array.select(axis, index) + values)
-
-
-def _put(array: Tensor, axis: int, index: int, values: Tensor) -> Tensor:
-    """Return an array with new values in a layer. select_scatter has no complex gradients."""
-    size = array.shape[axis]
-    first = index % size
-    layer = values.expand_as(array.select(axis, first)).unsqueeze(axis)
-    before, after = array.narrow(axis, 0, first), array.narrow(axis, first + 1, size - first - 1)
-    return torch.cat((before, layer, after), axis)
-
-
 class FastPoisson(LinearPoisson):
     r"""Direct solver of the Poisson equation, with gradients.
 
@@ -250,7 +228,7 @@ class FastPoisson(LinearPoisson):
     -0.500
     """
 
-    _library = Library(_checked, as_tensors, _expand, _add, _put)
+    _library = XP
 
     def __init__(
         self,

@@ -1,18 +1,16 @@
-r"""Systems of diffusion, given by conductances and row sums: an operator of PyTorch.
+r"""Symmetric systems of diffusion, given by conductances and row sums: an operator of PyTorch.
 
-With the conductances c_i between the rows i and i + 1, the volumes v and the row sums s,
+With the conductances c_i between the rows i and i + 1 and the row sums s,
 
-    (A x)_i = s_i x_i - (q_i - q_{i-1}) / v_i,   q_i = c_i (x_{i+1} - x_i),
+    (S x)_i = s_i x_i - (q_i - q_{i-1}),   q_i = c_i (x_{i+1} - x_i),
 
-where c >= 0 and s > 0. The backends solve with the off-diagonals -c_i / v_i, -c_{i-1} / v_i and s
-without subtractions of matrix entries (csrc/include/pysolvers.h, PS_ROW_SUMS), so that no ratio of
-s to c loses digits. v A is symmetric. The transpose, whose row sums would be differences, is
-therefore solved with A itself: with the gradient g of a real function with respect to x,
+where c >= 0 and s > 0. The backends solve with the off-diagonals -c and s without subtractions of
+matrix entries (csrc/include/pysolvers.h, PS_ROW_SUMS), so that no ratio of s to c loses digits. S
+is its own transpose: with the gradient g of a real function with respect to x,
 
-    z = A^-1 (g / v),   grad f = v z,   grad s = -v z x,
-    grad c_i = (z_{i+1} - z_i) (x_i - x_{i+1}),
+    y = S^-1 g,   grad f = y,   grad s = -y x,   grad c_i = (y_{i+1} - y_i) (x_i - x_{i+1}),
 
-summed over the axes along which an operand broadcasts. z is a call of the same operator, so that
+summed over the axes along which an operand broadcasts. y is a call of the same operator, so that
 second derivatives follow.
 """
 
@@ -26,39 +24,29 @@ from torch import Tensor
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._operands import batch_first, differentiable, result_like
+from ._xp import XP
 
 _NAME = "pysolvers::solve_row_sums"
 torch.library.define(
     _NAME,
-    "(Tensor conductance, Tensor sums, Tensor weights, Tensor rhs, bool periodic) -> Tensor",
+    "(Tensor conductance, Tensor sums, Tensor rhs, bool periodic) -> Tensor",
     tags=torch.Tag.pt2_compliant_tag,
 )
 _solve = torch.ops.pysolvers.solve_row_sums.default
 
 
-def flux_into(conductance: Tensor, x: Tensor, weights: Tensor) -> Tensor:
-    """Return (q_i - q_{i-1}) w_i along the last axis, with the weights w = 1 / v.
-
-    It is exactly zero where x is constant, and so is the gradient with respect to x where the one
-    with respect to the result, divided by v, is constant. A line that is not periodic has the last
-    conductance 0.
-    """
-    flux = conductance * (x.roll(-1, -1) - x)
-    return (flux - flux.roll(1, -1)) * weights
-
-
 def solve_row_sums(
-    conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, *, periodic: bool
+    conductance: Tensor, sums: Tensor, rhs: Tensor, *, axis: int, periodic: bool
 ) -> Tensor:
-    """Solve systems along the last axis, with gradients.
+    """Solve systems along an axis, with gradients.
 
     Parameters
     ----------
     conductance, sums, rhs : Tensor
-        c, s and right sides: real, of one dtype, on one device. They broadcast; all have n rows.
-        Unless `periodic`, the last c is 0.
-    weights : Tensor, shape (n,)
-        1 / v; it has no gradient.
+        c, s and right sides: real, of one dtype, on one device. They broadcast; `rhs` has all
+        axes. s and `rhs` have n rows, c has n - 1 or, if `periodic`, n.
+    axis : int
+        Axis of the systems, negative.
     periodic : bool
         As in `solve_tridiagonal`.
 
@@ -67,15 +55,19 @@ def solve_row_sums(
     Tensor
         x, where f = a s with a number a gives exactly x = a.
     """
+    if not periodic:
+        conductance = XP.padded(conductance, 0, 1, axis)
     operands = [
-        a.reshape((1,) * (rhs.ndim - a.ndim) + a.shape) for a in (conductance, sums, weights)
+        a.reshape((1,) * (rhs.ndim - a.ndim) + tuple(a.shape)).movedim(axis, -1)
+        for a in (conductance, sums, rhs)
     ]
-    return differentiable(_Differentiable, _solve, *operands, rhs, periodic)
+    return differentiable(_Differentiable, _solve, *operands, periodic).movedim(-1, axis)
 
 
 @torch.library.impl(_NAME, ("cpu", "cuda"))
-def _run(conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, periodic: bool) -> Tensor:
-    conductance, sums, weights, rhs = (a.detach() for a in (conductance, sums, weights, rhs))
+def _run(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tensor:
+    """Solve along the last axis; all operands have n rows, the last c is 0 unless `periodic`."""
+    conductance, sums, rhs = (a.detach() for a in (conductance, sums, rhs))
     x = result_like(rhs, conductance, sums)
     if not x.numel():
         return x
@@ -83,9 +75,9 @@ def _run(conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, period
     ratio = rhs / sums
     level = ratio.amin(-1, keepdim=True).clamp(min=0) + ratio.amax(-1, keepdim=True).clamp(max=0)
     solve_arrays(
-        -conductance.roll(1, -1) * weights,
+        -conductance.roll(1, -1),
         RowSums(sums, check_signs=False),
-        -conductance * weights,
+        -conductance,
         rhs - sums * level,
         periodic=periodic,
         on_singular="nan",
@@ -95,33 +87,28 @@ def _run(conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, period
 
 
 @torch.library.register_fake(_NAME)
-def _fake(
-    conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, periodic: bool
-) -> Tensor:
+def _fake(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tensor:
     return result_like(rhs, conductance, sums)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    conductance, sums, weights, rhs, ctx.periodic = inputs
+    conductance, sums, rhs, ctx.periodic = inputs
     ctx.rhs_shape = rhs.shape
     solution = [output] if any(ctx.needs_input_grad[:2]) else []
-    ctx.save_for_backward(conductance, sums, weights, *solution)
+    ctx.save_for_backward(conductance, sums, *solution)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    conductance, sums, weights, *solution = ctx.saved_tensors
+    conductance, sums, *solution = ctx.saved_tensors
     needs = ctx.needs_input_grad
-    z = differentiable(
-        _Differentiable, _solve, conductance, sums, weights, grad * weights, ctx.periodic
-    )
-    y = z / weights
+    y = differentiable(_Differentiable, _solve, conductance, sums, grad, ctx.periodic)
     of_c = of_s = None
     if solution and needs[0]:
         (x,) = solution
-        of_c = ((z.roll(-1, -1) - z) * (x - x.roll(-1, -1))).sum_to_size(conductance.shape)
+        of_c = ((y.roll(-1, -1) - y) * (x - x.roll(-1, -1))).sum_to_size(conductance.shape)
     if solution and needs[1]:
         of_s = (-y * solution[0]).sum_to_size(sums.shape)
-    return of_c, of_s, None, y.sum_to_size(ctx.rhs_shape) if needs[3] else None, None
+    return of_c, of_s, y.sum_to_size(ctx.rhs_shape) if needs[2] else None, None
 
 
 class _Differentiable(torch.autograd.Function):
@@ -132,10 +119,8 @@ class _Differentiable(torch.autograd.Function):
     backward = staticmethod(_backward)
 
     @staticmethod
-    def forward(
-        conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, periodic: bool
-    ) -> Tensor:
-        return _solve(conductance, sums, weights, rhs, periodic)
+    def forward(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tensor:
+        return _solve(conductance, sums, rhs, periodic)
 
 
 torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
@@ -143,4 +128,4 @@ torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
 
 @torch.library.register_vmap(_NAME)
 def _vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
-    return _solve(*batch_first(arguments[:4], in_dims), *arguments[4:]), 0
+    return _solve(*batch_first(arguments[:3], in_dims), *arguments[3:]), 0

@@ -6,55 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Form, Library, Pieces, cubic_of, is_shared
-from ._operands import as_tensors
+from ..spline._differentiable import Form, Pieces, cubic_of
 from ._solve import solve_tridiagonal
+from ._xp import XP
 
-
-def _promote(named: dict[str, Any]) -> dict[str, Tensor]:
-    tensors = as_tensors(named)
-    x = named["x"]
-    if isinstance(x, complex) or (isinstance(x, Tensor) and x.is_complex()):
-        raise ValueError(f"`x` must contain real values, got {tensors['x'].dtype}")
-    return {**tensors, "x": tensors["x"].real}  # torch 2.7 compiles no union of dicts
-
-
-def _points(value: Any, like: Tensor) -> Tensor:
-    if isinstance(value, Tensor):
-        is_complex = value.is_complex()
-    elif isinstance(value, np.ndarray):
-        is_complex = value.dtype.kind == "c"
-    else:
-        is_complex = isinstance(value, complex)
-    if is_complex:
-        raise TypeError(f"x must contain real values, got {getattr(value, 'dtype', value)}")
-    return torch.as_tensor(value, dtype=like.dtype, device=like.device)
-
-
-def _locate(knots: Tensor, points: Tensor) -> Tensor:
-    knots = knots.detach()
-    # The sum has the batch of both, also that of vmap, in contiguous memory.
-    points = (points.detach() + torch.zeros_like(knots[..., :1])).contiguous()
-    if is_shared(knots):
-        return torch.searchsorted(knots.reshape(-1).contiguous(), points, right=True)
-    lines = knots.expand(*points.shape[:-1], knots.shape[-1]).contiguous()
-    return torch.searchsorted(lines, points, right=True)
-
-
-def _take(array: Tensor, indices: Tensor) -> Tensor:
-    if is_shared(indices):
-        return array.index_select(-1, indices.reshape(-1))
-    return torch.take_along_dim(array, indices, -1)
-
-
-def _computed(tensor: Tensor) -> Tensor:
-    """Return a tensor as it is: no compiler of torch changes the order of divisions."""
-    return tensor
+_SOLVE = partial(solve_tridiagonal, pivot=False)
 
 
 class PiecewisePolynomial(Pieces):
@@ -72,17 +31,7 @@ class PiecewisePolynomial(Pieces):
         What `__call__` does outside the knots by default.
     """
 
-    _library = Library(
-        torch,
-        torch.movedim,
-        partial(solve_tridiagonal, pivot=False),
-        _promote,
-        _points,
-        _locate,
-        _take,
-        torch.Tensor.detach,
-        _computed,
-    )
+    _library = XP
 
     def _with(
         self, coefficients: Sequence[Any], extrapolate: Extrapolate, form: Form
@@ -166,4 +115,4 @@ class CubicSpline(PiecewisePolynomial):
         bc_type: Conditions = "not-a-knot",
         extrapolate: Extrapolate | None = None,
     ) -> None:
-        self._set(*cubic_of(self._library, x, y, axis, bc_type, extrapolate))
+        self._set(*cubic_of(XP, _SOLVE, x, y, axis, bc_type, extrapolate))
