@@ -257,6 +257,10 @@ class Levels:
         """Return the sum over the nodes: of the rows along x, and of these in order."""
         return in_order(values.sum(axis=-1, dtype=np.float64).ravel())
 
+    def total_of(self, side: Side, values: Array) -> float:
+        """Return the sum of values over a side."""
+        return float(values.sum(dtype=np.float64))
+
     def _volumes(self, grid: Grid, axes: Sequence[int]) -> Array:
         """Return the product over some axes of 1, or of 1/2 at the sides that are fluxes."""
         product = np.ones((1,) * grid.axes)
@@ -442,6 +446,9 @@ def coarse_axes(nodes: Sequence[int], largest: Sequence[float]) -> list[int]:
 
 
 def _given(sides: Sequence[Side], axis: int, index: int) -> int:
-    """Return whether the values of a side are given, as the number of its nodes on a line."""
+    """Return whether the values of a side are given, as the number of its nodes on a line.
+
+    So are those at the end of a halo, whose kind is "cut": they do not change.
+    """
     found = (side for side in sides if side.axis == axis and side.index == index)
-    return int(next(found).kind == "value")
+    return int(next(found).kind in ("value", "cut"))

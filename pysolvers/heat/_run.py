@@ -246,7 +246,7 @@ class SlabRun:
         self.slab.start(np.broadcast_to(initial, self.slab.own_shape), source, given)
         s, group = self._settings, self.group
         self.unsplit = unsplit_slab_for(
-            s, self._whole, self.grid, self._sides, given, group, self._split
+            s, self.slab, self._whole, self._sides, given, group, self._split
         )
 
     def check_steps(self) -> None:
@@ -254,9 +254,7 @@ class SlabRun:
 
     @property
     def exchange(self) -> str:
-        if self._is_unsplit and self._settings.backend.NAME != "cpu":
-            return "none"  # each device has all nodes
-        return self.slab.exchange
+        return self.unsplit.exchange if self._is_unsplit else self.slab.exchange
 
     @property
     def k(self) -> Array | None:

@@ -23,11 +23,13 @@ array operations; 2 exchanges of a halo and one of 2 numbers per line. Stability
 and `HeatADI`.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +59,7 @@ _CUT = 0  # steps between two exchanges: cut lines, which are corrected in each 
 _KEPT = 1.1  # a run for longer steps is kept if its cost is at most so many times the least one
 
 
-class _Cut(Side):
+class Cut(Side):
     """The outer nodes at a cut: they belong to another rank, and are nowhere changed."""
 
     def __init__(self, name: str, grid: Grid) -> None:
@@ -65,7 +67,7 @@ class _Cut(Side):
         self.kind = "cut"
 
 
-class _SlabParts(Parts):
+class SlabParts(Parts):
     """A field of which this rank holds a slab, and a halo.
 
     Parameters
@@ -150,6 +152,15 @@ class _SlabParts(Parts):
         self.refresh(field)
 
 
+class Extended(NamedTuple):
+    """The nodes of a rank with a halo, the sides by name, and the source there."""
+
+    parts: SlabParts
+    grid: Grid
+    sides: dict[str, Side]
+    source: NodeData | None
+
+
 class SplitState:
     """T on the nodes of this rank.
 
@@ -196,7 +207,8 @@ class SplitState:
                 split.part(settings.shape[self._axis], r, group.size) for r in range(group.size)
             )
         ]
-        self._least = min(sizes)
+        #: Smallest and largest number of nodes of a rank along the cut axis.
+        self.least, self.most = min(sizes), max(sizes)
         #: The nodes of this rank.
         self.own = self._moved(whole, part.start, part.stop - part.start)
         self._whole = whole
@@ -220,7 +232,7 @@ class SplitState:
         first, last = self._neighbours
         n = self.own.nodes[self._across]
         self._grid = grid = self._moved(self.own, -first, n + first + last)
-        self._parts = _SlabParts(
+        self._parts = SlabParts(
             self.group,
             self._axis,
             self._neighbours,
@@ -243,6 +255,17 @@ class SplitState:
     def check_steps(self) -> None:
         """Raise if no step of this length can be made."""
         self._planned()
+
+    @property
+    def ratio(self) -> float:
+        """Largest k dt/h^2 along the cut axis."""
+        return self.own.ratio[self._across] * self._largest_k
+
+    @property
+    def cuts(self) -> int:
+        """How many neighbours a rank has at most."""
+        size = self.group.size
+        return 0 if size == 1 else 1 if size == 2 and not self._is_periodic else 2
 
     @property
     def exchange(self) -> str:
@@ -341,12 +364,11 @@ class SplitState:
         """Return how steps are made, or None for array operations: the same on all ranks."""
         if self.group.size == 1:
             return Plan(_ALL, 0, 1.0, [Stage(_ALL, 0)])
-        ratio = self.own.ratio[self._across] * self._largest_k
+        ratio = self.ratio
         lines = prod(self.own_shape) // self.own.nodes[self._across]
-        about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
-        cuts = 1 if self.group.size == 2 and not self._is_periodic else 2
-        plan = plan_halo(*about, COSTS[self._way], cuts=cuts, shrinks=self._axis == 0)
-        if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
+        about = ratio, self.least, lines, str(self._settings.scheme), self._settings.dtype
+        plan = plan_halo(*about, COSTS[self._way], cuts=self.cuts, shrinks=self._axis == 0)
+        if self._axis == 0 and self.least > 1:  # the lines of the last sweep are cut
             cost = cost_of_cuts(*about, COSTS[self._way])
             if plan is None or plan.cost > cost:
                 plan = Plan(_CUT, 1, cost)
@@ -354,15 +376,45 @@ class SplitState:
             remedy = "fewer ranks" if self._axis == 0 else "split=Slab(0), fewer ranks"
             raise ValueError(
                 f"{_OPERATION}: on a device a group needs {depth_for(ratio, 1, about[-1])} nodes "
-                f"of a rank along {self._name} for k dt/h^2 = {ratio:.3g}, got {self._least}: take "
+                f"of a rank along {self._name} for k dt/h^2 = {ratio:.3g}, got {self.least}: take "
                 f"{remedy}, a smaller dt, scheme='implicit' or device='cpu'"
             )
         return plan
 
     def _make_run(self, plan: Plan, own: Array) -> None:
         """Begin to step with the halo of a plan; collective."""
-        first, last = (plan.depth * has for has in self._neighbours)
-        parts = _SlabParts(
+        is_delta = self._settings.scheme == "douglas-gunn"
+        end: Dirichlet | Neumann = Neumann(0.0)
+        if plan.steps == _CUT:  # an array, if the values are to be replaced
+            end = Dirichlet(0.0 if is_delta else np.zeros(self.own_shape[1:]))
+        parts, grid, sides, source = self.extended(
+            plan.depth, lambda name, grid: Side(name, end, grid)
+        )
+        settings = replace(self._settings, shape=grid.nodes[::-1])
+        with self.group.agreement(_OPERATION):  # a rank can have too little memory
+            state = HeatState(settings, grid, sides, source)
+        state.set_t(self.spread(own, parts, grid))
+        exchanged = "t" if is_delta else "w"
+        faces = faces_of(self.group, self._axis, settings.shape[self._axis], parts.halo)
+        run: HeatHalo
+        if plan.steps == _CUT:
+            cuts = [
+                sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
+            ]
+            run = CutLines(self.group, state, faces, exchanged, grid, cuts, list(sides.values()))
+        else:
+            at_cuts = parts.halo[0] > 0, parts.halo[1] > 0
+            run = HeatHalo(self.group, state, faces, plan, exchanged, at_cuts)
+        self._run, self._run_parts = run, parts
+        self._t = np.empty(0)
+
+    def extended(self, depth: int, cut: Callable[[str, Grid], Side]) -> Extended:
+        """Return the nodes of this rank with a halo of some depth; collective.
+
+        `cut` makes the side of a name at the end of a halo.
+        """
+        first, last = (depth * has for has in self._neighbours)
+        parts = SlabParts(
             self.group,
             self._axis,
             (first, last),
@@ -377,13 +429,9 @@ class SplitState:
         grid.nodes = tuple(nodes)
         grid.numbers = {across: numbers % self._whole.nodes[across]}
         if self.own.k is not None:
-            grid.k = self._extended(self.own.k, parts, grid)
-        is_delta = self._settings.scheme == "douglas-gunn"
-        end: Dirichlet | Neumann = Neumann(0.0)
-        if plan.steps == _CUT:  # an array, if the values are to be replaced
-            end = Dirichlet(0.0 if is_delta else np.zeros(self.own_shape[1:]))
+            grid.k = self.spread(self.own.k, parts, grid)
         sides = {
-            name: Side(name, end if self._is_cut(name) else one, grid)
+            name: cut(name, grid) if self._is_cut(name) else Side(name, one, grid)
             for name, one in self._boundary.items()
         }
         source = None
@@ -391,25 +439,9 @@ class SplitState:
             values = self._given
             if not callable(values) and np.ndim(values):
                 whole = np.broadcast_to(np.asarray(values, np.float64), self.own_shape)
-                values = self._extended(whole, parts, grid)
+                values = self.spread(whole, parts, grid)
             source = NodeData("source", values, *grid.places(range(grid.axes)))
-        settings = replace(self._settings, shape=grid.nodes[::-1])
-        with self.group.agreement(_OPERATION):  # a rank can have too little memory
-            state = HeatState(settings, grid, sides, source)
-        state.set_t(self._extended(own, parts, grid))
-        exchanged = "t" if is_delta else "w"
-        faces = faces_of(self.group, self._axis, settings.shape[self._axis], parts.halo)
-        run: HeatHalo
-        if plan.steps == _CUT:
-            cuts = [
-                sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
-            ]
-            run = CutLines(self.group, state, faces, exchanged, grid, cuts, list(sides.values()))
-        else:
-            at_cuts = first > 0, last > 0
-            run = HeatHalo(self.group, state, faces, plan, exchanged, at_cuts)
-        self._run, self._run_parts = run, parts
-        self._t = np.empty(0)
+        return Extended(parts, grid, sides, source)
 
     def _step_once(self, first: int) -> bool:
         """Make step `first` by array operations; return whether T is finite. Collective."""
@@ -438,11 +470,13 @@ class SplitState:
         moved.nodes, moved.numbers = tuple(counts), {across: np.arange(first, first + nodes)}
         return moved
 
-    def _extended(
-        self, own: Array, parts: _SlabParts | None = None, grid: Grid | None = None
-    ) -> Array:
-        """Return values with the halo; collective."""
-        parts, grid = parts or self._parts, grid or self._grid
+    def _extended(self, own: Array) -> Array:
+        """Return values with the halo of one node; collective."""
+        return self.spread(own, self._parts, self._grid)
+
+    @staticmethod
+    def spread(own: Array, parts: SlabParts, grid: Grid) -> Array:
+        """Return values with a halo, from those of all ranks; collective."""
         whole = np.zeros(grid.nodes[::-1], own.dtype)
         parts.own(whole)[...] = own
         parts.refresh(whole)
@@ -455,7 +489,7 @@ class SplitState:
 
     def _side(self, name: str, one: Any) -> Side:
         if self._is_cut(name):
-            return _Cut(name, self._grid)
+            return Cut(name, self._grid)
         return Side(name, one, self._grid)
 
     def _levels(self, time: float) -> dict[Side, Array]:

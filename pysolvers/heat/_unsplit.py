@@ -44,8 +44,9 @@ Array = NDArray[Any]
 
 #: Of Alexander's method.
 GAMMA = 1 - 1 / sqrt(2)
-_RTOL = {"float64": 1e-8, "float32": 1e-5}  # of the change in a stage
-_EPS = {kind: float(np.finfo(kind).eps) for kind in _RTOL}
+#: Tolerances by dtype, of the change in a stage.
+RTOL = {"float64": 1e-8, "float32": 1e-5}
+_EPS = {kind: float(np.finfo(kind).eps) for kind in RTOL}
 _FLOOR = 4.0  # machine numbers: of T
 _AGAIN = 0.01  # of the tolerance, in a repeat, where P A may have a small eigenvalue
 _REPEATS = 4  # of a solve whose residual has rounding errors above the tolerance
@@ -229,7 +230,7 @@ class Unsplit:
         base = np.ascontiguousarray(base)
         rhs, mean = self._begun(levels, base, change, time)
         kind = self._settings.dtype
-        limit = _RTOL[kind] if rtol is None else rtol
+        limit = RTOL[kind] if rtol is None else rtol
         most = _MOST if most is None else most
         eps = _EPS[kind]
         floor = _FLOOR * eps

@@ -54,6 +54,9 @@ class DeviceUnsplit(Unsplit):
         self._buffers: dict[Any, Array] = {}  # by use
         self._numbers: dict[float, Array] = {}
         self._constant: _Constant | None = None
+        # The operator and the time whose data are on the device, and the sum of W t f.
+        self._evaluated: tuple[Levels, float, float] | None = None
+        self._times: dict[Side, float] = {}  # of the given values that change
         self._before: Sequence[Array] = ()  # changes of the steps before the current one
         self._after: Sequence[Array] = ()  # what the last step returned
         self._is_constant = not any(side.varies for side in self._given)
@@ -160,12 +163,12 @@ class DeviceUnsplit(Unsplit):
         product = self._buffer("product", base.shape)
         levels.apply(base, product)
         rhs = self._buffer("rhs", base.shape)
-        if self._constant is None or self._constant.levels is not levels:
-            self._constant = self._made_constant(levels)
-        total = self._constant.total
+        total = self._evaluate(levels, time)
+        assert self._constant is not None
         self._device.write(rhs, self._constant.gain)
         self._add(rhs, -1.0, product)
-        total += self._add_varying(rhs, levels, time)
+        for part, gain in self._varying(rhs):
+            self._add(part, 1.0, gain)
         mean = total / levels.volume if levels.is_closed else 0.0
         if levels.is_singular:
             self._add(rhs, mean, self._minus_volumes(levels, base.shape))
@@ -187,26 +190,49 @@ class DeviceUnsplit(Unsplit):
         gain *= levels.share * levels.volumes
         return _Constant(levels, self._there("gain", gain), levels.total(gain))
 
-    def _add_varying(self, rhs: Array, levels: Levels, time: float) -> float:
-        """Add W t times the sources and inflows that change with time; return the sum of these."""
-        total = 0.0
+    def _evaluate(self, levels: Levels, time: float) -> float:
+        """Bring what sources and sides prescribe at a time to the device; return the sum of W t f.
+
+        Functions of the caller are called here and nowhere else, once for an operator and a time.
+        """
+        if self._evaluated is not None:
+            known, at, total = self._evaluated
+            if known is levels and at == time:
+                return total
+        self._evaluated = None
+        if self._constant is None or self._constant.levels is not levels:
+            self._constant = self._made_constant(levels)
+        total = self._constant.total
+        for side in self._given:
+            self._level(side, time)
         volumes = np.broadcast_to(levels.volumes, self._grid.nodes[::-1])
         if self._source is not None and self._source.varies:
             gain = levels.share * self._grid.dt * self._source.at(time) * volumes
-            self._add(rhs, 1.0, self._there("source", gain))
+            self._there("source", gain)
             total += levels.total(gain)
         for side in self._sides:
             if side.kind == "flux" and side.varies:
                 flow = levels.share * side.level(time) * side.of(volumes)
-                self._add(side.of(rhs), 1.0, self._there(side, flow))
-                total += float(flow.sum(dtype=np.float64))
+                self._there(side, flow)
+                total += levels.total_of(side, flow)
+        self._evaluated = levels, time, total
         return total
+
+    def _varying(self, rhs: Array) -> list[tuple[Array, Array]]:
+        """Return parts of a field, and W t times the sources and inflows there that change."""
+        found = []
+        if self._source is not None and self._source.varies:
+            found.append((rhs, self._buffers["source"]))
+        fluxes = (side for side in self._sides if side.kind == "flux" and side.varies)
+        return [*found, *((side.of(rhs), self._buffers[side]) for side in fluxes)]
 
     def _level(self, side: Side, time: float) -> Array:
         """Return the values that a side gives at a time."""
-        if side not in self._buffers or side.varies:
-            return self._there(side, side.level(time))
-        return self._buffers[side]
+        if side in self._buffers and (not side.varies or self._times[side] == time):
+            return self._buffers[side]
+        values = self._there(side, side.level(time))
+        self._times[side] = time
+        return values
 
     def _there(self, use: Any, values: Array) -> Array:
         """Return values of the host on the device, in the place of those of the same use."""

@@ -1,14 +1,17 @@
 """Implicit steps that are not split along the axes, for a group of ranks.
 
-The equations are solved for rows of the field, all nodes at one place along its first axis, which
-are divided over the ranks (_row_levels.py); if the field is cut along another axis, T is exchanged
-for rows before the first step, and back after each one. Each rank makes the step of the whole field
-if it has few nodes, and on devices. In both ways the bits are those of one process.
+On hosts the equations are solved for rows of the field, all nodes at one place along its first
+axis, which are divided over the ranks (_row_levels.py); if the field is cut along another axis, T
+is exchanged for rows before the first step, and back after each one. Each rank makes the step of
+the whole field if it has few nodes. In both ways the bits are those of one process.
 
-T stays where the equations are solved. A rank that makes the step of the whole field gathers T
-through the memory of the hosts before the first step, and after steps of alternating directions; a
-step then exchanges no nodes. On a device each rank needs the memory of one process for the whole
-field, and a step takes the time of one device.
+On devices each rank solves them at its nodes and at a halo (_unsplit_halo.py), up to the tolerance
+of one process. Each rank makes the step of the whole field if it has few nodes, if the halo would
+be deeper than the nodes of a rank, or save little, and for a steady state, which is not local.
+
+T stays where the equations are solved. It is gathered, or spread to the halo, through the memory of
+the hosts: before the first step, after steps of alternating directions, and for steps that need a
+deeper halo. A step of the whole field then exchanges no nodes.
 """
 
 from __future__ import annotations
@@ -17,13 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
+from math import inf, isinf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from .._runtime.fields import DeviceFields, Fields, make_fields
+from .._runtime.fields import DeviceFields, Fields, Index, make_fields
 from ..distributed import Group, Slab
 from ..distributed._group import Agreement
 from ._levels import Levels
@@ -31,12 +35,22 @@ from ._row_levels import RowLevels, is_divided
 from ._rows import Rows
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
-from ._unsplit import Unsplit
+from ._split import Cut, SplitState
+from ._unsplit import GAMMA, Unsplit
 from ._unsplit_device import DeviceUnsplit
+from ._unsplit_halo import HaloUnsplit, Whole, depth_for
 
 Array = NDArray[Any]
 
 _OPERATION = "HeatADI"
+_START = 0.5  # t of a half-step of the start, in multiples of dt
+
+# Nodes up to which each device makes the step of the whole field: a stage with a halo takes two
+# meetings of the ranks and an exchange more, some 0.3 ms, and an iteration of a million nodes takes
+# 0.3 ms, a third of which are latencies (an estimate for an H200).
+_HELD_BY_ALL = 1 << 20
+_SAVES = 0.9  # largest part of the nodes along the cut axis that a device holds with a halo
+_KEPT = 1.5  # what is held is kept if it has at most so many times the nodes of the least one
 
 
 class _SideOfRows(Side):
@@ -137,6 +151,11 @@ class UnsplitSlab:
         assert self._t is not None
         return self._t
 
+    @property
+    def exchange(self) -> str:
+        """How the ranks exchange nodes: as `exchange` of a result."""
+        return "none" if self._group.size == 1 else "host"
+
     def separate(self) -> UnsplitSlab:
         """Return a solver of the same problem whose calls do not change this one."""
         other = copy(self)
@@ -157,7 +176,7 @@ class UnsplitSlab:
         follows_start : bool
             Whether the step before was a damped start.
         """
-        solver, field = self._begun(own, first)
+        solver, field = self._begun(own, first, GAMMA)
         recent = () if is_fresh else self._recent
         with self._agreed() as agreed:
             field, self._recent = solver.step(field, recent, first, follows_start=follows_start)
@@ -166,7 +185,7 @@ class UnsplitSlab:
 
     def start(self, own: Array | None) -> None:
         """Make the first step, of two half-steps; `take` goes on from it. `own` as of `step`."""
-        solver, field = self._begun(own, 0)
+        solver, field = self._begun(own, 0, _START)
         with self._agreed() as agreed:
             field = solver.start(field)
             facts = self._facts(solver, field, agreed)
@@ -184,7 +203,7 @@ class UnsplitSlab:
 
         `own` as of `step`.
         """
-        solver, field = self._begun(own, time)
+        solver, field = self._begun(own, time, inf)
         with self._agreed() as agreed:
             field, balance = solver.steady(field, time, rtol, most)
             facts = self._facts(solver, field, agreed)
@@ -201,15 +220,19 @@ class UnsplitSlab:
         size, nodes = self._group.size, self._settings.shape[axis]
         return [Slab(axis).part(nodes, rank, size) for rank in range(size)]
 
-    def _begun(self, own: Array | None, place: float) -> tuple[Unsplit, Array]:
-        """Return the solver, and T where it solves."""
+    def _begun(self, own: Array | None, place: float, share: float) -> tuple[Unsplit, Array]:
+        """Return the solver of equations with t = share dt at most, and T where it solves."""
+        del share
+        self._compare(place)
+        if self._known is None:
+            self._problem = self._gathered()
+            self._known = self._made(self._problem)
+        return self._known, self._field if own is None else self._moved(own)
+
+    def _compare(self, place: float) -> None:
+        """Raise unless all ranks make the same step; collective."""
         with self._group.agreement(_OPERATION) as agreed:
             agreed.same = {"dt": self._grid.dt, "steps and time": place}
-        if self._problem is None:
-            self._problem = self._gathered()
-        if self._known is None:
-            self._known = self._made(self._problem)
-        return self._known, self._field if own is None else self._held(self._moved(own))
 
     def _gathered(self) -> _Problem:
         """Return the problem of the nodes that this rank solves for."""
@@ -236,10 +259,6 @@ class UnsplitSlab:
         if self._rows is not None:
             levels = partial(RowLevels, self._rows, self._settings.shape[::-1])
         return Unsplit(self._settings, *problem, levels)
-
-    def _held(self, field: Array) -> Array:
-        """Return T of the host where it is solved for."""
-        return field
 
     def _agreed(self) -> AbstractContextManager[Agreement | None]:
         """Return the context of a step, after which ranks that have all nodes compare errors."""
@@ -300,58 +319,138 @@ class UnsplitSlab:
         return np.concatenate(list(found.values()), axis)
 
 
-class DeviceUnsplitSlab(UnsplitSlab):
-    """Steps of the equation that is not split, of which each rank makes all on its device.
+class _Held(NamedTuple):
+    """What a device holds: its nodes, with a halo of this depth; 0 if these are all nodes."""
 
-    Parameters and functions are those of `UnsplitSlab`.
+    depth: int
+    solver: DeviceUnsplit
+    store: DeviceFields
+    own: Index  # the nodes of the rank
+    spread: Callable[[Array], Array]  # returns T at the nodes that are held, from T of each rank
+
+
+class DeviceUnsplitSlab(UnsplitSlab):
+    """Steps of the equation that is not split, with fields on devices.
+
+    Parameters
+    ----------
+    slab : SplitState
+        The nodes of this rank.
+    arguments
+        As of `UnsplitSlab`.
     """
 
-    _store: DeviceFields | None = None  # T of all nodes, after the last step that was taken
+    def __init__(self, slab: SplitState, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._slab = slab
+        self._held: _Held | None = None
 
     @property
     def t(self) -> Array:
         if self._t is None:
-            at = (slice(None),) * self._axis
-            self._t = self._fields.part("t", (*at, self._parts[self._group.rank]))
+            assert self._held is not None
+            self._t = self._held.store.part("t", self._held.own)
         return self._t
 
+    @property
+    def exchange(self) -> str:
+        solver = None if self._held is None else self._held.solver
+        return solver.way if isinstance(solver, HaloUnsplit) else "none"
+
+    def separate(self) -> UnsplitSlab:
+        other = copy(self)
+        if self._held is not None:
+            other._t = self.t
+        other._held = None
+        return other
+
     def take(self) -> None:
-        store = self._fields
+        assert self._held is not None
+        store = self._held.store
         store.write("t", (slice(None),) * self._next.ndim, self._next)
         store.wait()
-        self._field, self._t = store.operand("t"), None
+        self._t = None
 
     def _divides(self, rows: Sequence[slice]) -> bool:
         return False
 
-    @property
-    def _fields(self) -> DeviceFields:
-        assert self._store is not None
-        return self._store
+    def _begun(self, own: Array | None, place: float, share: float) -> tuple[Unsplit, Array]:
+        self._compare(place)
+        depth = self._depth(share)
+        if self._held is None or not self._is_enough(self._held.depth, depth):
+            own = self.t if own is None else own
+            self._held = None  # its memory is needed
+            self._held = self._hold(depth)
+            self._recent = ()
+        held = self._held
+        if own is not None:
+            held.store.set("t", held.spread(own))
+        return held.solver, held.store.operand("t", changes=False)
 
-    def _made(self, problem: _Problem) -> Unsplit:
+    def _depth(self, share: float) -> int:
+        """Return the depth of the halo for equations with t = share dt; 0 for all nodes."""
+        slab, shape = self._slab, self._settings.shape
+        if self._group.size == 1 or isinf(share) or prod(shape) <= _HELD_BY_ALL:
+            return 0
+        depth = depth_for(share * slab.ratio, self._settings.dtype)
+        is_worth = self._count(depth) <= _SAVES * shape[self._axis]
+        return depth if depth <= slab.least and is_worth else 0
+
+    def _count(self, depth: int) -> int:
+        """Return how many nodes along the cut axis a device holds at most."""
+        if depth == 0:
+            return self._settings.shape[self._axis]
+        return self._slab.most + self._slab.cuts * depth
+
+    def _is_enough(self, known: int, wanted: int) -> bool:
+        """Whether a halo is deep enough, and not much deeper than needed."""
+        if known == wanted:
+            return True
+        is_deep = known == 0 or 0 < wanted < known
+        return is_deep and self._count(known) <= _KEPT * self._count(wanted)
+
+    def _hold(self, depth: int) -> _Held:
+        """Return what the device holds; collective."""
+        s, group = self._settings, self._group
+        if depth:
+            nodes = self._slab.extended(depth, Cut)
+            shape = nodes.grid.nodes[::-1]
+            store = self._fields(shape, "t", "change")
+            whole = Whole(self._grid, self._sides)
+            solver = HaloUnsplit(s, nodes, store, group, self._axis, whole)
+            spread = partial(self._slab.spread, parts=nodes.parts, grid=nodes.grid)
+            return _Held(depth, solver, store, solver.own, spread)
+        if self._problem is None:
+            self._problem = self._gathered()
+        store = self._fields(s.shape, "t")
+        own = (*(slice(None),) * self._axis, self._parts[group.rank])
+        return _Held(0, DeviceUnsplit(s, *self._problem, store), store, own, self._moved)
+
+    def _fields(self, shape: tuple[int, ...], *names: str) -> DeviceFields:
         s = self._settings
         with self._group.agreement(_OPERATION):  # a rank can have too little memory
-            if self._store is None:
-                store: Fields = make_fields({"t": (s.shape, s.dtype)}, s.device, _OPERATION)
-                assert isinstance(store, DeviceFields)
-                self._store = store
-            return DeviceUnsplit(s, *problem, self._store)
+            store: Fields = make_fields(
+                dict.fromkeys(names, (shape, s.dtype)), s.device, _OPERATION
+            )
+            assert isinstance(store, DeviceFields)
+            return store
 
-    def _held(self, field: Array) -> Array:
-        self._fields.set("t", field)
-        return self._fields.operand("t", changes=False)
+    def _agreed(self) -> AbstractContextManager[Agreement | None]:
+        is_whole = self._held is None or self._held.depth == 0
+        return self._group.agreement(_OPERATION) if is_whole else nullcontext()
 
 
 def unsplit_slab_for(
     settings: HeatSettings,
+    slab: SplitState,
     whole: Grid,
-    own: Grid,
     sides: Mapping[str, Side],
     source: Any,
     group: Group,
     split: Slab,
 ) -> UnsplitSlab:
     """Return the steps of the equation that is not split; parameters as of `UnsplitSlab`."""
-    kind = UnsplitSlab if settings.backend.NAME == "cpu" else DeviceUnsplitSlab
-    return kind(settings, whole, own, sides, source, group, split)
+    given = settings, whole, slab.own, sides, source, group, split
+    return (
+        UnsplitSlab(*given) if settings.backend.NAME == "cpu" else DeviceUnsplitSlab(slab, *given)
+    )

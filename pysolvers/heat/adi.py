@@ -257,19 +257,23 @@ class HeatADI(TimeStepping[HeatResult]):
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates
     and the results are those of the part, and arrays of `initial`, `diffusivity` and `source` as
     well. The values of the sides are numbers or functions. All ranks make the same calls; `gather`
-    returns the whole solution. Steps of ``'implicit'`` have the bits of one process; those of
-    alternating directions differ from it by rounding errors. For these, each rank has a halo of its
-    neighbours' nodes. If :math:`k\,dt/h^2` along the split axis is so moderate that the depth of
-    the halo, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10 nodes, is less than the nodes of a
-    rank, the kernels make several steps between two exchanges of the halo. For larger steps split
-    along the first axis: the kernels make one step, to which each rank adds what the nodes of the
-    others change. Along another axis such a step is made by array operations, in the form of
-    Douglas and Gunn, and takes several times as long; ``kernel`` of the result is then ``'slabs'``.
-    On devices, of which each rank selects its own by `device`, it is an error. There the nodes of a
-    rank stay on its device, and halos are copied between devices of one host, travel between
-    devices by NCCL, or pass through the memory of the hosts. Steps of ``'implicit'`` and
-    `solve_steady` with a group on devices are computed as a whole by each device: each needs the
-    memory that one process needs for the whole field, and a step takes the time of one device.
+    returns the whole solution. Steps of ``'implicit'`` on hosts have the bits of one process, on
+    devices they differ by the tolerance, and steps of alternating directions by rounding errors.
+    For these, each rank has a halo of its neighbours' nodes. If :math:`k\,dt/h^2` along the split
+    axis is so moderate that the depth of the halo, about :math:`35 \sqrt{k\,dt/h^2}` and at least
+    10 nodes, is less than the nodes of a rank, the kernels make several steps between two exchanges
+    of the halo. For larger steps split along the first axis: the kernels make one step, to which
+    each rank adds what the nodes of the others change. Along another axis such a step is made by
+    array operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel``
+    of the result is then ``'slabs'``. On devices, of which each rank selects its own by `device`,
+    it is an error. There the nodes of a rank stay on its device, and halos are copied between
+    devices of one host, travel between devices by NCCL, or pass through the memory of the hosts.
+
+    In a step of ``'implicit'`` each device solves at its nodes and at a halo whose depth, about
+    :math:`13\sqrt{k\,dt/h^2}`, keeps what its ends change below the tolerance. Fields of at most a
+    million nodes, steps whose halo would be deeper than the nodes of a rank, and steady states are
+    computed as a whole by each device: each then needs the memory that one process needs for the
+    whole field, and a step takes the time of one device.
 
     References
     ----------

@@ -1,4 +1,8 @@
-"""Checks of HeatADI(scheme="implicit") with a group on devices: of host memory, and GPUs."""
+"""Checks of HeatADI(scheme="implicit") with a group on devices: of host memory, and GPUs.
+
+Fields of few nodes are solved for as a whole by each device. With `holding` a device has its nodes
+and a halo wherever this is possible.
+"""
 
 from contextlib import nullcontext
 from unittest import mock
@@ -7,10 +11,10 @@ import numpy as np
 import pytest
 import ranks_heat
 from ranks_heat import equal
-from slabs import on_device, part_of, same
+from slabs import holding, on_device, part_of, same
 from unsplit_cases import PLANE, UNSPLIT
 
-from pysolvers import DistributedError, HeatADI, Neumann
+from pysolvers import Dirichlet, DistributedError, HeatADI, Neumann, Robin
 from pysolvers._runtime.fields import DeviceFields
 from pysolvers.distributed import Slab
 from pysolvers.heat import _unsplit_slab
@@ -18,6 +22,51 @@ from pysolvers.heat import _unsplit_slab
 OnDevice = on_device(HeatADI)
 CLOSE = {"float64": 1e-7, "float32": 1e-4}  # ten times the tolerance of a stage
 BAR = {"x": Neumann(), "y-": 1.0, "y+": 0.0}
+
+# Problems whose halo is not deeper than the nodes of a rank, if the longest axis is cut.
+LONG = {"spacing": 1.0, "dt": 0.02, "scheme": "implicit"}
+HALOS = {
+    "values": LONG
+    | {"shape": (120, 9), "initial": 0.5, "boundary": {"y-": 1.0, "y+": 0.0, "x": Neumann()}},
+    "moving": LONG
+    | {
+        "shape": (11, 120),
+        "initial": lambda x, y: np.sin(x) + y,
+        "boundary": {
+            "x-": Neumann(lambda y, t: y * t),
+            "x+": Robin(2.0, lambda y, t: t + y),
+            "y-": Dirichlet(lambda x, t: np.cos(t) * np.sin(0.1 * x)),
+            "y+": Robin(0.5, 1.0),
+        },
+        "source": lambda x, y, t: np.sin(x * y) * np.exp(-t),
+    },
+    "single": LONG
+    | {
+        "shape": (120, 8),
+        "dtype": np.float32,
+        "initial": lambda x, y: np.cos(0.3 * y),
+        "boundary": {"y": "periodic", "x-": Neumann(0.2), "x+": 1.0},
+        "source": 0.1,
+    },
+    "closed": LONG
+    | {
+        "shape": (120, 10),
+        "initial": lambda x, y: np.sin(0.5 * y) + 0 * x,
+        "boundary": {"x-": Neumann(lambda t: np.sin(t)), "x+": Neumann(0.1), "y": Neumann()},
+        "source": lambda y, t: np.cos(t + y),
+    },
+    "box": LONG
+    | {
+        "shape": (6, 120, 5),
+        "initial": lambda x, y, z: np.sin(y + z) + x,
+        "boundary": {"x": "periodic", "y": Neumann(), "z-": lambda y, t: np.sin(y + t), "z+": 1.0},
+    },
+}
+
+
+def random_k(shape):
+    """A conductivity of ratio 100 that is random from node to node."""
+    return 100 ** np.random.default_rng(7).random(shape)
 
 
 def bar_of(shape):
@@ -119,3 +168,125 @@ def check_unsplit_steps_go_on_after_an_error(group, rng, ways):
     np.testing.assert_array_equal(split.u, before)
     assert split.steps == 2
     same(group, split.step(2), one.step(2).u, 0, 1e-7)
+
+
+def check_halos_of_unsplit_steps(group, rng, ways):
+    """Each device holds its nodes and a halo: T is that of one device up to the tolerance."""
+    for name, problem in HALOS.items():
+        shape = problem["shape"]
+        axis, k = int(np.argmax(shape)), random_k(shape)
+        one = OnDevice(**problem, diffusivity=k).step(3)
+        own = {"diffusivity": part_of(group, k, axis), "group": group, "split": Slab(axis)}
+        with holding(0):
+            split = OnDevice(**problem, **own).step(1).step(2)
+        result = split.result()
+        is_divided = group.size > 1
+        nodes = split._runner.unsplit._held.store.operand("t").shape[axis]
+        assert (nodes < 120) == is_divided, name
+        assert result.exchange in (ways if is_divided else ("none",))
+        assert abs(result.iterations - one.result().iterations) <= 3
+        dtype = one.u.dtype.name
+        bound = CLOSE[dtype] * float(np.abs(one.u).max())
+        same(group, split, one.u, axis, bound)
+        solver = split._runner.unsplit._held.solver
+        for side in getattr(solver, "_outer", ()):  # as the basis of a solve must be
+            for change in split._runner.unsplit._recent:
+                assert not solver._device.download(side.of(change)).any()
+        if name != "closed":
+            continue
+        for solver in (one, split):  # all heat comes from sources and inflows
+            solver.step(5)
+        same(group, split, one.u, axis, bound)
+        u = split.gather()
+        if u is not None:
+            heat = [np.trapezoid(np.trapezoid(v)) for v in (u, one.u)]
+            np.testing.assert_allclose(*heat, rtol=1e-13)
+
+
+def check_halos_at_a_steady_state(group, rng, ways):
+    """What the ends of the halos change is small beside the change in a step, not beside T."""
+    problem = LONG | {"shape": (120, 9), "dt": 2.0, "boundary": HALOS["values"]["boundary"]}
+    problem |= {"initial": lambda x, y: 1 - y / 119, "damped_start": False}
+    with holding(0):
+        split = OnDevice(**problem, group=group, split=Slab(0))
+        before = split.u.copy()
+        split.step(3)
+    assert group.size == 1 or split._runner.unsplit._held.depth > 0
+    np.testing.assert_allclose(split.u, before, rtol=0, atol=5e-14)
+
+
+def check_halos_for_steps_of_other_lengths(group, rng, ways):
+    """A deeper halo is made for longer steps and kept for shorter ones; "auto", steady states."""
+    shape = (120, 12)
+    k = random_k(shape)
+    problem = {"shape": shape, "spacing": 1.0, "boundary": HALOS["values"]["boundary"]}
+    problem["damped_start"] = False  # whose half-steps need a deeper halo than a step
+    one = OnDevice(**problem, diffusivity=k, dt=0.02)
+    own = {"diffusivity": part_of(group, k, 0), "group": group, "split": Slab(0)}
+    with holding(0):
+        split = OnDevice(**problem, **own, dt=0.02)
+        seen = []
+        for dt in (0.02, 0.018, 0.03, 5.0, 0.001, 0.02):
+            for solver in (one, split):
+                solver.dt = dt
+                solver.run(until=solver.time + 2.5 * dt)
+            held = split._runner.unsplit._held
+            seen.append(held if split.result().iterations else None)
+            same(group, split, one.u, 0, CLOSE["float64"])
+            assert split.result().scheme == one.result().scheme
+        steady, expected = split.solve_steady(), part_of(group, one.solve_steady().u, 0)
+        np.testing.assert_allclose(steady.u, expected, rtol=0, atol=1e-8)
+        for solver in (one, split):
+            solver.step()
+        same(group, split, one.u, 0, CLOSE["float64"])
+        assert seen[1] is seen[0]
+        assert seen[4] is None
+        if group.size > 1:
+            depths = [held.depth for held in seen if held]
+            assert depths[0] < depths[2]
+            assert depths[3] == 0  # the halo would be deeper than the nodes of a rank
+            assert depths[4] > 0
+
+
+def check_halos_after_an_error(group, rng, ways):
+    if group.size == 1:
+        return
+    is_last, failed = group.rank == group.size - 1, []
+
+    def source(x, t):
+        if t > 2.5 * LONG["dt"] and is_last and not failed:
+            failed.append(t)
+            raise OSError("none is left")
+        return x * t
+
+    k = random_k(HALOS["values"]["shape"])
+    own = {"diffusivity": part_of(group, k, 0), "group": group, "split": Slab(0)}
+    one = OnDevice(**HALOS["values"], diffusivity=k, source=lambda x, t: x * t)
+    kind = MemoryError if is_last else DistributedError
+    with holding(0):
+        split = OnDevice(**HALOS["values"], **own, source=source)
+        for owner, name in ((_unsplit_slab, "make_fields"), (DeviceFields, "hold")):
+            full = mock.patch.object(owner, name, side_effect=MemoryError("none is left"))
+            with full if is_last else nullcontext(), pytest.raises(kind, match="none is left"):
+                split.step()
+        split.step(2)
+        before = split.u.copy()
+        with pytest.raises(OSError if is_last else DistributedError, match="none is left"):
+            split.step()
+        np.testing.assert_array_equal(split.u, before)
+        same(group, split.step(2), one.step(4).u, 0, 1e-7)
+
+
+def check_halos_of_ranks_that_wrap(group, rng, ways):
+    """The first rank is the neighbour of the last one."""
+    shape = (150, 7)
+    k = random_k(shape)
+    problem = LONG | {"shape": shape, "dt": 0.01, "initial": lambda x, y: np.sin(0.2 * y) + x}
+    problem["boundary"] = {"y": "periodic", "x-": Neumann(), "x+": Robin(1.0, lambda t: t)}
+    own = {"diffusivity": part_of(group, k, 0), "group": group, "split": Slab(0)}
+    source = rng.standard_normal(shape)
+    one = OnDevice(**problem, diffusivity=k, source=source).step(4)
+    with holding(0):
+        split = OnDevice(**problem, **own, source=part_of(group, source, 0)).step(4)
+    assert group.size == 1 or split._runner.unsplit._held.depth > 0
+    same(group, split, one.u, 0, 1e-7 * float(np.abs(one.u).max()))

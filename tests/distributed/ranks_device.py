@@ -119,9 +119,15 @@ def check_first_way_that_is_possible(group, rng):
 
 
 def check_unsplit_heat(group, rng):
-    """ranks_device_unsplit.py has more."""
-    with shared_device.in_place_of_cuda():
-        device_unsplit.check_unsplit_steps_have_the_bits_of_one_device(anew(group), rng, ())
+    """The halo by each link; ranks_device_unsplit.py has more."""
+    for way, devices in (
+        ("peers", shared_device.in_place_of_cuda()),
+        ("host", shared_device.in_place_of_cuda(is_shared=False)),
+        ("nccl", devices_with_nccl(is_shared=False)),
+    ):
+        again = anew(group, ways=("peers",) if way == "peers" else ("peers", way))
+        with devices:
+            device_unsplit.check_halos_of_unsplit_steps(again, rng, (way,))
 
 
 def check_nccl_that_does_not_start(group, rng):

@@ -1,7 +1,4 @@
-"""Checks of HeatADI(scheme="implicit") with a group on devices made of host memory.
-
-Each rank makes all of a step, so that the link between the devices does not matter.
-"""
+"""Checks of HeatADI(scheme="implicit") with a group on devices made of host memory."""
 
 import device_unsplit
 import shared_device
@@ -12,7 +9,7 @@ def check_unsplit_heat(group, rng):
     with shared_device.in_place_of_cuda():
         for name, check in list(vars(device_unsplit).items()):
             if name.startswith("check_"):
-                check(anew(group), rng, ())
+                check(anew(group), rng, ("peers",))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import numpy as np
 
 from pysolvers.distributed import Group, Slab
-from pysolvers.heat import _row_levels
+from pysolvers.heat import _row_levels, _unsplit_slab
 
 
 def part_of(group, field, axis):
@@ -17,6 +17,11 @@ def part_of(group, field, axis):
 def dividing(nodes):
     """Return a context in which levels of more nodes are divided over the ranks."""
     return patch.multiple(_row_levels, _GATHERED=nodes, _GATHERED_BY_FEW=nodes)
+
+
+def holding(nodes):
+    """Return a context in which devices hold a halo, not all nodes, of fields of more nodes."""
+    return patch.object(_unsplit_slab, "_HELD_BY_ALL", nodes)
 
 
 def same(group, solver, expected, axis, bound):
