@@ -16,13 +16,19 @@ class _CavityReport(TypedDict):
     seconds: dict[str, float]
     lines: _Report
 
-class _GceiddReport(TypedDict):
-    steps: int
-    grown: bool
-    threads: int
-    kernel: str
-    x: dict[str, float]
-    y: dict[str, float]
+_GceiddReport = TypedDict(
+    "_GceiddReport",
+    {
+        "steps": int,
+        "grown": bool,
+        "threads": int,
+        "kernel": str,
+        "x": dict[str, float],
+        "y": dict[str, float],
+        "x occupancy": dict[str, float],
+        "y occupancy": dict[str, float],
+    },
+)
 
 class _HeatReport(TypedDict):
     seconds: dict[str, float]

@@ -42,6 +42,10 @@ class StepTime:
         Seconds of a step, in a call of many steps.
     parts : dict of str to float
         Seconds of the parts of a step, ``"x solve"`` and so on.
+    kernel : str
+        What ran along x: the stage of 3S for the paper's kernels.
+    occupancy : dict of str to float
+        Resident threads of a multiprocessor over their largest number, by part.
     """
 
     cells: int
@@ -50,6 +54,8 @@ class StepTime:
     strategy: str
     step: float
     parts: dict[str, float] = field(default_factory=dict)
+    kernel: str = ""
+    occupancy: dict[str, float] = field(default_factory=dict)
 
     def share(self, *names: str) -> float:
         """Return the fraction of the step that parts take, over both axes."""
@@ -86,9 +92,11 @@ def step_time(
     solver.step(min(steps, 64))
     before = dict(solver.result().seconds)
     step = host(lambda: solver.step(steps), 1) / steps
-    after = solver.result().seconds
+    result = solver.result()
+    after = result.seconds
     parts = {name: (after[name] - before.get(name, 0.0)) / steps for name in after}
-    return StepTime(cells, strips, kernels, strategy, step, parts)
+    kernel, occupancy = result.kernel, dict(solver.occupancy)
+    return StepTime(cells, strips, kernels, strategy, step, parts, kernel, occupancy)
 
 
 def strip_counts(cells: int, counts: Iterable[int] = STRIPS) -> list[int]:

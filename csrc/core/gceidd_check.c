@@ -22,7 +22,8 @@ options_are_legal(const ps_gceidd *g)
            (unsigned)g->predictor < PS_GCEIDD_PREDICTOR_COUNT &&
            (unsigned)g->foot < PS_GCEIDD_FOOT_COUNT &&
            (unsigned)g->kernels < PS_GCEIDD_KERNELS_COUNT &&
-           (unsigned)g->strategy < PS_GCEIDD_STRATEGY_COUNT;
+           (unsigned)g->strategy < PS_GCEIDD_STRATEGY_COUNT && g->few_strips >= 0 &&
+           g->short_strip >= 0 && g->throttle >= 0;
 }
 
 /* The strips that are left must be those of a grid of their own. */

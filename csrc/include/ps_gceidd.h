@@ -165,6 +165,10 @@ struct ps_gceidd {
     ps_gceidd_foot foot;
     ps_gceidd_kernels kernels;
     ps_gceidd_strategy strategy;
+    /* The stages of 3S: naive up to few_strips strips per multiprocessor; shared memory
+     * for strips of fewer than short_strip cells; for others, and with more strips,
+     * `throttle` bytes of shared memory per block limit the resident blocks. */
+    int32_t few_strips, short_strip, throttle;
     int64_t cells[PS_GCEIDD_AXES], strips[PS_GCEIDD_AXES];
     int64_t lost[PS_GCEIDD_ENDS];
     double spacing[PS_GCEIDD_AXES];
@@ -188,6 +192,9 @@ struct ps_gceidd_report {
     int32_t grown;
     int32_t threads; /* host threads used; 0 on a device */
     double seconds[PS_GCEIDD_AXES][PS_GCEIDD_PART_COUNT];
+    /* Of the paper's kernels on a device: resident threads of a multiprocessor over their
+     * largest number; 0 otherwise. */
+    double occupancy[PS_GCEIDD_AXES][PS_GCEIDD_PART_COUNT];
     const char *kernel; /* instruction set or kernels, a static text */
 };
 

@@ -167,10 +167,11 @@ borrow_data_of_steps(const arguments *in, int64_t count, operand like, ps_gceidd
     return borrow_source(in->source, &like, g);
 }
 
+/* Numbers of the parts of a sweep by name. */
 static PyObject *
-seconds_along(int axis, const ps_gceidd_report *report)
+along(const double *numbers)
 {
-    return call_seconds(parts, report->seconds[axis], PS_GCEIDD_PART_COUNT);
+    return call_seconds(parts, numbers, PS_GCEIDD_PART_COUNT);
 }
 
 static PyObject *
@@ -180,10 +181,12 @@ gceidd_report(ps_status status, const ps_gceidd_report *report)
         Py_RETURN_NONE;
     }
     return Py_BuildValue(
-        "{s:L,s:O,s:i,s:s,s:N,s:N}", "steps", (long long)report->steps, "grown",
+        "{s:L,s:O,s:i,s:s,s:N,s:N,s:N,s:N}", "steps", (long long)report->steps, "grown",
         report->grown ? Py_True : Py_False, "threads", (int)report->threads, "kernel",
         report->kernel != NULL ? report->kernel : "", "x",
-        seconds_along(PS_GCEIDD_X, report), "y", seconds_along(PS_GCEIDD_Y, report));
+        along(report->seconds[PS_GCEIDD_X]), "y", along(report->seconds[PS_GCEIDD_Y]),
+        "x occupancy", along(report->occupancy[PS_GCEIDD_X]), "y occupancy",
+        along(report->occupancy[PS_GCEIDD_Y]));
 }
 
 static PyObject *
@@ -226,14 +229,15 @@ gceidd_step(PyObject *Py_UNUSED(module), PyObject *args)
 
     if (!PyArg_ParseTuple(
             args,
-            "(iiiiii)(LL)(LL)(dd)d(dd)(OOO)O(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
-            &codes[0], &codes[1], &codes[2], &codes[3], &codes[4], &codes[5], &strips[0],
-            &strips[1], &lost[0], &lost[1], &g.spacing[0], &g.spacing[1], &g.dt,
-            &g.lowest, &g.highest, &in.fields[0], &in.fields[1], &in.fields[2],
-            &in.before, &in.velocity[0], &in.velocity[1], &in.diffusion[0],
-            &in.diffusion[1], &PyTuple_Type, &in.source, &kind[0], &kind[1], &kind[2],
-            &kind[3], &in.edges[0], &in.edges[1], &in.edges[2], &in.edges[3], &count,
-            &threads, &in.made, &device, &stream)) {
+            "(iiiiiiiii)(LL)(LL)(dd)d(dd)(OOO)O(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
+            &codes[0], &codes[1], &codes[2], &codes[3], &codes[4], &codes[5],
+            &g.few_strips, &g.short_strip, &g.throttle, &strips[0], &strips[1], &lost[0],
+            &lost[1], &g.spacing[0], &g.spacing[1], &g.dt, &g.lowest, &g.highest,
+            &in.fields[0], &in.fields[1], &in.fields[2], &in.before, &in.velocity[0],
+            &in.velocity[1], &in.diffusion[0], &in.diffusion[1], &PyTuple_Type,
+            &in.source, &kind[0], &kind[1], &kind[2], &kind[3], &in.edges[0],
+            &in.edges[1], &in.edges[2], &in.edges[3], &count, &threads, &in.made, &device,
+            &stream)) {
         return NULL;
     }
     g.scheme = (ps_gceidd_scheme)codes[0];

@@ -74,7 +74,9 @@ kernels_of(const ps_gceidd *g)
     if (x != y) {
         return "mixed";
     }
-    return x == BY_STRIPS ? "strips fused" : x == BY_LINES ? "partition fused" : "paper";
+    return x == BY_STRIPS  ? "strips fused"
+           : x == BY_LINES ? "partition fused"
+                           : ps_cuda_gceidd_stage_name(g);
 }
 
 Run
@@ -329,7 +331,9 @@ ps_cuda_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
     ps_status status = ps_gceidd_check(g);
     (void)exec;
 
-    if (status == PS_OK && !ps_cuda_gceidd_can_be_swept(g)) {
+    if (status == PS_OK &&
+        (!ps_cuda_gceidd_can_be_swept(g) ||
+         (method_along(g, PS_GCEIDD_X) == BY_PARTS && !ps_cuda_gceidd_stages_fit(g)))) {
         status = PS_UNSUPPORTED;
     }
     if (status == PS_OK) {
@@ -371,6 +375,9 @@ ps_cuda_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
     }
     for (int axis = 0; status == PS_OK && axis < PS_GCEIDD_AXES; axis++) {
         status = prepare(g, axis);
+        if (status == PS_OK && g->kernels == PS_GCEIDD_KERNELS_PAPER) {
+            status = ps_cuda_gceidd_occupancy(g, axis, report->occupancy[axis]);
+        }
     }
     if (status != PS_OK) {
         return status;

@@ -53,6 +53,11 @@ ps_status ps_cuda_gceidd_lines(const ps_cuda_gceidd_sweep *sweep, cudaStream_t s
 /* Four kernels for strips of any length: prediction, rows into arrays, solution,
  * correction. `arrays` has ps_cuda_gceidd_arrays_bytes() bytes. */
 size_t ps_cuda_gceidd_arrays_bytes(const ps_gceidd *g);
+/* Whether a block has the shared memory that the stages of 3S need. */
+bool ps_cuda_gceidd_stages_fit(const ps_gceidd *g);
+const char *ps_cuda_gceidd_stage_name(const ps_gceidd *g); /* along x, a static text */
+/* Occupancy of the kernels of the parts along an axis. */
+ps_status ps_cuda_gceidd_occupancy(const ps_gceidd *g, int axis, double *part);
 ps_status ps_cuda_gceidd_part(const ps_cuda_gceidd_sweep *sweep, ps_gceidd_part part,
                               void *arrays, cudaStream_t stream);
 

@@ -5,10 +5,12 @@
  * One thread per strip solves them by the Thomas algorithm. Then the interfaces are
  * corrected. Neighbouring threads have neighbouring lines along y, where accesses are
  * coalesced, and neighbouring strips along x, where they are not. For that case the
- * strategy 3S has three stages: up to a number of strips that the caches can serve,
- * nothing is changed; with more strips, unused shared memory is allocated to limit the
- * number of resident blocks and thereby the demand for cache; strips of less than 32
- * cells exchange right-hand sides and solutions through shared memory. 14 words per
+ * strategy 3S has three stages, whose limits are those of the call: up to a number of
+ * strips that the caches can serve, nothing is changed; with more strips, unused shared
+ * memory is allocated to limit the number of resident blocks and thereby the demand for
+ * cache; short strips exchange right-hand sides and solutions through shared memory. The
+ * usual limits were measured on an H200 over grids of 128^2 to 2048^2 cells and 1 to 512
+ * strips, where 3S is then never slower than naive. 14 words per
  * node and sweep. The elimination is that of the paper, with diagonals: a constant loses
  * digits in proportion to dt a/h^2. Foadaddini et al. 2022.
  */
@@ -21,13 +23,9 @@ using namespace runtime;
 
 namespace {
 
-constexpr int block_threads = 128, short_strip = 32;
+constexpr int block_threads = 128;
 
-/* Strips per multiprocessor up to which 3S changes nothing, and bytes of shared memory
- * by which it limits the resident blocks. Both were measured on an H200 over grids of
- * 128^2 to 2048^2 cells and 1 to 512 strips, where 3S is never slower than naive. */
-constexpr int64_t few_strips = 512;
-constexpr size_t throttle_bytes = 48 * 1024;
+enum Stage { NAIVE, STAGE_1, STAGE_2, STAGE_3 };
 
 template <typename Real> struct Arrays {
     Real *a, *b, *c, *d; /* fields */
@@ -292,6 +290,46 @@ launch_units(void (*kernel)(Parameters...), const Sweep<Real> &s, int64_t units,
                                         arguments...);
 }
 
+/* Cells of the longest strip along an axis. */
+int32_t
+longest_strip(const ps_gceidd *g, int axis)
+{
+    return static_cast<int32_t>((g->cells[axis] + g->strips[axis] - 1) / g->strips[axis]);
+}
+
+Stage
+stage_of(const ps_gceidd *g, int axis, const ps_cuda_device *device)
+{
+    const int64_t strips = g->strips[axis] * (g->cells[1 - axis] + 1);
+
+    if (axis == PS_GCEIDD_Y || g->strategy == PS_GCEIDD_STRATEGY_NAIVE) {
+        return NAIVE;
+    }
+    if (strips <= static_cast<int64_t>(g->few_strips) * device->processors) {
+        return STAGE_1;
+    }
+    return longest_strip(g, axis) < g->short_strip ? STAGE_3 : STAGE_2;
+}
+
+/* Distance of the strips of a block in shared memory: odd, against bank conflicts. */
+int32_t
+tile_pitch(const ps_gceidd *g, int axis)
+{
+    return (longest_strip(g, axis) + 1) | 1;
+}
+
+/* Dynamic shared memory of the solves along an axis. */
+size_t
+solve_bytes(const ps_gceidd *g, int axis, Stage stage)
+{
+    const size_t real = static_cast<size_t>(ps_dtype_size(g->dtype));
+
+    return stage == STAGE_2 ? static_cast<size_t>(g->throttle)
+           : stage == STAGE_3
+               ? static_cast<size_t>(block_threads * tile_pitch(g, axis)) * real
+               : 0;
+}
+
 template <typename Real>
 ps_status
 solve_strips(const Sweep<Real> &s, const ps_cuda_gceidd_sweep *sweep,
@@ -299,24 +337,68 @@ solve_strips(const Sweep<Real> &s, const ps_cuda_gceidd_sweep *sweep,
 {
     const ps_gceidd *const g = sweep->g;
     const ps_cuda_device *const device = ps_cuda_device_get();
-    const int64_t strips = static_cast<int64_t>(s.strips) * s.lines;
-    const int32_t longest = (s.cells + s.strips - 1) / s.strips;
-    const int32_t pitch = (longest + 1) | 1;
-    const size_t tile = static_cast<size_t>(block_threads * pitch) * sizeof(Real);
 
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    if (sweep->axis == PS_GCEIDD_Y || g->strategy == PS_GCEIDD_STRATEGY_NAIVE ||
-        strips <= few_strips * device->processors) {
-        return launch_units(thomas_kernel<Real>, s, s.strips, 0, stream, rows);
+    const Stage stage = stage_of(g, sweep->axis, device);
+    const size_t bytes = solve_bytes(g, sweep->axis, stage);
+    const int32_t longest = longest_strip(g, sweep->axis);
+
+    if (bytes > 0 && (allow_shared(thomas_kernel<Real>) != cudaSuccess ||
+                      allow_shared(thomas_shared_kernel<Real>) != cudaSuccess)) {
+        return PS_DEVICE_FAILURE;
     }
-    if (longest >= short_strip) {
-        return launch_units(thomas_kernel<Real>, s, s.strips, throttle_bytes, stream,
-                            rows);
+    return stage == STAGE_3
+               ? launch_units(thomas_shared_kernel<Real>, s, s.strips, bytes, stream,
+                              rows, s.strips > 1 ? longest : longest + 1,
+                              tile_pitch(g, sweep->axis))
+               : launch_units(thomas_kernel<Real>, s, s.strips, bytes, stream, rows);
+}
+
+/* Resident threads of a multiprocessor over their largest number. */
+template <typename Kernel>
+double
+occupancy_of(Kernel kernel, size_t shared)
+{
+    int blocks = 0, device = 0, most = 0;
+    cudaError_t error = allow_shared(kernel);
+
+    if (error == cudaSuccess) {
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel,
+                                                              block_threads, shared);
     }
-    return launch_units(thomas_shared_kernel<Real>, s, s.strips, tile, stream, rows,
-                        s.strips > 1 ? longest : longest + 1, pitch);
+    if (error == cudaSuccess) {
+        error = cudaGetDevice(&device);
+    }
+    if (error == cudaSuccess) {
+        error =
+            cudaDeviceGetAttribute(&most, cudaDevAttrMaxThreadsPerMultiProcessor, device);
+    }
+    return error == cudaSuccess && most > 0
+               ? static_cast<double>(blocks) * block_threads / most
+               : 0;
+}
+
+template <typename Real>
+ps_status
+find_occupancy(const ps_gceidd *g, int axis, double *part)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    const Stage stage = stage_of(g, axis, device);
+    const size_t bytes = solve_bytes(g, axis, stage);
+
+    part[PS_GCEIDD_PREDICT] = occupancy_of(predict_kernel<Real>, 0);
+    part[PS_GCEIDD_ROWS] = occupancy_of(rows_kernel<Real>, 0);
+    part[PS_GCEIDD_SOLVE] = stage == STAGE_3
+                                ? occupancy_of(thomas_shared_kernel<Real>, bytes)
+                                : occupancy_of(thomas_kernel<Real>, bytes);
+    part[PS_GCEIDD_CORRECT] = occupancy_of(correct_kernel<Real>, 0);
+    return PS_OK;
 }
 
 template <typename Real>
@@ -351,6 +433,34 @@ ps_cuda_gceidd_arrays_bytes(const ps_gceidd *g)
     const int64_t nodes = (g->cells[PS_GCEIDD_X] + 1) * (g->cells[PS_GCEIDD_Y] + 1);
 
     return 4 * ps_cuda_padded(static_cast<size_t>(nodes * ps_dtype_size(g->dtype)));
+}
+
+bool
+ps_cuda_gceidd_stages_fit(const ps_gceidd *g)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return device != nullptr &&
+           solve_bytes(g, PS_GCEIDD_X, stage_of(g, PS_GCEIDD_X, device)) <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+const char *
+ps_cuda_gceidd_stage_name(const ps_gceidd *g)
+{
+    static const char *const names[] = {"paper, naive", "paper, 3S stage 1",
+                                        "paper, 3S stage 2", "paper, 3S stage 3"};
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return names[device != nullptr ? stage_of(g, PS_GCEIDD_X, device) : NAIVE];
+}
+
+ps_status
+ps_cuda_gceidd_occupancy(const ps_gceidd *g, int axis, double *part)
+{
+    return with_real(g->dtype, [&](auto zero) {
+        return find_occupancy<decltype(zero)>(g, axis, part);
+    });
 }
 
 ps_status

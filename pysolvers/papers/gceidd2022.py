@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from math import ceil
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import transport
 from .._boundary import Boundary, Dirichlet, Neumann
+from .._solver.schema import whole
 from ..transport import ConvectionDiffusion
 from ..transport._settings import TransportSettings
 from ..transport.gceidd import SavedTransport
@@ -54,6 +55,7 @@ _WIDTH = 2e-3  # twice the variance of the pulse
 _CENTRE = (0.5, 0.75)
 _CHANNEL = ((0.0, 0.25), (0.0, 0.05))
 _ROUNDING = 1e-9
+_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,9 @@ class PaperSettings(TransportSettings):
     foot: Foot
     kernels: Kernels
     strategy: Strategy
+    few_strips: Annotated[int, whole(0, _MOST)]
+    short_strip: Annotated[int, whole(0, _MOST)]
+    throttle: Annotated[int, whole(0, _MOST)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +99,23 @@ class GCEIDD(transport.GCEIDD):
         Kernels on a device: one kernel per sweep, or the four kernels of the paper, which have no
         group.
     strategy : {'3s', 'naive'}, default: '3s'
-        For ``kernels='paper'``: use of shared memory in the solves along x.
+        For ``kernels='paper'``: use of shared memory in the solves along x. ``'naive'`` has none;
+        ``'3s'`` has three stages, by the next three options. `occupancy` and the kernel of
+        `result` tell what a call did.
+    few_strips : int, default: 512
+        Largest number of strips for a multiprocessor with which 3S is the naive kernel, stage 1.
+    short_strip : int, default: 32
+        With more strips and fewer cells than this in a strip, right sides and solutions are
+        exchanged through shared memory, stage 3.
+    throttle : int, default: 49152
+        With more strips, and at least `short_strip` cells in a strip: bytes of shared memory of a
+        block, which are not used and limit the number of blocks that share a cache, stage 2.
+
+    Attributes
+    ----------
+    occupancy : dict of str to float
+        Of the last steps by ``kernels='paper'`` on a device: resident threads of a multiprocessor
+        over their largest number, by axis and part as in `seconds`; empty otherwise.
 
     Raises
     ------
@@ -120,15 +141,31 @@ class GCEIDD(transport.GCEIDD):
         foot: Foot = "clamp",
         kernels: Kernels = "fused",
         strategy: Strategy = "3s",
+        few_strips: int = 512,
+        short_strip: int = 32,
+        throttle: int = 48 * 1024,
         **options: Any,
     ) -> None:
+        self.occupancy: dict[str, float] = {}
         self._experiment = {
             "predictor": predictor,
             "foot": foot,
             "kernels": kernels,
             "strategy": strategy,
+            "few_strips": few_strips,
+            "short_strip": short_strip,
+            "throttle": throttle,
         }
         super().__init__(*args, **options)
+
+    def _note(self, report: dict[str, Any]) -> None:
+        super()._note(report)
+        self.occupancy = {
+            f"{axis} {part}": share
+            for axis in ("x", "y")
+            for part, share in report[f"{axis} occupancy"].items()
+            if share > 0
+        }
 
 
 def decaying_bump(diffusion: float = 0.005, *, late: float = 0.0) -> ConvectionDiffusion:

@@ -31,6 +31,9 @@ class TransportSettings(Settings):
     foot = "clamp"
     kernels = "fused"
     strategy = "3s"
+    few_strips = 512
+    short_strip = 32
+    throttle = 48 * 1024
 
     def _check(self) -> None:
         self._set("shape", check_shape(self.shape, _LEAST_STRIP + 1))
@@ -62,8 +65,9 @@ class TransportSettings(Settings):
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The backend's codes of the options, in the order of its call."""
-        return tuple(table[getattr(self, name)] for name, table in choices(self.backend).items())
+        """The backend's codes of the options, and the stages of 3S, in the order of its call."""
+        codes = (table[getattr(self, name)] for name, table in choices(self.backend).items())
+        return (*codes, self.few_strips, self.short_strip, self.throttle)
 
 
 def choices(backend: Any) -> dict[str, Mapping[str, int]]:

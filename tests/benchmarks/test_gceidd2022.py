@@ -204,10 +204,12 @@ class FakeCupy:
 def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     names = [f"{axis} {part}" for axis in "xy" for part in ("predict", "rows", "solve", "correct")]
 
-    def fake(cells, strips, kernels="fused", strategy="3s", scheme="cp"):
+    def fake(cells, strips, kernels="fused", strategy="3s", scheme="cp", few_strips=512):
         slow = 1 if kernels == "fused" else 4 if strategy == "3s" else 8
-        time = slow * cells**2 / strips * 1e-9
-        return StepTime(cells, strips, kernels, strategy, time, dict.fromkeys(names, time / 8))
+        time = slow * cells**2 / strips * 1e-9 / (2 if few_strips == 0 else 1)
+        times, shares = dict.fromkeys(names, time / 8), dict.fromkeys(names, 0.5)
+        kernel = f"paper, 3S stage {1 if few_strips else 2}"
+        return StepTime(cells, strips, kernels, strategy, time, times, kernel, shares)
 
     def solves(cells, clock):
         assert clock == ["not blocking"]  # graphs cannot be captured on the default stream
@@ -219,7 +221,8 @@ def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     monkeypatch.setattr(case, "solve_seconds", solves)
     monkeypatch.setattr(case, "device_bandwidth", lambda: 4e12)
 
-    gains, parts, schemes, strategies, against, fused = check_shapes(case._speed_tables(False))
+    found = check_shapes(case._speed_tables(False))
+    gains, parts, schemes, strategies, occupancy, against, fused = found
     assert {row[0] for row in schemes.rows} == {"MU", "CFD", "CP"}
     assert "3.7 times" in case.strategy_verdict(strategies).claimed
     assert [row[-1] for row in schemes.rows] == ["2-3 %", "15-20 %"] * 3
@@ -231,7 +234,8 @@ def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     ]
     assert gains.rows[0][1:3] == (pytest.approx(32.0), 32)
     assert {row[-1] for row in parts.rows} == {None, "2-3 %", "15-20 %"}
-    assert [row[-1] for row in strategies.rows] == [2.0] * 9
+    assert [(row[3], row[4], *row[6:]) for row in strategies.rows] == [(2.0, "1", 4.0, "2")] * 9
+    assert [row[1:] for row in occupancy.rows] == [(*(0.5,) * 5, "2")] * 9
     assert list(case._speed_tables(False))[case._STRATEGY_TABLE].title == strategies.title
     assert [row[1] for row in against.rows] == [32, 64, 128, 256]
     # Rows without strips take 6 of 8 parts of the step, and the lines 3 ms.

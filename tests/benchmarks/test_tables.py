@@ -198,8 +198,9 @@ def test_verdict_of_the_kernels_of_lmsor(times, outcome):
     ("ratio", "outcome"), [(3.9, "confirmed"), (1.4, "not confirmed"), (None, "not measured")]
 )
 def test_verdict_of_three_stages(ratio, outcome):
-    columns = [Column(str(k)) for k in range(4)]
-    table = Table("Stages", columns, [(8, 1.0, 1.0, ratio)]) if ratio else None
+    columns = [Column(str(k)) for k in range(8)]
+    rows = [(8, 1.0, 1.0, 1.1, "1", 1.0, ratio, "2"), (16, 1.0, 1.0, 1.2, "3", 1.0, 1.0, "3")]
+    table = Table("Stages", columns, rows) if ratio else None
 
     assert gceidd2022.strategy_verdict(table).outcome == outcome
 

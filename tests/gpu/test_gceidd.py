@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pysolvers import ConvectionDiffusion, ConvergenceError, Dirichlet, Neumann
+from pysolvers import BackendError, ConvectionDiffusion, ConvergenceError, Dirichlet, Neumann
 from pysolvers._solver.counter import Counter
 from pysolvers.papers.gceidd2022 import (
     GCEIDD,
@@ -125,6 +125,48 @@ def test_strategies_of_the_paper(strips, strategy):
     )
 
     assert_same(here.step(20), there.step(20))
+
+
+# Strips of 300 to 3 cells along x.
+@pytest.mark.parametrize("strips", [1, 7, 10, 33, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("limits", "stage"),
+    [
+        ({}, lambda longest: 1),
+        ({"few_strips": 0}, lambda longest: 3 if longest < 32 else 2),
+        ({"few_strips": 0, "short_strip": 0, "throttle": 0}, lambda longest: 2),
+        ({"few_strips": 0, "throttle": 200_000}, lambda longest: 3 if longest < 32 else 2),
+        ({"few_strips": 0, "short_strip": 50}, lambda longest: 3 if longest < 50 else 2),
+    ],
+)
+def test_stages_of_the_strategy(limits, stage, dtype, strips):
+    options = {"strips": (strips, 4), "kernels": "paper", "dtype": dtype}
+    here, there = pair(rotating_pulse(0.005), (300, 90), 1 / 2048, **options, **limits)
+
+    assert_same(here.step(10), there.step(10), 1e-12 if dtype == np.float64 else 2e-5)
+    expected = stage(-(-300 // strips))
+    assert here.result().kernel == f"paper, 3S stage {expected}"
+    names = [f"{a} {part}" for a in "xy" for part in ("predict", "rows", "solve", "correct")]
+    assert list(here.occupancy) == names
+    assert all(0 < share <= 1 for share in here.occupancy.values())
+    if limits.get("throttle") == 200_000 and expected == 2:
+        assert here.occupancy["x solve"] == pytest.approx(128 / 2048)
+    assert there.occupancy == {}
+
+
+def test_stages_that_a_block_cannot_hold():
+    solver = GCEIDD(
+        rotating_pulse(0.005),
+        shape=(33, 1001),
+        dt=1e-4,
+        kernels="paper",
+        few_strips=0,
+        short_strip=10_000,
+        device="cuda",
+    )
+    with pytest.raises(BackendError, match="does not offer the operation"):
+        solver.step()
 
 
 @pytest.mark.parametrize("kernels", ["fused", "paper"])

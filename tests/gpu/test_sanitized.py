@@ -309,6 +309,18 @@ def test_gceidd(scheme, kernels):
         np.testing.assert_allclose(device.step(5).u, host.step(5).u, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("limits", [{"short_strip": 0}, {"short_strip": 40}, {"throttle": 0}])
+@pytest.mark.parametrize("strips", [1, 4, 23])
+def test_stages_of_gceidd(strips, limits):
+    options = {"shape": (31, 71), "dt": 1 / 1024, "strips": (strips, 3), "kernels": "paper"}
+    device, host = (
+        gceidd2022.GCEIDD(rotating_pulse(0.01), device=d, few_strips=0, **options, **limits)
+        for d in BOTH
+    )
+
+    np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=1e-11, atol=1e-13)
+
+
 @pytest.mark.parametrize("kernel", ["auto", 1, 2, 3])
 @pytest.mark.parametrize("shape", [(5, 40), (70, 33)])
 def test_lmsor(kernel, shape):

@@ -12,7 +12,7 @@ NODES = (STEPS, NY + 1, NX + 1)
 def arguments(**changes):
     """Return the arguments of a call that is right, but for `changes` by name."""
     given = {
-        "codes": (0,) * 6,
+        "codes": (0,) * 9,
         "strips": (2, 1),
         "lost": (0, 0),
         "spacing": (0.1, 0.2),
@@ -77,7 +77,7 @@ def test_what_does_not_fit_is_refused(changes, error, message):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"codes": (9,) * 6},
+        {"codes": (9,) * 9},
         {"strips": (3, 1)},
         {"dt": -1.0},
         {"kinds": (5,) * 4},
@@ -119,7 +119,7 @@ def test_without_steps_the_field_is_that_before_them():
 def test_fields_that_overlap_have_a_status():
     room = np.ones((1, NY + 2, NX + 1))
     fields = (room[:, 1:], room[:, :-1], np.ones((1, NY + 1, NX + 1)))
-    codes = (_core.GCEIDD_SCHEMES["mu"], 0, 0, 0, 0, 0)
+    codes = (_core.GCEIDD_SCHEMES["mu"], *(0,) * 8)
 
     status, _ = _core.gceidd_step(*arguments(fields=fields, codes=codes))
 
@@ -132,7 +132,7 @@ def test_fields_that_overlap_have_a_status():
 
 def test_half_levels_have_no_other_field_before_the_first_step():
     fields = tuple(np.ones((1, NY + 1, NX + 1)) for _ in range(3))
-    codes = (_core.GCEIDD_SCHEMES["mu"], 0, 0, 0, 0, 0)
+    codes = (_core.GCEIDD_SCHEMES["mu"], *(0,) * 8)
 
     status, _ = _core.gceidd_step(*arguments(fields=fields, codes=codes, before=fields[0].copy()))
 

@@ -177,7 +177,10 @@ def test_more_options_are_those_of_the_backend():
 
 PAPERS = {
     wei2013.HeatADI: {"kernels", "mapping", "memory", "block", "timed"},
-    gceidd2022.GCEIDD: {"predictor", "foot", "kernels", "strategy"},
+    gceidd2022.GCEIDD: {
+        *("predictor", "foot", "kernels", "strategy"),
+        *("few_strips", "short_strip", "throttle"),
+    },
     lmsor2012.LMSOR: {"kernel"},
     pta2020.LidDrivenCavity: {"block"},
     pta2020.SquareCylinder: {"line_method", "block"},
