@@ -135,11 +135,13 @@ class Unsplit:
         one, basis = self._guess(levels, field, recent)
         self._solve(levels, field, one, begin + GAMMA * (end - begin), basis)
         base = self._sum(field, (1 - GAMMA) / GAMMA, one)
+        self._complete(base)
         recent = self._remembered(one, recent)
         two, basis = self._guess(levels, field, recent)
         self._solve(levels, base, two, end, basis)
         self._advance(base, two)
         self._set_values(base, end)
+        self._complete(base)
         return base, self._remembered(two, recent)
 
     def recent_of(self, change: Array) -> Sequence[Array]:
@@ -166,6 +168,7 @@ class Unsplit:
             self._solve(levels, field, change, time, basis)
             field = self._sum(field, 1.0, change)
             self._set_values(field, time)
+            self._complete(field)
             recent = self._remembered(change, recent)
         return field
 
@@ -290,6 +293,9 @@ class Unsplit:
     def _advance(self, change: Array, correction: Array) -> None:
         """Add a correction to a change, or a change to a field."""
         change += correction
+
+    def _complete(self, field: Array) -> None:
+        """Complete a field to which a change was added: where it has nodes of other ranks."""
 
     def _set_values(self, field: Array, time: float) -> None:
         for side in self._given:  # at edges the values of the later axis remain

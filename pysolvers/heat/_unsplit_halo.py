@@ -1,12 +1,13 @@
 r"""Implicit steps that are not split along the axes, for a rank with a halo on a device.
 
 Each rank solves the equations of a stage at its nodes and at a halo of its neighbours' nodes, and
-the halo of the solution is exchanged. At the outer nodes of the halo the difference D of a stage is
-taken to be 0. That changes D at other nodes the less, the farther they are. With the conductances
-c <= r = t k/h^2 along the cut axis, in rows whose sums are at least 1, let e^{x d} be the weight of
-a node in the distance d from the first row behind the outer nodes, s = 2 r (cosh x - 1) < 1, and w
-the weighted change. The operator is at least 1 - s in this weight (Combes and Thomas), and c w^2
-more in the first row, whose right-hand side is changed by c D of the outer nodes:
+the halo of the field of the stage is exchanged. At the outer nodes of the halo the difference D of
+a stage is taken to be 0. That changes D at other nodes the less, the farther they are. With the
+conductances c <= r = t k/h^2 along the cut axis, in rows whose sums are at least 1, let e^{x d} be
+the weight of a node in the distance d from the first row behind the outer nodes, s = 2 r (cosh x -
+1) < 1, and w the weighted change. The operator is at least 1 - s in this weight (Combes and
+Thomas), and c w^2 more in the first row, whose right-hand side is changed by c D of the outer
+nodes:
 
     (1 - s) |w|^2 + c w_1^2 <= c D w_1 <= c (w_1^2 + D^2/4).
 
@@ -16,7 +17,8 @@ At the nodes of the rank, behind a halo of depth d, the norm of the change is at
 
 of that of D. The depth is the smallest d for which this is a tenth of the tolerance of the
 iteration, for the best x: about 25 sqrt(r) in float64. Sources and inflows change nothing: the
-equations at all nodes but the outer ones are those of the whole field.
+equations at all nodes but the outer ones are those of the whole field. The changes that a solve
+begins from are those of this rank, with their decay to 0 at the outer nodes.
 
 Operations and words per node and step: those of one device, times 1 + 2 d/m for m nodes of the rank
 along the cut axis, 1 + d/m with one neighbour; an exchange of the halo in each stage.
@@ -47,6 +49,8 @@ from ._unsplit_device import DeviceUnsplit
 Array = NDArray[Any]
 
 _OPERATION = "HeatADI"
+#: The field whose halo is exchanged.
+SENT = "sent"
 _SHARE = 0.1  # of the tolerance, that the ends of a halo may change
 _FEW = 1 << 12  # numbers that are added on the host
 
@@ -123,7 +127,7 @@ class HaloUnsplit(DeviceUnsplit):
     nodes : Extended
         The nodes of the rank and of its halo, sides and source there.
     store : DeviceFields
-        Where T lies, and "change", a field of the same shape.
+        Where T lies, and `SENT`, a field of the same shape.
     group : Group
         The ranks.
     axis : int
@@ -150,14 +154,14 @@ class HaloUnsplit(DeviceUnsplit):
         self.own: Index = (*at, slice(first, shape[axis] - last))
         across = grid.axes - 1 - axis
         self._make = partial(HaloLevels, whole, self.own, across, store=store)
-        outer = [side for side in sides.values() if side.kind == "cut"]
-        self._outer = outer
+        # All nodes but the outer ones.
+        self._solved: Index = (*at, slice(int(first > 0), shape[axis] - int(last > 0)))
         self._faces = faces_of(group, axis, shape[axis], parts.halo)
         with group.agreement(_OPERATION):  # a rank can have too little memory
             self._buffer("sum", shape)
             for k in range(BASIS + 2):
                 self._buffer(("change", k), shape)
-        self._halo = halo_of(group, _OPERATION, store, self._faces, "change")
+        self._halo = halo_of(group, _OPERATION, store, self._faces, SENT)
         self._mean = 0.0
 
     @property
@@ -187,11 +191,13 @@ class HaloUnsplit(DeviceUnsplit):
             super()._solve(levels, base, change, time, basis, rtol, most)
         if levels.is_closed:
             self._add_mean(levels, change)
+
+    def _complete(self, field: Array) -> None:
         for face in self._faces:
-            self._store.write("change", face.sent, change[face.sent])
-        self._halo.refresh("change")
+            self._store.write(SENT, face.sent, field[face.sent])
+        self._halo.refresh(SENT)
         for face in self._faces:
-            self._store.read("change", face.received, change[face.received])
+            self._store.read(SENT, face.received, field[face.received])
 
     def _centre(self, levels: Levels, change: Array, mean: float) -> None:
         self._mean = mean  # all ranks add it after the solve
@@ -211,10 +217,4 @@ class HaloUnsplit(DeviceUnsplit):
         mine = -self._device.download(flat).sum(dtype=np.float64)
         total = self._group.allgather(_OPERATION, np.array(mine)).sum()
         shift = self._mean - float(total) / levels.volume
-        self._add(own, shift, self._number(1.0))
-
-    def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
-        for side in self._outer:
-            part = side.of(change)
-            self._device.write(part, self._number(0.0).reshape((1,) * part.ndim))
-        return super()._remembered(change, recent)
+        self._add(change[self._solved], shift, self._number(1.0))

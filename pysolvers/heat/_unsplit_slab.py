@@ -38,7 +38,7 @@ from ._sides import PERIODIC, Grid, Side
 from ._split import Cut, SplitState
 from ._unsplit import GAMMA, Unsplit
 from ._unsplit_device import DeviceUnsplit
-from ._unsplit_halo import HaloUnsplit, Whole, depth_for
+from ._unsplit_halo import SENT, HaloUnsplit, Whole, depth_for
 
 Array = NDArray[Any]
 
@@ -415,7 +415,7 @@ class DeviceUnsplitSlab(UnsplitSlab):
         if depth:
             nodes = self._slab.extended(depth, Cut)
             shape = nodes.grid.nodes[::-1]
-            store = self._fields(shape, "t", "change")
+            store = self._fields(shape, "t", SENT)
             whole = Whole(self._grid, self._sides)
             solver = HaloUnsplit(s, nodes, store, group, self._axis, whole)
             spread = partial(self._slab.spread, parts=nodes.parts, grid=nodes.grid)
