@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pysolvers._progress import progress
 from pysolvers.cases.tables import Column, Table, write_tables
 from pysolvers.flow import CylinderResult, Strouhal
-from pysolvers.papers import breuer_recirculation_length
+from pysolvers.papers import breuer_drag, breuer_recirculation_length
 
 from . import pta2020_cylinder as paper
 from .report import Verdict, report
@@ -25,6 +25,11 @@ _PUBLISHED_SPEEDUP = 9.0  # Fig. 19, "about"
 _AGREES = 0.05  # relative difference up to which a length counts as the published one
 _QUICK_SHAPE, _QUICK_END = (33, 201), 11.0
 _NO_STROUHAL = "the run is too short"
+_BREUER = (
+    "Breuer et al. 2000: the line Lr/D = -0.065 + 0.0554 Re, and the drag read off a figure, "
+    "within 3 %; the paper by Souri et al. has no drag"
+)
+_NO_NUMBERS = "published Strouhal numbers: no published numbers at hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +148,22 @@ def _steady(device: str, wanted: set[int], shape: tuple[int, int], found: _Found
         lengths = {re: results[re].recirculation_centre_length for re in paper.LENGTH_REYNOLDS}
         published = {re: breuer_recirculation_length(re) + 0.5 for re in paper.LENGTH_REYNOLDS}
         found.facts["recirculation"] = lengths
-        columns = (Column("Re", "g"), Column("here", ".4f"), Column("Breuer", ".4f"))
-        rows = [(re, length, published[re]) for re, length in lengths.items()]
-        found.tables.append(
-            Table("Fig. 13: recirculation length Lc/D from the centre", columns, rows)
+        drags = {re: results[re].drag for re in paper.LENGTH_REYNOLDS}
+        curve = breuer_drag()
+        known = dict(zip(curve["re"].tolist(), curve["cd"].tolist(), strict=True))
+        columns = (
+            Column("Re", "g"),
+            Column("Lc/D, here", ".4f"),
+            Column("Breuer", ".4f"),
+            Column("Cd, here", ".3f"),
+            Column("Breuer", ".2f"),
         )
+        rows = [(re, lengths[re], published[re], drags[re], known.get(re)) for re in lengths]
+        title = "Fig. 13: recirculation length Lc/D from the centre, and drag"
+        found.tables.append(Table(title, columns, rows, (_BREUER,)))
+        found.facts["drag"] = drags
         found.pictures["fig13"] = lambda: _plots().plot_lengths(lengths, published)
+        found.pictures["fig13_drag"] = lambda: _plots().plot_drag(drags, known)
     if 16 in wanted:
         chosen = [results[re] for re in paper.STREAMLINE_REYNOLDS]
         found.pictures["fig16"] = lambda: _plots().plot_fields(chosen)
@@ -179,7 +194,7 @@ def _unsteady(
             for re, n in strouhal.items()
         ]
         columns = (Column("Re", "g"), Column("Strouhal number", ".5f"), Column("+-", ".5f"))
-        found.tables.append(Table("Fig. 18: Strouhal number", columns, rows))
+        found.tables.append(Table("Fig. 18: Strouhal number", columns, rows, (_NO_NUMBERS,)))
         found.pictures["fig18"] = lambda: _plots().plot_fields(first, vorticity=True)
         known = {re: n for re, n in strouhal.items() if n}
         if known:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "plot_cavities",
     "plot_centre_line",
+    "plot_drag",
     "plot_fields",
     "plot_lengths",
     "plot_stations",
@@ -54,6 +55,19 @@ def plot_lengths(lengths: Mapping[float, float], published: Mapping[float, float
     axes.plot(list(published), list(published.values()), "k-", lw=0.8, label="Breuer et al. 2000")
     axes.plot(list(lengths), list(lengths.values()), "C0o", label="here")
     axes.set(xlabel="Reynolds number", ylabel="recirculation length Lc/D, from the centre")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
+def plot_drag(drags: Mapping[float, float], published: Mapping[float, float]) -> "Figure":
+    """Draw the drag of the steady flows with that of Breuer et al. (2000), beside Fig. 13."""
+    figure = new_figure(6, 4.5)
+    axes = figure.add_subplot()
+    near = {re: cd for re, cd in published.items() if min(drags) <= re <= max(drags)}
+    axes.plot(list(near), list(near.values()), "ks", mfc="none", label="Breuer et al. 2000")
+    axes.plot(list(drags), list(drags.values()), "C0o-", label="here")
+    axes.set(xlabel="Reynolds number", ylabel="drag coefficient")
     axes.grid(alpha=0.3)
     axes.legend()
     return figure

@@ -226,6 +226,33 @@ def test_verdicts_of_the_cylinder(facts, outcomes):
     assert [v.outcome for v in pta2020_figures.verdicts(facts)] == outcomes
 
 
+def test_steady_flows_and_times_of_the_cylinder(tmp_path, monkeypatch):
+    seconds = {pta2020_cylinder.ONE_CORE: 9.0, pta2020_cylinder.PTA: 1.0}
+    monkeypatch.setattr(
+        pta2020_cylinder,
+        "_seconds",
+        lambda run, *_, block=64: block / 64 * seconds.get(run.name, 0.5),
+    )
+    monkeypatch.setattr(pta2020_cylinder, "LENGTH_REYNOLDS", (20.0, 40.0))
+    options = ["--cylinder", "--quick", "--figures", "13", "19", "--no-plot"]
+
+    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+
+    written = json.loads((tmp_path / "pta2020_cylinder.json").read_text())
+    steady, times, blocks = written["tables"]
+    at_20, at_40 = steady["rows"]
+    assert at_40[1] == pytest.approx(at_40[2], rel=0.05)  # on a coarse grid
+    assert at_20[3] == pytest.approx(2.43, rel=0.05)
+    assert (at_20[0], at_20[4], at_40[4]) == (20, 2.43, None)  # no published drag at Re = 40
+    assert [row[0] for row in times["rows"]] == ["32 x 200, Re 100", "32 x 200, Re 200"]
+    heads = [column["name"] for column in times["columns"]]
+    speedup = heads.index(f"{pta2020_cylinder.PTA}, ms") + 1
+    assert [row[speedup] for row in times["rows"]] == [9.0, 9.0]
+    assert [row[0] for row in blocks["rows"]] == [32, 64, 128, 256]
+    assert [row[1] for row in blocks["rows"]] == [500.0, 1000.0, 2000.0, 4000.0]
+    assert "9.0 to 9.0 times; 18.0 to 18.0 times with lines by the" in written["verdict"]
+
+
 def test_single_figures_of_the_cylinder(tmp_path):
     options = ["--cylinder", "--quick", "--figures", "14", "--no-plot"]
 
