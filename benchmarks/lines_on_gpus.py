@@ -190,7 +190,7 @@ def _group(group: Group, way: str) -> Group:
     """Return the ranks of a group with one way between devices; collective."""
     kept: dict[str, Group] = group.kept.setdefault("groups", {})
     if way not in kept:
-        kept[way] = Group(ways=(way,))
+        kept[way] = Group(links=(way,))
     return kept[way]
 
 

@@ -9,7 +9,7 @@ iteration.
 
     python -m pysolvers bench slabs --ranks 1                # one device
     python -m pysolvers bench slabs --device cpu --plane 1024 --cube 96
-    python -m pysolvers bench slabs --ways peers nccl host   # each way in a job of its own
+    python -m pysolvers bench slabs --links peers nccl host   # each way in a job of its own
 
 Needs the extra 'mpi' for more than one rank. Rank r uses device r, or the devices in turn if there
 are fewer: the times of ranks that share a device say nothing of scaling.
@@ -94,7 +94,7 @@ def cases(args: argparse.Namespace, ranks: int) -> Iterator[tuple[str, str, Call
 
 def measure(args: argparse.Namespace) -> list[Record]:
     """Return the cases of the ranks of this job; collective."""
-    group = Group(ways=args.ways[0].split(","))
+    group = Group(links=args.links[0].split(","))
     options: dict[str, Any] = {"device": "cpu", "threads": 1}
     if args.device == "cuda":
         options = {"device": f"cuda:{group.rank % backends.require('cuda').device_count()}"}
@@ -127,8 +127,8 @@ def jobs(args: argparse.Namespace) -> list[Record]:
     options += ["--only", *args.only] if args.only else []
     found = []
     for ranks in args.ranks:
-        for ways in args.ways if ranks > 1 else args.ways[:1]:
-            found += printed_by("slabs", ranks, [*options, "--ways", ways])
+        for ways in args.links if ranks > 1 else args.links[:1]:
+            found += printed_by("slabs", ranks, [*options, "--links", ways])
     return found
 
 
@@ -153,7 +153,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help_text = f"{text} (%(default)d)"
         parser.add_argument(f"--{name}", type=positive, default=default, help=help_text)
     parser.add_argument(
-        "--ways",
+        "--links",
         nargs="+",
         default=[",".join(WAYS)],
         help="between devices, separated by commas: the first possible one is taken (%(default)s); "

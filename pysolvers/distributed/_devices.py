@@ -65,7 +65,7 @@ class Facts(NamedTuple):
 
 def facts_of(group: Group, call: Call) -> Facts | None:
     """Return the facts of this rank, or None if its operands cannot be solved on devices."""
-    is_possible = {"peers", "nccl"} & set(group.ways)
+    is_possible = {"peers", "nccl"} & set(group.links)
     if not is_possible or not hasattr(call.place.backend, "part_solve"):  # a host has none
         return None
     plan = plan_of(call.shape.batch, call.views)
@@ -99,10 +99,10 @@ def solve_on_devices(
         As of the backend.
     singular : Singular or None
         The singular systems, if the call asks for them.
-    way : {'peers', 'nccl'}
+    link : {'peers', 'nccl'}
         How the numbers travel.
 
-    None in place of all, on all ranks, if no such way can be taken: an operand is on the host,
+    None in place of all, on all ranks, if there is no such link: an operand is on the host,
     devices can neither use each other's memory nor NCCL, a block cannot hold the rows of a rank, or
     a system needs row exchanges.
     """
@@ -166,7 +166,7 @@ def solve_on_devices(
     if call.options.policy == "nan":
         lines = operands[1 + _X]
         place.fill_nan(lines, info.reshape(lines.shape[:2]))
-    return *outcome, link.way
+    return *outcome, link.name
 
 
 def _outcome(
@@ -201,7 +201,7 @@ def host_name() -> str:
 class _PeerLink:
     """Mailboxes in the memory of the devices of one host."""
 
-    way = "peers"
+    name = "peers"
 
     def __init__(self, boxes: Mailboxes) -> None:
         self._boxes = boxes
@@ -240,7 +240,7 @@ class _NcclLink:
     group : Group
         The ranks.
     nccl : Nccl
-        The way between them.
+        What brings messages.
     place : DevicePlace
         The device of this rank.
     dtype : dtype
@@ -249,7 +249,7 @@ class _NcclLink:
         Number of the systems.
     """
 
-    way = "nccl"
+    name = "nccl"
 
     def __init__(
         self, group: Group, nccl: Nccl, place: DevicePlace, dtype: np.dtype, systems: int
@@ -312,12 +312,12 @@ def _link(
         if oldest is not None:
             oldest.discard(group)
     link: _PeerLink | _NcclLink | None = None
-    for way in group.ways:
-        if way == "host" or link is not None:
+    for one in group.links:
+        if one == "host" or link is not None:
             break
-        if way == "peers" and one_host:
+        if one == "peers" and one_host:
             link = _peer_link(group, call, place, key)
-        elif way == "nccl":
+        elif one == "nccl":
             link = _nccl_link(group, call, place, key)
     kept[key] = link
     return link

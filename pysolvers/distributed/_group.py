@@ -28,8 +28,8 @@ Array = NDArray[Any]
 
 _OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")
 
-#: The ways by which numbers on devices can travel.
-WAYS: Final = ("peers", "nccl", "host")
+#: By what numbers on devices can travel.
+LINKS: Final = ("peers", "nccl", "host")
 
 # Octets that `Group.objects` sends of each object, its size included; a larger one needs a second
 # message.
@@ -72,12 +72,12 @@ class Group:
         Seconds that a rank waits for another one in a call. Then it raises `DistributedError`;
         the group cannot be used after that, and when the process exits, it ends all processes of
         the MPI job.
-    ways : sequence of {'peers', 'nccl', 'host'}, default: ('peers', 'nccl', 'host')
+    links : sequence of {'peers', 'nccl', 'host'}, default: ('peers', 'nccl', 'host')
         By what the ranks may exchange numbers that are on devices: between the devices of one host,
         by NCCL, or through the memory of the host. The first one that is possible on all ranks is
         taken. The same on all ranks. Numbers of cut lines travel between devices in
         `solve_tridiagonal`, if a block of the device can hold the rows of a rank, and otherwise
-        through the memory of the host, whatever the ways are.
+        through the memory of the host, whatever the links are.
 
     Attributes
     ----------
@@ -89,8 +89,8 @@ class Group:
         ``"mpi"``, ``"torch"``, or ``"none"`` for one process.
     timeout : float
         The argument `timeout`.
-    ways : tuple of str
-        The argument `ways`.
+    links : tuple of str
+        The argument `links`.
 
     Raises
     ------
@@ -126,19 +126,19 @@ class Group:
     """
 
     def __init__(
-        self, comm: Any = None, *, timeout: float = 60.0, ways: Sequence[str] = WAYS
+        self, comm: Any = None, *, timeout: float = 60.0, links: Sequence[str] = LINKS
     ) -> None:
         require_number("timeout", timeout)
         require(timeout > 0, "timeout must be positive", timeout)
         self.timeout = float(timeout)
-        self.ways = _checked_ways(ways)
+        self.links = _checked_links(links)
         self._transport = self._transport_of(comm)
         self._closed = False
         #: Why the group cannot be used any more; empty if it can.
         self._lost = ""
         #: What collective calls keep for the next ones, by a name of their own.
         self.kept: dict[str, dict[Any, Any]] = {}
-        #: Why a way between devices could not be taken, the last time it was tried.
+        #: Why a link between devices could not be used, the last time it was tried.
         self.reasons: dict[str, str] = {}
         self.rank: int = 0 if self._transport is None else self._transport.rank
         self.size: int = 1 if self._transport is None else self._transport.size
@@ -513,17 +513,17 @@ def agreement_of(group: object, operation: str) -> AbstractContextManager[Agreem
     return group.agreement(operation) if isinstance(group, Group) else nullcontext()
 
 
-def _checked_ways(ways: object) -> tuple[str, ...]:
-    """Return the ways of a group, or raise."""
-    if isinstance(ways, str) or not isinstance(ways, Sequence):
+def _checked_links(links: object) -> tuple[str, ...]:
+    """Return the links of a group, or raise."""
+    if isinstance(links, str) or not isinstance(links, Sequence):
         raise TypeError(
-            f"ways must be a sequence of str, ('host',) for example, got {type(ways).__name__}"
+            f"links must be a sequence of str, ('host',) for example, got {type(links).__name__}"
         )
-    found = tuple(ways)
-    require(bool(found), f"ways must have at least one of {', '.join(map(repr, WAYS))}", ways)
-    for way in found:
-        require(way in WAYS, f"ways must be among {', '.join(map(repr, WAYS))}", way)
-    require(len(set(found)) == len(found), "ways must have no name twice", ways)
+    found = tuple(links)
+    require(bool(found), f"links must have at least one of {', '.join(map(repr, LINKS))}", links)
+    for link in found:
+        require(link in LINKS, f"links must be among {', '.join(map(repr, LINKS))}", link)
+    require(len(set(found)) == len(found), "links must have no name twice", links)
     return found
 
 

@@ -65,7 +65,7 @@ class HaloRun:
     @property
     def exchange(self) -> str:
         """How the halo travels: as `exchange` of a result."""
-        return "none" if self._group.size == 1 else self._halo.way
+        return self._halo.link
 
     def agreement(self) -> Agreement:
         """Return a context in which this rank prepares its part of a collective call."""

@@ -35,7 +35,7 @@ class Receiver(Protocol):
 
 
 class Inbox:
-    """Memory of a device into which the other ranks copy arrays, and the way to theirs.
+    """Memory of a device into which the other ranks copy arrays, and theirs.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Inbox:
         That of this rank.
     """
 
-    way = "peers"
+    name = "peers"
 
     def __init__(self, group: Group, device: Device) -> None:
         self._group, self._device = group, device

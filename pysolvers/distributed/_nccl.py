@@ -133,7 +133,7 @@ class _Fault(Exception):
 
 
 def nccl_of(group: Group, operation: str, device: Device) -> Nccl | None:
-    """Return the way by NCCL, or None if there is none; collective.
+    """Return what brings messages by NCCL, or None if it cannot be used; collective.
 
     If there is none, ``group.reasons["nccl"]`` has the reason, the same on all ranks.
 
@@ -163,7 +163,7 @@ def nccl_of(group: Group, operation: str, device: Device) -> Nccl | None:
 
 
 def _started(group: Group, operation: str, device: Device) -> Nccl | str:
-    """Return the way by NCCL, or the reason why it cannot be taken; collective."""
+    """Return what brings messages by NCCL, or why it cannot be used; collective."""
     with group.agreement(operation) as made:
         own = Device(device.backend, device.ordinal, "the first messages of NCCL")
         messages = own.empty((2 * group.size, _FIRST), _OCTET, lasting=True)

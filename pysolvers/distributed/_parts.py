@@ -41,12 +41,12 @@ class NcclParts:
     group : Group
         The ranks.
     nccl : Nccl
-        The way between them.
+        What brings messages.
     device : Device
         That of this rank.
     """
 
-    way = "nccl"
+    name = "nccl"
 
     def __init__(self, group: Group, nccl: Nccl, device: Device) -> None:
         self._group, self._nccl, self._device = group, nccl, device

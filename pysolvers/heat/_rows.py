@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..distributed import Group
-from ..distributed._halo import exchange_halo, faces_of
+from ..distributed._halo import faces_of, refresh_halo
 from ._levels import in_order
 
 Array = NDArray[Any]
@@ -90,8 +90,7 @@ class Rows:
     def refresh(self, extended: Array) -> None:
         """Exchange the halo of an array; collective."""
         faces = faces_of(self.group, 0, len(extended), self.halo)
-        put = extended.__setitem__
-        exchange_halo(self.group, self.operation, faces, extended, extended.__getitem__, put)
+        refresh_halo(self.group, self.operation, faces, extended)
 
     def joined(self, own: Array) -> Array:
         """Return the rows of all ranks; collective."""

@@ -40,8 +40,8 @@ from .._data import NodeData
 from .._runtime.backends import parse_device, require_device
 from .._solver.clock import Segment
 from ..distributed import Group, Slab
-from ..distributed._halo import exchange_halo, faces_of
-from ..distributed._ways import way_of
+from ..distributed._halo import faces_of, refresh_halo
+from ..distributed._links import link_name
 from ..tridiagonal import solve_tridiagonal
 from ._cut_lines import CutLines
 from ._halo import COSTS, HeatHalo, Plan, Stage, cost_of_cuts, depth_for, plan_halo
@@ -110,8 +110,7 @@ class SlabParts(Parts):
         """Exchange the halo; `axis` is the cut axis of the field."""
         axis = self._axis if axis is None else axis
         faces = faces_of(self._group, axis, field.shape[axis], self.halo)
-        put = field.__setitem__
-        exchange_halo(self._group, _OPERATION, faces, field, field.__getitem__, put)
+        refresh_halo(self._group, _OPERATION, faces, field)
 
     def largest(self, field: Array) -> float:
         return self.largest_own(self.own(field))
@@ -213,7 +212,7 @@ class SplitState:
         self.own = self._moved(whole, part.start, part.stop - part.start)
         self._whole = whole
         self._largest_k = 1.0
-        self._way = "cpu"  # by which the halo travels, and its costs
+        self._link = "cpu"  # of the halo, and of its costs
         self._run: HeatHalo | None = None
         self._plan: Plan | None = None  # of the run, for steps of this length
         self._plan_dt = 0.0
@@ -240,7 +239,7 @@ class SplitState:
             device=self._settings.device,
             threads=self._settings.threads,
         )
-        self._way = way_of(self.group, _OPERATION, self._settings.device)
+        self._link = link_name(self.group, _OPERATION, self._settings.device)
         if self.own.k is not None:
             grid.k = self._extended(self.own.k)
             self._largest_k = self._parts.largest(grid.k)
@@ -274,7 +273,7 @@ class SplitState:
             return "none"
         if self._run is not None:
             return self._run.exchange
-        return "host" if self._way == "cpu" else self._way
+        return "host" if self._link == "cpu" else self._link
 
     @property
     def most_steps(self) -> int:
@@ -367,12 +366,12 @@ class SplitState:
         ratio = self.ratio
         lines = prod(self.own_shape) // self.own.nodes[self._across]
         about = ratio, self.least, lines, str(self._settings.scheme), self._settings.dtype
-        plan = plan_halo(*about, COSTS[self._way], cuts=self.cuts, shrinks=self._axis == 0)
+        plan = plan_halo(*about, COSTS[self._link], cuts=self.cuts, shrinks=self._axis == 0)
         if self._axis == 0 and self.least > 1:  # the lines of the last sweep are cut
-            cost = cost_of_cuts(*about, COSTS[self._way])
+            cost = cost_of_cuts(*about, COSTS[self._link])
             if plan is None or plan.cost > cost:
                 plan = Plan(_CUT, 1, cost)
-        if plan is None and self._way != "cpu":
+        if plan is None and self._link != "cpu":
             remedy = "fewer ranks" if self._axis == 0 else "split=Slab(0), fewer ranks"
             raise ValueError(
                 f"{_OPERATION}: on a device a group needs {depth_for(ratio, 1, about[-1])} nodes "

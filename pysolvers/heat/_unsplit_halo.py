@@ -167,7 +167,7 @@ class HaloUnsplit(DeviceUnsplit):
     @property
     def way(self) -> str:
         """How the halo travels."""
-        return self._halo.way
+        return self._halo.link
 
     def _made(self, share: float, *, is_steady: bool = False) -> Levels:
         with self._group.agreement(_OPERATION):

@@ -197,10 +197,10 @@ def plan_windows(
     scheme: str,
     foot: str,
     strips_across: int,
-    way: str,
+    link: str,
     shrinks: bool,
 ) -> Plan | None:
-    """Return the cheapest windows, or None if rows for columns are the only or the cheaper way.
+    """Return the cheapest windows, or None if rows for columns are the only or the cheaper choice.
 
     Parameters
     ----------
@@ -216,14 +216,14 @@ def plan_windows(
         As in `GCEIDD`.
     strips_across : int
         Strips along the other axis.
-    way : str
+    link : str
         How the halo travels.
     shrinks : bool
         Whether windows in strips can shrink: the cut axis is y.
     """
     if len(parts) == 1:
         return Plan(_STEPS[-1], [Cut(parts[0], parts[0], strips)], 1.0)
-    message, node = _COSTS[way]
+    message, node = _COSTS[link]
     least = min(part.stop - part.start for part in parts)
 
     def plan_for(steps: int) -> Plan | None:

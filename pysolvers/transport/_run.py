@@ -17,8 +17,8 @@ from .._runtime.backends import parse_device
 from .._solver.clock import Segment
 from .._solver.counter import Counter
 from ..distributed import Group, Slab
+from ..distributed._links import link_name
 from ..distributed._systems import checked_group
-from ..distributed._ways import way_of
 from ._halo import OPERATION, TransportHalo, is_inside
 from ._plan import Coefficients, Plan, plan_windows
 from ._range import Range
@@ -163,7 +163,7 @@ class SplitRun:
     def _plan(self, dt: float) -> Plan | None:
         """Return the windows of all ranks, or None if there are none; collective."""
         group, s, data, axis = self.group, self._settings, self.data, self.axis
-        way = "none" if group.size == 1 else way_of(group, OPERATION, s.device)
+        link = "none" if group.size == 1 else link_name(group, OPERATION, s.device)
         varies = any(b.varies for b in data.velocity) or any(a.varies for a in data.diffusion)
         with group.agreement(OPERATION) as agreed:  # functions of the caller, which can raise
             agreed.own = None if varies else [Extremes.of(data, k, axis) for k in (0, 1)]
@@ -196,7 +196,7 @@ class SplitRun:
             scheme=s.scheme,
             foot=s.foot,
             strips_across=s.strips[1 - along],
-            way=way,
+            link=link,
             shrinks=axis == 0,
         )
 

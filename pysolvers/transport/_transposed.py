@@ -51,7 +51,6 @@ class Transposed:
     ) -> None:
         self._group, self._axis = group, axis
         self._transposition = Transposition(group, settings.shape, OPERATION)
-        self._place = settings.device, settings.dtype
         held = (
             (self._transposition.rows[group.rank], slice(0, settings.shape[1])),
             (slice(0, settings.shape[0]), self._transposition.columns[group.rank]),
@@ -66,12 +65,13 @@ class Transposed:
 
     def start(self) -> None:
         """Find how the nodes travel from rank to rank; collective."""
-        self._transposition.connect(*self._place)
+        along_x, along_y = self._sweeps
+        self._transposition.connect(along_x.store, along_y.store, "u")
 
     @property
     def exchange(self) -> str:
         """How the nodes travel from rank to rank."""
-        return self._transposition.way
+        return self._transposition.to_columns.link
 
     @property
     def u(self) -> Array:
@@ -116,17 +116,17 @@ class Transposed:
             agreed.same = {"time and dt": (time, dt)}
         limits = allowed.begin(first, 1, dt, np.array([joined(agreed.found)]))
         if self._axis == 1:
-            self._transposition.to_rows(along_y.store, along_x.store, "u")
+            self._transposition.to_rows.refresh("u")
         if self.forgets:
             along_x.forget()
             along_y.forget()
             self.forgets = False
         first_report = along_x.make(time, dt, (-inf, inf), threads)
-        self._transposition.to_columns(along_x.store, along_y.store, "u")
+        self._transposition.to_columns.refresh("u")
         second = along_y.make(time, dt, limits, threads)
         self.reports = first_report, second
         if self._axis == 0:
-            self._transposition.to_rows(along_y.store, along_x.store, "u")
+            self._transposition.to_rows.refresh("u")
         return 1, not self._group.allgather(OPERATION, np.array(second["grown"], float)).any()
 
 

@@ -24,7 +24,7 @@ def check_halo(group, rng, ways):
             state = make_fields({"u": (shape, dtype)}, "cuda", "test")
             faces = faces_of(group, axis, shape[axis], (_DEPTH, _DEPTH))
             halo = halo_of(group, "test", state, faces, "u")
-            assert halo.way in ways
+            assert halo.link in ways
             state.set("u", fields[group.rank])
             halo.refresh("u")
             np.testing.assert_array_equal(state.get("u"), own)

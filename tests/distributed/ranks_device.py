@@ -56,7 +56,7 @@ def check_halo_through_the_host(group, rng):
 
 def check_halo_by_nccl(group, rng):
     with devices_with_nccl():
-        run(anew(group, ways=("nccl",)), rng, ("nccl",), SHORT if group.size == 2 else ())
+        run(anew(group, links=("nccl",)), rng, ("nccl",), SHORT if group.size == 2 else ())
 
 
 def check_fields_stay_on_the_device(group, rng):
@@ -64,7 +64,7 @@ def check_fields_stay_on_the_device(group, rng):
     problem = device_heat.fine(device_heat.PROBLEMS["values"]) | {"shape": (601, 104)}
     for way in ("peers", "nccl"):
         with devices_with_nccl() as device:
-            options = {"group": anew(group, ways=(way,)), "split": Slab(0)}
+            options = {"group": anew(group, links=(way,)), "split": Slab(0)}
             solver = device_heat.OnDevice(**problem, **options).step(1)
             nbytes, device.transferred = solver.u.nbytes, 0
             solver.step(40)
@@ -90,10 +90,10 @@ def check_fields_stay_on_the_device(group, rng):
 
 
 def check_first_way_that_is_possible(group, rng):
-    """In the order of the ways of the group; the reasons, if none is possible."""
+    """In the order of the links of the group; the reasons, if none is possible."""
     if group.size == 1:
         return
-    default = anew(group).ways
+    default = anew(group).links
     assert default == ("peers", "nccl", "host")
     for is_shared, nccl, ways, expected in (
         (True, True, default, "peers"),
@@ -106,16 +106,16 @@ def check_first_way_that_is_possible(group, rng):
         is_missing = group.rank == 1 and not nccl  # on one rank alone
         missing = shared_nccl.missing() if is_missing else nullcontext()
         with devices_with_nccl(is_shared=is_shared), missing:
-            assert exchange_of(anew(group, ways=ways)) == expected
+            assert exchange_of(anew(group, links=ways)) == expected
     package = "rank 1: .* pip install nvidia-nccl-cu13 cuda-pathfinder: no module"
     with devices_with_nccl(is_shared=False):
         with shared_nccl.missing() if group.rank == 1 else nullcontext():
-            again = anew(group, ways=("peers", "nccl"))
+            again = anew(group, links=("peers", "nccl"))
             for make in (device_heat.OnDevice, device_relaxation.plate, device_transport.OnDevice):
                 with pytest.raises(BackendError, match=f"'peers': the devices .*'nccl': {package}"):
                     exchange_of(again, make)
-        with pytest.raises(DistributedError, match="ways of the group must be the same"):
-            exchange_of(anew(group, ways=("nccl",) if group.rank == 1 else ("host",)))
+        with pytest.raises(DistributedError, match="links of the group must be the same"):
+            exchange_of(anew(group, links=("nccl",) if group.rank == 1 else ("host",)))
 
 
 def check_unsplit_heat(group, rng):
@@ -125,7 +125,7 @@ def check_unsplit_heat(group, rng):
         ("host", shared_device.in_place_of_cuda(is_shared=False)),
         ("nccl", devices_with_nccl(is_shared=False)),
     ):
-        again = anew(group, ways=("peers",) if way == "peers" else ("peers", way))
+        again = anew(group, links=("peers",) if way == "peers" else ("peers", way))
         with devices:
             device_unsplit.check_halos_of_unsplit_steps(again, rng, (way,))
 
@@ -143,7 +143,7 @@ def check_nccl_that_does_not_start(group, rng):
         with shared_device.in_place_of_cuda(is_shared=False) as device:
             own = kind if group.rank in ranks else shared_nccl.Communicator
             with shared_nccl.in_place_of_nccl(device, own):
-                again = anew(group, ways=("peers", "nccl", "host"), timeout=1)
+                again = anew(group, links=("peers", "nccl", "host"), timeout=1)
                 for _ in range(2):
                     assert exchange_of(again) == "host"
                 assert reason in again.reasons["nccl"] or "waited 0.5 s" in again.reasons["nccl"]
@@ -220,7 +220,7 @@ def check_memory_for_nccl_that_a_rank_lacks(group, rng):
     kind = MemoryError if group.rank == 1 else DistributedError
     fields = rng.standard_normal((2, group.size, 5, 400))
     with devices_with_nccl() as device:
-        again, made = anew(group, ways=("nccl",)), []
+        again, made = anew(group, links=("nccl",)), []
         for part, shape in ((fields[0, ..., :2], (5, 2)), (fields[1], (5, 400))):
             store = runtime_fields.make_fields({"u": (shape, np.float64)}, "cuda", "test")
             store.set("u", part[group.rank])

@@ -179,7 +179,7 @@ def nccl(group, how):
     kind = kinds.get(how, shared_nccl.Communicator) if group.rank == 1 else shared_nccl.Communicator
     with shared_device.in_place_of_cuda() as device, shared_nccl.in_place_of_nccl(device, kind):
         device.path.unlink()  # no other rank opens it, and the job can end before this context does
-        again = anew(group, ways=("nccl",), timeout=20 if how == "ends" else 1)
+        again = anew(group, links=("nccl",), timeout=20 if how == "ends" else 1)
         if how == "ends":
             end_before_messages(group, again)
             return

@@ -1,7 +1,7 @@
 """Checks of NCCL between GPUs, run by every rank of an MPI job; see tests/gpu.
 
     ranks_gpu_nccl.py solvers        the solvers with a group, by NCCL alone
-    ranks_gpu_nccl.py refused        the default ways without shared memory
+    ranks_gpu_nccl.py refused        the default links without shared memory
 
 Rank r uses device r, or the devices in turn if there are fewer. NCCL refuses ranks that share a
 device, unless they pretend to be on different hosts, as they do for ``solvers``: the messages then
@@ -36,10 +36,10 @@ def solvers_by_nccl(group, rng):
     if shares_device(group):  # before NCCL reads it
         os.environ["NCCL_HOSTID"] = f"rank {group.rank}"
         os.environ["NCCL_SOCKET_IFNAME"] = "lo"
-    ranks_gpu_solvers.run(anew(group, ways=("nccl",)), rng, ("nccl",))
+    ranks_gpu_solvers.run(anew(group, links=("nccl",)), rng, ("nccl",))
 
 
-def default_ways_without_shared_memory(group, rng):
+def default_links_without_shared_memory(group, rng):
     """NCCL, or the host at once if ranks share a device."""
     if group.size == 1:
         return
@@ -66,12 +66,12 @@ def default_ways_without_shared_memory(group, rng):
     assert ("nccl" in again.reasons) == shares
     if shares:
         with pytest.raises(BackendError, match="'nccl': rank 0: ncclCommInitRank"):
-            device_heat.OnDevice(**problem, group=anew(group, ways=("nccl",)), split=Slab(0))
+            device_heat.OnDevice(**problem, group=anew(group, links=("nccl",)), split=Slab(0))
 
 
 if __name__ == "__main__":
     from run_checks import run_checks
 
     assert _cuda.unavailable() is None
-    checks = {"solvers": solvers_by_nccl, "refused": default_ways_without_shared_memory}
+    checks = {"solvers": solvers_by_nccl, "refused": default_links_without_shared_memory}
     run_checks({"check_of_nccl": checks[sys.argv[1]]})

@@ -25,17 +25,17 @@ MODULES = device_halo, device_heat, device_poisson, device_relaxation, device_tr
 
 
 def check_solvers(group, rng):
-    run(group, rng, group.ways)
+    run(group, rng, group.links)
 
 
 def check_solvers_without_shared_memory(group, rng):
     refused = BackendError("devices that cannot use each other's memory")
     with mock.patch.object(SharedMemory, "open", side_effect=refused):
-        run(anew(group, ways=("peers", "host")), rng, ("host",))
+        run(anew(group, links=("peers", "host")), rng, ("host",))
 
 
 def check_unsplit_heat(group, rng):
-    run(group, rng, group.ways, (device_unsplit,))
+    run(group, rng, group.links, (device_unsplit,))
 
 
 def check_poisson_of_arrays_on_the_device(group, rng):

@@ -13,7 +13,7 @@ from pysolvers import SingularSystemError, solve_tridiagonal
 from pysolvers.distributed import Group, Slab
 
 dtype, way = sys.argv[1:]
-group = Group(ways=(way, "host"))
+group = Group(links=(way, "host"))
 # Two ranks on one device are on two hosts for NCCL, which refuses them otherwise.
 os.environ |= {"NCCL_HOSTID": f"rank {group.rank}", "NCCL_SOCKET_IFNAME": "lo"}
 device = group.rank % cupy.cuda.runtime.getDeviceCount()
@@ -54,7 +54,7 @@ for axis in (0, 1):
 
 # A group that leaves the ways between devices out.
 operands = oracle.dominant(rng, (20, 333), dtype)
-x = solve(operands, 1, expected="ends", group=anew(group, ways=("host",)))
+x = solve(operands, 1, expected="ends", group=anew(group, links=("host",)))
 check(operands, x, 1)
 
 # Systems that need row exchanges, and singular ones, take the other way.

@@ -171,17 +171,17 @@ def test_arguments_of_a_group():
     for timeout in (0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="timeout must be positive"):
             Group(timeout=timeout)
-    for ways in ("host", 1, None):
-        with pytest.raises(TypeError, match=r"ways must be a sequence of str, \('host',\)"):
-            Group(ways=ways)
-    for ways, rule in (
+    for links in ("host", 1, None):
+        with pytest.raises(TypeError, match=r"links must be a sequence of str, \('host',\)"):
+            Group(links=links)
+    for links, rule in (
         ((), "at least one of 'peers', 'nccl', 'host'"),
         (("host", "mpi"), "among 'peers', 'nccl', 'host', got 'mpi'"),
         (("nccl", "nccl"), "no name twice"),
     ):
-        with pytest.raises(ValueError, match=f"ways must (be|have) {rule}"):
-            Group(ways=ways)
-    assert Group(ways=["nccl", "host"]).ways == ("nccl", "host")
+        with pytest.raises(ValueError, match=f"links must (be|have) {rule}"):
+            Group(links=links)
+    assert Group(links=["nccl", "host"]).links == ("nccl", "host")
 
 
 def without_launcher(monkeypatch):

@@ -1,6 +1,6 @@
-"""The ways by which numbers on devices travel from rank to rank.
+"""Links: by what numbers on devices travel from rank to rank.
 
-The first one of ``Group.ways`` that is possible on all ranks is taken.
+The first one of ``Group.links`` that is possible on all ranks is taken.
 """
 
 from .._errors import BackendError
@@ -31,36 +31,36 @@ def link_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox 
     Raises
     ------
     BackendError
-        If none of the ways of the group is possible; the message has the reason of each.
+        If none of the links of the group is possible; the message has the reason of each.
     """
     if group.size == 1:
         return None
     with group.agreement(operation) as agreed:
         agreed.own = device.ordinal, nbytes
-        agreed.same = {"ways of the group": group.ways}
+        agreed.same = {"links of the group": group.links}
     ordinals, sizes = zip(*agreed.found, strict=True)
-    for way in group.ways:
-        if way == "host":
+    for one in group.links:
+        if one == "host":
             return None
-        if way == "peers":
+        if one == "peers":
             inbox = inbox_of(group, operation, device, nbytes)
             if inbox is not None:
                 return inbox
-        if way == "nccl":
+        if one == "nccl":
             nccl = nccl_of(group, operation, device)
             if nccl is not None:
                 links: dict[tuple[int, ...], NcclParts] = group.kept.setdefault("parts", {})
                 parts = links.setdefault(ordinals, NcclParts(group, nccl, device))
                 parts.reserve(operation, max(sizes))
                 return parts
-    reasons = "; ".join(f"{way!r}: {group.reasons[way]}" for way in group.ways)
+    reasons = "; ".join(f"{one!r}: {group.reasons[one]}" for one in group.links)
     raise BackendError(
-        f"{operation}: the ranks cannot exchange numbers between devices by the ways of their "
-        f"group: {reasons}. Add 'host' to ways, or leave ways out"
+        f"{operation}: the ranks cannot exchange numbers between devices by the links of their "
+        f"group: {reasons}. Add 'host' to links, or leave links out"
     )
 
 
-def way_of(group: Group, operation: str, device: str | None) -> str:
+def link_name(group: Group, operation: str, device: str | None) -> str:
     """Return how numbers travel: ``'peers'``, ``'nccl'``, ``'host'``, or ``'cpu'``; collective.
 
     Parameters
@@ -86,9 +86,5 @@ def way_of(group: Group, operation: str, device: str | None) -> str:
     if name == "cpu":
         return "cpu"
     own = Device(require(name), ordinal, operation)
-    return name_of(link_of(group, operation, own, _ALIGNMENT))
-
-
-def name_of(link: Inbox | NcclParts | None) -> str:
-    """Return the name of a link."""
-    return "host" if link is None else link.way
+    link = link_of(group, operation, own, _ALIGNMENT)
+    return "host" if link is None else link.name
