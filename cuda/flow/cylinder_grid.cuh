@@ -98,6 +98,29 @@ sum_of_warp(double value)
     return value;
 }
 
+/* The larger one; NaN if one of them is. */
+__device__ __forceinline__ void
+raise(double &most, double value)
+{
+    most = value <= most || isnan(most) ? most : value;
+}
+
+/* *slot = max(*slot, values of the warp); NaN is the largest. The bits of numbers that
+ * are not negative compare as the numbers do. */
+__device__ __forceinline__ void
+raise_all(double *slot, double value)
+{
+    for (int reach = 16; reach > 0; reach /= 2) {
+        raise(value, __shfl_xor_sync(0xffffffffu, value, reach));
+    }
+    if (threadIdx.x % 32 == 0) {
+        const auto bits = static_cast<unsigned long long>(__double_as_longlong(value));
+
+        atomicMax(reinterpret_cast<unsigned long long *>(slot),
+                  bits & 0x7fffffffffffffffull);
+    }
+}
+
 } // namespace pysolvers::flow
 
 #endif

@@ -84,32 +84,6 @@ template <typename Real, int AXIS> struct PsiLines {
     }
 };
 
-__device__ __forceinline__ unsigned long long
-bits_of(double value)
-{
-    return static_cast<unsigned long long>(__double_as_longlong(value)) &
-           0x7fffffffffffffffull;
-}
-
-/* The larger one; NaN if one of them is. */
-__device__ __forceinline__ void
-raise(double &most, double value)
-{
-    most = value <= most ? most : value;
-}
-
-/* *slot = max(*slot, values of the warp); NaN is the largest. */
-__device__ __forceinline__ void
-raise_all(double *slot, double value)
-{
-    for (int reach = 16; reach > 0; reach /= 2) {
-        raise(value, __shfl_xor_sync(0xffffffffu, value, reach));
-    }
-    if (threadIdx.x % 32 == 0) {
-        atomicMax(reinterpret_cast<unsigned long long *>(slot), bits_of(value));
-    }
-}
-
 /* The fields of the kernels of all nodes. */
 template <typename Real> struct PsiField {
     CylinderGrid<Real> grid;

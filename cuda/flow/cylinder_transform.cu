@@ -155,32 +155,11 @@ struct Bounds {
         raise(change, fabs(difference));
     }
 
-    /* The larger one; NaN if one of them is. */
-    static __device__ __forceinline__ void raise(double &most, double value)
-    {
-        most = value <= most ? most : value;
-    }
-
-    /* Those of all blocks. The bits of numbers that are not negative compare as the
-     * numbers do, and NaN is the largest. */
+    /* Those of all blocks. */
     __device__ __forceinline__ void store(double *history)
     {
-        for (int reach = 16; reach > 0; reach /= 2) {
-            raise(largest, __shfl_xor_sync(0xffffffffu, largest, reach));
-            raise(change, __shfl_xor_sync(0xffffffffu, change, reach));
-        }
-        if (threadIdx.x % 32 == 0) {
-            auto *const row = reinterpret_cast<unsigned long long *>(history);
-
-            atomicMax(row + PS_COLUMN_LARGEST, bits_of(largest));
-            atomicMax(row + PS_COLUMN_CHANGE, bits_of(change));
-        }
-    }
-
-    static __device__ __forceinline__ unsigned long long bits_of(double value)
-    {
-        return static_cast<unsigned long long>(__double_as_longlong(value)) &
-               0x7fffffffffffffffull;
+        raise_all(history + PS_COLUMN_LARGEST, largest);
+        raise_all(history + PS_COLUMN_CHANGE, change);
     }
 };
 
