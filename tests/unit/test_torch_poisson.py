@@ -8,7 +8,6 @@ import numpy as np
 import poisson_reference
 import pytest
 
-import pysolvers
 from pysolvers import Neumann
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
@@ -70,76 +69,6 @@ def solver_of(case, grid="nodes", values=0.0):
     return FastPoisson(shape, spacing_of(edges, shape, grid), boundary=boundary, grid=grid)
 
 
-@pytest.mark.parametrize("grid", ["nodes", "cells"])
-@pytest.mark.parametrize("case", GRIDS)
-@pytest.mark.parametrize("dtype", [torch.float32, REAL, torch.complex128])
-def test_solutions_are_those_of_the_solver_for_arrays(rng, dtype, case, grid):
-    kinds, shape, edges = GRIDS[case]
-    spacing = spacing_of(edges, shape, grid)
-    f = random(*shape, dtype=dtype)
-    wide = f.numpy().dtype
-    boundary = poisson_reference.conditions(
-        kinds, shape, lambda sizes: rng.random(sizes).astype(f.real.numpy().dtype)
-    )
-    options = {"boundary": boundary, "grid": grid, "dtype": wide, "on_incompatible": "ignore"}
-    host = pysolvers.FastPoisson(shape, spacing, **options)
-
-    solver = FastPoisson(shape, spacing, boundary=in_torch(boundary), grid=grid)
-    u = solver.solve(f)
-
-    assert solver.is_singular == host.is_singular
-    assert u.dtype == dtype
-    nearly(u, torch.tensor(host.solve(f.numpy())), most=1e3)
-
-
-@pytest.mark.parametrize("grid", ["nodes", "cells"])
-@pytest.mark.parametrize("others", ENDS)
-@pytest.mark.parametrize("ends", ENDS)
-def test_the_jacobian_is_the_inverse_of_a_dense_matrix(ends, others, grid):
-    shape = 4, 5
-    edges = [np.arange(size + 1.0) * step for size, step in zip(shape, (0.3, 0.2), strict=True)]
-    for k, pair in enumerate((others, ends)):
-        if grid == "nodes" and pair != "PP":
-            edges[k] = edges[k][:-1]
-    boundary = {"x-": ends[0], "x+": ends[1], "y-": others[0], "y+": others[1]}
-    values = {"D": 0.0, "N": Neumann(), "P": "periodic"}
-    solver = FastPoisson(
-        shape, (0.2, 0.3), boundary={k: values[v] for k, v in boundary.items()}, grid=grid
-    )
-    jacobian = torch.func.jacrev(solver.solve)(random(*shape)).reshape(20, 20).numpy()
-
-    columns = [
-        poisson_reference.solve(grid, [others, ends], edges, one.reshape(shape), {})[0]
-        for one in np.eye(20)
-    ]
-    dense = np.nan_to_num(np.stack([one.ravel() for one in columns], 1))
-    np.testing.assert_allclose(jacobian, dense, rtol=0, atol=1e-12 * np.abs(dense).max())
-
-
-@pytest.mark.parametrize("grid", ["nodes", "cells"])
-@pytest.mark.parametrize("case", GRIDS)
-def test_first_and_second_derivatives_are_those_of_finite_differences(case, grid):
-    _, shape, _ = GRIDS[case]
-    solver = solver_of(case, grid)
-    side = next((s for s in ("x-", "y+") if solver._kinds[s] != "periodic"), None)
-    sizes = {"x-": shape[:-1], "y+": (*shape[:-2], shape[-1])}
-    inputs = [random(*shape).requires_grad_()]
-    if side is not None:
-        inputs.append(random(*sizes[side], seed=1).requires_grad_())
-
-    def solve(f, *values):
-        is_flux = side is not None and solver._kinds[side] == "Neumann"
-        new = {side: Neumann(values[0]) if is_flux else values[0]} if values else None
-        return solver.solve(f, boundary=new)
-
-    def loss(*inputs):
-        return solve(*inputs).pow(3).sum(-1)
-
-    assert torch.autograd.gradcheck(solve, inputs)
-    assert torch.autograd.gradcheck(loss, inputs)
-    assert torch.autograd.gradgradcheck(loss, inputs)
-
-
 def test_complex_gradients_with_values_at_the_sides():
     boundary = {"x-": 1j, "x+": 2.0, "y-": Neumann(1.0), "y+": -1j}
     solver = FastPoisson((4, 5), 0.2, boundary=boundary)
@@ -165,19 +94,6 @@ def test_complex_gradients():
     nearly(found, expected)
 
 
-def test_fields_and_values_broadcast():
-    boundary = {"x-": torch.tensor(0.5, dtype=REAL), "x+": 0.0, "y": Neumann(0.1)}
-    solver = FastPoisson((4, 5), 0.2, boundary=boundary)
-    f, flux = random(5).requires_grad_(), random(1, seed=1).requires_grad_()
-
-    def solve(f, flux):
-        return solver.solve(f, boundary={"y-": Neumann(flux)})
-
-    full = solver.solve(f.expand(4, 5), boundary={"y-": Neumann(flux.expand(5))})
-    torch.testing.assert_close(solve(f, flux), full, rtol=0, atol=0)
-    assert torch.autograd.gradcheck(solve, (f, flux))
-
-
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [REAL, torch.complex64])
@@ -187,35 +103,6 @@ def test_operator_passes_the_checks_of_torch(dtype, transposed):
     for right in (f, f.expand(2, 4, 5)):
         right = right.detach().requires_grad_()
         torch.library.opcheck(OPERATOR, (right, grid, transposed))
-
-
-def test_batches_by_vmap():
-    boundary = {"x-": 0.0, "x+": Neumann(), "y": "periodic"}
-    solver = FastPoisson((4, 5), 0.2, boundary=boundary)
-    f, value = random(4, 3, 5), random(3, 4, seed=1)
-
-    def solve(f, value):
-        return solver.solve(f, boundary={"x-": value})
-
-    for fields, values, dims in (
-        (f, value[0], (1, None)),
-        (f[:, 0], value, (None, 0)),
-        (f, value, (1, 0)),
-    ):
-        together = torch.vmap(solve, in_dims=dims)(fields, values)
-        slopes = torch.vmap(
-            torch.func.grad(lambda f, v: solve(f, v).pow(3).sum(), (0, 1)), in_dims=dims
-        )(fields, values)
-        for k in range(3):
-            one = fields[:, k] if dims[0] == 1 else fields
-            leaves = [
-                a.clone().requires_grad_() for a in (one, values[k] if dims[1] == 0 else values)
-            ]
-            u = solve(*leaves)
-            torch.testing.assert_close(together[k], u, rtol=0, atol=0)
-            gradients = torch.autograd.grad(u.pow(3).sum(), leaves)
-            for found, expected in zip(slopes, gradients, strict=True):
-                nearly(found[k], expected, most=100)
 
 
 def test_vmap_of_the_operator_over_another_axis():
@@ -237,23 +124,6 @@ def test_vmap_inside_vmap_and_a_hessian():
     hessian = torch.func.jacrev(torch.func.grad(loss))(f[0, :, 0]).reshape(20, 20)
     jacobian = torch.func.jacrev(solver.solve)(f[0, :, 0]).reshape(20, 20)
     nearly(hessian, 2 * jacobian.mT @ jacobian)
-
-
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_compiled_without_graph_breaks(dynamic):
-    torch._dynamo.reset()
-    solver = FastPoisson((4, 5), 0.2, boundary={"x": 0.0, "y-": Neumann(0.3), "y+": 1.0})
-
-    def loss(f, value):
-        return solver.solve(f, boundary={"x-": value}).pow(3).sum()
-
-    compiled = torch.compile(loss, fullgraph=True, dynamic=dynamic, backend="aot_eager")
-    for seed in (0, 1):
-        leaves = [a.requires_grad_() for a in (random(4, 5, seed=seed), random(4, seed=seed + 2))]
-        found = torch.autograd.grad(compiled(*leaves), leaves)
-        expected = torch.autograd.grad(loss(*leaves), leaves)
-        for one, other in zip(found, expected, strict=True):
-            nearly(one, other)
 
 
 @pytest.mark.slow  # compiles C++
