@@ -328,10 +328,10 @@ class SlabRun:
         unsplit, first, start = self.unsplit, solver.steps, perf_counter()
         own = self._t_of_slab
         if is_damped:
-            unsplit.start(own)
+            unsplit.start(own, solver.dt)
         else:
             fresh, follows = solver._is_fresh, solver._follows_start
-            unsplit.step(own, first, is_fresh=fresh, follows_start=follows)
+            unsplit.step(own, first, solver.dt, is_fresh=fresh, follows_start=follows)
         solver._require_converged()
         unsplit.take()
         if not self._is_unsplit:

@@ -162,7 +162,15 @@ class UnsplitSlab:
         other._known = None
         return other
 
-    def step(self, own: Array | None, first: int, *, is_fresh: bool, follows_start: bool) -> None:
+    def step(
+        self,
+        own: Array | None,
+        first: int,
+        longest: float,
+        *,
+        is_fresh: bool,
+        follows_start: bool,
+    ) -> None:
         """Make step `first`; `take` goes on from it.
 
         Parameters
@@ -171,21 +179,23 @@ class UnsplitSlab:
             T of this rank; None if it is `t`.
         first : int
             Number of steps before.
+        longest : float
+            Length of the steps, of which this one can be a shorter last one.
         is_fresh : bool
             Whether T was not made by the step before this one.
         follows_start : bool
             Whether the step before was a damped start.
         """
-        solver, field = self._begun(own, first, GAMMA)
+        solver, field = self._begun(own, first, GAMMA * self._stretch(longest))
         recent = () if is_fresh else self._recent
         with self._agreed() as agreed:
             field, self._recent = solver.step(field, recent, first, follows_start=follows_start)
             facts = self._facts(solver, field, agreed)
         self._ended(solver, field, facts, agreed)
 
-    def start(self, own: Array | None) -> None:
-        """Make the first step, of two half-steps; `take` goes on from it. `own` as of `step`."""
-        solver, field = self._begun(own, 0, _START)
+    def start(self, own: Array | None, longest: float) -> None:
+        """Make the first step, of two half-steps; `take` goes on from it. Parameters: `step`."""
+        solver, field = self._begun(own, 0, _START * self._stretch(longest))
         with self._agreed() as agreed:
             field = solver.start(field)
             facts = self._facts(solver, field, agreed)
@@ -228,6 +238,10 @@ class UnsplitSlab:
             self._problem = self._gathered()
             self._known = self._made(self._problem)
         return self._known, self._field if own is None else self._moved(own)
+
+    def _stretch(self, longest: float) -> float:
+        """Return a length of steps, at least that of the next one, in multiples of this."""
+        return max(1.0, longest / self._grid.dt)
 
     def _compare(self, place: float) -> None:
         """Raise unless all ranks make the same step; collective."""

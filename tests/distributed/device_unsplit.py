@@ -234,6 +234,9 @@ def check_halos_for_steps_of_other_lengths(group, rng, ways):
             seen.append(held if split.result().iterations else None)
             same(group, split, one.u, 0, CLOSE["float64"])
             assert split.result().scheme == one.result().scheme
+        for solver in (one, split):  # a short last step keeps what is held
+            solver.run(until=solver.time + 1.001 * solver.dt)
+        assert split._runner.unsplit._held is held
         steady, expected = split.solve_steady(), part_of(group, one.solve_steady().u, 0)
         np.testing.assert_allclose(steady.u, expected, rtol=0, atol=1e-8)
         for solver in (one, split):
@@ -275,6 +278,13 @@ def check_halos_after_an_error(group, rng, ways):
             split.step()
         np.testing.assert_array_equal(split.u, before)
         same(group, split.step(2), one.step(4).u, 0, 1e-7)
+        one.dt = split.dt = 2 * LONG["dt"]  # a deeper halo
+        before = split.u.copy()
+        full = mock.patch.object(_unsplit_slab, "make_fields", side_effect=MemoryError("none is"))
+        with full if is_last else nullcontext(), pytest.raises(kind, match="none is"):
+            split.step()
+        np.testing.assert_array_equal(split.u, before)
+        same(group, split.step(2), one.step(2).u, 0, 1e-7)
 
 
 def check_halos_of_ranks_that_wrap(group, rng, ways):
