@@ -399,14 +399,26 @@ class RedBlackSOR(Relaxation):
 
     def _right_hand_side(self, t: Array, volume: float) -> dict[str, float]:
         """Return the norms of S_u, from ghost cells and source; 1 for a norm of 0."""
-        (ax, ay), b = self._a, np.zeros(self._shape)
-        b += volume * self._source
-        b[:, 0] += ax * t[1:-1, 0]
-        b[:, -1] += ax * t[1:-1, -1]
-        b[0] += ay * t[0, 1:-1]
-        b[-1] += ay * t[-1, 1:-1]
-        norms = {"max": float(np.abs(b).max()), "l2": float(np.sqrt(np.mean(b * b)))}
-        return {name: norm or 1.0 for name, norm in norms.items()}
+        (ax, ay), (ny, nx) = self._a, self._shape
+        west, east = ax * t[1:-1, 0], ax * t[1:-1, -1]
+        # The first and the last row, then the first and the last column of the other rows; the
+        # other cells have a source only.
+        rows, columns = np.zeros((min(ny, 2), nx)), np.zeros((max(ny - 2, 0), min(nx, 2)))
+        rows[0] += ay * t[0, 1:-1]
+        rows[-1] += ay * t[-1, 1:-1]
+        ends = [0, -1][: len(rows)]
+        for values, at in ((west, 0), (east, -1)):
+            rows[:, at] += values[ends]
+            columns[:, at] += values[1:-1]
+        parts = [rows, columns]
+        if self._sourced:
+            source = np.broadcast_to(self._source, self._shape)
+            rows += volume * source[ends]
+            columns += volume * source[1:-1, [0, -1][: columns.shape[1]]]
+            parts.append(volume * source[1:-1, 1:-1])
+        most = max(float(np.abs(part).max(initial=0.0)) for part in parts)
+        mean = sum(float(np.sum(part * part)) for part in parts) / (ny * nx)
+        return {"max": most or 1.0, "l2": mean**0.5 or 1.0}
 
     @property
     def _expected_patience(self) -> int:

@@ -85,9 +85,10 @@ def test_options_of_adi(options, wall):
 @pytest.mark.parametrize("method", ["adi", "line-jacobi"])
 def test_threads_of_a_block_of_pta(n, block, method):
     options = {"method": method, "line_method": "thomas", "device": "cuda"}
-    here = pta2020.LidDrivenCavity(100, n, block=block, **options).iterate(40)
-    usual = LidDrivenCavity(100, n, **options).iterate(40)
-    there = LidDrivenCavity(100, n, method=method).iterate(40)
+    re = 5 if n < 9 else 100  # with which line Jacobi converges on a grid so coarse
+    here = pta2020.LidDrivenCavity(re, n, block=block, **options).iterate(40)
+    usual = LidDrivenCavity(re, n, **options).iterate(40)
+    there = LidDrivenCavity(re, n, method=method).iterate(40)
 
     assert_same_bits(here, usual)
     assert_same_fields(here, there, 1e-11)

@@ -111,6 +111,27 @@ def test_all_variants_give_the_same_bits(shape, dtype, sourced, backend, rng):
         np.testing.assert_array_equal(field, fields[0])
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (1, 7), (7, 1), (2, 3), (3, 2), (8, 5)])
+@pytest.mark.parametrize("sourced", [False, True])
+@pytest.mark.parametrize("norm", ["l2", "max"])
+def test_first_residual_is_the_right_hand_side(shape, sourced, norm, rng):
+    """From u = 0, with an omega that changes nothing; measures are relative to that norm."""
+    boundary = {
+        "x-": 1.0,
+        "x+": Robin(2.0, 0.5),
+        "y-": Neumann(0.3),
+        "y+": rng.normal(size=shape[1]),
+    }
+    source = rng.normal(size=shape) if sourced else 0.0
+    options = {"boundary": boundary, "source": source, "omega": 1e-13}
+    plate = RedBlackSOR(shape, extent=((0, 1), (0, 1.5)), **options)
+
+    with pytest.raises(pysolvers.ConvergenceError) as caught:
+        plate.solve(1e-3, norm=norm, max_iterations=1)
+
+    assert caught.value.result.history.measure == pytest.approx([1.0], rel=1e-9)
+
+
 def test_variants_that_the_cpu_lacks():
     with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):
         survey2014.RedBlackSOR((8, 8), spacing=1.0, boundary=0.0, variant="shared").iterate(1)
