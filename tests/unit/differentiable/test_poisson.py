@@ -262,3 +262,11 @@ def test_errors_name_the_rule(differentiable, make):
         solver.solve(ones, boundary={"x-": Neumann()})
     with pytest.raises(ValueError, match=r"f must broadcast to shape \(5,\), got shape \(2, 5\)"):
         solver.solve(many)
+
+
+@pytest.mark.parametrize("differentiable", ["jax"], indirect=True)
+def test_jax_takes_numbers(differentiable, make):
+    solver = make(5, 0.1, 0.0)
+    with pytest.raises(TypeError, match="f must be a number or an array, not a function"):
+        solver.solve(lambda x: x)
+    assert differentiable.dtype(solver.solve(1)) == np.float64
