@@ -373,16 +373,6 @@ class Group:
         return Agreement(self, operation)
 
 
-class OneProcess(Group):
-    """A group of one process, also in a job of MPI; a solver with it can be pickled and copied."""
-
-    def _transport_of(self, comm: Any) -> None:
-        del comm
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OneProcess, ()
-
-
 class Agreement:
     """The local part of a collective call; at its end the ranks compare what they found.
 
@@ -550,3 +540,21 @@ def _world() -> Any:
                 "install pysolvers with its extra 'mpi'"
             ) from error
     return None
+
+
+class OneProcess(Group):
+    """A group of one process, also in a job of MPI; a solver with it can be pickled and copied."""
+
+    def _transport_of(self, comm: Any) -> None:
+        del comm
+
+    def allgather(self, operation: str, mine: Array, kind: str = "arrays") -> Array:
+        del operation, kind
+        return np.array(mine)[None]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OneProcess, ()
+
+
+#: The group of solvers that get none.
+ONE_PROCESS: Final = OneProcess()

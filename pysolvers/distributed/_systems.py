@@ -11,7 +11,7 @@ from .._runtime.arrays import Shape
 from .._runtime.finite import explained
 from .._runtime.places import find_place
 from .._runtime.singular import Entry, Singular
-from ._group import Group, OneProcess
+from ._group import ONE_PROCESS, Group
 from ._slab import Slab
 
 
@@ -28,7 +28,7 @@ def checked_group(group: object, split: object) -> tuple[Group, Slab]:
 def ranks_of(group: object, split: object) -> tuple[Group, Slab]:
     """Return the arguments `group` and `split` of a solver; without them, those of one process."""
     if group is None and split is None:
-        return OneProcess(), Slab(0)
+        return ONE_PROCESS, Slab(0)
     return checked_group(group, split)
 
 

@@ -37,7 +37,7 @@ from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.places import find_place
 from ..distributed import Group, Slab, SplitFactor
-from ..distributed._group import agreement_of
+from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._waves import PackedWaves, are_packed
 
@@ -136,7 +136,7 @@ class DevicePoisson:
     line : int, default: -1
         Axis of the array along which the lines lie.
     group : Group, optional
-        Ranks that hold parts of the axis of the lines, which is then an `AxisPart`.
+        Ranks; if there are several, they hold parts of the axis of the lines, an `AxisPart`.
 
     Raises
     ------
@@ -150,11 +150,11 @@ class DevicePoisson:
         dtype: np.dtype,
         device: str,
         line: int = -1,
-        group: Group | None = None,
+        group: Group = ONE_PROCESS,
     ) -> None:
         self._line, self._group = line, group
         self._factor: SplitFactor | None = None
-        with agreement_of(group, _OPERATION):
+        with group.agreement(_OPERATION):
             ordinal = parse_device(device)[1]
             # Where the matrices are made; a solve has a stream of its own.
             self._device = Device(require_device(ordinal), ordinal, _OPERATION)
@@ -170,16 +170,16 @@ class DevicePoisson:
             self._forward: dict[int, _Transform] = {}
             self._backward: dict[int, _Transform] = {}
             self._packed: PackedWaves | None = None
-            if group is None and are_packed(axes, dtype, self._device):
+            if group.size == 1 and are_packed(axes, dtype, self._device):
                 self._packed = PackedWaves(axes, dtype, self._device, self._kept)
             else:
                 for k in range(len(axes) - 1):
                     self._plan(k)
                 matrices = self._matrices()
-                if group is None:
+                if group.size == 1:
                     self._rows = self._expanded(matrices)
                     self._volumes = self._kept(axes[-1].volumes)
-        if group is not None:
+        if group.size > 1:
             self._factor = self._factored(matrices, group)
         self._device.wait()
 
@@ -226,7 +226,7 @@ class DevicePoisson:
             As in `solve_tridiagonal`.
         """
         named = {"rhs": f}  # the name of the operand that `out` can be
-        with agreement_of(self._group, _OPERATION):
+        with self._group.agreement(_OPERATION):
             place: Any = find_place(self._name, stream, named, out, operation=_SOLVE, leader="rhs")
             token = np.empty((1,), self._dtype)
             (right,), _, _ = place.operands(named, {"the solver": token})
@@ -365,7 +365,7 @@ class DevicePoisson:
         waves = self._eigenvalues()
         is_even = not self.is_singular and not np.ptp(last.sums)  # one number for all rows
         sums = waves + (last.sums[:1] if is_even else last.sums)
-        if self.is_singular and (self._group is None or self._group.rank == 0):
+        if self.is_singular and self._group.rank == 0:
             # As on the host. The sine part of wave 0 is zero, and its matrix is the same.
             sums[waves[:, 0] == 0, 0] += diag[0] or -1.0
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
@@ -427,18 +427,19 @@ class DevicePoisson:
         if not self.is_singular:
             return
         line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
-        if self._group is not None:
-            self._centre_of_ranks(self._group, device, line)
+        if self._factor is not None:
+            self._centre_of_ranks(device, line)
             return
         for part in range(self._parts):
             own = line[None, :, part][None]
             device.enqueue(device.backend.centre, own, address_of(self._volumes))
 
-    def _centre_of_ranks(self, group: Group, device: Device, line: Array) -> None:
+    def _centre_of_ranks(self, device: Device, line: Array) -> None:
         """Make the mean of a line, of which each rank holds a part, zero; collective."""
         volumes = self._axes[-1].volumes
         values = device.download(line)
-        sums = group.allgather(_OPERATION, np.append(volumes @ values, volumes.sum())).sum(axis=0)
+        own = np.append(volumes @ values, volumes.sum())
+        sums = self._group.allgather(_OPERATION, own).sum(axis=0)
         values -= (sums[:-1] / sums[-1]).astype(self._real)
         device.write(line, values)
 

@@ -34,6 +34,7 @@ from .._row_sums import RowSums
 from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
 from ..distributed import Group, Slab
+from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._columns import transform_columns
 
@@ -54,7 +55,7 @@ class HostPoisson:
     threads : int
         0 leaves the choice to the backend.
     group : Group, optional
-        Ranks that hold parts of the last axis, which is then an `AxisPart`.
+        Ranks; if there are several, they hold parts of the last axis, which is an `AxisPart`.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class HostPoisson:
         axes: Sequence[Any],
         dtype: np.dtype,
         threads: int,
-        group: Group | None = None,
+        group: Group = ONE_PROCESS,
     ) -> None:
         self._group = group
         self._fft = extra_module("scipy.fft", "poisson")
@@ -157,14 +158,14 @@ class HostPoisson:
             waves = axis.eigenvalues(count)
             sums = sums + waves.reshape((-1,) + (1,) * (ndim - 1 - k))
         sums = np.array(sums)
-        if self.is_singular and (self._group is None or self._group.rank == 0):
+        if self.is_singular and self._group.rank == 0:
             sums[(0,) * ndim] += diag[0] or -1.0
         operands = [np.asarray(a, self._real) for a in (lower, sums, upper)]
         if self._is_complex:  # real and imaginary part are two right sides of one matrix
             operands = [a[..., None] for a in operands]
         axis = -2 if self._is_complex else -1
         options: dict[str, Any] = {"rows": last.count, "periodic": last.is_periodic}
-        if self._group is not None:
+        if self._group.size > 1:
             options |= {"group": self._group, "split": Slab(axis)}
         lower, sums, upper = operands
         form = RowSums(sums, check_signs=False)
@@ -244,12 +245,10 @@ class HostPoisson:
 
     def _sum(self, value: Any) -> Any:
         """Return the sum over all ranks."""
-        return value if self._group is None else self._of_ranks(value).sum()
+        return self._of_ranks(value).sum()
 
     def _of_ranks(self, value: Any) -> Array:
         """Return the values of all ranks."""
-        if self._group is None:
-            return np.array([value])
         return self._group.allgather("FastPoisson", np.array(value))
 
     @property

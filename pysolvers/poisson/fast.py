@@ -23,7 +23,7 @@ from .._solver.settings import Settings
 from .._views import read_only
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of
-from ..distributed._systems import checked_group
+from ..distributed._systems import ranks_of
 from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
 from ._device import DevicePoisson
 from ._host import HostPoisson
@@ -227,9 +227,8 @@ class FastPoisson(ShownAsText):
             self._axes: list[Any] = grid_axes(self.shape, spacing, extent, grid, kinds)
             check_lengths(self._axes, self.dtype)
             self._line = len(self.shape) - 1  # axis of the tridiagonal systems
-            self._group: Group | None = None
-            if group is not None or split is not None:
-                self._group, slab = checked_group(group, split)
+            self._group, slab = ranks_of(group, split)
+            if split is not None:
                 self._hold_part(slab)
             self._values = {
                 side: self._side_values(side, condition)
@@ -340,7 +339,7 @@ class FastPoisson(ShownAsText):
         """
         if self._device is not None:
             return self._solve_on_device(self._device, f, boundary, out, stream)
-        with agreement_of(self._group, _OPERATION):
+        with self._group.agreement(_OPERATION):
             changed = {} if boundary is None else self._changed(boundary)
             if stream is not None:
                 raise ValueError(f"stream must be None on the CPU, got {stream!r}")
@@ -389,7 +388,7 @@ class FastPoisson(ShownAsText):
             The left side of the equations that `solve` solves, the values of the sides included;
             zero on nodes of Dirichlet sides, which have no equation.
         """
-        if self._group is not None:
+        if self._group.size > 1:
             raise ValueError("apply needs the whole field: create FastPoisson without a group")
         given = np.asarray(values_at("u", u, self._places(), self.shape, self.dtype), self.dtype)
         values = self._values if boundary is None else self._values | self._changed(boundary)
@@ -415,14 +414,16 @@ class FastPoisson(ShownAsText):
 
     def _hold_part(self, split: Slab) -> None:
         """Replace the axis that is split by the part of this rank: the lines lie along it."""
-        assert self._group is not None
-        self._line = split.of(len(self.shape))
+        line = split.of(len(self.shape))
         for axis in self._axes:
             require(
-                axis is self._axes[self._line] or axis.step is not None,
+                axis is self._axes[line] or axis.step is not None,
                 "split must be the axis whose spacing is an array of coordinates,",
                 split,
             )
+        if self._group.size == 1:
+            return
+        self._line = line
         part = split.part(self.shape[self._line], self._group.rank, self._group.size)
         self._axes[self._line] = AxisPart(self._axes[self._line], part)
 
@@ -534,7 +535,7 @@ class FastPoisson(ShownAsText):
         stream: object,
     ) -> Any:
         shape = tuple(axis.size for axis in self._axes)
-        with agreement_of(self._group, _OPERATION):
+        with self._group.agreement(_OPERATION):
             changed = {} if boundary is None else self._changed(boundary)
             if locate(f) is None:
                 right = values_at("f", f, self._places(), shape, self.dtype)
