@@ -245,7 +245,7 @@ class HostPoisson:
 
     def _sum(self, value: Any) -> Any:
         """Return the sum over all ranks."""
-        return self._of_ranks(value).sum()
+        return value if self._group.size == 1 else self._of_ranks(value).sum()
 
     def _of_ranks(self, value: Any) -> Array:
         """Return the values of all ranks."""
