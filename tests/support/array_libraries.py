@@ -13,7 +13,7 @@ class Numpy:
     """NumPy."""
 
     name = "numpy"
-    kind = np.ndarray
+    kind = results = np.ndarray  # types of its arrays and of what functions return for them
 
     def array(self, values):
         return np.array(values, order="K")
@@ -32,7 +32,7 @@ class Torch:
 
     def __init__(self):
         self.module = _imported("torch")
-        self.kind = self.module.Tensor
+        self.kind = self.results = self.module.Tensor
         self.functions = importlib.import_module("pysolvers.torch")
 
     def array(self, values):
@@ -81,7 +81,7 @@ class Jax:
 
     def __init__(self):
         self.module = _imported("jax")
-        self.kind = self.module.Array
+        self.kind = self.results = self.module.Array
         self.functions = importlib.import_module("pysolvers.jax")
 
     def array(self, values):

@@ -1,12 +1,11 @@
-"""Arrays of JAX and PyTorch in host memory: results are arrays of the library of `rhs`.
+"""Arrays of all libraries in host memory: results are arrays of the library of `rhs`.
 
 The tests of a library are skipped where it is not installed.
 """
 
 import sys
-import warnings
-from types import SimpleNamespace
 
+import array_libraries
 import numpy as np
 import oracle
 import pytest
@@ -15,81 +14,68 @@ import pysolvers
 from pysolvers import _core
 from pysolvers._runtime import interop
 
-LIBRARIES = ("torch", "jax")
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
-@pytest.fixture(params=LIBRARIES)
-def library(request):
-    """One library: how it makes an array, and the type of its arrays."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the library about its environment
-        module = pytest.importorskip(request.param, exc_type=ImportError)
-    if request.param == "torch":
-        make = module.tensor
-        kind = module.Tensor
-    else:
-        module.config.update("jax_enable_x64", True)
-        cpu = module.devices("cpu")[0]
-
-        def make(values):
-            return module.device_put(np.asarray(values), cpu)
-
-        kind = module.Array
-    return SimpleNamespace(name=request.param, module=module, make=make, kind=kind)
+@pytest.fixture
+def torch():
+    with array_libraries.opened("torch") as library:
+        yield library
 
 
-def dtype_of(array):
-    return str(array.dtype).removeprefix("torch.")
+@pytest.fixture
+def jax():
+    with array_libraries.opened("jax") as library:
+        yield library
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((4, 7), 1), ((7, 4), 0), ((2, 7, 3), 1)])
-def test_results_are_arrays_of_the_library(library, rng, dtype, shape, axis):
+def test_results_are_arrays_of_the_library(xp, rng, dtype, shape, axis):
     inner = np.moveaxis(np.empty(shape), axis, -1).shape
     system = [np.moveaxis(a, -1, axis) for a in oracle.dominant(rng, inner, np.dtype(dtype))]
-    arrays = [library.make(np.ascontiguousarray(a)) for a in system]
+    arrays = [xp.array(np.ascontiguousarray(a)) for a in system]
     expected = pysolvers.solve_tridiagonal(*system, axis=axis)
 
     x = pysolvers.solve_tridiagonal(*arrays, axis=axis)
     y = pysolvers.factor_tridiagonal(*arrays[:3], axis=axis).solve(arrays[3])
 
     for answer in (x, y):
-        assert isinstance(answer, library.kind)
+        assert isinstance(answer, xp.results)
         assert tuple(answer.shape) == shape
-        assert dtype_of(answer) == dtype
-        assert answer.device == arrays[3].device
+        assert xp.dtype(answer) == dtype
+        assert xp.results is not xp.kind or answer.device == arrays[3].device
         error = np.max(np.abs(np.asarray(answer) - expected)) / np.max(np.abs(expected))
         assert error <= 50 * oracle.eps(dtype)
     for array, values in zip(arrays, system, strict=True):
         np.testing.assert_array_equal(np.asarray(array), values)
 
 
-def test_library_of_rhs_decides(library, rng):
+def test_library_of_rhs_decides(xp, rng):
     system = oracle.dominant(rng, (3, 8))
-    arrays = [library.make(a) for a in system]
+    arrays = [xp.array(a) for a in system]
 
     x = pysolvers.solve_tridiagonal(*arrays[:3], system[3])
     y = pysolvers.solve_tridiagonal(*system[:3], arrays[3])
 
     assert type(x) is np.ndarray
-    assert isinstance(y, library.kind)
+    assert isinstance(y, xp.results)
     np.testing.assert_array_equal(np.asarray(y), x)
 
 
-def test_real_matrix_and_complex_rhs(library, rng):
+def test_real_matrix_and_complex_rhs(xp, rng):
     *matrix, rhs = oracle.dominant(rng, (3, 8))
 
-    x = pysolvers.solve_tridiagonal(*map(library.make, matrix), library.make(rhs * (1 + 2j)))
+    x = pysolvers.solve_tridiagonal(*map(xp.array, matrix), xp.array(rhs * (1 + 2j)))
 
-    assert dtype_of(x) == "complex128"
+    assert xp.dtype(x) == np.complex128
     expected = oracle.solve(*matrix, rhs * (1 + 2j))
     np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-12)
 
 
-def test_results_belong_to_the_caller(library, rng):
+def test_results_belong_to_the_caller(xp, rng):
     *matrix, rhs = oracle.dominant(rng, (3, 8))
-    rhs = library.make(rhs)
+    rhs = xp.array(rhs)
     x = pysolvers.solve_tridiagonal(*matrix, rhs)
     kept = np.asarray(x).copy()
 
@@ -99,26 +85,24 @@ def test_results_belong_to_the_caller(library, rng):
     np.testing.assert_allclose(np.asarray(x + x), 2 * kept)
 
 
-@pytest.mark.parametrize("library", ["torch"], indirect=True)
-def test_out_of_torch_is_written(library, rng):
+def test_out_of_torch_is_written(torch, rng):
     *matrix, rhs = oracle.dominant(rng, (3, 8))
     expected = pysolvers.solve_tridiagonal(*matrix, rhs)
-    right, wide = library.make(rhs), library.make(np.zeros((3, 16)))
+    right, wide = torch.array(rhs), torch.array(np.zeros((3, 16)))
 
     for out in (wide[:, ::2], right):
         assert pysolvers.solve_tridiagonal(*matrix, right, out=out) is out
         np.testing.assert_array_equal(out.numpy(), expected)
     assert (wide[:, 1::2] == 0).all()
     factor = pysolvers.factor_tridiagonal(*matrix)
-    right = library.make(rhs)
+    right = torch.array(rhs)
     assert factor.solve(right, out=right) is right
     np.testing.assert_allclose(right.numpy(), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("library", ["torch"], indirect=True)
-def test_tensors_without_plain_values_are_refused(library, rng):
+def test_tensors_without_plain_values_are_refused(torch, rng):
     *matrix, rhs = oracle.dominant(rng, (3, 8), np.complex128)
-    lazy = library.make(rhs)
+    lazy = torch.array(rhs)
 
     with pytest.raises(TypeError, match=r"rhs requires a gradient.*detach\(\) it"):
         pysolvers.solve_tridiagonal(*matrix, lazy.clone().requires_grad_())
@@ -128,17 +112,15 @@ def test_tensors_without_plain_values_are_refused(library, rng):
         pysolvers.solve_tridiagonal(*matrix, rhs, out=lazy.clone().requires_grad_())
 
 
-@pytest.mark.parametrize("library", ["jax"], indirect=True)
-def test_out_of_jax_is_refused(library, rng):
+def test_out_of_jax_is_refused(jax, rng):
     *matrix, rhs = oracle.dominant(rng, (3, 8))
 
     with pytest.raises(TypeError, match=r"out must be writeable, a jax.* never is"):
-        pysolvers.solve_tridiagonal(*matrix, rhs, out=library.make(rhs))
+        pysolvers.solve_tridiagonal(*matrix, rhs, out=jax.array(rhs))
 
 
-@pytest.mark.parametrize("library", ["jax"], indirect=True)
 @pytest.mark.parametrize("operand", range(4))
-def test_tracers_are_refused_by_name(library, rng, operand):
+def test_tracers_are_refused_by_name(jax, rng, operand):
     system = list(oracle.dominant(rng, (3, 8)))
     factor = pysolvers.factor_tridiagonal(*system[:3])
     name = ("lower", "diag", "upper", "rhs")[operand]
@@ -146,23 +128,20 @@ def test_tracers_are_refused_by_name(library, rng, operand):
     def solve(traced):
         return pysolvers.solve_tridiagonal(*system[:operand], traced, *system[operand + 1 :])
 
-    jax = library.module
-    for transform in (jax.jit, jax.vmap, jax.grad):
+    for transform in (jax.module.jit, jax.module.vmap, jax.module.grad):
         with pytest.raises(TypeError, match=f"{name} is a JAX tracer: .*use pysolvers.jax"):
-            transform(solve)(library.make(system[operand]))
+            transform(solve)(jax.array(system[operand]))
     with pytest.raises(TypeError, match="rhs is a JAX tracer"):
-        jax.jit(factor.solve)(library.make(system[3]))
+        jax.module.jit(factor.solve)(jax.array(system[3]))
 
 
-@pytest.mark.parametrize("library", ["jax"], indirect=True)
-def test_callback_solves_inside_jit(library, rng):
+def test_callback_solves_inside_jit(jax, rng):
     system = list(oracle.dominant(rng, (3, 8)))
-    jax = library.module
 
-    @jax.jit
+    @jax.module.jit
     def solve(rhs):
-        result = jax.ShapeDtypeStruct(rhs.shape, rhs.dtype)
-        return 2 * jax.pure_callback(
+        result = jax.module.ShapeDtypeStruct(rhs.shape, rhs.dtype)
+        return 2 * jax.module.pure_callback(
             lambda b: pysolvers.solve_tridiagonal(*system[:3], np.asarray(b)), result, rhs
         )
 
@@ -197,8 +176,8 @@ def test_library_that_is_not_known_gives_numpy(rng):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_arrays_are_borrowed_without_a_copy(library, rng, dtype):
-    array = library.make(oracle.uniform(rng, (4, 5), np.dtype(dtype)))
+def test_arrays_are_borrowed_without_a_copy(xp, rng, dtype):
+    array = xp.array(oracle.uniform(rng, (4, 5), np.dtype(dtype)))
     count = sys.getrefcount(array)
 
     views = [_core.borrow(array) for _ in range(3)]
@@ -211,24 +190,23 @@ def test_arrays_are_borrowed_without_a_copy(library, rng, dtype):
     assert sys.getrefcount(array) == count
 
 
-@pytest.mark.parametrize("library", ["torch"], indirect=True)
-def test_views_of_torch_are_borrowed_with_their_strides(library):
-    array = library.make(np.arange(24.0).reshape(4, 6))
+def test_views_of_torch_are_borrowed_with_their_strides(torch):
+    array = torch.array(np.arange(24.0).reshape(4, 6))
 
     for part in (array[1:, ::2], array.T, array[2], array[:, 3]):
         np.testing.assert_array_equal(_core.borrow(part), part.numpy())
         assert _core.borrow(part).strides == part.numpy().strides
-    assert _core.borrow(array.to(library.module.bfloat16)) is None
+    assert _core.borrow(array.to(torch.module.bfloat16)) is None
     assert _core.borrow(array.to_sparse()) is None
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_splines_are_arrays_of_the_library(library, rng, dtype):
+def test_splines_are_arrays_of_the_library(xp, rng, dtype):
     x = np.cumsum(1 + rng.random(9))
     y = (rng.standard_normal((2, 9, 3)) * (1 + 1j if "complex" in dtype else 1)).astype(dtype)
     x = x.astype(y.real.dtype)
     points = rng.uniform(0, 12, (4, 2)).astype(x.dtype)
-    own = library.make(x), library.make(y), library.make(points)
+    own = xp.array(x), xp.array(y), xp.array(points)
     expected = pysolvers.CubicSpline(x, y, 1)
 
     spline = pysolvers.CubicSpline(*own[:2], 1)
@@ -244,28 +222,27 @@ def test_splines_are_arrays_of_the_library(library, rng, dtype):
         (spline.x, x),
         (pysolvers.CubicSpline(x, y, 1)(own[2]), expected(points)),
     ):
-        assert isinstance(actual, library.kind)
-        assert dtype_of(actual) == str(wanted.dtype)
+        assert isinstance(actual, xp.results)
+        assert xp.dtype(actual) == wanted.dtype
         np.testing.assert_array_equal(np.asarray(actual), wanted)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, complex(0, np.nan)])
 @pytest.mark.parametrize("end", [0, 1])
-def test_derivatives_that_are_not_finite_are_refused_by_name(library, rng, value, end):
+def test_derivatives_that_are_not_finite_are_refused_by_name(xp, rng, value, end):
     x, y = np.cumsum(1 + rng.random(5)), rng.standard_normal((5, 2))
     conditions = ["natural", "natural"]
-    conditions[end] = (1, library.make(np.array([1.0, value])))
+    conditions[end] = (1, xp.array(np.array([1.0, value])))
 
     with pytest.raises(ValueError, match=rf"bc_type\[{end}\]: .* only finite values"):
-        pysolvers.CubicSpline(library.make(x), library.make(y), bc_type=tuple(conditions))
+        pysolvers.CubicSpline(xp.array(x), xp.array(y), bc_type=tuple(conditions))
 
 
-@pytest.mark.parametrize("library", ["torch"], indirect=True)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tensors_are_lent_as_those_of_a_device(library, rng, dtype):
+def test_tensors_are_lent_as_those_of_a_device(torch, rng, dtype):
     """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
     system = oracle.dominant(rng, (5, 9), np.dtype(dtype))
-    tensors = [library.make(a) for a in system]
+    tensors = [torch.array(a) for a in system]
     access = interop.library_of(tensors[3]).fast_access
     expected = _core.tridiag_direct(*system, -1, None, None, False, 1)
     counts = [sys.getrefcount(a) for a in tensors]
@@ -275,7 +252,7 @@ def test_tensors_are_lent_as_those_of_a_device(library, rng, dtype):
         return _core.tridiag_lent(*operands, *others)
 
     x = solve(*tensors)
-    assert type(x) is library.kind
+    assert type(x) is torch.kind
     np.testing.assert_array_equal(x.numpy(), expected)
     assert solve(*tensors, out=tensors[3]) is tensors[3]
     np.testing.assert_array_equal(tensors[3].numpy(), expected)
@@ -285,7 +262,7 @@ def test_tensors_are_lent_as_those_of_a_device(library, rng, dtype):
 
     lower, diag, upper, rhs = tensors
     lazy = rhs.conj() if rhs.is_complex() else (rhs + 1j * rhs).conj().imag
-    whole = rhs.real.to(library.module.int64)
+    whole = rhs.real.to(torch.module.int64)
     for other in (rhs.clone().requires_grad_(), lazy, rhs.to_sparse(), whole, rhs.numpy()):
         assert solve(lower, diag, other, rhs) is NotImplemented
         assert solve(lower, diag, upper, other) is NotImplemented
