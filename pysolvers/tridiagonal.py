@@ -12,7 +12,7 @@ from ._lines.engine import Choice, solve_call, solve_directly, solve_on_device
 from ._options import Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
 from ._row_sums import RowSums, form_of
-from ._runtime.places import fast_access_of
+from ._runtime.targets import fast_access_of
 
 if TYPE_CHECKING:
     from .distributed import Group, Slab

@@ -1,4 +1,4 @@
-"""One direct solve: checks, places of the operands, calls of the backend, reports.
+"""One direct solve: checks, targets, calls of the backend, reports.
 
 `solve_directly` and `solve_on_device` make it in one call of the extension where the operands need
 no planning. Otherwise `prepare` checks a call and moves its operands, `solve_views` or
@@ -33,9 +33,9 @@ from .._runtime.backends import require
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import Plan, batch_strides, pairs, plan_lines
-from .._runtime.places import Place, find_place, report_of_nothing
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
+from .._runtime.targets import Target, find_target, report_of_nothing
 
 Array = NDArray[Any]
 
@@ -81,7 +81,7 @@ class Call(NamedTuple):
 
     rhs: Any
     choice: Choice
-    place: Place
+    target: Target
     options: _Options
     shape: Shape
     dtype: np.dtype
@@ -99,7 +99,7 @@ def solve_call(named: dict[str, Any], choice: Choice, *, stacklevel: int = 2) ->
 
 def prepare(named: dict[str, Any], choice: Choice) -> Call:
     """Check the operands and the options of `solve_tridiagonal`."""
-    place = find_place(
+    target = find_target(
         choice.device,
         choice.stream,
         named,
@@ -108,8 +108,8 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
         leader="rhs",
         timed=choice.return_info,
     )
-    backend = place.backend
-    if choice.variant and place.name == "cpu":
+    backend = target.backend
+    if choice.variant and target.name == "cpu":
         raise ValueError(
             "mapping needs a device, the CPU has one way of parallel cyclic reduction: give "
             "device='cuda', or arrays on a device"
@@ -125,29 +125,29 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
     require_flag("periodic", choice.periodic)
     require_flag("check_finite", choice.check_finite)
     require_flag("return_info", choice.return_info)
-    operands, dtype, converted = place.operands(named)
+    operands, dtype, converted = target.operands(named)
     shape = _solve_shape(operands, choice.axis, choice.periodic, backend.MAX_ROWS)
     if choice.check_finite:
         arrays = dict(zip(_NAMES, operands, strict=False))
-        require_finite_operands(_OPERATION, place, arrays, shape, periodic=choice.periodic)
+        require_finite_operands(_OPERATION, target, arrays, shape, periodic=choice.periodic)
     if choice.has_sums:
         require_form(
             _OPERATION,
-            place,
+            target,
             operands,
             shape,
             periodic=choice.periodic,
-            check_signs=choice.check_signs and place.asks(options.policy),
+            check_signs=choice.check_signs and target.reports_singular(options.policy),
         )
-    result = place.result(choice.out, named, operands[_RHS], shape.full, dtype)
+    result = target.result(choice.out, named, operands[_RHS], shape.full, dtype)
     x = result
     if result.size:
         if not choice.has_sums:
-            operands, widened = _widen_shared(place, operands, shape, dtype)
+            operands, widened = _widen_shared(target, operands, shape, dtype)
             converted = (*converted, *widened)
-        operands, x = place.move(*operands), place.target(result)
+        operands, x = target.move(*operands), target.destination(result)
     views = [*shape.operands(operands), shape.batch_first(x)]
-    return Call(named["rhs"], choice, place, options, shape, dtype, converted, result, views)
+    return Call(named["rhs"], choice, target, options, shape, dtype, converted, result, views)
 
 
 def solve_views(
@@ -158,22 +158,22 @@ def solve_views(
     Return the report of the backend, with the names of the operands that were copied, and, if the
     call asks for them, the singular systems.
     """
-    place, options = call.place, call.options
-    parts = _parts(place, shape, views)
+    target, options = call.target, call.options
+    parts = _parts(target, shape, views)
     report = report_of_nothing()
-    failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
+    failed = np.zeros(0, np.int32) if target.reports_singular(options.policy) else None
     if views[_X].size:
-        flags = shape_flags(place.backend, shape, periodic)
+        flags = shape_flags(target.backend, shape, periodic)
         if call.choice.has_sums:
-            flags |= place.backend.ROW_SUMS
-        report, failed = _solve_parts(place, options, flags, parts, call.choice.return_info)
+            flags |= target.backend.ROW_SUMS
+        report, failed = _solve_parts(target, options, flags, parts, call.choice.return_info)
     singular = None if failed is None else find_singular(failed, parts.plan)
     if singular is not None and parts.paired:
         singular = singular.of_first()
     if singular is not None and options.policy in ("raise", "warn"):
         names = matrix_names(has_sums=call.choice.has_sums)
-        singular = explained(singular, place, views, shape, periodic=periodic, names=names)
-    if singular is not None and options.policy == "nan" and not place.fills:
+        singular = explained(singular, target, views, shape, periodic=periodic, names=names)
+    if singular is not None and options.policy == "nan" and not target.fills_nan:
         singular.fill_nan(views[_X], shape.batch)
     return report | {"copied": tuple(_NAMES[k] for k in parts.plan.copied)}, singular
 
@@ -187,46 +187,46 @@ def solve_spikes(
     ``report["pivoted"]`` counts the systems that need row exchanges; if there are any, the outputs
     are unspecified. None if the backend cannot do it, or not faster than `solve_views`.
     """
-    place, options = call.place, call.options
-    if place.name != "cpu" or views[_RHS].dtype != views[_DIAG].dtype:
+    target, options = call.target, call.options
+    if target.name != "cpu" or views[_RHS].dtype != views[_DIAG].dtype:
         return None
     outputs = [views[_X], *(view for view in (left, right) if view is not None)]
     operands = [*views[:_X], *outputs]
     plan = plan_of(shape.batch, operands)
-    lines = place.lines(plan, operands, views[_X].shape[-1])
+    lines = target.lines(plan, operands, views[_X].shape[-1])
     more = iter(lines[_X + 1 :])
-    info = place.info(prod(shape.batch))
-    status, report = place.backend.spikes_solve(
+    info = target.info(prod(shape.batch))
+    status, report = target.backend.spikes_solve(
         options.method,
         options.pivot,
-        shape_flags(place.backend, shape, False),
+        shape_flags(target.backend, shape, False),
         *lines[: _X + 1],
         None if left is None else next(more),
         None if right is None else next(more),
         info,
         options.threads,
     )
-    if place.backend.STATUS[status][0] == "PS_UNSUPPORTED":
+    if target.backend.STATUS[status][0] == "PS_UNSUPPORTED":
         return None
-    raise_for_status(status, place.backend.STATUS, _OPERATION)
+    raise_for_status(status, target.backend.STATUS, _OPERATION)
     for number in plan.copied:
         if number >= _X:
-            place.restore(lines[number], operands[number], plan.outer + plan.inner)
+            target.restore(lines[number], operands[number], plan.outer + plan.inner)
     names = tuple(_NAMES[k] for k in plan.copied if k <= _X)
-    return report | {"copied": names}, find_singular(place.on_host(info), plan)
+    return report | {"copied": names}, find_singular(target.on_host(info), plan)
 
 
 def finish(
     call: Call, report: dict[str, Any], singular: Singular | None, *, stacklevel: int, **facts: Any
 ) -> Array | tuple[Array, SolveInfo]:
     """Return what `solve_tridiagonal` returns; `facts` are further attributes of its info."""
-    answer = call.place.finish(call.result, call.rhs, call.choice.out)
+    answer = call.target.finish(call.result, call.rhs, call.choice.out)
     if singular is not None:
         singular.report(call.options.policy, _OPERATION, stacklevel=stacklevel + 1)
     if not call.choice.return_info:
         return answer
     copied = report.pop("copied")
-    description = call.place.description(report, singular)
+    description = call.target.description(report, singular)
     known: dict[str, Any] = {
         "systems": prod(call.shape.batch),
         "rows": call.shape.rows,
@@ -271,8 +271,8 @@ def solve_directly(
         return None
     if type(answer) is not np.ndarray:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-        place = find_place("cpu", None, named, operation=_OPERATION, leader="rhs")
-        answer = _answer(answer, named, place, axis, periodic, policy, form)
+        target = find_target("cpu", None, named, operation=_OPERATION, leader="rhs")
+        answer = _answer(answer, named, target, axis, periodic, policy, form)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
@@ -303,15 +303,15 @@ def solve_on_device(
         return None
     if type(answer) is int or type(answer) is tuple:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-        place = find_place(None, None, named, out, operation=_OPERATION, leader="rhs")
-        _answer(answer, named, place, axis, periodic, policy)
+        target = find_target(None, None, named, out, operation=_OPERATION, leader="rhs")
+        _answer(answer, named, target, axis, periodic, policy)
     return answer
 
 
 def _answer(
     answer: Any,
     named: dict[str, Any],
-    place: Place,
+    target: Target,
     axis: Any,
     periodic: Any,
     policy: OnSingular,
@@ -319,18 +319,18 @@ def _answer(
 ) -> Array:
     """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
-        raise_for_status(answer, place.backend.STATUS, _OPERATION)
+        raise_for_status(answer, target.backend.STATUS, _OPERATION)
     x, info = answer
     rows_last = np.moveaxis(x, integer("axis", axis), -1)
     batch = rows_last.shape[:-1]
     plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
     singular = find_singular(info, plan)
     if policy == "raise":
-        operands, _, _ = place.operands(named)
-        shape = _solve_shape(operands, axis, bool(periodic), place.backend.MAX_ROWS)
+        operands, _, _ = target.operands(named)
+        shape = _solve_shape(operands, axis, bool(periodic), target.backend.MAX_ROWS)
         views = shape.operands(operands)
         names = matrix_names(has_sums=form is not None)
-        singular = explained(singular, place, views, shape, periodic=bool(periodic), names=names)
+        singular = explained(singular, target, views, shape, periodic=bool(periodic), names=names)
     singular.report(policy, _OPERATION, stacklevel=4)
     singular.fill_nan(rows_last, batch)
     return x
@@ -347,7 +347,7 @@ def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows:
 
 
 def _widen_shared(
-    place: Place, operands: list[Array], shape: Shape, dtype: np.dtype
+    target: Target, operands: list[Array], shape: Shape, dtype: np.dtype
 ) -> tuple[list[Array], list[str]]:
     """Make a real matrix complex if this costs less than systems of every second element.
 
@@ -358,7 +358,7 @@ def _widen_shared(
         return operands, []
     *matrix, rhs = shape.operands(operands)
     if (
-        not place.converts
+        not target.converts
         or prod(shape.batch) < 2
         or rhs.shape[-1] < 2
         or rhs.strides[-1] != rhs.itemsize
@@ -366,7 +366,7 @@ def _widen_shared(
     ):
         return operands, []
     named = dict(zip(_NAMES, operands[:_RHS], strict=False))
-    copies = [place.widen(name, array, dtype) for name, array in named.items()]
+    copies = [target.widen(name, array, dtype) for name, array in named.items()]
     return [*copies, operands[_RHS]], [name for name, array in named.items() if array.ndim]
 
 
@@ -379,7 +379,7 @@ class _Parts(NamedTuple):
     work: Array | None = None  # contiguous copy of the right-hand sides, in place of x
 
 
-def _parts(place: Place, shape: Shape, views: list[Array]) -> _Parts:
+def _parts(target: Target, shape: Shape, views: list[Array]) -> _Parts:
     """Divide a call with a real matrix and complex right-hand sides into real systems.
 
     Real and imaginary parts are two right-hand sides of one matrix: the two indices of one more
@@ -396,7 +396,7 @@ def _parts(place: Place, shape: Shape, views: list[Array]) -> _Parts:
     if len(paired.copied) <= len(plan.copied) or not views[_X].size:
         return _Parts([together], paired, paired=True)
     parts = [[*matrix, rhs, x] for rhs, x in zip(*sides, strict=True)]
-    work = place.packed(parts[0][_X])
+    work = target.packed(parts[0][_X])
     return _Parts(parts, plan_of(shape.batch, [*matrix, work, work]), work=work)
 
 
@@ -406,19 +406,19 @@ def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
 
 
 def _solve_parts(
-    place: Place, options: _Options, flags: int, parts: _Parts, return_info: bool
+    target: Target, options: _Options, flags: int, parts: _Parts, return_info: bool
 ) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
     """Solve all parts; return the report and the info of each system of the first one."""
     answers = []
     for views in parts.views:
         if parts.work is None:
-            answers.append(_run(place, options, flags, views, parts.plan, return_info))
+            answers.append(_run(target, options, flags, views, parts.plan, return_info))
             continue
         *matrix, rhs, x = views
-        place.write(parts.work, rhs)
+        target.write(parts.work, rhs)
         operands = [*matrix, parts.work, parts.work]
-        answers.append(_run(place, options, flags, operands, parts.plan, return_info))
-        place.write(x, parts.work)
+        answers.append(_run(target, options, flags, operands, parts.plan, return_info))
+        target.write(x, parts.work)
     report, failed = answers[0]
     if parts.paired:  # every matrix is counted twice
         halves = {key: report[key] for key in ("pivoted", "repeated")}
@@ -427,7 +427,7 @@ def _solve_parts(
 
 
 def _run(
-    place: Place,
+    target: Target,
     options: _Options,
     flags: int,
     views: Sequence[Array],
@@ -435,12 +435,12 @@ def _run(
     return_info: bool,
 ) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
     """Solve on the backend; return its report and, if requested, the info of each system."""
-    backend = place.backend
+    backend = target.backend
     rows = views[_X].shape[-1]
-    lines = place.lines(plan, views, rows)
+    lines = target.lines(plan, views, rows)
     x = lines[_X]
-    asks = place.asks(options.policy)
-    info = place.info(x.shape[0] * x.shape[1]) if asks or options.policy == "nan" else None
+    asks = target.reports_singular(options.policy)
+    info = target.info(x.shape[0] * x.shape[1]) if asks or options.policy == "nan" else None
     status, report = backend.tridiag_solve(
         options.method,
         options.pivot,
@@ -449,12 +449,12 @@ def _run(
         info,
         options.threads,
         options.variant,
-        *place.arguments,
+        *target.arguments,
         asks and return_info,
     )
     raise_for_status(status, backend.STATUS, _OPERATION)
-    if info is not None and options.policy == "nan" and place.fills:
-        place.fill_nan(x, info.reshape(x.shape[:2]))
+    if info is not None and options.policy == "nan" and target.fills_nan:
+        target.fill_nan(x, info.reshape(x.shape[:2]))
     if _X in plan.copied:
-        place.restore(x, views[_X], plan.outer + plan.inner)
-    return report, place.on_host(info) if info is not None and asks else None
+        target.restore(x, views[_X], plan.outer + plan.inner)
+    return report, target.on_host(info) if info is not None and asks else None

@@ -27,9 +27,9 @@ from .._runtime.device import address_of, device_array
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import Plan, batch_strides, contiguous_strides, pairs, plan_lines
-from .._runtime.places import Place, fast_access_of, find_place, report_of_nothing
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
+from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
 from .eager import kept_for_programs, programs_for
 
 Array = NDArray[Any]
@@ -63,7 +63,7 @@ class _Call(NamedTuple):
 
     factors: _Factors
     core: Any
-    place: Place
+    target: Target
     trans: int
     threads: int
 
@@ -79,7 +79,7 @@ class Matrices(NamedTuple):
 
 
 def resolve_matrices(
-    place: Place,
+    target: Target,
     named: dict[str, ArrayLike],
     axis: int,
     rows: int | None,
@@ -93,7 +93,7 @@ def resolve_matrices(
 
     With a `form`, ``diag`` has row sums. `policy` is `on_singular`.
     """
-    operands, dtype, copied = place.operands(named)
+    operands, dtype, copied = target.operands(named)
     count = None if rows is None else index("rows", rows, 0)
     if count is None and not any(array.ndim for array in operands):
         raise ValueError(
@@ -109,20 +109,20 @@ def resolve_matrices(
             f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n "
             "for matrices of n rows with these coefficients in every row, rows=1 for one row"
         )
-    if shape.rows > place.backend.MAX_ROWS:
-        limit = place.backend.MAX_ROWS
+    if shape.rows > target.backend.MAX_ROWS:
+        limit = target.backend.MAX_ROWS
         raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")
     if check_finite:
-        require_finite_operands("factor_tridiagonal", place, arrays, shape, periodic=periodic)
+        require_finite_operands("factor_tridiagonal", target, arrays, shape, periodic=periodic)
     sign = None
     if form is not None:
         sign = require_form(
             "factor_tridiagonal",
-            place,
+            target,
             operands,
             shape,
             periodic=periodic,
-            check_signs=form.check_signs and place.asks(policy),
+            check_signs=form.check_signs and target.reports_singular(policy),
         )
     return Matrices(operands, dtype, shape, copied, sign)
 
@@ -235,14 +235,14 @@ class TridiagonalFactor:
         diag, form = form_of(diag)
         self._has_sums = form is not None
         named = {"lower": lower, "diag": diag, "upper": upper}
-        place = find_place(
+        target = find_target(
             device, stream, named, operation="factor_tridiagonal", leader="diag", timed=True
         )
         require_flag("periodic", periodic)
         require_flag("check_finite", check_finite)
-        pivot_code(pivot, place.backend.PIVOTS, has_sums=self._has_sums)
+        pivot_code(pivot, target.backend.PIVOTS, has_sums=self._has_sums)
         found = resolve_matrices(
-            place,
+            target,
             named,
             axis,
             rows,
@@ -252,13 +252,13 @@ class TridiagonalFactor:
             policy=check_policy(on_singular),
         )
         self._check_finite = bool(check_finite)
-        self._set(place, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
+        self._set(target, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
         self._factors = self._with_programs(self._factors, named)
 
     @classmethod
     def _of_matrices(
         cls,
-        place: Place,
+        target: Target,
         found: Matrices,
         pivot: bool | None,
         on_singular: OnSingular,
@@ -273,12 +273,12 @@ class TridiagonalFactor:
         """
         factor = cls.__new__(cls)
         factor._has_sums = has_sums
-        factor._set(place, found, pivot, on_singular, threads, periodic=periodic, stacklevel=None)
+        factor._set(target, found, pivot, on_singular, threads, periodic=periodic, stacklevel=None)
         return factor, factor._factors.singular
 
     def _set(
         self,
-        place: Place,
+        target: Target,
         found: Matrices,
         pivot: bool | None,
         on_singular: OnSingular,
@@ -287,8 +287,8 @@ class TridiagonalFactor:
         periodic: bool,
         stacklevel: int | None,
     ) -> None:
-        self._backend = place.backend
-        self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
+        self._backend = target.backend
+        self._device = target.device_name
         self._pivot_code = pivot_code(pivot, self._backend.PIVOTS, has_sums=self._has_sums)
         self._policy = check_policy(on_singular)
         self._threads = check_threads(threads)
@@ -300,7 +300,7 @@ class TridiagonalFactor:
         self.axis = shape.axis - len(shape.full)
         self.rows = shape.rows
         self._factors = self._factor(
-            place,
+            target,
             found.operands,
             shape,
             found.copied,
@@ -420,25 +420,25 @@ class TridiagonalFactor:
             if answer is not None:
                 return answer
         named = {"rhs": rhs}
-        place = find_place(
+        target = find_target(
             self._device, stream, named, out, operation="TridiagonalFactor.solve", leader="rhs"
         )
-        (array,), dtype, _ = place.operands(named, {"the factor": self._token()}, widens=True)
+        (array,), dtype, _ = target.operands(named, {"the factor": self._token()}, widens=True)
         shape = rhs_shape(self.shape, self.axis, array, axis)
         require_flag("check_finite", check_finite)
         if check_finite:
             require_finite_operands(
-                "TridiagonalFactor.solve", place, {"rhs": array}, shape, periodic=self.periodic
+                "TridiagonalFactor.solve", target, {"rhs": array}, shape, periodic=self.periodic
             )
-        result = place.result(out, named, array, shape.full, dtype)
+        result = target.result(out, named, array, shape.full, dtype)
         if result.size:
-            (array,) = place.move(array)
-            views = (rhs_view(shape, array), shape.batch_first(place.target(result)))
-            self._solve_views(place, *views, code, count)
-        return place.finish(result, rhs, out)
+            (array,) = target.move(array)
+            views = (rhs_view(shape, array), shape.batch_first(target.destination(result)))
+            self._solve_views(target, *views, code, count)
+        return target.finish(result, rhs, out)
 
-    def _solve_views(self, place: Place, rhs: Array, x: Array, code: int, count: int) -> None:
-        """Solve right-hand sides on a place, their rows last; `x` can be `rhs` itself."""
+    def _solve_views(self, target: Target, rhs: Array, x: Array, code: int, count: int) -> None:
+        """Solve right-hand sides on a target, their rows last; `x` can be `rhs` itself."""
         factors = self._factors
         views, batch = (rhs, x), x.shape[:-1]
         core = self._core_for(factors, rhs, rhs.ndim - 1)
@@ -446,12 +446,12 @@ class TridiagonalFactor:
             # Real and imaginary parts are two right-hand sides of one real matrix.
             views = (pairs(rhs), pairs(x))
             batch = (2, *batch)
-        call = _Call(factors, core, place, code, count)
+        call = _Call(factors, core, target, code, count)
         if factors.plan.outer or factors.plan.inner:
             self._solve_own(call, batch, views)
         else:
             self._solve_shared(call, batch, views)
-        if self._policy == "nan" and not place.fills and factors.singular is not None:
+        if self._policy == "nan" and not target.fills_nan and factors.singular is not None:
             factors.singular.fill_nan(views[1], factors.plan.batch)
 
     def refactor(
@@ -490,7 +490,7 @@ class TridiagonalFactor:
         diag, form = form_of(diag)
         require_same_form(operation, form, has_sums=self._has_sums)
         named = {"lower": lower, "diag": diag, "upper": upper}
-        place = find_place(
+        target = find_target(
             self._device,
             stream,
             named,
@@ -499,7 +499,7 @@ class TridiagonalFactor:
             timed=True,
         )
         token = np.broadcast_to(self._token(), self.shape)
-        operands, _, copied = place.operands(named, {"factor": token})
+        operands, _, copied = target.operands(named, {"factor": token})
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "factor": token}
         shape = resolve_shape(
             arrays, self.axis, leader="factor", periodic=self.periodic, rows=self.rows
@@ -509,16 +509,16 @@ class TridiagonalFactor:
         if form is not None:
             require_form(
                 operation,
-                place,
+                target,
                 operands[:3],
                 shape,
                 periodic=self.periodic,
-                check_signs=form.check_signs and place.asks(self._policy),
+                check_signs=form.check_signs and target.reports_singular(self._policy),
             )
         if self._check_finite:
             del arrays["factor"]
-            require_finite_operands(operation, place, arrays, shape, periodic=self.periodic)
-        factors = self._factor(place, operands, shape, copied, operation=operation, stacklevel=2)
+            require_finite_operands(operation, target, arrays, shape, periodic=self.periodic)
+        factors = self._factor(target, operands, shape, copied, operation=operation, stacklevel=2)
         self._factors = self._with_programs(factors, named)
 
     def _with_programs(self, factors: _Factors, named: dict[str, ArrayLike]) -> _Factors:
@@ -545,7 +545,7 @@ class TridiagonalFactor:
 
     def _factor(
         self,
-        place: Place,
+        target: Target,
         operands: Sequence[Array],
         shape: Shape,
         converted: Sequence[str],
@@ -554,7 +554,7 @@ class TridiagonalFactor:
         stacklevel: int | None,
     ) -> _Factors:
         if all(shape.full):
-            operands = place.move(*operands)
+            operands = target.move(*operands)
         views = shape.operands(operands)
         # The batch axes merge as those of a C-contiguous right-hand side.
         guide = list(contiguous_strides(shape.full, self.dtype.itemsize))
@@ -562,8 +562,8 @@ class TridiagonalFactor:
         strides = [*(batch_strides(view) for view in views), guide]
         plan = plan_lines(shape.batch, strides, guide, keep=(3,))
         systems = plan.size(range(len(shape.batch)))
-        asks = place.asks(self._policy)
-        fills = self._policy == "nan" and place.fills
+        asks = target.reports_singular(self._policy)
+        fills = self._policy == "nan" and target.fills_nan
         failed = None
         core = None
         diagonals = None
@@ -572,28 +572,28 @@ class TridiagonalFactor:
             flags |= self._backend.ROW_SUMS
         report = report_of_nothing()
         if all(shape.full):
-            lines = place.lines(plan, views, shape.rows)
+            lines = target.lines(plan, views, shape.rows)
             if self._device == "cpu" and self.dtype.kind == "f" and not (plan.outer or plan.inner):
                 diagonals = [line.copy() for line in lines]
-            failed = place.info(systems, lasting=fills) if asks or fills else None
+            failed = target.info(systems, lasting=fills) if asks or fills else None
             status, report, core = self._backend.factor_make(
-                self._pivot_code, flags, *lines, failed, self._threads, *place.arguments, asks
+                self._pivot_code, flags, *lines, failed, self._threads, *target.arguments, asks
             )
             raise_for_status(status, self._backend.STATUS, "factor_tridiagonal")
-            place.settle()
+            target.release_inputs()
         singular = None
         if asks:
-            numbers = np.zeros(0, np.int32) if failed is None else place.on_host(failed)
+            numbers = np.zeros(0, np.int32) if failed is None else target.on_host(failed)
             singular = find_singular(numbers, plan)
             if self._policy in ("raise", "warn"):
                 names = matrix_names(has_sums=self._has_sums)
                 singular = explained(
-                    singular, place, views, shape, periodic=self.periodic, names=names
+                    singular, target, views, shape, periodic=self.periodic, names=names
                 )
             if stacklevel is not None:
                 singular.report(self._policy, operation, stacklevel=stacklevel + 1)
         info = SolveInfo(
-            **place.description(report, singular),
+            **target.description(report, singular),
             systems=systems,
             rows=shape.rows,
             dtype=self.dtype,
@@ -612,11 +612,11 @@ class TridiagonalFactor:
         options = (code, self.shape, threads)
         along = self.axis if axis is None else axis
         if self._device == "cpu":
-            array, target = host_array(rhs), host_array(out)
+            array, solution = host_array(rhs), host_array(out)
             if type(array) is not np.ndarray:
                 return None
             core = self._core_for(factors, array, along)
-            answer = core.direct(array, along, target, *options)
+            answer = core.direct(array, along, solution, *options)
             result, x = out, answer
             if out is None:
                 result = answer if array is rhs else None
@@ -661,10 +661,10 @@ class TridiagonalFactor:
         """Solve with one matrix: the batch axes of rhs and x merge freely."""
         strides = [batch_strides(view) for view in views]
         plan = plan_lines(batch, strides, strides[1])
-        rhs, x = call.place.lines(plan, views, self.rows)
+        rhs, x = call.target.lines(plan, views, self.rows)
         self._call(call, rhs, x, (0, 0))
         if 1 in plan.copied:
-            call.place.restore(x, views[1], plan.outer + plan.inner)
+            call.target.restore(x, views[1], plan.outer + plan.inner)
 
     def _solve_own(self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]) -> None:
         """Solve with a batch of matrices, which further axes of rhs can share."""
@@ -677,17 +677,17 @@ class TridiagonalFactor:
             (k for k, n in enumerate(batch) if n > 1 and k not in (*outer, *inner)),
             key=lambda k: -abs(strides[k]),
         )
-        rhs, x = (call.place.group(view, (shared, outer, inner), batch) for view in views)
+        rhs, x = (call.target.group(view, (shared, outer, inner), batch) for view in views)
         if outer:
             for rhs_part, x_part in zip(rhs, x, strict=True):
                 self._call(call, rhs_part, x_part, (1, 1))
         else:
             self._call(call, rhs[:, 0], x[:, 0], (0, 1))
-        call.place.restore(x, views[1], [*shared, *outer, *inner])
+        call.target.restore(x, views[1], [*shared, *outer, *inner])
 
     def _call(self, call: _Call, rhs: Array, x: Array, steps: tuple[int, int]) -> None:
-        factors, place = call.factors, call.place
-        stream = place.arguments[1:]
+        factors, target = call.factors, call.target
+        stream = target.arguments[1:]
         status = call.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
         raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
         if self._policy == "nan" and factors.failed is not None:
@@ -696,4 +696,4 @@ class TridiagonalFactor:
             inner = factors.plan.size(factors.plan.inner)
             strides = (steps[0] * inner * size, steps[1] * size)
             info = device_array(address_of(failed), x.shape[:2], strides, failed.dtype, failed)
-            place.fill_nan(x, info)
+            target.fill_nan(x, info)

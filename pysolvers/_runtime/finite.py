@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from .arrays import Shape
 from .device import is_device_array
-from .places import Place
 from .singular import Entry, Singular
+from .targets import Target
 
 Array = NDArray[Any]
 
@@ -20,7 +20,7 @@ _ENTRIES = 1 << 20  # of the matrices that are searched at once
 
 def require_finite_operands(
     operation: str,
-    place: Place,
+    target: Target,
     named: Mapping[str, Array],
     shape: Shape,
     *,
@@ -32,7 +32,7 @@ def require_finite_operands(
     ----------
     operation : str
         The function, for the message.
-    place : Place
+    target : Target
         Where the operands are; those on a device are copied to the host.
     named : mapping of str to ndarray
         Operands before they are moved, by name.
@@ -45,7 +45,7 @@ def require_finite_operands(
         view = shape.batch_first(array)
         found = find_not_finite(
             name,
-            place.download(view) if is_device_array(view) else view,
+            target.download(view) if is_device_array(view) else view,
             shape.rows,
             omits,
             periodic,
@@ -56,7 +56,7 @@ def require_finite_operands(
 
 def explained(
     singular: Singular,
-    place: Place,
+    target: Target,
     views: Sequence[Array],
     shape: Shape,
     *,
@@ -69,7 +69,7 @@ def explained(
     ----------
     singular : Singular
         Systems with a bad pivot. Without any, the operands are not read.
-    place : Place
+    target : Target
         Where the operands are.
     views : sequence of array
         lower, diag and upper, with all batch axes, the rows last.
@@ -82,7 +82,7 @@ def explained(
     """
     if not len(singular.rows):
         return singular
-    matrix = [place.download(view) if is_device_array(view) else view for view in views[:3]]
+    matrix = [target.download(view) if is_device_array(view) else view for view in views[:3]]
     block = max(1, _ENTRIES // max(shape.rows, 1))
     for first in range(0, len(singular.rows), block):
         systems = singular.systems[first : first + block]

@@ -11,8 +11,8 @@ from .._row_sums import matrix_names
 from .arrays import Shape
 from .device import is_device_array
 from .finite import find_entry, rows_that_count
-from .places import Place
 from .singular import Entry
+from .targets import Target
 
 Array = NDArray[Any]
 
@@ -22,7 +22,7 @@ _LABELS = dict(zip(_NAMES, matrix_names(has_sums=True), strict=True))
 
 def require_form(
     operation: str,
-    place: Place,
+    target: Target,
     operands: Sequence[Array],
     shape: Shape,
     *,
@@ -35,7 +35,7 @@ def require_form(
     ----------
     operation : str
         The function, for the message.
-    place : Place
+    target : Target
         Where the operands are.
     operands : sequence of array
         lower, the row sums and upper, before they are moved.
@@ -67,12 +67,12 @@ def require_form(
     named = dict(zip(_NAMES, operands, strict=False))
     for sign in (1, -1):
         if all(
-            _has_sign(place, name, array, shape, sign if name == "diag" else -sign, periodic)
+            _has_sign(target, name, array, shape, sign if name == "diag" else -sign, periodic)
             for name, array in named.items()
         ):
             return sign
     views = {
-        name: shape.batch_first(place.download(array) if is_device_array(array) else array)
+        name: shape.batch_first(target.download(array) if is_device_array(array) else array)
         for name, array in named.items()
     }
     wrong = {}
@@ -94,7 +94,7 @@ def require_form(
 
 
 def _has_sign(
-    place: Place, name: str, array: Array, shape: Shape, sign: int, periodic: bool
+    target: Target, name: str, array: Array, shape: Shape, sign: int, periodic: bool
 ) -> bool:
     """Whether no entry of an operand that counts has the other sign or is NaN.
 
@@ -102,7 +102,7 @@ def _has_sign(
     """
     if not array.size:
         return True
-    if _extreme(place, name, array, (), sign) >= 0:
+    if _extreme(target, name, array, (), sign) >= 0:
         return True
     along = 0 if array.ndim == 1 else shape.axis + array.ndim - len(shape.full)
     if array.ndim == 0 or along < 0:
@@ -115,16 +115,16 @@ def _has_sign(
         return True
     if counted == slice(None):
         return False
-    return _extreme(place, name, array, (slice(None),) * before + (counted,), sign) >= 0
+    return _extreme(target, name, array, (slice(None),) * before + (counted,), sign) >= 0
 
 
-def _extreme(place: Place, name: str, array: Array, index: tuple[slice, ...], sign: int) -> float:
+def _extreme(target: Target, name: str, array: Array, index: tuple[slice, ...], sign: int) -> float:
     """Return `sign` times the extreme element of a part: negative if one has the other sign."""
     reduce = np.minimum.reduce if sign > 0 else np.maximum.reduce
     found = None
     if is_device_array(array):
-        found = place.extreme(name, index, largest=sign < 0)
-        array = array if found is not None else place.download(array)
+        found = target.extreme(name, index, largest=sign < 0)
+        array = array if found is not None else target.download(array)
     if found is None:
         found = reduce(array[index], axis=None)
     return float(found) * sign

@@ -24,8 +24,8 @@ from .._options import shape_flags
 from .._runtime.device import address_of
 from .._runtime.lines import Plan
 from .._runtime.mailboxes import CLOCK_BYTES, Mailboxes, Outcome, mailbox_bytes
-from .._runtime.places import DevicePlace
 from .._runtime.singular import Singular, find_singular
+from .._runtime.targets import DeviceTarget
 from ._group import Group
 from ._nccl import Nccl, nccl_of
 
@@ -66,7 +66,7 @@ class Facts(NamedTuple):
 def facts_of(group: Group, call: Call) -> Facts | None:
     """Return the facts of this rank, or None if its operands cannot be solved on devices."""
     is_possible = {"peers", "nccl"} & set(group.links)
-    if not is_possible or not hasattr(call.place.backend, "part_solve"):  # a host has none
+    if not is_possible or not hasattr(call.target.backend, "part_solve"):  # a host has none
         return None
     plan = plan_of(call.shape.batch, call.views)
     one_dtype = len({view.dtype for view in call.views}) == 1
@@ -74,7 +74,7 @@ def facts_of(group: Group, call: Call) -> Facts | None:
         return None
     places = tuple((address_of(view) % _ALIGNMENT, view.shape, view.strides) for view in call.views)
     geometry = (str(call.dtype), call.choice.periodic, call.options.pivot, places)
-    return Facts(host_name(), (plan.outer, plan.inner), call.place.ordinal, geometry)
+    return Facts(host_name(), (plan.outer, plan.inner), call.target.ordinal, geometry)
 
 
 def solve_on_devices(
@@ -109,22 +109,22 @@ def solve_on_devices(
     known = [own for own in facts if own is not None]
     if len(known) < len(facts) or len({own.order for own in known}) > 1 or len(known) > _MOST:
         return None
-    place, backend, shape = call.place, call.place.backend, call.shape
-    assert isinstance(place, DevicePlace)
+    target, backend, shape = call.target, call.target.backend, call.shape
+    assert isinstance(target, DeviceTarget)
     if sum(sizes) >= backend.MAX_ROWS:
         return None
     *matrix, rhs, x = call.views
     needs_rhs = call.options.pivot != backend.PIVOTS["never"] and np.may_share_memory(rhs, x)
     # Systems that need row exchanges are solved again, from the right-hand sides.
-    target = place.packed(x) if needs_rhs else x
-    views = (*matrix, rhs, target)
+    solution = target.packed(x) if needs_rhs else x
+    views = (*matrix, rhs, solution)
     plan, systems = plan_of(shape.batch, views), prod(shape.batch)
-    info, marks = place.info(systems), None
+    info, marks = target.info(systems), None
     if call.options.pivot != backend.PIVOTS["never"]:
-        marks = place.empty((systems,), np.dtype(np.uint8))
+        marks = target.empty((systems,), np.dtype(np.uint8))
     operands: tuple[Any, ...] = (
         shape_flags(backend, shape, call.choice.periodic),
-        *place.lines(plan, views, shape.rows),
+        *target.lines(plan, views, shape.rows),
         info,
         group.rank,
         group.size,
@@ -144,28 +144,28 @@ def solve_on_devices(
                 0,
                 *waiting,
                 backend.PART_STEPS["whole"],
-                *place.arguments,
+                *target.arguments,
             )
         checks[checked] = not any(agreed.found)
     if not checks[checked]:
         return None
     key = str(call.dtype), systems, tuple(own.device for own in known)
-    link = _link(group, call, place, key, one_host=len({own.host for own in known}) == 1)
+    link = _link(group, call, target, key, one_host=len({own.host for own in known}) == 1)
     if link is None:
         return None
     with group.agreement(_OPERATION) as begun:
-        begun.own = link.begin(place, operands, waiting)
+        begun.own = link.begin(target, operands, waiting)
     if any(begun.found):
         raise BackendError(f"{_OPERATION}: {backend.STATUS[max(begun.found)][1]}")
-    link.end(place, operands, waiting)
+    link.end(target, operands, waiting)
     outcome = _outcome(group, call, info, marks, plan, link.clock)
     if outcome is None:
         return None
     if needs_rhs:
-        place.write(x, target)
+        target.write(x, solution)
     if call.options.policy == "nan":
         lines = operands[1 + _X]
-        place.fill_nan(lines, info.reshape(lines.shape[:2]))
+        target.fill_nan(lines, info.reshape(lines.shape[:2]))
     return *outcome, link.name
 
 
@@ -173,12 +173,12 @@ def _outcome(
     group: Group, call: Call, info: Array, marks: Array | None, plan: Plan, clock: Array
 ) -> tuple[dict[str, Any], Singular | None] | None:
     """Return report and singular systems, or None if a system needs row exchanges."""
-    place = call.place
+    target = call.target
     report: dict[str, Any] = {"method": "partition", "kernel": "partition devices", "copied": ()}
     report |= {"threads": 0, "pivoted": 0, "repeated": 0}
-    if marks is None and not place.asks(call.options.policy):
+    if marks is None and not target.reports_singular(call.options.policy):
         return report, None
-    late, has_failed = Outcome.of(place.on_host(clock))
+    late, has_failed = Outcome.of(target.on_host(clock))
     if late >= 0:
         raise DistributedError(
             f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank {late}: "
@@ -187,7 +187,7 @@ def _outcome(
         )
     if marks is not None and has_failed:
         return None
-    failed = place.on_host(info) if has_failed else np.zeros(0, np.int32)
+    failed = target.on_host(info) if has_failed else np.zeros(0, np.int32)
     return report, find_singular(failed, plan)
 
 
@@ -211,17 +211,17 @@ class _PeerLink:
         """The clock, in the memory of the device."""
         return self._boxes.clock
 
-    def begin(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+    def begin(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> int:
         """Enqueue the solve; return the status."""
-        backend = place.backend
+        backend = target.backend
         step = backend.PART_STEPS["whole"]
         status: int = backend.part_solve(
-            *operands, *self._boxes.arguments, *waiting, step, *place.arguments
+            *operands, *self._boxes.arguments, *waiting, step, *target.arguments
         )
-        self._boxes.used(place.arguments[1])
+        self._boxes.used(target.arguments[1])
         return status
 
-    def end(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> None:
+    def end(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> None:
         """Do what remains after all ranks have begun: nothing."""
 
     def discard(self, group: Group) -> None:
@@ -241,7 +241,7 @@ class _NcclLink:
         The ranks.
     nccl : Nccl
         What brings messages.
-    place : DevicePlace
+    target : DeviceTarget
         The device of this rank.
     dtype : dtype
         Of the systems.
@@ -252,15 +252,15 @@ class _NcclLink:
     name = "nccl"
 
     def __init__(
-        self, group: Group, nccl: Nccl, place: DevicePlace, dtype: np.dtype, systems: int
+        self, group: Group, nccl: Nccl, target: DeviceTarget, dtype: np.dtype, systems: int
     ) -> None:
         self._group, self._nccl = group, nccl
-        size = mailbox_bytes(place, dtype, systems, group.size, "send")
+        size = mailbox_bytes(target, dtype, systems, group.size, "send")
         pitch = -(-max(size, CLOCK_BYTES) // _ALIGNMENT) * _ALIGNMENT
-        rows = place.empty((group.size + 1, pitch), np.dtype(np.uint8), lasting=True)
+        rows = target.empty((group.size + 1, pitch), np.dtype(np.uint8), lasting=True)
         self._clock = rows[0, :CLOCK_BYTES]
-        place.write(self._clock, np.zeros(CLOCK_BYTES, np.uint8))
-        place.wait()
+        target.write(self._clock, np.zeros(CLOCK_BYTES, np.uint8))
+        target.wait()
         #: The numbers of each rank.
         self._boxes = [rows[1 + rank, :size] for rank in range(group.size)]
 
@@ -269,30 +269,30 @@ class _NcclLink:
         """The clock, in the memory of the device."""
         return self._clock
 
-    def begin(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+    def begin(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> int:
         """Enqueue the elimination; return the status."""
-        return self._step("send", place, operands, waiting)
+        return self._step("send", target, operands, waiting)
 
-    def end(self, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]) -> None:
+    def end(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> None:
         """Exchange the numbers, substitute, and wait; collective."""
         rank = self._group.rank
         others = {other: box for other, box in enumerate(self._boxes) if other != rank}
         sends = dict.fromkeys(others, self._boxes[rank])
-        self._nccl.exchange(_OPERATION, sends, others, place)
-        status = self._step("receive", place, operands, waiting)
-        self._nccl.wait(_OPERATION, place)
-        place.check(status)
+        self._nccl.exchange(_OPERATION, sends, others, target)
+        status = self._step("receive", target, operands, waiting)
+        self._nccl.wait(_OPERATION, target)
+        target.check(status)
 
     def _step(
-        self, step: str, place: DevicePlace, operands: Sequence[Any], waiting: Sequence[int]
+        self, step: str, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]
     ) -> int:
-        status: int = place.backend.part_solve(
+        status: int = target.backend.part_solve(
             *operands,
             tuple(address_of(box) for box in self._boxes),
             address_of(self._clock),
             *waiting,
-            place.backend.PART_STEPS[step],
-            *place.arguments,
+            target.backend.PART_STEPS[step],
+            *target.arguments,
         )
         return status
 
@@ -301,7 +301,7 @@ class _NcclLink:
 
 
 def _link(
-    group: Group, call: Call, place: DevicePlace, key: Key, *, one_host: bool
+    group: Group, call: Call, target: DeviceTarget, key: Key, *, one_host: bool
 ) -> _PeerLink | _NcclLink | None:
     """Return the link between the devices for this call, or None if there is none; collective."""
     kept: dict[Key, _PeerLink | _NcclLink | None] = group.kept.setdefault("links", {})
@@ -316,19 +316,19 @@ def _link(
         if one == "host" or link is not None:
             break
         if one == "peers" and one_host:
-            link = _peer_link(group, call, place, key)
+            link = _peer_link(group, call, target, key)
         elif one == "nccl":
-            link = _nccl_link(group, call, place, key)
+            link = _nccl_link(group, call, target, key)
     kept[key] = link
     return link
 
 
-def _peer_link(group: Group, call: Call, place: DevicePlace, key: Key) -> _PeerLink | None:
+def _peer_link(group: Group, call: Call, target: DeviceTarget, key: Key) -> _PeerLink | None:
     """Return mailboxes, or None if a device cannot use another one's memory; collective."""
     with group.agreement(_OPERATION) as made:
         _, systems, devices = key
         rank = group.rank
-        boxes = Mailboxes(place, call.dtype, systems, rank, len(devices), rank)
+        boxes = Mailboxes(target, call.dtype, systems, rank, len(devices), rank)
         made.own = boxes.own
     with group.agreement(_OPERATION) as opened:
         try:
@@ -343,11 +343,11 @@ def _peer_link(group: Group, call: Call, place: DevicePlace, key: Key) -> _PeerL
     return None
 
 
-def _nccl_link(group: Group, call: Call, place: DevicePlace, key: Key) -> _NcclLink | None:
+def _nccl_link(group: Group, call: Call, target: DeviceTarget, key: Key) -> _NcclLink | None:
     """Return memory for the numbers of all ranks, or None without NCCL; collective."""
-    nccl = nccl_of(group, _OPERATION, place)
+    nccl = nccl_of(group, _OPERATION, target)
     if nccl is None:
         return None
     with group.agreement(_OPERATION):
-        link = _NcclLink(group, nccl, place, call.dtype, key[1])
+        link = _NcclLink(group, nccl, target, call.dtype, key[1])
     return link

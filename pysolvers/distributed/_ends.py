@@ -52,7 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.places import Place
+from .._runtime.targets import Target
 
 Array = NDArray[Any]
 
@@ -91,7 +91,7 @@ class Matrices:
 
     Parameters
     ----------
-    place : Place
+    target : Target
         Where the operands are.
     views : sequence of ndarray
         lower, diag and upper, the rows last.
@@ -107,7 +107,7 @@ class Matrices:
 
     def __init__(
         self,
-        place: Place,
+        target: Target,
         views: Sequence[Array],
         rows: int,
         *,
@@ -116,7 +116,7 @@ class Matrices:
         is_short: bool,
         has_sums: bool = False,
     ) -> None:
-        self._place, self._views, self._m = place, views, rows
+        self._target, self._views, self._m = target, views, rows
         self._has_sums = has_sums
         self.batch = np.broadcast_shapes(*(view.shape[:-1] for view in views))
         self._starts = (int(is_short and views[0].shape[-1] > 1), 0, 0)
@@ -151,7 +151,7 @@ class Matrices:
             sums = self._sums(rows)
             sums[..., 0] -= self._row(rows.start)[0]
             sums[..., -1] -= self._row(rows.stop - 1)[2]
-            views[1] = self._place.upload(sums)
+            views[1] = self._target.upload(sums)
         return views, self._starts[0] == 1 and rows.start == 0 and rows.stop > 2
 
     def spikes(self, solve: Solve) -> Spikes:
@@ -178,26 +178,26 @@ class Matrices:
         (l_first, l_last), (u_first, u_last) = (self._ends(spike) for spike in spikes)
         after, other = l_first, u_last
         if self._has_sums:
-            sums = self._place.upload(self._sums(self.interior))
+            sums = self._target.upload(self._sums(self.interior))
             solve(self.interior, sums, sums)
-            after, other = (self._place.download(sums[..., i]) for i in (0, -1))
+            after, other = (self._target.download(sums[..., i]) for i in (0, -1))
         return self._full(after, u_first, -lower * l_last, diag - lower * other, upper), spikes
 
     def reduce(
-        self, rhs: Array, g: Array, solve: Solve, place: Place | None = None
+        self, rhs: Array, g: Array, solve: Solve, target: Target | None = None
     ) -> tuple[Array, Array]:
         """Return g_0 and d of right-hand sides, and write g of the interior; `g` can be `rhs`.
 
-        `place` is that of the right-hand sides, if it is not that of the matrices: it can have
+        `target` is that of the right-hand sides, if it is not that of the matrices: it can have
         another stream.
         """
-        place, m = place or self._place, self._m
-        last = place.download(rhs[..., m - 1])
+        target, m = target or self._target, self._m
+        last = target.download(rhs[..., m - 1])
         if m == 1:
             last = np.broadcast_to(last, g.shape[:-1])
             return np.zeros_like(last), last
         solve(self.interior, rhs[..., : m - 1], g[..., : m - 1])
-        g_first, g_last = (place.download(g[..., i]) for i in (0, m - 2))
+        g_first, g_last = (target.download(g[..., i]) for i in (0, m - 2))
         return g_first, last - self._rows[m - 1][0] * g_last
 
     def substitute(
@@ -207,13 +207,13 @@ class Matrices:
         spikes: Spikes,
         left: Array,
         own: Array,
-        place: Place | None = None,
+        target: Target | None = None,
     ) -> None:
         """Write the solution, from the separators of the rank before and of this rank.
 
-        `g` is that of `reduce`, and so is `place`; `g` can be `x`.
+        `g` is that of `reduce`, and so is `target`; `g` can be `x`.
         """
-        place, m = place or self._place, self._m
+        target, m = target or self._target, self._m
         interior = x[..., : m - 1]
         inside = interior if g is x else g[..., : m - 1]
         pairs = [
@@ -224,16 +224,16 @@ class Matrices:
         everywhere = [(values_of(spike), by) for spike, by in pairs if spike.rows == self.interior]
         is_finite = np.isfinite(left) & np.isfinite(own)
         if not is_finite.all():  # then it is not finite in any row, also not where l and u vanish
-            nothing = place.zeros((1,) * x.ndim, self._views[1].dtype)
+            nothing = target.zeros((1,) * x.ndim, self._views[1].dtype)
             everywhere.append((nothing, np.where(is_finite, 0, np.inf).astype(x.dtype)[..., None]))
         with np.errstate(invalid="ignore"):
             if m > 1 and (everywhere or g is not x):
-                place.write_sum(interior, inside, everywhere)
+                target.write_sum(interior, inside, everywhere)
             for spike, by in pairs:
                 if spike.rows != self.interior:
                     window = x[..., spike.rows]
-                    place.write_sum(window, window, [(values_of(spike), by)])
-        _put(place, x, m - 1, own)
+                    target.write_sum(window, window, [(values_of(spike), by)])
+        _put(target, x, m - 1, own)
 
     def _spike(self, solve: Solve, *, is_left: bool) -> Spike | None:
         """Solve for l or u, in as many rows as it takes to vanish; None if it is zero."""
@@ -250,7 +250,7 @@ class Matrices:
             order = range(count) if is_left else range(count)[::-1]  # from the coupling on
             half = count // 2
             start, middle, end = (
-                self._place.download(values[..., order[i]]) for i in (0, half, count - 1)
+                self._target.download(values[..., order[i]]) for i in (0, half, count - 1)
             )
             beyond = self._row(count if is_left else window.start - 1)[entry]
             bound = float(np.finfo(values.dtype).eps) ** 2
@@ -269,7 +269,7 @@ class Matrices:
     def _sums(self, rows: slice) -> Array:
         """Return a copy of the row sums of the whole matrices, in host memory."""
         view = self._views[1]
-        part = self._place.download(view if view.shape[-1] == 1 else view[..., rows])
+        part = self._target.download(view if view.shape[-1] == 1 else view[..., rows])
         return np.array(np.broadcast_to(part, (*self.batch, rows.stop - rows.start)))
 
     def _coupling(self, *, is_left: bool) -> Array:
@@ -279,10 +279,10 @@ class Matrices:
     def _column(self, solve: Solve, window: slice, *, is_left: bool) -> tuple[Array, bool]:
         """Solve the rows of a window for l or u; also return the answer of `solve`."""
         count = window.stop - window.start
-        values = self._place.zeros((*self.batch, count), self._views[1].dtype)
+        values = self._target.zeros((*self.batch, count), self._views[1].dtype)
         coupling = self._coupling(is_left=is_left)
         at = 0 if is_left else count - 1
-        _put(self._place, values, at, np.broadcast_to(coupling, self.batch))
+        _put(self._target, values, at, np.broadcast_to(coupling, self.batch))
         return values, solve(window, values, values)
 
     def _ends(self, spike: Spike | None) -> list[Array]:
@@ -290,7 +290,7 @@ class Matrices:
         return [
             np.zeros(self.batch, self._views[1].dtype)
             if spike is None or i not in range(spike.rows.start, spike.rows.stop)
-            else self._place.download(values_of(spike)[..., i - spike.rows.start])
+            else self._target.download(values_of(spike)[..., i - spike.rows.start])
             for i in (0, self._m - 2)
         ]
 
@@ -302,7 +302,7 @@ class Matrices:
             if self._is_open[k] and i == (0 if k == 0 else self._m - 1):
                 row.append(np.zeros(view.shape[:-1], view.dtype))
             else:
-                row.append(self._place.download(view[..., at]))
+                row.append(self._target.download(view[..., at]))
         return row
 
     def _full(self, *parts: Array) -> Coefficients:
@@ -323,9 +323,9 @@ def _largest_ratio(parts: Array, wholes: Array) -> float:
     return float(ratios.max()) if np.isfinite(ratios).all() else 1.0
 
 
-def _put(place: Place, view: Array, i: int, values: Array) -> None:
+def _put(target: Target, view: Array, i: int, values: Array) -> None:
     values = np.asarray(values, view.dtype)  # np.ascontiguousarray adds an axis to numbers
-    place.write(view[..., i : i + 1], place.upload(values[..., None]))
+    target.write(view[..., i : i + 1], target.upload(values[..., None]))
 
 
 def reduced_matrix(found: Coefficients, *, periodic: bool) -> tuple[Array, Array, Array]:

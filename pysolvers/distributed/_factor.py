@@ -31,8 +31,8 @@ from .._options import (
 from .._row_sums import RowSums, form_of, matrix_names
 from .._runtime.arrays import Shape
 from .._runtime.finite import require_finite_operands
-from .._runtime.places import Place, find_place
 from .._runtime.singular import Singular
+from .._runtime.targets import Target, find_target
 from ._ends import (
     Coefficients,
     Matrices,
@@ -97,12 +97,12 @@ class _Whole:
 _State = TridiagonalFactor | _Ends | _Whole
 
 
-def _solver(place: Place, interior: TridiagonalFactor | None, threads: int) -> Solve:
+def _solver(target: Target, interior: TridiagonalFactor | None, threads: int) -> Solve:
     """Return a function that solves systems of the interior."""
 
-    def solve(rows: slice, right: Array, target: Array) -> bool:
+    def solve(rows: slice, right: Array, solution: Array) -> bool:
         assert interior is not None  # of one row there is no interior to solve for
-        interior._solve_views(place, right, target, place.backend.TRANS["N"], threads)
+        interior._solve_views(target, right, solution, target.backend.TRANS["N"], threads)
         return True
 
     return solve
@@ -204,38 +204,38 @@ class SplitFactor:
         """
         named = {"rhs": rhs}
         with self._group.agreement(_SOLVE) as agreed:
-            place = find_place(self._device, stream, named, out, operation=_SOLVE, leader="rhs")
-            code, count = check_choice("trans", trans, place.backend.TRANS), check_threads(threads)
+            target = find_target(self._device, stream, named, out, operation=_SOLVE, leader="rhs")
+            code, count = check_choice("trans", trans, target.backend.TRANS), check_threads(threads)
             if trans != "N" and not isinstance(self._state, TridiagonalFactor):
                 raise ValueError(
                     f"trans must be 'N' for systems that are cut, got {trans!r}: factor the "
                     "transposed matrices"
                 )
             like = {"the factor": np.empty((1,), self.dtype)}
-            (array,), dtype, _ = place.operands(named, like, widens=True)
+            (array,), dtype, _ = target.operands(named, like, widens=True)
             shape = rhs_shape(self.shape, self.axis, array, axis)
             require_flag("check_finite", check_finite)
             if check_finite:
                 require_finite_operands(
-                    _SOLVE, place, {"rhs": array}, shape, periodic=self.periodic
+                    _SOLVE, target, {"rhs": array}, shape, periodic=self.periodic
                 )
-            result = place.result(out, named, array, shape.full, dtype)
-            (array,) = place.move(array) if result.size else (array,)
-            x = place.target(result) if result.size else result
+            result = target.result(out, named, array, shape.full, dtype)
+            (array,) = target.move(array) if result.size else (array,)
+            x = target.destination(result) if result.size else result
             agreed.own = shape.batch
             same_batch = None if isinstance(self._state, TridiagonalFactor) else shape.batch
             agreed.same = {"dtype": str(dtype), "batch shape": same_batch, "trans": trans}
         views = rhs_view(shape, array), shape.batch_first(x)
         if result.size:
-            self._solve(place, *views, code, count)
-        return place.finish(result, rhs, out)
+            self._solve(target, *views, code, count)
+        return target.finish(result, rhs, out)
 
-    def _solve_views(self, place: Place, rhs: Array, x: Array, threads: int = 0) -> None:
-        """Solve right-hand sides on a place, their rows last; `x` can be `rhs` itself; collective.
+    def _solve_views(self, target: Target, rhs: Array, x: Array, threads: int = 0) -> None:
+        """Solve right-hand sides on a target, their rows last; `x` can be `rhs` itself; collective.
 
         The ranks do not compare what they pass.
         """
-        self._solve(place, rhs, x, place.backend.TRANS["N"], threads)
+        self._solve(target, rhs, x, target.backend.TRANS["N"], threads)
 
     def refactor(
         self,
@@ -283,7 +283,7 @@ class SplitFactor:
     def _factor(self, named: dict[str, Any], stream: object, form: RowSums | None) -> None:
         group, options = self._group, self._options
         with group.agreement(_FACTOR) as agreed:
-            place = find_place(
+            target = find_target(
                 options.device,
                 stream,
                 named,
@@ -292,11 +292,11 @@ class SplitFactor:
                 timed=True,
             )
             require_flag("periodic", options.periodic)
-            pivot_code(options.pivot, place.backend.PIVOTS, has_sums=self._has_sums)
+            pivot_code(options.pivot, target.backend.PIVOTS, has_sums=self._has_sums)
             check_threads(options.threads)
             require_flag("check_finite", options.check_finite)
             given = resolve_matrices(
-                place,
+                target,
                 named,
                 options.axis,
                 options.rows,
@@ -321,7 +321,7 @@ class SplitFactor:
             }
         sizes = agreed.found
         check_sizes(along, sizes)
-        self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
+        self._device = target.device_name
         self.shape, self.dtype, self.rows = full, given.dtype, given.shape.rows
         self.axis = given.shape.axis - len(full)
         self.periodic = bool(options.periodic)
@@ -329,15 +329,15 @@ class SplitFactor:
         state: _State
         singular: Singular | None
         if is_cut and group.size > 1 and 0 not in full:
-            given = given._replace(operands=place.move(*given.operands))
-            ends = None if options.pivot else self._factor_ends(place, given)
+            given = given._replace(operands=target.move(*given.operands))
+            ends = None if options.pivot else self._factor_ends(target, given)
             if ends is None:
-                state, singular, info = self._factor_whole(place, given)
+                state, singular, info = self._factor_whole(target, given)
             else:
                 state, info = ends
                 singular = numbered([], [], given.shape.batch)
         else:
-            state, singular = self._factor_systems(place, given, along, sizes)
+            state, singular = self._factor_systems(target, given, along, sizes)
             info = state.info
         self._state = state
         total = (*full[:along], sum(sizes), *full[along + 1 :])
@@ -355,13 +355,13 @@ class SplitFactor:
             singular.report(options.on_singular, _FACTOR, stacklevel=4)
 
     def _factor_systems(
-        self, place: Place, given: Operands, along: int, sizes: Sequence[int]
+        self, target: Target, given: Operands, along: int, sizes: Sequence[int]
     ) -> tuple[TridiagonalFactor, Singular | None]:
         """Factor matrices that lie complete on the ranks."""
         options = self._options
         with self._group.agreement(_FACTOR) as done:
             state, done.own = TridiagonalFactor._of_matrices(
-                place,
+                target,
                 given,
                 options.pivot,
                 options.on_singular,
@@ -373,7 +373,7 @@ class SplitFactor:
             return state, done.own
         return state, merged(done.found, sizes, along - (along > given.shape.axis))
 
-    def _factor_ends(self, place: Place, given: Operands) -> tuple[_Ends, SolveInfo] | None:
+    def _factor_ends(self, target: Target, given: Operands) -> tuple[_Ends, SolveInfo] | None:
         """Factor by the partition method; None if the matrices need row exchanges."""
         group, options, shape = self._group, self._options, given.shape
         rank, periodic = group.rank, self.periodic
@@ -381,7 +381,7 @@ class SplitFactor:
         nbytes = 0
         with group.agreement(_FACTOR) as eliminated:
             matrices = Matrices(
-                place,
+                target,
                 shape.operands(given.operands),
                 shape.rows,
                 has_left=periodic or rank > 0,
@@ -391,14 +391,14 @@ class SplitFactor:
             )
             usable = options.pivot is False or self._has_sums or matrices.is_dominant
 
-            def solve(rows: slice, right: Array, target: Array) -> bool:
+            def solve(rows: slice, right: Array, solution: Array) -> bool:
                 if rows == matrices.interior:
-                    return _solver(place, interior, 0)(rows, right, target)
-                factor, is_sound = self._factor_rows(place, given, matrices, rows)
-                return is_sound and _solver(place, factor, 0)(rows, right, target)
+                    return _solver(target, interior, 0)(rows, right, solution)
+                factor, is_sound = self._factor_rows(target, given, matrices, rows)
+                return is_sound and _solver(target, factor, 0)(rows, right, solution)
 
             if shape.rows > 1:
-                interior, is_sound = self._factor_rows(place, given, matrices, matrices.interior)
+                interior, is_sound = self._factor_rows(target, given, matrices, matrices.interior)
                 usable = usable and is_sound
                 nbytes = interior.nbytes
             if usable:
@@ -429,13 +429,13 @@ class SplitFactor:
         return state, replace(info, method="partition", pivoted=0, repeated=0)
 
     def _factor_rows(
-        self, place: Place, given: Operands, matrices: Matrices, rows: slice
+        self, target: Target, given: Operands, matrices: Matrices, rows: slice
     ) -> tuple[TridiagonalFactor, bool]:
         """Factor interior rows; also return whether no row was exchanged and no pivot was bad."""
         operands, is_short = matrices.diagonals(rows)
         inside = (*matrices.batch, rows.stop - rows.start)
         factor, singular = TridiagonalFactor._of_matrices(
-            place,
+            target,
             given._replace(
                 operands=operands, shape=Shape(inside, len(inside) - 1, (is_short, False, False))
             ),
@@ -448,12 +448,12 @@ class SplitFactor:
         is_sound = singular is not None and not len(singular.rows)
         return factor, is_sound and factor.info.pivoted == 0
 
-    def _factor_whole(self, place: Place, given: Operands) -> tuple[_Whole, Singular, SolveInfo]:
+    def _factor_whole(self, target: Target, given: Operands) -> tuple[_Whole, Singular, SolveInfo]:
         """Factor every matrix on one rank, as on one device, or a shared matrix on every rank."""
         group, options, shape = self._group, self._options, given.shape
         with group.agreement(_FACTOR) as gathered:
             views = shape.operands(given.operands)
-            parts = [whole_rows(place, shape, k, view) for k, view in enumerate(views)]
+            parts = [whole_rows(target, shape, k, view) for k, view in enumerate(views)]
             gathered.own = [len(part) == 1 for part in parts]
         shared = [all(forms) for forms in zip(*gathered.found, strict=True)]
         is_shared = all(shared)
@@ -492,30 +492,30 @@ class SplitFactor:
         pivoted = sum(info.pivoted or 0 for info in infos if info is not None)
         return _Whole(factor, is_shared), singular, replace(info, pivoted=pivoted)
 
-    def _solve(self, place: Place, rhs: Array, x: Array, code: int, count: int) -> None:
+    def _solve(self, target: Target, rhs: Array, x: Array, code: int, count: int) -> None:
         """Solve right-hand sides of this rank, their rows last."""
         state = self._state
         if isinstance(state, TridiagonalFactor):
-            state._solve_views(place, rhs, x, code, count)
+            state._solve_views(target, rhs, x, code, count)
         elif isinstance(state, _Ends):
-            self._solve_ends(state, place, rhs, x, count)
+            self._solve_ends(state, target, rhs, x, count)
         else:
-            self._solve_whole(state, place, rhs, x, count)
+            self._solve_whole(state, target, rhs, x, count)
 
-    def _solve_ends(self, state: _Ends, place: Place, rhs: Array, x: Array, count: int) -> None:
+    def _solve_ends(self, state: _Ends, target: Target, rhs: Array, x: Array, count: int) -> None:
         group, matrices, interior = self._group, state.matrices, state.interior
         shapes = (x.shape[:-1],) * 2
         size = sum(prod(shape) for shape in shapes)
         with group._agreed_numbers(_SOLVE, size, x.dtype) as reduced:
-            ends = matrices.reduce(rhs, x, _solver(place, interior, count), place)
+            ends = matrices.reduce(rhs, x, _solver(target, interior, count), target)
             reduced.mine = packed(ends, x.dtype)
         assert reduced.numbers is not None  # every rank has numbers, or all have raised
         g_first, d = unpacked(reduced.numbers, shapes)
         right = reduced_rhs(state.found, g_first, d, periodic=self.periodic)
         y = state.reduced.solve(right, axis=0)
-        matrices.substitute(x, x, state.spikes, y[group.rank - 1], y[group.rank], place)
+        matrices.substitute(x, x, state.spikes, y[group.rank - 1], y[group.rank], target)
 
-    def _solve_whole(self, state: _Whole, place: Place, rhs: Array, x: Array, count: int) -> None:
+    def _solve_whole(self, state: _Whole, target: Target, rhs: Array, x: Array, count: int) -> None:
         group = self._group
         batch, rows = x.shape[:-1], x.shape[-1]
         own_batch = Shape(self.shape, self.axis % len(self.shape), ()).batch
@@ -525,7 +525,7 @@ class SplitFactor:
         order = [*own, *(axis for axis in range(len(batch)) if axis not in own)]
         lines = prod(batch[axis] for axis in (own or order))
         with group.agreement(_SOLVE):
-            part = place.download(rhs).transpose(*order, len(batch))
+            part = target.download(rhs).transpose(*order, len(batch))
             part = part.reshape(lines, prod(batch) // lines, rows)
         shares = Shares(group, _SOLVE, self._sizes, lines)
         whole = shares.to_lines(part)
@@ -535,4 +535,4 @@ class SplitFactor:
         part = shares.from_lines(whole).reshape(*(batch[axis] for axis in order), rows)
         with group.agreement(_SOLVE):
             inverse = [*np.argsort(np.array(order, int)), len(batch)]
-            place.write(x, place.upload(part.transpose(inverse)))
+            target.write(x, target.upload(part.transpose(inverse)))

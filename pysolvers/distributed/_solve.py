@@ -119,7 +119,7 @@ def _solve_lines(
     group: Group, call: Call, sizes: Sequence[int], facts: Sequence[Facts | None]
 ) -> Answer:
     """Solve systems that are cut: by the partition method, or as whole lines."""
-    if call.options.pivot != call.place.backend.PIVOTS["always"]:
+    if call.options.pivot != call.target.backend.PIVOTS["always"]:
         answer = solve_on_devices(group, call, sizes, facts)
         if answer is not None:
             return answer
@@ -147,11 +147,11 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         shape = Shape(x.shape, x.ndim - 1, (is_short, False, False))
         return shape, [*diagonals, *sides]
 
-    def solve(rows: slice, right: Array, target: Array) -> bool:
-        shape, views = systems(rows, right, target)
+    def solve(rows: slice, right: Array, solution: Array) -> bool:
+        shape, views = systems(rows, right, solution)
         return is_sound(rows, *solve_views(asking, shape, False, views))
 
-    def solve_interior(rows: slice, right: Array, target: Array) -> bool:
+    def solve_interior(rows: slice, right: Array, solution: Array) -> bool:
         """Solve also for l and u, if they count in all rows, if the backend does it in one pass."""
         nonlocal spikes
         wanted = [spike is not None and spike.values is None for spike in spikes]
@@ -161,9 +161,9 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         )
         found = None
         if l is not None or u is not None:
-            found = solve_spikes(asking, *systems(rows, right, target), l, u)
+            found = solve_spikes(asking, *systems(rows, right, solution), l, u)
         if found is None:
-            return solve(rows, right, target)
+            return solve(rows, right, solution)
         left, right_one = spikes
         spikes = (
             left if l is None else Spike(rows, l),
@@ -180,24 +180,24 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         return found
 
     *matrix, rhs, x = call.views
-    is_host = call.place.name == "cpu"
+    is_host = call.target.name == "cpu"
     is_one_pass = is_host and _matrix_batch(call) == x.shape[:-1]
     # Systems that need row exchanges are solved from the right-hand sides.
     g = x
     if np.may_share_memory(rhs, x):
-        g = _scratch(group, _G, x) if is_host else call.place.packed(x)
+        g = _scratch(group, _G, x) if is_host else call.target.packed(x)
     shapes = [*(_matrix_batch(call),) * len(Coefficients._fields), *(x.shape[:-1],) * _ENDS]
     count = sum(prod(shape) for shape in shapes)
     with group._agreed_numbers(_OPERATION, count, call.dtype) as eliminated:
         matrices = Matrices(
-            call.place,
+            call.target,
             matrix,
             call.shape.rows,
             has_left=periodic or rank > 0,
             has_right=periodic or rank < group.size - 1,
             is_short=call.shape.short[0],
         )
-        never = call.options.pivot == call.place.backend.PIVOTS["never"]
+        never = call.options.pivot == call.target.backend.PIVOTS["never"]
         usable.append(never or matrices.is_dominant)
         if all(usable):
             spikes = matrices.spikes(solve)
@@ -248,13 +248,13 @@ def _scratch(group: Group, number: int, like: Array) -> Array:
 
 def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report, Singular | None]:
     """Solve every line on one rank, as on one device."""
-    place, choice, rows = call.place, call.choice, call.shape.rows
+    target, choice, rows = call.target, call.choice, call.shape.rows
     count = prod(call.shape.batch)
     shares = Shares(group, _OPERATION, sizes, count)
     with group.agreement(_OPERATION) as gathered:
-        parts = [whole_rows(place, call.shape, k, call.views[k]) for k in range(_RHS)]
+        parts = [whole_rows(target, call.shape, k, call.views[k]) for k in range(_RHS)]
         gathered.own = [(len(part) == 1, part.dtype) for part in parts]
-        rhs = place.download(call.views[_RHS]).reshape(-1, rows)
+        rhs = target.download(call.views[_RHS]).reshape(-1, rows)
     lines = []
     for part, forms in zip(parts, zip(*gathered.found, strict=True), strict=True):
         is_one, dtypes = zip(*forms, strict=True)
@@ -270,7 +270,7 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
                 periodic=choice.periodic,
                 pivot=choice.pivot,
                 on_singular="nan" if choice.on_singular == "nan" else "ignore",
-                device=place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}",
+                device=target.device_name,
                 threads=choice.threads,
                 return_info=True,
             ),
@@ -284,7 +284,7 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
         done.own = systems, info.singular_rows, counted, entry
     part = shares.from_lines(x).reshape(*call.shape.batch, rows)
     with group.agreement(_OPERATION):
-        place.write(call.views[_X], place.upload(part))
+        target.write(call.views[_X], target.upload(part))
     numbers, bad, counts, entries = zip(*done.found, strict=True)
     singular = numbered(np.concatenate(numbers), np.concatenate(bad), call.shape.batch, entries)
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._runtime.arrays import Shape
 from .._runtime.finite import explained
-from .._runtime.places import find_place
 from .._runtime.singular import Entry, Singular
+from .._runtime.targets import find_target
 from ._group import ONE_PROCESS, Group
 from ._slab import Slab
 
@@ -109,7 +109,7 @@ def entry_of(
     size = max(len(line) for line in lines), lines[1].shape[-1]
     found = explained(
         Singular(systems, np.zeros(len(systems), np.intp)),
-        find_place("cpu", None, {}, operation="solve_tridiagonal", leader=""),
+        find_target("cpu", None, {}, operation="solve_tridiagonal", leader=""),
         lines,
         Shape(size, 1, (False,) * len(lines)),
         periodic=periodic,

@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.arrays import Shape
-from .._runtime.places import Place
+from .._runtime.targets import Target
 from ._group import Group
 
 Array = NDArray[Any]
 
 
-def whole_rows(place: Place, shape: Shape, k: int, view: Array) -> Array:
+def whole_rows(target: Target, shape: Shape, k: int, view: Array) -> Array:
     """Return diagonal k of lower, diag and upper: (lines, rows), or (1, rows), in host memory.
 
     `view` has the rows last, and broadcasts to the batch of `shape`.
     """
-    part = place.download(view)
+    part = target.download(view)
     if shape.short[k]:
         missing = np.zeros((*part.shape[:-1], 1), part.dtype)
         part = np.concatenate([missing, part] if k == 0 else [part, missing], axis=-1)

@@ -35,7 +35,7 @@ from .._row_sums import RowSums
 from .._runtime.backends import parse_device, require_device
 from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
-from .._runtime.places import find_place
+from .._runtime.targets import find_target
 from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
@@ -106,7 +106,7 @@ class _Transform:
         self._plan = CufftPlan(form, length, pitch, lines, dtype, device.ordinal)
         self.work_bytes = self._plan.work_bytes
 
-    def run(self, source: Array, target: Array, lines: int, work: int, device: Device) -> None:
+    def run(self, source: Array, solution: Array, lines: int, work: int, device: Device) -> None:
         """Transform columns (outer, inner, values) of `source` to those of `target`."""
         outer, inner, _ = source.shape
         for j in range(0, outer, self._outer):
@@ -118,7 +118,7 @@ class _Transform:
                 )
                 self._plan.execute(lines, work, device.stream)
                 device.enqueue(
-                    device.backend.transform_store, *self._arguments, target[panel], *rest
+                    device.backend.transform_store, *self._arguments, solution[panel], *rest
                 )
 
 
@@ -227,20 +227,22 @@ class DevicePoisson:
         """
         named = {"rhs": f}  # the name of the operand that `out` can be
         with self._group.agreement(_OPERATION):
-            place: Any = find_place(self._name, stream, named, out, operation=_SOLVE, leader="rhs")
+            target: Any = find_target(
+                self._name, stream, named, out, operation=_SOLVE, leader="rhs"
+            )
             token = np.empty((1,), self._dtype)
-            (right,), _, _ = place.operands(named, {"the solver": token})
+            (right,), _, _ = target.operands(named, {"the solver": token})
             require_broadcast("f", right.shape, shape)
-            result = place.result(out, named, right, shape, self._dtype)
-            (right,) = place.move(right)
-            target = np.moveaxis(place.target(result), self._line, -1)
-            buffers = self._buffers(place)
+            result = target.result(out, named, right, shape, self._dtype)
+            (right,) = target.move(right)
+            solution = np.moveaxis(target.destination(result), self._line, -1)
+            buffers = self._buffers(target)
         inner = tuple(axis.unknowns for axis in self._axes)
         source = np.moveaxis(np.broadcast_to(right, shape), self._line, -1)[inner]
-        self._run(place, source, additions, target[inner], buffers)
+        self._run(target, source, additions, solution[inner], buffers)
         for (k, end), given in values.items():
-            place.write(_layer(target, k, end), given)
-        return place.finish(result)
+            target.write(_layer(solution, k, end), given)
+        return target.finish(result)
 
     def enqueue(self, f: Array, result: Array, device: Device) -> None:
         """Enqueue a solve with sides of value zero, for arrays on the device.
@@ -286,7 +288,7 @@ class DevicePoisson:
             return
         shape = (*self._waves, *([2] if self._parts == 2 else []))
         field = device_array(buffer.address, shape, None, self._real, buffer)
-        source, target = self._reals(f), self._reals(result)
+        source, solution = self._reals(f), self._reals(result)
         is_copied = bool(additions) or not self._forward or not self._is_dense(source)
         if is_copied:
             part = field[_block(self._counts)]
@@ -308,12 +310,12 @@ class DevicePoisson:
         self._centre(device, field)
         self._solve_lines(device, field)
         self._centre(device, field)
-        is_direct = self._is_dense(target)
+        is_direct = self._is_dense(solution)
         for k, transform in reversed(self._backward.items()):
             before = field[_block(sizes)]
             sizes[k] = transform.after
             is_last = k == min(self._backward) and is_direct
-            after = target if is_last else field[_block(sizes)]
+            after = solution if is_last else field[_block(sizes)]
             transform.run(
                 self._columns(before, k),
                 self._columns(after, k),
@@ -322,7 +324,7 @@ class DevicePoisson:
                 device,
             )
         if not (is_direct and self._backward):
-            device.write(target, field[_block(self._counts)])
+            device.write(solution, field[_block(self._counts)])
 
     def _add(self, additions: Additions, field: Array, device: Device) -> None:
         """Add what the sides contribute to reals of the right side."""

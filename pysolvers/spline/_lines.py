@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._errors import raise_for_status
 from .._runtime.arrays import as_operands, real_of
 from .._runtime.interop import host_array, locate
-from .._runtime.places import Place, find_place
+from .._runtime.targets import Target, find_target
 
 Array = NDArray[Any]
 
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
         full = self.outer, self.inner, lines.shape[-1]
         return lines if lines.shape == full else np.broadcast_to(lines, full)
 
-    def lines(self, place: Place, array: Array) -> Array:
+    def lines(self, target: Target, array: Array) -> Array:
         """View an array that broadcasts to `shape` as lines, or copy it so; not broadcast."""
         if array.dtype.kind == "c":
             array = array[..., None].view(real_of(array.dtype))
@@ -69,20 +69,20 @@ class Layout(NamedTuple):
         order = [k for k in range(array.ndim) if k != axis]
         batch = self.before + self.after + self.parts
         groups = (range(axis), range(axis, len(batch)))
-        return place.group(array.transpose(*order, axis), groups, batch)
+        return target.group(array.transpose(*order, axis), groups, batch)
 
-    def result_lines(self, target: Array, rows: int) -> Array:
+    def result_lines(self, written: Array, rows: int) -> Array:
         """View a C-contiguous array of the values of all splines as lines."""
-        real = target.view(real_of(self.dtype))
+        real = written.view(real_of(self.dtype))
         return real.reshape(self.outer, rows, self.inner).transpose(0, 2, 1)
 
 
 def stored(
-    place: Place, count: int, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = True
+    target: Target, count: int, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = True
 ) -> list[Array]:
     """Allocate memory for `count` arrays of lines of one shape, whose strides are the same."""
     outer, inner, rows = shape
-    block = place.empty((count, outer, rows, inner), dtype, lasting=lasting)
+    block = target.empty((count, outer, rows, inner), dtype, lasting=lasting)
     return [part.transpose(0, 2, 1) for part in block]
 
 
@@ -91,54 +91,54 @@ def is_of_library(value: Any) -> bool:
     return locate(value) is not None or host_array(value) is not value
 
 
-def in_real(place: Place, name: str, array: Array, dtype: np.dtype) -> Array:
-    """Convert an operand of a place to another dtype."""
-    return array if array.dtype == dtype else place.widen(name, array, dtype)
+def in_real(target: Target, name: str, array: Array, dtype: np.dtype) -> Array:
+    """Convert an operand of a target to another dtype."""
+    return array if array.dtype == dtype else target.widen(name, array, dtype)
 
 
-def points_of(place: Place, value: Any, dtype: np.dtype) -> Array:
-    """Return points of the caller as real numbers of a dtype in the memory of a place."""
+def points_of(target: Target, value: Any, dtype: np.dtype) -> Array:
+    """Return points of the caller as real numbers of a dtype in the memory of a target."""
     if is_of_library(value):
-        (array,), _, _ = place.operands({"x": value})
+        (array,), _, _ = target.operands({"x": value})
     else:
         (array,), _, _ = as_operands({"x": value})
     if array.dtype.kind == "c":
         raise TypeError(f"x must contain real values, got {array.dtype}")
     if is_of_library(value):
-        return place.move(in_real(place, "x", array, dtype))[0]
-    return place.upload(np.asarray(array, dtype)) if array.size else array.astype(dtype)
+        return target.move(in_real(target, "x", array, dtype))[0]
+    return target.upload(np.asarray(array, dtype)) if array.size else array.astype(dtype)
 
 
-def flat(place: Place, array: Array) -> Array:
+def flat(target: Target, array: Array) -> Array:
     """View an array with any axes as one line, or copy it so."""
     if array.ndim == 1:
         return array
-    return place.group(array[..., None], (range(array.ndim),), array.shape)[:, 0]
+    return target.group(array[..., None], (range(array.ndim),), array.shape)[:, 0]
 
 
-def call(place: Place, name: str, function: Any, *arguments: Any) -> None:
+def call(target: Target, name: str, function: Any, *arguments: Any) -> None:
     """Call a function of the backend for splines; `name` is that of the operation."""
-    status = function(*arguments, *place.arguments)
-    raise_for_status(status, place.backend.STATUS, name)
+    status = function(*arguments, *target.arguments)
+    raise_for_status(status, target.backend.STATUS, name)
 
 
-def place_for(device: str, like: Any, stream: object) -> Place:
+def target_for(device: str, like: Any, stream: object) -> Target:
     """Return where splines of a device are computed, with the current stream of `like`."""
-    return find_place(device, stream, {"x": like}, operation="CubicSpline", leader="x")
+    return find_target(device, stream, {"x": like}, operation="CubicSpline", leader="x")
 
 
 def solve_lines(
-    place: Place, matrix: Sequence[Array], lines: Array, threads: int, *, periodic: bool = False
+    target: Target, matrix: Sequence[Array], lines: Array, threads: int, *, periodic: bool = False
 ) -> None:
     """Solve tridiagonal systems without row exchanges, in place of their right-hand sides."""
-    backend = place.backend
+    backend = target.backend
 
     def run(*arguments: Any) -> int:
         status, _ = backend.tridiag_solve(*arguments, 0)
         return status
 
     call(
-        place,
+        target,
         "spline",
         run,
         backend.METHODS["auto"],

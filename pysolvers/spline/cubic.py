@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._options import check_threads
 from .._runtime.arrays import real_of
 from .._runtime.device import is_device_array
-from .._runtime.places import Place, find_place
+from .._runtime.targets import Target, find_target
 from ._arguments import (
     ENDS,
     Conditions,
@@ -149,12 +149,12 @@ class CubicSpline(PiecewisePolynomial):
         self.extrapolate = extrapolate
         outside_of(extrapolate)
         named = {"y": y, **given}
-        place = find_place(device, stream, {"x": x, **named}, operation="CubicSpline", leader="y")
-        self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
-        (knots,), x_dtype, _ = place.operands({"x": x})
+        target = find_target(device, stream, {"x": x, **named}, operation="CubicSpline", leader="y")
+        self._device = target.device_name
+        (knots,), x_dtype, _ = target.operands({"x": x})
         if x_dtype.kind == "c":
             raise ValueError(f"`x` must contain real values, got {x_dtype}")
-        operands, dtype, _ = place.operands(named)
+        operands, dtype, _ = target.operands(named)
         self.axis = checked_axis(axis, operands[0].ndim)
         check_knots(knots.shape, operands[0].shape, self.axis)
         rest = operands[0].shape[: self.axis], operands[0].shape[self.axis + 1 :]
@@ -164,54 +164,54 @@ class CubicSpline(PiecewisePolynomial):
                 check_finite(name, array)
         self.dtype = np.result_type(dtype, x_dtype)
         self._layout = Layout(*rest, self.dtype)
-        self._like = self._smallest(place, y if is_of_library(y) else x, operands[0])
+        self._like = self._smallest(target, y if is_of_library(y) else x, operands[0])
 
         real = real_of(self.dtype)
         operands = [
-            in_real(place, name, array, self.dtype)
+            in_real(target, name, array, self.dtype)
             for name, array in zip(named, operands, strict=True)
         ]
-        knots, *operands = place.move(in_real(place, "x", knots, real), *operands)
+        knots, *operands = target.move(in_real(target, "x", knots, real), *operands)
         if knots.ndim == 1:
             knots = knots[(*(None,) * self.axis, slice(None), *(None,) * len(rest[1]))]
         ends = [np.expand_dims(array, self.axis) for array in operands[1:]]
-        self._make(place, kinds, knots, operands[0], dict(zip(given, ends, strict=True)))
+        self._make(target, kinds, knots, operands[0], dict(zip(given, ends, strict=True)))
 
     def _make(
         self,
-        place: Place,
+        target: Target,
         kinds: tuple[str, str],
         knots: Array,
         y: Array,
         given: dict[str, Array],
     ) -> None:
         """Compute the slopes."""
-        layout, backend, real = self._layout, place.backend, real_of(self.dtype)
-        lines = layout.lines(place, knots)
+        layout, backend, real = self._layout, target.backend, real_of(self.dtype)
+        lines = layout.lines(target, knots)
         count = lines.shape[-1]
-        (self._knots,) = stored(place, 1, lines.shape, real)
-        place.write(self._knots, lines)
-        values, slopes = stored(place, 2, (layout.outer, layout.inner, count), real)
+        (self._knots,) = stored(target, 1, lines.shape, real)
+        target.write(self._knots, lines)
+        values, slopes = stored(target, 2, (layout.outer, layout.inner, count), real)
         self._arrays, self._form = (values, slopes), Form(0)
         if not values.size:
             return
-        faults = place.upload(np.zeros(len(backend.SPLINE_FAULTS), np.int32))
+        faults = target.upload(np.zeros(len(backend.SPLINE_FAULTS), np.int32))
         codes = tuple(backend.SPLINE_ENDS[kind] for kind in kinds)
         parts = prod(layout.parts)
 
         def compute(x: Array, *arguments: Any) -> None:
             options = (*arguments, faults, self._threads)
-            call(place, "CubicSpline", backend.spline_rows, codes, parts, x, *options)
+            call(target, "CubicSpline", backend.spline_rows, codes, parts, x, *options)
 
-        matrix = stored(place, 3, self._knots.shape, real, lasting=False)
+        matrix = stored(target, 3, self._knots.shape, real, lasting=False)
         ends = tuple(
-            layout.spread(layout.lines(place, given[name])) if name in given else None
+            layout.spread(layout.lines(target, given[name])) if name in given else None
             for name in ENDS
         )
         is_own = self._knots.shape == values.shape  # a matrix for each spline
         compute(
             layout.spread(self._knots),
-            layout.spread(layout.lines(place, y)),
+            layout.spread(layout.lines(target, y)),
             ends,
             tuple(matrix) if is_own else None,
             (slopes, values),
@@ -221,21 +221,21 @@ class CubicSpline(PiecewisePolynomial):
         periodic = kinds[0] == "periodic"
         rows = count - 1 if periodic else count
         wide = [layout.spread(diagonal)[..., :rows] for diagonal in matrix]
-        solve_lines(place, wide, slopes[..., :rows], self._threads, periodic=periodic)
+        solve_lines(target, wide, slopes[..., :rows], self._threads, periodic=periodic)
         if periodic:
-            place.write(slopes[..., -1:], slopes[..., :1])
-        found = place.on_host(faults)
-        place.wait()
+            target.write(slopes[..., -1:], slopes[..., :1])
+        found = target.on_host(faults)
+        target.wait()
         _raise_for_faults(
             {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis
         )
         if self._device == "cpu":  # those of a device stay there
             _check_slopes(slopes, self._knots)
 
-    def _smallest(self, place: Place, like: Any, array: Array) -> Any:
+    def _smallest(self, target: Target, like: Any, array: Array) -> Any:
         """Return an array of one element of the library of the caller."""
-        result = self._result(place, like, (1,), array.dtype)
-        return place.finish(result, like)
+        result = self._result(target, like, (1,), array.dtype)
+        return target.finish(result, like)
 
 
 def _check_slopes(slopes: Array, knots: Array) -> None:

@@ -15,17 +15,17 @@ from .._extras import extra_module
 from .._repr import ShownAsText
 from .._runtime.arrays import real_of
 from .._runtime.fp_mode import in_default_fp_mode
-from .._runtime.places import Place
+from .._runtime.targets import Target
 from ._arguments import Extrapolate, check_points, outside_of
 from ._lines import (
     Layout,
     call,
     flat,
     is_of_library,
-    place_for,
     points_of,
     solve_lines,
     stored,
+    target_for,
 )
 
 __all__ = ["PiecewisePolynomial"]
@@ -93,7 +93,7 @@ class PiecewisePolynomial(ShownAsText):
     def x(self) -> Any:
         """array: The knots, shape (n,), or that of the values with n along `axis`."""
         count = self._knots.shape[-1]
-        place = place_for(self._device, self._like, None)
+        target = target_for(self._device, self._like, None)
         shape = (count,) if self._is_shared else self._layout.shape(count)
         real = real_of(self.dtype)
         lines = self._knots
@@ -101,10 +101,10 @@ class PiecewisePolynomial(ShownAsText):
             step = len(self._layout.parts) + 1
             lines = self._layout.spread(lines)[:, ::step]
         outer, inner, _ = lines.shape
-        result = self._result(place, self._like, (outer * count * inner,), real)
-        target = place.target(result).reshape(outer, count, inner).transpose(0, 2, 1)
-        place.write(target, lines)
-        return place.finish(result, self._like).reshape(shape)
+        result = self._result(target, self._like, (outer * count * inner,), real)
+        written = target.destination(result).reshape(outer, count, inner).transpose(0, 2, 1)
+        target.write(written, lines)
+        return target.finish(result, self._like).reshape(shape)
 
     @cached_property
     def c(self) -> Any:
@@ -116,15 +116,15 @@ class PiecewisePolynomial(ShownAsText):
         double precision.
         """
         arrays = self._differentiate(0, is_absolute=True)
-        place = place_for(self._device, self._like, None)
+        target = target_for(self._device, self._like, None)
         layout, pieces = self._layout, self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
         size = prod(shape)
-        result = self._result(place, self._like, (size,), self.dtype)
+        result = self._result(target, self._like, (size,), self.dtype)
         if size:
-            target = place.target(result).view(real_of(self.dtype))
-            self._write_coefficients(place, target, arrays)
-        return place.finish(result, self._like).reshape(shape)
+            written = target.destination(result).view(real_of(self.dtype))
+            self._write_coefficients(target, written, arrays)
+        return target.finish(result, self._like).reshape(shape)
 
     def __repr__(self) -> str:
         knots = self._knots.shape[-1]
@@ -193,28 +193,28 @@ class PiecewisePolynomial(ShownAsText):
         order = min(index("nu", nu, 0), _MOST_COEFFICIENTS)
         outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
         like = x if is_of_library(x) else self._like
-        place = place_for(self._device, like, stream)
-        points = points_of(place, x, real_of(self.dtype))
+        target = target_for(self._device, like, stream)
+        points = points_of(target, x, real_of(self.dtype))
         shape, count = self._result_shape(points.shape, per_spline)
         size = prod(shape)
-        result = self._result(place, like, (size,), self.dtype)
+        result = self._result(target, like, (size,), self.dtype)
         if size:
             layout = self._layout
-            lines = layout.lines(place, points) if per_spline else flat(place, points)[None, None]
+            lines = layout.lines(target, points) if per_spline else flat(target, points)[None, None]
             call(
-                place,
+                target,
                 "spline",
-                place.backend.spline_points,
+                target.backend.spline_points,
                 self._form,
                 order,
-                place.backend.SPLINE_OUTSIDES[outside],
+                target.backend.SPLINE_OUTSIDES[outside],
                 layout.spread(self._knots),
                 self._arrays,
                 layout.spread(lines),
-                layout.result_lines(place.target(result), count),
+                layout.result_lines(target.destination(result), count),
                 self._threads,
             )
-        return place.finish(result, like).reshape(shape)
+        return target.finish(result, like).reshape(shape)
 
     def derivative(self, nu: int = 1) -> PiecewisePolynomial:
         """Return the derivative of order `nu`; with `nu` below 0, an antiderivative.
@@ -345,14 +345,14 @@ class PiecewisePolynomial(ShownAsText):
         PPoly = extra_module("scipy.interpolate", "poisson").PPoly
 
         knots = self._host_knots()
-        place = place_for(self._device, np.zeros(1), None)
+        target = target_for(self._device, np.zeros(1), None)
         layout, form = self._layout, self._form
         arrays = self._arrays if form.order else self._differentiate(0)
         pieces = self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
-        target = place.empty((prod((*shape, *layout.parts)),), arrays[0].dtype)
-        self._write_coefficients(place, target, arrays)
-        c = place.on_host(target).view(self.dtype).reshape(shape)
+        written = target.empty((prod((*shape, *layout.parts)),), arrays[0].dtype)
+        self._write_coefficients(target, written, arrays)
+        c = target.on_host(written).view(self.dtype).reshape(shape)
         c = c.astype(np.result_type(self.dtype, np.float64))
         lengths = np.diff(knots).reshape(-1, *(1,) * (c.ndim - 2))
         for q, part in enumerate(c[::-1]):
@@ -372,15 +372,15 @@ class PiecewisePolynomial(ShownAsText):
         return layout.shape(points[self.axis]), points[self.axis]
 
     @staticmethod
-    def _result(place: Place, like: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        return place.result(None, {"rhs": like}, np.empty(0, dtype), shape, dtype)
+    def _result(target: Target, like: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        return target.result(None, {"rhs": like}, np.empty(0, dtype), shape, dtype)
 
-    def _write_coefficients(self, place: Place, target: Array, arrays: Sequence[Array]) -> None:
+    def _write_coefficients(self, target: Target, written: Array, arrays: Sequence[Array]) -> None:
         """Write coefficients to a flat array of real numbers, in the order of `c`."""
         outer, inner, pieces = arrays[0].shape
-        view = target.reshape(len(arrays), pieces, outer, inner).transpose(0, 2, 3, 1)
+        view = written.reshape(len(arrays), pieces, outer, inner).transpose(0, 2, 3, 1)
         for lines, power in zip(arrays, reversed(range(len(arrays))), strict=True):
-            place.write(view[power], lines)
+            target.write(view[power], lines)
 
     def _integrated(self, extrapolate: Extrapolate, first_piece: int = 0) -> PiecewisePolynomial:
         """Return the antiderivative that vanishes at the begin of a piece.
@@ -398,16 +398,16 @@ class PiecewisePolynomial(ShownAsText):
         They are those of powers of t or, if `is_absolute`, of powers of x - x_i. An antiderivative,
         nu = -1, vanishes at the begin of `first_piece`.
         """
-        place = place_for(self._device, np.zeros(1), None)
-        layout, backend = self._layout, place.backend
+        target = target_for(self._device, np.zeros(1), None)
+        layout, backend = self._layout, target.backend
         count = max((self._form.order or _CUBIC) - nu, 1)
         shape = (layout.outer, layout.inner, self._knots.shape[-1] - 1)
         real = real_of(self.dtype)
-        result = stored(place, count, shape, real)
+        result = stored(target, count, shape, real)
         if not result[0].size:
             return result
         call(
-            place,
+            target,
             "spline",
             backend.spline_pieces,
             self._form,
@@ -420,12 +420,12 @@ class PiecewisePolynomial(ShownAsText):
         )
         if nu < 0:
             constants = result[0]
-            numbers = place.upload(np.array([-1, 1, 0], real))
+            numbers = target.upload(np.array([-1, 1, 0], real))
             matrix = np.broadcast_to(numbers, (*constants.shape, 3)).transpose(3, 0, 1, 2)
-            place.write(constants[..., : first_piece + 1], matrix[2, ..., : first_piece + 1])
+            target.write(constants[..., : first_piece + 1], matrix[2, ..., : first_piece + 1])
             # They are the sums of the integrals: the solution of c_i - c_{i-1} = b_i.
-            solve_lines(place, list(matrix), constants, self._threads)
-        place.wait()
+            solve_lines(target, list(matrix), constants, self._threads)
+        target.wait()
         return result
 
     def _with_arrays(
@@ -451,10 +451,10 @@ class PiecewisePolynomial(ShownAsText):
                 "this needs knots that all splines share: make a CubicSpline for each vector of "
                 f"knots; there are {self._knots.shape[0] * self._knots.shape[1]}"
             )
-        place = place_for(self._device, np.zeros(1), None)
-        copy = place.empty(self._knots.shape, self._knots.dtype)
-        place.write(copy, self._knots)
-        return place.on_host(copy)[0, 0].astype(np.float64)
+        target = target_for(self._device, np.zeros(1), None)
+        copy = target.empty(self._knots.shape, self._knots.dtype)
+        target.write(copy, self._knots)
+        return target.on_host(copy)[0, 0].astype(np.float64)
 
 
 def _rate(knots: NDArray[np.float64]) -> float:

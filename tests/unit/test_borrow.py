@@ -9,7 +9,7 @@ import pytest
 
 import pysolvers
 from pysolvers import _core, tridiagonal
-from pysolvers._runtime import interop, places
+from pysolvers._runtime import interop, targets
 
 
 class Lent:
@@ -185,9 +185,9 @@ def device(monkeypatch, lent):
     tridiagonal_solve = tridiagonal.solve_on_device
     monkeypatch.setattr(tridiagonal, "solve_on_device", solve)
     monkeypatch.setattr(
-        places, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
+        targets, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
     )
-    monkeypatch.setattr(places, "require", lambda name: _core)
+    monkeypatch.setattr(targets, "require", lambda name: _core)
     # The place of the arrays is the host here, which reads the matrices of singular systems.
     monkeypatch.setattr(Lent, "__array__", lambda self, *_, **__: self.values, raising=False)
     return answers
@@ -275,10 +275,10 @@ def test_calls_that_are_planned_on_a_device(device, rng, lent):
         (arrays, {"axis": 5}),
     ]:
         axis, out = options.get("axis", -1), options.get("out")
-        access = places.fast_access_of(operands[3], options.get("device"))
+        access = targets.fast_access_of(operands[3], options.get("device"))
         others = (axis, out, None, False, None, "raise", access)
         assert tridiagonal.solve_on_device(*operands, *others) is None
-    assert places.fast_access_of(arrays[3], "cpu") is None
+    assert targets.fast_access_of(arrays[3], "cpu") is None
 
 
 def test_memory_of_a_device_lives_as_long_as_the_call(device, rng, lent):

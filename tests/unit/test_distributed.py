@@ -13,7 +13,7 @@ import pytest
 
 import pysolvers
 from pysolvers import RowSums
-from pysolvers._runtime.places import find_place
+from pysolvers._runtime.targets import find_target
 from pysolvers.distributed import Group, Slab, _group, _launch
 from pysolvers.distributed._ends import Matrices
 from pysolvers.distributed._halo import faces_of
@@ -57,7 +57,7 @@ def eliminated(matrix, *, is_short=False):
     """Eliminate the rows of a rank between others; return coefficients, l, u, and their rows."""
     rows = matrix[1].shape[-1]
     matrices = Matrices(
-        find_place("cpu", None, {}, operation="test", leader="rhs"),
+        find_target("cpu", None, {}, operation="test", leader="rhs"),
         [matrix[0][..., 1:] if is_short else matrix[0], *matrix[1:]],
         rows,
         has_left=not is_short,

@@ -11,7 +11,7 @@ import pytest
 
 import pysolvers
 from pysolvers._lines import eager
-from pysolvers._runtime import backends, interop, places
+from pysolvers._runtime import backends, interop, targets
 from pysolvers.papers import wei2013
 
 FULL = (3, 4, 5)
@@ -251,7 +251,7 @@ def test_library_converts_device_arrays(device, rng, monkeypatch, matrix, rhs, r
         return device.array(value.get().astype(dtype))
 
     monkeypatch.setattr(interop.Library, "converted", convert)
-    monkeypatch.setattr(places, "keep_until", lambda mark, arrays: held.append(arrays))
+    monkeypatch.setattr(targets, "keep_until", lambda mark, arrays: held.append(arrays))
     operands = dominant(rng, FULL, matrix)
     operands[3] = (operands[3] if rhs == "c8" else operands[3].real).astype(rhs)
 
@@ -443,7 +443,7 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
     modules["jax.dlpack"] = SimpleNamespace(from_dlpack=from_dlpack)
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(places, "keep_until", lambda mark, arrays: held.append(sorted(arrays)))
+    monkeypatch.setattr(targets, "keep_until", lambda mark, arrays: held.append(sorted(arrays)))
     monkeypatch.setattr(interop, "device_class", lambda: Device)
     monkeypatch.setattr(eager, "_loaded", lambda name: None)  # the general path
     monkeypatch.setattr(Array, "dtype", np.dtype("f8"), raising=False)

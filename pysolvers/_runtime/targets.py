@@ -1,7 +1,8 @@
-"""Where a call runs: the CPU, a device for its arrays, or a device for NumPy arrays.
+"""Where a call runs: host arrays, device arrays, or host arrays staged on a device.
 
-A place takes the operands of a call in, gives the planning code arrays of the host or of the
-device, makes the copies that a plan asks for where the operands lie, and gives the result out.
+A target checks and promotes the operands of a call, returns arrays of the host or of the device for
+the planning code, makes the copies that a plan needs where the operands lie, and returns the result
+as an array of the caller's library.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -45,7 +46,7 @@ def report_of_nothing() -> dict[str, Any]:
     return {"method": "auto", "pivoted": 0, "repeated": 0, "kernel": "", "threads": 0}
 
 
-class Place:
+class Target:
     """The CPU: operands are used where they lie.
 
     Attributes
@@ -58,18 +59,18 @@ class Place:
         The extension.
     arguments : tuple of int
         What every call of the backend takes last.
-    waits : bool
-        Whether the caller gets his result finished, so that asking the device for what
+    is_synchronous : bool
+        Whether the result is complete when the call returns, so that reading from the device what
         went wrong costs no further waiting.
-    fills : bool
+    fills_nan : bool
         Whether `fill_nan` writes NaN where the operands are used.
     seconds : dict or None
         Time spent on copies and on solving, where they are apart.
     """
 
     name = "cpu"
-    waits = True
-    fills = False
+    is_synchronous = True
+    fills_nan = False
 
     def __init__(self, backend: ModuleType, ordinal: int = 0) -> None:
         self.backend = backend
@@ -77,12 +78,17 @@ class Place:
         self.arguments: tuple[int, ...] = (0, 0)
         self.seconds: dict[str, float] | None = None
 
-    def asks(self, policy: str) -> bool:
-        """Whether a call with this `on_singular` learns which systems failed."""
-        return self.waits or policy in ("raise", "warn")
+    @property
+    def device_name(self) -> str:
+        """As the argument `device` of a call: ``'cpu'`` or ``'cuda:N'``."""
+        return self.name if self.name == "cpu" else f"{self.name}:{self.ordinal}"
+
+    def reports_singular(self, policy: str) -> bool:
+        """Whether a call with this `on_singular` reports which systems are singular."""
+        return self.is_synchronous or policy in ("raise", "warn")
 
     def description(self, report: Mapping[str, Any], singular: Singular | None) -> dict[str, Any]:
-        """Return what a SolveInfo says of the place, from the report of its backend."""
+        """Return what a SolveInfo says of the target, from the report of its backend."""
         return {
             **report,
             "pivoted": report["pivoted"] if report["pivoted"] >= 0 else None,
@@ -133,7 +139,7 @@ class Place:
         """Bring inputs to where they are used."""
         return list(operands)
 
-    def target(self, x: Array) -> Array:
+    def destination(self, x: Array) -> Array:
         """Return where the backend writes the result."""
         return x
 
@@ -218,7 +224,7 @@ class Place:
                 np.multiply(factor[block], values[block], out=part)
                 total += part
 
-    def settle(self) -> None:
+    def release_inputs(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
 
     def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
@@ -228,14 +234,14 @@ class Place:
         return x if type(like) is np.ndarray else library_of(like).from_host(x, like)
 
 
-class DevicePlace(Device, Place):
+class DeviceTarget(Device, Target):
     """A CUDA device: everything is enqueued on one stream."""
 
     name = "cuda"
-    fills = True
+    fills_nan = True
 
     def __init__(self, backend: ModuleType, ordinal: int, stream: Stream, operation: str) -> None:
-        Place.__init__(self, backend, ordinal)
+        Target.__init__(self, backend, ordinal)
         Device.__init__(self, backend, ordinal, operation, stream)
 
     def info(self, count: int, *, lasting: bool = False) -> Array:
@@ -314,10 +320,10 @@ def _in_memory_order(array: Array) -> Array:
     return array.transpose(memory_order(array))
 
 
-class _DeviceArrays(DevicePlace):
+class _DeviceArrays(DeviceTarget):
     """A device that holds the operands: nothing waits, unless for what went wrong."""
 
-    waits = False
+    is_synchronous = False
 
     def __init__(
         self,
@@ -395,14 +401,14 @@ class _DeviceArrays(DevicePlace):
     def move(self, *operands: Array) -> list[Array]:
         return [a if a.ndim or is_device_array(a) else self.upload(a) for a in operands]
 
-    def settle(self) -> None:
+    def release_inputs(self) -> None:
         if self._converted or not all(library.ordered for library in self._libraries):
             keep_until(self.mark(), self._views | self._converted)
 
     def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if not x.size:
             return self._result
-        self.settle()
+        self.release_inputs()
         return self._library.publish(self._result, self.stream, self.ordinal, self.backend)
 
     def _view_or_scalar(self, name: str, value: Any) -> Array:
@@ -420,7 +426,7 @@ class _DeviceArrays(DevicePlace):
         return array
 
 
-class _Staged(DevicePlace):
+class _Staged(DeviceTarget):
     """A device that NumPy arrays are copied to, and the result from."""
 
     def __init__(
@@ -452,17 +458,17 @@ class _Staged(DevicePlace):
         self._account("copy")
         return moved
 
-    def target(self, x: Array) -> Array:
+    def destination(self, x: Array) -> Array:
         self._moved = self.packed(x)
         return self._moved
 
-    def settle(self) -> None:
+    def release_inputs(self) -> None:
         self._account("solve")
 
     def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if self._moved is None:
             return super().finish(x, like, out)
-        self.settle()
+        self.release_inputs()
         block = _in_memory_order(x)
         if block.flags.c_contiguous:
             self.enqueue(self.backend.download, block, address_of(self._moved))
@@ -482,7 +488,7 @@ class _Staged(DevicePlace):
             self._started = now
 
 
-def find_place(
+def find_target(
     device: str | None,
     stream: object,
     named: Mapping[str, Any],
@@ -491,7 +497,7 @@ def find_place(
     operation: str,
     leader: str,
     timed: bool = False,
-) -> Place:
+) -> Target:
     """Return where a call runs, from its operands and options.
 
     Parameters
@@ -552,7 +558,7 @@ def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int]
     ordinal : int
         Number of the device, -1 for any.
 
-    None for arrays of host memory and of libraries without fast access: they need `find_place`.
+    None for arrays of host memory and of libraries without fast access: they need `find_target`.
     """
     library = library_of(like)
     if not library.has_fast_access or not library.on_device(like):
@@ -564,8 +570,8 @@ def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int]
 
 
 @cache
-def _host() -> Place:
-    return Place(require("cpu"))
+def _host() -> Target:
+    return Target(require("cpu"))
 
 
 def _common_device(device: str | None, values: Mapping[str, Any], where: Mapping[str, int]) -> int:
