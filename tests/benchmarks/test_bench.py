@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command_line
 import numpy as np
 import pytest
 
@@ -15,7 +16,6 @@ from benchmarks import tridiagonal as bench_tridiagonal
 from benchmarks.batches import AXES, MATRICES, Case
 from benchmarks.sources import source_hash
 from benchmarks.tridiagonal import misses
-from pysolvers import _cli
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +78,7 @@ def test_table_goes_to_stdout_and_messages_to_stderr(bench):
 def test_small_work_is_measured_for_every_package(tmp_path, capsys):
     path = tmp_path / "small.json"
 
-    assert _cli.main(["bench", "small", "--quick", "--json", str(path)]) == 0
+    assert command_line.main(["bench", "small", "--quick", "--json", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     cases = json.loads(path.read_text())["cases"]
     found = [(entry["rows"], entry["systems"]) for entry in cases]
@@ -198,7 +198,7 @@ def test_record_names_the_sources(bench):
 @pytest.mark.parametrize("number", ["0", "abc", "1.5"])
 def test_number_of_threads_must_be_positive(capsys, number):
     with pytest.raises(SystemExit) as caught:
-        _cli.main(["bench", "tridiagonal", "--threads", number])
+        command_line.main(["bench", "tridiagonal", "--threads", number])
 
     assert caught.value.code == 2
     assert f"an integer of at least 1, got {number}" in capsys.readouterr().err
@@ -277,4 +277,6 @@ def test_source_hash_sees_no_comment_no_layout_and_no_name_of_a_file(hashed):
 def test_tables_of_the_documents_are_those_of_the_record(capsys):
     pytest.importorskip("matplotlib")
 
-    assert _cli.main(["bench", "documents", "tables", "--check"]) == 0, capsys.readouterr().err
+    assert command_line.main(["bench", "documents", "tables", "--check"]) == 0, (
+        capsys.readouterr().err
+    )

@@ -13,13 +13,13 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import availability
+import command_line
 import pytest
 
 import pysolvers
 from benchmarks import machine
 from benchmarks.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
 from benchmarks.gpu_table import best_peer, missed, misses, slow_against_peer, tables
-from pysolvers import _cli
 from pysolvers.cases.tables import Column, Table
 
 ROOT = Path(__file__).parents[2]
@@ -215,7 +215,7 @@ def test_without_a_gpu_the_benchmark_says_why(capsys):
     if machine.gpu() is not None:
         pytest.skip("there is a GPU")
 
-    assert _cli.main(["bench", "gpu", "--quick"]) == 1
+    assert command_line.main(["bench", "gpu", "--quick"]) == 1
     said = capsys.readouterr()
     assert said.out == ""
     assert "cuda" in said.err

@@ -2,16 +2,16 @@
 
 import json
 
+import command_line
 import numpy as np
 import pytest
 
 from benchmarks import implicit
-from pysolvers import _cli
 
 
 def test_quick_run_counts_iterations_and_writes_the_record(tmp_path, capsys):
     path = tmp_path / "record.json"
-    assert _cli.main(["bench", "implicit", "--quick", "--json", str(path)]) == 0
+    assert command_line.main(["bench", "implicit", "--quick", "--json", str(path)]) == 0
 
     record = json.loads(path.read_text())
     counts = [case["iterations"] for case in record["cases"] if "iterations" in case]

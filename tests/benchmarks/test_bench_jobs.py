@@ -5,10 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import command_line
 import numpy as np
 import pytest
-
-from pysolvers import _cli
 
 pytest.importorskip("scipy")
 
@@ -70,7 +69,7 @@ def test_command_writes_a_record(tmp_path):
     path = tmp_path / "record.json"
     command = ["bench", "jobs", "--only", "small", "--samples", "1", "--json", str(path)]
 
-    assert _cli.main(command) == 0
+    assert command_line.main(command) == 0
     record = json.loads(path.read_text())
     assert record["cases"].keys() == {"small"}
     assert record["cases"]["small"]["size"] == "64 rows"
@@ -78,7 +77,7 @@ def test_command_writes_a_record(tmp_path):
 
 
 def test_record_of_the_machine_has_all_jobs(capsys):
-    assert _cli.main(["bench", "jobs", "--only", "small", "--record"]) == 2
+    assert command_line.main(["bench", "jobs", "--only", "small", "--record"]) == 2
     assert "all jobs" in capsys.readouterr().err
 
 

@@ -2,9 +2,8 @@
 
 import json
 
+import command_line
 import pytest
-
-from pysolvers import _cli
 
 
 def test_small_benchmark_writes_a_record(tmp_path):
@@ -12,7 +11,7 @@ def test_small_benchmark_writes_a_record(tmp_path):
     path = tmp_path / "record.json"
     options = ["--splines", "20", "--knots", "30", "--runs", "2"]
 
-    assert _cli.main(["bench", "splines", *options, "--json", str(path)]) == 0
+    assert command_line.main(["bench", "splines", *options, "--json", str(path)]) == 0
     cases = json.loads(path.read_text())["cases"]
     assert [(case["shape"], case["axis"]) for case in cases] == [
         ([30, 20], 0),

@@ -2,6 +2,7 @@
 
 import json
 
+import command_line
 import pytest
 
 from benchmarks.papers import pta2020 as pta2020_case
@@ -9,7 +10,7 @@ from benchmarks.papers import pta2020_cylinder, pta2020_figures
 from benchmarks.papers.pta2020 import CPU_RUNS, RUNS, Experiment, run_experiment
 from benchmarks.papers.pta2020_cavity import run_profiles
 from benchmarks.papers.pta2020_cylinder import TIMING_GRIDS, CylinderTimes
-from pysolvers import _cli, flow
+from pysolvers import flow
 from pysolvers.papers.pta2020 import LidDrivenCavity, SquareCylinder, souri_timings
 
 
@@ -108,7 +109,7 @@ def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys, monkey
     monkeypatch.setattr(pta2020_case, "run_profiles", lambda *_: run_profiles(33, (100,)))
     options = ["--grids", "16", "24", "--iterations", "4", "--output", str(tmp_path / "new")]
 
-    assert _cli.main(["reproduce", "pta2020", *options]) == 0
+    assert command_line.main(["reproduce", "pta2020", *options]) == 0
     said = capsys.readouterr()
     assert "331.73 at 1024^2" in said.out
     assert "one core" in said.out
@@ -127,7 +128,7 @@ def test_command_has_a_quick_run(tmp_path, monkeypatch):
         return run_experiment((16, 24), iterations=4)
 
     monkeypatch.setattr(pta2020_case, "run_experiment", experiment)
-    assert _cli.main(["reproduce", "pta2020", "--quick", "--output", str(tmp_path)]) == 0
+    assert command_line.main(["reproduce", "pta2020", "--quick", "--output", str(tmp_path)]) == 0
 
     ((grids, iterations),) = calls
     assert max(grids) <= 128 and iterations <= 100
@@ -143,14 +144,14 @@ def test_command_has_a_quick_run(tmp_path, monkeypatch):
 def test_command_refuses_what_measures_nothing(capsys, tmp_path, option, message):
     folder = tmp_path / "new"
 
-    assert _cli.main(["reproduce", "pta2020", *option, "--output", str(folder)]) == 2
+    assert command_line.main(["reproduce", "pta2020", *option, "--output", str(folder)]) == 2
     assert message in capsys.readouterr().err
     assert not folder.exists()
 
 
 def test_command_needs_a_paper_that_it_knows(capsys):
     with pytest.raises(SystemExit) as caught:
-        _cli.main(["reproduce", "nothing"])
+        command_line.main(["reproduce", "nothing"])
 
     assert caught.value.code == 2
     assert "pta2020" in capsys.readouterr().err
@@ -160,7 +161,7 @@ def test_command_needs_a_paper_that_it_knows(capsys):
 def test_figures_of_the_cylinder(tmp_path, capsys):
     options = ["--cylinder", "--quick"]
 
-    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+    assert command_line.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
 
     written = json.loads((tmp_path / "pta2020_cylinder.json").read_text())
     lengths = written["recirculation"]
@@ -186,7 +187,7 @@ def test_grids_of_the_times_are_grids_of_the_cylinder(shape):
 def test_times_of_a_step_with_the_default_grids(tmp_path, capsys):
     options = ["--cylinder", "--figures", "19", "--steps", "1", "--output", str(tmp_path)]
 
-    assert _cli.main(["reproduce", "pta2020", *options]) == 0
+    assert command_line.main(["reproduce", "pta2020", *options]) == 0
 
     written = json.loads((tmp_path / "pta2020_cylinder.json").read_text())
     (table,) = written["tables"]
@@ -203,7 +204,7 @@ def test_figures_before_an_error_are_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(pta2020_cylinder, "run_times", fail)
     options = ["--cylinder", "--quick", "--figures", "18", "19", "--output", str(tmp_path)]
 
-    assert _cli.main(["reproduce", "pta2020", *options]) == 2
+    assert command_line.main(["reproduce", "pta2020", *options]) == 2
     said = capsys.readouterr()
     assert "a grid is refused" in said.err
     assert "Fig. 18: Strouhal number" in said.out
@@ -236,7 +237,7 @@ def test_steady_flows_and_times_of_the_cylinder(tmp_path, monkeypatch):
     monkeypatch.setattr(pta2020_cylinder, "LENGTH_REYNOLDS", (20.0, 40.0))
     options = ["--cylinder", "--quick", "--figures", "13", "19", "--no-plot"]
 
-    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+    assert command_line.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
 
     written = json.loads((tmp_path / "pta2020_cylinder.json").read_text())
     steady, times, blocks = written["tables"]
@@ -256,7 +257,7 @@ def test_steady_flows_and_times_of_the_cylinder(tmp_path, monkeypatch):
 def test_single_figures_of_the_cylinder(tmp_path):
     options = ["--cylinder", "--quick", "--figures", "14", "--no-plot"]
 
-    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+    assert command_line.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
 
     assert [path.name for path in tmp_path.iterdir()] == ["pta2020_cylinder.json"]
 

@@ -6,7 +6,6 @@ from paper_report import check_shapes, repeat
 
 from benchmarks.papers import survey2014 as case
 from benchmarks.papers import survey2014_cavity as cavity
-from pysolvers._runtime import directive
 
 
 def test_exact_temperature_is_that_of_the_series():
@@ -53,7 +52,7 @@ def test_steady_flow_is_that_of_another_program():
 
 
 def test_versions_that_are_missing_are_left_out(monkeypatch, tmp_path):
-    monkeypatch.setattr(directive, "FOLDER", tmp_path)
+    monkeypatch.setattr("pysolvers._runtime.directive.FOLDER", tmp_path)
 
     kernels = [version.kernels for version in cavity.available(cavity.VERSIONS[:5])]
 

@@ -18,9 +18,8 @@ from benchmarks.papers import (
 from benchmarks.papers import report as papers
 from benchmarks.papers.pta2020 import Experiment
 from benchmarks.papers.report import Verdict
-from pysolvers._extras import extra_module
+from pysolvers import HeatADI
 from pysolvers.cases.tables import Column, Table, add_report_arguments, report
-from pysolvers.plots._figure import new_figure
 
 TABLE = Table(
     "Title",
@@ -91,26 +90,19 @@ def test_pictures_are_drawn_unless_they_are_not_wanted(tmp_path, capsys):
 
 
 def test_missing_extra_is_told_and_no_error_of_a_case(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    heat = HeatADI((4, 5), 1.0, 0.1, boundary=0.0).result()
     text = (
         "matplotlib is not installed: pip install matplotlib, or install pysolvers with its "
         "extra 'plot'"
     )
 
     with pytest.raises(ModuleNotFoundError) as caught:
-        new_figure(1, 1)
-    report(arguments(tmp_path), "name", "The paper", [], pictures={"p": lambda: new_figure(1, 1)})
+        heat.plot()
+    report(arguments(tmp_path), "name", "The paper", [], pictures={"p": heat.plot})
 
     assert str(caught.value) == text
     assert f"no picture: {text}" in capsys.readouterr().err
-
-
-def test_extra_that_is_broken_says_what_it_lacks(monkeypatch, tmp_path):
-    (tmp_path / "broken_extra.py").write_text("import no_such_module")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        extra_module("broken_extra", "plot")
 
 
 def test_first_line_is_what_was_claimed_and_found(tmp_path, capsys):

@@ -318,6 +318,21 @@ def test_public_modules_alone_list_their_names():
             assert not (is_private and "__all__" in names), module
 
 
+def test_tests_of_physics_and_of_benchmarks_use_the_public_interface():
+    """Tests of a private module are in tests/unit, beside those of what it belongs to."""
+    for folder in ("physics", "benchmarks", "notebooks"):
+        for path in (ROOT / "tests" / folder).glob("*.py"):
+            found = []
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    found += [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom):
+                    found += [f"{node.module}.{alias.name}" for alias in node.names]
+            own = [name for name in found if name.split(".")[0] == "pysolvers"]
+            private = [name for name in own if re.search(r"\._(?!_)", name)]
+            assert not private, path
+
+
 def test_names_of_the_package_are_public():
     public = {name for name in vars(pysolvers) if not name.startswith("_")}
     packages = {module.split(".")[0] for module in MODULES} - {""}

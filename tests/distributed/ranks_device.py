@@ -20,6 +20,7 @@ import pytest
 import ranks_transport
 import shared_device
 import shared_nccl
+from command_line import main
 from slabs import anew, same
 
 from pysolvers import (
@@ -31,7 +32,6 @@ from pysolvers import (
     HeatADI,
     RedBlackSOR,
 )
-from pysolvers._cli import main
 from pysolvers._runtime import fields as runtime_fields
 from pysolvers.cases import heat
 from pysolvers.distributed import Slab, _inbox

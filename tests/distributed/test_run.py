@@ -9,9 +9,8 @@ import time
 
 import numpy as np
 import pytest
+from command_line import main
 from mpi_job import LAUNCHER, ROOT, finished, started
-
-from pysolvers._cli import main
 
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 

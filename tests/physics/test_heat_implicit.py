@@ -550,9 +550,7 @@ def test_auto_chooses_by_the_step(rng):
 
 
 def test_equations_that_are_not_solved_are_errors(rng, monkeypatch):
-    from pysolvers.heat import _unsplit
-
-    monkeypatch.setattr(_unsplit, "_MOST", 1)
+    monkeypatch.setattr("pysolvers.heat._unsplit._MOST", 1)
     solver = plate(conductivity("random", (20, 20), 1e3, rng), 10.0, scheme="implicit")
     before = solver.u.copy()
     with pytest.raises(ConvergenceError, match="was not solved in"):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import _core
-from pysolvers.flow import LidDrivenCavity, StaggeredCavity, StaggeredResult, _fields
+from pysolvers.flow import LidDrivenCavity, StaggeredCavity, StaggeredResult
 from pysolvers.papers import survey2014
 
 PRESSURES = ["fast", "sor"]
@@ -406,13 +405,6 @@ def test_fluid_at_rest_has_its_extremum_at_a_corner_of_a_cell(refine):
     assert (vortex.x, vortex.y, vortex.psi) == (pytest.approx(1 / 6), pytest.approx(1 / 6), 0)
 
 
-def test_peak_outside_of_the_nodes_of_its_fit_is_not_taken():
-    y, x = np.mgrid[-3.0:4.0, -3.0:4.0]
-    field = 1 + x - 0.1 * x**2 - y**2  # its peak is five nodes away
-
-    assert _fields.fit_peak(field, -field, 3, 3) == (0.5, 0.5, 1.0, -1.0)
-
-
 def test_result_shows_a_table_and_figures():
     pytest.importorskip("matplotlib")
     result = StaggeredCavity(100, 16).run(1.0)
@@ -431,25 +423,6 @@ def test_fields_are_read_only_views():
     assert cavity.v.shape == (9, 8)
     with pytest.raises(ValueError, match="read-only"):
         cavity.u[0, 0] = 1
-
-
-def test_interpolation_is_exact_on_cubics():
-    places = np.concatenate([[0], (np.arange(9) + 0.5) / 9, [1]])
-    at = np.linspace(0, 1, 41)
-
-    found = _fields.interpolate_at(places, places**3 - places, at)
-
-    np.testing.assert_allclose(found, at**3 - at, atol=1e-14)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_refined_minimum_is_exact_on_quartics(sign):
-    places = np.concatenate([[0], (np.arange(9) + 0.5) / 9, [1]])
-
-    value, at = _fields.refined_minimum(places, sign * ((places - 0.37) ** 4 - 0.1), sign)
-
-    assert value == pytest.approx(-0.1 * sign, abs=1e-12)
-    assert at == pytest.approx(0.37, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -539,138 +512,3 @@ def test_bad_arguments_of_runs_are_named():
         cavity.run(1.0, callback=3)
     with pytest.raises(ValueError, match="count must be at least 0"):
         cavity.step(-1)
-
-
-def call(n=6, **changes):
-    """Call the binding with legal operands, but for the changes."""
-    square, centres = np.zeros((n + 2, n + 2)), np.zeros((n, n))
-    operands = {name: square.copy() for name in "uv"} | {"p": centres.copy()}
-    operands |= {name: square.copy() for name in "fg"} | {"q": centres.copy()}
-    operands["clock"] = np.zeros(len(_core.CLOCK))
-    operands["clock"][_core.CLOCK["u"]] = 2
-    numbers = {"re": 10.0, "tau": 0.5, "gamma": 0.0, "dt": 0.0}
-    numbers |= {"until": 1.0, "steady": -1.0, "tol": -1.0, "omega": 1.5}
-    codes = {"kernel": 0, "pressure": 1, "stages": 7}
-    for table in (operands, numbers, codes):
-        table.update({name: value for name, value in changes.items() if name in table})
-    call.operands = operands
-    most = changes.get("most_sweeps", 3)
-    made = np.zeros(1, np.int64)
-    tables = tuple(codes.values()), tuple(numbers.values()), most
-    return _core.staggered_step(*tables, *operands.values(), 1, 1, made)
-
-
-def test_call_of_the_binding():
-    status, report = call()
-
-    assert _core.STATUS[status][0] == "PS_OK"
-    assert report["steps"] == 1
-    assert report["end"] == "count"
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"re": 0.0},
-        {"re": np.inf},
-        {"tau": np.nan},
-        {"dt": -1.0},
-        {"until": np.nan},
-        {"steady": np.nan},
-        {"gamma": 1.5},
-        {"omega": 2.0},
-        {"tol": np.nan},
-        {"kernel": 3},
-        {"pressure": 2},
-        {"stages": 8},
-        {"most_sweeps": 0},
-        {"n": 3},
-    ],
-)
-def test_backend_refuses_illegal_numbers(changes):
-    status, report = call(**changes)
-
-    assert _core.STATUS[status][0] == "PS_BAD_ARGUMENT"
-    assert report is None
-
-
-@pytest.mark.parametrize("moving", ["f", "g"])
-def test_clock_has_the_maxima_of_both_components(moving, rng):
-    """The stage correct without pressure: u is f and v is g, from rest."""
-    n = 6
-    explicit = np.zeros((n + 2, n + 2))
-    inside = np.s_[1:-1, 1:-2] if moving == "f" else np.s_[1:-2, 1:-1]
-    explicit[inside] = rng.uniform(-3, 3, (n, n - 1) if moving == "f" else (n - 1, n))
-    clock = np.zeros(len(_core.CLOCK))
-    clock[_core.CLOCK["dt"]] = 0.25
-
-    call(n, pressure=0, stages=4, clock=clock, **{moving: explicit})
-
-    largest = np.abs(explicit).max()
-    found = {name: clock[code] for name, code in _core.CLOCK.items()}
-    ghosts = np.abs(2 - explicit[n, : n + 1]).max()
-    expected = {"f": (max(largest, ghosts), 0), "g": (2, largest)}[moving]
-    assert (found["u"], found["v"]) == pytest.approx(expected)
-    assert found["change"] == pytest.approx(largest / 0.25)
-    velocity = call.operands["u" if moving == "f" else "v"]
-    np.testing.assert_array_equal(velocity[inside], explicit[inside])
-
-
-@pytest.mark.parametrize("field", ["f", "g"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_velocity_that_is_not_finite_ends_the_call(field, value):
-    explicit = np.zeros((8, 8))
-    explicit[3, 3] = value
-
-    status, report = call(pressure=0, stages=4, **{field: explicit})
-
-    assert _core.STATUS[status][0] == "PS_OK"
-    assert report["end"] == "grown"
-    assert report["steps"] == 1
-
-
-@pytest.mark.parametrize("field", ["f", "g"])
-@pytest.mark.parametrize(("value", "end"), [(100.0, "count"), (-100.5, "grown")])
-def test_each_component_beyond_the_bound_ends_the_call(field, value, end):
-    explicit = np.zeros((8, 8))
-    explicit[3, 3] = value
-
-    _, report = call(pressure=0, stages=4, **{field: explicit})
-
-    other = call.operands["clock"][_core.CLOCK["v" if field == "f" else "u"]]
-    assert other <= 2
-    assert report["end"] == end
-
-
-@pytest.mark.parametrize("time", [1.0, 1.5])
-@pytest.mark.parametrize(
-    "changes", [{}, {"pressure": 0, "stages": 1}, {"pressure": 0, "stages": 4}]
-)
-def test_call_after_the_end_time_changes_nothing(changes, time, rng):
-    clock = np.arange(len(_core.CLOCK), dtype=float)
-    clock[_core.CLOCK["time"]] = time  # `until` is 1
-    velocities = {name: rng.uniform(-1, 1, (8, 8)) for name in "uvfg"}
-    centres = {name: rng.uniform(-1, 1, (6, 6)) for name in "pq"}
-    before = {name: field.copy() for name, field in (velocities | centres).items()}
-    before["clock"] = clock.copy()
-
-    status, report = call(clock=clock, **velocities, **centres, **changes)
-
-    assert _core.STATUS[status][0] == "PS_OK"
-    assert (report["steps"], report["end"]) == (0, "until")
-    for name, values in before.items():
-        np.testing.assert_array_equal(call.operands[name], values, err_msg=name)
-
-
-def test_backend_refuses_overlapping_fields():
-    u = np.zeros((8, 8))
-
-    status, _ = call(u=u, f=u)
-
-    assert _core.STATUS[status][0] == "PS_BAD_LAYOUT"
-
-
-@pytest.mark.parametrize("name", ["v", "p", "f", "q", "clock"])
-def test_binding_refuses_other_shapes(name):
-    with pytest.raises(ValueError, match=f"{name}: need"):
-        call(**{name: np.zeros((9, 9))})

@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from pysolvers import _cli
+import command_line
 
 Rows = list[dict[str, Any]]
 
 
 def repeat(paper: str, folder: Any) -> tuple[dict[str, Rows], list[str]]:
     """Return the rows of each table by its title, each by column, and the pictures' names."""
-    assert _cli.main(["reproduce", paper, "--quick", "--output", str(folder)]) == 0
+    assert command_line.main(["reproduce", paper, "--quick", "--output", str(folder)]) == 0
     told = json.loads((folder / f"{paper}.json").read_text())
     for table in told["tables"]:
         assert all(len(row) == len(table["columns"]) for row in table["rows"])

@@ -10,6 +10,7 @@ import pytest
 
 import pysolvers
 from pysolvers import _cli, _errors, _options, _version
+from pysolvers._extras import extra_module
 from pysolvers._runtime import backends
 
 STATUS = {
@@ -332,3 +333,11 @@ def test_thread_count_must_be_an_integer(threads):
 def test_thread_count_of_none_is_the_default():
     assert _options.check_threads(None) == 0
     assert _options.check_threads(np.int64(3)) == 3
+
+
+def test_extra_that_is_broken_says_what_it_lacks(monkeypatch, tmp_path):
+    (tmp_path / "broken_extra.py").write_text("import no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        extra_module("broken_extra", "plot")

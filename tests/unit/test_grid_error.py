@@ -2,10 +2,11 @@
 
 import re
 
+import command_line
 import numpy as np
 import pytest
 
-from pysolvers import ConvergenceError, _cli
+from pysolvers import ConvergenceError
 from pysolvers.cases.grid_error import NoEstimate, compute_half, error_of, half_nodes
 
 
@@ -36,7 +37,7 @@ def test_reasons_for_no_estimate():
 
 
 def run(capsys, folder, *options):
-    assert _cli.main(["run", *options, "--no-plot", "--output", str(folder)]) == 0
+    assert command_line.main(["run", *options, "--no-plot", "--output", str(folder)]) == 0
     return capsys.readouterr().out
 
 
@@ -78,7 +79,7 @@ def test_picture_of_a_case_contains_the_estimate(capsys, tmp_path, monkeypatch, 
         figure, "savefig", lambda self, *_, **__: notes.append(self.get_supxlabel())
     )
 
-    assert _cli.main(["run", *options, "--output", str(tmp_path)]) == 0
+    assert command_line.main(["run", *options, "--output", str(tmp_path)]) == 0
 
     (note,) = notes
     assert "rror of " in note
