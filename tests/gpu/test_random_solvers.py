@@ -199,6 +199,7 @@ def gceidd(rng):
         "foot": pick(rng, "clamp", "extrapolate"),
         "kernels": pick(rng, "fused", "paper"),
         "strategy": pick(rng, "3s", "naive"),
+        "few_strips": pick(rng, 0, 512),
         "dtype": dtype,
     }
     if options["scheme"] == "cfd":
