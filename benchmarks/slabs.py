@@ -33,7 +33,7 @@ from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 from pysolvers.distributed import Group, Slab
-from pysolvers.distributed._group import WAYS
+from pysolvers.distributed._group import LINKS
 
 from .options import add_options, positive
 from .ranks import clock_of, is_rank, printed_by, write_as_rank
@@ -155,7 +155,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--links",
         nargs="+",
-        default=[",".join(WAYS)],
+        default=[",".join(LINKS)],
         help="between devices, separated by commas: the first possible one is taken (%(default)s); "
         "several of these lists are measured one after the other",
     )

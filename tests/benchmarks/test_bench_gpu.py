@@ -77,7 +77,13 @@ def record(tools):
         "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
         "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
         "random": {"calls": {"name": "calls", "failed": 0, "cases": 70000, "seed": 7}},
-        "papers": {"pta2020": {"grids": [64, 1024], "seconds": seconds}},
+        "papers": {
+            "pta2020": {
+                "grids": [64, 1024],
+                "seconds": seconds,
+                "verdict": "Claimed: PTA is fast.\nClaimed: access matters.",
+            }
+        },
         "bench": bench,
     }
 
@@ -234,6 +240,7 @@ def test_documents_get_their_tables(record):
     assert "| pcr C3 |" in full
     assert "memcheck: 0 errors in 4 tests" in full
     assert "0.050 (200.0\N{NO-BREAK SPACE}×)" in paper
+    assert "- Claimed: PTA is fast.\n- Claimed: access matters." in paper
     assert "1.7 × to 38.45 ×, 8.6 at 1024²" in paper
 
 
@@ -278,10 +285,14 @@ def test_tables_of_a_paper(tools):
     columns = (Column("grid"), Column("seconds", ".2f"), Column("published", ".1f"))
     table = Table("Speed", columns, [("64", 0.125, None), ("128", 2.0, 7.25)], ["Both in seconds."])
     found = {"gpu": {"name": "H"}, "machine": {"cpu": "C"}, "tables": [asdict(table)]}
+    found["verdict"] = "Claimed: fast. Found: 2 times.\nClaimed: exact. Found: 1e-15."
     lines = list(gpu_tables.paper("p")({"papers": {"p": found}}))
 
     assert lines == [
         "Measured on H and C.",
+        "",
+        "- Claimed: fast. Found: 2 times.",
+        "- Claimed: exact. Found: 1e-15.",
         "",
         "**Speed**",
         "",
