@@ -184,6 +184,7 @@ class HaloUnsplit(DeviceUnsplit):
         most: int | None = None,
     ) -> None:
         group = self._group
+        self._evaluated = None  # whose sum is that of all ranks
         with group.agreement(_OPERATION) as agreed:
             agreed.own = self._evaluate(levels, time)
         self._evaluated = levels, time, sum(agreed.found)

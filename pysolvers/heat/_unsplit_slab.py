@@ -189,8 +189,9 @@ class UnsplitSlab:
         solver, field = self._begun(own, first, GAMMA * self._stretch(longest))
         recent = () if is_fresh else self._recent
         with self._agreed() as agreed:
-            field, self._recent = solver.step(field, recent, first, follows_start=follows_start)
+            field, recent = solver.step(field, recent, first, follows_start=follows_start)
             facts = self._facts(solver, field, agreed)
+        self._recent = recent  # on all ranks, or on none after an error of one
         self._ended(solver, field, facts, agreed)
 
     def start(self, own: Array | None, longest: float) -> None:
