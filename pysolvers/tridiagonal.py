@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._lines.eager import programs_for
-from ._lines.engine import Choice, solve_call, solve_directly, solve_on_device
+from ._lines.engine import (
+    Choice,
+    solve_call,
+    solve_directly,
+    solve_on_device,
+    solve_sums_directly,
+)
 from ._options import Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
 from ._row_sums import RowSums, form_of
@@ -291,8 +297,7 @@ def solve_tridiagonal(
         raise call_error("solve_tridiagonal", _NAMES, (lower, diag, upper, rhs), other)
     diag, form = form_of(diag)
     if (
-        (form is None or pivot is None or pivot is False)
-        and group is None
+        group is None
         and split is None
         and return_info is False
         and (method, stream) == ("auto", None)
@@ -301,15 +306,20 @@ def solve_tridiagonal(
     ):
         access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
         direct = None
-        if access is not None and form is None:
+        if form is not None:
+            if access is None and (device is None or device == "cpu"):
+                direct = solve_sums_directly(
+                    lower, form, upper, rhs, axis, out, pivot, periodic, threads, on_singular
+                )
+        elif access is not None:
             direct = solve_on_device(
                 lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, access
             )
-        elif access is None and (device is None or device == "cpu"):
+        elif device is None or device == "cpu":
             direct = solve_directly(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, form
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular
             )
-            if direct is None and out is None and threads is None and form is None:
+            if direct is None and out is None and threads is None:
                 programs = programs_for(rhs)
                 if programs is not None:
                     options = axis, pivot, periodic

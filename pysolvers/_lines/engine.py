@@ -247,13 +247,11 @@ def solve_directly(
     periodic: object,
     threads: object,
     policy: OnSingular,
-    form: RowSums | None = None,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
     They need none if they are arrays of the shape of `rhs`, vectors, and real numbers, of one
-    precision. Calls with errors in their arguments give None, too. With `form`, `diag` has row
-    sums.
+    precision. Calls with errors in their arguments give None, too.
     """
     sides = (rhs, out)
     if not isinstance(rhs, np.ndarray):
@@ -262,20 +260,45 @@ def solve_directly(
             return None
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
-    sums = () if form is None else (1 + form.check_signs,)
     answer = backend.tridiag_direct(
-        *(lower, diag, upper, rhs, axis, out, pivot if form is None else False, periodic, threads),
-        *(0, 0, policy != "ignore", *sums),
+        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, policy != "ignore"
     )
     if answer is NotImplemented:
         return None
     if type(answer) is not np.ndarray:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
         target = find_target("cpu", None, named, operation=_OPERATION, leader="rhs")
-        answer = _answer(answer, named, target, axis, periodic, policy, form)
+        answer = _answer(answer, named, target, axis, periodic, policy)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+
+
+def solve_sums_directly(
+    lower: object,
+    form: RowSums,
+    upper: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: object,
+    periodic: object,
+    threads: object,
+    policy: OnSingular,
+) -> Any:
+    """Solve as `solve_directly` does, with row sums and for arrays of NumPy."""
+    if type(rhs) is not np.ndarray or not (pivot is None or pivot is False):
+        return None
+    sums = 2 if form.check_signs else 1
+    answer = require("cpu").tridiag_direct(
+        *(lower, form.s, upper, rhs, axis, out, False, periodic, threads),
+        *(0, 0, policy != "ignore", sums),
+    )
+    if answer is NotImplemented or type(answer) is np.ndarray:
+        return None if answer is NotImplemented else answer
+    named = {"lower": lower, "diag": form.s, "upper": upper, "rhs": rhs}
+    target = find_target("cpu", None, named, operation=_OPERATION, leader="rhs")
+    return _answer(answer, named, target, axis, periodic, policy, has_sums=True)
 
 
 def solve_on_device(
@@ -315,7 +338,8 @@ def _answer(
     axis: Any,
     periodic: Any,
     policy: OnSingular,
-    form: RowSums | None = None,
+    *,
+    has_sums: bool = False,
 ) -> Array:
     """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
@@ -329,7 +353,7 @@ def _answer(
         operands, _, _ = target.operands(named)
         shape = _solve_shape(operands, axis, bool(periodic), target.backend.MAX_ROWS)
         views = shape.operands(operands)
-        names = matrix_names(has_sums=form is not None)
+        names = matrix_names(has_sums=has_sums)
         singular = explained(singular, target, views, shape, periodic=bool(periodic), names=names)
     singular.report(policy, _OPERATION, stacklevel=4)
     singular.fill_nan(rows_last, batch)
