@@ -309,16 +309,16 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
 
     def _make(self, end: int) -> None:
         """Make steps up to step `end`."""
-        self._settle()
+        self._check_last_call()
         while self._examined < end:
             self._examine(call_in_default_fp_mode(self._advance, end - self._examined))
 
     def _make_some(self, count: int) -> None:
         """Make at most `count` steps, in one call of the backend."""
-        self._settle()
+        self._check_last_call()
         self._examine(call_in_default_fp_mode(self._advance, count))
 
-    def _settle(self) -> None:
+    def _check_last_call(self) -> None:
         """Check the bounds if an interrupt came before the last check."""
         if self._examined != self._made:
             self._examine(call_in_default_fp_mode(self._is_in_bounds))
@@ -353,7 +353,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
         end = self._made + index("max_iterations", most, 1)
         stall = Stall(checked_patience(patience, self._patience(most)), self._made)
         self._goal = Goal(tol)
-        self._settle()
+        self._check_last_call()
         size = self._measure(tol, is_end=True)
         with self._bar(progress, self._quantity, most, tol) as bar:
             while not size <= tol and self._made < end:

@@ -231,8 +231,8 @@ class Matrices:
                 target.write_sum(interior, inside, everywhere)
             for spike, by in pairs:
                 if spike.rows != self.interior:
-                    window = x[..., spike.rows]
-                    target.write_sum(window, window, [(values_of(spike), by)])
+                    part = x[..., spike.rows]
+                    target.write_sum(part, part, [(values_of(spike), by)])
         _put(target, x, m - 1, own)
 
     def _spike(self, solve: Solve, *, is_left: bool) -> Spike | None:
@@ -245,17 +245,17 @@ class Matrices:
         while True:
             if _WORTH * count > rows:
                 return Spike(self.interior, None)
-            window = slice(0, count) if is_left else slice(rows - count, rows)
-            values, is_sound = self._column(solve, window, is_left=is_left)
+            part = slice(0, count) if is_left else slice(rows - count, rows)
+            values, is_sound = self._column(solve, part, is_left=is_left)
             order = range(count) if is_left else range(count)[::-1]  # from the coupling on
             half = count // 2
             start, middle, end = (
                 self._target.download(values[..., order[i]]) for i in (0, half, count - 1)
             )
-            beyond = self._row(count if is_left else window.start - 1)[entry]
+            beyond = self._row(count if is_left else part.start - 1)[entry]
             bound = float(np.finfo(values.dtype).eps) ** 2
             if is_sound and _largest_ratio(beyond * end, coupling) <= bound:
-                return Spike(window, values)
+                return Spike(part, values)
             decay = _largest_ratio(middle, start) if is_sound else 1.0
             needed = _MARGIN * half * log(bound) / log(max(decay, bound)) if decay < 1 else rows
             count = max(count + half, int(min(needed, rows)))
@@ -276,14 +276,14 @@ class Matrices:
         """Return the entries of the interior rows that couple to the unknown on one side."""
         return self._rows[0][0] if is_left else self._rows[self._m - 2][2]
 
-    def _column(self, solve: Solve, window: slice, *, is_left: bool) -> tuple[Array, bool]:
-        """Solve the rows of a window for l or u; also return the answer of `solve`."""
-        count = window.stop - window.start
+    def _column(self, solve: Solve, part: slice, *, is_left: bool) -> tuple[Array, bool]:
+        """Solve a part of the rows for l or u; also return the answer of `solve`."""
+        count = part.stop - part.start
         values = self._target.zeros((*self.batch, count), self._views[1].dtype)
         coupling = self._coupling(is_left=is_left)
         at = 0 if is_left else count - 1
         _put(self._target, values, at, np.broadcast_to(coupling, self.batch))
-        return values, solve(window, values, values)
+        return values, solve(part, values, values)
 
     def _ends(self, spike: Spike | None) -> list[Array]:
         """Return l or u in the first and in the last interior row."""

@@ -484,7 +484,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         """Largest speed, NaN if one is not a number."""
         return float(np.max([self._now("u"), self._now("v")]))
 
-    def _settle(self) -> None:
+    def _check_last_call(self) -> None:
         self._examine(self._is_in_bounds())  # in each call: the backend makes no steps from it
 
     def _is_in_bounds(self) -> bool:

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from ..distributed import Group
 from ..distributed._halo import HaloFace
 from ..distributed._halo_run import negligible
+from ._damped_start import FieldOps, solve_axis
 from ._halo import OPERATION, HeatHalo, Plan, Stage
 from ._sides import Grid, Side
-from ._start import Parts, sweep
 from ._state import HeatState
 
 Array = NDArray[Any]
@@ -89,7 +89,7 @@ class CutLines(HeatHalo):
         for spike, cut in zip(spikes, cuts, strict=True):
             if cut is not None:
                 given = {cut: np.ones(())}
-                sweep(grid, sides, grid.axes - 1, given, spike, Parts(None, None))
+                solve_axis(grid, sides, grid.axes - 1, given, spike, FieldOps(None, None))
         own = spikes[:, self._own]
         self._weights = _weights(group.allgather(OPERATION, own[:, [0, -1]]), group.rank)
         #: 1 at lines of unknowns, 0 at lines on a side of given values.

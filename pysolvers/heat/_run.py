@@ -20,10 +20,10 @@ from .._solver.counter import Counter
 from .._solver.schema import RunBy
 from ..distributed import Group, Slab
 from ..distributed._systems import checked_group
+from ._damped_start import FieldOps, damped_step, needs_damping
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._split import SplitState
-from ._start import Parts, damped_step, needs_damping
 from ._state import HeatState
 from ._unsplit import Unsplit
 from ._unsplit_device import DeviceUnsplit, unsplit_for
@@ -175,9 +175,9 @@ class WholeRun:
     def _begin_damped(self, solver: HeatADI) -> bool:
         """Make a damped first step if it is wanted; return whether it was made."""
         s, state = self._settings, self.state
-        parts = Parts(s.device, s.call_threads or None)
+        ops = FieldOps(s.device, s.call_threads or None)
         if s.damped_start is None:
-            solver._is_damped = needs_damping(self.grid, self._sides, state.t, parts)
+            solver._is_damped = needs_damping(self.grid, self._sides, state.t, ops)
         else:
             solver._is_damped = s.damped_start
         if not solver._is_damped:
@@ -195,7 +195,7 @@ class WholeRun:
             field = self.unsplit.start(kept)
             solver._require_converged()
         else:
-            field = damped_step(self.grid, self._sides, self._source, kept, parts)
+            field = damped_step(self.grid, self._sides, self._source, kept, ops)
         try:
             state.set_t(field.astype(kept.dtype))
             solver._count = Counter(solver._begun + 1)

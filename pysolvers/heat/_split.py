@@ -19,8 +19,8 @@ exchanged after it; every other operation is that of a whole field. Values and i
 are those of _tables.py.
 
 Operations and words per node and step of this way, two axes: 45 operations and about 60 words, by
-array operations; 2 exchanges of a halo and one of 2 numbers per line. Stability, source: _start.py
-and `HeatADI`.
+array operations; 2 exchanges of a halo and one of 2 numbers per line. Stability, source:
+_damped_start.py and `HeatADI`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from ..distributed._halo import faces_of, refresh_halo
 from ..distributed._links import link_name
 from ..tridiagonal import solve_tridiagonal
 from ._cut_lines import CutLines
+from ._damped_start import FieldOps, damped_step, flux_divergence, needs_damping, solve_axis
 from ._halo import COSTS, HeatHalo, Plan, Stage, cost_of_cuts, depth_for, plan_halo
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
-from ._start import Parts, balance, damped_step, needs_damping, sweep
 from ._state import HeatState
 from ._tables import SideTables
 
@@ -67,7 +67,7 @@ class Cut(Side):
         self.kind = "cut"
 
 
-class SlabParts(Parts):
+class SlabOps(FieldOps):
     """A field of which this rank holds a slab, and a halo.
 
     Parameters
@@ -154,7 +154,7 @@ class SlabParts(Parts):
 class Extended(NamedTuple):
     """The nodes of a rank with a halo, the sides by name, and the source there."""
 
-    parts: SlabParts
+    ops: SlabOps
     grid: Grid
     sides: dict[str, Side]
     source: NodeData | None
@@ -231,18 +231,11 @@ class SplitState:
         first, last = self._neighbours
         n = self.own.nodes[self._across]
         self._grid = grid = self._moved(self.own, -first, n + first + last)
-        self._parts = SlabParts(
-            self.group,
-            self._axis,
-            self._neighbours,
-            periodic=self._is_periodic,
-            device=self._settings.device,
-            threads=self._settings.threads,
-        )
+        self._ops = self._made_ops(1)
         self._link = link_name(self.group, _OPERATION, self._settings.device)
         if self.own.k is not None:
             grid.k = self._extended(self.own.k)
-            self._largest_k = self._parts.largest(grid.k)
+            self._largest_k = self._ops.largest(grid.k)
         self._given = given
         self._source = None if source is None else _ExtendedSource(source, self)
         self._sides = {name: self._side(name, one) for name, one in self._boundary.items()}
@@ -289,16 +282,16 @@ class SplitState:
     def t(self) -> Array:
         """T at the nodes of this rank."""
         if self._run is not None:
-            return self._run_parts.own(self._run.t)
-        return self._parts.own(self._t)
+            return self._run_ops.own(self._run.t)
+        return self._ops.own(self._t)
 
     def needs_damping(self) -> bool:
         """Whether an explicit step would leave the range of the data; collective."""
-        return needs_damping(self._grid, self._sides, self._t, self._parts)
+        return needs_damping(self._grid, self._sides, self._t, self._ops)
 
     def is_finite(self) -> bool:
         """Whether T is finite on all ranks; collective."""
-        return bool(np.isfinite(self._parts.largest_own(self.t)))
+        return bool(np.isfinite(self._ops.largest_own(self.t)))
 
     def set_fields(self, fields: dict[str, Array]) -> None:
         """Go on from the whole T; collective."""
@@ -316,7 +309,7 @@ class SplitState:
 
     def start_damped(self) -> bool:
         """Make the first step, damped; return whether T is finite on all ranks. Collective."""
-        field = damped_step(self._grid, self._sides, self._source, self._t, self._parts)
+        field = damped_step(self._grid, self._sides, self._source, self._t, self._ops)
         self._t = field.astype(self._t.dtype)
         return self.is_finite()
 
@@ -327,13 +320,13 @@ class SplitState:
         None if the step was made by array operations.
         """
         if self._segment is not self._grid.clock.segment:
-            self._begin_leg()
+            self._begin_segment()
         if self._run is None:
             return 1, self._step_once(first), None
         made, largest, report = self._run.step(first, end)
         return made, bool(np.isfinite(largest)), report
 
-    def _begin_leg(self) -> None:
+    def _begin_segment(self) -> None:
         """Prepare steps of another length, or from another state; collective."""
         grid = self._grid
         with self.group.agreement(_OPERATION) as agreed:
@@ -386,15 +379,15 @@ class SplitState:
         end: Dirichlet | Neumann = Neumann(0.0)
         if plan.steps == _CUT:  # an array, if the values are to be replaced
             end = Dirichlet(0.0 if is_delta else np.zeros(self.own_shape[1:]))
-        parts, grid, sides, source = self.extended(
+        ops, grid, sides, source = self.extended(
             plan.depth, lambda name, grid: Side(name, end, grid)
         )
         settings = replace(self._settings, shape=grid.nodes[::-1])
         with self.group.agreement(_OPERATION):  # a rank can have too little memory
             state = HeatState(settings, grid, sides, source)
-        state.set_t(self.spread(own, parts, grid))
+        state.set_t(self.spread(own, ops, grid))
         exchanged = "t" if is_delta else "w"
-        faces = faces_of(self.group, self._axis, settings.shape[self._axis], parts.halo)
+        faces = faces_of(self.group, self._axis, settings.shape[self._axis], ops.halo)
         run: HeatHalo
         if plan.steps == _CUT:
             cuts = [
@@ -402,9 +395,9 @@ class SplitState:
             ]
             run = CutLines(self.group, state, faces, exchanged, grid, cuts, list(sides.values()))
         else:
-            at_cuts = parts.halo[0] > 0, parts.halo[1] > 0
+            at_cuts = ops.halo[0] > 0, ops.halo[1] > 0
             run = HeatHalo(self.group, state, faces, plan, exchanged, at_cuts)
-        self._run, self._run_parts = run, parts
+        self._run, self._run_ops = run, ops
         self._t = np.empty(0)
 
     def extended(self, depth: int, cut: Callable[[str, Grid], Side]) -> Extended:
@@ -412,15 +405,8 @@ class SplitState:
 
         `cut` makes the side of a name at the end of a halo.
         """
-        first, last = (depth * has for has in self._neighbours)
-        parts = SlabParts(
-            self.group,
-            self._axis,
-            (first, last),
-            periodic=self._is_periodic,
-            device=self._settings.device,
-            threads=self._settings.threads,
-        )
+        ops = self._made_ops(depth)
+        first, last = ops.halo
         grid, across = copy(self.own), self._across
         numbers = np.arange(self._part.start - first, self._part.stop + last)
         nodes = list(grid.nodes)
@@ -428,7 +414,7 @@ class SplitState:
         grid.nodes = tuple(nodes)
         grid.numbers = {across: numbers % self._whole.nodes[across]}
         if self.own.k is not None:
-            grid.k = self.spread(self.own.k, parts, grid)
+            grid.k = self.spread(self.own.k, ops, grid)
         sides = {
             name: cut(name, grid) if self._is_cut(name) else Side(name, one, grid)
             for name, one in self._boundary.items()
@@ -438,20 +424,34 @@ class SplitState:
             values = self._given
             if not callable(values) and np.ndim(values):
                 whole = np.broadcast_to(np.asarray(values, np.float64), self.own_shape)
-                values = self.spread(whole, parts, grid)
+                values = self.spread(whole, ops, grid)
             source = NodeData("source", values, *grid.places(range(grid.axes)))
-        return Extended(parts, grid, sides, source)
+        return Extended(ops, grid, sides, source)
+
+    def _made_ops(self, depth: int) -> SlabOps:
+        """Return the operations on a field with a halo of this depth."""
+        first, last = self._neighbours
+        return SlabOps(
+            self.group,
+            self._axis,
+            (depth * first, depth * last),
+            periodic=self._is_periodic,
+            device=self._settings.device,
+            threads=self._settings.threads,
+        )
 
     def _step_once(self, first: int) -> bool:
         """Make step `first` by array operations; return whether T is finite. Collective."""
-        grid, parts, segment = self._grid, self._parts, self._grid.clock.segment
+        grid, ops, segment = self._grid, self._ops, self._grid.clock.segment
         before, after = self._levels(segment.at(first)), self._levels(segment.at(first + 1))
-        change = balance(grid, list(self._sides.values()), self._t.astype(np.float64), before)
+        change = flux_divergence(
+            grid, list(self._sides.values()), self._t.astype(np.float64), before
+        )
         if self._source is not None:
             change += grid.dt * self._source.at(segment.at(first + 0.5))
         given = self._differences(before, after)
         for axis in range(grid.axes):
-            sweep(grid, list(self._sides.values()), axis, given, change, parts)
+            solve_axis(grid, list(self._sides.values()), axis, given, change, ops)
         self._t += change.astype(self._t.dtype)
         self._set_sides(after)
         return self.is_finite()
@@ -471,14 +471,14 @@ class SplitState:
 
     def _extended(self, own: Array) -> Array:
         """Return values with the halo of one node; collective."""
-        return self.spread(own, self._parts, self._grid)
+        return self.spread(own, self._ops, self._grid)
 
     @staticmethod
-    def spread(own: Array, parts: SlabParts, grid: Grid) -> Array:
+    def spread(own: Array, ops: SlabOps, grid: Grid) -> Array:
         """Return values with a halo, from those of all ranks; collective."""
         whole = np.zeros(grid.nodes[::-1], own.dtype)
-        parts.own(whole)[...] = own
-        parts.refresh(whole)
+        ops.own(whole)[...] = own
+        ops.refresh(whole)
         return whole
 
     def _is_cut(self, name: str) -> bool:
@@ -497,14 +497,14 @@ class SplitState:
         for side in self._real:
             level = np.array(side.level(time), np.float64)
             if side.axis != self._across and any(self._neighbours):
-                self._parts.refresh(level, side.place_of(self._across))
+                self._ops.refresh(level, side.place_of(self._across))
             levels[side] = level
         return levels
 
     def _differences(
         self, before: dict[Side, Array], after: dict[Side, Array]
     ) -> dict[Side, Array]:
-        """Return what `sweep` takes of the sides for the differences of a step."""
+        """Return what `solve_axis` takes of the sides for the differences of a step."""
         found = self._tables.differences({side: (before[side], after[side]) for side in before})
         return {side: d if side.kind == "value" else 2 * d for side, d in found.items()}
 
@@ -516,7 +516,7 @@ class SplitState:
         for side in self._real:
             if side.kind == "value":
                 side.of(self._t)[...] = levels[side]
-        self._parts.refresh(self._t)
+        self._ops.refresh(self._t)
 
 
 class _ExtendedSource:
@@ -529,5 +529,5 @@ class _ExtendedSource:
         """Return the values at a time."""
         state = self._state
         values = np.zeros(state._grid.nodes[::-1])
-        state._parts.own(values)[...] = self._source.at(time)
+        state._ops.own(values)[...] = self._source.at(time)
         return values

@@ -212,7 +212,7 @@ class HeatState:
         k = self._read("k")
         return (
             ratio,
-            self._tables.arguments(self._settings.backend.HEAT_SIDES, first=first, layer=lost[0]),
+            self._tables.arguments(self._settings.backend.HEAT_SIDES, first=first, row=lost[0]),
             self._read("tables"),
             values,
             steps,

@@ -76,9 +76,7 @@ class SideTables:
         start, _, node_step = self._places[self._sides.index(side)][0]
         return slice(start, start + (prod(side.shape) if node_step else 1))
 
-    def arguments(
-        self, kinds: dict[str, int], *, first: int = 0, layer: int = 0
-    ) -> tuple[Any, ...]:
+    def arguments(self, kinds: dict[str, int], *, first: int = 0, row: int = 0) -> tuple[Any, ...]:
         """Return all sides as the backend takes them.
 
         Parameters
@@ -87,23 +85,23 @@ class SideTables:
             The codes of the backend.
         first : int
             Number of the first step, in the tables.
-        layer : int
-            Number of the first layer of the field, along its first axis.
+        row : int
+            First row of the field, along its first axis.
         """
         return tuple(
             (
                 kinds[side.kind],
                 side.exchange,
-                *(self._moved(side, places, first, layer) for places in both),
+                *(self._moved(side, places, first, row) for places in both),
             )
             for side, both in zip(self._sides, self._places, strict=True)
         )
 
-    def _moved(self, side: Side, places: Places, first: int, layer: int) -> Places:
-        """Return the places from a step and a layer on."""
+    def _moved(self, side: Side, places: Places, first: int, row: int) -> Places:
+        """Return the places from a step and a row on."""
         start, level_step, node_step = places
-        if layer and side.axis < self._grid.axes - 1:
-            start += layer * prod(side.shape[1:]) * node_step
+        if row and side.axis < self._grid.axes - 1:
+            start += row * prod(side.shape[1:]) * node_step
         return start + first * level_step, level_step, node_step
 
     def _sweep_varies(self, side: Side) -> bool:

@@ -433,7 +433,7 @@ class DeviceUnsplitSlab(UnsplitSlab):
             store = self._fields(shape, "t", SENT)
             whole = Whole(self._grid, self._sides)
             solver = HaloUnsplit(s, nodes, store, group, self._axis, whole)
-            spread = partial(self._slab.spread, parts=nodes.parts, grid=nodes.grid)
+            spread = partial(self._slab.spread, ops=nodes.ops, grid=nodes.grid)
             return _Held(depth, solver, store, solver.own, spread)
         if self._problem is None:
             self._problem = self._gathered()

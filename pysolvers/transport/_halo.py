@@ -1,6 +1,6 @@
-"""GCEIDD on the nodes of a rank and its halo, together a window of the grid.
+"""GCEIDD on the nodes of a rank and its halo, together the held grid.
 
-The window is stepped by the kernels of one process, for several steps, before the halo is
+The held grid is stepped by the kernels of one process, for several steps, before the halo is
 exchanged: _plan.py says how many, and why. A call of several steps keeps the fields before them, so
 that all ranks can end after the step in which the solution of one of them leaves the limits.
 
@@ -53,7 +53,7 @@ class TransportHalo(HaloRun):
     axis : int
         The axis of the solution that is cut.
     plan : Plan
-        The windows of all ranks.
+        The held grids of all ranks.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TransportHalo(HaloRun):
             shape=tuple(held.stop - held.start for held in self._held),
             strips=tuple(strips),
         )
-        self._data = problem._grid_data(settings.shape, self._held, is_window=True)
+        self._data = problem._grid_data(settings.shape, self._held, is_held=True)
         self._state = TransportState(self._data, self._settings, plan.steps, keeps=plan.steps > 1)
         self._varies = self._data.varies
         self._row = NO_ROW  # data of all ranks, if they do not change with time
@@ -187,7 +187,7 @@ class TransportHalo(HaloRun):
     def _make_singly(
         self, segment: Segment, first: int, count: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
-        """Make steps anew, one after the other: a window of a rank has left the limits.
+        """Make steps anew, one after the other: the held grid of a rank has left the limits.
 
         What has left them can be a node of a neighbour, where values can be wrong.
         """

@@ -1,22 +1,23 @@
-r"""Windows of GCEIDD: which nodes of its neighbours a rank holds, for how many steps.
+r"""Halos of GCEIDD: which nodes of its neighbours a rank holds, for how many steps.
 
-A window is the nodes of a rank and its halo, nodes of its neighbours along the cut axis. It ends in
-sides with given values, wrong ones. The sweep along the other axis is that of each line, but it
-leaves out the line on such a side. So before the sweep along the cut axis the nodes from the first
-one after the side on are right. What is wrong after that sweep depends on the number of strips.
+The held grid is the nodes of a rank and its halo, nodes of its neighbours along the cut axis. It
+ends in sides with given values, wrong ones. The sweep along the other axis is that of each line,
+but it leaves out the line on such a side. So before the sweep along the cut axis the nodes from the
+first one after the side on are right. What is wrong after that sweep depends on the number of
+strips.
 
-**Several strips.** The window ends at an interface i_0 of the whole grid, and its interfaces i_1,
-i_2, ... are those of the whole grid. Let the nodes from v on be right before the sweep, counted
-from the side. The prediction at an interface i, and the right-hand sides of the characteristics,
-read nodes up to `reach` = max(1, floor(C) + 1) away, C the Courant number. If i_k >= v + reach, the
-prediction at i_k and those at all interfaces after it are right, and so are the strips between
-them. The value at i_k itself is corrected with the strip before it, which can be wrong. So the
-nodes from i_k + 1 on are right after the step, for the first such k. Steps are repeated with
-v = i_k + 1.
+**Several strips.** The held grid ends at an interface i_0 of the whole grid, and its interfaces
+i_1, i_2, ... are those of the whole grid. Let the nodes from v on be right before the sweep,
+counted from the side. The prediction at an interface i, and the right-hand sides of the
+characteristics, read nodes up to `reach` = max(1, floor(C) + 1) away, C the Courant number. If i_k
+>= v + reach, the prediction at i_k and those at all interfaces after it are right, and so are the
+strips between them. The value at i_k itself is corrected with the strip before it, which can be
+wrong. So the nodes from i_k + 1 on are right after the step, for the first such k. Steps are
+repeated with v = i_k + 1.
 
-If the strips of the window have equal lengths, it can shrink along y (ps_gceidd.h): after each step
-it loses the strips that became wrong, and ends at the interface before the node v, so that what is
-said of the first step holds of each. This halves what the wrong nodes cost.
+If the strips of the held grid have equal lengths, it can shrink along y (ps_gceidd.h): after each
+step it loses the strips that became wrong, and ends at the interface before the node v, so that
+what is said of the first step holds of each. This halves what the wrong nodes cost.
 
 **One strip.** What is wrong decays. The rows are d V_i - l V_{i-1} - u V_{i+1} = U_i, or the value
 at a foot, with d = 1 + l + u + q, q the divergence. For e^{-x i} times a number E as bound of the
@@ -47,7 +48,7 @@ from ..distributed._halo_run import cheapest, cost_of_exchange, negligible
 # the ranks and the way of the field, twice.
 _TRANSPOSED = 1.5
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # between two exchanges
-_TRIES = 8  # interfaces at which a window may end, besides the first one that is far enough away
+_TRIES = 8  # interfaces at which a held grid may end, besides the first one that is far enough away
 
 # By the link of the halo: nodes that a step advances in the time of a call and an exchange, however
 # deep the halo is, and in the time in which a node of the halo travels. Two H100 advance
@@ -95,11 +96,11 @@ class Cut(NamedTuple):
     Attributes
     ----------
     own, held : slice
-        The nodes of the rank, and those of its window, in the whole grid.
+        The nodes of the rank, and those of its held grid, in the whole grid.
     strips : int
-        Strips of the window.
+        Strips of the held grid.
     lost : (int, int)
-        Strips that the window loses after each step at its first end and at its last one.
+        Strips that the held grid loses after each step at its first end and at its last one.
     """
 
     own: slice
@@ -108,7 +109,7 @@ class Cut(NamedTuple):
     lost: tuple[int, int] = (0, 0)
 
     def mean_nodes(self, steps: int) -> float:
-        """Return how many nodes the window has in one of some steps, on average."""
+        """Return how many nodes the held grid has in one of some steps, on average."""
         nodes = self.held.stop - self.held.start
         return nodes - (nodes - 1) / self.strips * sum(self.lost) * (steps - 1) / 2
 
@@ -185,7 +186,7 @@ def depth_for(
     return 1 + int(np.ceil(((steps * each + np.log(steps / negligible(dtype))) / x).min()))
 
 
-def plan_windows(
+def plan_halo(
     parts: Sequence[slice],
     cells: int,
     strips: int,
@@ -200,7 +201,7 @@ def plan_windows(
     link: str,
     shrinks: bool,
 ) -> Plan | None:
-    """Return the cheapest windows, or None if rows for columns are the only or the cheaper choice.
+    """Return the cheapest held grids, or None if rows for columns are cheaper or the only choice.
 
     Parameters
     ----------
@@ -219,7 +220,7 @@ def plan_windows(
     link : str
         How the halo travels.
     shrinks : bool
-        Whether windows in strips can shrink: the cut axis is y.
+        Whether held grids in strips can shrink: the cut axis is y.
     """
     if len(parts) == 1:
         return Plan(_STEPS[-1], [Cut(parts[0], parts[0], strips)], 1.0)
@@ -256,7 +257,7 @@ def plan_windows(
 
 
 def _of_one_strip(parts: Sequence[slice], depth: int, cells: int) -> list[Cut] | None:
-    """Return windows of one strip with a halo of this depth, if all ranks have so many nodes."""
+    """Return held grids of one strip with a halo of this depth, if all ranks have so many nodes."""
     if depth > min(part.stop - part.start for part in parts):
         return None
     return [
@@ -268,7 +269,7 @@ def _of_one_strip(parts: Sequence[slice], depth: int, cells: int) -> list[Cut] |
 def _in_strips(
     parts: Sequence[slice], nodes: list[int], reach: int, steps: int
 ) -> list[Cut] | None:
-    """Return windows that end at interfaces, `nodes`, if there are such windows for all ranks."""
+    """Return held grids that end at interfaces, `nodes`, if there are such ones for all ranks."""
     found = []
     for rank, part in enumerate(parts):
         before = parts[rank - 1].start if rank else 0
@@ -289,7 +290,7 @@ def _in_strips(
 
 
 def _shrinking(cut: Cut, nodes: list[int], reach: int, steps: int) -> Cut:
-    """Return a window in strips that loses what becomes wrong, if a window can do so.
+    """Return a held grid in strips that loses what becomes wrong, if a held grid can do so.
 
     All strips but the one at the first node of the grid have equal lengths.
     """
@@ -308,7 +309,7 @@ def _shrinking(cut: Cut, nodes: list[int], reach: int, steps: int) -> Cut:
 def _ends(
     nodes: list[int], own: int, farthest: int, reach: int, steps: int, *, is_last: bool
 ) -> Iterator[int]:
-    """Yield numbers of interfaces at which a window can end.
+    """Yield numbers of interfaces at which a held grid can end.
 
     Parameters
     ----------

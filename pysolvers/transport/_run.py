@@ -20,7 +20,7 @@ from ..distributed import Group, Slab
 from ..distributed._links import link_name
 from ..distributed._systems import checked_group
 from ._halo import OPERATION, TransportHalo, is_inside
-from ._plan import Coefficients, Plan, plan_windows
+from ._plan import Coefficients, Plan, plan_halo
 from ._range import Range
 from ._settings import TransportSettings
 from ._state import TransportState
@@ -138,14 +138,14 @@ class SplitRun:
         #: The problem at these nodes.
         self.data = problem._grid_data(settings.shape, self.part)
         self.further_seconds: dict[str, float] = {}
-        self._made_for = 0.0  # length of the steps that the way is made for
+        self._made_for = 0.0  # length of the steps that the exchange is for
         self._segment: Segment | None = None  # of the last steps
-        self._way: TransportHalo | Transposed
+        self._run: TransportHalo | Transposed
 
     def connect(self) -> None:
         """Find how the nodes travel from rank to rank, and make the fields; collective."""
         self._made_for = self._settings.dt
-        self._way = self._made(self._plan(self._made_for))
+        self._run = self._made(self._plan(self._made_for))
 
     def _made(self, plan: Plan | None) -> "TransportHalo | Transposed":
         """Return the fields of this rank; collective."""
@@ -161,7 +161,7 @@ class SplitRun:
         return found
 
     def _plan(self, dt: float) -> Plan | None:
-        """Return the windows of all ranks, or None if there are none; collective."""
+        """Return the held grids of all ranks, or None if there are none; collective."""
         group, s, data, axis = self.group, self._settings, self.data, self.axis
         link = "none" if group.size == 1 else link_name(group, OPERATION, s.device)
         varies = any(b.varies for b in data.velocity) or any(a.varies for a in data.diffusion)
@@ -185,7 +185,7 @@ class SplitRun:
                 )
             )
         along = 1 - axis  # counted from x on
-        return plan_windows(
+        return plan_halo(
             self._parts,
             s.shape[axis] - 1,
             s.strips[along],
@@ -203,31 +203,31 @@ class SplitRun:
     @property
     def exchange(self) -> str:
         """How the nodes travel from rank to rank: as `exchange` of a result."""
-        return self._way.exchange
+        return self._run.exchange
 
     @property
     def has_halo(self) -> bool:
         """Whether the ranks exchange a halo, and not rows for columns."""
-        return isinstance(self._way, TransportHalo)
+        return isinstance(self._run, TransportHalo)
 
     @property
     def most_steps(self) -> int:
         """Largest number of steps in a call of `advance`."""
-        return self._way.most_steps
+        return self._run.most_steps
 
     @property
     def reports(self) -> tuple[dict[str, Any], ...]:
         """The reports of the last call of `advance`."""
-        return self._way.reports
+        return self._run.reports
 
     @property
     def u(self) -> Array:
         """The solution at the nodes of this rank, to be read."""
-        return self._way.u
+        return self._run.u
 
     def forget(self) -> None:
         """Replace the half levels before the solution by the solution, as at time 0."""
-        self._way.forget()
+        self._run.forget()
 
     def over_ranks(self, values: Array) -> Array:
         return np.asarray(self.group.allgather(OPERATION, values).max(axis=0))
@@ -242,47 +242,47 @@ class SplitRun:
         """Return all that the next step depends on, on rank 0, None on the others; collective."""
         whole = {
             name: self.group.gather(OPERATION, part, axis)
-            for name, (part, axis) in self._way.parts().items()
+            for name, (part, axis) in self._run.parts().items()
         }
         return {name: values for name, values in whole.items() if values is not None} or None
 
     def set_fields(self, fields: dict[str, Array]) -> None:
         """Replace what `fields` returned."""
-        self._way.set(fields)
+        self._run.set(fields)
 
     def advance(
         self, segment: Segment, first: int, end: int, allowed: Range, threads: int, count: Counter
     ) -> bool:
         start = perf_counter()
         if segment is not self._segment:
-            self._way.agree(segment, first)
+            self._run.agree(segment, first)
             ratio = segment.dt / self._made_for
             if ratio > _SAME_DT if self.has_halo else ratio * _SAME_DT < 1:
                 self._make_anew(segment.dt)
             self._segment = segment
-        made, is_inside = self._way.advance(segment, first, end, allowed, threads)
+        made, is_inside = self._run.advance(segment, first, end, allowed, threads)
         count.begin()[:] = made
         busy = sum(sum(report[axis].values()) for report in self.reports for axis in ("x", "y"))
         self.further_seconds = {"exchange": perf_counter() - start - busy}
         return is_inside
 
     def _make_anew(self, dt: float) -> None:
-        """Make windows for longer steps, or again for shorter ones, if there are any; collective.
+        """Make held grids for longer steps, or again for shorter ones, if possible; collective.
 
-        Without windows, the ranks exchange rows for columns.
+        Without held grids, the ranks exchange rows for columns.
         """
-        before, had_halo = self._way, self.has_halo
+        before, had_halo = self._run, self.has_halo
         plan = self._plan(dt)
         if plan is None and not had_halo:
             return
-        way = self._made(plan)
-        if had_halo and isinstance(way, TransportHalo):
-            way.set_own({name: part for name, (part, _) in before.parts().items()})
+        run = self._made(plan)
+        if had_halo and isinstance(run, TransportHalo):
+            run.set_own({name: part for name, (part, _) in before.parts().items()})
         else:
-            way.set(self.group.objects(OPERATION, self.fields())[0])
+            run.set(self.group.objects(OPERATION, self.fields())[0])
         if before.forgets:
-            way.forget()
-        self._way, self._made_for = way, dt
+            run.forget()
+        self._run, self._made_for = run, dt
 
 
 Run = WholeRun | SplitRun

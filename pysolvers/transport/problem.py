@@ -147,7 +147,7 @@ class ConvectionDiffusion(ShownAsText):
         part: Part = _WHOLE,
         *,
         sweep: str = "",
-        is_window: bool = False,
+        is_held: bool = False,
     ) -> "GridData":
         """Return the data of the problem on a grid, checked.
 
@@ -160,7 +160,7 @@ class ConvectionDiffusion(ShownAsText):
             are those of the whole grid.
         sweep : {'', 'x', 'y'}, default: ''
             The axis of the only sweep that is to change the solution.
-        is_window : bool, default: False
+        is_held : bool, default: False
             Whether the sides of the part that are no sides of the grid have given values.
 
         Returns
@@ -168,7 +168,7 @@ class ConvectionDiffusion(ShownAsText):
         data : GridData
             The data in the form that a solver needs.
         """
-        return GridData(self, shape, part, sweep, is_window=is_window)
+        return GridData(self, shape, part, sweep, is_held=is_held)
 
 
 class GridData:
@@ -176,7 +176,7 @@ class GridData:
 
     For one sweep, velocity and diffusion along the other axis are 0, and so are the derivatives at
     its ends. A side of the part that is not a side of the grid has the derivative 0 as well, or in
-    a window the initial values.
+    a held grid the initial values.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class GridData:
         part: Part,
         sweep: str,
         *,
-        is_window: bool,
+        is_held: bool,
     ) -> None:
         self._grid, self._part, self.extent = shape, part, problem.extent
         for axis, h in zip("xy", self.spacing, strict=True):
@@ -222,10 +222,10 @@ class GridData:
         for side, edge in problem.boundary.items():
             is_given = isinstance(edge, Dirichlet) or side[0] not in silent
             at = _at_side(side, place)
-            if is_window and not self._has(side):
+            if is_held and not self._has(side):
                 self.kinds[side] = "dirichlet"
                 values = np.broadcast_to(self.initial, self._shape)[_index_of_side(side)]
-                self.edges[side] = NodeData(f"window {side}", values, *at)
+                self.edges[side] = NodeData(f"end of the halo {side}", values, *at)
                 continue
             own = edge if is_given and self._has(side) else Neumann()
             self.kinds[side] = "dirichlet" if isinstance(own, Dirichlet) else "neumann"

@@ -110,11 +110,11 @@ def check_solver_without_the_options_of_the_paper(group, rng):
         same(group, split.step(STEPS), one.u, axis, 1e-12)
 
 
-def in_windows(solver):
+def by_halo(solver):
     return solver._state.has_halo
 
 
-def check_fields_in_windows(group, rng):
+def check_fields_by_halo(group, rng):
     for name, given in STEADY.items():
         for method in LOCAL:
             one = GCEIDD(given, **LARGE, **method).step(2).step(9)
@@ -128,7 +128,7 @@ def check_fields_in_windows(group, rng):
                 split = GCEIDD(given, **LARGE, **method, group=group, split=Slab(axis))
                 # One strip along the cut axis needs many layers.
                 if method["strips"][1 - axis] > 1 or (name == "values" and group.size == 2):
-                    assert in_windows(split), (name, method)
+                    assert by_halo(split), (name, method)
                 same(group, split.step(2).step(9), states[0], axis, bound)
                 split.dt = LARGE["dt"] / 3
                 same(group, split.step(3), states[1], axis, bound)
@@ -140,7 +140,7 @@ def check_fields_in_windows(group, rng):
 
 
 # A grid with 480 cells along the cut axis and 20 along the other one, with a Courant number of 0.4
-# and a dt/h^2 = 0.2 along the cut axis: it has windows for up to 4 ranks, also with one strip.
+# and a dt/h^2 = 0.2 along the cut axis: it has held grids for up to 4 ranks, also with one strip.
 LONG = {"dt": 1e-3}
 SCHEMES = (
     {"scheme": "cp"},
@@ -187,8 +187,8 @@ def few_steps():
 
 
 def require_layers(group, solver):
-    """Require windows that are not the whole grid, so that layers are exchanged."""
-    assert in_windows(solver)
+    """Require held grids that are not the whole grid, so that layers are exchanged."""
+    assert by_halo(solver)
     plan = solver._state._way._plan
     assert plan.steps <= 4
     nodes = solver._settings.shape[solver._state.axis]
@@ -218,41 +218,41 @@ def check_layers_are_exchanged(group, rng):
                     assert (split.time, split.steps) == (one.time, one.steps)
 
 
-def check_fields_that_are_not_in_windows(group, rng):
-    """The velocity changes with time, or no window has strips like those of the whole grid."""
+def check_fields_that_are_not_by_halo(group, rng):
+    """The velocity changes with time, or no held grid has strips like those of the whole grid."""
     turning = {"velocity": (lambda t: 0.5 * np.cos(t), 0.8)}
     for strips, changes in ((60, turning), (97, {}), (1, turning)):
         for method in SCHEMES[::3]:
             given, options = long(0, strips, **changes)
             one = GCEIDD(given, **options, **method)
             split = GCEIDD(given, **options, **method, group=group, split=Slab(0))
-            assert in_windows(split) == (group.size == 1 and not changes)
+            assert by_halo(split) == (group.size == 1 and not changes)
             same(group, split.step(4), one.step(4).u, 0, 1e-13)
-    for strips in (2, 27):  # some ranks have such windows
+    for strips in (2, 27):  # some ranks have such held grids
         one = GCEIDD(PROBLEMS["values"], **LARGE, strips=strips).step(4)
         split = GCEIDD(PROBLEMS["values"], **LARGE, strips=strips, group=group, split=Slab(0))
         same(group, split.step(4), one.u, 0, 1e-13)
 
 
-def check_steps_that_are_too_long_for_windows(group, rng):
+def check_steps_that_are_too_long_for_the_halo(group, rng):
     """With one strip, long steps need more layers than the neighbours have."""
     for axis in (0, 1):
         given, options = long(axis, 1)
         for method in SCHEMES[::3]:
             one = GCEIDD(given, **options, **method)
             split = GCEIDD(given, **options, **method, group=group, split=Slab(axis))
-            assert in_windows(split)
+            assert by_halo(split)
             same(group, split.step(6), one.step(6).u, axis, 1e-13)
             one.dt = split.dt = 60 * LONG["dt"]
             same(group, split.step(2), one.step(2).u, axis, 1e-12)
-            assert in_windows(split) == (group.size == 1)
+            assert by_halo(split) == (group.size == 1)
             for factor, back in ((50, group.size == 1), (1, True), (60, group.size == 1)):
                 one.dt = split.dt = factor * LONG["dt"]
                 same(group, split.step(2), one.step(2).u, axis, 1e-12)
-                assert in_windows(split) == back
+                assert by_halo(split) == back
 
 
-def check_growth_in_windows(group, rng):
+def check_growth_by_halo(group, rng):
     """A call of several steps ends after the step of one process."""
     given = problem(source=lambda x, y: (y < -0.9) * 1.0, initial=0.0)
     options = LARGE | {"bound": 0.05, "strips": 26}
@@ -268,8 +268,8 @@ def check_growth_in_windows(group, rng):
         same(group, split, one.value.result.u, axis, 1e-13)
 
 
-def check_windows_that_grow_alone(group, rng):
-    """Values that are wrong, next to the ends of the windows, are larger than the bound."""
+def check_held_grids_that_grow_alone(group, rng):
+    """Values that are wrong, next to the ends of the held grids, are larger than the bound."""
     h = 2 / (LARGE["shape"][0] - 1)
     given = problem(
         velocity=(0.0, 0.0),
@@ -289,7 +289,7 @@ def check_windows_that_grow_alone(group, rng):
     assert (all.call_count > 0) == (group.size > 1)
 
 
-def check_saved_states_in_windows(group, rng):
+def check_saved_states_by_halo(group, rng):
     with few_steps():
         require_saved_states(
             group, STEADY["sources"], LARGE, (LOCAL[1], LOCAL[4]), 5, require_layers
@@ -387,7 +387,7 @@ def check_range_is_that_of_all_ranks(group, rng):
 
 
 def check_values_out_of_the_range_end_all_ranks(group, rng):
-    """Unstable predictions leave the range of the data at the same step, in windows or not."""
+    """Unstable predictions leave the range of the data at the same step, in held grids or not."""
     given = problem(
         velocity=(0.0, 0.0),
         diffusion=1.0,
@@ -449,7 +449,7 @@ def check_steps_that_differ(group, rng):
     for given in (problem(), problem(source=lambda x, t: x * t)):
         for dt, steps in ((0.9, 3), (1.4, 3), (1.0, 2)):
             solver = GCEIDD(given, **LARGE, strips=26, group=group, split=Slab(0))
-            assert in_windows(solver)
+            assert by_halo(solver)
             solver.step(1)
             if odd:
                 solver.dt = dt * LARGE["dt"]

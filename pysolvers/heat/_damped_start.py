@@ -15,7 +15,7 @@ A half-step first solves the product (1 + X)(1 + Y) T = T0 + t q (Yanenko), axis
 same properties, with 1 / ((1 + a)(1 + b))^2, and is the solution if the data vary along one axis
 only. Otherwise the two differ by X Y T, which is not small where sides of different values meet in
 a corner. Then alternating directions with a geometric sequence of parameters p, written in
-differences, remove the rest R of the equation:
+differences, remove the residual R of the equation:
 
     (p + 1/2 + X)(p + 1/2 + Y) D = 2 p R,   T <- T + D,
 
@@ -27,8 +27,8 @@ without bound. With the volumes W of the nodes W A = W (1 + X + Y + Z) is symmet
 definite, and the energy (E, W A E) of the error E changes by (D, W A D) - 2 (D, W R). A correction
 that hardly lowers it is left out.
 
-The rest is removed in the second half-step only, which damps that of the first. Few parameters are
-enough: what they leave is damped by the steps that follow.
+The residual is removed in the second half-step only, which damps that of the first. Few parameters
+are enough: what they leave is damped by the steps that follow.
 
 Cost: two solves along each axis by `solve_tridiagonal`, once: 16 operations per unknown and axis,
 and about 12 words; with corners about ten times as much. Unconditionally stable.
@@ -52,14 +52,14 @@ from ._sides import PERIODIC, Grid, Side, coupling_of
 Array = NDArray[np.float64]
 
 _HALVES = 2
-# Of the range of the data: a larger rest of a half-step is removed.
-_REST = 1e-5
+# Of the range of the data: a larger residual of a half-step is removed.
+_LARGEST_RESIDUAL = 1e-5
 # A correction with (D, W A D) above this multiple of (D, W R) is left out; at most 2.
 _MOST_ENERGY = 1.9
 
 
-class Parts:
-    """A field that is held as a whole.
+class FieldOps:
+    """Reductions and line solves of a field that is held as a whole; `SlabOps`: over ranks.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Parts:
         return float(field.sum())
 
     def refresh(self, field: Array) -> None:
-        """Replace the values that are copies of those of other parts."""
+        """Replace the values that are copies of those of other ranks."""
 
     def solve(
         self, lower: Array, diag: Array, upper: Array, field: Array, axis: int, *, periodic: bool
@@ -99,7 +99,7 @@ class Parts:
         )
 
 
-def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts: Parts) -> bool:
+def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], ops: FieldOps) -> bool:
     """Return whether an explicit step from these values would leave the range of the data.
 
     This is the case if k dt/h^2 is large and the values have a jump, for example between initial
@@ -113,11 +113,11 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts:
         The sides.
     t : ndarray
         T at the begin, the values of the sides included.
-    parts : Parts
+    ops : FieldOps
         How the field is held.
     """
-    largest = max(grid.ratio) * (1.0 if grid.k is None else parts.largest(grid.k))
-    _, exchange = parts.range([np.array([side.exchange for side in sides.values()])])
+    largest = max(grid.ratio) * (1.0 if grid.k is None else ops.largest(grid.k))
+    _, exchange = ops.range([np.array([side.exchange for side in sides.values()])])
     if 2 * grid.axes * largest <= 1 and not exchange:
         return False  # a mean of neighbours stays in their range
     field = np.asarray(t, np.float64)
@@ -128,9 +128,9 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts:
             time = grid.clock.segment.time
             values.append(side.ambient.at(time))
             levels[side] = side.level(time)
-    low, high = parts.range(values)
-    rate = balance(grid, list(sides.values()), field, levels)
-    return parts.largest(rate) > high - low
+    low, high = ops.range(values)
+    rate = flux_divergence(grid, list(sides.values()), field, levels)
+    return ops.largest(rate) > high - low
 
 
 def damped_step(
@@ -138,7 +138,7 @@ def damped_step(
     sides: Mapping[str, Side],
     source: NodeData | Any,
     t: NDArray[Any],
-    parts: Parts,
+    ops: FieldOps,
 ) -> Array:
     """Return T after the first step.
 
@@ -148,7 +148,7 @@ def damped_step(
         As in `HeatADI`.
     t : ndarray
         T at the begin, the values of the sides included.
-    parts : Parts
+    ops : FieldOps
         How the field is held.
     """
     field = np.array(t, np.float64)
@@ -159,47 +159,47 @@ def damped_step(
         levels = {side: side.level(time) for side in every if side.kind != PERIODIC}
         field = right.copy()
         for axis in range(grid.axes):
-            sweep(grid, every, axis, levels, field, parts, keeps=True)
+            solve_axis(grid, every, axis, levels, field, ops, keeps=True)
         for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
-        parts.refresh(field)
-        if half == _HALVES - 1:  # which damps the rest of the halves before
-            _remove_rest(grid, every, levels, right, field, parts)
+        ops.refresh(field)
+        if half == _HALVES - 1:  # which damps the residual of the halves before
+            _remove_residual(grid, every, levels, right, field, ops)
     return field
 
 
-def _remove_rest(
+def _remove_residual(
     grid: Grid,
     sides: Sequence[Side],
     levels: Mapping[Side, Array],
     right: Array,
     field: Array,
-    parts: Parts,
+    ops: FieldOps,
 ) -> None:
     """Change `field` to the solution of a half-step that is not split, if it is far from it."""
     values = [level for side, level in levels.items() if side.kind == "value"]
-    low, high = parts.range([right, *values])
-    scale = max(high - low, parts.largest(field - right))
+    low, high = ops.range([right, *values])
+    scale = max(high - low, ops.largest(field - right))
     share = 1 / grid.axes
     volumes = None if grid.k is None else _volumes(sides, field)
-    for p in _parameters(grid, sides, parts):
-        rest = _rest(grid, sides, field, levels, right)
-        if parts.largest(rest) <= _REST * scale:
+    for p in _parameters(grid, sides, ops):
+        residual = _residual(grid, sides, field, levels, right)
+        if ops.largest(residual) <= _LARGEST_RESIDUAL * scale:
             return
-        change = rest * (2 * p ** (grid.axes - 1) / (p + share) ** grid.axes)
+        change = residual * (2 * p ** (grid.axes - 1) / (p + share) ** grid.axes)
         for axis in range(grid.axes):
-            sweep(grid, sides, axis, {}, change, parts, p + share)
-        parts.refresh(change)
+            solve_axis(grid, sides, axis, {}, change, ops, p + share)
+        ops.refresh(change)
         if volumes is not None:
-            gain = parts.total(volumes * change * rest)
-            energy = -parts.total(volumes * change * _rest(grid, sides, change, {}, 0.0))
+            gain = ops.total(volumes * change * residual)
+            energy = -ops.total(volumes * change * _residual(grid, sides, change, {}, 0.0))
             if energy > _MOST_ENERGY * gain:
                 continue
         field += change
 
 
-def _rest(
+def _residual(
     grid: Grid,
     sides: Sequence[Side],
     field: Array,
@@ -207,14 +207,14 @@ def _rest(
     right: Array | float,
 ) -> Array:
     """Return what the equation of a half-step leaves; 0 at given values."""
-    rest = balance(grid, sides, field, levels)
-    rest /= _HALVES
-    rest += right
-    rest -= field
+    residual = flux_divergence(grid, sides, field, levels)
+    residual /= _HALVES
+    residual += right
+    residual -= field
     for side in sides:
         if side.kind == "value":
-            side.of(rest)[...] = 0
-    return rest
+            side.of(residual)[...] = 0
+    return residual
 
 
 def _volumes(sides: Sequence[Side], field: Array) -> Array:
@@ -226,10 +226,10 @@ def _volumes(sides: Sequence[Side], field: Array) -> Array:
     return volumes
 
 
-def _parameters(grid: Grid, sides: Sequence[Side], parts: Parts) -> Iterator[float]:
+def _parameters(grid: Grid, sides: Sequence[Side], ops: FieldOps) -> Iterator[float]:
     """Yield parameters between the bounds of the eigenvalues of 1/2 + X and 1/2 + Y, or 1/3."""
-    largest = 4 * max(grid.ratio) * (1.0 if grid.k is None else parts.largest(grid.k))
-    largest += parts.range([np.array([side.exchange for side in sides])])[1]
+    largest = 4 * max(grid.ratio) * (1.0 if grid.k is None else ops.largest(grid.k))
+    largest += ops.range([np.array([side.exchange for side in sides])])[1]
     low = 1 / grid.axes
     high = low + largest / _HALVES
     count = 1 + ceil(0.6 * log(4 * high / low))
@@ -237,7 +237,9 @@ def _parameters(grid: Grid, sides: Sequence[Side], parts: Parts) -> Iterator[flo
         yield low * (high / low) ** ((k + 0.5) / count)
 
 
-def balance(grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Side, Array]) -> Array:
+def flux_divergence(
+    grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Side, Array]
+) -> Array:
     """Return dt times the divergence of the flux, with the inflows `levels`; 0 at given values."""
     rate = np.zeros_like(field)
     for axis in range(grid.axes):
@@ -259,13 +261,13 @@ def balance(grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Sid
     return rate
 
 
-def sweep(
+def solve_axis(
     grid: Grid,
     sides: Sequence[Side],
     axis: int,
     given: Mapping[Side, Array],
     field: Array,
-    parts: Parts,
+    ops: FieldOps,
     shift: float = 1.0,
     *,
     keeps: bool = False,
@@ -303,7 +305,7 @@ def sweep(
     right = field
     if keeps:
         # Sources and sides are known at the nodes of this part only.
-        parts.refresh(field)
+        ops.refresh(field)
         right = np.zeros_like(field)
         v, out = np.moveaxis(field, along, -1), np.moveaxis(right, along, -1)
         if is_periodic:
@@ -318,7 +320,7 @@ def sweep(
             if keeps:
                 side.of(right)[...] -= side.exchange * share * side.of(field)
     low, middle, high = (_along(a, along, field.ndim) for a in (lower, diag, upper))
-    parts.solve(low, middle, high, right, along, periodic=is_periodic)
+    ops.solve(low, middle, high, right, along, periodic=is_periodic)
     if keeps:
         field += right
 

@@ -1,4 +1,4 @@
-"""Windows of GCEIDD: how far a wrong side reaches, and which windows the ranks get."""
+"""Held grids of GCEIDD: how far a wrong side reaches, and which held grids the ranks get."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from pysolvers.transport._plan import (
     depth_for,
     interfaces,
     lost_nodes,
-    plan_windows,
+    plan_halo,
 )
 from pysolvers.transport._run import Extremes
 from pysolvers.transport._state import TransportState, field_names
@@ -36,13 +36,13 @@ def problem(courant, **changes):
     return ConvectionDiffusion(**data | changes)
 
 
-def window_of(given, method, held, strips, start, shape=SHAPE, *, keeps=False):
-    """Return the state of a window with wrong sides and the fields of the whole grid."""
+def held_grid_of(given, method, held, strips, start, shape=SHAPE, *, keeps=False):
+    """Return the state of a held grid with wrong sides and the fields of the whole grid."""
     solver = gceidd2022.GCEIDD(given, shape=shape, dt=1.0, **method)
     part = held, slice(0, shape[1])
     nodes = held.stop - held.start, shape[1]
     settings = replace(solver._settings, shape=nodes, strips=(solver._settings.strips[0], strips))
-    data = given._grid_data(shape, part, is_window=True)
+    data = given._grid_data(shape, part, is_held=True)
     for side, edge in data.edges.items():
         if not data._has(side):
             edge._value = np.full_like(np.asarray(edge._value, float), 1e3)  # wrong
@@ -52,8 +52,8 @@ def window_of(given, method, held, strips, start, shape=SHAPE, *, keeps=False):
 
 
 def stepped(given, method, held, strips, steps, start, shape=SHAPE, lost=(0, 0)):
-    """Return the solution in a window after some steps from fields of the whole grid."""
-    state = window_of(given, method, held, strips, start, shape)
+    """Return the solution in a held grid after some steps from fields of the whole grid."""
+    state = held_grid_of(given, method, held, strips, start, shape)
     state.prepare([1.0 + k for k in range(steps)])
     assert not state.step(1.0, (-1e300, 1e300), steps, 1, Counter().begin(), lost=lost)["grown"]
     return state.u
@@ -102,7 +102,7 @@ def test_nodes_that_are_right_after_steps_in_strips(method, courant, strips):
 @pytest.mark.parametrize("rows", [79, 78])  # strips of 6 cells; the first one has 6, or 5
 @pytest.mark.parametrize("courant", [0.4, -1.7])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_window_that_loses_its_wrong_strips_is_right_elsewhere(method, courant, rows):
+def test_a_held_grid_that_loses_its_wrong_strips_is_right_elsewhere(method, courant, rows):
     given, strips, shape = problem(courant), 13, (rows, SHAPE[1])
     method = method | {"strips": (2, strips)}
     nodes = interfaces(rows - 1, strips)
@@ -127,7 +127,7 @@ def test_fields_that_are_kept_are_those_before_the_steps(method, velocity):
     given = problem(0.4, velocity=velocity, diffusion=diffusion, boundary=0.3)
     method = method | {"strips": (2, 13)}
     start, expected = whole(given, method, 3)
-    state = window_of(given, method, slice(0, SHAPE[0]), 13, start, keeps=True)
+    state = held_grid_of(given, method, slice(0, SHAPE[0]), 13, start, keeps=True)
 
     for _ in range(2):
         state.prepare([1.0 + k for k in range(3)])
@@ -223,10 +223,10 @@ def test_differences_of_the_velocity_between_ranks_count():
     assert (x.velocity, y.velocity) == (11.0, 7.0)
 
 
-def test_windows_end_where_their_strips_are_those_of_the_grid():
+def test_held_grids_end_where_their_strips_are_those_of_the_grid():
     for cells, strips, ranks in ((8191, 512, 2), (8191, 512, 5), (300, 60, 3), (1000, 77, 2)):
         parts = [Slab(0).part(cells + 1, rank, ranks) for rank in range(ranks)]
-        plan = plan_windows(
+        plan = plan_halo(
             parts,
             cells,
             strips,
@@ -237,7 +237,7 @@ def test_windows_end_where_their_strips_are_those_of_the_grid():
             scheme="cp",
             foot="clamp",
             strips_across=strips,
-            way="cpu",
+            link="cpu",
             shrinks=True,
         )
         if plan is None:
@@ -257,11 +257,11 @@ def test_windows_end_where_their_strips_are_those_of_the_grid():
             assert last == cells or nodes[high - plan.steps] >= part.stop
 
 
-def test_no_windows_where_a_step_reaches_over_the_neighbours():
+def test_no_held_grids_where_a_step_reaches_over_the_neighbours():
     parts = [slice(0, 20), slice(20, 40)]
     kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1, "way": "cpu", "shrinks": True}
-    assert plan_windows(parts, 39, 1, 10**6, WIDE, WIDE, "float64", **kind) is None
-    assert plan_windows(parts, 39, 2, 10**6, WIDE, WIDE, "float64", **kind) is None
+    assert plan_halo(parts, 39, 1, 10**6, WIDE, WIDE, "float64", **kind) is None
+    assert plan_halo(parts, 39, 2, 10**6, WIDE, WIDE, "float64", **kind) is None
     growing = WIDE._replace(divergence=1.0)
     large = [slice(0, 4000), slice(4000, 8000)]
-    assert plan_windows(large, 7999, 1, 40, growing, growing, "float64", **kind) is None
+    assert plan_halo(large, 7999, 1, 40, growing, growing, "float64", **kind) is None
