@@ -132,7 +132,7 @@ def check_unsplit_steps_of_all_sizes_of_steps(group, rng, ways):
 
 
 def check_unsplit_states_that_are_saved(group, rng, ways):
-    with mock.patch.object(ranks_heat, "HeatADI", OnDevice):
+    with mock.patch.multiple(ranks_heat, HeatADI=OnDevice, STEPS=2):
         ranks_heat.continue_saved_states(group, UNSPLIT["moving"])
 
 

@@ -118,15 +118,14 @@ def check_first_way_that_is_possible(group, rng):
             exchange_of(anew(group, links=("nccl",) if group.rank == 1 else ("host",)))
 
 
-def check_unsplit_heat(group, rng):
-    """The halo by each link; ranks_device_unsplit.py has more."""
+def check_halos_of_unsplit_heat(group, rng):
+    """By two links; ranks_device_unsplit.py has the third one."""
     for way, devices in (
-        ("peers", shared_device.in_place_of_cuda()),
         ("host", shared_device.in_place_of_cuda(is_shared=False)),
         ("nccl", devices_with_nccl(is_shared=False)),
     ):
-        again = anew(group, links=("peers",) if way == "peers" else ("peers", way))
         with devices:
+            again = anew(group, ways=("peers", way))
             device_unsplit.check_halos_of_unsplit_steps(again, rng, (way,))
 
 
