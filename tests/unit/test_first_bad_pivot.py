@@ -17,7 +17,7 @@ import pysolvers
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("pivot", [None, False, True])
-@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("rows", [2, 5, 17, 40])
 def test_first_of_two_zero_pivots_is_reported(
     solve, factor, backend, rows, dtype, pivot, periodic, axis

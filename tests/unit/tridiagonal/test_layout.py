@@ -194,20 +194,20 @@ def test_zero_strides_are_read_as_they_stand(solve, same_but_for_sharing, rng):
 
 
 @pytest.mark.parametrize("kind", [oracle.dominant, oracle.general])
-@pytest.mark.parametrize("rows", [2, 3, 9, 33, 100])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("method", oracle.METHODS)
-def test_ends_of_the_off_diagonals_do_not_matter(solve, rng, method, axis, rows, kind):
-    system = kind(rng, (40, rows))
-    lower, diag, upper, rhs = (np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system)
-    options = {"axis": axis, "method": method, "return_info": True}
-    expected, told = solve(lower, diag, upper, rhs, **options)
+def test_ends_of_the_off_diagonals_do_not_matter(solve, rng, method, axis, kind):
+    for rows in (2, 3, 9, 33, 100):
+        system = kind(rng, (40, rows))
+        lower, diag, upper, rhs = (np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system)
+        options = {"axis": axis, "method": method, "return_info": True}
+        expected, told = solve(lower, diag, upper, rhs, **options)
 
-    for junk in (np.nan, np.inf, 1e300):
-        np.moveaxis(lower, axis, -1)[:, 0] = np.moveaxis(upper, axis, -1)[:, -1] = junk
-        x, info = solve(lower, diag, upper, rhs, **options)
-        np.testing.assert_array_equal(x, expected)
-        assert info.pivoted == told.pivoted
+        for junk in (np.nan, np.inf, 1e300):
+            np.moveaxis(lower, axis, -1)[:, 0] = np.moveaxis(upper, axis, -1)[:, -1] = junk
+            x, info = solve(lower, diag, upper, rhs, **options)
+            np.testing.assert_array_equal(x, expected, err_msg=f"{rows} rows, {junk}")
+            assert info.pivoted == told.pivoted
 
 
 @pytest.mark.parametrize("rows", [2, 3, 9, 33])

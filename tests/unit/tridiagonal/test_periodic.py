@@ -7,25 +7,26 @@ import pytest
 import pysolvers
 
 
-@pytest.mark.parametrize("rows", oracle.ROWS)
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_backward_error_is_a_few_eps(solve, rng, dtype, method, rows):
-    system = oracle.dominant(rng, (5, rows), dtype)
+def test_backward_error_is_a_few_eps(solve, rng, dtype, method):
+    for rows in oracle.ROWS:
+        system = oracle.dominant(rng, (5, rows), dtype)
 
-    x = solve(*system, periodic=True, method=method)
+        x = solve(*system, periodic=True, method=method)
 
-    assert oracle.backward_error(*system, x, periodic=True) <= 30 * oracle.eps(dtype)
+        error = oracle.backward_error(*system, x, periodic=True)
+        assert error <= 30 * oracle.eps(dtype), f"{rows} rows"
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("method", oracle.METHODS)
-def test_answer_is_the_dense_one(solve, rng, method, rows):
-    system = oracle.dominant(rng, (4, rows))
+def test_answer_is_the_dense_one(solve, rng, method):
+    for rows in (1, 2, 3, 4, 5, 9):
+        system = oracle.dominant(rng, (4, rows))
 
-    x = solve(*system, periodic=True, method=method)
+        x = solve(*system, periodic=True, method=method)
 
-    np.testing.assert_allclose(x, oracle.solve(*system, periodic=True), rtol=1e-12)
+        np.testing.assert_allclose(x, oracle.solve(*system, periodic=True), rtol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 17, 64, 200])

@@ -5,29 +5,30 @@ import oracle
 import pytest
 
 
-@pytest.mark.parametrize("rows", oracle.ROWS)
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_backward_error_is_a_few_eps(solve, rng, dtype, method, rows):
-    system = oracle.dominant(rng, (5, rows), dtype)
+def test_backward_error_is_a_few_eps(solve, rng, dtype, method):
+    for rows in oracle.ROWS:
+        system = oracle.dominant(rng, (5, rows), dtype)
 
-    x = solve(*system, method=method)
+        x = solve(*system, method=method)
 
-    assert x.dtype == dtype
-    assert x.shape == (5, rows)
-    assert oracle.backward_error(*system, x) <= 10 * oracle.eps(dtype)
+        assert x.dtype == dtype
+        assert x.shape == (5, rows)
+        assert oracle.backward_error(*system, x) <= 10 * oracle.eps(dtype), f"{rows} rows"
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("systems", oracle.SYSTEMS)
 @pytest.mark.parametrize("method", oracle.METHODS)
-def test_any_number_of_systems_fills_the_lanes(solve, rng, method, systems, axis):
-    system = oracle.dominant(rng, (systems, 37))
-    moved = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system]
+def test_any_number_of_systems_fills_the_lanes(solve, rng, method, axis):
+    for systems in oracle.SYSTEMS:
+        system = oracle.dominant(rng, (systems, 37))
+        moved = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system]
 
-    x = solve(*moved, axis=axis, method=method)
+        x = np.moveaxis(solve(*moved, axis=axis, method=method), axis, -1)
 
-    assert oracle.backward_error(*system, np.moveaxis(x, axis, -1)) <= 10 * oracle.eps(x.dtype)
+        error = oracle.backward_error(*system, x)
+        assert error <= 10 * oracle.eps(x.dtype), f"{systems} systems"
 
 
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
@@ -47,15 +48,14 @@ def test_answer_is_the_dense_one(solve, rng, method):
     np.testing.assert_allclose(solve(*system, method=method), oracle.solve(*system), rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (0, 0), (2, 0, 4), (2, 4, 0)])
-def test_empty_systems_and_batches_give_an_empty_answer(solve, method, shape):
+def test_empty_systems_and_batches_give_an_empty_answer(solve, shape):
     empty = np.empty(shape, np.float32)
+    for method in oracle.METHODS:
+        x = solve(empty, empty, empty, empty, method=method)
 
-    x = solve(empty, empty, empty, empty, method=method)
-
-    assert x.shape == shape
-    assert x.dtype == np.float32
+        assert x.shape == shape, method
+        assert x.dtype == np.float32
 
 
 @pytest.mark.parametrize("method", oracle.METHODS)
