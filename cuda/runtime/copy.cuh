@@ -81,26 +81,6 @@ copy_async_of_line(void *shared, const void *global)
 #endif
 }
 
-/* copy_async_of_line<16>() of `bytes` bytes, followed by zeros; 0 reads nothing. */
-__device__ __forceinline__ void
-copy_async_of_line_part(void *shared, const void *global, int bytes)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
-                     shared_address(shared)),
-                 "l"(global), "r"(bytes)
-                 : "memory");
-#else
-    const char *const from = static_cast<const char *>(global);
-    char *const to = static_cast<char *>(shared);
-
-    for (int i = 0; i < 16; i += 4) {
-        *reinterpret_cast<int *>(to + i) =
-            i < bytes ? *reinterpret_cast<const int *>(from + i) : 0;
-    }
-#endif
-}
-
 /* Copy 16 bytes through the L1 cache, so that a sector of 32 bytes is loaded once even
  * if source and target differ in their alignment to sectors. */
 __device__ __forceinline__ void

@@ -147,35 +147,22 @@ is_aligned_to(int64_t bytes, const ps_tridiag &t, const ps_input &in)
            reinterpret_cast<uintptr_t>(in.data) % bytes == 0;
 }
 
-/* Whether the rows of a chunk can be copied by vectors that begin before it: they then
- * contain elements of the same array only. */
-static bool
-is_one_plane(const ps_tridiag &t, const ps_input &in)
-{
-    return t.outer == 1 && in.stride.inner == 1 && in.stride.row >= t.inner;
-}
-
 /* Halves of sectors have a separate path in float32 only: it is no faster for other
- * types. Elements of 16 bytes are vectors. */
+ * types. */
 static ColumnAccess
-access_of(const ps_tridiag &t, const ColumnShape &shape)
+access_of(const ps_tridiag &t)
 {
     const ps_input *const inputs[] = {&t.lower, &t.diag, &t.upper, &t.rhs};
-    const int64_t size = ps_dtype_size(t.dtype);
-    const bool has_room =
-        shape.blocks > 1 ? shape.parts() * sector_bytes <= 16 * size : shape.parts() == 1;
-    bool by_sectors = true, by_halves = true, by_shifts = size < 16 && has_room;
+    bool by_sectors = true, by_halves = true;
 
     for (const ps_input *in : inputs) {
         by_sectors = by_sectors && is_aligned_to(32, t, *in);
         by_halves = by_halves && is_aligned_to(16, t, *in);
-        by_shifts = by_shifts && is_one_plane(t, *in);
     }
-    if (by_halves) {
-        return by_sectors || t.dtype != PS_F32 ? ColumnAccess::sectors
-                                               : ColumnAccess::halves;
+    if (!by_halves) {
+        return ColumnAccess::elements;
     }
-    return by_shifts ? ColumnAccess::shifted : ColumnAccess::elements;
+    return by_sectors || t.dtype != PS_F32 ? ColumnAccess::sectors : ColumnAccess::halves;
 }
 
 static int64_t
@@ -212,8 +199,7 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *w
     ColumnJob<Number> job = {s,
                              {s.lower, s.diag, s.upper, s.rhs},
                              {-1, -1, -1, -1},
-                             {},
-                             access_of(t, shape),
+                             access_of(t),
                              shape,
                              tiles_of(t, shape),
                              marks,
@@ -221,12 +207,6 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *w
 
     job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
     job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
-    for (int q = 0; q < 4; q++) {
-        const int32_t last = s.rows - (job.absent[q] == s.rows - 1 ? 2 : 1);
-        const Input<Number> &in = job.inputs[q];
-
-        job.end[q] = in.data + last * in.row + s.inner;
-    }
     return launch_columns(job, stream);
 }
 

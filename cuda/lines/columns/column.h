@@ -45,18 +45,13 @@ column_threads()
 }
 
 /* How rows are copied: by 16 bytes if all rows begin at a sector of 32 bytes (sectors),
- * or at half a sector (halves), or if each row begins anywhere (shifted); or element by
- * element. */
-enum class ColumnAccess { sectors, halves, shifted, elements };
-
-/* Bytes of a sector of memory, and of a copy by vectors. */
-constexpr int sector_bytes = 32, vector_bytes = 16;
+ * or at half a sector (halves); or element by element. */
+enum class ColumnAccess { sectors, halves, elements };
 
 template <typename Number> struct ColumnJob {
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     int32_t absent[4];       /* the row that each operand does not have, or -1 */
-    const void *end[4];      /* behind the last element; for shifted copies */
     ColumnAccess access;
     ColumnShape shape;
     int64_t tiles;        /* of 1 << shape.width systems */
@@ -88,9 +83,7 @@ template <typename Number>
 ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
- * an operand one element per lane. Shifted rows have a sector more for each chunk of the
- * warp: one for a block of whole systems; in a cluster, where systems of at least 64 bytes
- * lie side by side, up to 16 elements. Two batches in flight are enough, and more of them
+ * an operand one element per lane. Two batches in flight are enough, and more of them
  * disturb the order in which memory is read, except in clusters, whose blocks wait for
  * each other; three are used if there is room. Copies of halves of sectors use the L1
  * cache and need no larger ring. */
@@ -100,11 +93,7 @@ template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS> struct ColumnRi
                                          !number_traits<Number>::is_complex
                                      ? 3
                                      : 2;
-    static constexpr int sector = sector_bytes / sizeof(Number);
-    static constexpr int spare =
-        ACCESS != ColumnAccess::shifted ? 0 : (IS_CLUSTER ? 16 : sector);
-    static constexpr int operand_words = 32 + spare;
-    static constexpr int row_words = 4 * operand_words, batch_words = batch * row_words;
+    static constexpr int row_words = 4 * 32, batch_words = batch * row_words;
     static constexpr int words = slots * batch_words;
 };
 

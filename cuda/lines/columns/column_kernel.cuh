@@ -140,11 +140,6 @@ launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
             return launch_rings<Number, ROWS, IS_CLUSTER, Access::halves>(job, stream);
         }
     }
-    if constexpr (sizeof(Number) < vector_bytes) {
-        if (job.access == Access::shifted) {
-            return launch_rings<Number, ROWS, IS_CLUSTER, Access::shifted>(job, stream);
-        }
-    }
     return job.access == Access::elements
                ? launch_rings<Number, ROWS, IS_CLUSTER, Access::elements>(job, stream)
                : launch_rings<Number, ROWS, IS_CLUSTER, Access::sectors>(job, stream);

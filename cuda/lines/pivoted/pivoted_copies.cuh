@@ -51,9 +51,7 @@ pivot_for_each(const PivotPlan<Number> &a, const PivotSpan &span, const Body &bo
 }
 
 /* Begin to copy the rows of a tile element by element, each thread its own. Entries
- * without meaning are not read, unless they lie among others. Of a line of memory, a tile
- * of neighbouring systems needs a sector or two, and the tiles of other blocks the rest at
- * about the same time. */
+ * without meaning are not read, unless they lie among others. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
@@ -69,9 +67,8 @@ pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
 #pragma unroll
         for (int w = 0; w < 4; w++) {
             if (i < a.s.rows && inner[w]) {
-                copy_async_of_line<sizeof(Number)>(m.rows + w * a.plane + place,
-                                                   a.in[w].system(at.j, at.k) +
-                                                       i * a.in[w].row);
+                copy_async<sizeof(Number)>(m.rows + w * a.plane + place,
+                                           a.in[w].system(at.j, at.k) + i * a.in[w].row);
             }
         }
     });
