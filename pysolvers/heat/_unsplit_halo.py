@@ -165,7 +165,7 @@ class HaloUnsplit(DeviceUnsplit):
         self._mean = 0.0
 
     @property
-    def way(self) -> str:
+    def link(self) -> str:
         """How the halo travels."""
         return self._halo.link
 

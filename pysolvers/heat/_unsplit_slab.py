@@ -370,7 +370,7 @@ class DeviceUnsplitSlab(UnsplitSlab):
     @property
     def exchange(self) -> str:
         solver = None if self._held is None else self._held.solver
-        return solver.way if isinstance(solver, HaloUnsplit) else "none"
+        return solver.link if isinstance(solver, HaloUnsplit) else "none"
 
     def separate(self) -> UnsplitSlab:
         other = copy(self)

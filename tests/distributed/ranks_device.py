@@ -120,13 +120,13 @@ def check_first_way_that_is_possible(group, rng):
 
 def check_halos_of_unsplit_heat(group, rng):
     """By two links; ranks_device_unsplit.py has the third one."""
-    for way, devices in (
+    for link, devices in (
         ("host", shared_device.in_place_of_cuda(is_shared=False)),
         ("nccl", devices_with_nccl(is_shared=False)),
     ):
         with devices:
-            again = anew(group, ways=("peers", way))
-            device_unsplit.check_halos_of_unsplit_steps(again, rng, (way,))
+            again = anew(group, links=("peers", link))
+            device_unsplit.check_halos_of_unsplit_steps(again, rng, (link,))
 
 
 def check_nccl_that_does_not_start(group, rng):
