@@ -17,7 +17,7 @@ OnDevice = on_device(HeatADI)
 
 
 def fine(problem, axis=0):
-    """Return a problem that four ranks can step with layers, if this axis is cut."""
+    """Return a problem that four ranks can step with a halo, if this axis is cut."""
     if len(problem["shape"]) == 2:
         return problem | {"shape": (101, 104), "dt": 4e-6}
     shape = [14, 13, 15]
@@ -35,7 +35,7 @@ def bound_of(problem, one):
     return one.steps * float(eps) * max(1.0, float(np.abs(one.u).max()))
 
 
-def check_heat_by_layers(group, rng, ways):
+def check_heat_by_halo(group, rng, ways):
     for name, given in PROBLEMS.items():
         for axis in range(len(given["shape"])):
             problem = fine(given, axis)
@@ -54,7 +54,7 @@ def check_heat_by_layers(group, rng, ways):
 
 
 def check_heat_by_cut_lines(group, rng, ways):
-    """Steps for which the layers would be too many; also the bits, and ranks that differ."""
+    """Steps for which the halo would be too deep; also the bits, and ranks that differ."""
     with mock.patch.object(ranks_heat, "HeatADI", OnDevice):
         ranks_heat.check_long_steps(group, rng)
         ranks_heat.check_bits_do_not_depend_on_the_calls(group, rng)

@@ -1,6 +1,6 @@
 """Checks of solvers with a group on devices made of host memory; see test_distributed.py.
 
-Whatever is not a kernel is that of GPUs: fields on the device, parts that are copied, layers that
+Whatever is not a kernel is that of GPUs: fields on the device, parts that are copied, halos that
 travel between devices or through the memory of the host, and waiting.
 """
 
@@ -82,7 +82,7 @@ def check_fields_stay_on_the_device(group, rng):
             for method in ranks_transport.SCHEMES[::3]:
                 with ranks_transport.few_steps():
                     solver = device_transport.OnDevice(given, **wide, **method, **options).step(1)
-                ranks_transport.require_layers(group, solver)
+                ranks_transport.require_halo(group, solver)
                 nbytes, device.transferred = solver.u.nbytes, 0
                 solver.step(9)
                 assert device.transferred < nbytes / 4

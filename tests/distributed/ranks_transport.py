@@ -83,7 +83,7 @@ def check_fields_of_one_process(group, rng):
                 assert (split.time, split.steps) == (one.time, one.steps)
 
 
-# A grid on which the ranks exchange layers, with 26 strips of 5 cells.
+# A grid on which the ranks exchange a halo, with 26 strips of 5 cells.
 LARGE = {"shape": (131, 131), "dt": 0.004}
 STEADY = {
     "values": problem(velocity=(lambda y: 1 - y, lambda x: 0.5 * x - 0.3)),
@@ -126,7 +126,7 @@ def check_fields_by_halo(group, rng):
             bound = 1e-13 if method.get("dtype") is not np.float32 else 2e-6
             for axis in (0, 1):
                 split = GCEIDD(given, **LARGE, **method, group=group, split=Slab(axis))
-                # One strip along the cut axis needs many layers.
+                # One strip along the cut axis needs a deep halo.
                 if method["strips"][1 - axis] > 1 or (name == "values" and group.size == 2):
                     assert by_halo(split), (name, method)
                 same(group, split.step(2).step(9), states[0], axis, bound)
@@ -182,14 +182,14 @@ def long(axis, strips, **changes):
 
 
 def few_steps():
-    """Return a context in which the layers are exchanged at least once in 4 steps."""
+    """Return a context in which the halo is exchanged at least once in 4 steps."""
     return mock.patch.object(_plan, "_STEPS", (1, 2, 3, 4))
 
 
-def require_layers(group, solver):
-    """Require held grids that are not the whole grid, so that layers are exchanged."""
+def require_halo(group, solver):
+    """Require held grids that are not the whole grid, so that the halo is exchanged."""
     assert by_halo(solver)
-    plan = solver._state._way._plan
+    plan = solver._state._run._plan
     assert plan.steps <= 4
     nodes = solver._settings.shape[solver._state.axis]
     if group.size > 1:
@@ -197,7 +197,7 @@ def require_layers(group, solver):
         assert all(cut.held != cut.own for cut in plan.cuts)
 
 
-def check_layers_are_exchanged(group, rng):
+def check_the_halo_is_exchanged(group, rng):
     """All schemes along both axes, with one strip and with several ones along the cut axis."""
     for axis in (0, 1):
         for strips in (1, 60):
@@ -206,12 +206,12 @@ def check_layers_are_exchanged(group, rng):
                 one = GCEIDD(given, **options, **method)
                 with few_steps():
                     split = GCEIDD(given, **options, **method, group=group, split=Slab(axis))
-                    require_layers(group, split)
+                    require_halo(group, split)
                     same(group, split.step(3).step(8), one.step(11).u, axis, 1e-13)
                     for dt, steps in ((LONG["dt"] / 3, 5), (1.3 * LONG["dt"], 9)):
                         one.dt = split.dt = dt
                         same(group, split.step(steps), one.step(steps).u, axis, 1e-13)
-                        require_layers(group, split)
+                        require_halo(group, split)
                     end = one.time + 5.4 * one.dt
                     split.run(end)
                     same(group, split, one.run(end).u, axis, 1e-13)
@@ -235,7 +235,7 @@ def check_fields_that_are_not_by_halo(group, rng):
 
 
 def check_steps_that_are_too_long_for_the_halo(group, rng):
-    """With one strip, long steps need more layers than the neighbours have."""
+    """With one strip, long steps need a deeper halo than the neighbours have nodes."""
     for axis in (0, 1):
         given, options = long(axis, 1)
         for method in SCHEMES[::3]:
@@ -261,7 +261,7 @@ def check_growth_by_halo(group, rng):
     for axis in (0, 1):
         with few_steps():
             split = GCEIDD(given, **options, group=group, split=Slab(axis))
-        require_layers(group, split)
+        require_halo(group, split)
         with pytest.raises(ConvergenceError) as found:
             split.step(60)
         assert found.value.result.steps == one.value.result.steps > 8
@@ -280,23 +280,23 @@ def check_held_grids_that_grow_alone(group, rng):
     options = LARGE | {"bound": 0.5}
     one = GCEIDD(given, **options).step(20)
     split = GCEIDD(given, **options, group=group, split=Slab(0))
-    way = type(split._state._way)
-    if not hasattr(way, "_make_singly"):
+    kind = type(split._state._run)
+    if not hasattr(kind, "_make_singly"):
         assert group.size > 2
         return
-    with mock.patch.object(way, "_make_singly", autospec=True, side_effect=way._make_singly) as all:
+    with mock.patch.object(
+        kind, "_make_singly", autospec=True, side_effect=kind._make_singly
+    ) as all:
         same(group, split.step(20), one.u, 0, 1e-13)
     assert (all.call_count > 0) == (group.size > 1)
 
 
 def check_saved_states_by_halo(group, rng):
     with few_steps():
-        require_saved_states(
-            group, STEADY["sources"], LARGE, (LOCAL[1], LOCAL[4]), 5, require_layers
-        )
+        require_saved_states(group, STEADY["sources"], LARGE, (LOCAL[1], LOCAL[4]), 5, require_halo)
 
 
-def require_saved_states(group, given, options, methods, steps, require_way=None):
+def require_saved_states(group, given, options, methods, steps, require_exchange=None):
     """A state is continued by one process and by a group, and the other way round."""
     for method in methods:
         one = GCEIDD(given, **options, **method).step(steps)
@@ -313,8 +313,8 @@ def require_saved_states(group, given, options, methods, steps, require_way=None
             np.testing.assert_allclose(alone.u, one.u, rtol=0, atol=1e-13)
             for axis in (0, 1):
                 more = GCEIDD.load(folder / name, given, group=group, split=Slab(axis))
-                if require_way:
-                    require_way(group, more)
+                if require_exchange:
+                    require_exchange(group, more)
                 same(group, more.step(STEPS), one.u, axis, 1e-12)
                 assert more.steps == one.steps
 
@@ -434,7 +434,7 @@ def check_what_is_not_offered(group, rng):
     with few_steps():
         for given in (source, [(source, 1.0)]):
             solver = GCEIDD(problem(source=given), **LARGE, strips=26, group=group, split=split)
-            require_layers(group, solver)
+            require_halo(group, solver)
             with pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"):
                 solver.step(20)
             assert solver.steps <= 12  # rank 1 cannot evaluate step 13
