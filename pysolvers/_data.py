@@ -98,6 +98,7 @@ class NodeData:
             ) from error
 
     def _shaped(self, found: Any, time: float) -> Array:
+        """Return values that broadcast to the nodes; those of one axis lie along the line."""
         when = f" at time {time:g}" if self.varies else ""
         values = real_array(self.name, found, when)
         if values.ndim == 1:

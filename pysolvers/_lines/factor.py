@@ -287,6 +287,7 @@ class TridiagonalFactor:
         periodic: bool,
         stacklevel: int | None,
     ) -> None:
+        """Factor the matrices, whose options are checked here, and set all public attributes."""
         self._backend = target.backend
         self._device = target.device_name
         self._pivot_code = pivot_code(pivot, self._backend.PIVOTS, has_sums=self._has_sums)
@@ -553,6 +554,7 @@ class TridiagonalFactor:
         operation: str,
         stacklevel: int | None,
     ) -> _Factors:
+        """Return the factors; the order of the batch is that of right-hand sides in C order."""
         if all(shape.full):
             operands = target.move(*operands)
         views = shape.operands(operands)

@@ -281,6 +281,7 @@ class SplitFactor:
         raise TypeError("a SplitFactor cannot be pickled or copied: factor the diagonals again")
 
     def _factor(self, named: dict[str, Any], stream: object, form: RowSums | None) -> None:
+        """Factor by the ends, or as whole lines where rows are exchanged; collective."""
         group, options = self._group, self._options
         with group.agreement(_FACTOR) as agreed:
             target = find_target(
@@ -503,6 +504,7 @@ class SplitFactor:
             self._solve_whole(state, target, rhs, x, count)
 
     def _solve_ends(self, state: _Ends, target: Target, rhs: Array, x: Array, count: int) -> None:
+        """Solve by the partition method; the solution can replace the right-hand sides."""
         group, matrices, interior = self._group, state.matrices, state.interior
         shapes = (x.shape[:-1],) * 2
         size = sum(prod(shape) for shape in shapes)
@@ -516,6 +518,7 @@ class SplitFactor:
         matrices.substitute(x, x, state.spikes, y[group.rank - 1], y[group.rank], target)
 
     def _solve_whole(self, state: _Whole, target: Target, rhs: Array, x: Array, count: int) -> None:
+        """Solve the share of lines that this rank has the factors of, and return the parts."""
         group = self._group
         batch, rows = x.shape[:-1], x.shape[-1]
         own_batch = Shape(self.shape, self.axis % len(self.shape), ()).batch

@@ -224,6 +224,7 @@ class _Start:
             self.communicator.abort()
 
     def _connect(self) -> None:
+        """Connect and exchange the first messages; an error becomes the reason."""
         try:
             group, device = self._group, self._device
             communicator = NcclCommunicator(self._unique, group.rank, group.size, device.ordinal)

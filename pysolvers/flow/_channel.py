@@ -152,6 +152,7 @@ class ChannelGrid:
         return self.y - self.y**3 / (3 * HALF_HEIGHT**2), 2 * self.y / HALF_HEIGHT**2
 
     def _misfit(self) -> str:
+        """Return what is wrong with the shape or the length, and the nearest ones that fit."""
         ny, nx = self.intervals
         near_y = sorted({max(_PARTS, ny // _PARTS * _PARTS), -(-ny // _PARTS) * _PARTS})
         near_x = _nearest(nx, self.length)

@@ -160,6 +160,7 @@ class CylinderForces:
         )
 
     def _evaluate(self, state: Levels) -> tuple[ForceBalance, list[Array]]:
+        """Return the forces halfway between the two levels, and the pressure along each face."""
         grid, nu = self._grid, self._viscosity
         hx, hy = grid.hx, grid.hy
         old, now = (a[self._wide].astype(np.float64) for a in (state.psi_old, state.psi))

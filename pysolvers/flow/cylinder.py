@@ -617,6 +617,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         )
 
     def _is_in_bounds(self) -> bool:
+        """Check psi and its change; keep a copy of a healthy state from time to time."""
         self._collect()
         state = self._state
         if self._extremes is None:

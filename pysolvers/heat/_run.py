@@ -210,20 +210,7 @@ class WholeRun:
 class SlabRun:
     """Steps on the nodes of this rank, with the functions of `WholeRun`.
 
-    Parameters
-    ----------
-    settings : HeatSettings
-        The method, of the whole field.
-    whole : Grid
-        All nodes.
-    sides : mapping of str to Side
-        By name, of the whole field.
-    boundary : mapping
-        What each side prescribes, by its name.
-    group : Group
-        The ranks.
-    split : Slab
-        The axis of the field that is cut.
+    Parameters as of `SplitState`; `sides` are those of the whole field, by name.
     """
 
     def __init__(

@@ -66,6 +66,7 @@ def _solve(
     periodic: bool,
     keeps_level: bool,
 ) -> jax.Array:
+    """Solve by one differentiable operation, which is its own transpose."""
     shape = _with_rows(
         jnp.broadcast_shapes(_with_rows(conductance.shape, 1, axis), sums.shape, rhs.shape),
         rhs.shape[axis],

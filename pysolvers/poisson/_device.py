@@ -276,6 +276,7 @@ class DevicePoisson:
     def _run(
         self, device: Device, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
     ) -> None:
+        """Enqueue transforms, lines and the inverse; `f` is read unless it has to be changed."""
         buffer, lines, work = buffers
         if self._packed is not None:
             source = f
@@ -397,6 +398,7 @@ class DevicePoisson:
         )
 
     def _solve_lines(self, device: Any, field: Array) -> None:
+        """Solve the lines of all waves in place; parts of a number are systems with one matrix."""
         rows = self._axes[-1].count
         reals = self._real.itemsize
         strides = (rows * self._parts * reals, reals, self._parts * reals)

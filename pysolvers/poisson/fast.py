@@ -534,6 +534,7 @@ class FastPoisson(ShownAsText):
         out: Any,
         stream: object,
     ) -> Any:
+        """Solve with the side values that are kept on the device, but for those that change."""
         shape = tuple(axis.size for axis in self._axes)
         with self._group.agreement(_OPERATION):
             changed = {} if boundary is None else self._changed(boundary)

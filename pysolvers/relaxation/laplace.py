@@ -348,6 +348,7 @@ class RedBlackSOR(Relaxation):
         return checked_values(name, values, self._shape)
 
     def _find_walls(self, boundary: Any, resistance: tuple[float, float]) -> dict[str, _Wall]:
+        """Return what each side gives to the nodes next to it; one side at least fixes u."""
         given = sides_of(boundary, "xy")
         walls = {}
         for side in _SIDES:
@@ -364,6 +365,7 @@ class RedBlackSOR(Relaxation):
         return walls
 
     def _set_up(self, volume: float, inside: Array) -> None:
+        """Fill the fields of the state: the frame of u has the heat that the walls give."""
         (ny, nx), (ax, ay), walls = self._shape, self._a, self._walls
         t = np.zeros((ny + 2, nx + 2))
         t[1:-1, 1:-1] = inside

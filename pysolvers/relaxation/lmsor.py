@@ -256,6 +256,7 @@ class LMSOR(Relaxation):
         return (*fields, "source") if self._given.source.any() else fields, tables
 
     def _set_up(self, u: NDArray[np.float64]) -> None:
+        """Fill the fields and the tables that the kernel reads."""
         c = coefficients(self._given)
         # Kernel 1 reads stored coefficients and neither of the two.
         self._centres = tuple(0.0 if isinstance(a, np.ndarray) else a for a in (c.cx, c.cy))

@@ -183,6 +183,7 @@ class SteadyConvectionDiffusion(ShownAsText):
         return checked_values(name, array, self.interior)
 
     def _boundary(self, given: Any) -> Array:
+        """Return values on the frame, 0 inside; at corners those of the later side remain."""
         frame = np.zeros(self.shape)
         sides = {
             "x-": np.s_[:, :1],

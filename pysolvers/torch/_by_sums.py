@@ -71,6 +71,7 @@ def _run(
     on_singular: Any,
     threads: int | None,
 ) -> Tensor:
+    """Solve with detached tensors; a device has no factors for the transposed form."""
     x = result_like(rhs, lower, sums, upper)
     if not x.numel():
         return x

@@ -281,6 +281,7 @@ def _factors(
     has_sums: bool,
     check_signs: bool,
 ) -> Factors:
+    """Return factors of detached tensors."""
     # An array of one dimension has an entry for each row.
     lower, diag, upper = (
         tensor.detach().expand(rows) if tensor.shape == (1,) else tensor.detach()

@@ -42,18 +42,8 @@ def is_inside(group: Group, u: Array, limits: tuple[float, float]) -> bool:
 class TransportHalo(HaloRun):
     """Steps on the nodes of a rank and its halo.
 
-    Parameters
-    ----------
-    problem : ConvectionDiffusion
-        The problem.
-    settings : TransportSettings
-        The method, of the whole grid.
-    group : Group
-        The ranks.
-    axis : int
-        The axis of the solution that is cut.
-    plan : Plan
-        The held grids of all ranks.
+    Parameters as of `SplitRun`; `axis` of the solution is cut, and `plan` has the held grids of all
+    ranks.
     """
 
     def __init__(
