@@ -265,7 +265,8 @@ def test_batches_and_programs(differentiable, heat_step, rng):
     def step(u, factor):
         return steps(heat_step, 1, u=u, k=factor * k, **values)
 
-    apart = [step(*one) for one in zip(fields, factors, strict=True)]
+    alone = differentiable.jit(step)
+    apart = [alone(*one) for one in zip(fields, factors, strict=True)]
     together = differentiable.vmap(step)(fields, factors)
     in_program = differentiable.compiled(step)(fields[0], factors[0])
 
@@ -304,13 +305,14 @@ def test_arrays_do_not_enlarge_the_field(differentiable, heat_step, options, tex
 @pytest.mark.parametrize("kind", [Neumann, Dirichlet, lambda values: Robin(0.3, values)])
 def test_values_of_a_side_broadcast_over_it(differentiable, heat_step, rng, kind):
     t, values = differentiable.array(rng.random((4, 5, 6))), rng.random(6)
+
+    @differentiable.jit
+    def step(of_side):
+        boundary = {"x": 0.0, "y": 0.0, "z": kind(of_side)}
+        return heat_step(t, dt=0.1, spacing=0.2, boundary=boundary)
+
     found, whole = (
-        heat_step(
-            t,
-            dt=0.1,
-            spacing=0.2,
-            boundary={"x": 0.0, "y": 0.0, "z": kind(differentiable.array(of_side))},
-        )
+        step(differentiable.array(of_side))
         for of_side in (values, np.broadcast_to(values, (5, 6)).copy())
     )
     found, whole = differentiable.get(found), differentiable.get(whole)

@@ -89,7 +89,8 @@ def test_grids_and_types(differentiable, make, rng, case, dtype):
         )
         host = on_host(shape, spacing, boundary, grid=grid, dtype=dtype)
 
-        u = make(shape, spacing, boundary, grid).solve(differentiable.array(f))
+        solve = differentiable.jit(make(shape, spacing, boundary, grid).solve)
+        u = solve(differentiable.array(f))
 
         assert differentiable.dtype(u) == dtype
         close(differentiable, u, host.solve(f))
@@ -156,7 +157,8 @@ def test_thin_cells_along_the_lines(differentiable, make, boundary, dtype):
         eigenvalue = -((2 / step * np.sin(theta / 2)) ** 2)
         wave = np.cos(theta * (np.arange(size) + 0.5))[:, None] * np.ones(rows)
         solver = make((size, rows), (spacing, step), boundary, "cells")
-        u = differentiable.get(solver.solve(differentiable.array(wave.astype(dtype))))
+        solve = differentiable.jit(solver.solve)
+        u = differentiable.get(solve(differentiable.array(wave.astype(dtype))))
         assert u.dtype == dtype
         assert np.abs(u * eigenvalue - wave).max() <= 20 * np.finfo(dtype).eps
 
@@ -224,13 +226,15 @@ def test_batches_by_vmap(differentiable, make, rng):
         fields, values = converted(differentiable, (fields.copy(), values))
         for function in (solve, slope):
             together = differentiable.vmap(function, axes)(fields, values)
+            alone = differentiable.jit(function)
             for k in range(3):
                 one = fields[:, k] if axes[0] == 1 else fields
-                expected = function(one, values[k] if axes[1] == 0 else values)
+                expected = alone(one, values[k] if axes[1] == 0 else values)
                 close(differentiable, together[k], differentiable.get(expected), 100)
 
 
-def test_programs_of_gradients(differentiable, make, rng):
+@pytest.mark.parametrize("differentiable", ["torch"], indirect=True)
+def test_compiled_without_graph_breaks(differentiable, make, rng):
     solver = make((4, 5), 0.2, {"x": 0.0, "y-": Neumann(0.3), "y+": 1.0})
 
     def loss(f, value):

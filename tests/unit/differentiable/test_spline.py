@@ -69,18 +69,30 @@ def test_integrals_and_derivatives_are_those_of_scipy(differentiable, make, rng,
     orders, limits = (-2, -1, 1, 4), np.array([(-0.7, 0.9), (2.5, -3.0), (-40.0, 61.0)])
     limits = limits if bc == "periodic" else limits[:2]
     expected = interpolate.CubicSpline(x, y, 1, bc)
-    spline, points = make(x, y, 1, bc), differentiable.array(inside)
+    spline_of = differentiable.functions.CubicSpline
 
-    for nu in orders:
-        own, theirs = spline.derivative(nu), expected.derivative(nu)
-        assert type(own) is differentiable.functions.PiecewisePolynomial
-        assert (own.c.shape, own.extrapolate) == (theirs.c.shape, theirs.extrapolate)
-        near(differentiable.get(own(points)), theirs(inside), x, y, max(nu, 0))
-    for pair in limits:
-        own = differentiable.get(spline.integrate(*pair))
-        near(own, expected.integrate(*pair), x, 100 * y)
-    outside = differentiable.get(spline.integrate(0.1, x[-1] + 1e-9, False))
-    assert np.isnan(outside).all()
+    @differentiable.jit
+    def found(x, y, points):
+        spline = spline_of(x, y, 1, bc)
+        others = [spline.derivative(nu) for nu in orders]
+        return (
+            [other.c for other in others],
+            [other(points) for other in others],
+            [spline.integrate(*pair) for pair in limits],
+            spline.integrate(0.1, x[-1] + 1e-9, False),
+        )
+
+    coefficients, values, integrals, outside = found(*converted(differentiable, (x, y, inside)))
+
+    for c, own, nu in zip(coefficients, values, orders, strict=True):
+        assert c.shape == expected.derivative(nu).c.shape
+        near(differentiable.get(own), expected.derivative(nu)(inside), x, y, max(nu, 0))
+    for own, pair in zip(integrals, limits, strict=True):
+        near(differentiable.get(own), expected.integrate(*pair), x, 100 * y)
+    assert np.isnan(differentiable.get(outside)).all()
+    other = make(x, y, 1, bc).derivative()
+    assert type(other) is differentiable.functions.PiecewisePolynomial
+    assert other.extrapolate == expected.derivative().extrapolate
 
 
 @pytest.mark.parametrize(("alone", "bc"), [(False, "mixed"), (True, "periodic")])
@@ -162,7 +174,7 @@ def test_integrals_have_the_derivatives_of_calculus(differentiable, make, rng, b
     # Also at knots, where two pieces meet, and outside the knots.
     for a, b in ((x[0], x[4]), (x[-1], x[2]), (-2.0, 5.0), (0.1, 0.2), (4.0, -7.5)):
         ends = (differentiable.array(np.array(one)) for one in (a, b))
-        found = [float(g) for g in gradient(*ends)[1]]
+        found = [float(differentiable.get(g)) for g in gradient(*ends)[1]]
         np.testing.assert_allclose(found, [-expected(a), expected(b)], atol=1e-12)
 
 
@@ -200,7 +212,8 @@ def test_gradients_for_each_sample(differentiable, rng):
         np.testing.assert_allclose(own, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
-def test_programs_of_values_and_integrals(differentiable, rng):
+@pytest.mark.parametrize("differentiable", ["torch"], indirect=True)
+def test_compiled_without_graph_breaks(differentiable, rng):
     arrays = knots(rng, 7), rng.standard_normal((7, 2)), rng.uniform(-1, 3, 5)
     x, y, points = converted(differentiable, arrays)
 
@@ -221,13 +234,16 @@ def test_single_precision_is_kept(differentiable, make, rng):
     points = np.linspace(x[0], x[-1], 33)
     spline = make(x, y)
 
-    found = spline(differentiable.array(points))
+    found, integral = differentiable.jit(lambda p: (spline(p), spline.integrate(0.0, 1.0)))(
+        differentiable.array(points)
+    )
 
-    assert differentiable.dtype(found) == np.float32
+    assert differentiable.dtype(found) == differentiable.dtype(integral) == np.float32
     near(differentiable.get(found), interpolate.CubicSpline(x, y)(points), x, y, eps=2e-6)
-    assert differentiable.dtype(spline.integrate(0.0, 1.0)) == np.float32
-    assert differentiable.dtype(make(x, y.astype(float)).c) == np.float64
-    assert differentiable.dtype(make(np.arange(4), np.arange(4)).c) == np.float64
+    coefficients = differentiable.jit(lambda x, y: differentiable.functions.CubicSpline(x, y).c)
+    for arrays in ((x, y.astype(float)), (np.arange(4), np.arange(4))):
+        c = coefficients(*converted(differentiable, arrays))
+        assert differentiable.dtype(c) == np.float64
     assert re.fullmatch(
         r"<CubicSpline of 20 knots, values \(20, 2\) (torch\.)?float32>", repr(spline)
     )
