@@ -26,7 +26,7 @@ from .._domain import AXES
 from .._options import check_choice
 from .._xp import ArrayLibrary
 from ._axes import DIRICHLET, PERIODIC, check_lengths
-from ._sides import condition_value, kind_of_condition
+from ._sides import condition_value, kind_of_condition, require_kind
 from .fast import checked_shape, grid_axes
 
 Array = Any
@@ -157,13 +157,8 @@ class LinearPoisson:
         shapes = {side.name: side.shape for side in self._sides}
         found = {}
         for side, condition in conditions.items():
-            kind = kind_of_condition(side, condition)
-            if kind != self._kinds[side]:
-                raise TypeError(
-                    f"boundary {side} is {self._kinds[side]} in this solver, but {condition!r} is "
-                    f"{kind}: create another FastPoisson"
-                )
-            if kind == PERIODIC:
+            require_kind(side, condition, self._kinds[side])
+            if self._kinds[side] == PERIODIC:
                 continue
             value = condition_value(condition)
             if callable(value):

@@ -40,6 +40,16 @@ def kind_of_condition(name: str, condition: Any) -> str:
     return DIRICHLET
 
 
+def require_kind(side: str, condition: Any, kind: str) -> None:
+    """Raise TypeError unless a condition is of the kind that the side has in a solver."""
+    found = kind_of_condition(side, condition)
+    if found != kind:
+        raise TypeError(
+            f"boundary {side} is {kind} in this solver, but {condition!r} is "
+            f"{found}: create another FastPoisson"
+        )
+
+
 def condition_value(condition: Any) -> Any:
     """Return the value of a Dirichlet condition or the outward derivative of a Neumann one."""
     if isinstance(condition, Dirichlet):

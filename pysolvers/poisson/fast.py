@@ -27,7 +27,7 @@ from ..distributed._systems import ranks_of
 from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
 from ._device import DevicePoisson
 from ._host import HostPoisson
-from ._sides import condition_value, kind_of_condition, values_at
+from ._sides import condition_value, kind_of_condition, require_kind, values_at
 
 __all__ = ["FastPoisson", "checked_shape", "grid_axes"]
 
@@ -475,12 +475,7 @@ class FastPoisson(ShownAsText):
         for side, condition in sides_of(
             boundary, _NAMES[: len(self.shape)], complete=False
         ).items():
-            kind = kind_of_condition(side, condition)
-            if kind != kinds[side]:
-                raise TypeError(
-                    f"boundary {side} is {kinds[side]} in this solver, but {condition!r} is "
-                    f"{kind}: create another FastPoisson"
-                )
+            require_kind(side, condition, kinds[side])
             if side in self._values:
                 found[side] = self._side_values(side, condition)
         return found

@@ -16,7 +16,9 @@ from pysolvers import RowSums
 from pysolvers._runtime.targets import find_target
 from pysolvers.distributed import Group, Slab, _group, _launch
 from pysolvers.distributed._ends import Matrices
-from pysolvers.distributed._halo import faces_of
+from pysolvers.distributed._exchange import exchange_arrays
+from pysolvers.distributed._group import ONE_PROCESS
+from pysolvers.distributed._halo import faces_of, slab_nodes
 from pysolvers.distributed._launch import launch_command, launched
 from pysolvers.heat._halo import plan_halo
 from pysolvers.papers.logp1993 import CostModel
@@ -378,3 +380,43 @@ def test_faces_of_a_halo_join_the_same_nodes(rng, size, periodic):
         group = SimpleNamespace(rank=0, size=size)
         (face,) = faces_of(group, 0, 12, (0, 2))
         assert (face.sent, face.received) == ((slice(8, 10),), (slice(10, 12),))
+
+
+@pytest.mark.parametrize(("size", "axis"), [(1, 0), (2, -1), (3, 1), (5, 0)])
+def test_nodes_of_a_slab_and_its_halo(size, axis):
+    shape, depth = (17, 16), 2
+    split, numbers, own = Slab(axis), np.arange(shape[axis]), []
+    for rank in range(size):
+        nodes = slab_nodes(SimpleNamespace(rank=rank, size=size), split, shape, depth)
+        held = numbers[nodes.held]
+        np.testing.assert_array_equal(held[nodes.own], numbers[nodes.part])
+        assert nodes.part == split.part(shape[axis], rank, size)
+        assert len(held) - len(held[nodes.own]) == depth * ((rank > 0) + (rank < size - 1))
+        assert len(nodes.faces) == (rank > 0) + (rank < size - 1)
+        own += numbers[nodes.part].tolist()
+    assert own == numbers.tolist()
+    with pytest.raises(ValueError, match="every rank needs at least 9 nodes along axis 0, got 8"):
+        slab_nodes(SimpleNamespace(rank=1, size=2), Slab(0), shape, 9)
+
+
+def test_parts_of_arrays_are_exchanged(rng):
+    """Of one process, which sends parts to itself: with gaps, without, and several."""
+    source, target = rng.random((2, 6, 7))
+    expected = target.copy()
+    expected[1:3], expected[:, 5] = source[4:6], source[:, 0]
+    one = slice(None)
+
+    sends = {0: [(slice(4, 6),), (one, slice(0, 1))]}
+    receives = {0: [(slice(1, 3),), (one, slice(5, 6))]}
+    exchange_arrays(ONE_PROCESS, "test", source, sends, target, receives)
+
+    np.testing.assert_array_equal(target, expected)
+    exchange_arrays(ONE_PROCESS, "test", source, {0: [(one,)]}, target, {0: [(one,)]})
+    np.testing.assert_array_equal(target, source)
+
+
+def test_a_group_of_one_process_is_copied():
+    for other in (copy.deepcopy(ONE_PROCESS), pickle.loads(pickle.dumps(ONE_PROCESS))):
+        assert (other.rank, other.size, other.transport) == (0, 1, "none")
+        np.testing.assert_array_equal(other.allgather("test", np.arange(3)), [[0, 1, 2]])
+        assert other.gather("test", np.arange(3), 0).tolist() == [0, 1, 2]
