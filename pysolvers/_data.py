@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._checks import real_array
-from ._functions import arguments_of, protected
+from ._functions import arguments_of, call_with_arrays, protected
 
 Array = NDArray[np.float64]
 
@@ -87,15 +87,7 @@ class NodeData:
         if not callable(self._value):
             return self._value
         when = {"t": time} if self.varies else {}
-        try:
-            return self._value(**self._arguments, **when)
-        except TypeError as error:
-            if not _wants_scalars(error):
-                raise
-            raise TypeError(
-                f"{self.name}: functions get arrays: use numpy.sin instead of math.sin, and "
-                f"numpy.where instead of if ({error})"
-            ) from error
+        return call_with_arrays(self.name, self._value, self._arguments | when)
 
     def _shaped(self, found: Any, time: float) -> Array:
         """Return values that broadcast to the nodes; those of one axis lie along the line."""
@@ -121,8 +113,3 @@ class NodeData:
                 f"{self.name} must be at least {self._least:g}{when}, got {values.min():g}"
             )
         return values
-
-
-def _wants_scalars(error: TypeError) -> bool:
-    """Whether a function, as those of `math`, took an array for a number."""
-    return "can be converted to Python scalars" in str(error)

@@ -61,10 +61,29 @@ def call(name: str, function: Callable[..., Any], values: Mapping[str, Any]) -> 
     Raises
     ------
     TypeError
-        As `arguments_of`.
+        As `arguments_of` and `call_with_arrays`.
     """
     names = arguments_of(name, function, values)
-    return function(**protected({each: values[each] for each in names}))
+    return call_with_arrays(name, function, protected({each: values[each] for each in names}))
+
+
+def call_with_arrays(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a function of arrays.
+
+    Raises
+    ------
+    TypeError
+        If the function takes its arguments for numbers, as those of `math` do.
+    """
+    try:
+        return function(**arguments)
+    except TypeError as error:
+        if "can be converted to Python scalars" not in str(error):
+            raise
+        raise TypeError(
+            f"{name}: functions get arrays: use numpy.sin instead of math.sin, and "
+            f"numpy.where instead of if ({error})"
+        ) from error
 
 
 def protected(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What all solvers share: functions by name, short messages, sides, domains, the clock."""
 
 import inspect
+import math
 import typing
 
 import numpy as np
@@ -499,6 +500,21 @@ def test_a_function_of_a_side_cannot_change_the_coordinates(make, kinds, side):
 def test_a_function_cannot_change_the_coordinates(make):
     with pytest.raises(ValueError, match="read-only"):
         make()
+
+
+def test_a_function_of_numbers_is_named_and_its_other_errors_are_its_own():
+    def without_data(x, y):
+        raise TypeError("no data for this place")
+
+    for make in (
+        lambda f: heat(source=f),
+        lambda f: plate(initial=f),
+        lambda f: poisson().solve(f),
+    ):
+        with pytest.raises(TypeError, match="functions get arrays: use numpy"):
+            make(lambda x, y: math.sin(x) + y)
+        with pytest.raises(TypeError, match=r"^no data for this place$"):
+            make(without_data)
 
 
 def test_a_function_may_return_its_argument():
