@@ -145,6 +145,22 @@ def test_extreme_arguments_are_clear_errors():
     assert solver.dt == 1.0
 
 
+def test_spacing_by_position_is_refused_where_its_order_is_not_clear():
+    others = {"boundary": 0.0, "damped_start": False}
+    text = (
+        r"order of shape; give spacing=\(hx, hy\) .* HeatADI\(\(5, 6\), spacing=\(0.2, 0.1\), dt="
+    )
+    with pytest.raises(TypeError, match=text):
+        HeatADI((5, 6), (0.1, 0.2), 1e-3, **others)
+    with pytest.raises(TypeError, match=text):
+        HeatADI((5, 6), (0.1, 0.2), dt=1e-3, **others)
+    for solver in (
+        HeatADI((5, 6), (0.1, 0.1), 1e-3, **others),
+        HeatADI((5, 6), spacing=(0.1, 0.2), dt=1e-3, **others),
+    ):
+        assert solver.x[1] == 0.1
+
+
 def test_messages_of_functions_and_forms_that_are_not_possible():
     import math
 
