@@ -25,6 +25,30 @@ def test_cap_recovers_up_to_the_limit():
 
 
 @pytest.mark.parametrize(
+    ("residual", "step"), [(0.25, 0.1), (1e-8, 0.25), (100.0, 0.005), (900.0, 0.002)]
+)
+def test_step_is_a_share_of_the_root_of_the_residual_and_grows_by_a_quarter(residual, step):
+    """min(0.05 / sqrt(R), 1.25 times the step before), but at least 0.002."""
+    control = StepControl(limit=0.5, step=0.2, cap=0.4, best=1.0)
+
+    control.judge(residual)
+
+    assert control.step == pytest.approx(step, rel=1e-14)
+
+
+def test_cap_falls_to_half_the_step_where_no_residual_was_lower_for_long():
+    control = StepControl(limit=0.5, step=0.1, cap=0.4, best=1e-4, fixed=False)
+
+    for _ in range(50):
+        assert control.judge(2e-4) == "go on"
+    before = control.step
+    control.judge(2e-4)
+
+    assert control.cap == pytest.approx(before / 2 * 1.01, rel=1e-12)
+    assert control.waiting == 0
+
+
+@pytest.mark.parametrize(
     ("growth", "verdict"), [(1, "best"), (1.01, "go on"), (990, "go on"), (1010, "step back")]
 )
 def test_residual_explodes_when_it_grows_a_thousandfold(growth, verdict):
