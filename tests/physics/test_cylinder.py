@@ -401,6 +401,30 @@ def test_both_balances_of_force_agree():
     assert abs(forces.surface_gap) < 0.02
 
 
+def test_pressure_and_friction_on_the_surface_are_the_force(make):
+    """p lies on the faces in turn: front, upper side, rear, lower side, with their corners."""
+    solver = make(40, FINER).step(60)
+    old = solver.omega.copy()
+    omega, surface, forces = (solver.step().omega + old) / 2, solver.p_wall, solver.forces
+    hx, hy = spacing(solver)
+    rows, columns = np.nonzero(body_of(solver))
+    j0, j1, i0, i1 = rows.min(), rows.max(), columns.min(), columns.max()
+    up, along = j1 - j0 + 1, i1 - i0 + 1
+    front, top, rear, bottom = np.split(surface.p, np.cumsum([up, along, up]))
+
+    def total(values, h):
+        return (values.sum() - (values[0] + values[-1]) / 2) * h
+
+    friction_x = total(omega[j0, i0 : i1 + 1], hx) - total(omega[j1, i0 : i1 + 1], hx)
+    friction_y = total(omega[j0 : j1 + 1, i1], hy) - total(omega[j0 : j1 + 1, i0], hy)
+    drag = 2 * (total(front, hy) - total(rear, hy) + friction_x / 40)
+    lift = 2 * (total(bottom, hx) - total(top, hx) + friction_y / 40)
+    assert surface.p[up // 2] == 0
+    assert (surface.x[:up] == surface.x.min()).all() and (surface.y[up : up + along] == 0.5).all()
+    assert drag == pytest.approx(forces.surface_drag, rel=1e-9)
+    assert lift == pytest.approx(forces.surface_lift, abs=1e-9)
+
+
 def test_steady_flow_is_near_the_published_one():
     result = SquareCylinder(20, FINER, steady=True).solve(1e-4)
 
