@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from .. import _machine as machine
 from .._checks import require
 from .._errors import BackendError
-from .._runtime import backends
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of
 from ..distributed._launch import launch_command, launched
@@ -98,9 +97,8 @@ def run_heat(args: argparse.Namespace) -> int:
     with agreement_of(group, _OPERATION):
         if group is None or group.rank == 0:
             args.output.mkdir(parents=True, exist_ok=True)
-        device = _device(args.device, group)
     cut = None if group is None else split
-    solver = _solver(args, tuple(args.shape), args.dt, device=device, group=group, split=cut)
+    solver = _solver(args, tuple(args.shape), args.dt, device=args.device, group=group, split=cut)
     start = perf_counter()
     result = solver.run(args.until)
     elapsed = perf_counter() - start
@@ -156,13 +154,6 @@ def _group(args: argparse.Namespace) -> Group | None:
             f"mpiexec -n {args.ranks}, of the MPI library that mpi4py uses"
         )
     return group if group.size > 1 else None
-
-
-def _device(device: str | None, group: Group | None) -> str | None:
-    """Return where this rank runs: with ``'cuda'`` the ranks use the devices in turn."""
-    if group is None or device != "cuda":
-        return device
-    return f"cuda:{group.rank % backends.require('cuda').device_count()}"
 
 
 def _write(args: argparse.Namespace, result: HeatResult, elapsed: float, ranks: str) -> None:

@@ -44,7 +44,7 @@ from ._ends import (
     unpacked,
     values_of,
 )
-from ._group import Group
+from ._group import Group, own_device
 from ._slab import Slab
 from ._systems import (
     check_short,
@@ -285,7 +285,7 @@ class SplitFactor:
         group, options = self._group, self._options
         with group.agreement(_FACTOR) as agreed:
             target = find_target(
-                options.device,
+                own_device(options.device, group, named),
                 stream,
                 named,
                 operation=_FACTOR,

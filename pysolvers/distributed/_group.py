@@ -8,9 +8,11 @@ All waiting is bounded by the timeout of the group.
 
 import atexit
 import pickle
+import platform
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 from zlib import crc32
@@ -20,6 +22,8 @@ from numpy.typing import NDArray
 
 from .._checks import require, require_number, short
 from .._errors import BackendError, DistributedError
+from .._runtime.backends import require as require_backend
+from .._runtime.interop import locate
 from ._launch import launched
 from ._mpi import MpiTransport, agree
 from ._torch import TorchTransport, is_process_group
@@ -143,6 +147,9 @@ class Group:
         self.rank: int = 0 if self._transport is None else self._transport.rank
         self.size: int = 1 if self._transport is None else self._transport.size
         self.transport = "none" if self._transport is None else self._transport.name
+        hosts = self.allgather("Group", np.array(_host_number()))
+        #: Number of ranks of this host before this one.
+        self.place = int((hosts[: self.rank] == hosts[self.rank]).sum())
 
     def _transport_of(self, comm: Any) -> Transport | None:
         """Return what carries messages; None for one process."""
@@ -501,6 +508,42 @@ class AgreedNumbers(Agreement):
 def agreement_of(group: object, operation: str) -> AbstractContextManager[Agreement | None]:
     """Return the context of a call that is collective if `group` is a `Group`."""
     return group.agreement(operation) if isinstance(group, Group) else nullcontext()
+
+
+def own_device(
+    device: str | None, group: object, named: Mapping[str, Any] | None = None
+) -> str | None:
+    """Return the device of a rank, from the argument `device` of a collective call.
+
+    Parameters
+    ----------
+    device : str or None
+        As the caller gave it. ``'cuda'`` names no device: the ranks of a host take the devices
+        that they see in turn.
+    group : object
+        As the caller gave it: other values than a `Group` leave `device` as it is.
+    named : mapping, optional
+        The operands. If one is on a device, ``'cuda'`` is that device.
+
+    Raises
+    ------
+    BackendError
+        If the CUDA backend is missing.
+    """
+    if device not in ("cuda", "gpu") or not isinstance(group, Group) or group.size == 1:
+        return device
+    if any(locate(value) is not None for value in (named or {}).values()):
+        return device
+    return f"cuda:{group.place % require_backend('cuda').device_count()}"
+
+
+def _host_number() -> int:
+    """Return a number of this host, which other hosts do not have."""
+    try:
+        name = Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:
+        name = platform.node()
+    return crc32(name.encode())
 
 
 def _checked_links(links: object) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from ._ends import (
     reduced_rhs,
     unpacked,
 )
-from ._group import Group
+from ._group import Group, own_device
 from ._slab import Slab
 from ._systems import (
     check_short,
@@ -63,6 +63,8 @@ def solve_split(
     """Solve with operands of which each rank holds its part; see `solve_tridiagonal`."""
     group, split = checked_group(group, split)
     with group.agreement(_OPERATION) as agreed:
+        given = named if choice.out is None else {**named, "out": choice.out}
+        choice = choice._replace(device=own_device(choice.device, group, given))
         call = prepare(named, choice)
         full = call.shape.full
         along = split.of(len(full))

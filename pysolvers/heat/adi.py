@@ -27,7 +27,7 @@ from .._solver.schema import Member, RunBy
 from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
 from ..distributed import Group, Slab
-from ..distributed._group import agreement_of
+from ..distributed._group import agreement_of, own_device
 from ._accuracy import Accuracy
 from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import Choice
@@ -265,7 +265,7 @@ class HeatADI(TimeStepping[HeatResult]):
     of the halo. For larger steps split along the first axis: the kernels make one step, to which
     each rank adds what the nodes of the others change. Along another axis such a step is made by
     array operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel``
-    of the result is then ``'slabs'``. On devices, of which each rank selects its own by `device`,
+    of the result is then ``'slabs'``. On devices, of which ``"cuda"`` gives each rank its own,
     it is an error. There the nodes of a rank stay on its device, and halos are copied between
     devices of one host, travel between devices by NCCL, or pass through the memory of the hosts.
 
@@ -342,7 +342,7 @@ class HeatADI(TimeStepping[HeatResult]):
                 scheme="auto" if scheme is None else scheme,
                 dtype=dtype,
                 damped_start=damped_start,
-                device=device,
+                device=own_device(device, group),
                 threads=threads,
             )
             super().__init__(settings, settings.dt, settings.backend.HEAT_STAGES)

@@ -22,7 +22,7 @@ from .._runtime.interop import kind_of, locate
 from .._solver.settings import Settings
 from .._views import read_only
 from ..distributed import Group, Slab
-from ..distributed._group import agreement_of
+from ..distributed._group import agreement_of, own_device
 from ..distributed._systems import ranks_of
 from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
 from ._device import DevicePoisson
@@ -164,8 +164,8 @@ class FastPoisson(ShownAsText):
     coordinates and arrays over the sides are those of the part. The tridiagonal systems lie along
     the split axis, so that transforms need no exchange; the systems exchange 2 numbers for each
     line of each rank. An axis with an array of coordinates must be the split one. `apply` is not
-    offered. All ranks make the same calls. On devices each rank selects its own by `device`; a call
-    waits for the device, and cannot be captured in a graph.
+    offered. All ranks make the same calls. With ``device="cuda"`` each rank uses its own device; a
+    call waits for the device, and cannot be captured in a graph.
 
     The rounding errors of the solution do not grow with the condition number of the Laplacian: if
     f has no values that cancel in the solution, the largest error is a few rounding units of the
@@ -217,7 +217,7 @@ class FastPoisson(ShownAsText):
                 grid=grid,
                 dtype=dtype,
                 on_incompatible=on_incompatible,
-                device=device,
+                device=own_device(device, group),
                 threads=threads,
             )
             self.shape, self.grid, self.dtype = settings.shape, settings.grid, settings.dtype
@@ -250,7 +250,9 @@ class FastPoisson(ShownAsText):
             count = settings.call_threads
             self._host = HostPoisson(axes, self.dtype, count, self._group)
         else:
-            self._device = DevicePoisson(axes, self.dtype, str(device), self._line, self._group)
+            self._device = DevicePoisson(
+                axes, self.dtype, str(settings.device), self._line, self._group
+            )
             additions, values = self._given_on_device(self._values)
             self._kept_additions = self._device.kept(additions)
             self._kept_values = self._device.kept(values)

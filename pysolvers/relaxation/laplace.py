@@ -22,7 +22,7 @@ from .._solver.files import SavedFile
 from .._solver.schema import Line, NotNegative, Scale, Table, checks_of
 from .._solver.stall import FALL
 from ..distributed import Group, Slab
-from ..distributed._group import agreement_of
+from ..distributed._group import agreement_of, own_device
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
@@ -281,7 +281,7 @@ class RedBlackSOR(Relaxation):
                 conductivity=conductivity,
                 omega=omega,
                 dtype=dtype,
-                device=device,
+                device=own_device(device, group),
                 threads=threads,
             )
             ny, nx = self._shape = settings.shape

@@ -14,7 +14,7 @@ from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import Count, Table
 from ..distributed import Group, Slab
-from ..distributed._group import agreement_of
+from ..distributed._group import agreement_of, own_device
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
@@ -127,9 +127,9 @@ class LMSOR(Relaxation):
     the rows ``split.part(ny, group.rank, group.size)``, at least three. `u`, `y` and the results
     are those of these rows; `gather` returns the whole solution. The iterations have the same bits
     as with one process, and so have the maxima that `solve` measures; root mean squares are added
-    in another order. Each rank selects its own device by `device`. On devices the ranks exchange
-    rows once in up to 32 iterations, and a measurement ends a call of the kernels, as an exchange
-    does: measure every hundredth iteration or fewer.
+    in another order. ``device="cuda"`` gives each rank its own device. On devices the ranks
+    exchange rows once in up to 32 iterations, and a measurement ends a call of the kernels, as an
+    exchange does: measure every hundredth iteration or fewer.
 
     References
     ----------
@@ -172,7 +172,7 @@ class LMSOR(Relaxation):
                 **self._experiment,
                 relaxation=relaxation,
                 dtype=dtype,
-                device=device,
+                device=own_device(device, group),
                 threads=threads,
             )
             self._prepare(problem, settings)

@@ -19,7 +19,7 @@ from .._solver.schema import AnyFloat, Field, RunBy
 from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
 from ..distributed import Group, Slab
-from ..distributed._group import agreement_of
+from ..distributed._group import agreement_of, own_device
 from ._limits import courant, diffusion_number, stable_part
 from ._range import Range
 from ._result import TransportResult
@@ -177,7 +177,7 @@ class GCEIDD(TimeStepping[TransportResult]):
     time, if what a step reads reaches over the neighbours, or if no part of the strips has the
     interfaces of the whole grid, the ranks exchange rows for columns twice in each step instead, so
     that every line is swept on one rank. Each rank needs at least 4 nodes along both axes. On
-    devices, of which each rank selects its own by `device`, a source or the scheme ``'mu'`` is slow
+    devices, of which ``"cuda"`` gives each rank its own, a source or the scheme ``'mu'`` is slow
     with rows for columns: the host changes the fields.
 
     References
@@ -234,7 +234,7 @@ class GCEIDD(TimeStepping[TransportResult]):
                 upwind=upwind,
                 dtype=dtype,
                 bound=bound,
-                device=device,
+                device=own_device(device, group),
                 threads=threads,
             )
             if not isinstance(problem, ConvectionDiffusion):

@@ -7,6 +7,7 @@ travel between devices or through the memory of the host, and waiting.
 import io
 import tempfile
 from contextlib import contextmanager, nullcontext, redirect_stderr
+from types import SimpleNamespace
 from unittest import mock
 
 import device_halo
@@ -33,8 +34,7 @@ from pysolvers import (
     RedBlackSOR,
 )
 from pysolvers._runtime import fields as runtime_fields
-from pysolvers.cases import heat
-from pysolvers.distributed import Slab, _inbox
+from pysolvers.distributed import Slab, _group, _inbox
 from pysolvers.distributed._halo import faces_of, halo_of
 
 # Of one process, with several blocks of the kernels of a GPU.
@@ -171,6 +171,20 @@ def check_inbox_that_cannot_grow(group, rng):
             assert split.result().exchange == "peers"
 
 
+def check_each_rank_has_its_own_device(group, rng):
+    """The ranks of a host take the devices in turn; a number, and arrays, name another one."""
+    assert group.place == group.rank
+    with shared_device.in_place_of_cuda() as device:
+        for count in (1, 2):
+            device.device_count = lambda count=count: count
+            own = f"cuda:{group.rank % count}" if group.size > 1 else "cuda"
+            for name, expected in (("cuda", own), ("gpu", own), ("cuda:0", "cuda:0"), (None, None)):
+                assert _group.own_device(name, group, {"rhs": rng.random(3)}) == expected
+            assert _group.own_device("cuda", None) == "cuda"
+            on_device = SimpleNamespace(__dlpack_device__=lambda: (2, 0))
+            assert _group.own_device("cuda", group, {"rhs": on_device}) == "cuda"
+
+
 def check_device_that_a_rank_lacks(group, rng):
     """All ranks raise at once, and the group can be used afterwards."""
     if group.size == 1:
@@ -262,7 +276,7 @@ def check_command_on_a_rank_without_devices(group, rng):
     if group.size == 1:
         return
     folder = group.objects("test", tempfile.mkdtemp() if group.rank == 0 else None)[0]
-    lacks = mock.patch.object(heat.backends, "require", side_effect=BackendError("none is here"))
+    lacks = mock.patch.object(_group, "require_backend", side_effect=BackendError("none is here"))
     errors = io.StringIO()
     device = shared_device.in_place_of_cuda()
     with lacks if group.rank == 1 else nullcontext(), redirect_stderr(errors), device:
