@@ -259,7 +259,7 @@ def test_held_grids_end_where_their_strips_are_those_of_the_grid():
 
 def test_no_held_grids_where_a_step_reaches_over_the_neighbours():
     parts = [slice(0, 20), slice(20, 40)]
-    kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1, "way": "cpu", "shrinks": True}
+    kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1, "link": "cpu", "shrinks": True}
     assert plan_halo(parts, 39, 1, 10**6, WIDE, WIDE, "float64", **kind) is None
     assert plan_halo(parts, 39, 2, 10**6, WIDE, WIDE, "float64", **kind) is None
     growing = WIDE._replace(divergence=1.0)
