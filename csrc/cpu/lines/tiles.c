@@ -70,16 +70,23 @@ ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
     return end > k ? end - k : 0;
 }
 
+/* Whether contiguous systems are eliminated one tile at a time. */
 static int
 goes_alone(const ps_job *job)
 {
     const ps_tridiag *const t = &job->t;
     const int contiguous = t->lower.stride.row == 1 && t->diag.stride.row == 1 &&
                            t->upper.stride.row == 1 && t->rhs.stride.row == 1;
+    const int64_t bytes = t->rows * (int64_t)ps_dtype_size(t->dtype);
+    const int far = bytes * t->outer * t->inner > PS_PAIR_BYTES;
+    const int ring = (t->flags & PS_PERIODIC) != 0;
+    const int64_t pair = t->dtype == PS_F32 ? (far ? PS_PAIR_FAR_ROWS : PS_PAIR_ROWS)
+                         : ring             ? PS_PAIR_PERIODIC_ROWS
+                                            : PS_PAIR_ROWS;
 
-    return contiguous && !job->strided && t->flags == 0 && t->rows > PS_PAIR_ROWS &&
-           (t->dtype == PS_F32 || t->dtype == PS_F64) &&
-           t->rows * (int64_t)ps_dtype_size(t->dtype) <= PS_LANE_BYTES &&
+    return contiguous && !job->strided && (t->flags & ~(uint32_t)PS_PERIODIC) == 0 &&
+           (far || !ring) && t->rows > pair &&
+           (t->dtype == PS_F32 || t->dtype == PS_F64) && bytes <= PS_LANE_BYTES &&
            job->pivot != PS_PIVOT_ALWAYS;
 }
 
