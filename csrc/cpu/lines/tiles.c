@@ -80,9 +80,8 @@ goes_alone(const ps_job *job)
     const int64_t bytes = t->rows * (int64_t)ps_dtype_size(t->dtype);
     const int far = bytes * t->outer * t->inner > PS_PAIR_BYTES;
     const int ring = (t->flags & PS_PERIODIC) != 0;
-    const int64_t pair = t->dtype == PS_F32 ? (far ? PS_PAIR_FAR_ROWS : PS_PAIR_ROWS)
-                         : ring             ? PS_PAIR_PERIODIC_ROWS
-                                            : PS_PAIR_ROWS;
+    const int64_t pair =
+        ring && t->dtype == PS_F64 ? PS_PAIR_PERIODIC_ROWS : PS_PAIR_ROWS;
 
     return contiguous && !job->strided && (t->flags & ~(uint32_t)PS_PERIODIC) == 0 &&
            (far || !ring) && t->rows > pair &&

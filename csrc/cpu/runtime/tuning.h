@@ -78,15 +78,12 @@ enum {
 
     /* Contiguous systems of more rows are eliminated one tile at a time: a fifth to a
      * third less time than two, whose eliminated rows do not fit the second-level cache
-     * (Contiguous systems). If x has more than so many bytes, two tiles of float32, twice
-     * as many lines as of float64, are too many from fewer rows on, and periodic systems
-     * go one tile at a time: 512 rows of float32 take 0.83 of the time of two, 384 rows
-     * 0.92, 256 rows 0.97, periodic ones of 700 to 2048 rows 0.74 to 0.84; 2048 periodic
-     * rows of float64 take 0.94, 1024 rows 1.0, 512 rows 1.04. In cache 512 rows of
-     * float32 take 1.04, periodic ones of 700 rows of float64 1.1. */
+     * (Contiguous systems). Periodic systems, if x has more than so many bytes: 700 to
+     * 2048 rows of float32 take 0.74 to 0.92 of the time, 1024 rows of float64 0.99 to
+     * 1.0, 2048 rows 0.90 to 0.94; in cache 700 rows of float64 take 1.1. Up to 512 rows
+     * of float32 from memory take 0.82 or 1.08, depending on where the arrays lie. */
     PS_PAIR_ROWS = 512,
     PS_PAIR_BYTES = 1 << 22,
-    PS_PAIR_FAR_ROWS = 383,
     PS_PAIR_PERIODIC_ROWS = 1023,
 
     /* Bytes of the rows of a band of a factor. If adjacent systems are adjacent in
