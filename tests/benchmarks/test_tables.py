@@ -90,7 +90,8 @@ def test_pictures_are_drawn_unless_they_are_not_wanted(tmp_path, capsys):
 
 
 def test_missing_extra_is_told_and_no_error_of_a_case(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("matplotlib", "matplotlib.figure", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
     heat = HeatADI((4, 5), 1.0, 0.1, boundary=0.0).result()
     text = (
         "matplotlib is not installed: pip install matplotlib, or install pysolvers with its "
