@@ -138,7 +138,7 @@ class Jax:
         self.jax.config.update("jax_enable_x64", True)
 
     def array(self, values):
-        return self.jax.device_put(np.ascontiguousarray(values))
+        return self.jax.device_put(np.asarray(values, order="C"))
 
     def view(self, array, index):
         return array[index]
