@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,27 @@ class HaloLevels(Levels):
         self, whole: Whole, own: Index, across: int, *arguments: Any, **options: Any
     ) -> None:
         self._own, self._across = own, across
+        #: The norm of the field of a stage over all ranks; 0 if it is not known.
+        self.norm = 0.0
         super().__init__(*arguments, **options)
         self.is_closed, self.volume = whole.is_closed, whole.volume
+
+    def solve(
+        self,
+        rhs: Array,
+        x: Array,
+        scale: Array | None,
+        basis: Sequence[Array],
+        limits: tuple[float, float, int],
+    ) -> dict[str, Any]:
+        """Solve with the norm of the whole field for that of `scale`.
+
+        Where the field of a rank is small, its own norm is no measure of rounding errors.
+        """
+        if scale is not None and self.norm > 0:
+            rtol, ratio, most = limits
+            scale, limits = None, (rtol, ratio * self.norm, most)
+        return super().solve(rhs, x, scale, basis, limits)
 
     def total(self, values: Array) -> float:
         """Return the sum over the nodes of the rank."""
@@ -159,6 +179,8 @@ class HaloUnsplit(DeviceUnsplit):
         self._faces = faces_of(group, axis, shape[axis], parts.halo)
         with group.agreement(_OPERATION):  # a rank can have too little memory
             self._buffer("sum", shape)
+            self._buffer("squares", shape)
+            self._buffer("products", tuple(np.empty(shape, bool)[self.own].shape))
             for k in range(BASIS + 2):
                 self._buffer(("change", k), shape)
         self._halo = halo_of(group, _OPERATION, store, self._faces, SENT)
@@ -184,10 +206,14 @@ class HaloUnsplit(DeviceUnsplit):
         most: int | None = None,
     ) -> None:
         group = self._group
+        assert isinstance(levels, HaloLevels)
         self._evaluated = None  # whose sum is that of all ranks
         with group.agreement(_OPERATION) as agreed:
-            agreed.own = self._evaluate(levels, time)
-        self._evaluated = levels, time, sum(agreed.found)
+            agreed.own = self._evaluate(levels, time), self._squares(base)
+        gains, squares = zip(*agreed.found, strict=True)
+        self._evaluated = levels, time, sum(gains)
+        norm = sqrt(sum(squares))
+        levels.norm = norm if isfinite(norm) else 0.0
         with group._meeting(_OPERATION):
             super()._solve(levels, base, change, time, basis, rtol, most)
         if levels.is_closed:
@@ -210,12 +236,28 @@ class HaloUnsplit(DeviceUnsplit):
         self._device.write(products, self._number(0.0))
         minus = self._minus_volumes(levels, change.shape)
         self._device.add_product(products, minus[self.own], own)
-        flat = products.reshape(-1)
+        mine = -self._sum_of(products)
+        total = self._group.allgather(_OPERATION, np.array(mine)).sum()
+        shift = self._mean - float(total) / levels.volume
+        self._add(change[self._solved], shift, self._number(1.0))
+
+    def _squares(self, field: Array) -> float:
+        """Return the sum of the squares of a field at the unknown nodes of the rank."""
+        squares = self._buffer("squares", field.shape)
+        self._device.write(squares, self._number(0.0))
+        self._device.add_product(squares, field, field)
+        for side in self._given:
+            part = side.of(squares)
+            self._device.write(part, self._number(0.0).reshape((1,) * part.ndim))
+        own = self._buffer("products", squares[self.own].shape)
+        self._device.write(own, squares[self.own])
+        return self._sum_of(own)
+
+    def _sum_of(self, field: Array) -> float:
+        """Return the sum of a field, which this call changes."""
+        flat = field.reshape(-1)
         while flat.size > _FEW:  # halves are added in pairs
             half = flat.size // 2
             self._add(flat[:half], 1.0, flat[flat.size - half :])
             flat = flat[: flat.size - half]
-        mine = -self._device.download(flat).sum(dtype=np.float64)
-        total = self._group.allgather(_OPERATION, np.array(mine)).sum()
-        shift = self._mean - float(total) / levels.volume
-        self._add(change[self._solved], shift, self._number(1.0))
+        return float(self._device.download(flat).sum(dtype=np.float64))

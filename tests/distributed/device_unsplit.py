@@ -102,6 +102,17 @@ def check_unsplit_steps_of_a_bar_stay_in_the_range_of_the_data(group, rng, ways)
             assert split.steps == 6
 
 
+def check_unsplit_steps_where_a_rank_has_a_field_near_0(group, rng, ways):
+    """Its values are subnormal numbers: the tolerance is that of the whole field."""
+    problem = {"shape": (70 * group.size, 9), "spacing": 1.0, "dt": 1.0, "boundary": BAR}
+    problem |= {"scheme": "implicit", "dtype": np.float32}
+    one = OnDevice(**problem)
+    with holding(1):
+        split = OnDevice(**problem, group=group, split=Slab(0))
+        for _ in range(8):
+            same(group, split.step(), one.step().u, 0, CLOSE["float32"])
+
+
 def check_unsplit_steps_after_a_steady_state(group, rng, ways):
     """A steady state changes nothing of the steps, of which a source and inflows are kept."""
     problem = UNSPLIT["moving"] | {"source": 0.5, "boundary": {"x": Neumann(0.3), "y": 1.0}}
