@@ -9,7 +9,7 @@ iteration.
 
     python -m pysolvers bench slabs --ranks 1                # one device
     python -m pysolvers bench slabs --device cpu --plane 1024 --cube 96
-    python -m pysolvers bench slabs --links peers nccl host   # each way in a job of its own
+    python -m pysolvers bench slabs --links peers nccl host   # each link in a job of its own
 
 Needs the extra 'mpi' for more than one rank. Rank r uses device r, or the devices in turn if there
 are fewer: the times of ranks that share a device say nothing of scaling.
@@ -127,8 +127,8 @@ def jobs(args: argparse.Namespace) -> list[Record]:
     options += ["--only", *args.only] if args.only else []
     found = []
     for ranks in args.ranks:
-        for ways in args.links if ranks > 1 else args.links[:1]:
-            found += printed_by("slabs", ranks, [*options, "--links", ways])
+        for link in args.links if ranks > 1 else args.links[:1]:
+            found += printed_by("slabs", ranks, [*options, "--links", link])
     return found
 
 

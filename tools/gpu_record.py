@@ -66,8 +66,8 @@ PAPERS = {
 }
 # Tests that reach every kernel at small size, by an expression of pytest.
 SANITIZED = "sanitized"
-# Processes under a sanitizer. It rewrites the whole module in each of them: with 18 processes under
-# one sanitizer, one after another, that took 178 of 195 s, and all tests 17 s.
+# Processes of a sanitizer, which instruments the whole module in each of them, one after another:
+# with 18 processes this took 178 of 195 s, and all tests 17 s.
 MOST_SANITIZERS = 4
 # What a sanitizer says at the end: errors, or hazards.
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")

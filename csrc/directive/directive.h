@@ -70,11 +70,10 @@ EXPORT int ps_directive_staggered_step(long long cells, const double *numbers,
                                        double *work, long long count, long long *steps,
                                        int *end, double *seconds);
 
-/* Run at most `count` iterations of a ps_laplace, variant naive. `dtype`: PS_F32 or PS_F64,
- * of t, diag, gain and source; `numbers`:
- * ax, ay, tolerance; `codes`: criterion, norm; source may be null. Writes the numbers of
- * iterations and of measures, the last measure and the code of the end. Returns a
- * ps_status. */
+/* Run at most `count` iterations of a ps_laplace, variant naive. `dtype`: PS_F32 or
+ * PS_F64, of t, diag, gain and source; `numbers`: ax, ay, tolerance; `codes`: criterion,
+ * norm; source may be null. Writes the numbers of iterations and of measures, the last
+ * measure and the code of the end. Returns a ps_status. */
 EXPORT int ps_directive_laplace_iterate(int dtype, long long nx, long long ny,
                                         long long pitch, const double *numbers,
                                         const int *codes, long long every, void *t,

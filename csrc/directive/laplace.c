@@ -3,8 +3,8 @@
  *   r = ((ax (T_W + T_E) + ay (T_N + T_S)) + source) - diag T,   T = T + gain r
  *
  * in the order of operations of ps_laplace.h, on one array with interleaved colours: the
- * layout of its variant naive, in float32 or float64; sums of squares are in float64. 8 to
- * 10 operations and 4 words per cell and iteration.
+ * layout of its variant naive, in float32 or float64; sums of squares are in float64.
+ * 8 to 10 operations and 4 words per cell and iteration.
  * Source: Niemeyer and Sung (2014), first case study.
  */
 #include "directive.h"

@@ -90,8 +90,8 @@ typedef struct {
  * the first of them: to row 1 of lower, so that row i of lower is
  * data[(i-1)*row + j*outer + k*inner], or to row 0 of upper.
  *
- * PS_ROW_SUMS, for tridiag_solve() of real numbers with PS_AUTO and for factor_make() (on a
- * device of real numbers), both with PS_PIVOT_NEVER only: diag holds the row sums
+ * PS_ROW_SUMS, for tridiag_solve() of real numbers with PS_AUTO and for factor_make() (on
+ * a device of real numbers), both with PS_PIVOT_NEVER only: diag holds the row sums
  * s[i] = lower[i] + diag[i] + upper[i] instead of the diagonal, where an entry that is
  * ignored counts as 0. If the off-diagonals of a matrix are all >= 0 and its s all <= 0,
  * or all <= 0 and all >= 0, the factors have relative errors of O(rows) eps for any

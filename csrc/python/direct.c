@@ -25,8 +25,8 @@ enum { FEW_SYSTEMS = 256 };
 /* Numbers whose signs are checked faster than NumPy is called. */
 enum { FEW_SIGNS = 2048 };
 
-/* What stands in the place of the diagonal; the signs of row sums have been checked, or
- * are to be. */
+/* What `diag` holds: diagonals, row sums whose signs are known, or row sums whose signs
+ * are checked here. */
 typedef enum { DIAGONALS, ROW_SUMS, SIGNED_ROW_SUMS } form;
 
 /* How the dtypes of a call are used. A real matrix with complex right-hand sides (PAIRS)
@@ -269,8 +269,8 @@ HAVE_SIGN(have_sign_f32, float)
 HAVE_SIGN(have_sign_f64, double)
 #undef HAVE_SIGN
 
-/* The same for a diagonal, ignored entries among them; -1 with an exception. Reductions
- * of NumPy have vectors. */
+/* The same for a diagonal, its ignored entries included; -1 with an exception. NumPy
+ * reduces long arrays faster, and those with gaps. */
 static int
 has_sign(const direct *d, PyObject *object, const ps_input *input, int sign)
 {
@@ -291,8 +291,8 @@ has_sign(const direct *d, PyObject *object, const ps_input *input, int sign)
                : have_sign_f64(input->data, count, (double)sign);
 }
 
-/* Whether the solve can take row sums, whose signs are what Python requires; 0, perhaps
- * with an exception, if not. */
+/* Whether the solve can take `diag` as it is: diagonals, or row sums with the signs that
+ * solve_tridiagonal() requires; 0, perhaps with an exception, if not. */
 static int
 accepts_form(const direct *d, PyObject *const *inputs, ps_pivot pivot)
 {

@@ -18,8 +18,8 @@ PyObject *lmsor_iterate(PyObject *module, PyObject *args);
  *     -> (status, report or None) */
 PyObject *laplace_iterate(PyObject *module, PyObject *args);
 
-/* Set module.LMSOR_KERNELS, RELAXATIONS, LAPLACE_VARIANTS, LAPLACE_COEFFICIENTS, CRITERIA and NORMS =
- * {text: code}, and TABLE_ROWS; 0, or -1 with an exception. */
+/* Set module.LMSOR_KERNELS, RELAXATIONS, LAPLACE_VARIANTS, LAPLACE_COEFFICIENTS, CRITERIA
+ * and NORMS = {text: code}, and TABLE_ROWS; 0, or -1 with an exception. */
 int relax_add_constants(PyObject *module);
 
 #endif

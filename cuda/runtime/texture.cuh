@@ -18,7 +18,7 @@ struct Texels {
     const void *base;
 };
 
-/* What texel of a dtype a texture has: none is of 8 bytes. */
+/* The texels of an array, and the number of a texel: there are no texels of double. */
 template <typename Real> struct texel_of;
 
 template <> struct texel_of<float> {

@@ -149,7 +149,7 @@ class Group:
         self.transport = "none" if self._transport is None else self._transport.name
         hosts = self.allgather("Group", np.array(_host_number()))
         #: Number of ranks of this host before this one.
-        self.place = int((hosts[: self.rank] == hosts[self.rank]).sum())
+        self.local_rank = int((hosts[: self.rank] == hosts[self.rank]).sum())
 
     def _transport_of(self, comm: Any) -> Transport | None:
         """Return what carries messages; None for one process."""
@@ -518,12 +518,17 @@ def own_device(
     Parameters
     ----------
     device : str or None
-        As the caller gave it. ``'cuda'`` names no device: the ranks of a host take the devices
-        that they see in turn.
+        As the caller gave it. For ``'cuda'`` and ``'gpu'``, which name no device, the ranks of a
+        host take the devices that they see in turn.
     group : object
         As the caller gave it: other values than a `Group` leave `device` as it is.
     named : mapping, optional
         The operands. If one is on a device, ``'cuda'`` is that device.
+
+    Returns
+    -------
+    str or None
+        ``'cuda:N'``, or `device` where the caller chose a device, or there is one process.
 
     Raises
     ------
@@ -534,7 +539,7 @@ def own_device(
         return device
     if any(locate(value) is not None for value in (named or {}).values()):
         return device
-    return f"cuda:{group.place % require_backend('cuda').device_count()}"
+    return f"cuda:{group.local_rank % require_backend('cuda').device_count()}"
 
 
 def _host_number() -> int:

@@ -77,7 +77,7 @@ class Lines:
         line = library.xp.concatenate((first, inner, last), 0)
         return line.reshape((self.nodes,) + (1,) * (-1 - self.axis))
 
-    def without_k(self, library: ArrayLibrary, t: Array) -> Array:
+    def heat_into(self, library: ArrayLibrary, t: Array) -> Array:
         """Return -v K T with the inflow."""
         into = library.flux_into(self.coupling, t, self.axis, periodic=self.is_periodic)
         into = into if self.exchange is None else into - self.exchange * t
@@ -147,7 +147,7 @@ def step(
         change = line.times_volumes(library, change)
     # Along x last: the loop of XLA on the CPU takes three times as long in the other order.
     for line in reversed(lines):
-        into = line.without_k(library, t)
+        into = line.heat_into(library, t)
         for other in lines:
             into = into if other is line else other.times_volumes(library, into)
         change = change + into

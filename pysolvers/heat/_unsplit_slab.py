@@ -231,10 +231,13 @@ class UnsplitSlab:
         size, nodes = self._group.size, self._settings.shape[axis]
         return [Slab(axis).part(nodes, rank, size) for rank in range(size)]
 
-    def _begun(self, own: Array | None, place: float, share: float) -> tuple[Unsplit, Array]:
-        """Return the solver of equations with t = share dt at most, and T where it solves."""
+    def _begun(self, own: Array | None, when: float, share: float) -> tuple[Unsplit, Array]:
+        """Return the solver of equations with t = share dt at most, and T where it solves.
+
+        All ranks have the same `when`: the number of steps before, or the time of a steady state.
+        """
         del share
-        self._compare(place)
+        self._compare(when)
         if self._known is None:
             self._problem = self._gathered()
             self._known = self._made(self._problem)
@@ -244,10 +247,10 @@ class UnsplitSlab:
         """Return a length of steps, at least that of the next one, in multiples of this."""
         return max(1.0, longest / self._grid.dt)
 
-    def _compare(self, place: float) -> None:
+    def _compare(self, when: float) -> None:
         """Raise unless all ranks make the same step; collective."""
         with self._group.agreement(_OPERATION) as agreed:
-            agreed.same = {"dt": self._grid.dt, "steps and time": place}
+            agreed.same = {"dt": self._grid.dt, "steps or time": when}
 
     def _gathered(self) -> _Problem:
         """Return the problem of the nodes that this rank solves for."""
@@ -389,8 +392,8 @@ class DeviceUnsplitSlab(UnsplitSlab):
     def _divides(self, rows: Sequence[slice]) -> bool:
         return False
 
-    def _begun(self, own: Array | None, place: float, share: float) -> tuple[Unsplit, Array]:
-        self._compare(place)
+    def _begun(self, own: Array | None, when: float, share: float) -> tuple[Unsplit, Array]:
+        self._compare(when)
         depth = self._depth(share)
         if self._held is None or not self._is_enough(self._held.depth, depth):
             own = self.t if own is None else own

@@ -265,15 +265,15 @@ class HeatADI(TimeStepping[HeatResult]):
     of the halo. For larger steps split along the first axis: the kernels make one step, to which
     each rank adds what the nodes of the others change. Along another axis such a step is made by
     array operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel``
-    of the result is then ``'slabs'``. On devices, of which ``"cuda"`` gives each rank its own,
-    it is an error. There the nodes of a rank stay on its device, and halos are copied between
-    devices of one host, travel between devices by NCCL, or pass through the memory of the hosts.
+    of the result is then ``'slabs'``. On devices such a step along another axis is an error.
+    ``device="cuda"`` gives each rank its own device, on which its nodes stay; halos are copied
+    between devices of one host, travel by NCCL, or pass through the memory of the hosts.
 
     In a step of ``'implicit'`` each device solves at its nodes and at a halo whose depth, about
-    :math:`13\sqrt{k\,dt/h^2}`, keeps what its ends change below the tolerance. Fields of at most a
-    million nodes, steps whose halo would be deeper than the nodes of a rank, and steady states are
-    computed as a whole by each device: each then needs the memory that one process needs for the
-    whole field, and a step takes the time of one device.
+    :math:`13\sqrt{k\,dt/h^2}` nodes in float64, keeps what its ends change below the tolerance.
+    Fields of at most a million nodes, steps whose halo would be deeper than the nodes of a rank or
+    would save little, and steady states are computed as a whole by each device: each then needs the
+    memory that one process needs for the whole field, and a step takes the time of one device.
 
     References
     ----------

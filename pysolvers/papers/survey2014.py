@@ -54,7 +54,8 @@ class PlateSettings(RedBlackSettings):
             coefficients = f"coefficients={self.coefficients!r}"
             require(self.is_on_device, f"{coefficients} needs device 'cuda'", self.device)
             is_surveyed = self.variant != "auto" and self.variant not in directive.MODELS
-            require(is_surveyed, f"{coefficients} needs a variant of the survey", self.variant)
+            rule = f"{coefficients} needs a variant of the survey, 'naive' for example"
+            require(is_surveyed, rule, self.variant)
         if self.variant in directive.MODELS:
             is_host = self.device in (None, "cpu")
             require(is_host, f"device must be 'cpu' with variant={self.variant!r}", self.device)

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from .._xp import ArrayLibrary
 from ._operands import as_tensors, is_complex
 
-_REFUSED = (complex, np.complexfloating, np.ndarray)  # new_full takes neither
+_REFUSED = (complex, np.complexfloating, np.ndarray)  # new_full takes none of them
 
 
 def _checked(name: str, value: Any) -> Tensor:

@@ -173,7 +173,7 @@ def check_inbox_that_cannot_grow(group, rng):
 
 def check_each_rank_has_its_own_device(group, rng):
     """The ranks of a host take the devices in turn; a number, and arrays, name another one."""
-    assert group.place == group.rank
+    assert group.local_rank == group.rank
     with shared_device.in_place_of_cuda() as device:
         for count in (1, 2):
             device.device_count = lambda count=count: count

@@ -151,7 +151,7 @@ def test_variants_are_those_of_the_survey():
         ),
         (
             {"coefficients": "texture", "device": "cuda"},
-            "coefficients='texture' needs a variant of the survey, got 'auto'",
+            "coefficients='texture' needs a variant of the survey, 'naive' for example, got 'auto'",
         ),
         (
             {"coefficients": "constants"},

@@ -29,18 +29,18 @@
  * nothing is subtracted: pivots and multipliers have a relative error of O(n) eps for any
  * condition number, and the last pivot is exactly zero if and only if all s_i are. One
  * subtraction more per row, and quotients that multiply from row to row (m_i, the entry
- * upper_i / pivot_i, the multiplier of a bottom row) are divisions: products with 1 / pivot
- * would repeat one rounding error in all rows of a matrix with constant coefficients, so
- * that n of them add up. A Schur complement has this form again, so that chunks and bottom rows
- * pass on row sums in the place of diagonals.
+ * upper_i / pivot_i, the multiplier of a bottom row) are divisions: products with
+ * 1 / pivot would repeat one rounding error in all rows of a matrix with constant
+ * coefficients, so that n of them add up. A Schur complement has this form again, so that
+ * chunks and bottom rows pass on row sums in the place of diagonals.
  *
  * A row that has no row above it is eliminated like the others: the row above is that of
  * a unit matrix, with -1 in the far column. Pivots are not tested: one that is too small
  * makes the right-hand side of its row or of the next one infinite or NaN, and with it
  * that of the last row; one that is infinite or NaN makes the sum of all pivots infinite
  * or NaN. is_bad_sweep() tests both once, after the last row. (The sum of finite pivots
- * can overflow, so that there may be no bad row.) Factors, and matrices given by row sums,
- * test every pivot.
+ * can overflow, so that there may be no bad row.) Every pivot is tested in factors and in
+ * matrices given by row sums.
  *
  * Segments (Wang 1981): a chunk of rows without its last one, the separator, is
  * eliminated with the ends RING, where the far column and the bottom row are those of the
