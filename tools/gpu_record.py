@@ -248,8 +248,11 @@ def archive(parts: Path, path: Path | None) -> None:
     os.replace(file.name, path)
 
 
-def merge(parts: Path, output: Path | None) -> Path:
-    """Join the parts, which must be of one state of the sources, and return the record's path."""
+def merge(parts: Path, output: Path | None, note: str = "") -> Path:
+    """Join the parts, which must be of one state of the sources, and return the record's path.
+
+    The note says what a reader must know of this run; the documents have it beside the tests.
+    """
     found = {path.stem: json.loads(path.read_text()) for path in sorted(parts.glob("*.json"))}
     for name in ("tests", "bench", *PAPERS):
         if name not in found:
@@ -287,6 +290,8 @@ def merge(parts: Path, output: Path | None) -> Path:
         "papers": {name: without_sources(found[name]) for name in PAPERS},
         "bench": bench,
     }
+    if note:
+        record["note"] = note
     if "profile" in found:
         record["profile"] = without_sources(found["profile"])
     write(path, record)
@@ -414,6 +419,7 @@ def main() -> int:
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
+    parser.add_argument("--note", default="", help="what a reader must know of the record")
     parser.add_argument("--archive", type=Path, help="tar file of the parts, for each step anew")
     parser.add_argument("--devices", nargs=2, help="numbers of two GPUs that share all steps")
     args = parser.parse_args()
@@ -431,7 +437,7 @@ def main() -> int:
         options += ["--seconds", str(args.seconds)]
         options += ["--archive", str(args.archive.resolve())] if args.archive else []
         code = run_on_two(args.devices, rows, options)
-        merge(parts, args.output)
+        merge(parts, args.output, args.note)
         return 1 if code else 0
     wanted = {(f"--{name}",) for name in ("tests", "bench", "profile") if getattr(args, name)}
     for name in ("reproduce", "sanitizer", "random"):
@@ -444,7 +450,7 @@ def main() -> int:
             code = step.run() or code
             archive(parts, args.archive)
     if args.merge or everything:
-        merge(parts, args.output)
+        merge(parts, args.output, args.note)
     return 1 if code else 0
 
 

@@ -92,7 +92,7 @@ def _tests(record: Record) -> str:
     for name, found in record.get("random", {}).items():
         told += f" Random {name}: {found['cases']} cases, seed {found['seed']}, "
         told += f"{found['failed']} tests failed."
-    return told
+    return f"{told} {record.get('note', '')}".rstrip()
 
 
 def _nodes(value: object) -> str:

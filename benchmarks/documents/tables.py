@@ -149,7 +149,10 @@ def trust(record: Record) -> Iterator[str]:
     if random:
         cases = sum(part["cases"] for part in random.values())
         found.append(f"{cases} random systems and calls were solved and checked")
-    yield f"- {'; '.join(found)} (record of the sources with the hash `{record['sources'][:8]}`)."
+    yield (
+        f"- {'; '.join(found)} (record of the sources with the hash `{record['sources'][:8]}`). "
+        f"{record.get('note', '')}".rstrip()
+    )
     counts = next(
         table for table in record["papers"]["lmsor2012"]["tables"] if table["title"] == "Iterations"
     )

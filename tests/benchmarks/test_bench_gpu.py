@@ -75,6 +75,7 @@ def record(tools):
         "settings": bench["settings"],
         "versions": bench["versions"] | {"driver": "580.1"},
         "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
+        "note": "Without the second GPU.",
         "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
         "random": {"calls": {"name": "calls", "failed": 0, "cases": 70000, "seed": 7}},
         "papers": {
@@ -269,7 +270,7 @@ def test_parts_become_a_record(record, tmp_path):
     }
     for name, part in parts.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(part))
-    path = gpu_record.merge(tmp_path, tmp_path / "made" / "h200.json")
+    path = gpu_record.merge(tmp_path, tmp_path / "made" / "h200.json", record["note"])
     made = json.loads(path.read_text())
     files = made.pop("files")
 
@@ -387,7 +388,7 @@ def test_two_devices_share_the_steps(tools, monkeypatch, tmp_path):
 
     monkeypatch.setattr(gpu_record.subprocess, "run", run)
     monkeypatch.setattr(gpu_record, "fault_of_import", lambda folder: "")
-    monkeypatch.setattr(gpu_record, "merge", lambda parts, output: parts)
+    monkeypatch.setattr(gpu_record, "merge", lambda parts, output, note: parts)
     parts = tmp_path / "parts"
     options = ["--devices", "0", "1", "--parts", str(parts), "--workers", "3"]
     monkeypatch.setattr(sys, "argv", ["gpu_record.py", *options])

@@ -150,9 +150,9 @@ def heat(rng):
         return {"u": solver.u, "damped": solver.result().damped_start}
 
     # What is kept between half steps is as large as r times the field; a damped start ends its
-    # iterations within 2e-11 or 4 eps.
+    # iterations within 2e-11 or 4 eps. In float32, 765 draws differed by up to 9 r eps.
     is_damped = options["damped_start"] is not False
-    tolerance = (2e-11 if is_damped else 1e-12) if dtype == np.float64 else 1e-6 * max(r, 10.0)
+    tolerance = (2e-11 if is_damped else 1e-12) if dtype == np.float64 else 2e-6 * max(r, 10.0)
     return Draw(f"HeatADI {shape} r={r} steps={steps} {options}", run, tolerance)
 
 
