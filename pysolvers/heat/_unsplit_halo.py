@@ -180,7 +180,8 @@ class HaloUnsplit(DeviceUnsplit):
         with group.agreement(_OPERATION):  # a rank can have too little memory
             self._buffer("sum", shape)
             self._buffer("squares", shape)
-            self._buffer("products", tuple(np.empty(shape, bool)[self.own].shape))
+            of_rank = shape[axis] - first - last
+            self._buffer("products", (*shape[:axis], of_rank, *shape[axis + 1 :]))
             for k in range(BASIS + 2):
                 self._buffer(("change", k), shape)
         self._halo = halo_of(group, _OPERATION, store, self._faces, SENT)

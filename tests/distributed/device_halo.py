@@ -8,7 +8,7 @@ from pysolvers.distributed._halo import faces_of, halo_of
 _DEPTH = 2
 
 
-def check_halo(group, rng, ways):
+def check_halo(group, rng, links):
     """Nodes with and without gaps, at addresses of all kinds; with 2 ranks both of one rank."""
     if group.size == 1:
         return
@@ -24,7 +24,7 @@ def check_halo(group, rng, ways):
             state = make_fields({"u": (shape, dtype)}, "cuda", "test")
             faces = faces_of(group, axis, shape[axis], (_DEPTH, _DEPTH))
             halo = halo_of(group, "test", state, faces, "u")
-            assert halo.link in ways
+            assert halo.link in links
             state.set("u", fields[group.rank])
             halo.refresh("u")
             np.testing.assert_array_equal(state.get("u"), own)

@@ -35,7 +35,7 @@ def bound_of(problem, one):
     return one.steps * float(eps) * max(1.0, float(np.abs(one.u).max()))
 
 
-def check_heat_by_halo(group, rng, ways):
+def check_heat_by_halo(group, rng, links):
     for name, given in PROBLEMS.items():
         for axis in range(len(given["shape"])):
             problem = fine(given, axis)
@@ -48,12 +48,12 @@ def check_heat_by_halo(group, rng, ways):
             same(group, split, one.u, axis, bound_of(problem, one))
             result = split.result()
             assert result.backend == "cuda", name
-            assert result.exchange in (ways if group.size > 1 else ("none",))
+            assert result.exchange in (links if group.size > 1 else ("none",))
             assert result.damped_start == one.result().damped_start
             assert (split.time, split.steps) == (one.time, one.steps)
 
 
-def check_heat_by_cut_lines(group, rng, ways):
+def check_heat_by_cut_lines(group, rng, links):
     """Steps for which the halo would be too deep; also the bits, and ranks that differ."""
     with mock.patch.object(ranks_heat, "HeatADI", OnDevice):
         ranks_heat.check_long_steps(group, rng)
@@ -61,7 +61,7 @@ def check_heat_by_cut_lines(group, rng, ways):
         ranks_heat.check_ranks_that_step_differently(group, rng)
 
 
-def check_heat_of_two_solvers_in_turn(group, rng, ways):
+def check_heat_of_two_solvers_in_turn(group, rng, links):
     """Layers of one solver that have arrived stay right while another one sends its own."""
     problems = [fine(PROBLEMS[name]) for name in ("values", "single", "box")]
     ones = [OnDevice(**problem) for problem in problems]
@@ -73,7 +73,7 @@ def check_heat_of_two_solvers_in_turn(group, rng, ways):
         same(group, split, one.u, 0, bound_of(problem, one))
 
 
-def check_heat_run_and_saved_states(group, rng, ways):
+def check_heat_run_and_saved_states(group, rng, links):
     problem = fine(PROBLEMS["fluxes"])
     data = {name: problem[name] for name in ("boundary", "diffusivity")}
     one = OnDevice(**problem)
@@ -96,7 +96,7 @@ def check_heat_run_and_saved_states(group, rng, ways):
             same(group, more, one.u, axis, 1e-13)
 
 
-def check_heat_that_a_device_refuses(group, rng, ways):
+def check_heat_that_a_device_refuses(group, rng, links):
     if group.size == 1:
         return
     for axis, problem in ((1, PLANE), (1, BOX), (0, PLANE | {"shape": (2 * group.size - 1, 14)})):
@@ -116,7 +116,7 @@ def check_heat_that_a_device_refuses(group, rng, ways):
         HeatADI(**PLANE, group=group, split=Slab(0), **devices)
 
 
-def check_heat_of_large_fields(group, rng, ways):
+def check_heat_of_large_fields(group, rng, links):
     """Several blocks of the kernels, f32 and f64, with an array for the conductivity or not."""
     sides = {"x": 0.0, "y-": Neumann(1.0), "y+": lambda x, t: np.sin(3 * x) + t}
     plane = {"shape": (700, 517), "spacing": 0.01, "dt": 3e-5, "initial": wave, "boundary": sides}

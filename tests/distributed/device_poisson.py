@@ -13,14 +13,14 @@ from pysolvers.distributed import Slab
 OnDevice = on_device(FastPoisson)
 
 
-def check_poisson(group, rng, ways):
+def check_poisson(group, rng, links):
     with mock.patch.object(ranks_poisson, "FastPoisson", OnDevice):
         ranks_poisson.check_fields_of_one_process(group, np.random.default_rng(1))
         ranks_poisson.check_thin_lines(group, rng)
         ranks_poisson.check_functions_and_stretched_coordinates(group, rng)
 
 
-def check_poisson_of_large_fields(group, rng, ways):
+def check_poisson_of_large_fields(group, rng, links):
     for shape, dtype in (((300, 257), np.float64), ((65, 70, 33), np.float32)):
         problem = {"shape": shape, "spacing": 0.1, "dtype": dtype}
         for boundary in ({"x": 1.0, "y": "periodic", "z": 0.0}, {"x": "periodic", "y": 1.0}):
@@ -39,7 +39,7 @@ def check_poisson_of_large_fields(group, rng, ways):
                 np.testing.assert_array_equal(again, u)
 
 
-def check_poisson_of_ranks_that_differ(group, rng, ways):
+def check_poisson_of_ranks_that_differ(group, rng, links):
     if group.size == 1:
         return
     problem = ranks_poisson.PROBLEMS["values"] | {"group": group, "split": Slab(0)}

@@ -20,7 +20,7 @@ def plate(shape, **options):
     return on_device(RedBlackSOR)(shape, extent=EXTENT, boundary=BOUNDARY, **options)
 
 
-def check_relaxations(group, rng, ways):
+def check_relaxations(group, rng, links):
     """From parts that have rows for one iteration between two exchanges to several of them."""
     wave = {"initial": lambda x, y: np.sin(9 * x * y)}
     for make, options in (
@@ -43,7 +43,7 @@ def check_relaxations(group, rng, ways):
                 np.testing.assert_allclose(whole, one.u, rtol=0, atol=bound)
 
 
-def check_counts_of_relaxations(group, rng, ways):
+def check_counts_of_relaxations(group, rng, links):
     for make, shape, every in (
         (lmsor, (17, 15), 3),
         (plate, (45, 30), 3),
@@ -55,17 +55,17 @@ def check_counts_of_relaxations(group, rng, ways):
             tol = 1e3 if criterion == "solution" else 1e-7
             expected = make(shape).solve(tol, **options)
             solver = make(shape, group=group, split=SPLIT)
-            way = solver.result().exchange  # before the first exchange
+            link = solver.result().exchange  # before the first exchange
             found = solver.solve(tol, **options)
-            assert found.exchange == way
+            assert found.exchange == link
             assert found.iterations == expected.iterations
             assert found.backend == "cuda"
-            assert found.exchange in (ways if group.size > 1 else ("none",))
+            assert found.exchange in (links if group.size > 1 else ("none",))
             measures = found.history.measure, expected.history.measure
             np.testing.assert_allclose(*measures, rtol=1e-6)
 
 
-def check_calls_of_relaxations(group, rng, ways):
+def check_calls_of_relaxations(group, rng, links):
     """Calls end at exchanges, and measure what is asked for."""
     for ny in (17, 150):
         split = on_device(recording(LMSOR))(flow((ny, 71)), group=group, split=SPLIT)
@@ -77,7 +77,7 @@ def check_calls_of_relaxations(group, rng, ways):
         assert split.calls == calls_of([3, 43, 68, 93, 113], depth)
 
 
-def check_relaxations_of_ranks_that_differ(group, rng, ways):
+def check_relaxations_of_ranks_that_differ(group, rng, links):
     if group.size == 1:
         return
     for solver, first in ((LMSOR, flow((20, 20))), (RedBlackSOR, (20, 20))):

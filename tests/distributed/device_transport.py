@@ -20,7 +20,7 @@ def same(group, solver, expected, axis, bound):
     slabs.same(group, solver, expected, axis, 10 * bound)
 
 
-def check_transport(group, rng, ways):
+def check_transport(group, rng, links):
     with (
         mock.patch.object(ranks_transport, "GCEIDD", OnDevice),
         mock.patch.object(ranks_transport, "same", same),
@@ -30,7 +30,7 @@ def check_transport(group, rng, ways):
                 check(group, np.random.default_rng(1))
 
 
-def check_transport_of_a_large_field(group, rng, ways):
+def check_transport_of_a_large_field(group, rng, links):
     options = METHOD | {"shape": (300, 517), "strips": 4, "dt": 1e-3}
     for dtype in (np.float64, np.float32):
         one = OnDevice(PROBLEMS["turning"], **options, dtype=dtype).step(20)
@@ -40,10 +40,10 @@ def check_transport_of_a_large_field(group, rng, ways):
                 PROBLEMS["turning"], **options, dtype=dtype, group=group, split=Slab(axis)
             )
             slabs.same(group, split.step(20), one.u, axis, bound)
-            assert split.result().exchange in (ways if group.size > 1 else ("none",))
+            assert split.result().exchange in (links if group.size > 1 else ("none",))
 
 
-def check_what_devices_do_not_offer(group, rng, ways):
+def check_what_devices_do_not_offer(group, rng, links):
     given, options = PROBLEMS["values"], {"group": group, "split": Slab(0)}
     with pytest.raises(ValueError, match="kernels must be 'fused'"):
         OnDevice(given, **METHOD, kernels="paper", **options)

@@ -76,14 +76,14 @@ def bar_of(shape):
     return np.where(abs(places[-1] - places[-2]) < 0.12, 100.0, 1.0)
 
 
-def check_unsplit_steps_have_the_bits_of_one_device(group, rng, ways):
+def check_unsplit_steps_have_the_bits_of_one_device(group, rng, links):
     """Also steady states, and arrays of the part of a rank."""
     with mock.patch.object(ranks_heat, "HeatADI", OnDevice):
         ranks_heat.check_unsplit_steps_have_the_bits_of_one_process(group, rng)
         ranks_heat.check_arrays_of_the_part_with_unsplit_steps(group, rng)
 
 
-def check_unsplit_steps_of_a_bar_stay_in_the_range_of_the_data(group, rng, ways):
+def check_unsplit_steps_of_a_bar_stay_in_the_range_of_the_data(group, rng, links):
     for shape, dtype, axes in (((65, 60), "float64", (0, 1)), ((14, 19, 17), "float32", (1,))):
         k, sides = bar_of(shape), BAR | ({"z": Neumann()} if len(shape) == 3 else {})
         problem = {"shape": shape, "spacing": 1.0, "dt": 10.0, "boundary": sides, "dtype": dtype}
@@ -102,7 +102,7 @@ def check_unsplit_steps_of_a_bar_stay_in_the_range_of_the_data(group, rng, ways)
             assert split.steps == 6
 
 
-def check_unsplit_steps_where_a_rank_has_a_field_near_0(group, rng, ways):
+def check_unsplit_steps_where_a_rank_has_a_field_near_0(group, rng, links):
     """Its values are subnormal numbers: the tolerance is that of the whole field."""
     problem = {"shape": (70 * group.size, 9), "spacing": 1.0, "dt": 1.0, "boundary": BAR}
     problem |= {"scheme": "implicit", "dtype": np.float32}
@@ -113,7 +113,7 @@ def check_unsplit_steps_where_a_rank_has_a_field_near_0(group, rng, ways):
             same(group, split.step(), one.step().u, 0, CLOSE["float32"])
 
 
-def check_unsplit_steps_after_a_steady_state(group, rng, ways):
+def check_unsplit_steps_after_a_steady_state(group, rng, links):
     """A steady state changes nothing of the steps, of which a source and inflows are kept."""
     problem = UNSPLIT["moving"] | {"source": 0.5, "boundary": {"x": Neumann(0.3), "y": 1.0}}
     one = OnDevice(**problem).step(3)
@@ -122,7 +122,7 @@ def check_unsplit_steps_after_a_steady_state(group, rng, ways):
     equal(group, split.step(), OnDevice(**problem).step(4).u, 0)
 
 
-def check_unsplit_steps_of_all_sizes_of_steps(group, rng, ways):
+def check_unsplit_steps_of_all_sizes_of_steps(group, rng, links):
     """Steps for which alternating directions have no nodes; those that "auto" takes in turn."""
     problem = UNSPLIT["bar"] | {"shape": (group.size + 2, 12), "dt": 0.5}
     one = OnDevice(**problem).step(2)
@@ -142,17 +142,17 @@ def check_unsplit_steps_of_all_sizes_of_steps(group, rng, ways):
             same(group, split, one.u, axis, 1e-7)
 
 
-def check_unsplit_states_that_are_saved(group, rng, ways):
+def check_unsplit_states_that_are_saved(group, rng, links):
     with mock.patch.multiple(ranks_heat, HeatADI=OnDevice, STEPS=2):
         ranks_heat.continue_saved_states(group, UNSPLIT["moving"])
 
 
-def check_errors_of_unsplit_steps_on_one_device(group, rng, ways):
+def check_errors_of_unsplit_steps_on_one_device(group, rng, links):
     with mock.patch.object(ranks_heat, "HeatADI", OnDevice):
         ranks_heat.check_errors_of_unsplit_steps_raise_on_all_ranks(group, rng)
 
 
-def check_unsplit_steps_go_on_after_an_error(group, rng, ways):
+def check_unsplit_steps_go_on_after_an_error(group, rng, links):
     """After a rank without memory, and a source that raised once: T is that of before."""
     if group.size == 1:
         return
@@ -182,7 +182,7 @@ def check_unsplit_steps_go_on_after_an_error(group, rng, ways):
     equal(group, split.step(2), one.step(2).u, 0)
 
 
-def check_halos_of_unsplit_steps(group, rng, ways):
+def check_halos_of_unsplit_steps(group, rng, links):
     """Each device holds its nodes and a halo: T is that of one device up to the tolerance."""
     for name, problem in HALOS.items():
         shape = problem["shape"]
@@ -195,7 +195,7 @@ def check_halos_of_unsplit_steps(group, rng, ways):
         is_divided = group.size > 1
         nodes = split._runner.unsplit._held.store.operand("t").shape[axis]
         assert (nodes < 120) == is_divided, name
-        assert result.exchange in (ways if is_divided else ("none",))
+        assert result.exchange in (links if is_divided else ("none",))
         assert abs(result.iterations - one.result().iterations) <= 3
         same(group, split, one.u, axis, CLOSE[one.u.dtype.name] * float(np.abs(one.u).max()))
         for change in split._runner.unsplit._recent if is_divided else ():
@@ -204,7 +204,7 @@ def check_halos_of_unsplit_steps(group, rng, ways):
             assert not outer.any()  # as the basis of a solve must be
 
 
-def check_halos_of_a_closed_box(group, rng, ways):
+def check_halos_of_a_closed_box(group, rng, links):
     """All heat comes from sources and inflows, also after steps that were not made."""
     problem = HALOS["closed"]
     k, is_last = random_k(problem["shape"]), group.rank == group.size - 1
@@ -228,7 +228,7 @@ def check_halos_of_a_closed_box(group, rng, ways):
         np.testing.assert_allclose(*heat, rtol=1e-13)
 
 
-def check_halos_at_a_steady_state(group, rng, ways):
+def check_halos_at_a_steady_state(group, rng, links):
     """What the ends of the halos change is small beside the change in a step, not beside T."""
     problem = LONG | {"shape": (120, 9), "dt": 2.0, "boundary": HALOS["values"]["boundary"]}
     problem |= {"initial": lambda x, y: 1 - y / 119, "damped_start": False}
@@ -240,7 +240,7 @@ def check_halos_at_a_steady_state(group, rng, ways):
     np.testing.assert_allclose(split.u, before, rtol=0, atol=5e-14)
 
 
-def check_halos_for_steps_of_other_lengths(group, rng, ways):
+def check_halos_for_steps_of_other_lengths(group, rng, links):
     """A deeper halo is made for longer steps and kept for shorter ones; "auto", steady states."""
     shape = (120, 12)
     k = random_k(shape)
@@ -276,7 +276,7 @@ def check_halos_for_steps_of_other_lengths(group, rng, ways):
             assert depths[4] > 0
 
 
-def check_halos_after_an_error(group, rng, ways):
+def check_halos_after_an_error(group, rng, links):
     if group.size == 1:
         return
     is_last, failed = group.rank == group.size - 1, []
@@ -312,7 +312,7 @@ def check_halos_after_an_error(group, rng, ways):
         same(group, split.step(2), one.step(2).u, 0, 1e-7)
 
 
-def check_halos_of_ranks_that_wrap(group, rng, ways):
+def check_halos_of_ranks_that_wrap(group, rng, links):
     """The first rank is the neighbour of the last one."""
     shape = (150, 7)
     k = random_k(shape)

@@ -62,16 +62,16 @@ def check_halo_by_nccl(group, rng):
 def check_fields_stay_on_the_device(group, rng):
     """Steps, also shorter ones, move neither the field nor the halo to the host."""
     problem = device_heat.fine(device_heat.PROBLEMS["values"]) | {"shape": (601, 104)}
-    for way in ("peers", "nccl"):
+    for link in ("peers", "nccl"):
         with devices_with_nccl() as device:
-            options = {"group": anew(group, links=(way,)), "split": Slab(0)}
+            options = {"group": anew(group, links=(link,)), "split": Slab(0)}
             solver = device_heat.OnDevice(**problem, **options).step(1)
             nbytes, device.transferred = solver.u.nbytes, 0
             solver.step(40)
             solver.dt = 0.9 * problem["dt"]
             solver.step(1)
             assert device.transferred < nbytes / 4
-            assert solver.result().exchange == (way if group.size > 1 else "none")
+            assert solver.result().exchange == (link if group.size > 1 else "none")
             for make in (device_relaxation.lmsor, device_relaxation.plate):
                 solver = make((150, 71), **options)
                 nbytes, device.transferred = solver.u.nbytes, 0
@@ -86,16 +86,16 @@ def check_fields_stay_on_the_device(group, rng):
                 nbytes, device.transferred = solver.u.nbytes, 0
                 solver.step(9)
                 assert device.transferred < nbytes / 4
-                assert solver.result().exchange == (way if group.size > 1 else "none")
+                assert solver.result().exchange == (link if group.size > 1 else "none")
 
 
-def check_first_way_that_is_possible(group, rng):
+def check_first_link_that_is_possible(group, rng):
     """In the order of the links of the group; the reasons, if none is possible."""
     if group.size == 1:
         return
     default = anew(group).links
     assert default == ("peers", "nccl", "host")
-    for is_shared, nccl, ways, expected in (
+    for is_shared, nccl, links, expected in (
         (True, True, default, "peers"),
         (False, True, default, "nccl"),
         (False, False, default, "host"),
@@ -106,7 +106,7 @@ def check_first_way_that_is_possible(group, rng):
         is_missing = group.rank == 1 and not nccl  # on one rank alone
         missing = shared_nccl.missing() if is_missing else nullcontext()
         with devices_with_nccl(is_shared=is_shared), missing:
-            assert exchange_of(anew(group, links=ways)) == expected
+            assert exchange_of(anew(group, links=links)) == expected
     package = "rank 1: .* pip install nvidia-nccl-cu13 cuda-pathfinder: no module"
     with devices_with_nccl(is_shared=False):
         with shared_nccl.missing() if group.rank == 1 else nullcontext():
@@ -303,11 +303,11 @@ def exchange_of(group, make=None):
     return solver.result().exchange
 
 
-def run(group, rng, ways, omitted=()):
+def run(group, rng, links, omitted=()):
     for module in (device_halo, device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and name not in (*LARGE, *omitted):
-                check(group, rng, ways)
+                check(group, rng, links)
 
 
 if __name__ == "__main__":

@@ -53,11 +53,11 @@ def check_poisson_of_arrays_on_the_device(group, rng):
             np.testing.assert_allclose(u, part_of(group, expected, axis), rtol=0, atol=1e-11)
 
 
-def run(group, rng, ways, modules=MODULES):
+def run(group, rng, links, modules=MODULES):
     for module in modules:
         for name, check in list(vars(module).items()):
             if name.startswith("check_"):
-                check(group, rng, ways)
+                check(group, rng, links)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from slabs import anew
 from pysolvers import SingularSystemError, solve_tridiagonal
 from pysolvers.distributed import Group, Slab
 
-dtype, way = sys.argv[1:]
-group = Group(links=(way, "host"))
+dtype, link = sys.argv[1:]
+group = Group(links=(link, "host"))
 # Two ranks on one device are on two hosts for NCCL, which refuses them otherwise.
 os.environ |= {"NCCL_HOSTID": f"rank {group.rank}", "NCCL_SOCKET_IFNAME": "lo"}
 device = group.rank % cupy.cuda.runtime.getDeviceCount()
@@ -21,7 +21,7 @@ cupy.cuda.Device(device).use()
 rng = np.random.default_rng(7)
 
 
-def solve(operands, axis, expected=way, in_place=False, group=group, **options):
+def solve(operands, axis, expected=link, in_place=False, group=group, **options):
     split = Slab(axis)
     rows = operands[3].shape[axis]
     here = [slice(None)] * 2
@@ -52,7 +52,7 @@ for axis in (0, 1):
                 x = solve(operands, axis, periodic=periodic, **options)
                 check(operands, x, axis, periodic=periodic)
 
-# A group that leaves the ways between devices out.
+# A group that leaves the links between devices out.
 operands = oracle.dominant(rng, (20, 333), dtype)
 x = solve(operands, 1, expected="ends", group=anew(group, links=("host",)))
 check(operands, x, 1)
