@@ -367,8 +367,8 @@ class SplitState:
         if plan is None and self._link != "cpu":
             remedy = "fewer ranks" if self._axis == 0 else "split=Slab(0), fewer ranks"
             raise ValueError(
-                f"{_OPERATION}: on a device a group needs {depth_for(ratio, 1, about[-1])} nodes "
-                f"of a rank along {self._name} for k dt/h^2 = {ratio:.3g}, got {self.least}: take "
+                f"{_OPERATION}: on a device each rank needs {depth_for(ratio, 1, about[-1])} nodes "
+                f"along {self._name} for k dt/h^2 = {ratio:.3g}, got {self.least}: take "
                 f"{remedy}, a smaller dt, scheme='implicit' or device='cpu'"
             )
         return plan

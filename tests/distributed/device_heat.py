@@ -102,7 +102,9 @@ def check_heat_that_a_device_refuses(group, rng, links):
     for axis, problem in ((1, PLANE), (1, BOX), (0, PLANE | {"shape": (2 * group.size - 1, 14)})):
         along = ("x" if axis else "y") if len(problem["shape"]) == 2 else "y"
         options = {"group": group, "split": Slab(axis), "initial": 1.0}
-        with pytest.raises(ValueError, match=f"nodes of a rank along {along} for k dt/h"):
+        with pytest.raises(
+            ValueError, match=rf"each rank needs \d+ nodes along {along} for k dt/h"
+        ):
             OnDevice(**problem | {"dt": 0.5}, **options)
     solver = OnDevice(**fine(PROBLEMS["values"]), group=group, split=Slab(1)).step(2)
     before = solver.u.copy()
