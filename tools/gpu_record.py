@@ -140,6 +140,7 @@ def run_slice(tool: str, parts: Path, name: str, tests: Sequence[str]) -> dict[s
     What the tests print is in the log while they run: a run that is cut off tells how far it came.
     """
     report, log = parts / f"junit-{name}.xml", parts / f"sanitizer-{name}.log"
+    report.unlink(missing_ok=True)  # that of an earlier run would stand for one that crashed
     command = ["compute-sanitizer", "--tool", tool, "--target-processes", "all"]
     # Libraries ask the driver for functions that it may lack; our own calls check their status.
     command += ["--print-limit", "10", "--report-api-errors", "no", sys.executable, "-u"]
@@ -151,7 +152,7 @@ def run_slice(tool: str, parts: Path, name: str, tests: Sequence[str]) -> dict[s
     print(told[-3000:])
     summaries = [int(number) for number in SUMMARY.findall(told)]
     if not summaries or not report.exists():
-        raise SystemExit(f"compute-sanitizer --tool {tool} gave no summary: {log}")
+        raise SystemExit(f"compute-sanitizer --tool {tool} did not come to its end: see {log}")
     return {"errors": sum(summaries), **counts(report)}
 
 
