@@ -79,7 +79,7 @@ def is_complex(value: Any) -> bool:
         return value.is_complex()
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "c"
-    return isinstance(value, complex)
+    return isinstance(value, complex | np.complexfloating)
 
 
 def rows_last(tensor: Tensor, shape: Shape) -> Tensor:

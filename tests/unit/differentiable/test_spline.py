@@ -266,6 +266,7 @@ def test_bad_arguments_are_refused(differentiable, make, rng):
         (lambda: make(x, y, extrapolate="no"), ValueError, "'periodic'"),
         (lambda: spline(0.1, -1), ValueError, "nu must be at least 0"),
         (lambda: spline(0.1j), TypeError, "real values"),
+        (lambda: spline(np.complex64(0.1j)), TypeError, "real values"),
         (lambda: spline(np.array([0.1j])), TypeError, "real values"),
         (lambda: spline(matrix, per_spline=True), ValueError, "per_spline"),
         (lambda: spline.derivative(0.5), TypeError, "nu must be an int"),
