@@ -168,10 +168,11 @@ PyDoc_STRVAR(lmsor_iterate_doc,
              "u, fields, tables, stop, count, threads, made, device=0, stream=0, "
              "/)\n--\n\n"
              "Relax convection and diffusion; return status and report.");
-PyDoc_STRVAR(laplace_iterate_doc,
-             "laplace_iterate($module, variant, coefficients, nx, ny, pitch, ax, ay, t, diag, "
-             "gain, source, stop, count, threads, made, device=0, stream=0, /)\n--\n\n"
-             "Relax the temperatures of a plate; return status and report.");
+PyDoc_STRVAR(
+    laplace_iterate_doc,
+    "laplace_iterate($module, variant, coefficients, nx, ny, pitch, ax, ay, t, diag, "
+    "gain, source, stop, count, threads, made, device=0, stream=0, /)\n--\n\n"
+    "Relax the temperatures of a plate; return status and report.");
 PyDoc_STRVAR(
     gceidd_step_doc,
     "gceidd_step($module, codes, strips, lost, spacing, dt, limits, fields, before, "
