@@ -148,9 +148,9 @@ def run_slice(tool: str, parts: Path, name: str, tests: Sequence[str]) -> dict[s
     command += [*tests, f"--junitxml={report}", "-o", "junit_family=xunit1"]
     with log.open("w") as file:
         subprocess.run(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, check=False)
-    told = log.read_text()
-    print(told[-3000:])
-    summaries = [int(number) for number in SUMMARY.findall(told)]
+    printed = log.read_text()
+    print(printed[-3000:])
+    summaries = [int(number) for number in SUMMARY.findall(printed)]
     if not summaries or not report.exists():
         raise SystemExit(f"compute-sanitizer --tool {tool} did not come to its end: see {log}")
     return {"errors": sum(summaries), **counts(report)}

@@ -6,6 +6,9 @@
  * lines, the third one stores the solution as the sweep does. Words moved per node, in
  * addition to those of the sweep: 4 written, 9 by Thomas elimination, 1 or 2 read. Of the
  * words of a node, store() reads word 0 only, which is the right-hand side.
+ *
+ * No gain asked for these kernels: they are the method of the paper, which the experiment
+ * of its Fig. 19 compares with the faster kernel of line_sweep.cuh.
  */
 #ifndef PS_CUDA_FLOW_CYLINDER_PTA_CUH
 #define PS_CUDA_FLOW_CYLINDER_PTA_CUH

@@ -10,7 +10,8 @@
  *
  * The coefficients are those of the tables and two constants, or six arrays of all cells
  * as in the survey, which the call fills, in global memory or as textures: 6 words more
- * per cell and iteration.
+ * per cell and iteration. No gain asked for the arrays: they are those of the survey, with
+ * which the kernels of solvers are compared.
  */
 #include <math.h>
 

@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from .._runtime.fields import DeviceFields, Fields, Index
 from ._group import Group
 from ._inbox import Inbox
-from ._links import link_of
+from ._links import ALIGNMENT, link_of
 from ._parts import NcclParts
 
 Array = NDArray[Any]
 Parts = Mapping[int, Sequence[Index]]  # of a field, by rank
-
-_ALIGNMENT = 512  # bytes, of parts in an inbox
 
 
 def exchange_arrays(
@@ -306,5 +304,5 @@ def _places(field: Array, receives: Parts) -> tuple[dict[int, list[int]], int]:
     for rank, parts in receives.items():
         for at in parts:
             places.setdefault(rank, []).append(end)
-            end += -(-field[at].nbytes // _ALIGNMENT) * _ALIGNMENT
+            end += -(-field[at].nbytes // ALIGNMENT) * ALIGNMENT
     return places, end

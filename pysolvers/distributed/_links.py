@@ -11,7 +11,8 @@ from ._inbox import Inbox, inbox_of
 from ._nccl import nccl_of
 from ._parts import NcclParts
 
-_ALIGNMENT = 512  # bytes
+#: Of parts in a message between devices, in bytes.
+ALIGNMENT = 512
 
 
 def link_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox | NcclParts | None:
@@ -86,5 +87,5 @@ def link_name(group: Group, operation: str, device: str | None) -> str:
     if name == "cpu":
         return "cpu"
     own = Device(require(name), ordinal, operation)
-    link = link_of(group, operation, own, _ALIGNMENT)
+    link = link_of(group, operation, own, ALIGNMENT)
     return "host" if link is None else link.name

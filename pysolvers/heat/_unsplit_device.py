@@ -122,10 +122,15 @@ class DeviceUnsplit(Unsplit):
         return next(field for field in every if address_of(field) not in taken)
 
     def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
-        for side in () if self._holds_values else self._given:
-            part = side.of(change)
-            self._device.write(part, self._number(0.0).reshape((1,) * part.ndim))
+        if not self._holds_values:
+            self._clear_given(change)
         return (change, *recent)[:BASIS]
+
+    def _clear_given(self, field: Array) -> None:
+        """Set a field to 0 at nodes with given values."""
+        for side in self._given:
+            part = side.of(field)
+            self._device.write(part, self._number(0.0).reshape((1,) * part.ndim))
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
         to = self._buffer("sum", field.shape)

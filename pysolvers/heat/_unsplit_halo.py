@@ -247,9 +247,7 @@ class HaloUnsplit(DeviceUnsplit):
         squares = self._buffer("squares", field.shape)
         self._device.write(squares, self._number(0.0))
         self._device.add_product(squares, field, field)
-        for side in self._given:
-            part = side.of(squares)
-            self._device.write(part, self._number(0.0).reshape((1,) * part.ndim))
+        self._clear_given(squares)
         own = self._buffer("products", squares[self.own].shape)
         self._device.write(own, squares[self.own])
         return self._sum_of(own)

@@ -152,18 +152,25 @@ def check_errors_of_unsplit_steps_on_one_device(group, rng, links):
         ranks_heat.check_errors_of_unsplit_steps_raise_on_all_ranks(group, rng)
 
 
-def check_unsplit_steps_go_on_after_an_error(group, rng, links):
-    """After a rank without memory, and a source that raised once: T is that of before."""
-    if group.size == 1:
-        return
-    is_last, failed = group.rank == group.size - 1, []
+def raising_once(time):
+    """Return the source x t, which raises an OSError at its first call after a time."""
+    failed = []
 
     def source(x, t):
-        if t > 2.5 * PLANE["dt"] and is_last and not failed:
+        if t > time and not failed:
             failed.append(t)
             raise OSError("none is left")
         return x * t
 
+    return source
+
+
+def check_unsplit_steps_go_on_after_an_error(group, rng, links):
+    """After a rank without memory, and a source that raised once: T is that of before."""
+    if group.size == 1:
+        return
+    is_last = group.rank == group.size - 1
+    source = raising_once(2.5 * PLANE["dt"] if is_last else np.inf)
     problem = UNSPLIT["bar"] | {"source": source}
     one = OnDevice(**UNSPLIT["bar"], source=lambda x, t: x * t)
     split = OnDevice(**problem, group=group, split=Slab(0))
@@ -279,14 +286,8 @@ def check_halos_for_steps_of_other_lengths(group, rng, links):
 def check_halos_after_an_error(group, rng, links):
     if group.size == 1:
         return
-    is_last, failed = group.rank == group.size - 1, []
-
-    def source(x, t):
-        if t > 2.5 * LONG["dt"] and is_last and not failed:
-            failed.append(t)
-            raise OSError("none is left")
-        return x * t
-
+    is_last = group.rank == group.size - 1
+    source = raising_once(2.5 * LONG["dt"] if is_last else np.inf)
     k = random_k(HALOS["values"]["shape"])
     own = {"diffusivity": part_of(group, k, 0), "group": group, "split": Slab(0)}
     one = OnDevice(**HALOS["values"], diffusivity=k, source=lambda x, t: x * t)
