@@ -37,7 +37,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_SCHEMES = ("peaceman-rachford", "douglas-gunn", "implicit")  # whose factors are known
+_SCHEMES = (
+    "crank-nicolson",
+    "peaceman-rachford",
+    "douglas-gunn",
+    "implicit",
+)  # whose factors are known
 _GAMMA = 1 - 1 / sqrt(2)
 _BIOT = 1.0  # of a Robin side that counts as a given value, at least
 _MOST_ERROR, _LEAST_FACTOR = 0.1, 0.1  # warn if |G - E| > _MOST_ERROR max(E, _LEAST_FACTOR)
@@ -77,10 +82,13 @@ class Accuracy:
         mean, largest = _mean_and_largest(k, group)
         #: Largest k/h^2 along each axis.
         self.numbers = tuple(
-            a * largest / h / h for a, h in zip(diffusivity, grid.spacing, strict=True)
+            a * largest / h / h
+            for a, h in zip(diffusivity[: grid.named], grid.spacing, strict=False)
         )
         #: k kappa^2 along each axis.
-        self.rates = _rates(grid, [a * mean for a in diffusivity], list(sides.values()))
+        self.rates = _rates(
+            grid, [a * mean for a in diffusivity[: grid.named]], list(sides.values())
+        )
         self._judged: set[tuple[float, bool]] = set()
         self._warned: set[float] = set()
 

@@ -118,7 +118,7 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], ops: F
     """
     largest = max(grid.ratio) * (1.0 if grid.k is None else ops.largest(grid.k))
     _, exchange = ops.range([np.array([side.exchange for side in sides.values()])])
-    if 2 * grid.axes * largest <= 1 and not exchange:
+    if 2 * grid.named * largest <= 1 and not exchange:
         return False  # a mean of neighbours stays in their range
     field = np.asarray(t, np.float64)
     values = [field]

@@ -21,7 +21,7 @@ class HeatResult(Result):
 
     Parameters
     ----------
-    u : ndarray, shape (ny, nx) or (nz, ny, nx)
+    u : ndarray, shape (nx,), (ny, nx) or (nz, ny, nx)
         Temperature at the nodes, x along the last axis.
     spacing : tuple of float
         Distance between the nodes along each axis, in the order x, y, z.
@@ -87,7 +87,15 @@ class HeatResult(Result):
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,)."""
+        """Coordinates of the nodes along y: shape (ny,).
+
+        Raises
+        ------
+        AttributeError
+            If the field has one axis.
+        """
+        if self.u.ndim < 2:
+            raise AttributeError("a field of one axis has no y")
         return self._line(1)
 
     @property
@@ -97,10 +105,10 @@ class HeatResult(Result):
         Raises
         ------
         AttributeError
-            If the field has two axes.
+            If the field has one or two axes.
         """
         if self.u.ndim < 3:
-            raise AttributeError("a field of two axes has no z")
+            raise AttributeError(f"a field of {('one axis', 'two axes')[self.u.ndim - 1]} has no z")
         return self._line(2)
 
     def _line(self, axis: int) -> NDArray[np.float64]:
@@ -109,7 +117,7 @@ class HeatResult(Result):
 
     def _check(self, saved: SavedFile) -> None:
         axes = len(self.spacing)
-        saved.require(axes in (2, 3), "header", f"spacing must have 2 or 3 entries, got {axes}")
+        saved.require(axes in (1, 2, 3), "header", f"spacing must have 1 to 3 entries, got {axes}")
         saved.require(len(self.origin) == axes, "header", f"origin must have {axes} entries")
         saved.require(self.u.ndim == axes, "member 'u'", f"it must have {axes} axes")
 

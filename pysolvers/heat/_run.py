@@ -207,6 +207,26 @@ class WholeRun:
         return True
 
 
+class RodRun(WholeRun):
+    """Steps on all nodes of a rod: those of a plate of two equal lines, of which one is returned.
+
+    Parameters as of `WholeRun`, with the settings of the plate.
+    """
+
+    @property
+    def t(self) -> Array:
+        return super().t[0]
+
+    def restart(self, field: Array, time: float) -> None:
+        super().restart(np.broadcast_to(field, self._settings.shape), time)
+
+    def steady(
+        self, time: float, limit: float, most: int
+    ) -> tuple[Unsplit | UnsplitSlab, Array, tuple[float, float]]:
+        solver, field, balance = super().steady(time, limit, most)
+        return solver, field[0].copy(), balance
+
+
 class SlabRun:
     """Steps on the nodes of this rank, with the functions of `WholeRun`.
 
@@ -345,5 +365,11 @@ def run_of(
 ) -> WholeRun | SlabRun:
     """Return the run of this process: of all nodes without a group."""
     if group is None and split is None:
-        return WholeRun(settings, grid, sides)
+        kind = WholeRun if grid.named == grid.axes else RodRun
+        return kind(settings.plate, grid, sides)
+    if grid.named < grid.axes:
+        raise ValueError(
+            "HeatADI: the nodes of a rod cannot be split over the ranks of a group: leave out "
+            "group and split, each rank steps the whole rod"
+        )
     return SlabRun(settings, grid, sides, boundary, *checked_group(group, split))

@@ -10,10 +10,16 @@ from .._domain import AXES, checked_extent, exactly_one, per_axis
 from .._solver.schema import Positive, Real
 from .._solver.settings import Settings
 
-Scheme = Literal["auto", "implicit", "peaceman-rachford", "douglas-gunn"]
+Scheme = Literal["auto", "implicit", "crank-nicolson", "peaceman-rachford", "douglas-gunn"]
 
-_DEFAULT_SCHEME: dict[int, Scheme] = {2: "peaceman-rachford", 3: "douglas-gunn"}
+# Schemes by the number of axes; the first one is the default for steps that are split.
+_SCHEMES: dict[int, tuple[Scheme, ...]] = {
+    1: ("crank-nicolson",),
+    2: ("peaceman-rachford", "douglas-gunn"),
+    3: ("douglas-gunn",),
+}
 _CHOSEN = ("auto", "implicit")  # schemes that a backend does not know
+_WIDTH = 2  # lines of the plate that has the nodes of a rod
 _LEAST = 2  # nodes along an axis; sides other than fluxes need one more
 _SERIAL_BELOW = 1 << 15  # nodes: below, waking threads costs more than they save
 
@@ -39,11 +45,11 @@ class HeatSettings(Settings):
 
     def _check(self) -> None:
         self._set("shape", _checked_shape(self.shape))
-        require(
-            len(self.shape) == 2 or self.scheme in (*_CHOSEN, "douglas-gunn"),
-            "with three axes scheme must be 'auto', 'implicit' or 'douglas-gunn'",
-            self.scheme,
-        )
+        if not self.is_paper:
+            known = (*_CHOSEN, *_SCHEMES[len(self.shape)])
+            axes = ("one axis", "two axes", "three axes")[len(self.shape) - 1]
+            text = ", ".join(map(repr, known[:-1])) + f" or {known[-1]!r}"
+            require(self.scheme in known, f"with {axes} scheme must be {text}", self.scheme)
         self._set_domain(self.axes)
 
     def _set_domain(self, axes: str) -> None:
@@ -64,7 +70,20 @@ class HeatSettings(Settings):
         """The same settings with a scheme of alternating directions."""
         if self.scheme not in _CHOSEN:
             return self
-        return replace(self, scheme=_DEFAULT_SCHEME[len(self.shape)])
+        return replace(self, scheme=_SCHEMES[len(self.shape)][0])
+
+    @property
+    def plate(self) -> "HeatSettings":
+        """The same settings for the plate of the nodes of a rod; without a rod this object.
+
+        A rod is a plate of two equal lines between insulated sides, on which Peaceman and
+        Rachford's steps are those of Crank and Nicolson: the kernels of plates step it.
+        """
+        if len(self.shape) > 1:
+            return self
+        scheme = "peaceman-rachford" if self.scheme == "crank-nicolson" else self.scheme
+        shape = (_WIDTH, *self.shape)
+        return replace(self, shape=shape, scheme=scheme, spacing=1.0, extent=None)
 
     @property
     def is_paper(self) -> bool:
@@ -93,6 +112,6 @@ class HeatSettings(Settings):
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, Sequence) or isinstance(shape, str):
-        raise TypeError(f"shape must be a tuple of 2 or 3 int, got {short(shape)}")
-    require(len(shape) in _DEFAULT_SCHEME, "shape must have 2 or 3 axes", shape)
+        raise TypeError(f"shape must be a tuple of 1, 2 or 3 int, got {short(shape)}")
+    require(len(shape) in _SCHEMES, "shape must have 1, 2 or 3 axes", shape)
     return tuple(index("shape", n, _LEAST) for n in shape)

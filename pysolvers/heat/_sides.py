@@ -15,11 +15,16 @@ from ._settings import HeatSettings
 
 Array = NDArray[np.float64]
 
+# Distance of the lines of a rod in distances of its nodes: a node depends on its line, also in the
+# relaxation of lines, and the conductances differ by a factor that float32 can take.
+_APART = 32.0
 _FLUXES = (Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
 
 
 class Grid:
     """Nodes, steps and conductivity of a box; axes are counted from x on.
+
+    The nodes of a rod are those of a plate of two lines along x; see `HeatSettings.plate`.
 
     Parameters
     ----------
@@ -32,12 +37,19 @@ class Grid:
     """
 
     def __init__(self, settings: HeatSettings, clock: Clock, periodic: Sequence[str]) -> None:
-        self.axes = len(settings.shape)
-        self.nodes = settings.shape[::-1]
+        #: Number of axes that have a name: 1 for a rod.
+        self.named = len(settings.shape)
+        self.nodes = settings.plate.shape[::-1]
+        self.axes = len(self.nodes)
         self.clock = clock
         self.origin, self.spacing = origin_and_step(
-            self.nodes, settings.spacing, settings.extent, periodic
+            settings.shape[::-1], settings.spacing, settings.extent, periodic
         )
+        if self.named < self.axes:
+            self.origin, self.spacing = (
+                (*self.origin, 0.0),
+                (*self.spacing, _APART * self.spacing[0]),
+            )
         #: Numbers of the nodes along an axis whose first node is not number 0.
         self.numbers: dict[int, NDArray[np.int64]] = {}
         #: Conductivity along each axis, as a factor of `k`.
@@ -62,10 +74,15 @@ class Grid:
         numbers = self.numbers.get(axis, np.arange(self.nodes[axis]))
         return np.asarray(self.origin[axis] + numbers * self.spacing[axis], np.float64)
 
+    @property
+    def everywhere(self) -> tuple[Array, ...]:
+        """Coordinates along x, y, ... that broadcast to all nodes."""
+        return self.places(range(self.named))
+
     def places(self, keep: Sequence[int]) -> tuple[Array, ...]:
         """Return coordinates along x, y, ... that broadcast to the nodes of these axes."""
         found = []
-        for axis in range(self.axes):
+        for axis in range(self.named):
             shape = [1] * len(keep)
             line = np.full(1, self.origin[axis])
             if axis in keep:
@@ -98,7 +115,8 @@ class Side:
         self.kind, self.coefficient = "value", 0.0
         self._data: NodeData | None = None
         places = list(grid.places(self.others))
-        places[self.axis] = grid.line(self.axis)[self.index].reshape(places[self.axis].shape)
+        if self.axis < grid.named:
+            places[self.axis] = grid.line(self.axis)[self.index].reshape(places[self.axis].shape)
         if boundary == PERIODIC:
             self.kind = PERIODIC
         elif isinstance(boundary, Dirichlet):

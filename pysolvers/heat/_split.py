@@ -425,7 +425,7 @@ class SplitState:
             if not callable(values) and np.ndim(values):
                 whole = np.broadcast_to(np.asarray(values, np.float64), self.own_shape)
                 values = self.spread(whole, ops, grid)
-            source = NodeData("source", values, *grid.places(range(grid.axes)))
+            source = NodeData("source", values, *grid.everywhere)
         return Extended(ops, grid, sides, source)
 
     def _made_ops(self, depth: int) -> SlabOps:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._boundary import PERIODIC
+from .._boundary import PERIODIC, Neumann
 from .._checks import index, require, require_finite, short
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
@@ -71,7 +71,7 @@ class SavedHeat(TimeState):
     iterations : int
         Of the last step.
     t, w : ndarray
-        The fields.
+        The fields; of a rod on the nodes of its plate.
     stages : ndarray or None
         Changes of the last stages of the scheme ``'implicit'``.
     """
@@ -88,7 +88,7 @@ class SavedHeat(TimeState):
     _KIND: ClassVar = "pysolvers HeatADI state"
 
     def _check(self, saved: SavedFile) -> None:
-        shape, kind = self.settings.shape, np.dtype(self.settings.dtype)
+        shape, kind = self.settings.plate.shape, np.dtype(self.settings.dtype)
         saved.require(self.begun <= self.made, "header", "begun must be at most made")
         saved.require_stages(self.seconds, backends.require("cpu").HEAT_STAGES)  # as of all
         for name in "tw":
@@ -111,9 +111,10 @@ def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
 
 
 class HeatADI(TimeStepping[HeatResult]):
-    r"""Heat conduction in a rectangle or a box by implicit steps.
+    r"""Heat conduction in a rod, a rectangle or a box by implicit steps.
 
-    .. math:: T_t = \partial_x (k\,T_x) + \partial_y (k\,T_y) \;[+\; \partial_z (k\,T_z)] + q
+    .. math::
+        T_t = \partial_x (k\,T_x) \;[+\; \partial_y (k\,T_y) \;[+\; \partial_z (k\,T_z)]] + q
 
     by central differences on nodes that include the boundary. A step is of second order in time and
     space. It is one tridiagonal solve along each axis, or, where the conductivity varies so that
@@ -123,17 +124,17 @@ class HeatADI(TimeStepping[HeatResult]):
 
     Parameters
     ----------
-    shape : (ny, nx) or (nz, ny, nx)
+    shape : (nx,), (ny, nx) or (nz, ny, nx)
         Number of nodes along each axis, and the shape of the solution; x is the last axis.
         At least 3 along each axis, or 2 between two Neumann or Robin sides.
-    spacing : float, (hx, hy), (hx, hy, hz) or mapping, optional
+    spacing : float, (hx,), (hx, hy), (hx, hy, hz) or mapping, optional
         Distance between the nodes: one number for all axes, one for each axis in the order x, y,
         z, or a mapping with the keys ``"x"``, ``"y"``, ``"z"``. The first node lies at 0.
     dt : float
         Time step; positive. It can be set between steps. `suggest_dt` returns one for a given
         error; a RuntimeWarning is issued once for each `dt` whose step is not accurate for the
         slowest wave, see Notes.
-    extent : ((x0, x1), (y0, y1)) or ((x0, x1), (y0, y1), (z0, z1)), optional
+    extent : ((x0, x1),), ((x0, x1), (y0, y1)) or ((x0, x1), (y0, y1), (z0, z1)), optional
         Instead of `spacing`: ends of the domain along each axis. On a periodic axis the end is
         the image of the first node.
     diffusivity : float, array_like, callable or mapping, default: 1
@@ -141,12 +142,14 @@ class HeatADI(TimeStepping[HeatResult]):
         a function of the coordinates, or a mapping of axes to numbers, for example
         ``{"x": 2.0, "y": 0.5}``. The flux between two nodes uses the harmonic mean of their
         values.
-    scheme : {'auto', 'implicit', 'peaceman-rachford', 'douglas-gunn'}, default: 'auto'
-        ``'peaceman-rachford'`` in two dimensions and ``'douglas-gunn'`` in two or three are
-        alternating directions. ``'implicit'`` solves the equation that is not split. ``'auto'``
-        takes alternating directions, except where a conductivity that varies along several axes
-        makes them leave the range of the data for this `dt`: there ``'implicit'``; `repr` and the
-        results name the scheme. None is ``'auto'``. See Notes.
+    scheme : str, default: 'auto'
+        One of ``'auto'``, ``'implicit'``, ``'crank-nicolson'``, ``'peaceman-rachford'`` and
+        ``'douglas-gunn'``. ``'peaceman-rachford'`` in two dimensions and ``'douglas-gunn'`` in two
+        or three are alternating directions; with one axis they are ``'crank-nicolson'``.
+        ``'implicit'`` solves the equation that is not split, by a method that damps the shortest
+        waves. ``'auto'`` takes alternating directions, except where a conductivity that varies
+        along several axes makes them leave the range of the data for this `dt`: there
+        ``'implicit'``; `repr` and the results name the scheme. None is ``'auto'``. See Notes.
     boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
         ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. A
@@ -175,7 +178,8 @@ class HeatADI(TimeStepping[HeatResult]):
         Number of host threads; the backend chooses the default. The result has the same bits
         for any number.
     group : pysolvers.distributed.Group, optional
-        Processes that each hold a part of the nodes and step together; see Notes.
+        Processes that each hold a part of the nodes and step together; see Notes. The nodes of
+        a rod cannot be divided.
     split : pysolvers.distributed.Slab, optional
         With `group`, the axis of the solution along which it is split.
 
@@ -198,7 +202,8 @@ class HeatADI(TimeStepping[HeatResult]):
     .. math:: A_x T^* = B_y T^n + \tfrac{dt}{2} q, \qquad
         A_y T^{n+1} = B_x T^* + \tfrac{dt}{2} q
 
-    and Douglas and Gunn [2]_ solve for differences,
+    which is Crank and Nicolson's step if T varies along x only: a rod is stepped as a plate of two
+    equal lines of nodes. Douglas and Gunn [2]_ solve for differences,
 
     .. math:: A_x D_1 = dt\,(\nabla \cdot k \nabla T^n + q), \qquad
         A_y D_2 = D_1, \qquad A_z D_3 = D_2, \qquad T^{n+1} = T^n + D_3 .
@@ -215,7 +220,7 @@ class HeatADI(TimeStepping[HeatResult]):
     given values are added, and if there are none the smallest rate counts. A `Robin` side of the
     coefficient h counts as a given value if the Biot number :math:`h L/k` is at least 1, and as a
     flux otherwise. With :math:`a = \lambda dt/2` of each axis, G is
-    :math:`\prod (1 - a)/(1 + a)` in two dimensions,
+    :math:`\prod (1 - a)/(1 + a)` in one and two dimensions,
     :math:`1 - 2 \sum a/\prod (1 + a)` in three, and
     :math:`1/(\prod (1 + a)\,(1 + \sum a))` for a damped step; for ``'implicit'`` and
     :math:`s = 2 \sum a` it is :math:`(1 - (1 - 2 \gamma) s)/(1 + \gamma s)^2`, damped
@@ -303,6 +308,14 @@ class HeatADI(TimeStepping[HeatResult]):
     True
     >>> result.damped_start
     True
+
+    A rod that is heated at one end, whose other end is cooled:
+
+    >>> from pysolvers import Robin
+    >>> sides = {"x-": Neumann(2.0), "x+": Robin(4.0, ambient=20.0)}
+    >>> rod = HeatADI((5,), extent=((0.0, 1.0),), dt=0.01, boundary=sides, initial=20.0)
+    >>> rod.solve_steady().u.round(6)
+    array([22.5, 22. , 21.5, 21. , 20.5])
     """
 
     _SETTINGS: ClassVar[Any] = HeatSettings
@@ -349,15 +362,17 @@ class HeatADI(TimeStepping[HeatResult]):
             by_side = boundary_by_side(boundary, settings.axes)
             periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
             self._grid = grid = Grid(settings, self._clock, periodic)
-            check_spacing(grid.spacing, settings.axes)
+            check_spacing(grid.spacing[: grid.named], settings.axes)
+            check_nodes("shape", settings.shape, by_side)
+            if grid.named < grid.axes:
+                by_side |= dict.fromkeys(("y-", "y+"), Neumann())  # of the plate of a rod
             self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
             whole = grid
-            check_nodes("shape", settings.shape, by_side)
             self._runner = run = run_of(settings, whole, self._sides, by_side, group, split)
             self._group, self._grid = run.group, run.grid
             grid = run.grid
             grid.diffusivity, grid.k = _conductivity(diffusivity, grid, settings)
-            places = grid.places(range(grid.axes))
+            places = grid.everywhere
             self._source = None if source is None else NodeData("source", source, *places)
             if "t" in dependence("initial", initial, settings.axes):
                 raise TypeError(
@@ -386,15 +401,19 @@ class HeatADI(TimeStepping[HeatResult]):
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,)."""
-        return self._grid.line(1)
+        """Coordinates of the nodes along y: shape (ny,); an error in one dimension."""
+        return self._line(1)
 
     @property
     def z(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
-        if self._grid.axes < 3:
-            raise AttributeError(f"a solver of shape {self._settings.shape} has no axis z")
-        return self._grid.line(2)
+        return self._line(2)
+
+    def _line(self, axis: int) -> NDArray[np.float64]:
+        if axis >= self._grid.named:
+            name = "xyz"[axis]
+            raise AttributeError(f"a solver of shape {self._settings.shape} has no axis {name}")
+        return self._grid.line(axis)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -446,7 +465,7 @@ class HeatADI(TimeStepping[HeatResult]):
 
     def _text(self) -> str:
         s = self._settings
-        steps = zip(s.axes, self._grid.spacing, strict=True)
+        steps = zip(s.axes, self._grid.spacing, strict=False)
         spacing = ", ".join(f"h{axis}={h:.4g}" for axis, h in steps)
         return f"{s.shape}, {spacing}, dt={self.dt:g}, scheme={self._scheme_text()}"
 
@@ -462,8 +481,8 @@ class HeatADI(TimeStepping[HeatResult]):
     def _facts(self) -> dict[str, Any]:
         return {
             "u": self._runner.t.copy(),
-            "spacing": self._grid.spacing,
-            "origin": tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.axes)),
+            "spacing": self._grid.spacing[: self._grid.named],
+            "origin": tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.named)),
             "time": self.time,
             "dt": self.dt,
             "last_dt": self.last_dt,
@@ -525,7 +544,7 @@ class HeatADI(TimeStepping[HeatResult]):
         start = perf_counter()
         solver, field, (gain, size) = self._runner.steady(self.time, limit, most)
         if abs(gain) > _BALANCE * size:
-            cell = prod(self._grid.spacing) / self.dt
+            cell = prod(self._grid.spacing[: self._grid.named]) / self.dt
             raise ValueError(
                 "HeatADI.solve_steady: all sides are Neumann or periodic, and sources and inflows "
                 f"do not balance: their sum over the domain is {gain * cell:.6g} instead of 0, so "
@@ -658,8 +677,12 @@ class HeatADI(TimeStepping[HeatResult]):
         """Return what identifies the problem."""
         grid = self._grid
         return Problem(
-            diffusivity="an array" if grid.k is not None else list(grid.diffusivity),
-            boundary=[[name, s.kind, s.coefficient] for name, s in self._sides.items()],
+            diffusivity="an array" if grid.k is not None else list(grid.diffusivity[: grid.named]),
+            boundary=[
+                [name, s.kind, s.coefficient]
+                for name, s in self._sides.items()
+                if s.axis < grid.named
+            ],
             source=self._source is not None,
         )
 
@@ -721,9 +744,14 @@ def _conductivity(
     diffusivity: Any, grid: Grid, settings: HeatSettings
 ) -> tuple[tuple[float, ...], NDArray[np.float64] | None]:
     """Return one factor per axis, and the values at the nodes or None."""
+
+    def of_axes(given: Any) -> tuple[float, ...]:
+        found = per_axis("diffusivity", given, settings.axes)
+        return (*found, *found[:1] * (grid.axes - grid.named))  # of the plate of a rod
+
     is_number = np.ndim(diffusivity) == 0 and not callable(diffusivity)
     if isinstance(diffusivity, Mapping) or is_number:
-        return per_axis("diffusivity", diffusivity, settings.axes), None
+        return of_axes(diffusivity), None
     is_sequence = isinstance(diffusivity, tuple | list) and len(diffusivity) == len(settings.axes)
     if is_sequence and np.ndim(diffusivity[0]) == 0 and unequal(diffusivity):
         own = dict(zip(settings.axes, reversed(diffusivity), strict=False))
@@ -732,10 +760,10 @@ def _conductivity(
             f"for example diffusivity={own}"
         )
     if is_sequence and np.ndim(diffusivity[0]) == 0:
-        return per_axis("diffusivity", diffusivity, settings.axes), None
+        return of_axes(diffusivity), None
     if callable(diffusivity):
         arguments_of("diffusivity", diffusivity, settings.axes)  # of the coordinates, not of t
-    data = NodeData("diffusivity", diffusivity, *grid.places(range(grid.axes)))
+    data = NodeData("diffusivity", diffusivity, *grid.everywhere)
     values = np.array(np.broadcast_to(data.at(0.0), grid.nodes[::-1]))
     require(bool((values > 0).all()), "diffusivity must be positive", float(values.min()))
     check_conductivity(values, settings.dtype)

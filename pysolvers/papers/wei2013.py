@@ -45,6 +45,12 @@ class WeiSettings(HeatSettings):
 
     def _check(self) -> None:
         super()._check()
+        require(len(self.shape) > 1, "shape must have 2 or 3 axes", self.shape)
+        require(
+            len(self.shape) == 2 or not self.is_paper,
+            "the scheme and the kernels 'wei2013' need a shape of two axes",
+            self.shape,
+        )
         require(
             self.kernels != "wei2013" or self.scheme not in ("implicit", "douglas-gunn"),
             "kernels 'wei2013' are for schemes 'peaceman-rachford' and 'wei2013'",

@@ -44,7 +44,7 @@ def draw_heat(figure: "Figure", result: "HeatResult", **options: Any) -> "Axes":
 def plot_isotherms(
     axes: "Axes", result: "HeatResult", *, label: str = _LABEL, **options: Any
 ) -> None:
-    """Draw filled contours of the temperature, with a scale.
+    """Draw filled contours of the temperature, with a scale; of a rod a curve.
 
     Parameters
     ----------
@@ -55,29 +55,50 @@ def plot_isotherms(
     label : str, default: 'temperature'
         Label of the scale, for example ``"temperature (°C)"``.
     **options
-        ``unit`` of the coordinates, for example ``"mm"``, and options of `contourf`.
+        ``unit`` of the coordinates, for example ``"mm"``, and options of `contourf`, for a rod of
+        `Axes.plot`.
     """
-    add_scale(axes, _paint(axes, result, **options), label)
+    drawn = _paint(axes, result, **_labelled(result, label), **options)
+    if result.u.ndim > 1:
+        add_scale(axes, drawn, label)
 
 
 def film(frames: "tuple[HeatResult, ...]", *, label: str = _LABEL, **options: Any) -> Any:
-    """Return a film of isotherms; `options` are those of `make_film` and of `contourf`."""
+    """Return a film of isotherms, or of the curve of a rod.
+
+    `options` are those of `make_film` and of `contourf`, or of `Axes.plot`.
+    """
     values = np.array([value for frame in frames for value in (frame.u.min(), frame.u.max())])
-    options.setdefault("levels", levels_of(values))
-    return make_film(frames, _paint, _size(*frames[:1]), label, **options)
+    is_rod = any(frame.u.ndim == 1 for frame in frames[:1])
+    if is_rod:
+        room = 0.05 * float(np.ptp(values)) or 0.5
+        options.setdefault("ylim", (values.min() - room, values.max() + room))
+        options.setdefault("ylabel", label)
+    else:
+        options.setdefault("levels", levels_of(values))
+    return make_film(frames, _paint, _size(*frames[:1]), None if is_rod else label, **options)
 
 
 def _size(*results: "HeatResult") -> tuple[float, float]:
     """Return the size of a figure for the domain of a result, a square without a result."""
     ratio = 1.0
     for result in results:
+        if result.u.ndim == 1:
+            return _WIDTH, 3.8
         ratio = float((result.y[-1] - result.y[0]) / (result.x[-1] - result.x[0]))
     return _WIDTH, min(max(4.1 * ratio + 0.9, 2.8), 8.0)
 
 
+def _labelled(result: "HeatResult", label: str) -> dict[str, str]:
+    """Return the label as an option of the curve of a rod; none for other results."""
+    return {"ylabel": label} if result.u.ndim == 1 else {}
+
+
 def _paint(axes: "Axes", result: "HeatResult", *, unit: str | None = None, **options: Any) -> Any:
-    options.setdefault("cmap", "inferno")
     title = f"t = {result.time:.4g}"
+    if result.u.ndim == 1:
+        return _paint_rod(axes, result, title, unit, **options)
+    options.setdefault("cmap", "inferno")
     plane = result.u
     if plane.ndim == 3:
         k = plane.shape[0] // 2
@@ -86,4 +107,23 @@ def _paint(axes: "Axes", result: "HeatResult", *, unit: str | None = None, **opt
     options.setdefault("levels", levels_of(plane))
     drawn = axes.contourf(result.x, result.y, plane, **options)
     axes.set(aspect="equal", title=title, **axis_labels("xy", unit))
+    return drawn
+
+
+def _paint_rod(
+    axes: "Axes",
+    result: "HeatResult",
+    title: str,
+    unit: str | None,
+    *,
+    ylabel: str,
+    ylim: tuple[float, float] | None = None,
+    **options: Any,
+) -> Any:
+    """Draw the temperature of a rod as a curve."""
+    drawn = axes.plot(result.x, result.u, **options)
+    axes.set(title=title, ylabel=ylabel, **axis_labels("x", unit))
+    if ylim is not None:
+        axes.set_ylim(*ylim)
+    axes.margins(x=0)
     return drawn
