@@ -127,6 +127,7 @@ SHORT_UPPER: Final[int]
 SPLINE_ENDS: Final[dict[str, int]]
 SPLINE_FAULTS: Final[dict[str, int]]
 SPLINE_OUTSIDES: Final[dict[str, int]]
+STEP_KINDS: Final[dict[str, int]]
 STAGES: Final[dict[str, int]]
 STAGGERED_ENDS: Final[dict[str, int]]
 STAGGERED_KERNELS: Final[dict[str, int]]
@@ -208,6 +209,60 @@ def spikes_solve(
     threads: int,
     /,
 ) -> tuple[int, _Report | None]: ...
+def product(
+    flags: int,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    x: _Array,
+    b: _Array | None,
+    out: _Array,
+    scale: float,
+    weight: float,
+    extended: bool,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def step_solve(
+    kind: int,
+    pivot: int,
+    flags: int,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    rhs: _Array,
+    x: _Array,
+    info: _Info,
+    step: float,
+    gain: float,
+    source: _Array | None,
+    least: _Array | None,
+    where: _Array | None,
+    ends: tuple[_Array | None, _Array | None, _Array | None, _Array | None],
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    count: int = 0,
+    /,
+) -> tuple[int, _Report | None]: ...
+def factor_step(
+    factor: Factor,
+    trans: int,
+    rhs: _Array,
+    x: _Array,
+    outer_step: int,
+    inner_step: int,
+    step: float,
+    gain: float,
+    source: _Array | None,
+    where: _Array | None,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def tridiag_direct(
     lower: Any,
     diag: Any,

@@ -50,6 +50,7 @@ from ._core import STAGGERED_ENDS as STAGGERED_ENDS
 from ._core import STAGGERED_KERNELS as STAGGERED_KERNELS
 from ._core import STAGGERED_STAGES as STAGGERED_STAGES
 from ._core import STATUS as STATUS
+from ._core import STEP_KINDS as STEP_KINDS
 from ._core import TABLE_ROWS as TABLE_ROWS
 from ._core import TRANS as TRANS
 from ._core import WALLS as WALLS
@@ -64,14 +65,17 @@ from ._core import describe as describe
 from ._core import diffusion_apply as diffusion_apply
 from ._core import diffusion_solve as diffusion_solve
 from ._core import factor_make as factor_make
+from ._core import factor_step as factor_step
 from ._core import gceidd_step as gceidd_step
 from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
+from ._core import product as product
 from ._core import spline_pieces as spline_pieces
 from ._core import spline_points as spline_points
 from ._core import spline_rows as spline_rows
 from ._core import staggered_step as staggered_step
+from ._core import step_solve as step_solve
 from ._core import tridiag_lent as tridiag_lent
 from ._core import tridiag_solve as tridiag_solve
 from ._core import xla_products as xla_products

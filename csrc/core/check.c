@@ -3,7 +3,7 @@
  * Two operands overlap if an element of one shares a byte with an element of the other.
  * The elements of a strided operand form a lattice. Two lattices overlap if
  *
- *   sum_k |s_k| i_k  in  [low, low + 2 (size - 1)],   0 <= i_k <= m_k
+ *   sum_k |s_k| i_k  in  [low, low + (size - 1) + (other size - 1)],   0 <= i_k <= m_k
  *
  * has a solution, where s_k are the byte strides of both operands. The search handles the
  * terms in descending order of the stride and tries only those i_k for which the
@@ -13,7 +13,7 @@
  */
 #include <stdbool.h>
 
-#include "pysolvers.h"
+#include "ps_step.h"
 
 enum { AXES = 3, TERMS = 2 * AXES, SEARCH_STEPS = 100000 };
 
@@ -162,13 +162,13 @@ reaches(search *s, int k, int64_t low, int64_t high)
 }
 
 static bool
-overlap(const lattice *a, const lattice *b, int64_t size)
+overlap(const lattice *a, int64_t size, const lattice *b, int64_t size_b)
 {
     term terms[TERMS];
     int count = 0;
 
     if (a->highest + (uintptr_t)size <= b->lowest ||
-        b->highest + (uintptr_t)size <= a->lowest) {
+        b->highest + (uintptr_t)size_b <= a->lowest) {
         return false;
     }
     for (int k = 0; k < a->count; k++) {
@@ -182,7 +182,7 @@ overlap(const lattice *a, const lattice *b, int64_t size)
      * b->highest. */
     const int64_t distance = (int64_t)(b->highest - a->lowest);
     search s = {terms, count, SEARCH_STEPS};
-    return reaches(&s, 0, distance - (size - 1), distance + (size - 1));
+    return reaches(&s, 0, distance - (size - 1), distance + (size_b - 1));
 }
 
 /* Whether two index triples may have the same address. They cannot if every step exceeds
@@ -259,7 +259,7 @@ check_input(const ps_input *input, int64_t size, extents n, const lattice *taken
     }
 
     const lattice read = lattice_of(input->data, input->stride, size, n);
-    return overlap(taken, &read, size) ? PS_BAD_LAYOUT : PS_OK;
+    return overlap(taken, size, &read, size) ? PS_BAD_LAYOUT : PS_OK;
 }
 
 /* Check the right-hand side, which may be the output (same data and strides). */
@@ -379,7 +379,7 @@ ps_spikes_check(const ps_spikes *s, const ps_options *options)
 /* Whether a factor of `made` matrices along an axis can solve `asked` systems along it
  * with the given step. */
 static bool
-step_is_legal(int32_t step, int64_t asked, int64_t made)
+axis_is_legal(int32_t step, int64_t asked, int64_t made)
 {
     return step == 0 ? asked == 0 || made > 0
                      : step == 1 && (asked == made || asked == 0);
@@ -409,8 +409,8 @@ ps_factor_check(const ps_factor *f, const ps_factor_rhs *b)
 
     const extents n = {f->rows, b->outer, b->inner};
     if ((unsigned)b->trans >= PS_TRANS_COUNT || !sizes_are_legal(f->dtype, n) ||
-        !step_is_legal(b->outer_step, b->outer, f->outer) ||
-        !step_is_legal(b->inner_step, b->inner, f->inner)) {
+        !axis_is_legal(b->outer_step, b->outer, f->outer) ||
+        !axis_is_legal(b->inner_step, b->inner, f->inner)) {
         return PS_BAD_ARGUMENT;
     }
     if (b->outer == 0 || b->inner == 0) {
@@ -424,4 +424,143 @@ ps_factor_check(const ps_factor *f, const ps_factor_rhs *b)
     lattice taken;
     const ps_status status = check_output(&b->x, size, n, &taken);
     return status == PS_OK ? check_rhs(&b->rhs, &b->x, size, n, &taken) : status;
+}
+
+ps_status
+ps_product_check(const ps_product *p)
+{
+    if (p == NULL || !sizes_are_legal(p->dtype, (extents){p->rows, p->outer, p->inner}) ||
+        ((p->flags & PS_ROW_SUMS) && p->dtype != PS_F32 && p->dtype != PS_F64) ||
+        !flags_are_legal(p->flags & ~(uint32_t)PS_ROW_SUMS)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (p->outer == 0 || p->inner == 0) {
+        return PS_OK;
+    }
+    const int64_t size = ps_dtype_size(p->dtype);
+    const extents n = {p->rows, p->outer, p->inner};
+    const ps_tridiag matrix = {.dtype = p->dtype,
+                               .flags = p->flags,
+                               .rows = p->rows,
+                               .outer = p->outer,
+                               .inner = p->inner,
+                               .lower = p->lower,
+                               .diag = p->diag,
+                               .upper = p->upper};
+    lattice taken;
+    ps_status status = check_output(&p->out, size, n, &taken);
+
+    if (status == PS_OK) {
+        status = check_matrix(&matrix, &taken);
+    }
+    if (status == PS_OK) {
+        status = check_input(&p->x, size, n, &taken);
+    }
+    return status == PS_OK && p->b.data != NULL
+               ? check_rhs(&p->b, &p->out, size, n, &taken)
+               : status;
+}
+
+/* Check the mask against the lattice of an output of elements of `size` bytes. */
+static ps_status
+check_mask(const ps_mask *where, int64_t size, extents n, const lattice *taken)
+{
+    if (where->data == NULL) {
+        return PS_OK;
+    }
+    if (!spans_fit(where->stride, n)) {
+        return PS_BAD_ARGUMENT;
+    }
+    const lattice read = lattice_of(where->data, where->stride, 1, n);
+
+    return overlap(taken, size, &read, 1) ? PS_BAD_LAYOUT : PS_OK;
+}
+
+static bool
+step_is_legal(const ps_step *s, ps_pivot pivot)
+{
+    const ps_options options = {.method = PS_AUTO, .pivot = pivot};
+    const bool is_flux = s->kind == PS_STEP_FLUX;
+    const bool has_least = s->least.data != NULL;
+    const bool is_real = s->t.dtype == PS_F32 || s->t.dtype == PS_F64;
+
+    if ((unsigned)s->kind >= PS_STEP_COUNT || !request_is_legal(&s->t, &options)) {
+        return false;
+    }
+    if (s->kind == PS_STEP_MATRIX && s->source.data != NULL) {
+        return false;
+    }
+    for (int end = 0; end < 2; end++) {
+        const uint32_t is_short = end == 0 ? PS_SHORT_LOWER : PS_SHORT_UPPER;
+
+        if ((!is_flux && (s->flux[end].data != NULL || s->value[end].data != NULL)) ||
+            (s->value[end].data != NULL && (s->t.flags & is_short))) {
+            return false;
+        }
+    }
+    return (s->kind == PS_STEP_MATRIX || !(s->t.flags & PS_ROW_SUMS)) &&
+           (!is_flux || (is_real && !(s->t.flags & PS_PERIODIC))) &&
+           (!has_least || (is_real && !(s->t.flags & PS_PERIODIC) &&
+                           pivot != PS_PIVOT_ALWAYS && !is_flux));
+}
+
+ps_status
+ps_step_check(const ps_step *s, ps_pivot pivot)
+{
+    const ps_options options = {.method = PS_AUTO, .pivot = pivot};
+
+    if (s == NULL || !step_is_legal(s, pivot)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (s->t.outer == 0 || s->t.inner == 0) {
+        return PS_OK;
+    }
+    const int64_t size = ps_dtype_size(s->t.dtype);
+    const extents n = {s->t.rows, s->t.outer, s->t.inner};
+    const extents one = {1, s->t.outer, s->t.inner};
+    const ps_input *const inputs[] = {&s->source,  &s->least,    &s->flux[0],
+                                      &s->flux[1], &s->value[0], &s->value[1]};
+    lattice taken;
+    ps_status status = ps_tridiag_check(&s->t, &options);
+
+    if (status == PS_OK) {
+        status = check_output(&s->t.x, size, n, &taken);
+    }
+    if (status == PS_OK) {
+        status = check_mask(&s->where, size, n, &taken);
+    }
+    for (int k = 0; k < 6 && status == PS_OK; k++) {
+        if (inputs[k]->data != NULL) {
+            status = check_input(inputs[k], size, k < 2 ? n : one, &taken);
+        }
+    }
+    return status;
+}
+
+ps_status
+ps_factor_step_check(const ps_factor *f, const ps_factor_step *s)
+{
+    if (f == NULL || s == NULL) {
+        return PS_BAD_ARGUMENT;
+    }
+    ps_status status = ps_factor_check(f, &s->b);
+
+    if (status == PS_OK && s->b.trans != PS_TRANS_NONE &&
+        (s->gain != 0 || s->source.data != NULL)) {
+        status = PS_BAD_ARGUMENT;
+    }
+    if (status != PS_OK || s->b.outer == 0 || s->b.inner == 0) {
+        return status;
+    }
+    const int64_t size = ps_dtype_size(f->dtype);
+    const extents n = {f->rows, s->b.outer, s->b.inner};
+    lattice taken;
+
+    status = check_output(&s->b.x, size, n, &taken);
+    if (status == PS_OK) {
+        status = check_mask(&s->where, size, n, &taken);
+    }
+    return status == PS_OK && s->source.data != NULL
+               ? check_input(&s->source, size, n, &taken)
+               : status;
 }

@@ -276,6 +276,9 @@ typedef struct ps_wave_lines ps_wave_lines;
 typedef struct ps_cylinder ps_cylinder;
 typedef struct ps_cylinder_report ps_cylinder_report;
 typedef struct ps_part ps_part;
+typedef struct ps_product ps_product;
+typedef struct ps_step ps_step;
+typedef struct ps_factor_step ps_factor_step;
 
 /* Rules for every entry:
  *   - no static state other than what is remembered of devices and plans; no printing, no
@@ -318,6 +321,19 @@ typedef struct {
                              const ps_exec *exec, size_t *bytes);
     ps_status (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec);
+
+    /* Products with matrices and implicit steps: ps_step.h. step_work() and step_solve()
+     * solve as PS_AUTO does, with this pivoting; factor_step() needs the workspace of
+     * factor_step_work(). */
+    ps_status (*product)(const ps_product *p, const ps_exec *exec);
+    ps_status (*step_work)(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
+                           size_t *bytes);
+    ps_status (*step_solve)(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
+                            ps_report *report);
+    ps_status (*factor_step_work)(const ps_factor *f, const ps_factor_step *s,
+                                  const ps_exec *exec, size_t *bytes);
+    ps_status (*factor_step)(const ps_factor *f, const ps_factor_step *s,
+                             const ps_exec *exec);
 
     /* The parts of systems on several devices: ps_part.h. Bytes of a mailbox for
      * p->step; whether the device can solve the part, without reading any memory:

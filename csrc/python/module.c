@@ -21,6 +21,7 @@
 #include "relax.h"
 #include "spikes.h"
 #include "spline.h"
+#include "step.h"
 #include "staggered.h"
 #include "transform.h"
 #include "xla.h"
@@ -115,7 +116,8 @@ module_exec(PyObject *module)
         (spikes_add(module) < 0 || fp_mode_add(module) < 0)) {
         return -1;
     }
-    if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0) {
+    if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||
+        step_add(module) < 0) {
         return -1;
     }
     return add_constants(module);

@@ -1,0 +1,284 @@
+/* step.c - products and implicit steps: parse, borrow, compute without the GIL. */
+#include "step.h"
+
+#include "binding.h"
+#include "call.h"
+#include "codes.h"
+#include "operand.h"
+#include "ps_step.h"
+
+#define PS_TEXT_(name, text) text,
+static const char *const kinds[] = {PS_STEP_LIST(PS_TEXT_)};
+#undef PS_TEXT_
+
+/* Borrow an array with the batch and dtype of `like` and this number of rows, or none for
+ * None. */
+static int
+read_input(PyObject *array, const char *name, const operand *like, int64_t rows,
+           ps_input *in)
+{
+    operand op;
+
+    *in = (ps_input){0};
+    if (array == Py_None) {
+        return 0;
+    }
+    if (operand_read(array, name, &op) < 0 || operand_match(&op, like, rows) < 0) {
+        return -1;
+    }
+    *in = operand_input(&op);
+    return 0;
+}
+
+/* The same for a mask of booleans. */
+static int
+read_mask(PyObject *object, const operand *like, ps_mask *where)
+{
+    const int64_t shape[] = {like->outer, like->inner, like->rows};
+    int64_t *const strides[] = {&where->stride.outer, &where->stride.inner,
+                                &where->stride.row};
+
+    *where = (ps_mask){0};
+    if (object == Py_None) {
+        return 0;
+    }
+    if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_BOOL ||
+        PyArray_NDIM((PyArrayObject *)object) != 3) {
+        PyErr_SetString(PyExc_TypeError,
+                        "where: need an ndarray of booleans (outer, inner, rows)");
+        return -1;
+    }
+    PyArrayObject *const array = (PyArrayObject *)object;
+
+    for (int k = 0; k < 3; k++) {
+        if (PyArray_DIM(array, k) != shape[k]) {
+            PyErr_Format(PyExc_ValueError, "where: need %lld along axis %d, got %lld",
+                         (long long)shape[k], k, (long long)PyArray_DIM(array, k));
+            return -1;
+        }
+        operand_stride(array, k, strides[k]);
+    }
+    where->data = PyArray_DATA(array);
+    return 0;
+}
+
+static PyObject *
+product(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const ps_backend *const backend = ps_backend_get();
+    int is_extended, threads, device = 0;
+    unsigned flags;
+    unsigned long long stream = 0;
+    PyObject *lower, *diag, *upper, *x, *b, *out;
+    ps_product p = {0};
+    ps_tridiag t = {0};
+    operand d, to;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "IOOOOOOddpi|iK:product", &flags, &lower, &diag, &upper,
+                          &x, &b, &out, &p.scale, &p.weight, &is_extended, &threads,
+                          &device, &stream) ||
+        operand_matrix(flags, lower, diag, upper, &t) < 0 ||
+        operand_read(diag, "diag", &d) < 0 || operand_write(out, "out", &to) < 0 ||
+        operand_match(&to, &d, d.rows) < 0 || read_input(x, "x", &d, d.rows, &p.x) < 0 ||
+        read_input(b, "b", &d, d.rows, &p.b) < 0) {
+        return NULL;
+    }
+    p.dtype = t.dtype;
+    p.flags = t.flags;
+    p.rows = t.rows;
+    p.outer = t.outer;
+    p.inner = t.inner;
+    p.is_extended = is_extended;
+    p.lower = t.lower;
+    p.diag = t.diag;
+    p.upper = t.upper;
+    p.out = operand_output(&to);
+    if (backend->product == NULL) {
+        return PyLong_FromLong(PS_UNSUPPORTED);
+    }
+    if (call_begin(&c, threads, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status = backend->product(&p, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+/* Borrow what a step has besides its matrix, right-hand sides and x. */
+static int
+read_extras(PyObject *source, PyObject *least, PyObject *where, PyObject *const *ends,
+            const operand *like, ps_step *s)
+{
+    ps_input *const to[] = {&s->flux[0], &s->flux[1], &s->value[0], &s->value[1]};
+
+    for (int k = 0; k < 4; k++) {
+        if (read_input(ends[k], k < 2 ? "flux" : "value", like, 1, to[k]) < 0) {
+            return -1;
+        }
+    }
+    return read_input(source, "source", like, like->rows, &s->source) < 0 ||
+                   read_input(least, "least", like, like->rows, &s->least) < 0
+               ? -1
+               : read_mask(where, like, &s->where);
+}
+
+static int
+run(const ps_step *s, ps_pivot pivot, int count, call *c, ps_status *status,
+    ps_report *report)
+{
+    const ps_backend *const backend = ps_backend_get();
+    size_t bytes = 0;
+
+    *status = backend->step_work == NULL ? PS_UNSUPPORTED
+                                         : backend->step_work(s, pivot, &c->exec, &bytes);
+    if (*status != PS_OK) {
+        return 0;
+    }
+    if (call_work(c, bytes) < 0) {
+        return -1;
+    }
+    call_enter(c);
+    *status = backend->step_solve(s, pivot, &c->exec, report);
+    if (*status == PS_OK && count) {
+        *status = call_count_pivoted(c, s->t.outer * s->t.inner, report);
+    }
+    const int raised = call_leave(c);
+
+    call_end(c);
+    return raised;
+}
+
+static PyObject *
+step_solve(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int kind, pivot, threads, device = 0, count = 0;
+    unsigned flags;
+    unsigned long long stream = 0;
+    PyObject *lower, *diag, *upper, *rhs, *x, *info, *source, *least, *where, *ends[4];
+    ps_report report = {0};
+    ps_status status;
+    ps_step s = {0};
+    operand d, r, out;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "iiIOOOOOOddOOO(OOOO)i|iKi:step_solve", &kind, &pivot,
+                          &flags, &lower, &diag, &upper, &rhs, &x, &info, &s.step,
+                          &s.gain, &source, &least, &where, &ends[0], &ends[1], &ends[2],
+                          &ends[3], &threads, &device, &stream, &count) ||
+        operand_matrix(flags, lower, diag, upper, &s.t) < 0 ||
+        operand_read(diag, "diag", &d) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
+        operand_write(x, "x", &out) < 0 || operand_match(&r, &d, d.rows) < 0 ||
+        operand_match(&out, &d, d.rows) < 0 ||
+        read_extras(source, least, where, ends, &d, &s) < 0 ||
+        operand_info(info, s.t.outer * s.t.inner, &s.t.info) < 0) {
+        return NULL;
+    }
+    s.kind = kind;
+    s.t.rhs = operand_input(&r);
+    s.t.x = operand_output(&out);
+    if (call_begin(&c, threads, device, stream) < 0 ||
+        run(&s, (ps_pivot)pivot, count, &c, &status, &report) < 0) {
+        return NULL;
+    }
+    return Py_BuildValue("(iN)", (int)status, call_report(status, &report));
+}
+
+static int
+run_factor(const ps_factor *f, const ps_factor_step *s, call *c, ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    size_t bytes = 0;
+
+    *status = backend->factor_step_work == NULL
+                  ? PS_UNSUPPORTED
+                  : backend->factor_step_work(f, s, &c->exec, &bytes);
+    if (*status != PS_OK) {
+        return 0;
+    }
+    if (call_work(c, bytes) < 0) {
+        return -1;
+    }
+    call_enter(c);
+    *status = backend->factor_step(f, s, &c->exec);
+    const int raised = call_leave(c);
+
+    call_end(c);
+    return raised;
+}
+
+static PyObject *
+factor_step(PyObject *module, PyObject *args)
+{
+    const module_state *const state = PyModule_GetState(module);
+    int trans, outer_step, inner_step, threads, device = 0;
+    unsigned long long stream = 0;
+    PyObject *made, *rhs, *x, *source, *where;
+    ps_factor_step s = {0};
+    ps_status status;
+    operand r, out;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "OiOOiiddOOi|iK:factor_step", &made, &trans, &rhs, &x,
+                          &outer_step, &inner_step, &s.step, &s.gain, &source, &where,
+                          &threads, &device, &stream)) {
+        return NULL;
+    }
+    const ps_factor *const f = factor_of(made, state->factor_type);
+
+    if (f == NULL || operand_read(rhs, "rhs", &r) < 0 ||
+        operand_write(x, "x", &out) < 0 || operand_match(&out, &r, r.rows) < 0 ||
+        read_input(source, "source", &r, r.rows, &s.source) < 0 ||
+        read_mask(where, &r, &s.where) < 0) {
+        return NULL;
+    }
+    if (r.dtype != f->dtype || r.rows != f->rows) {
+        PyErr_Format(PyExc_ValueError,
+                     "rhs: need the dtype and the %lld rows of the factor, got %lld rows",
+                     (long long)f->rows, (long long)r.rows);
+        return NULL;
+    }
+    s.b = (ps_factor_rhs){.trans = (ps_trans)trans,
+                          .outer = r.outer,
+                          .inner = r.inner,
+                          .outer_step = outer_step,
+                          .inner_step = inner_step,
+                          .rhs = operand_input(&r),
+                          .x = operand_output(&out)};
+    if (call_begin(&c, threads, device, stream) < 0 ||
+        run_factor(f, &s, &c, &status) < 0) {
+        return NULL;
+    }
+    return PyLong_FromLong(status);
+}
+
+PyDoc_STRVAR(product_doc,
+             "product($module, flags, lower, diag, upper, x, b, out, scale, weight, "
+             "extended, threads, device=0, stream=0, /)\n--\n\n"
+             "Write scale * A x + weight * b; return status.");
+PyDoc_STRVAR(step_solve_doc,
+             "step_solve($module, kind, pivot, flags, lower, diag, upper, rhs, x, info, "
+             "step, gain, source, least, where, ends, threads, device=0, stream=0, "
+             "count=0, /)\n--\n\n"
+             "Make an implicit step, or solve; return status and report.");
+PyDoc_STRVAR(factor_step_doc,
+             "factor_step($module, factor, trans, rhs, x, outer_step, inner_step, step, "
+             "gain, source, where, threads, device=0, stream=0, /)\n--\n\n"
+             "Make an implicit step with factors; return status.");
+
+static PyMethodDef methods[] = {
+    {"product", product, METH_VARARGS, product_doc},
+    {"step_solve", step_solve, METH_VARARGS, step_solve_doc},
+    {"factor_step", factor_step, METH_VARARGS, factor_step_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+step_add(PyObject *module)
+{
+    if (add_codes(module, "STEP_KINDS", kinds, PS_STEP_COUNT) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, methods);
+}
