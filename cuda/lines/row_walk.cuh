@@ -1,0 +1,255 @@
+/* row_walk.cuh - one pass over the rows of a batch, each computed from the row's three
+ * coefficients and the values u of it and of its neighbours.
+ *
+ * Neighbouring threads have neighbouring numbers of memory: of rows if these are
+ * contiguous, otherwise of systems. A thread has several numbers side by side, a pack,
+ * and walks along the other axis, from system to system or from row to row. Packs of 16
+ * bytes are read and written at once where their addresses allow it. Along strided rows
+ * a thread reads each u once and keeps it for the next two rows; along contiguous rows
+ * the neighbours of a pack come from the cache. All operands of a few packs are loaded
+ * before a result is stored.
+ *
+ * A form computes and stores: form.put<WIDTH>(w, place, coefficients, u and neighbours).
+ */
+#ifndef PS_CUDA_LINES_ROW_WALK_CUH
+#define PS_CUDA_LINES_ROW_WALK_CUH
+
+#include "device/operand.cuh"
+#include "lines/row_walk.h"
+#include "runtime/launch.cuh"
+#include "runtime/math.cuh"
+
+namespace pysolvers::lines {
+
+using namespace runtime;
+
+/* Neighbouring numbers. */
+template <typename Number, int WIDTH> struct alignas(WIDTH * sizeof(Number)) Pack {
+    Number of[WIDTH];
+};
+
+/* Of row and system(s) of a pack: the first of its numbers along the contiguous axis,
+ * the step along the other axis of the walk, the index on the third axis, and the row of
+ * its first number. */
+struct WalkPlace {
+    int64_t along, step, other;
+    int32_t row;
+};
+
+/* A pack of an operand without the entries `absent`, a bit each, which become 0. */
+template <int WIDTH, typename Number>
+__device__ __forceinline__ Pack<Number, WIDTH>
+load_pack(const Walked<const Number> &from, const WalkPlace &at, uint32_t absent = 0)
+{
+    const Number *const first = from.at(at.along, at.step, at.other);
+    Pack<Number, WIDTH> pack;
+
+    if (WIDTH > 1 && from.access == PackAccess::whole) {
+        return *reinterpret_cast<const Pack<Number, WIDTH> *>(first);
+    }
+    if (WIDTH > 1 && from.access == PackAccess::same) {
+        const Number value = *first;
+
+#pragma unroll
+        for (int j = 0; j < WIDTH; j++) {
+            pack.of[j] = value;
+        }
+        return pack;
+    }
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+        pack.of[j] = (absent >> j & 1u) == 0 ? first[j * from.along] : Number(0);
+    }
+    return pack;
+}
+
+template <int WIDTH, typename Number>
+__device__ __forceinline__ void
+store_pack(const Walked<Number> &to, const WalkPlace &at,
+           const Pack<Number, WIDTH> &pack)
+{
+    Number *const first = to.at(at.along, at.step, at.other);
+
+    if (WIDTH > 1 && to.access == PackAccess::whole) {
+        *reinterpret_cast<Pack<Number, WIDTH> *>(first) = pack;
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+        first[j * to.along] = pack.of[j];
+    }
+}
+
+/* The numbers of a pack of rows: of neighbouring systems, or of neighbouring rows of one
+ * system. lower is 0 in a row without a left neighbour, upper in one without a right
+ * one, and so is what stands for u there. */
+template <typename Number, int WIDTH> struct PackOfRows {
+    Pack<Number, WIDTH> lower, diag, upper, u, before, behind, added;
+};
+
+/* Numbers of which each thread loads all operands before it stores one. */
+template <typename Number, int WIDTH>
+static constexpr int walk_at_once = WIDTH * sizeof(Number) >= 16 ? 2 : 4;
+
+/* Along contiguous rows: the packs of a system side by side, a thread from system to
+ * system. */
+template <int WIDTH, typename Number>
+__device__ __forceinline__ PackOfRows<Number, WIDTH>
+load_contiguous(const RowWalk<Number> &w, const WalkPlace &at)
+{
+    using P = Pack<Number, WIDTH>;
+    const bool is_first = at.row == 0, is_last = at.row + WIDTH == w.rows;
+    const bool has_before = !is_first || w.periodic, has_behind = !is_last || w.periodic;
+    const uint32_t no_lower = is_first && w.short_lower ? 1u : 0;
+    const uint32_t no_upper = is_last && w.short_upper ? 1u << (WIDTH - 1) : 0;
+    const Number *const u = w.u.at(at.along, at.step, at.other);
+    const int64_t far = static_cast<int64_t>(w.rows - WIDTH) * w.u.along;
+    Number before = Number(0), behind = Number(0);
+    PackOfRows<Number, WIDTH> p;
+
+    p.lower = load_pack<WIDTH>(w.lower, at, no_lower);
+    p.diag = load_pack<WIDTH>(w.diag, at);
+    p.upper = load_pack<WIDTH>(w.upper, at, no_upper);
+    p.u = load_pack<WIDTH>(w.u, at);
+    if (has_before) {
+        before = is_first ? u[far + (WIDTH - 1) * w.u.along] : u[-w.u.along];
+    }
+    if (has_behind) {
+        behind = is_last ? u[-far] : u[WIDTH * w.u.along];
+    }
+    p.added = w.added.data != nullptr ? load_pack<WIDTH>(w.added, at) : P{};
+    if (!has_before) {
+        p.lower.of[0] = Number(0);
+    }
+    if (!has_behind) {
+        p.upper.of[WIDTH - 1] = Number(0);
+    }
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+        p.before.of[j] = j > 0 ? p.u.of[j - 1] : before;
+        p.behind.of[j] = j + 1 < WIDTH ? p.u.of[j + 1] : behind;
+    }
+    return p;
+}
+
+/* Grid: threads for w.threads. */
+template <bool BY_ROW, int WIDTH, typename Number, typename Form>
+__global__ void
+__launch_bounds__(walk_threads, 2)
+    walk_kernel(const __grid_constant__ RowWalk<Number> w,
+                const __grid_constant__ Form form)
+{
+    constexpr int at_once = walk_at_once<Number, WIDTH>;
+    using P = Pack<Number, WIDTH>;
+    const int64_t index = int64_t(blockIdx.x) * walk_threads + threadIdx.x;
+    const int64_t rest = quotient(index, w.packs);
+    WalkPlace at;
+
+    if (index >= w.threads) {
+        return;
+    }
+    at.along = (index - rest * w.packs) * WIDTH;
+    at.other = quotient(rest, w.walks);
+    const int64_t begin = (rest - at.other * w.walks) * w.each;
+    const int64_t end = min(begin + w.each, w.steps);
+
+    if constexpr (BY_ROW) {
+        at.row = static_cast<int32_t>(at.along);
+        for (int64_t first = begin; first < end; first += at_once) {
+            PackOfRows<Number, WIDTH> p[at_once];
+
+#pragma unroll
+            for (int k = 0; k < at_once; k++) {
+                at.step = first + k;
+                if (at.step < end) {
+                    p[k] = load_contiguous<WIDTH>(w, at);
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < at_once; k++) {
+                at.step = first + k;
+                if (at.step < end) {
+                    form.template put<WIDTH>(at, p[k]);
+                }
+            }
+        }
+    }
+    else {
+        const auto row_of_u = [&](int64_t row) { /* 0 where there is no row */
+            WalkPlace there = at;
+
+            if (row < 0 || row >= w.rows) {
+                if (!w.periodic) {
+                    return P{};
+                }
+                row = row < 0 ? w.rows - 1 : 0;
+            }
+            there.step = row;
+            return load_pack<WIDTH>(w.u, there);
+        };
+        P before = row_of_u(begin - 1), now = row_of_u(begin);
+
+        for (int64_t first = begin; first < end; first += at_once) {
+            PackOfRows<Number, WIDTH> p[at_once];
+
+#pragma unroll
+            for (int k = 0; k < at_once; k++) {
+                at.step = first + k;
+                if (at.step < end) {
+                    const bool no_left = at.step == 0 && !w.periodic;
+                    const bool no_right = at.step == w.rows - 1 && !w.periodic;
+
+                    p[k].behind = row_of_u(at.step + 1);
+                    p[k].lower = no_left ? P{} : load_pack<WIDTH>(w.lower, at);
+                    p[k].diag = load_pack<WIDTH>(w.diag, at);
+                    p[k].upper = no_right ? P{} : load_pack<WIDTH>(w.upper, at);
+                    p[k].added =
+                        w.added.data != nullptr ? load_pack<WIDTH>(w.added, at) : P{};
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < at_once; k++) {
+                at.step = first + k;
+                if (at.step < end) {
+                    at.row = static_cast<int32_t>(at.step);
+                    p[k].before = before;
+                    p[k].u = now;
+                    before = now;
+                    now = p[k].behind;
+                    form.template put<WIDTH>(at, p[k]);
+                }
+            }
+        }
+    }
+}
+
+template <int WIDTH, typename Number, typename Form>
+inline ps_status
+launch_walk(const RowWalk<Number> &w, const Form &form, cudaStream_t stream)
+{
+    const int64_t blocks = divided_up(w.threads, walk_threads);
+
+    return Launch(blocks, walk_threads, 0, stream)
+        .run(w.by_row ? walk_kernel<true, WIDTH, Number, Form>
+                      : walk_kernel<false, WIDTH, Number, Form>,
+             w, form);
+}
+
+/* Enqueue the walk. */
+template <typename Number, typename Form>
+inline ps_status
+run_walk(const RowWalk<Number> &w, const Form &form, cudaStream_t stream)
+{
+    constexpr int width = pack_width<Number>;
+
+    if constexpr (width > 1) {
+        if (w.width == width) {
+            return launch_walk<width>(w, form, stream);
+        }
+    }
+    return launch_walk<1>(w, form, stream);
+}
+
+} // namespace pysolvers::lines
+
+#endif
