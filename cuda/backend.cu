@@ -2,6 +2,7 @@
  * of its call current and passes the call on.
  */
 #include "lines/layout.h"
+#include "lines/product.h"
 #include "lines/products.h"
 #include "runtime/backend.h"
 #include "runtime/device.h"
@@ -81,6 +82,12 @@ static ps_status
 factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_factor_solve(f, b, exec); });
+}
+
+static ps_status
+product(const ps_product *p, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_product(p, exec); });
 }
 
 static ps_status
@@ -451,6 +458,7 @@ make_table()
     b.factor_make = factor_make;
     b.factor_work = factor_work;
     b.factor_solve = factor_solve;
+    b.product = product;
     b.cavity_work = cavity_work;
     b.cavity_iterate = cavity_iterate;
     b.staggered_work = staggered_work;

@@ -68,8 +68,8 @@ template <> struct ExtendedSum<double> {
 
         sum = __dadd_rn(old, product);
         const double part = __dadd_rn(sum, -old);
-        const double error = __dadd_rn(__dadd_rn(old, -__dadd_rn(sum, -part)),
-                                       __dadd_rn(product, -part));
+        const double error =
+            __dadd_rn(__dadd_rn(old, -__dadd_rn(sum, -part)), __dadd_rn(product, -part));
         errors += error + fma(a, b, -product);
     }
     __device__ __forceinline__ void add_difference(double a, double b, double c)

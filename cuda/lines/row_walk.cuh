@@ -9,7 +9,7 @@
  * the neighbours of a pack come from the cache. All operands of a few packs are loaded
  * before a result is stored.
  *
- * A form computes and stores: form.put<WIDTH>(w, place, coefficients, u and neighbours).
+ * A form computes and stores the rows of a pack: form.put<WIDTH>(place, rows).
  */
 #ifndef PS_CUDA_LINES_ROW_WALK_CUH
 #define PS_CUDA_LINES_ROW_WALK_CUH
@@ -28,9 +28,8 @@ template <typename Number, int WIDTH> struct alignas(WIDTH * sizeof(Number)) Pac
     Number of[WIDTH];
 };
 
-/* Of row and system(s) of a pack: the first of its numbers along the contiguous axis,
- * the step along the other axis of the walk, the index on the third axis, and the row of
- * its first number. */
+/* The place of a pack: its first number along the axis of neighbouring threads, its
+ * indices on the other two axes, and the row of its first number. */
 struct WalkPlace {
     int64_t along, step, other;
     int32_t row;
@@ -65,8 +64,7 @@ load_pack(const Walked<const Number> &from, const WalkPlace &at, uint32_t absent
 
 template <int WIDTH, typename Number>
 __device__ __forceinline__ void
-store_pack(const Walked<Number> &to, const WalkPlace &at,
-           const Pack<Number, WIDTH> &pack)
+store_pack(const Walked<Number> &to, const WalkPlace &at, const Pack<Number, WIDTH> &pack)
 {
     Number *const first = to.at(at.along, at.step, at.other);
 
@@ -135,9 +133,8 @@ load_contiguous(const RowWalk<Number> &w, const WalkPlace &at)
 /* Grid: threads for w.threads. */
 template <bool BY_ROW, int WIDTH, typename Number, typename Form>
 __global__ void
-__launch_bounds__(walk_threads, 2)
-    walk_kernel(const __grid_constant__ RowWalk<Number> w,
-                const __grid_constant__ Form form)
+__launch_bounds__(walk_threads, 2) walk_kernel(const __grid_constant__ RowWalk<Number> w,
+                                               const __grid_constant__ Form form)
 {
     constexpr int at_once = walk_at_once<Number, WIDTH>;
     using P = Pack<Number, WIDTH>;
@@ -176,16 +173,16 @@ __launch_bounds__(walk_threads, 2)
     }
     else {
         const auto row_of_u = [&](int64_t row) { /* 0 where there is no row */
-            WalkPlace there = at;
+                                                 WalkPlace there = at;
 
-            if (row < 0 || row >= w.rows) {
-                if (!w.periodic) {
-                    return P{};
-                }
-                row = row < 0 ? w.rows - 1 : 0;
-            }
-            there.step = row;
-            return load_pack<WIDTH>(w.u, there);
+                                                 if (row < 0 || row >= w.rows) {
+                                                     if (!w.periodic) {
+                                                         return P{};
+                                                     }
+                                                     row = row < 0 ? w.rows - 1 : 0;
+                                                 }
+                                                 there.step = row;
+                                                 return load_pack<WIDTH>(w.u, there);
         };
         P before = row_of_u(begin - 1), now = row_of_u(begin);
 

@@ -76,8 +76,7 @@ walk_axes_of(const ps_tridiag &t)
     const int64_t systems = axes.swaps ? t.outer : t.inner;
     const int64_t near = axes.swaps ? s.outer : s.inner;
 
-    axes.by_row =
-        systems == 1 || (t.rows > 1 && std::abs(s.row) <= std::abs(near));
+    axes.by_row = systems == 1 || (t.rows > 1 && std::abs(s.row) <= std::abs(near));
     return axes;
 }
 
@@ -87,14 +86,12 @@ static inline PackAccess
 access_of(const Walked<T> &a, int64_t count, int64_t steps, int64_t others)
 {
     constexpr int64_t width = 16 / sizeof(T);
-    const bool whole =
-        a.along == 1 && count % width == 0 &&
-        (steps == 1 || a.step % width == 0) && (others == 1 || a.other % width == 0) &&
-        reinterpret_cast<uintptr_t>(a.data) % 16 == 0;
+    const bool whole = a.along == 1 && count % width == 0 &&
+                       (steps == 1 || a.step % width == 0) &&
+                       (others == 1 || a.other % width == 0) &&
+                       reinterpret_cast<uintptr_t>(a.data) % 16 == 0;
 
-    return whole          ? PackAccess::whole
-           : a.along == 0 ? PackAccess::same
-                          : PackAccess::each;
+    return whole ? PackAccess::whole : a.along == 0 ? PackAccess::same : PackAccess::each;
 }
 
 /* The walk over the rows of `t`, whose rhs is u and whose x is written; `added` may have
@@ -136,7 +133,8 @@ row_walk_of(const ps_tridiag &t, const ps_input &added)
 
     w.width = packs ? pack_width<Number> : 1;
     w.packs = count / w.width;
-    w.each = static_cast<int32_t>(std::min(w.steps, axes.by_row ? int64_t(4) : most_steps));
+    w.each =
+        static_cast<int32_t>(std::min(w.steps, axes.by_row ? int64_t(4) : most_steps));
     while (!axes.by_row && w.each > 4 &&
            w.packs * others * divided_up(w.steps, w.each) < least_threads) {
         w.each /= 2;
