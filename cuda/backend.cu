@@ -91,6 +91,31 @@ product(const ps_product *p, const ps_exec *exec)
 }
 
 static ps_status
+step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_step_work(s, pivot, exec, bytes); });
+}
+
+static ps_status
+step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec, ps_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_step_solve(s, pivot, exec, report); });
+}
+
+static ps_status
+factor_step_work(const ps_factor *f, const ps_factor_step *s, const ps_exec *exec,
+                 size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_factor_step_work(f, s, exec, bytes); });
+}
+
+static ps_status
+factor_step(const ps_factor *f, const ps_factor_step *s, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_factor_step(f, s, exec); });
+}
+
+static ps_status
 cavity_work(const ps_cavity *c, const ps_options *options, const ps_exec *exec,
             size_t *bytes)
 {
@@ -459,6 +484,10 @@ make_table()
     b.factor_work = factor_work;
     b.factor_solve = factor_solve;
     b.product = product;
+    b.step_work = step_work;
+    b.step_solve = step_solve;
+    b.factor_step_work = factor_step_work;
+    b.factor_step = factor_step;
     b.cavity_work = cavity_work;
     b.cavity_iterate = cavity_iterate;
     b.staggered_work = staggered_work;

@@ -124,6 +124,7 @@ template <typename Real, template <typename> class Sum> struct SumOf<Complex<Rea
 
 /* The form of row_walk.cuh. */
 template <typename Number, template <typename> class Sum> struct ProductForm {
+    static constexpr int at_once = 2;
     Walked<Number> out;
     double scale, weight; /* weight: 0 without b */
     bool has_sums;

@@ -6,10 +6,11 @@
  * and walks along the other axis, from system to system or from row to row. Packs of 16
  * bytes are read and written at once where their addresses allow it. Along strided rows
  * a thread reads each u once and keeps it for the next two rows; along contiguous rows
- * the neighbours of a pack come from the cache. All operands of a few packs are loaded
- * before a result is stored.
+ * the neighbours of a pack come from the cache.
  *
- * A form computes and stores the rows of a pack: form.put<WIDTH>(place, rows).
+ * A form computes and stores the rows of a pack: form.put<WIDTH>(place, rows). Of
+ * Form::at_once packs of 16 bytes, twice as many smaller ones, all operands are loaded
+ * before a result is stored.
  */
 #ifndef PS_CUDA_LINES_ROW_WALK_CUH
 #define PS_CUDA_LINES_ROW_WALK_CUH
@@ -85,10 +86,6 @@ template <typename Number, int WIDTH> struct PackOfRows {
     Pack<Number, WIDTH> lower, diag, upper, u, before, behind, added;
 };
 
-/* Numbers of which each thread loads all operands before it stores one. */
-template <typename Number, int WIDTH>
-static constexpr int walk_at_once = WIDTH * sizeof(Number) >= 16 ? 2 : 4;
-
 /* Along contiguous rows: the packs of a system side by side, a thread from system to
  * system. */
 template <int WIDTH, typename Number>
@@ -136,7 +133,7 @@ __global__ void
 __launch_bounds__(walk_threads, 2) walk_kernel(const __grid_constant__ RowWalk<Number> w,
                                                const __grid_constant__ Form form)
 {
-    constexpr int at_once = walk_at_once<Number, WIDTH>;
+    constexpr int at_once = (WIDTH * sizeof(Number) >= 16 ? 1 : 2) * Form::at_once;
     using P = Pack<Number, WIDTH>;
     const int64_t index = int64_t(blockIdx.x) * walk_threads + threadIdx.x;
     const int64_t rest = quotient(index, w.packs);

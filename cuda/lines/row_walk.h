@@ -98,7 +98,7 @@ access_of(const Walked<T> &a, int64_t count, int64_t steps, int64_t others)
  * null data. */
 template <typename Number>
 static inline RowWalk<Number>
-row_walk_of(const ps_tridiag &t, const ps_input &added)
+row_walk_of(const ps_tridiag &t, const ps_input &added, bool in_packs = true)
 {
     const Systems<Number> s = systems_of<Number>(t);
     const WalkAxes axes = walk_axes_of(t);
@@ -131,7 +131,7 @@ row_walk_of(const ps_tridiag &t, const ps_input &added)
     const bool packs = w.u.access == PackAccess::whole &&
                        access_of(x, count, w.steps, others) == PackAccess::whole;
 
-    w.width = packs ? pack_width<Number> : 1;
+    w.width = packs && in_packs ? pack_width<Number> : 1;
     w.packs = count / w.width;
     w.each =
         static_cast<int32_t>(std::min(w.steps, axes.by_row ? int64_t(4) : most_steps));

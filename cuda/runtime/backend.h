@@ -7,6 +7,7 @@
 #include "ps_cylinder.h"
 #include "ps_part.h"
 #include "ps_spline.h"
+#include "ps_step.h"
 #include "ps_transform.h"
 
 namespace pysolvers {
@@ -32,6 +33,16 @@ ps_status ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec, size_t *bytes);
 ps_status ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b,
                                const ps_exec *exec);
+/* step.cu */
+ps_status ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
+                            size_t *bytes);
+ps_status ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
+                             ps_report *report);
+ps_status ps_cuda_factor_step_work(const ps_factor *f, const ps_factor_step *s,
+                                   const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_factor_step(const ps_factor *f, const ps_factor_step *s,
+                              const ps_exec *exec);
+
 /* The matrices of a store as operands, without right-hand side and x. In row-sum form
  * each diagonal is an array without gaps, aligned to 16 bytes, and so is its end. */
 ps_tridiag ps_cuda_factor_matrices(const ps_factor *f);

@@ -1,0 +1,430 @@
+/* step.cu - implicit steps: ps_step.h.
+ *
+ * One pass computes the rows of the solve (lines/step_rows.h) into the workspace, and the
+ * methods of tridiag.cu solve them. If all systems along a batch axis have one matrix,
+ * the rows of the matrix are computed once, and the solve reads them as those of a shared
+ * matrix. With own matrices the two passes move 13 words per unknown, 5 words per unknown
+ * of the workspace; with one matrix 4 words, and 2 if the right-hand side is u itself.
+ */
+#include <algorithm>
+#include <cstdlib>
+
+#include "device/number.cuh"
+#include "lines/step_rows.h"
+#include "runtime/backend.h"
+#include "runtime/math.cuh"
+
+namespace pysolvers {
+
+using namespace device;
+using namespace lines;
+using namespace runtime;
+
+static constexpr int row_bytes = 32; /* to a multiple of which strided rows are padded */
+
+/* For sizes: an aligned address that is not null. */
+static char *const nowhere = reinterpret_cast<char *>(256);
+
+/* The strides of an array without gaps but for those between strided rows, whose axes are
+ * in the order of those of x; `count` gets its numbers. */
+static ps_stride
+stride_like(const ps_stride &x, int64_t rows, int64_t outer, int64_t inner,
+            int64_t element, int64_t *count)
+{
+    struct Axis {
+        int64_t length, key, *stride;
+        bool is_row;
+    };
+    ps_stride s = {};
+    Axis axes[] = {{rows, std::abs(x.row), &s.row, true},
+                   {inner, std::abs(x.inner), &s.inner, false},
+                   {outer, std::abs(x.outer), &s.outer, false}};
+
+    std::stable_sort(axes, axes + 3, [](const Axis &a, const Axis &b) {
+        return (a.length > 1 ? a.key : INT64_MAX) < (b.length > 1 ? b.key : INT64_MAX);
+    });
+    *count = 1;
+    for (const Axis &a : axes) {
+        if (a.is_row && *count > 1) {
+            *count = rounded_up(*count, row_bytes / element);
+        }
+        *a.stride = *count;
+        *count *= a.length;
+    }
+    return s;
+}
+
+namespace {
+
+/* Parts of a workspace, one after the other. */
+struct Parts {
+    char *next;
+
+    template <typename T = void> T *take(size_t bytes)
+    {
+        char *const part = next;
+
+        next += ps_cuda_padded(bytes);
+        return reinterpret_cast<T *>(part);
+    }
+};
+
+/* A step in a workspace. */
+struct StepPlan {
+    bool is_flux, has_one_pass; /* one pass: rows and right-hand sides together */
+    bool makes_rhs;             /* otherwise u is the right-hand side */
+    double gain;
+    int64_t outer, inner; /* matrices */
+    ps_tridiag t;         /* the solve */
+    ps_output kept;       /* null data, or a copy of u */
+    int32_t *ends;        /* null, or those of the matrices */
+    char *rest;           /* of the workspace */
+};
+
+} // namespace
+
+/* Whether an operand differs between the systems of a batch axis. */
+static bool
+varies(const ps_step &s, int64_t ps_stride::*axis)
+{
+    return s.t.lower.stride.*axis != 0 || s.t.diag.stride.*axis != 0 ||
+           s.t.upper.stride.*axis != 0 ||
+           (s.where.data != nullptr && s.where.stride.*axis != 0);
+}
+
+static StepPlan
+step_plan_of(const ps_step &s, char *memory)
+{
+    const int64_t element = ps_dtype_size(s.t.dtype), rows = s.t.rows;
+    const auto bytes = [=](int64_t count) {
+        return static_cast<size_t>(count * element);
+    };
+    const bool is_masked = s.where.data != nullptr;
+    StepPlan p = {};
+    Parts parts = {memory};
+    int64_t count;
+
+    p.is_flux = s.kind == PS_STEP_FLUX;
+    p.gain = s.kind == PS_STEP_MATRIX ? 1 : s.gain;
+    p.outer = varies(s, &ps_stride::outer) ? s.t.outer : 1;
+    p.inner = varies(s, &ps_stride::inner) ? s.t.inner : 1;
+    p.makes_rhs = p.gain != 1 || s.source.data != nullptr || is_masked || p.is_flux;
+    p.has_one_pass = p.makes_rhs && p.outer == s.t.outer && p.inner == s.t.inner;
+
+    p.t = s.t;
+    p.t.flags = (s.t.flags & (PS_PERIODIC | PS_ROW_SUMS)) |
+                (p.is_flux ? static_cast<uint32_t>(PS_ROW_SUMS) : 0);
+    const ps_stride dense =
+        stride_like(s.t.x.stride, rows, p.outer, p.inner, element, &count);
+    const ps_stride own = {dense.row, p.outer > 1 ? dense.outer : 0,
+                           p.inner > 1 ? dense.inner : 0};
+
+    p.t.lower = {parts.take(bytes(count)), own};
+    p.t.diag = {parts.take(bytes(count)), own};
+    p.t.upper = {parts.take(bytes(count)), own};
+
+    const ps_stride of_rhs =
+        stride_like(s.t.x.stride, rows, s.t.outer, s.t.inner, element, &count);
+    if (p.makes_rhs) {
+        p.t.rhs = {parts.take(bytes(count)), of_rhs};
+    }
+    if (is_masked && s.t.rhs.data == s.t.x.data) {
+        p.kept = {parts.take(bytes(count)), of_rhs};
+    }
+    const bool has_ends = s.flux[0].data != nullptr || s.flux[1].data != nullptr ||
+                          s.value[0].data != nullptr || s.value[1].data != nullptr;
+    if (is_masked && has_ends) {
+        p.ends = parts.take<int32_t>(static_cast<size_t>(2 * p.outer * p.inner) *
+                                     sizeof(int32_t));
+    }
+    p.rest = parts.next;
+    return p;
+}
+
+/* The pivoting of the solve: matrices of fluxes are dominant. */
+static ps_options
+options_of(const ps_step &s, ps_pivot pivot)
+{
+    return {PS_AUTO, s.kind == PS_STEP_FLUX ? PS_PIVOT_NEVER : pivot, 0};
+}
+
+ps_status
+ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t *bytes)
+{
+    ps_status status = ps_step_check(s, pivot);
+
+    *bytes = 0;
+    if (status == PS_OK && s->least.data != nullptr) {
+        status = PS_UNSUPPORTED;
+    }
+    if (status != PS_OK || s->t.outer == 0 || s->t.inner == 0) {
+        return status;
+    }
+    const StepPlan p = step_plan_of(*s, nowhere);
+    const ps_options options = options_of(*s, pivot);
+
+    status = ps_cuda_tridiag_work(&p.t, &options, exec, bytes);
+    *bytes += static_cast<size_t>(p.rest - nowhere);
+    return status;
+}
+
+/* Compute the matrices, or the right-hand sides, or both. */
+template <typename Number>
+static ps_status
+make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
+          cudaStream_t stream)
+{
+    StepRowsJob<Number> job = {};
+    ps_tridiag from = s.t;
+
+    if (rhs) {
+        from.x = {const_cast<void *>(p.t.rhs.data), p.t.rhs.stride};
+    }
+    else {
+        from.outer = p.outer;
+        from.inner = p.inner;
+        from.rhs = from.diag; /* any numbers */
+        from.x = {const_cast<void *>(p.t.diag.data), p.t.diag.stride};
+    }
+    const WalkAxes axes = walk_axes_of(from);
+    const auto written = [&](const ps_input &to) {
+        return written_of<Number>(from, job.walk,
+                                  {const_cast<void *>(to.data), to.stride});
+    };
+    const auto read = [&](const ps_input &in) {
+        return axes.walked(static_cast<const Number *>(in.data), in.stride);
+    };
+
+    job.walk = row_walk_of<Number>(from, rhs ? s.source : ps_input{}, false);
+    if (matrices) {
+        job.lower = written(p.t.lower);
+        job.diag = written(p.t.diag);
+        job.upper = written(p.t.upper);
+    }
+    if (rhs) {
+        job.rhs = written(p.t.rhs);
+    }
+    if (rhs && p.kept.data != nullptr) {
+        job.kept = written_of<Number>(from, job.walk, p.kept);
+    }
+    job.where = axes.walked(s.where.data, s.where.stride);
+    if (p.ends != nullptr) {
+        job.ends = axes.walked(
+            static_cast<const int32_t *>(p.ends),
+            {p.outer * p.inner, p.outer > 1 ? p.inner : 0, p.inner > 1 ? 1 : 0});
+    }
+    for (int end = 0; end < 2; end++) {
+        job.flux[end] = read(s.flux[end]);
+        job.value[end] = read(s.value[end]);
+    }
+    job.kind = static_cast<ps_step_kind>(s.kind);
+    job.step = static_cast<real_of<Number>>(s.step);
+    job.gain = static_cast<real_of<Number>>(p.gain);
+    return launch_step_rows(job, stream);
+}
+
+template <typename Number>
+static ps_status
+make_all_rows(const ps_step &s, const StepPlan &p, cudaStream_t stream)
+{
+    ps_status status = PS_OK;
+
+    if (p.ends != nullptr) {
+        status = ps_cuda_step_ends(s.where, s.t.rows, p.outer, p.inner, p.ends, stream);
+    }
+    if (status != PS_OK || p.has_one_pass) {
+        return status == PS_OK ? make_rows<Number>(s, p, true, true, stream) : status;
+    }
+    status = make_rows<Number>(s, p, true, false, stream);
+    return status == PS_OK && p.makes_rhs ? make_rows<Number>(s, p, false, true, stream)
+                                          : status;
+}
+
+/* x = u + gain (y - u), or y if gain is 0, and u outside. */
+template <typename Number>
+static ps_status
+blend(const ps_tridiag &like, const ps_input &u, const ps_input &y, const ps_output &x,
+      double gain, const ps_mask &where, cudaStream_t stream)
+{
+    ps_tridiag t = like;
+    StepBlendJob<Number> job = {};
+
+    t.flags = 0;
+    t.lower = t.diag = t.upper = t.rhs = u;
+    t.x = x;
+    job.walk = row_walk_of<Number>(t, y);
+    job.x = written_of<Number>(t, job.walk, x);
+    job.where = walk_axes_of(t).walked(where.data, where.stride);
+    job.gain = static_cast<real_of<Number>>(gain);
+    return launch_step_blend(job, stream);
+}
+
+static ps_input
+as_input(const ps_output &out)
+{
+    return {out.data, out.stride};
+}
+
+ps_status
+ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
+                   ps_report *report)
+{
+    const cudaStream_t stream = ps_cuda_stream(exec);
+    const ps_options options = options_of(*s, pivot);
+    size_t bytes;
+    ps_status status = ps_cuda_step_work(s, pivot, exec, &bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    if (s->t.outer == 0 || s->t.inner == 0) {
+        return ps_cuda_tridiag_solve(&s->t, &options, exec, report);
+    }
+    const StepPlan p = step_plan_of(*s, static_cast<char *>(exec->work));
+    ps_exec inner = *exec;
+
+    inner.work = p.rest;
+    inner.work_bytes =
+        exec->work_bytes - static_cast<size_t>(p.rest - static_cast<char *>(exec->work));
+    status = with_number(s->t.dtype, [&](auto number) {
+        return make_all_rows<decltype(number)>(*s, p, stream);
+    });
+    if (status == PS_OK) {
+        status = ps_cuda_tridiag_solve(&p.t, &options, &inner, report);
+    }
+    if (status != PS_OK || s->where.data == nullptr) {
+        return status;
+    }
+    return with_number(s->t.dtype, [&](auto number) {
+        const ps_input u = p.kept.data != nullptr ? as_input(p.kept) : s->t.rhs;
+
+        return blend<decltype(number)>(s->t, u, as_input(s->t.x), s->t.x, 0, s->where,
+                                       stream);
+    });
+}
+
+namespace {
+
+/* A step with a factor: its right-hand side and its y, the same array, if they are not
+ * those of the caller. */
+struct FactorStepPlan {
+    ps_factor_rhs b; /* the solve */
+    bool makes_rhs, blends;
+    char *rest;
+};
+
+} // namespace
+
+static FactorStepPlan
+factor_step_plan_of(const ps_factor &f, const ps_factor_step &s, char *memory)
+{
+    const int64_t element = ps_dtype_size(f.dtype);
+    const bool is_masked = s.where.data != nullptr;
+    FactorStepPlan p = {s.b, is_masked || s.source.data != nullptr,
+                        is_masked || s.gain != 0, memory};
+    Parts parts = {memory};
+    int64_t count;
+
+    if (p.makes_rhs || (p.blends && s.b.rhs.data == s.b.x.data)) {
+        const ps_stride stride =
+            stride_like(s.b.x.stride, f.rows, s.b.outer, s.b.inner, element, &count);
+        const ps_output array = {parts.take(static_cast<size_t>(count * element)),
+                                 stride};
+
+        if (p.makes_rhs) {
+            p.b.rhs = as_input(array);
+        }
+        if (p.blends) {
+            p.b.x = array;
+        }
+    }
+    p.rest = parts.next;
+    return p;
+}
+
+ps_status
+ps_cuda_factor_step_work(const ps_factor *f, const ps_factor_step *s, const ps_exec *exec,
+                         size_t *bytes)
+{
+    const ps_status status = ps_factor_step_check(f, s);
+
+    *bytes = 0;
+    if (status != PS_OK || s->b.outer == 0 || s->b.inner == 0) {
+        return status;
+    }
+    const FactorStepPlan p = factor_step_plan_of(*f, *s, nowhere);
+    const ps_status found = ps_cuda_factor_work(f, &p.b, exec, bytes);
+
+    *bytes += static_cast<size_t>(p.rest - nowhere);
+    return found;
+}
+
+/* u + step source, 0 outside. */
+template <typename Number>
+static ps_status
+make_factor_rhs(const ps_factor &f, const ps_factor_step &s, const FactorStepPlan &p,
+                cudaStream_t stream)
+{
+    ps_step step = {};
+    StepPlan plan = {};
+
+    step.kind = PS_STEP_THETA;
+    step.t.dtype = f.dtype;
+    step.t.rows = f.rows;
+    step.t.outer = s.b.outer;
+    step.t.inner = s.b.inner;
+    step.t.lower = step.t.diag = step.t.upper = step.t.rhs = s.b.rhs; /* not read */
+    step.step = s.step;
+    step.source = s.source;
+    step.where = s.where;
+    plan.gain = 1;
+    plan.t.rhs = p.b.rhs;
+    return make_rows<Number>(step, plan, false, true, stream);
+}
+
+ps_status
+ps_cuda_factor_step(const ps_factor *f, const ps_factor_step *s, const ps_exec *exec)
+{
+    const cudaStream_t stream = ps_cuda_stream(exec);
+    size_t bytes;
+    ps_status status = ps_cuda_factor_step_work(f, s, exec, &bytes);
+
+    if (status != PS_OK || s->b.outer == 0 || s->b.inner == 0) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    char *const memory = static_cast<char *>(exec->work);
+    const FactorStepPlan p = factor_step_plan_of(*f, *s, memory);
+    ps_exec inner = *exec;
+
+    inner.work = p.rest;
+    inner.work_bytes = exec->work_bytes - static_cast<size_t>(p.rest - memory);
+    if (p.makes_rhs) {
+        status = with_number(f->dtype, [&](auto number) {
+            return make_factor_rhs<decltype(number)>(*f, *s, p, stream);
+        });
+    }
+    if (status == PS_OK) {
+        status = ps_cuda_factor_solve(f, &p.b, &inner);
+    }
+    if (status != PS_OK || !p.blends) {
+        return status;
+    }
+    ps_tridiag like = {};
+
+    like.dtype = f->dtype;
+    like.rows = f->rows;
+    like.outer = s->b.outer;
+    like.inner = s->b.inner;
+    return with_number(f->dtype, [&](auto number) {
+        return blend<decltype(number)>(like, s->b.rhs, as_input(p.b.x), s->b.x, s->gain,
+                                       s->where, stream);
+    });
+}
+
+} // namespace pysolvers
