@@ -79,7 +79,7 @@ class Accuracy:
     ) -> None:
         #: The scheme of the steps; it can be changed.
         self.scheme = scheme
-        mean, largest = _mean_and_largest(k, group)
+        mean, largest = _mean_and_largest(k, grid.relative, group)
         #: Largest k/h^2 along each axis.
         self.numbers = tuple(
             a * largest / h / h
@@ -164,8 +164,17 @@ class Accuracy:
         )
 
 
-def _mean_and_largest(k: Array | None, group: Group | None) -> tuple[float, float]:
-    """Return the mean and the largest conductivity of all ranks."""
+def _mean_and_largest(
+    k: Array | None, relative: Array | None, group: Group | None
+) -> tuple[float, float]:
+    """Return the mean conductivity, and the largest over the relative heat capacity, of all ranks.
+
+    The mean of the relative heat capacities is 1.
+    """
+    if relative is not None:
+        return (1.0 if k is None else float(k.mean())), float(
+            (1 / relative * (1.0 if k is None else k)).max()
+        )
     if k is None:
         return 1.0, 1.0
     found: Any = np.array([[k.mean(), k.size, k.max()]])
@@ -182,7 +191,8 @@ def _rates(grid: Grid, k: Sequence[float], sides: Sequence[Side]) -> tuple[float
         is_periodic = ends[0].kind == PERIODIC
         length = grid.spacing[axis] * (grid.nodes[axis] - (not is_periodic))
         given = sum(
-            side.kind == "value" or side.coefficient * length / own >= _BIOT for side in ends
+            side.kind == "value" or side.coefficient / grid.capacity * length / own >= _BIOT
+            for side in ends
         )
         wave = pi / length * (2 if is_periodic else 0.5 if given == 1 else 1)
         rates.append(own * wave * wave)

@@ -116,8 +116,8 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], ops: F
     ops : FieldOps
         How the field is held.
     """
-    largest = max(grid.ratio) * (1.0 if grid.k is None else ops.largest(grid.k))
-    _, exchange = ops.range([np.array([side.exchange for side in sides.values()])])
+    largest = _largest_ratio(grid, ops)
+    _, exchange = ops.range([np.asarray(side.exchange) for side in sides.values()])
     if 2 * grid.named * largest <= 1 and not exchange:
         return False  # a mean of neighbours stays in their range
     field = np.asarray(t, np.float64)
@@ -182,7 +182,7 @@ def _remove_residual(
     low, high = ops.range([right, *values])
     scale = max(high - low, ops.largest(field - right))
     share = 1 / grid.axes
-    volumes = None if grid.k is None else _volumes(sides, field)
+    volumes = None if grid.k is None and grid.relative is None else _volumes(grid, sides)
     for p in _parameters(grid, sides, ops):
         residual = _residual(grid, sides, field, levels, right)
         if ops.largest(residual) <= _LARGEST_RESIDUAL * scale:
@@ -217,24 +217,68 @@ def _residual(
     return residual
 
 
-def _volumes(sides: Sequence[Side], field: Array) -> Array:
-    """Return the volume of each node: half a cell at a flux."""
-    volumes = np.ones_like(field)
-    for side in sides:
-        if side.kind == "flux":
-            side.of(volumes)[...] /= 2
+def _volumes(grid: Grid, sides: Sequence[Side]) -> Array:
+    """Return the volume of each node, half a cell at a flux, times the relative heat capacity."""
+    volumes = np.ones(grid.nodes[::-1]) if grid.relative is None else grid.relative.copy()
+    for axis in range(grid.axes):
+        factors = grid.row_factors(axis, [side for side in sides if side.axis == axis])
+        volumes /= factors.reshape(-1, *(1,) * axis)
     return volumes
 
 
 def _parameters(grid: Grid, sides: Sequence[Side], ops: FieldOps) -> Iterator[float]:
     """Yield parameters between the bounds of the eigenvalues of 1/2 + X and 1/2 + Y, or 1/3."""
-    largest = 4 * max(grid.ratio) * (1.0 if grid.k is None else ops.largest(grid.k))
-    largest += ops.range([np.array([side.exchange for side in sides])])[1]
+    largest = 4 * _largest_ratio(grid, ops)
+    largest += ops.range([np.asarray(side.exchange) for side in sides])[1]
     low = 1 / grid.axes
     high = low + largest / _HALVES
     count = 1 + ceil(0.6 * log(4 * high / low))
     for k in range(count):
         yield low * (high / low) ** ((k + 0.5) / count)
+
+
+def _largest_ratio(grid: Grid, ops: FieldOps) -> float:
+    """Return a bound of k dt/h^2 over the relative heat capacity."""
+    largest = max(grid.ratio) * (1.0 if grid.k is None else ops.largest(grid.k))
+    return largest if grid.relative is None else largest / float(grid.relative.min())
+
+
+def change_of_step(
+    grid: Grid,
+    sides: Sequence[Side],
+    source: NodeData | Any,
+    t: NDArray[Any],
+    first: int,
+    before: Mapping[Side, Array],
+    given: Mapping[Side, Array],
+    ops: FieldOps,
+) -> Array:
+    """Return what step `first` of Douglas and Gunn adds to T, by array operations.
+
+    With one or two axes it is that of Crank and Nicolson, and of Peaceman and Rachford, up to
+    rounding errors.
+
+    Parameters
+    ----------
+    grid, sides, source
+        As in `HeatADI`.
+    t : array
+        T, the values of the sides included.
+    first : int
+        Number of steps before.
+    before : mapping of Side to array
+        Values and inflows of the sides at the begin of the step.
+    given : mapping of Side to array
+        As `SideTables.changes` returns it.
+    ops : FieldOps
+        How the field is held.
+    """
+    change = flux_divergence(grid, sides, t.astype(np.float64), before)
+    if source is not None:
+        change += grid.dt * source.at(grid.clock.segment.at(first + 0.5))
+    for axis in range(grid.axes):
+        solve_axis(grid, sides, axis, given, change, ops)
+    return change
 
 
 def flux_divergence(
@@ -246,15 +290,16 @@ def flux_divergence(
         ends = [side for side in sides if side.axis == axis]
         flow = _flow(grid, axis, field, ends[0].kind == PERIODIC)
         out = np.moveaxis(rate, field.ndim - 1 - axis, -1)
+        factors = grid.row_factors(axis, ends)
         if ends[0].kind == PERIODIC:
-            out += flow - np.roll(flow, 1, -1)
+            out += factors * (flow - np.roll(flow, 1, -1))
             continue
-        out[..., 1:-1] += flow[..., 1:]
-        out[..., 1:-1] -= flow[..., :-1]
-        for side, inward in zip(ends, (1, -1), strict=True):
-            out[..., side.index] += 2 * inward * flow[..., side.index]
-            if side.kind != "value":
-                side.of(rate)[...] += levels.get(side, 0.0) - side.exchange * side.of(field)
+        out[..., :-1] += factors[:-1] * flow
+        out[..., 1:] -= factors[1:] * flow
+    grid.per_capacity(rate)
+    for side in sides:
+        if side.kind == "flux":
+            side.of(rate)[...] += levels.get(side, 0.0) - side.exchange * side.of(field)
     for side in sides:
         if side.kind == "value":
             side.of(rate)[...] = 0.0
@@ -283,7 +328,8 @@ def solve_axis(
     is_periodic = ends[0].kind == PERIODIC
     # Ratio of each pair of neighbours, one line for all if k is constant.
     pairs = _pair_ratios(grid, axis, is_periodic) * share
-    shape = (*pairs.shape[:-1], n)
+    is_varying = pairs.ndim > 1 or grid.relative is not None
+    shape = (*np.moveaxis(field, along, -1).shape[:-1], n) if is_varying else (n,)
     lower, upper = np.zeros(shape), np.zeros(shape)
     if is_periodic:
         upper[...] = -pairs
@@ -291,10 +337,13 @@ def solve_axis(
     else:
         upper[..., :-1] = -pairs
         lower[..., 1:] = -pairs
+    factors = grid.row_factors(axis, ends)
+    if grid.relative is not None:
+        factors = factors / np.moveaxis(grid.relative, along, -1)
+    lower *= factors
+    upper *= factors
     for side, other in zip(ends, (upper, lower), strict=True):
-        if side.kind == "flux":
-            other[..., side.index] *= 2
-        elif side.kind == "value":
+        if side.kind == "value":
             other[..., side.index] = 0
     diag = 1 - lower - upper
     for side in ends:

@@ -62,7 +62,7 @@ def check_ratios(dt: float, rates: Sequence[float], sides: Iterable[Side], dtype
             ratio,
         )
     for side in sides:
-        exchange = side.coefficient / side.spacing * dt
+        exchange = float(np.max(side.loss)) * dt
         require(
             isfinite(exchange) and exchange <= high,
             f"dt = {dt:.3g}: dt/h times the coefficient of Robin must be at most {high:.2g} for "

@@ -1,6 +1,7 @@
 r"""The unsplit operator of an implicit step on a sequence of grids, for `diffusion_solve`.
 
-With the volumes W of the nodes (1; half at each side that is a flux), the operator
+With the volumes W of the nodes (1, half at each side that is a flux, times the heat capacity of a
+volume over the mean one), the operator
 
     A = W (s + t K),    K T = -d_x k d_x T - d_y k d_y T [- d_z k d_z T] + exchange,
 
@@ -123,6 +124,10 @@ class Levels:
         )
         #: W at the nodes, or numbers that broadcast to them.
         self.volumes = self._volumes(grid, range(grid.axes))
+        if grid.relative is not None:
+            self.volumes = self.volumes * grid.relative
+        #: Whether W is not what the backend takes it for, from the sides alone.
+        self.is_weighted = grid.relative is not None
         nodes = self._whole(grid)
         first = tuple(_given(sides, axis, 0) for axis in range(grid.axes))
         end = tuple(n - _given(sides, axis, -1) for axis, n in enumerate(nodes))
@@ -156,6 +161,8 @@ class Levels:
         self.is_steady = is_steady
         #: About how much larger rounding errors of A x can be than those of x.
         self.growth = inf if is_steady else largest
+        if self.is_weighted:
+            self.growth /= float(self.volumes.min())
         start = Level(faces, np.ascontiguousarray(sums), first, end)
         self._set_levels(start, exchange, dtype, "float32" if fits else dtype)
 

@@ -20,9 +20,9 @@ from .._solver.counter import Counter
 from .._solver.schema import RunBy
 from ..distributed import Group, Slab
 from ..distributed._systems import checked_group
-from ._damped_start import FieldOps, damped_step, needs_damping
+from ._damped_start import FieldOps, change_of_step, damped_step, needs_damping
 from ._settings import HeatSettings
-from ._sides import Grid, Side
+from ._sides import PERIODIC, Grid, Side, heat_of
 from ._split import SplitState
 from ._state import HeatState
 from ._unsplit import Unsplit
@@ -98,6 +98,10 @@ class WholeRun:
         """Return the whole T on rank 0, None on the others; collective."""
         return self.t.copy()
 
+    def heat(self) -> float:
+        """Return the heat of the nodes of all ranks; collective."""
+        return heat_of(self.grid, self._sides.values(), self.state.t)
+
     def is_finite(self) -> bool:
         """Return whether T is finite on all ranks; collective."""
         return bool(np.isfinite(self.t).all())
@@ -135,6 +139,8 @@ class WholeRun:
         solver._check_accuracy(is_damped=False)
         if solver._scheme == "implicit":
             return self._step_unsplit(solver, first)
+        if not self.grid.has_kernels:
+            return self._step_by_arrays(solver, first)
         # Before the first step of this length, and after a damped one, w is not known.
         is_fresh = solver._is_fresh
         count = min(count, state.most_steps)
@@ -159,6 +165,45 @@ class WholeRun:
         solver._seconds["x"] += perf_counter() - start
         return is_finite
 
+    def _step_by_arrays(self, solver: HeatADI, first: int) -> bool:
+        """Make one step of alternating directions by array operations and line solves."""
+        s, grid, state, start = self._settings, self.grid, self.state, perf_counter()
+        segment, t = grid.clock.segment, state.t
+        before, after = (
+            {
+                side: side.level(segment.at(n))
+                for side in self._sides.values()
+                if side.kind != PERIODIC
+            }
+            for n in (first, first + 1)
+        )
+        given = state.changes(before, after)
+        every, ops = list(self._sides.values()), self._ops
+        field = t + change_of_step(grid, every, self._source, t, first, before, given, ops)
+        for side, level in after.items():  # at edges the values of the later axis remain
+            if side.kind == "value":
+                side.of(field)[...] = level
+        kept = t.copy()
+        self._set(solver, field.astype(kept.dtype), first + 1, kept)
+        solver._run_by = RunBy("arrays", s.call_threads)
+        solver._seconds["x"] += perf_counter() - start
+        return bool(np.isfinite(field).all())
+
+    @property
+    def _ops(self) -> FieldOps:
+        s = self._settings
+        return FieldOps(s.device, s.call_threads or None)
+
+    def _set(self, solver: HeatADI, field: Array, steps: int, kept: Array) -> None:
+        """Set T after this number of steps; after an interrupt keep what was before."""
+        try:
+            self.state.set_t(field)
+            solver._count = Counter(steps)
+        except BaseException:  # also after an interrupt: the state is the one of all steps or none
+            self.state.set_t(kept)
+            solver._count = Counter(steps - 1)
+            raise
+
     def _replace(self, solver: HeatADI, fields: dict[str, Array], steps: int) -> None:
         """Go on from fields that lie where those of the run lie, after this number of steps."""
         is_there = isinstance(self.unsplit, DeviceUnsplit)
@@ -175,7 +220,7 @@ class WholeRun:
     def _begin_damped(self, solver: HeatADI) -> bool:
         """Make a damped first step if it is wanted; return whether it was made."""
         s, state = self._settings, self.state
-        ops = FieldOps(s.device, s.call_threads or None)
+        ops = self._ops
         if s.damped_start is None:
             solver._is_damped = needs_damping(self.grid, self._sides, state.t, ops)
         else:
@@ -196,13 +241,7 @@ class WholeRun:
             solver._require_converged()
         else:
             field = damped_step(self.grid, self._sides, self._source, kept, ops)
-        try:
-            state.set_t(field.astype(kept.dtype))
-            solver._count = Counter(solver._begun + 1)
-        except BaseException:  # also after an interrupt: the state is the one of all steps or none
-            state.set_t(kept)
-            solver._count = Counter(solver._begun)
-            raise
+        self._set(solver, field.astype(kept.dtype), solver._begun + 1, kept)
         solver._seconds["x"] += perf_counter() - start
         return True
 
@@ -277,6 +316,10 @@ class SlabRun:
 
     def gather(self) -> Array | None:
         return self.slab.gather(self.t)
+
+    def heat(self) -> float:
+        own = heat_of(self.grid, self._sides.values(), self.t)
+        return float(self.group.allgather("HeatADI.heat", np.array(own)).sum())
 
     def is_finite(self) -> bool:
         return self.unsplit.is_finite if self._is_unsplit else self.slab.is_finite()
@@ -367,6 +410,11 @@ def run_of(
     if group is None and split is None:
         kind = WholeRun if grid.named == grid.axes else RodRun
         return kind(settings.plate, grid, sides)
+    if not grid.has_kernels:
+        raise ValueError(
+            "HeatADI: heat_capacity must be a number with a group: leave out group and split, or "
+            "give a number"
+        )
     if grid.named < grid.axes:
         raise ValueError(
             "HeatADI: the nodes of a rod cannot be split over the ranks of a group: leave out "

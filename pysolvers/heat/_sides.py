@@ -1,6 +1,6 @@
 """The sides of the box: what they prescribe, level by level and sweep by sweep."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class Grid:
         self.named = len(settings.shape)
         self.nodes = settings.plate.shape[::-1]
         self.axes = len(self.nodes)
+        #: Those of the whole domain, also where this grid has a part of them.
+        self.whole = self.nodes
         self.clock = clock
         self.origin, self.spacing = origin_and_step(
             settings.shape[::-1], settings.spacing, settings.extent, periodic
@@ -52,10 +54,16 @@ class Grid:
             )
         #: Numbers of the nodes along an axis whose first node is not number 0.
         self.numbers: dict[int, NDArray[np.int64]] = {}
-        #: Conductivity along each axis, as a factor of `k`.
+        #: Heat capacity of a volume: a number, or the mean of those at the nodes.
+        self.capacity = 1.0
+        #: Heat capacities at the nodes divided by `capacity`; None is 1.
+        self.relative: Array | None = None
+        #: Conductivity along each axis over `capacity`, as a factor of `k`.
         self.diffusivity = (1.0,) * self.axes
-        #: Conductivity at the nodes; None is 1.
+        #: Conductivity at the nodes over `capacity`; None is 1.
         self.k: Array | None = None
+        #: Whether the kernels of alternating directions can step the nodes.
+        self.has_kernels = True
 
     @property
     def dt(self) -> float:
@@ -68,6 +76,42 @@ class Grid:
         return tuple(
             self.dt * a / h**2 for a, h in zip(self.diffusivity, self.spacing, strict=True)
         )
+
+    @property
+    def heat_of_nodes(self) -> Any:
+        """Heat capacities of a volume: a number, or those at the nodes."""
+        return self.capacity if self.relative is None else self.capacity * self.relative
+
+    def heating(self, source: Any) -> "Heating":
+        """Return what a source, as the caller gave it, adds to T in a unit of time."""
+        return Heating(self, source)
+
+    def row_factors(self, axis: int, ends: Sequence["Side"]) -> Array:
+        """Return spacing over the width of the nodes along an axis: 2 at a side that is a flux.
+
+        `ends` are the sides of the axis. The factors at given values mean nothing.
+        """
+        factors = np.ones(self.nodes[axis])
+        for side in ends:
+            if side.kind == "flux":
+                factors[side.index] = 2.0
+        return factors
+
+    def widths(self, axis: int, is_periodic: bool) -> Array:
+        """Return the widths of the nodes along an axis; half of the spacing at an end."""
+        n = self.whole[axis]
+        if axis >= self.named:
+            return np.full(n, 1 / n)
+        widths = np.full(n, self.spacing[axis])
+        if not is_periodic:
+            widths[[0, -1]] /= 2
+        return widths[self.numbers[axis]] if axis in self.numbers else widths
+
+    def per_capacity(self, rates: Array) -> Array:
+        """Return rates at the nodes over the relative heat capacities there, in place."""
+        if self.relative is not None:
+            rates /= self.relative
+        return rates
 
     def line(self, axis: int) -> Array:
         """Return the coordinates along an axis."""
@@ -90,6 +134,26 @@ class Grid:
                 line = self.line(axis)
             found.append(line.reshape(shape))
         return tuple(found)
+
+
+class Heating(NodeData):
+    """A source q over the heat capacity of a volume.
+
+    Parameters
+    ----------
+    grid : Grid
+        The nodes.
+    source : number, array or callable
+        The source, as the caller gave it.
+    """
+
+    def __init__(self, grid: Grid, source: Any) -> None:
+        super().__init__("source", source, *grid.everywhere)
+        self._capacity = grid.heat_of_nodes
+        self.shape = np.broadcast_shapes(self.shape, np.shape(self._capacity))
+
+    def at(self, time: float) -> Array:
+        return super().at(time) / self._capacity
 
 
 class Side:
@@ -143,9 +207,25 @@ class Side:
         return self._grid.spacing[self.axis]
 
     @property
-    def exchange(self) -> float:
-        """What a step takes from T per T, by the coefficient of Robin."""
-        return 2 * self._grid.dt / self.spacing * self.coefficient
+    def exchange(self) -> Any:
+        """What a step takes from T per T, by the coefficient of Robin: a number or an array."""
+        return self._gain * self.coefficient
+
+    @property
+    def loss(self) -> Any:
+        """Half of the exchange in a unit of time: that of a whole cell."""
+        return self.coefficient / self.spacing / self._capacity
+
+    @property
+    def _gain(self) -> Any:
+        """What a step adds to T per inflow."""
+        return 2 * self._grid.dt / self.spacing / self._capacity
+
+    @property
+    def _capacity(self) -> Any:
+        """Heat capacity of a volume: a number, or an array over the side."""
+        grid = self._grid
+        return grid.capacity if grid.relative is None else grid.capacity * self.of(grid.relative)
 
     @property
     def ambient(self) -> NodeData | None:
@@ -173,7 +253,7 @@ class Side:
             return 1.0
         if self._is_robin:
             return self.exchange
-        return 2 * self._grid.dt / self.spacing
+        return self._gain
 
     def of(self, field: NDArray[Any]) -> NDArray[Any]:
         """Return the nodes of the side in a field: a view that may be written."""
@@ -189,6 +269,25 @@ class Side:
         at: list[Any] = [slice(None)] * values.ndim
         at[self.place_of(other.axis)] = other.index
         return values[(*at, ...)]
+
+
+def heat_of(grid: Grid, sides: Iterable[Side], t: NDArray[Any]) -> float:
+    """Return the sum of volumes times heat capacity times T of the nodes of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        The nodes: all, or those of a rank.
+    sides : iterable of Side
+        The sides of the whole domain.
+    t : array
+        T at the nodes.
+    """
+    total = np.asarray(t, np.float64) * grid.heat_of_nodes
+    periodic = {side.axis for side in sides if side.kind == PERIODIC}
+    for axis in range(grid.axes):
+        total = total @ grid.widths(axis, axis in periodic)
+    return float(total)
 
 
 def boundary_by_side(boundary: Any, axes: str) -> dict[str, Any]:

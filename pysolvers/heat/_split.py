@@ -44,7 +44,7 @@ from ..distributed._halo import faces_of, refresh_halo
 from ..distributed._links import link_name
 from ..tridiagonal import solve_tridiagonal
 from ._cut_lines import CutLines
-from ._damped_start import FieldOps, damped_step, flux_divergence, needs_damping, solve_axis
+from ._damped_start import FieldOps, change_of_step, damped_step, needs_damping
 from ._halo import COSTS, HeatHalo, Plan, Stage, cost_of_cuts, depth_for, plan_halo
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
@@ -425,7 +425,7 @@ class SplitState:
             if not callable(values) and np.ndim(values):
                 whole = np.broadcast_to(np.asarray(values, np.float64), self.own_shape)
                 values = self.spread(whole, ops, grid)
-            source = NodeData("source", values, *grid.everywhere)
+            source = grid.heating(values)
         return Extended(ops, grid, sides, source)
 
     def _made_ops(self, depth: int) -> SlabOps:
@@ -444,14 +444,10 @@ class SplitState:
         """Make step `first` by array operations; return whether T is finite. Collective."""
         grid, ops, segment = self._grid, self._ops, self._grid.clock.segment
         before, after = self._levels(segment.at(first)), self._levels(segment.at(first + 1))
-        change = flux_divergence(
-            grid, list(self._sides.values()), self._t.astype(np.float64), before
+        change = change_of_step(
+            *(grid, list(self._sides.values()), self._source, self._t, first),
+            *(before, self._tables.changes(before, after), ops),
         )
-        if self._source is not None:
-            change += grid.dt * self._source.at(segment.at(first + 0.5))
-        given = self._differences(before, after)
-        for axis in range(grid.axes):
-            solve_axis(grid, list(self._sides.values()), axis, given, change, ops)
         self._t += change.astype(self._t.dtype)
         self._set_sides(after)
         return self.is_finite()
@@ -500,13 +496,6 @@ class SplitState:
                 self._ops.refresh(level, side.place_of(self._across))
             levels[side] = level
         return levels
-
-    def _differences(
-        self, before: dict[Side, Array], after: dict[Side, Array]
-    ) -> dict[Side, Array]:
-        """Return what `solve_axis` takes of the sides for the differences of a step."""
-        found = self._tables.differences({side: (before[side], after[side]) for side in before})
-        return {side: d if side.kind == "value" else 2 * d for side, d in found.items()}
 
     def _set_sides(self, levels: dict[Side, Array]) -> None:
         """Write the given values, also in the halo of a rank whose neighbour has no other nodes.

@@ -43,6 +43,8 @@ class HeatState:
         self._source = source
         self.most_steps = self._steps_at_once()
         is_delta = settings.scheme == "douglas-gunn"
+        if not grid.has_kernels:
+            self.most_steps = 1
         self._tables = SideTables(grid, sides, is_delta, self.most_steps)
         self._share = 1.0 if is_delta else 0.5  # of the source in a sweep
         shape, kind = settings.shape, settings.dtype
@@ -54,12 +56,13 @@ class HeatState:
             # One value, or all nodes.
             nodes = source.shape if max(source.shape) == 1 else shape
             layout["source"] = ((self._source_steps, *nodes), kind)
-        if grid.k is not None:
+        k = grid.k if grid.has_kernels else None
+        if k is not None:
             layout["k"] = (shape, kind)
         self._has = set(layout)
         self._state = make_fields(layout, settings.device, "HeatADI")
-        if grid.k is not None:
-            self._state.set("k", grid.k)
+        if k is not None:
+            self._state.set("k", k)
         self._segment: Segment | None = None  # of the steps whose data are in the tables
 
     @property
@@ -98,6 +101,10 @@ class HeatState:
             if side.kind == "value":
                 side.of(field)[...] = side.level(time)
         self._state.set("t", field)
+
+    def changes(self, before: dict[Side, Array], after: dict[Side, Array]) -> dict[Side, Array]:
+        """Return what a step by array operations takes of the sides; see `SideTables.changes`."""
+        return self._tables.changes(before, after)
 
     def prepare(self, first: int, count: int) -> None:
         """Bring the data of steps `first` to `first + count - 1` to where they are read."""

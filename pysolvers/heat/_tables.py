@@ -132,6 +132,11 @@ class SideTables:
             if side.kind != PERIODIC and self._sweep_varies(side):
                 _put(values, sweep, s, sweeps[side])
 
+    def changes(self, before: dict[Side, Array], after: dict[Side, Array]) -> dict[Side, Array]:
+        """Return what `change_of_step` takes of the sides, from their levels at both times."""
+        found = self.differences({side: (before[side], after[side]) for side in before})
+        return {side: d if side.kind == "value" else 2 * d for side, d in found.items()}
+
     def differences(self, levels: dict[Side, tuple[Array, Array]]) -> dict[Side, Array]:
         """Return Douglas and Gunn's differences at the sides, from their levels at both times."""
         sweeps: dict[Side, Array] = {}
@@ -182,13 +187,22 @@ class SideTables:
         found = np.zeros_like(values)
         out = np.moveaxis(found, place, -1)
         if ends[0].kind == PERIODIC:
-            out[...] = np.roll(flow, 1, -1) - flow
+            out[...] = (np.roll(flow, 1, -1) - flow) * self._grid.row_factors(axis, ends)
+            if self._grid.relative is not None:
+                found /= side.of(self._grid.relative)
             return found
         out[..., 1:-1] = flow[..., :-1] - flow[..., 1:]
-        for end, sign in zip(ends, (-1, 1), strict=True):
-            if end.kind == "flux" and side.kind == "value":
-                at = end.index
-                out[..., at] = 2 * sign * flow[..., at] + end.exchange * v[..., at]
+        has_ends = [end for end in ends if end.kind == "flux" and side.kind == "value"]
+        for end in has_ends:
+            out[..., end.index] = (1 if end.index else -1) * flow[..., end.index]
+        out *= self._grid.row_factors(axis, ends)
+        if self._grid.relative is not None:
+            found /= side.of(self._grid.relative)
+        for end in has_ends:
+            exchange = end.exchange
+            if np.ndim(exchange):
+                exchange = end.edge(exchange, side)
+            out[..., end.index] += exchange * v[..., end.index]
         return found
 
 

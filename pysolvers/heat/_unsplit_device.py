@@ -180,7 +180,11 @@ class DeviceUnsplit(Unsplit):
         return rhs, mean
 
     def _centre(self, levels: Levels, change: Array, mean: float) -> None:
-        levels.centre(change, mean)
+        if not levels.is_weighted:
+            levels.centre(change, mean)
+            return
+        found = levels.total(levels.volumes * self._device.download(change)) / levels.volume
+        self._add(change, mean - found, self._there("ones", np.ones(change.shape)))
 
     def _made_constant(self, levels: Levels) -> _Constant:
         """Return W t times the sources and inflows that do not change with time."""

@@ -255,7 +255,7 @@ class UnsplitSlab:
     def _gathered(self) -> _Problem:
         """Return the problem of the nodes that this rank solves for."""
         grid, own, source, rows = self._grid, self._own, self._given, self._rows
-        grid.diffusivity = own.diffusivity
+        grid.diffusivity, grid.capacity = own.diffusivity, own.capacity
         grid.k = None if own.k is None else self._moved(own.k)
         if source is not None and not callable(source) and np.ndim(source):
             values = np.broadcast_to(np.asarray(source, np.float64), own.nodes[::-1])
@@ -268,7 +268,7 @@ class UnsplitSlab:
         data = None
         with self._group.agreement(_OPERATION):
             if source is not None:
-                data = NodeData("source", source, *grid.places(range(grid.axes)))
+                data = grid.heating(source)
         return _Problem(grid, sides, data)
 
     def _made(self, problem: _Problem) -> Unsplit:
