@@ -89,9 +89,9 @@ def host_steps(shape: tuple[int, int], budget: float, **options: Any) -> dict[st
 
 def lines(shape: tuple[int, int], re: float, budget: float) -> Record:
     """Return the seconds of a step with psi by sweeps of lines, also on one core at Re 100."""
-    cylinder = SquareCylinder(re, shape, psi="lines", device="cuda").step(100)
+    cylinder = SquareCylinder(re, shape, psi_solver="lines", device="cuda").step(100)
     call = host(lambda: cylinder.step(100), 1) / 100
-    on_host = host_steps(shape, budget, psi="lines") if re == 100 else dict.fromkeys(HOST)
+    on_host = host_steps(shape, budget, psi_solver="lines") if re == 100 else dict.fromkeys(HOST)
     return {"shape": list(shape), "re": re, "call": call, **on_host}
 
 
@@ -159,7 +159,7 @@ def table(record: Record) -> Table:
     columns += [Column(name.replace("_", " ")) for name in names]
     found = record["steady"]
     note = (
-        'Microseconds of an unsteady step with `psi="fast"`: *step* by the clock of the device, '
+        'Microseconds of an unsteady step with `psi_solver="fast"`: *step* by the clock of the device, '
         f"*call* by that of the host, {_listed(names)} of the host of the device, in brackets the "
         "ratio to *call*. The steady flow at Re = 40 on 240 × 1200 intervals takes "
         f"{found['steps']} steps and {found['seconds']:.2f} s. "
@@ -195,7 +195,7 @@ def details(record: Record) -> list[Table]:
         )
         for e in record["lines"]
     ]
-    found.append(Table('psi="lines"', columns, rows))
+    found.append(Table('psi_solver="lines"', columns, rows))
     for name, times in record.get("kernels", {}).items():
         columns = [Column("kernel"), Column("µs", ".2f")]
         found.append(Table(f"kernels of a step, {name} nodes", columns, list(times.items())))

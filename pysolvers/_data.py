@@ -50,10 +50,18 @@ class NodeData:
         Smallest value that is accepted.
     line : int, default: -1
         Axis of the nodes along which an array of one dimension lies.
+    time : float, default: 0
+        The first time at which the values are needed, and are checked.
     """
 
     def __init__(
-        self, name: str, value: Any, *places: Array, least: float = -np.inf, line: int = -1
+        self,
+        name: str,
+        value: Any,
+        *places: Array,
+        least: float = -np.inf,
+        line: int = -1,
+        time: float = 0.0,
     ) -> None:
         self.name, self._least, self._line = name, least, line
         axes = "xyz"[: len(places)]
@@ -66,9 +74,9 @@ class NodeData:
             {axis: place for axis, place in zip(axes, places, strict=True) if axis in depends}
         )
         #: Shape of the values; 1 along an axis along which they are constant.
-        self.shape = self._shaped(self._call(0.0), 0.0).shape
+        self.shape = self._shaped(self._call(time), time).shape
         if self.varies and self._arguments:
-            # Values that are equal along an axis at time 0 can differ later.
+            # Values that are equal along an axis at one time can differ later.
             used = np.broadcast_shapes(*(place.shape for place in self._arguments.values()))
             self.shape = np.broadcast_shapes(self.shape, used)
 

@@ -308,7 +308,9 @@ def flow_cases() -> Iterator[Case]:
     for psi, dtype in itertools.product(("fast", "lines"), ("f32", "f64")):
 
         def cylinder(package: Any, threads: int, psi=psi, dtype=dtype) -> Any:
-            options = {"psi": psi, "dtype": DTYPES[dtype], "threads": threads}
+            named = hasattr(package.SquareCylinder, "psi_solver")  # in a former build psi
+            which = {"psi_solver" if named else "psi": psi}
+            options = {**which, "dtype": DTYPES[dtype], "threads": threads}
             return package.SquareCylinder(100, (161, 801), **options)
 
         yield stepper_case(f"flow/cylinder-{psi}/{dtype}", 161 * 801, cylinder, "step")

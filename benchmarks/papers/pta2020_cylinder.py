@@ -194,7 +194,7 @@ def _seconds(
 ) -> float:
     """Return the time of a step."""
     count = steps * (10 if run.device == "cuda" else 1)
-    options |= {"psi": run.psi, "device": run.device, "threads": run.threads}
+    options |= {"psi_solver": run.psi, "device": run.device, "threads": run.threads}
     solver = _flow(re, shape, line_method=run.line_method, **options)
     solver.step(min(count, _WARM_UP))
     return host(lambda: solver.step(count), 1) / count

@@ -1,5 +1,6 @@
 """What all solvers share: settings, loops, results and files. A new solver imports from here."""
 
+from .exclusive import exclusive, reading
 from .files import SavedFile
 from .result import Result, StopReason
 from .schema import (
@@ -15,7 +16,7 @@ from .schema import (
     number,
     whole,
 )
-from .settings import Settings
+from .settings import Settings, TimeSettings
 from .solver import Iteration, State
 from .stepping import TimeState, TimeStepping
 
@@ -35,8 +36,11 @@ __all__ = [
     "State",
     "StopReason",
     "Table",
+    "TimeSettings",
     "TimeState",
     "TimeStepping",
+    "exclusive",
     "number",
+    "reading",
     "whole",
 ]

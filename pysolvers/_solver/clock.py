@@ -41,11 +41,13 @@ class Clock:
     ----------
     dt : float
         Length of the first steps.
+    time : float, default: 0
+        Time before the first step.
     """
 
-    def __init__(self, dt: float) -> None:
-        self.segment = Segment(0.0, 0, dt, dt)
-        self._reached = (0, 0.0)
+    def __init__(self, dt: float, time: float = 0.0) -> None:
+        self.segment = Segment(time, 0, dt, dt)
+        self._reached = (0, time)
 
     @property
     def dt(self) -> float:

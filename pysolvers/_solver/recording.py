@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, isclose
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,13 @@ from .._checks import real_array, require, require_finite, short
 FRAMES = 50
 """Frames after the first one, if neither their times nor their distance are given."""
 
+_ROUNDING = 1e-12  # of a time
 _TINY = 1e-9  # of the distance of two frames: a remainder that is a rounding error
+
+
+def is_now(at: float, time: float) -> bool:
+    """Return whether a time differs from the time of a solution by rounding errors only."""
+    return isclose(at, time, rel_tol=_ROUNDING, abs_tol=0.0)
 
 
 def frame_times(
@@ -48,7 +54,8 @@ def frame_times(
             raise ValueError(f"times must be a sequence of at least one time, got {short(times)}")
         rises = bool(np.isfinite(at).all() and (np.diff(at) > 0).all())
         require(rises, "times must be finite and rise", times)
-        require(at[0] >= time, f"times must not be before the time {time:g}", at[0])
+        is_later = at[0] >= time or is_now(at[0], time)
+        require(is_later, f"times must not be before the time {time:g}", at[0])
         end = float(at[-1]) if until is None else until
         require_finite("until", end)
         require(at[-1] <= end, f"times must not be after until, {end:g}", at[-1])

@@ -55,3 +55,10 @@ class Settings:
         facts = self.facts() | {"device": backends.parse_device(self.device)[0]}
         del facts["threads"]
         return facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeSettings(Settings):
+    """Parameters of a solver of a problem that changes with time."""
+
+    start_time: float

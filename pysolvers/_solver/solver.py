@@ -9,6 +9,7 @@ time, from `TimeStepping`. A solver defines
     _facts()              the fields of the result that the base does not know
     _kept()               the fields of the state that the base does not know
     _resume(state)        go on from a state
+    _restart(fields)      begin again from values of fields that can be set
 
 and, as it needs them, what else is not final here: `_measure`, `_is_in_bounds`, `_out_of_bounds`,
 `_text`, `_from_saved`. Each has a default, or its docstring says when it is called.
@@ -16,6 +17,9 @@ and, as it needs them, what else is not final here: `_measure`, `_is_in_bounds`,
 Options that exist for the experiments of a paper are no parameters of a solver. Its settings, of
 the class `_SETTINGS`, have them as constants of the class; a class of `pysolvers.papers` has
 settings in which they are fields, and gives their values in `_experiment`.
+
+Every argument of a constructor is an attribute: those that are settings by themselves, and those
+that are data, functions and arrays, if the constructor puts them into `_data_given`.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from .._repr import ShownAsText, residual_text
 from .._runtime.fp_mode import call_in_default_fp_mode, in_default_fp_mode
 from ..distributed import Group
 from ..distributed._group import agreement_of
+from .arguments import add_arguments
 from .counter import Counter
 from .exclusive import Exclusive, exclusive, reading
 from .files import Saved, naming
@@ -109,6 +114,14 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
     _quantity: str = "residual"  # what `_measure` returns
     _group: Group | None = None
     _experiment: Mapping[str, Any] = MappingProxyType({})  # values of `_SETTINGS` of a paper
+    _data_given: Mapping[str, Any] = MappingProxyType({})  # arguments that are no settings
+
+    device: str | None  # as all arguments: see `add_arguments`
+    threads: int | None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        add_arguments(cls)
 
     def __init__(self, settings: Settings, stages: Any = ()) -> None:
         self._settings: Any = settings
@@ -138,6 +151,13 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
     @abstractmethod
     def _resume(self, state: Any) -> None:
         """Go on from a state that was read."""
+
+    def _restart(self, **fields: NDArray[Any]) -> None:
+        """Begin again at the present time from values of fields, by name; collective.
+
+        The number of steps goes on. What was measured or predicted from earlier steps is forgotten.
+        """
+        raise NotImplementedError
 
     @classmethod
     def _from_saved(cls, state: Any, **data: Any) -> Self:
@@ -196,6 +216,11 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
     def settings(self) -> Any:
         """The parameters of the solver, each by its name: a frozen dataclass."""
         return self._settings
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the fields."""
+        return np.dtype(getattr(self._settings, "dtype", np.float64))
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -292,20 +317,38 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
             solver._count = Counter(state.made)
             solver._seconds, solver._run_by = dict(state.seconds), state.run_by
             solver._resume(state)
+        if "initial" in solver._data_given:  # the fields of the file took its place
+            solver._data_given = {**solver._data_given, "initial": None}
         return solver
 
-    def _checked_u(self, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Return values that `u` can be set to: finite, of its shape, without a group."""
-        if self._group is not None:
-            raise ValueError(
-                f"u of a {type(self).__name__} with a group cannot be set: make a solver with "
-                "initial="
-            )
-        found = real_array("u", values)
-        if found.shape != tuple(shape):
-            raise ValueError(f"u must have the shape {tuple(shape)}, got shape {found.shape}")
-        require(bool(np.isfinite(found).all()), "u must be finite", found)
+    def __getstate__(self) -> Any:
+        facts = super().__getstate__()
+        facts["_data_given"] = self._data_of_a_copy()
+        return facts
+
+    def _data_of_a_copy(self) -> dict[str, Any]:
+        """Return `_data_given` for pickle, without a function that is not called again."""
+        found = dict(self._data_given)
+        if callable(found.get("initial")):
+            found["initial"] = None
         return found
+
+    def _set_field(self, name: str, values: Any) -> None:
+        """Set a field to values of its shape; with a group to those of this rank, on all ranks."""
+        with agreement_of(self._group, f"{type(self).__name__}.{name}"):
+            found, shape = real_array(name, values), np.shape(getattr(self, name))
+            if found.shape != shape:
+                raise ValueError(f"{name} must have the shape {shape}, got shape {found.shape}")
+            with np.errstate(over="ignore"):
+                found = found.astype(self.dtype)  # a copy
+            require(bool(np.isfinite(found).all()), f"{name} must be finite", values)
+        call_in_default_fp_mode(self._restart, **{name: found})
+        self._examined = self._made
+
+    def _is_computed(self, name: str, others: str) -> AttributeError:
+        """Return the error of a field that is set, but is computed from other ones."""
+        kind = type(self).__name__
+        return AttributeError(f"{name} of a {kind} is computed: set {others} instead")
 
     def _make(self, end: int) -> None:
         """Make steps up to step `end`."""

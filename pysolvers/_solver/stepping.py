@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isclose
 from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
@@ -15,9 +14,9 @@ from .._other_calls import explain_run
 from .._progress import IterationBar
 from .clock import Clock
 from .exclusive import exclusive
-from .recording import frame_times, keep_frames
+from .recording import frame_times, is_now, keep_frames
 from .schema import Positive
-from .settings import Settings
+from .settings import TimeSettings
 from .solver import NO_GOAL, Goal, Solver, State
 
 R = TypeVar("R")
@@ -44,7 +43,7 @@ class TimeStepping(Solver[R]):
 
     Parameters
     ----------
-    settings : Settings
+    settings : TimeSettings
         The parameters.
     dt : float
         Length of the steps.
@@ -52,9 +51,11 @@ class TimeStepping(Solver[R]):
         Names of the stages whose times are measured.
     """
 
-    def __init__(self, settings: Settings, dt: float, stages: Any = ()) -> None:
+    start_time: float
+
+    def __init__(self, settings: TimeSettings, dt: float, stages: Any = ()) -> None:
         super().__init__(settings, stages)
-        self._clock = Clock(dt)
+        self._clock = Clock(dt, settings.start_time)
         self._next_dt = dt
 
     @property
@@ -64,7 +65,7 @@ class TimeStepping(Solver[R]):
 
     @property
     def steps(self) -> int:
-        """Number of steps since time 0."""
+        """Number of steps since the start."""
         return self._made
 
     @property
@@ -192,6 +193,8 @@ class TimeStepping(Solver[R]):
             is_called = callback is not None and (self.steps == stop or is_last)
             if is_called and callback(self) and not is_last:  # type: ignore[misc]
                 return "callback"
+        if self.time != until:  # by rounding
+            self._reach(until)
         return "reached"
 
     @exclusive
@@ -244,7 +247,7 @@ class TimeStepping(Solver[R]):
         """Raise unless `until` can be the end of a run: not before the time, but for rounding."""
         require_finite("until", until)
         require(
-            until >= self.time or isclose(until, self.time, rel_tol=1e-12),
+            until >= self.time or is_now(until, self.time),
             f"until must be at least the time {self.time:g}",
             until,
         )
@@ -277,7 +280,11 @@ class TimeStepping(Solver[R]):
         else:
             self._step_to(made + 1, short)
         if self.steps > end or (self.steps == end and not short):
-            self._clock.reach(self.steps, until)
+            self._reach(until)
+
+    def _reach(self, until: float) -> None:
+        """Set the time to one that differs from it by rounding."""
+        self._clock.reach(self.steps, until)
 
     def _is_at(self, until: float) -> bool:
         """Return whether a time is reached; rounding errors do not count."""

@@ -38,7 +38,7 @@ def add_cavity_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--line-method", default="auto", help="algorithm of the tridiagonal lines (%(default)s)"
     )
-    parser.add_argument("--psi", default="adi", help="adi or fast (%(default)s)")
+    parser.add_argument("--psi-solver", default="adi", help="adi or fast (%(default)s)")
     parser.add_argument("--max-iterations", type=int, default=200_000, help="(%(default)d)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (%(default)s)")
     parser.add_argument("--threads", type=int, help="threads (chosen by the grid)")
@@ -166,7 +166,7 @@ def _cavity(
         wall=args.wall,
         method=args.method,
         line_method=line_method,
-        psi=args.psi,
+        psi_solver=args.psi_solver,
         device=args.device,
         threads=args.threads,
     )

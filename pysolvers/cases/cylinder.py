@@ -39,7 +39,7 @@ def add_cylinder_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-iterations", type=int, default=100_000, help="of --steady")
     parser.add_argument("--cylinder", default="free", help="free or fixed (%(default)s)")
     parser.add_argument("--wall", default="thom", help="thom, woods or jensen (%(default)s)")
-    parser.add_argument("--psi", default="fast", help="fast or lines (%(default)s)")
+    parser.add_argument("--psi-solver", default="fast", help="fast or lines (%(default)s)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (%(default)s)")
     parser.add_argument("--threads", type=int, help="threads (chosen by the grid)")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
@@ -123,7 +123,7 @@ def _solver(args: argparse.Namespace, shape: tuple[int, int]) -> SquareCylinder:
         length=args.length,
         dt=args.dt,
         cylinder=args.cylinder,
-        psi=args.psi,
+        psi_solver=args.psi_solver,
         wall=args.wall,
         steady=args.steady,
         device=args.device,

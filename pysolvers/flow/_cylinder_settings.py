@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from .._solver.schema import Positive, Real
-from .._solver.settings import Settings
+from .._solver.settings import TimeSettings
 from ._channel import ChannelGrid
 from ._settings import Wall
 
@@ -13,7 +13,7 @@ PsiSolver = Literal["fast", "lines"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CylinderSettings(Settings):
+class CylinderSettings(TimeSettings):
     """Parameters of `SquareCylinder`; see there."""
 
     reynolds: Positive
@@ -21,7 +21,7 @@ class CylinderSettings(Settings):
     length: float
     dt: Positive | None
     cylinder: Body
-    psi: PsiSolver
+    psi_solver: PsiSolver
     psi_tol: Positive
     wall: Wall
     steady: bool

@@ -1,4 +1,4 @@
-"""The flow around the cylinder at time 0, computed on the host in float64."""
+"""The flow around the cylinder at the start, computed on the host in float64."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -53,9 +53,16 @@ class CylinderValues:
 
 
 def start_values(
-    grid: ChannelGrid, poisson: BodyPoisson, wall: WallFormula, psi: Array, omega: Array, dt: float
+    grid: ChannelGrid,
+    poisson: BodyPoisson,
+    wall: WallFormula,
+    psi: Array,
+    omega: Array,
+    dt: float,
+    origin: tuple[float, int],
+    circulation: float,
 ) -> CylinderValues:
-    """Return the state of a vorticity at time 0, with circulation 0 around the box.
+    """Return the state of a vorticity before a step that knows none before it.
 
     Parameters
     ----------
@@ -69,14 +76,19 @@ def start_values(
         psi on the boundary and omega at the nodes of the flow; both arrays are completed.
     dt : float
         Length of the first step.
+    origin : (float, int)
+        Time and number of steps.
+    circulation : float
+        Circulation around the box.
     """
     omega[grid.body] = 0
     rows, columns = grid.box
     sources = float(omega[rows.nodes, columns.nodes].sum())
-    value = poisson.solve(omega, psi, circulation=0.0, sources=sources)
+    value = poisson.solve(omega, psi, circulation=circulation, sources=sources)
     _set_walls(grid, wall, psi, omega)
+    old, steps = (psi.copy(), omega.copy()), origin[1]
     return CylinderValues(
-        psi, psi.copy(), omega, omega.copy(), value, 0.0, float("nan"), dt, (0.0, 0), 0
+        psi, old[0], omega, old[1], value, circulation, float("nan"), dt, origin, steps
     )
 
 

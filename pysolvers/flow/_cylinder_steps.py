@@ -225,7 +225,7 @@ class CylinderSteps:
         self._memory = memory_of(settings.device, _OWNER)
         self._wall = WALLS[settings.wall]
         self._poisson = BodyPoisson(grid, settings.call_threads, free_outlet=settings.steady)
-        self._cycle = LineCycle(grid, self._poisson) if settings.psi == "lines" else None
+        self._cycle = LineCycle(grid, self._poisson) if settings.psi_solver == "lines" else None
         backend = settings.backend
         self._codes: dict[str, int] = backend.CYLINDER_COLUMNS
         #: Time of each stage of all steps.
@@ -252,17 +252,19 @@ class CylinderSteps:
         """Steps between two checks of the change of a steady flow."""
         return 20 if self.on_device else 1
 
-    def start(self, psi: Array, omega: Array, dt: float) -> CylinderState:
-        """Return the state of a vorticity at time 0, with circulation 0 around the box.
-
-        Parameters
-        ----------
-        psi, omega : ndarray of float64
-            psi on the boundary and omega at the nodes of the flow; both arrays are completed.
-        dt : float
-            Length of the first step.
-        """
-        return self.resume(start_values(self._grid, self._poisson, self._wall, psi, omega, dt))
+    def start(
+        self,
+        psi: Array,
+        omega: Array,
+        dt: float,
+        origin: tuple[float, int],
+        circulation: float = 0.0,
+    ) -> CylinderState:
+        """Return the state of a vorticity before a step; parameters as of `start_values`."""
+        found = start_values(
+            self._grid, self._poisson, self._wall, psi, omega, dt, origin, circulation
+        )
+        return self.resume(found)
 
     def resume(self, values: CylinderValues) -> CylinderState:
         """Return a state with given values."""

@@ -40,7 +40,7 @@ class CavitySettings(Settings):
     method: Method
     line_method: LineMethod
     direction: Direction
-    psi: Psi
+    psi_solver: Psi
     psi_sweeps: Annotated[int, whole(1, _MOST_SWEEPS)]
     pseudo_dt: Scale | None
 
@@ -51,11 +51,12 @@ class CavitySettings(Settings):
         if not self.is_on_device:
             check_choice("line_method", self.line_method, dict.fromkeys(_HOST_METHODS, 0))
         if self.method == "line-jacobi":
-            require(self.psi == "adi", "psi needs method 'adi'", self.psi)
+            require(self.psi_solver == "adi", "psi_solver needs method 'adi'", self.psi_solver)
             require(self.pseudo_dt is None, "pseudo_dt needs method 'adi'", self.pseudo_dt)
         if self.is_on_device:
-            require(self.psi == "adi", "on a device psi must be 'adi'", self.psi)
-        if self.psi == "fast":
+            rule = "on a device psi_solver must be 'adi'"
+            require(self.psi_solver == "adi", rule, self.psi_solver)
+        if self.psi_solver == "fast":
             extra_module("scipy.fft", "poisson")
 
     @property

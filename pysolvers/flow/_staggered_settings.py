@@ -5,7 +5,7 @@ from math import pi, sin
 from typing import Annotated, Literal
 
 from .._solver.schema import Count, Positive, number, whole
-from .._solver.settings import Settings
+from .._solver.settings import TimeSettings
 
 Pressure = Literal["fast", "sor"]
 
@@ -13,7 +13,7 @@ _SERIAL_BELOW = 200  # cells a side: below, waking threads costs more than they 
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaggeredSettings(Settings):
+class StaggeredSettings(TimeSettings):
     """Parameters of `StaggeredCavity`; see there."""
 
     reynolds: Positive

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._errors import ConvergenceError, raise_for_status
 from .._runtime.fp_mode import in_default_fp_mode
@@ -105,7 +105,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
     direction : {'alternate', 'x', 'y'}, default: 'alternate'
         Direction of the lines of ``'line-jacobi'``: along x and y alternately, or along one
         axis only.
-    psi : {'adi', 'fast'}, default: 'adi'
+    psi_solver : {'adi', 'fast'}, default: 'adi'
         Solver of the Poisson equation in each iteration of ``'adi'``: `psi_sweeps`
         Peaceman-Rachford double sweeps, or an exact solve by a sine transform (CPU only).
     psi_sweeps : int, default: 4
@@ -128,7 +128,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
     BackendError
         If the device is not available.
     ModuleNotFoundError
-        If SciPy, which ``psi='fast'`` uses, is not installed.
+        If SciPy, which ``psi_solver='fast'`` uses, is not installed.
 
     See Also
     --------
@@ -170,6 +170,16 @@ class LidDrivenCavity(Iteration[CavityResult]):
     _RESULT: ClassVar[Any] = CavityResult
     _STATE: ClassVar[Any] = CavityState
 
+    reynolds: float
+    n: int
+    lid_velocity: float
+    wall: Wall
+    method: Method
+    line_method: LineMethod
+    direction: Direction
+    psi_solver: Psi
+    psi_sweeps: int
+
     @in_default_fp_mode
     def __init__(
         self,
@@ -181,7 +191,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
         method: Method = "adi",
         line_method: LineMethod = "auto",
         direction: Direction = "alternate",
-        psi: Psi = "adi",
+        psi_solver: Psi = "adi",
         psi_sweeps: int = 4,
         pseudo_dt: float | None = None,
         device: str | None = None,
@@ -196,7 +206,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
             method=method,
             line_method=line_method,
             direction=direction,
-            psi=psi,
+            psi_solver=psi_solver,
             psi_sweeps=psi_sweeps,
             pseudo_dt=pseudo_dt,
             device=device,
@@ -206,36 +216,64 @@ class LidDrivenCavity(Iteration[CavityResult]):
         self._fields = CavityFields(settings.n, settings.device)
         self._measured = 0  # iterations after which the residuals were measured
         self._residuals = self._best_residuals = (inf, inf)
-        fixed = 1.0 if method == "line-jacobi" else settings.pseudo_dt
-        self._control = StepControl.start(settings.reynolds, 1.0 / (settings.n - 1), fixed)
+        self._control = self._first_control()
         self._history: list[tuple[int, float, float, float]] = []
         self._line_method = settings.line_method
         self._size = inf  # at the last decision of `solve`
 
+    def _first_control(self) -> StepControl:
+        """Return the choice of the step before the first iteration."""
+        s = self._settings
+        fixed = 1.0 if s.method == "line-jacobi" else s.pseudo_dt
+        return StepControl.start(s.reynolds, 1.0 / (s.n - 1), fixed)
+
     @property
     def psi(self) -> Array:
-        """Current streamfunction: shape (n, n), a read-only view."""
+        """Current streamfunction: shape (n, n), a read-only view.
+
+        It can be set, to an array of the same shape: the iteration goes on from its values, which
+        are 0 on the walls.
+        """
         return read_only(self._fields.values()[0])
+
+    @psi.setter
+    @exclusive
+    def psi(self, values: ArrayLike) -> None:
+        self._set_field("psi", values)
 
     @property
     def omega(self) -> Array:
         """Current vorticity: shape (n, n), a read-only view.
 
-        The values in the corners are not defined and not used.
+        The values in the corners are not defined and not used. It can be set, to an array of the
+        same shape: the iteration goes on from its values.
         """
         return read_only(self._fields.values()[1])
+
+    @omega.setter
+    @exclusive
+    def omega(self, values: ArrayLike) -> None:
+        self._set_field("omega", values)
 
     @property
     @in_default_fp_mode
     def u(self) -> Array:
-        """Current velocity along x: shape (n, n), a new array."""
+        """Current velocity along x: shape (n, n), a new array, computed from `psi`."""
         return _fields.velocity(self.psi, self._settings.lid_velocity)[0]
+
+    @u.setter
+    def u(self, values: ArrayLike) -> None:
+        raise self._is_computed("u", "psi and omega")
 
     @property
     @in_default_fp_mode
     def v(self) -> Array:
-        """Current velocity along y: shape (n, n), a new array."""
+        """Current velocity along y: shape (n, n), a new array, computed from `psi`."""
         return _fields.velocity(self.psi, self._settings.lid_velocity)[1]
+
+    @v.setter
+    def v(self, values: ArrayLike) -> None:
+        raise self._is_computed("v", "psi and omega")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -375,6 +413,15 @@ class LidDrivenCavity(Iteration[CavityResult]):
             **dict(zip(names, fields, strict=True)),
         }
 
+    def _restart(self, **fields: NDArray[Any]) -> None:
+        if "psi" in fields:
+            inside = fields["psi"]
+            inside[0] = inside[-1] = inside[:, 0] = inside[:, -1] = 0
+        self._fields.set(**fields)
+        self._fields.keep()
+        self._residuals = self._best_residuals = (inf, inf)
+        self._measured, self._size, self._control = 0, inf, self._first_control()
+
     def _resume(self, state: Any) -> None:
         names = ("psi", "omega", "best_psi", "best_omega")
         self._fields.set(**{name: getattr(state, name) for name in names})
@@ -455,7 +502,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
     def _make_with_step(self, count: int) -> None:
         """Make iterations with the current step."""
         stages = self._settings.backend.STAGES
-        if self._settings.psi == "adi":
+        if self._settings.psi_solver == "adi":
             self._call(count, *stages)
             return
         psi, omega = self._fields.operands()

@@ -7,7 +7,7 @@ from math import ceil, floor
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require
 from .._errors import CoarseGridWarning, ConvergenceError, warn_user
@@ -49,11 +49,12 @@ _NUMBERS = ("value", "circulation", "rate", "dt_old", "origin")
 
 @dataclass(frozen=True, kw_only=True)
 class SavedCylinder(State):
-    """What `save` writes: `CylinderValues`, the time, the length of the next step, the history."""
+    """What `save` writes: `CylinderValues`, times, the length of the next step, the history."""
 
     settings: CylinderSettings
     dt: Positive
     time: float
+    begun: tuple[float, int]
     value: float
     circulation: float
     rate: AnyFloat
@@ -112,15 +113,17 @@ class SquareCylinder(TimeStepping[CylinderResult]):
     dt : float, optional
         Time step. By default 0.4 times the smaller spacing, or less if the Reynolds number is
         low; see Notes. It can be changed between steps.
+    start_time : float, default: 0
+        Time at the start.
     cylinder : {'free', 'fixed'}, default: 'free'
         Value of psi on the cylinder: from the circulation around it, or 0.
-    psi : {'fast', 'lines'}, default: 'fast'
+    psi_solver : {'fast', 'lines'}, default: 'fast'
         Solver of the equation of psi: sine transforms, with a capacitance matrix for the
         cylinder, which is exact; or the iteration of Peaceman and Rachford, whose sweeps of
         lines [2]_ uses and which takes longer.
     psi_tol : float, default: 1e-5
-        Tolerance of ``psi='lines'``: bound of the residual, relative to the largest absolute value
-        of omega.
+        Tolerance of ``psi_solver='lines'``: bound of the residual, relative to the largest absolute
+        value of omega.
     wall : {'thom', 'woods', 'jensen'}, default: 'thom'
         Formula of the vorticity on the walls and the cylinder, of order 1, 2 and 2. The corners of
         the cylinder have the mean of Thom's formulas of both faces.
@@ -199,6 +202,15 @@ class SquareCylinder(TimeStepping[CylinderResult]):
     _STATE: ClassVar[Any] = SavedCylinder
     _quantity = "change"
 
+    reynolds: float
+    length: float
+    cylinder: Body
+    psi_solver: PsiSolver
+    psi_tol: float
+    wall: Wall
+    steady: bool
+    perturbation: float
+
     @in_default_fp_mode
     def __init__(
         self,
@@ -207,8 +219,9 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         *,
         length: float = 50.0,
         dt: float | None = None,
+        start_time: float = 0.0,
         cylinder: Body = "free",
-        psi: PsiSolver = "fast",
+        psi_solver: PsiSolver = "fast",
         psi_tol: float = 1e-5,
         wall: Wall = "thom",
         steady: bool = False,
@@ -223,8 +236,9 @@ class SquareCylinder(TimeStepping[CylinderResult]):
             shape=shape,
             length=length,
             dt=dt,
+            start_time=start_time,
             cylinder=cylinder,
-            psi=psi,
+            psi_solver=psi_solver,
             psi_tol=psi_tol,
             wall=wall,
             steady=steady,
@@ -244,6 +258,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         self._probe_rows: list[tuple[float, ...]] = []
         # Largest absolute value of psi and its change in the last step, where known.
         self._extremes: tuple[float, float] | None = None
+        self._begun = settings.start_time, 0  # time and number of steps of the start
         self._state = self._start(0.0 if steady else settings.perturbation)
         self._kept_states = [self._state.copy()]
         if _has_waves(re, grid.hx):
@@ -254,22 +269,44 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         """Current streamfunction: shape (ny, nx), a read-only view, valid until the next step."""
         return read_only(self._state.psi)
 
+    @psi.setter
+    def psi(self, values: ArrayLike) -> None:
+        raise self._is_computed("psi", "omega")
+
     @property
     def omega(self) -> Array:
-        """Current vorticity: shape (ny, nx), a read-only view, valid until the next step."""
+        """Current vorticity: shape (ny, nx), a read-only view, valid until the next step.
+
+        It can be set, to an array of the same shape: the flow goes on at the same time from its
+        values at the nodes of the flow, with the circulation around the body and the values of psi
+        on the boundary as they are. The start is made again.
+        """
         return read_only(self._state.omega)
+
+    @omega.setter
+    @exclusive
+    def omega(self, values: ArrayLike) -> None:
+        self._set_field("omega", values)
 
     @property
     @in_default_fp_mode
     def u(self) -> Array:
-        """Current velocity along x: shape (ny, nx), a new array."""
+        """Current velocity along x: shape (ny, nx), a new array, computed from `psi`."""
         return velocity(self._grid, self._state.psi)[0]
+
+    @u.setter
+    def u(self, values: ArrayLike) -> None:
+        raise self._is_computed("u", "omega")
 
     @property
     @in_default_fp_mode
     def v(self) -> Array:
-        """Current velocity along y: shape (ny, nx), a new array."""
+        """Current velocity along y: shape (ny, nx), a new array, computed from `psi`."""
         return velocity(self._grid, self._state.psi)[1]
+
+    @v.setter
+    def v(self, values: ArrayLike) -> None:
+        raise self._is_computed("v", "omega")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -298,7 +335,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
     @property
     def last_dt(self) -> float:
         """Length of the last step; before the first step `dt`."""
-        return self._state.dt_old if self.steps else self.dt
+        return self._state.dt_old if self._has_stepped else self.dt
 
     @property
     def circulation(self) -> float:
@@ -313,9 +350,9 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         Raises
         ------
         ValueError
-            Before the first step.
+            Before the first step, also after `omega` was set.
         """
-        require(self.steps > 0, "the forces need a step: call step() first; steps", self.steps)
+        self._require_a_step("the forces")
         return self._forces.balance(self._state)
 
     @property
@@ -335,10 +372,20 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         Raises
         ------
         ValueError
-            Before the first step.
+            Before the first step, also after `omega` was set.
         """
-        require(self.steps > 0, "p_wall needs a step: call step() first; steps", self.steps)
+        self._require_a_step("p_wall")
         return self._forces.pressure(self._state)
+
+    @property
+    def _has_stepped(self) -> bool:
+        """Whether a step was made since the start."""
+        return self.steps > self._begun[1]
+
+    def _require_a_step(self, name: str) -> None:
+        """Raise unless a step was made since the start."""
+        rule = f"{name} of SquareCylinder: a step is needed before, call step() first; steps"
+        require(self._has_stepped, rule, self.steps)
 
     def _text(self) -> str:
         s = self._settings
@@ -411,7 +458,9 @@ class SquareCylinder(TimeStepping[CylinderResult]):
 
     def _check_end(self, until: float) -> None:
         if self._settings.steady:
-            raise ValueError("run needs steady=False; call solve(tol) for the steady flow")
+            raise ValueError(
+                "run and record need steady=False; call solve(tol) for the steady flow"
+            )
         super()._check_end(until)
 
     @exclusive
@@ -504,7 +553,9 @@ class SquareCylinder(TimeStepping[CylinderResult]):
 
     def _facts(self) -> dict[str, Any]:
         state, nan = self._state, float("nan")
-        forces = self.forces if self.steps else ForceBalance(0.0, nan, nan, nan, nan, nan, nan)
+        forces = (
+            self.forces if self._has_stepped else ForceBalance(0.0, nan, nan, nan, nan, nan, nan)
+        )
         of_forces = "drag", "lift", "surface_drag", "surface_lift", "surface_gap"
         of_settings = "reynolds", "length", "cylinder", "wall", "steady"
         return {
@@ -527,6 +578,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
             **{name: getattr(self._state, name) for name in (*_NUMBERS, *_FIELDS)},
             "dt": self.dt,
             "time": self.time,
+            "begun": self._begun,
             "probes": self._probes.places,
             "force_rows": _table(self._force_rows, 5),
             "probe_rows": _table(self._probe_rows, self._probes.columns),
@@ -545,7 +597,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
             list(state.seconds),
         )
         self.dt = state.dt
-        self._probes = state.placed()
+        self._probes, self._begun = state.placed(), state.begun
         self._probe_rows = [tuple(row) for row in state.probe_rows.tolist()]
         self._force_rows = [tuple(row) for row in state.force_rows.tolist()]
         self._steps.seconds.update(state.seconds)
@@ -563,7 +615,15 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         x, y, width = _VORTEX
         square = (grid.x - grid.centre - x) ** 2 + (grid.y[:, None] - y) ** 2
         omega[1:-1, 1:-1] += (perturbation * np.exp(-square / width))[1:-1, 1:-1]
-        return self._steps.start(psi, omega, self.dt)
+        return self._steps.start(psi, omega, self.dt, self._begun)
+
+    def _restart(self, **fields: NDArray[Any]) -> None:
+        self._collect()
+        state, origin = self._state, (self.time, self.steps)
+        psi, omega = (np.array(a, np.float64) for a in (state.psi, fields["omega"]))
+        found = self._steps.start(psi, omega, self.dt, origin, state.circulation)
+        self._begun, self._extremes, self._kept_states = origin, None, [found.copy()]
+        self._state = found
 
     def _step_to(self, end: int, dt: float) -> None:
         usual, self._next_dt = self._next_dt, dt
@@ -626,7 +686,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         largest, change = self._extremes
         # NaN fails every comparison.
         healthy = largest < _LARGEST_PSI
-        if not self._settings.steady and state.steps > _CHECK:
+        if not self._settings.steady and state.steps - self._begun[1] > _CHECK:
             healthy = healthy and change / state.dt_old < self._change_limit
         if healthy and state.steps >= self._kept_states[-1].steps + _KEEP:
             oldest = self._kept_states[0] if len(self._kept_states) == 2 else None
@@ -641,7 +701,8 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         psi is of order 1, and so is its change in the shortest time of the flow: 1 for convection,
         Re for viscous diffusion, and the time since the start, whose vorticity is not smooth.
         """
-        return float(_LARGEST_CHANGE / min(1.0, self._settings.reynolds, self._state.time))
+        elapsed = self._state.time - self._begun[0]
+        return float(_LARGEST_CHANGE / min(1.0, self._settings.reynolds, elapsed))
 
     def _out_of_bounds(self) -> ConvergenceError:
         """Go back to the older of the kept states."""

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._boundary import Neumann
 from .._errors import ConvergenceError, raise_for_status
@@ -107,6 +107,8 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         Length of a step, as a fraction of the limit; see Notes.
     dt : float, optional
         Constant length of the steps, instead of `tau`, in units of side divided by lid speed.
+    start_time : float, default: 0
+        Time at the start, in the same units.
     pressure_tol : float or None, default: 1e-4
         For ``'sor'``: root mean square of the residual at which the iterations of a step end. None
         makes exactly `max_sweeps` iterations in every step.
@@ -173,6 +175,15 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
     _SETTINGS: ClassVar[Any] = StaggeredSettings
     _RESULT: ClassVar[Any] = StaggeredResult
     _STATE: ClassVar[Any] = StaggeredState
+
+    reynolds: float
+    n: int
+    pressure: Pressure
+    gamma: float | Literal["auto"]
+    tau: float
+    pressure_tol: float | None
+    max_sweeps: int
+    omega: float | None
     _quantity = "change"
 
     @in_default_fp_mode
@@ -185,6 +196,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         gamma: float | Literal["auto"] = 0.0,
         tau: float = 0.5,
         dt: float | None = None,
+        start_time: float = 0.0,
         pressure_tol: float | None = 1e-4,
         max_sweeps: int = 20_000,
         omega: float | None = None,
@@ -199,6 +211,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
             gamma=gamma,
             tau=tau,
             dt=dt,
+            start_time=start_time,
             pressure_tol=pressure_tol,
             max_sweeps=max_sweeps,
             omega=omega,
@@ -216,6 +229,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         self._state.set("u", start)
         times = np.zeros(len(self._entries))
         times[self._entries["u"]], times[self._entries["change"]] = 2.0, inf
+        times[self._entries["time"]] = settings.start_time
         self._state.set("clock", times)
         self._poisson: FastPoisson | None = None
         self._device_steps: DeviceSteps | None = None
@@ -235,20 +249,47 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
 
     @property
     def u(self) -> Array:
-        """Current velocity along x on the vertical faces: shape (n, n + 1), a read-only view."""
+        """Current velocity along x on the vertical faces: shape (n, n + 1), a read-only view.
+
+        It can be set, as `v`, to an array of the same shape: the flow goes on from its values at
+        the same time, and the next step makes the velocity free of divergence. Faces on walls keep
+        the velocity 0.
+        """
         return read_only(self._state.get("u")[1:-1, :-1])
+
+    @u.setter
+    @exclusive
+    def u(self, values: ArrayLike) -> None:
+        self._set_field("u", values)
 
     @property
     def v(self) -> Array:
-        """Current velocity along y on the horizontal faces: shape (n + 1, n), a read-only view."""
+        """Current velocity along y on the horizontal faces: shape (n + 1, n), a read-only view.
+
+        It can be set: see `u`.
+        """
         return read_only(self._state.get("v")[:-1, 1:-1])
+
+    @v.setter
+    @exclusive
+    def v(self, values: ArrayLike) -> None:
+        self._set_field("v", values)
 
     @property
     @in_default_fp_mode
     def p(self) -> Array:
-        """Current pressure in the centres of the cells, with mean 0: shape (n, n), a new array."""
+        """Current pressure in the centres of the cells, with mean 0: shape (n, n), a new array.
+
+        It can be set, to an array of the same shape. A step with ``pressure='sor'`` begins its
+        iterations from it.
+        """
         p = self._state.get("p")
         return p - p.mean()
+
+    @p.setter
+    @exclusive
+    def p(self, values: ArrayLike) -> None:
+        self._set_field("p", values)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -295,7 +336,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
 
     @property
     def sweeps(self) -> int:
-        """Number of SOR iterations since time 0."""
+        """Number of SOR iterations since the start."""
         return int(self._now("sweeps"))
 
     @property
@@ -414,12 +455,35 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         fields = {name: self._state.get(name) for name in _SAVED}
         return fields | {"history": np.array(self._history, float).reshape(-1, len(_COLUMNS))}
 
+    def _restart(self, **fields: NDArray[Any]) -> None:
+        if "p" in fields:
+            self._state.set("p", fields["p"])
+            return
+        self._record()
+        clock = self._state.get("clock").copy()
+        for name, values in fields.items():
+            extended = _with_ghosts(name, values)
+            self._state.set(name, extended)
+            clock[self._entries[name]] = np.abs(extended).max()
+        clock[self._entries["change"]] = inf
+        self._state.set("clock", clock)
+        self._copy_velocity()
+
+    def _copy_velocity(self) -> None:
+        """Make the velocity that of an odd number of steps as well, where a device has both."""
+        if self._settings.is_on_device:
+            self._state.copy("f", "u")
+            self._state.copy("g", "v")
+
+    def _reach(self, until: float) -> None:
+        clock = self._state.get("clock").copy()
+        clock[self._entries["time"]] = until
+        self._state.set("clock", clock)
+
     def _resume(self, state: Any) -> None:
         for name in _SAVED:
             self._state.set(name, getattr(state, name))
-        if self._settings.is_on_device:  # the velocity after an odd number of steps
-            self._state.copy("f", "u")
-            self._state.copy("g", "v")
+        self._copy_velocity()
         self._history = [tuple(row) for row in state.history.tolist()]
 
     @property
@@ -509,3 +573,15 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         if "correct" in stages:
             self._run_by = RunBy(report["kernel"], report["threads"])
         return str(report["end"])
+
+
+def _with_ghosts(name: str, values: Array) -> Array:
+    """Return u or v of the faces, 0 on walls, with the ghosts of the walls along them."""
+    along = values if name == "u" else values.T  # the faces on walls are the first and last columns
+    n = len(along)
+    extended = np.zeros((n + 2, n + 2))
+    extended[1:-1, 1:n] = along[:, 1:n]
+    extended[0], extended[-1] = -extended[1], -extended[-2]
+    if name == "u":
+        extended[-1, : n + 1] += 2.0
+    return extended if name == "u" else extended.T

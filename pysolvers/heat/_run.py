@@ -106,9 +106,9 @@ class WholeRun:
         """Return whether T is finite on all ranks; collective."""
         return bool(np.isfinite(self.t).all())
 
-    def restart(self, field: Array, time: float) -> None:
-        """Begin again from the values of a field at a time."""
-        self.state.start(field, time)
+    def restart(self, field: Array) -> None:
+        """Begin again from T at the nodes of this process, in a new segment; collective."""
+        self.state.start(field)
         self._recent = (-1, ())
 
     def kept(self, solver: HeatADI) -> dict[str, Any] | None:
@@ -324,8 +324,9 @@ class SlabRun:
     def is_finite(self) -> bool:
         return self.unsplit.is_finite if self._is_unsplit else self.slab.is_finite()
 
-    def restart(self, field: Array, time: float) -> None:
-        raise NotImplementedError("a solver with a group takes no values: _checked_u")
+    def restart(self, field: Array) -> None:
+        self.slab.begin(field)
+        self._is_unsplit = False
 
     def kept(self, solver: HeatADI) -> dict[str, Any] | None:
         # The steps of a group keep T alone: whoever continues begins a new segment of the clock.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from .._checks import index, require, short
 from .._domain import AXES, checked_extent, exactly_one, per_axis
 from .._solver.schema import Positive, Real
-from .._solver.settings import Settings
+from .._solver.settings import TimeSettings
 
 Scheme = Literal["auto", "implicit", "crank-nicolson", "peaceman-rachford", "douglas-gunn"]
 
@@ -25,7 +25,7 @@ _SERIAL_BELOW = 1 << 15  # nodes: below, waking threads costs more than they sav
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeatSettings(Settings):
+class HeatSettings(TimeSettings):
     """Parameters of `HeatADI`; see there."""
 
     shape: Any

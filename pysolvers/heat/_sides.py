@@ -181,13 +181,14 @@ class Side:
         places = list(grid.places(self.others))
         if self.axis < grid.named:
             places[self.axis] = grid.line(self.axis)[self.index].reshape(places[self.axis].shape)
+        now = grid.clock.segment.time
         if boundary == PERIODIC:
             self.kind = PERIODIC
         elif isinstance(boundary, Dirichlet):
-            self._data = NodeData(f"boundary {name}", boundary.value, *places)
+            self._data = NodeData(f"boundary {name}", boundary.value, *places, time=now)
         elif isinstance(boundary, Neumann):
             self.kind = "flux"
-            self._data = NodeData(f"boundary {name}", boundary.flux, *places)
+            self._data = NodeData(f"boundary {name}", boundary.flux, *places, time=now)
         else:
             assert isinstance(boundary, Robin)
             require_finite("coefficient of Robin", boundary.coefficient)
@@ -197,7 +198,7 @@ class Side:
                 boundary.coefficient,
             )
             self.kind, self.coefficient = "flux", float(boundary.coefficient)
-            self._data = NodeData(f"boundary {name}", boundary.ambient, *places)
+            self._data = NodeData(f"boundary {name}", boundary.ambient, *places, time=now)
         self._is_robin = isinstance(boundary, Robin)
         self.shape = tuple(grid.nodes[axis] for axis in reversed(self.others))
 

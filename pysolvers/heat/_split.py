@@ -241,8 +241,12 @@ class SplitState:
         self._sides = {name: self._side(name, one) for name, one in self._boundary.items()}
         self._real = [s for s in self._sides.values() if s.kind not in ("cut", PERIODIC)]
         self._tables = SideTables(grid, self._sides, True, 1)
-        self._t = self._extended(initial.astype(self._settings.dtype))
-        self._set_sides(self._levels(0.0))
+        self.begin(initial.astype(self._settings.dtype))
+
+    def begin(self, own: Array) -> None:
+        """Begin from T at the nodes of this rank, at the begin of the segment; collective."""
+        self.set_own(own)
+        self._set_sides(self._levels(self._grid.clock.segment.time))
 
     def check_steps(self) -> None:
         """Raise if no step of this length can be made."""

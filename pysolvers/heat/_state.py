@@ -94,8 +94,9 @@ class HeatState:
             nodes += int(np.prod(self._source.shape))
         return max(1, min(_MOST_TIMES, _TABLE_NODES // max(nodes, 1)))
 
-    def start(self, initial: Array, time: float = 0.0) -> None:
+    def start(self, initial: Array) -> None:
         """Begin from a field; the nodes of a side with given values have these values."""
+        time = self._grid.clock.segment.time
         field = np.array(initial, self._settings.dtype)
         for side in self._sides.values():
             if side.kind == "value":

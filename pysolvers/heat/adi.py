@@ -169,8 +169,10 @@ class HeatADI(TimeStepping[HeatResult]):
     source : number, ndarray or callable, optional
         Heat source q: a number, an array of the shape of the solution, or a function.
     initial : number, ndarray or callable, default: 0
-        T at time 0: a number, an array of the shape of the solution, or a function of the
-        coordinates. Nodes of Dirichlet sides have the values of the sides at time 0 instead.
+        T at the start: a number, an array of the shape of the solution, or a function of the
+        coordinates. Nodes of Dirichlet sides have the values of the sides instead.
+    start_time : float, default: 0
+        Time at the start: the first one at which functions of time are evaluated.
     damped_start : bool, optional
         Whether the first step is two half-steps of the backward Euler method, which damp the
         jumps of data that are not smooth; see Notes. By default it is if an explicit step would
@@ -350,6 +352,18 @@ class HeatADI(TimeStepping[HeatResult]):
     _RESULT: ClassVar[Any] = HeatResult
     _STATE: ClassVar[Any] = SavedHeat
 
+    spacing: tuple[float, ...] | None
+    extent: tuple[tuple[float, float], ...] | None
+    diffusivity: Any
+    heat_capacity: Any
+    scheme: Scheme
+    boundary: Any
+    source: Any
+    initial: Any
+    damped_start: bool | None
+    group: Group | None
+    split: Slab | None
+
     @watch_position(1, _check_spacing_by_position)
     @in_default_fp_mode
     def __init__(
@@ -365,6 +379,7 @@ class HeatADI(TimeStepping[HeatResult]):
         boundary: Any,
         source: Any = None,
         initial: Any = 0.0,
+        start_time: float = 0.0,
         damped_start: bool | None = None,
         dtype: Any = np.float64,
         device: str | None = None,
@@ -372,6 +387,15 @@ class HeatADI(TimeStepping[HeatResult]):
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
+        self._data_given = {
+            "diffusivity": diffusivity,
+            "heat_capacity": heat_capacity,
+            "boundary": boundary,
+            "source": source,
+            "initial": initial,
+            "group": group,
+            "split": split,
+        }
         with agreement_of(group, "HeatADI") as agreed:
             if dt is None:
                 raise TypeError("HeatADI needs a time step: dt must be given")
@@ -381,6 +405,7 @@ class HeatADI(TimeStepping[HeatResult]):
                 spacing=spacing,
                 extent=extent,
                 dt=dt,
+                start_time=start_time,
                 scheme="auto" if scheme is None else scheme,
                 dtype=dtype,
                 damped_start=damped_start,
@@ -409,14 +434,8 @@ class HeatADI(TimeStepping[HeatResult]):
             if "t" in dependence("initial", initial, settings.axes):
                 raise TypeError(
                     "initial must be a number, an array or a function of the coordinates; the "
-                    "function has the parameter t: leave t out, the solution starts at t = 0"
+                    "function has the parameter t: leave t out, the start is at t = start_time"
                 )
-            self._given = {
-                "diffusivity": diffusivity,
-                "heat_capacity": heat_capacity,
-                "boundary": boundary,
-                "source": source,
-            }
             self._check_experiment()
             start = NodeData("initial", initial, *places).at(0.0)
             if agreed is not None:
@@ -463,39 +482,21 @@ class HeatADI(TimeStepping[HeatResult]):
     def u(self) -> NDArray[Any]:
         """Temperature at the current time, with a group its part of this rank: read-only.
 
-        Without a group it can be set, to an array of the same shape: the solution goes on from
-        these values at the same time, and the start is made again. Nodes of Dirichlet sides keep
-        the values of the sides.
+        It can be set, to an array of the same shape, with a group on all ranks: the solution goes
+        on from these values at the same time, and the start is made again. Nodes of Dirichlet sides
+        keep the values of the sides.
         """
         return read_only(self._runner.t)
 
     @u.setter
     @exclusive
     def u(self, values: ArrayLike) -> None:
-        field = self._checked_u(values, self.shape)
-        self._runner.restart(field, self.time)
-        self._begun, self._is_damped = self.steps, False
+        self._set_field("u", values)
+
+    def _restart(self, **fields: NDArray[Any]) -> None:
         self._clock.begin(self.steps)
-
-    @property
-    def diffusivity(self) -> Any:
-        """Conductivity, as the constructor took it."""
-        return self._given["diffusivity"]
-
-    @property
-    def heat_capacity(self) -> Any:
-        """Heat capacity of a volume, as the constructor took it."""
-        return self._given["heat_capacity"]
-
-    @property
-    def boundary(self) -> Any:
-        """Boundary conditions, as the constructor took them."""
-        return self._given["boundary"]
-
-    @property
-    def source(self) -> Any:
-        """Heat source, as the constructor took it."""
-        return self._given["source"]
+        self._begun, self._is_damped = self.steps, False
+        self._runner.restart(fields["u"])
 
     @reading
     def heat(self) -> float:

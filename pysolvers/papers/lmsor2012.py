@@ -84,7 +84,7 @@ class LMSOR(solvers.LMSOR):
     def _check_experiment(self) -> None:
         kernel = self._settings.kernel
         if kernel == 3:
-            require(self._given.separable, "kernel 3 needs f(x) and g(y)", self._given)
+            require(self.problem.separable, "kernel 3 needs f(x) and g(y)", self.problem)
         require(
             kernel in ("auto", 1) or not self._is_upwind,
             "kernel must be 'auto' or 1 with upwind differences of a convection that varies",

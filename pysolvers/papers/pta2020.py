@@ -90,7 +90,8 @@ class PtaCylinderSettings(CylinderSettings):
         super()._check()
         if self.line_method == "pta":
             require(self.is_on_device, "line_method 'pta' needs device 'cuda'", self.device)
-            require(self.psi == "lines", "line_method 'pta' needs psi 'lines'", self.psi)
+            rule = "line_method 'pta' needs psi_solver 'lines'"
+            require(self.psi_solver == "lines", rule, self.psi_solver)
         else:
             rule = f"block={self.block} needs line_method 'pta'"
             require(self.block is None, rule, self.line_method)
@@ -114,7 +115,7 @@ class SquareCylinder(flow.SquareCylinder):
         As in `pysolvers.flow.SquareCylinder`.
     line_method : {'partition', 'pta'}, default: 'partition'
         Solution of the lines on a device: by many threads in shared memory, or, for
-        ``psi='lines'``, by the parallel Thomas algorithm: one thread per line, with the
+        ``psi_solver='lines'``, by the parallel Thomas algorithm: one thread per line, with the
         coefficients in global memory. The host always uses Thomas elimination.
     block : {32, 64, 128, 256}, optional
         For ``line_method='pta'``: threads of a block. By default so many that all multiprocessors
@@ -131,7 +132,7 @@ class SquareCylinder(flow.SquareCylinder):
     Examples
     --------
     >>> from pysolvers.papers import pta2020
-    >>> cylinder = pta2020.SquareCylinder(20, (33, 201), steady=True, psi="lines")
+    >>> cylinder = pta2020.SquareCylinder(20, (33, 201), steady=True, psi_solver="lines")
     >>> cylinder.step(3).steps
     3
     """

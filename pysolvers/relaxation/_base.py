@@ -192,11 +192,18 @@ class Relaxation(Iteration[RelaxationResult]):
         self._take_measures()
         return self._measures[-1][1] if self._measures else inf
 
-    def _go_on_from(self, inside: NDArray[np.float64]) -> None:
-        """Replace the values of the nodes that are relaxed; what was measured is forgotten."""
+    @property
+    def _place(self) -> tuple[slice, ...]:
+        """Where `u` lies in the nodes that are held here, with the frame."""
+        return (self._rows.own,)
+
+    def _restart(self, **fields: NDArray[Any]) -> None:
         field = self._grid.unpack(self._state.get("u"))
-        field[1:-1, 1:-1] = inside
+        values = field.copy()
+        values[self._place] = fields["u"]
+        field[1:-1, 1:-1] = values[1:-1, 1:-1]
         self._state.set("u", self._grid.pack(field, self._dtype))
+        self._rows.refresh()
         self._measures.clear()
         self._last_call = None
 

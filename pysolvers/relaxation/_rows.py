@@ -115,6 +115,9 @@ class WholeRows:
     def start(self, fields: Fields) -> None:
         """Find how rows of the packed fields travel; collective."""
 
+    def refresh(self, *names: str) -> None:
+        """Exchange rows that ranks hold of their neighbours; collective."""
+
     def gather(self, own: Array) -> Array | None:
         """Return all rows from those of the ranks; on rank 0, None on the others. Collective."""
         return own

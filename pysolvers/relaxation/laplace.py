@@ -253,6 +253,15 @@ class RedBlackSOR(Relaxation):
     _STATE: ClassVar[Any] = RedBlackState
     _NORM = "l2"
 
+    extent: tuple[tuple[float, float], tuple[float, float]] | None
+    spacing: tuple[float, float] | None
+    conductivity: float
+    boundary: Any
+    source: Any
+    initial: Any
+    group: Group | None
+    split: Slab | None
+
     @in_default_fp_mode
     def __init__(
         self,
@@ -272,6 +281,8 @@ class RedBlackSOR(Relaxation):
         split: Slab | None = None,
     ) -> None:
         start = perf_counter()
+        data = {"boundary": boundary, "source": source, "initial": initial}
+        self._data_given = {**data, "group": group, "split": split}
         with agreement_of(group, "RedBlackSOR") as agreed:
             settings = self._SETTINGS(
                 **self._experiment,
@@ -312,15 +323,19 @@ class RedBlackSOR(Relaxation):
     def u(self) -> NDArray[Any]:
         """Current temperature of the cells: shape (ny, nx), a new array.
 
-        With a group, the rows of this rank; without, it can be set, to an array of the same shape:
-        the iteration goes on from its values.
+        With a group, the rows of this rank. It can be set, to an array of the same shape, with a
+        group on all ranks: the iteration goes on from its values.
         """
-        return self._grid.unpack(self._state.get("u"))[self._rows.inner, 1:-1].copy()
+        return self._grid.unpack(self._state.get("u"))[self._place].copy()
 
     @u.setter
     @exclusive
     def u(self, values: ArrayLike) -> None:
-        self._go_on_from(self._checked_u(values, self.shape))
+        self._set_field("u", values)
+
+    @property
+    def _place(self) -> tuple[slice, ...]:
+        return self._rows.inner, slice(1, -1)
 
     @property
     def shape(self) -> tuple[int, int]:

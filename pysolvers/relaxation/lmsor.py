@@ -153,6 +153,12 @@ class LMSOR(Relaxation):
     _STATE: ClassVar[Any] = LMSORState
     _NORM = "max"
 
+    problem: SteadyConvectionDiffusion
+    relaxation: Local | float
+    initial: Any
+    group: Group | None
+    split: Slab | None
+
     @in_default_fp_mode
     def __init__(
         self,
@@ -167,6 +173,7 @@ class LMSOR(Relaxation):
         split: Slab | None = None,
     ) -> None:
         start = perf_counter()
+        self._data_given = {"problem": problem, "initial": initial, "group": group, "split": split}
         with agreement_of(group, "LMSOR") as agreed:
             settings = self._SETTINGS(
                 **self._experiment,
@@ -198,7 +205,7 @@ class LMSOR(Relaxation):
         if not isinstance(problem, SteadyConvectionDiffusion):
             kind = type(problem).__name__
             raise TypeError(f"problem must be a SteadyConvectionDiffusion, got {kind}")
-        self._given, self._relaxation = problem, settings.relaxation
+        self._relaxation = settings.relaxation
         self._kernel = str(settings.kernel)
         if self._is_upwind:
             self._kernel = "1"  # which stores all coefficients
@@ -207,40 +214,35 @@ class LMSOR(Relaxation):
     def u(self) -> NDArray[Any]:
         """Solution now, with the boundary: shape (ny, nx), a new array.
 
-        With a group, the rows of this rank; without, it can be set, to an array of the same shape:
-        the iteration goes on from its values at the interior nodes.
+        With a group, the rows of this rank. It can be set, to an array of the same shape, with a
+        group on all ranks: the iteration goes on from its values at the interior nodes.
         """
-        return self._grid.unpack(self._state.get("u"))[self._rows.own]
+        return self._grid.unpack(self._state.get("u"))[self._place]
 
     @u.setter
     @exclusive
     def u(self, values: ArrayLike) -> None:
-        self._go_on_from(self._checked_u(values, self.shape)[1:-1, 1:-1])
+        self._set_field("u", values)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the solution."""
-        return self._given.shape
+        return self.problem.shape
 
     @property
     def x(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along x: shape (nx,)."""
-        return self._given.x.copy()
+        return self.problem.x.copy()
 
     @property
     def y(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along y: shape (ny,); with a group, those of this rank."""
-        return self._given.y[self._rows.part].copy()
-
-    @property
-    def problem(self) -> SteadyConvectionDiffusion:
-        """The equation."""
-        return self._given
+        return self.problem.y[self._rows.part].copy()
 
     @property
     def _is_upwind(self) -> bool:
         """Whether the differences are upwind ones of a convection that varies."""
-        problem = self._given
+        problem = self.problem
         return problem.differences == "upwind" and problem.f.size * problem.g.size > 1
 
     def _operands(self, *, is_split: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -251,13 +253,13 @@ class LMSOR(Relaxation):
             fields = ("omega", "west", "east", "north", "south")
         elif self._kernel == "3":
             fields, tables = (), _TABLES
-        elif self._kernel == "auto" and self._given.separable and not is_split:
+        elif self._kernel == "auto" and self.problem.separable and not is_split:
             fields, tables = ("omega",), _TABLES
-        return (*fields, "source") if self._given.source.any() else fields, tables
+        return (*fields, "source") if self.problem.source.any() else fields, tables
 
     def _set_up(self, u: NDArray[np.float64]) -> None:
         """Fill the fields and the tables that the kernel reads."""
-        c = coefficients(self._given)
+        c = coefficients(self.problem)
         # Kernel 1 reads stored coefficients and neither of the two.
         self._centres = tuple(0.0 if isinstance(a, np.ndarray) else a for a in (c.cx, c.cy))
         held = self._rows.held
@@ -265,7 +267,7 @@ class LMSOR(Relaxation):
         for name in self._fields:
             self._state.set(name, self._grid.pack(self._field(name, c)[held], self._dtype))
         if self._tables:
-            ny, nx = self._given.interior
+            ny, nx = self.problem.interior
             x, y = np.zeros((len(c.x), nx + 2)), np.zeros((len(c.y), ny + 2))
             x[:, 1:-1], y[:, 1:-1] = np.concatenate(c.x), np.stack([a[:, 0] for a in c.y])
             self._state.set("x_table", split_by_parity(x, self._grid.pitch))
@@ -273,7 +275,7 @@ class LMSOR(Relaxation):
 
     def _field(self, name: str, c: Coefficients) -> NDArray[Any]:
         """Return what a field holds at the nodes, in the dtype, 0 on the frame."""
-        real, shape = self._dtype.type, self._given.interior
+        real, shape = self._dtype.type, self.problem.interior
         skew_x, skew_y = c.x.skew.astype(real), c.y.skew.astype(real)
         values = np.zeros((shape[0] + 2, shape[1] + 2), real)
         inside = values[1:-1, 1:-1]
@@ -322,7 +324,7 @@ class LMSOR(Relaxation):
         }
 
     def _problem(self) -> dict[str, Any]:
-        problem = self._given
+        problem = self.problem
         names = "shape", "extent", "differences", "f", "g", "source"
         return {name: getattr(problem, name) for name in names} | {"frame": problem._start()}
 

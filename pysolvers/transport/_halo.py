@@ -68,7 +68,9 @@ class TransportHalo(HaloRun):
             shape=tuple(held.stop - held.start for held in self._held),
             strips=tuple(strips),
         )
-        self._data = problem._grid_data(settings.shape, self._held, is_held=True)
+        self._data = problem._grid_data(
+            settings.shape, self._held, is_held=True, time=settings.start_time
+        )
         self._state = TransportState(self._data, self._settings, plan.steps, keeps=plan.steps > 1)
         self._varies = self._data.varies
         self._row = NO_ROW  # data of all ranks, if they do not change with time
@@ -128,6 +130,11 @@ class TransportHalo(HaloRun):
             field[self._own] = parts[name]
             self._store.set(name, field)
         self.refresh()
+
+    def restart(self, own: Array) -> None:
+        """Replace the solution at the nodes of this rank, and the half levels; collective."""
+        self.set_own(dict.fromkeys(self._names, own))
+        self.forgets = False
 
     def forget(self) -> None:
         """Replace the half levels before the solution by the solution."""

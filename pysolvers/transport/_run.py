@@ -57,7 +57,7 @@ class WholeRun(TransportState):
 
     def __init__(self, problem: ConvectionDiffusion, settings: TransportSettings) -> None:
         #: The problem at the nodes.
-        self.data = problem._grid_data(settings.shape)
+        self.data = problem._grid_data(settings.shape, time=settings.start_time)
         super().__init__(self.data, settings)
         #: Nodes, along y and x.
         self.part = tuple(slice(0, n) for n in settings.shape)
@@ -78,6 +78,10 @@ class WholeRun(TransportState):
     def gather(self) -> Array | None:
         """Return the whole solution on rank 0, None on the others; collective."""
         return self.u.copy()
+
+    def restart(self, own: Array) -> None:
+        """Replace the solution at the nodes of this process, and the half levels; collective."""
+        self.set_fields(dict.fromkeys(self._names, own))
 
     def advance(
         self, segment: Segment, first: int, end: int, allowed: Range, threads: int, count: Counter
@@ -136,7 +140,7 @@ class SplitRun:
         #: Nodes of this rank, along y and x.
         self.part = (own, every) if self.axis == 0 else (every, own)
         #: The problem at these nodes.
-        self.data = problem._grid_data(settings.shape, self.part)
+        self.data = problem._grid_data(settings.shape, self.part, time=settings.start_time)
         self.further_seconds: dict[str, float] = {}
         self._made_for = 0.0  # length of the steps that the exchange is for
         self._segment: Segment | None = None  # of the last steps
@@ -249,6 +253,9 @@ class SplitRun:
     def set_fields(self, fields: dict[str, Array]) -> None:
         """Replace what `fields` returned."""
         self._run.set(fields)
+
+    def restart(self, own: Array) -> None:
+        self._run.restart(own)
 
     def advance(
         self, segment: Segment, first: int, end: int, allowed: Range, threads: int, count: Counter

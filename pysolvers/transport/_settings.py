@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from .._checks import index, require
 from .._solver.schema import Positive, Real, number
-from .._solver.settings import Settings
+from .._solver.settings import TimeSettings
 
 Scheme = Literal["cp", "cfd", "mu"]
 Upwind = Literal["modified", "plain"]
@@ -15,7 +15,7 @@ _LEAST_STRIP = 3  # cells: what the correction reads stays within a strip
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransportSettings(Settings):
+class TransportSettings(TimeSettings):
     """Parameters of `GCEIDD`; see there."""
 
     shape: Any

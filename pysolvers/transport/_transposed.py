@@ -78,6 +78,15 @@ class Transposed:
         """The solution at the nodes of this rank, to be read."""
         return self._sweeps[self._axis].u
 
+    def restart(self, own: Array) -> None:
+        """Replace the solution at the nodes of this rank, and the half levels; collective."""
+        there = self._transposition
+        self._sweeps[self._axis].store.set("u", own[None])
+        (there.to_columns if self._axis == 0 else there.to_rows).refresh("u")
+        for sweep in self._sweeps:
+            sweep.forget()
+        self.forgets = False
+
     def forget(self) -> None:
         """Replace the half levels before the solution by the solution."""
         self.forgets = True
@@ -162,7 +171,7 @@ class _Sweep:
             self._settings = self._settings.with_given_levels()
         self._is_newest = settings.predictor == "newest"
         self._axis, self._part = axis, part
-        self._data = problem._grid_data(settings.shape, part, sweep=axis)
+        self._data = problem._grid_data(settings.shape, part, sweep=axis, time=settings.start_time)
         self._state = TransportState(self._data, self._settings, 1)
         self._has_levels = len(field_names(settings.scheme)) > 1
         given = {side: kind == "dirichlet" for side, kind in self._data.kinds.items()}

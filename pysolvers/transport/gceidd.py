@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -108,6 +109,8 @@ class GCEIDD(TimeStepping[TransportResult]):
         compensates most of their numerical diffusion, or a.
     dtype : float64 or float32, default: float64
         Dtype of the solution.
+    start_time : float, default: 0
+        Time at the start: the first one at which functions of time are evaluated.
     bound : float, optional
         Limit of abs(u). By default u must stay in the range that the maximum principle gives; see
         Notes. If u leaves the limits in a step, or is NaN, the step raises ConvergenceError.
@@ -159,14 +162,14 @@ class GCEIDD(TimeStepping[TransportResult]):
     u may leave this range by 1 % of its width and by rounding errors. In strips the solution is not
     monotone, and u may differ from the middle of the range by 100 times half of the width. The
     range is that of all ranks of a group, and `save` and `load` keep it. In these cases u is
-    limited by 1e12 times the largest of 1 and the magnitudes of the data at time 0 only:
+    limited by 1e12 times the largest of 1 and the magnitudes of the data at the start only:
 
     - from the first step on in which a velocity is not constant along its own axis;
     - above after a `Neumann` flux into the domain, below after one out of it, in strips after both.
 
-    **Values on sides.** At time 0 `u` has the initial values at all nodes, also where a Dirichlet
-    side gives other ones; after a step the nodes of Dirichlet sides have the values of the end of
-    the step. A corner node of two Dirichlet sides has the value of the side ``"x-"`` or ``"x+"``.
+    **Values on sides.** At the start `u` has the initial values at all nodes, also where a
+    Dirichlet side gives other ones; after a step the nodes of Dirichlet sides have the values of
+    the end of the step. A corner node of two Dirichlet sides has the value of the side ``"x-"`` or ``"x+"``.
 
     With a `group`, `shape` and the arrays of the problem are those of the whole grid, of which each
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates,
@@ -207,6 +210,14 @@ class GCEIDD(TimeStepping[TransportResult]):
     _RESULT: ClassVar[Any] = TransportResult
     _STATE: ClassVar[Any] = SavedTransport
 
+    problem: ConvectionDiffusion
+    scheme: Scheme
+    strips: tuple[int, int]
+    upwind: Upwind
+    bound: float | None
+    group: Group | None
+    split: Slab | None
+
     @in_default_fp_mode
     def __init__(
         self,
@@ -218,17 +229,20 @@ class GCEIDD(TimeStepping[TransportResult]):
         strips: int | tuple[int, int] = 1,
         upwind: Upwind = "modified",
         dtype: Any = np.float64,
+        start_time: float = 0.0,
         bound: float | None = None,
         device: str | None = None,
         threads: int | None = None,
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
+        self._data_given = {"problem": problem, "group": group, "split": split}
         with agreement_of(group, "GCEIDD") as agreed:
             settings = self._SETTINGS(
                 **self._experiment,
                 shape=shape,
                 dt=dt,
+                start_time=start_time,
                 scheme=scheme,
                 strips=strips,
                 upwind=upwind,
@@ -250,27 +264,29 @@ class GCEIDD(TimeStepping[TransportResult]):
                 kinds = [type(edge).__name__ for edge in problem.boundary.values()]
                 agreed.same["boundary"] = kinds
         self._state.connect()
-        self._range = self._range_from(self._data.initial, 0.0)
+        self._range = self._range_from(self._data.initial)
         self._warn_of_instability(settings.dt, 4)
 
     @property
     def u(self) -> NDArray[Any]:
         """Solution at the current time, with a group its part of this rank.
 
-        A read-only view, which is the current solution until the next step. Without a group it can
-        be set, to an array of the same shape: the solution goes on from these values at the same
-        time, and its range and the prediction of ``'mu'`` begin again.
+        A read-only view, which is the current solution until the next step. It can be set, to an
+        array of the same shape, with a group on all ranks: the solution goes on from these values
+        at the same time, and its range and the prediction of ``'mu'`` begin again.
         """
         return read_only(self._state.u)
 
     @u.setter
     @exclusive
     def u(self, values: ArrayLike) -> None:
-        field = self._checked_u(values, self.shape)
-        names = field_names(self._settings.scheme)
-        self._range = self._range_from(field, self.time)
-        self._range.restore(self.steps, float(field.min()), float(field.max()))
-        self._state.set_fields(dict.fromkeys(names, field))
+        self._set_field("u", values)
+
+    def _restart(self, **fields: NDArray[Any]) -> None:
+        found = self._range_from(fields["u"])
+        found.restore(self.steps, *found.at(0))
+        self._range = found
+        self._state.restart(fields["u"])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -329,6 +345,12 @@ class GCEIDD(TimeStepping[TransportResult]):
             **dict.fromkeys(("older", "oldest")),
             **fields,
         }
+
+    def _data_of_a_copy(self) -> dict[str, Any]:
+        problem = copy(self.problem)
+        if callable(problem._initial):
+            problem._initial = None
+        return {**super()._data_of_a_copy(), "problem": problem}
 
     @reading
     def gather(self) -> NDArray[Any] | None:
@@ -397,10 +419,10 @@ class GCEIDD(TimeStepping[TransportResult]):
     def _most_steps(self) -> int:
         return self._state.most_steps
 
-    def _range_from(self, initial: NDArray[Any], time: float) -> Range:
-        """Return the range of the solution from these values at a time on; collective."""
+    def _range_from(self, initial: NDArray[Any]) -> Range:
+        """Return the range of the solution from these values on; collective."""
         settings = self._settings
-        edges = (edge.at(time) for edge in self._data.edges.values())
+        edges = (edge.at(self.time) for edge in self._data.edges.values())
         largest = max(float(np.abs(values).max()) for values in (initial, *edges))
         ends = self._state.over_ranks(np.array([-initial.min(), initial.max(), largest]))
         return Range(

@@ -148,6 +148,7 @@ class ConvectionDiffusion(ShownAsText):
         *,
         sweep: str = "",
         is_held: bool = False,
+        time: float = 0.0,
     ) -> "GridData":
         """Return the data of the problem on a grid, checked.
 
@@ -162,13 +163,15 @@ class ConvectionDiffusion(ShownAsText):
             The axis of the only sweep that is to change the solution.
         is_held : bool, default: False
             Whether the sides of the part that are no sides of the grid have given values.
+        time : float, default: 0
+            The first time at which the data are needed.
 
         Returns
         -------
         data : GridData
             The data in the form that a solver needs.
         """
-        return GridData(self, shape, part, sweep, is_held=is_held)
+        return GridData(self, shape, part, sweep, is_held=is_held, time=time)
 
 
 class GridData:
@@ -187,8 +190,10 @@ class GridData:
         sweep: str,
         *,
         is_held: bool,
+        time: float,
     ) -> None:
         self._grid, self._part, self.extent = shape, part, problem.extent
+        self._first = time
         for axis, h in zip("xy", self.spacing, strict=True):
             require(
                 _LEAST_SPACING <= h <= 1 / _LEAST_SPACING,
@@ -254,7 +259,7 @@ class GridData:
             values = NodeData(name, value, *whole, line=line).at(0.0)
             held = zip(self._part, values.shape, strict=True)
             value = values[tuple(own if size > 1 else slice(None) for own, size in held)]
-        return NodeData(name, value, *places, least=least, line=line)
+        return NodeData(name, value, *places, least=least, line=line, time=self._first)
 
     def _edge(
         self, side: str, edge: Dirichlet | Neumann, places: Places, whole: Places
@@ -281,7 +286,8 @@ class GridData:
             return np.asarray(flux.at(t) / a)
 
         is_steady = not flux.varies and not across.varies
-        return NodeData(name, derivative(0.0) if is_steady else derivative, *places)
+        now = self._first
+        return NodeData(name, derivative(now) if is_steady else derivative, *places, time=now)
 
     @property
     def varies(self) -> bool:

@@ -28,7 +28,7 @@ def test_published_speedup_is_that_of_the_published_times():
         ({"line_method": "pta"}, "line_method 'pta' needs device 'cuda', got None"),
         (
             {"line_method": "pta", "device": "cuda"},
-            "line_method 'pta' needs psi 'lines', got 'fast'",
+            "line_method 'pta' needs psi_solver 'lines', got 'fast'",
         ),
         ({"block": 64}, "block=64 needs line_method 'pta', got 'partition'"),
         ({"block": 48}, "block must be one of 32, 64, 128, 256 or None; got 48"),
@@ -58,7 +58,7 @@ def test_blocks_of_the_cavity_that_contradict_other_options(options, message):
 
 @pytest.mark.parametrize("method", ["thom", "jensen"])
 def test_classes_of_the_paper_make_the_steps_of_the_solvers(method, tmp_path):
-    options = {"psi": "lines", "wall": method}
+    options = {"psi_solver": "lines", "wall": method}
     one, other = (
         c(20, (33, 201), **options).step(3) for c in (SquareCylinder, flow.SquareCylinder)
     )

@@ -25,6 +25,7 @@ def jobs():
         "relaxation",
         "transport",
         "new_solver",
+        "conformance",
         "device",
         "device_unsplit",
     ]

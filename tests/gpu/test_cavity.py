@@ -154,8 +154,8 @@ def test_a_result_does_not_change_any_more():
 
 
 def test_an_exact_psi_needs_the_cpu():
-    with pytest.raises(ValueError, match="on a device psi must be 'adi'"):
-        LidDrivenCavity(100, 17, psi="fast", device="cuda")
+    with pytest.raises(ValueError, match="on a device psi_solver must be 'adi'"):
+        LidDrivenCavity(100, 17, psi_solver="fast", device="cuda")
 
 
 def test_a_device_that_is_not_there():

@@ -114,7 +114,7 @@ def test_lines_of_waves_that_fill_their_threads(steady):
 )
 @pytest.mark.parametrize("shape", [SMALL, FINER])
 def test_lines_for_psi(shape, options):
-    here, there = pair(60, shape, psi="lines", **options)
+    here, there = pair(60, shape, psi_solver="lines", **options)
 
     assert_same_fields(here.step(20), there.step(20))
     assert_same_histories(here, there)
@@ -126,7 +126,7 @@ def test_lines_for_psi(shape, options):
 )
 @pytest.mark.parametrize("shape", [SMALL, (49, 251), FINER], ids=str)
 def test_one_thread_for_each_line(shape, options, block):
-    options = {"psi": "lines", **options}
+    options = {"psi_solver": "lines", **options}
     here = pta2020.SquareCylinder(
         60, shape, line_method="pta", block=block, device="cuda", **options
     )
@@ -137,7 +137,7 @@ def test_one_thread_for_each_line(shape, options, block):
 
 
 def test_one_thread_for_each_line_of_a_fine_grid():
-    options = {"psi": "lines", "psi_tol": 1e-8}
+    options = {"psi_solver": "lines", "psi_tol": 1e-8}
     here = pta2020.SquareCylinder(100, (161, 801), line_method="pta", device="cuda", **options)
     there = SquareCylinder(100, (161, 801), **options)
 
@@ -145,15 +145,15 @@ def test_one_thread_for_each_line_of_a_fine_grid():
 
 
 def test_one_thread_for_each_line_in_single_precision():
-    options = {"psi": "lines", "dtype": np.float32}
+    options = {"psi_solver": "lines", "dtype": np.float32}
     here = pta2020.SquareCylinder(60, FINER, line_method="pta", device="cuda", **options)
-    exact = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-9)
+    exact = SquareCylinder(60, FINER, psi_solver="lines", psi_tol=1e-9)
 
     assert difference(here.step(5), exact.step(5), "psi") < 1e-4
 
 
 def test_blocks_of_pta_change_no_bit(tmp_path):
-    options = {"psi": "lines", "line_method": "pta", "device": "cuda"}
+    options = {"psi_solver": "lines", "line_method": "pta", "device": "cuda"}
     expected = pta2020.SquareCylinder(60, SMALL, **options).step(10)
     for block in (32, 256):
         flow = pta2020.SquareCylinder(60, SMALL, block=block, **options).step(4)
@@ -162,7 +162,9 @@ def test_blocks_of_pta_change_no_bit(tmp_path):
 
 
 def test_lines_for_psi_in_single_precision_end():
-    here = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-12, dtype=np.float32, device="cuda")
+    here = SquareCylinder(
+        60, FINER, psi_solver="lines", psi_tol=1e-12, dtype=np.float32, device="cuda"
+    )
     exact = SquareCylinder(60, FINER)
 
     assert difference(here.step(5), exact.step(5), "psi") < 1e-4

@@ -451,7 +451,7 @@ def cylinder(rng):
     dtype = pick(rng, np.float64, np.float64, np.float32)
     options = {
         "cylinder": pick(rng, "free", "fixed"),
-        "psi": pick(rng, "fast", "fast", "lines") if dtype == np.float64 else "fast",
+        "psi_solver": pick(rng, "fast", "fast", "lines") if dtype == np.float64 else "fast",
         "wall": pick(rng, "thom", "woods", "jensen"),
         "steady": pick(rng, False, False, True),
         "dt": pick(rng, None, between(rng, 0.005, 0.03)),
@@ -459,7 +459,7 @@ def cylinder(rng):
     }
     if options["steady"]:
         options |= {"cylinder": "free", "perturbation": 1.0}
-    if options["psi"] == "lines":
+    if options["psi_solver"] == "lines":
         options["psi_tol"] = between(rng, 1e-9, 1e-5)
     count = int(rng.integers(1, 12))
 

@@ -222,7 +222,7 @@ def test_cavity_by_one_thread_for_each_line(block):
 @pytest.mark.parametrize("steady", [False, True])
 def test_cylinder_by_one_thread_for_each_line(steady, block):
     pytest.importorskip("scipy.fft")
-    options = {"psi": "lines", "steady": steady, "psi_tol": 1e-2}
+    options = {"psi_solver": "lines", "steady": steady, "psi_tol": 1e-2}
     device = pta2020.SquareCylinder(
         60, (33, 201), line_method="pta", block=block, device="cuda", **options
     )

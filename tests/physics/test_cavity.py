@@ -56,7 +56,7 @@ def test_residuals_are_those_of_the_equations():
 def test_direct_psi_needs_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.fft", None)
     with pytest.raises(ModuleNotFoundError, match="scipy is not installed: pip install scipy"):
-        LidDrivenCavity(psi="fast")
+        LidDrivenCavity(psi_solver="fast")
 
 
 SIZES = [5, 9, 12, 18, 39]  # lines of 3 to 37 rows: vectors with and without a rest
@@ -106,7 +106,7 @@ def test_default_number_of_threads_changes_no_bit(n):
         {"method": "line-jacobi"},
         {"method": "line-jacobi", "direction": "x"},
         {"method": "line-jacobi", "direction": "y"},
-        {"psi": "fast"},
+        {"psi_solver": "fast"},
         {"psi_sweeps": 7},
         {"pseudo_dt": 0.05},
         {"lid_velocity": 2.5},
@@ -240,7 +240,7 @@ def test_restart_is_exact(options, half, tmp_path, backend):
     check_restart(options | {"device": backend}, half, tmp_path / "state.npz")
 
 
-@pytest.mark.parametrize("options", [{"psi": "fast"}, {"threads": 2}])
+@pytest.mark.parametrize("options", [{"psi_solver": "fast"}, {"threads": 2}])
 @pytest.mark.parametrize("half", [20, 33])
 def test_restart_on_the_host_is_exact(options, half, tmp_path):
     check_restart(options, half, tmp_path / "state.npz")
@@ -457,7 +457,7 @@ def test_results_show_a_table_and_not_their_fields():
         ({"method": "magic"}, ValueError, "method must be one of adi, line-jacobi; got 'magic'"),
         ({"line_method": "partition"}, ValueError, "line_method must be one of"),
         ({"direction": "z"}, ValueError, "direction must be one of alternate, x, y; got 'z'"),
-        ({"psi": "slow"}, ValueError, "psi must be one of adi, fast; got 'slow'"),
+        ({"psi_solver": "slow"}, ValueError, "psi_solver must be one of adi, fast; got 'slow'"),
         ({"psi_sweeps": 0}, ValueError, "psi_sweeps must be at least 1, got 0"),
         ({"pseudo_dt": 0.0}, ValueError, "pseudo_dt must be positive or None, got 0.0"),
         (
@@ -465,7 +465,11 @@ def test_results_show_a_table_and_not_their_fields():
             ValueError,
             "pseudo_dt needs method 'adi', got 0.1",
         ),
-        ({"psi": "fast", "method": "line-jacobi"}, ValueError, "psi needs method 'adi'"),
+        (
+            {"psi_solver": "fast", "method": "line-jacobi"},
+            ValueError,
+            "psi_solver needs method 'adi'",
+        ),
         ({"threads": 0}, ValueError, "threads must be in"),
         ({"device": "abacus"}, ValueError, "device must be"),
     ],

@@ -238,7 +238,7 @@ def test_symmetric_start_stays_symmetric():
     assert abs(perturbed.lift) > 1e-3
 
 
-@pytest.mark.parametrize("options", [{}, {"dtype": np.float32}, {"psi": "lines"}])
+@pytest.mark.parametrize("options", [{}, {"dtype": np.float32}, {"psi_solver": "lines"}])
 def test_restart_gives_the_same_bits(make, options, tmp_path):
     path = tmp_path / "state.npz"
     whole = make(100, SMALL, **options).step(7)
@@ -467,7 +467,7 @@ def test_too_large_a_step_returns_to_a_state_before_the_growth(make, dt):
 @pytest.mark.parametrize(("wall", "cylinder"), [("thom", "free"), ("jensen", "fixed")])
 def test_growth_until_a_line_has_no_pivot_returns_to_a_state_before(make, wall, cylinder):
     options = {"wall": wall, "cylinder": cylinder}
-    flow = make(50, (17, 21), length=10, psi="lines", dt=20, **options)
+    flow = make(50, (17, 21), length=10, psi_solver="lines", dt=20, **options)
 
     with pytest.raises(ConvergenceError, match="set a smaller dt"):
         flow.step(100)
@@ -482,7 +482,7 @@ def test_growth_until_a_line_has_no_pivot_returns_to_a_state_before(make, wall, 
 def test_lines_agree_with_the_direct_solver(options):
     shape = (33, 101) if "length" in options else SMALL
     direct = SquareCylinder(60, shape, **options)
-    lines = SquareCylinder(60, shape, psi="lines", psi_tol=1e-10, **options)
+    lines = SquareCylinder(60, shape, psi_solver="lines", psi_tol=1e-10, **options)
 
     for flow in (direct, lines):
         flow.step(40)
@@ -495,7 +495,7 @@ def test_lines_agree_with_the_direct_solver(options):
 
 @pytest.mark.parametrize("steady", [False, True])
 def test_residual_of_lines_is_below_the_tolerance(steady):
-    solver = SquareCylinder(60, SMALL, psi="lines", psi_tol=1e-6, steady=steady).step(20)
+    solver = SquareCylinder(60, SMALL, psi_solver="lines", psi_tol=1e-6, steady=steady).step(20)
     psi, omega, body = solver.psi, solver.omega, body_of(solver)
 
     residual = np.abs(laplacian(psi, *spacing(solver)) + omega[1:-1, 1:-1])[~body[1:-1, 1:-1]]
@@ -523,7 +523,7 @@ def sweep(psi, omega, shift, spacings, body, axis):
 
 
 def test_lines_make_cycles_that_reduce_the_residual_tenfold():
-    options = {"length": 25, "psi": "lines", "psi_tol": 1e-9, "cylinder": "fixed"}
+    options = {"length": 25, "psi_solver": "lines", "psi_tol": 1e-9, "cylinder": "fixed"}
     solver = SquareCylinder(60, (33, 101), **options).step(3)
     ahead = SquareCylinder(60, (33, 101), **options).step(4)  # omega of a step does not read psi
     spacings, body, omega = spacing(solver), body_of(solver), ahead.omega
@@ -558,7 +558,7 @@ def test_lines_make_cycles_that_reduce_the_residual_tenfold():
         (ValueError, {"reynolds": -1}),
         (ValueError, {"cylinder": "loose"}),
         (ValueError, {"wall": "wood"}),
-        (ValueError, {"psi": "slow"}),
+        (ValueError, {"psi_solver": "slow"}),
         (ValueError, {"psi_tol": 0.0}),
         (ValueError, {"dt": 0.0}),
         (ValueError, {"length": 5}),

@@ -85,7 +85,9 @@ def test_circulation_is_that_of_adams_and_bashforth():
 @pytest.mark.parametrize("psi", ["fast", "lines"])
 @pytest.mark.parametrize("steady", [False, True])
 def test_threads_do_not_change_a_bit(psi, steady):
-    found = [solver((113, 121), psi=psi, steady=steady, threads=t).step(5) for t in (1, 2, 3)]
+    found = [
+        solver((113, 121), psi_solver=psi, steady=steady, threads=t).step(5) for t in (1, 2, 3)
+    ]
 
     for other in found[1:]:
         np.testing.assert_array_equal(other.psi, found[0].psi)
@@ -113,7 +115,7 @@ def test_change_of_a_steady_step_is_that_of_psi():
 def call(monkeypatch):
     """Arguments of a call of the backend for one step."""
     calls, step = [], _core.cylinder_step
-    flow = solver((33, 41), psi="lines")
+    flow = solver((33, 41), psi_solver="lines")
 
     def recorded(*arguments):
         calls.append((flow, arguments))  # the solver owns the memory

@@ -129,7 +129,7 @@ def lmsor(rng):
 
 def cavity(rng):
     """Iterate the cavity from rest: the vorticity decays from the lid to subnormal numbers."""
-    options = {"psi": "fast"} if rng.random() < 0.4 else {}
+    options = {"psi_solver": "fast"} if rng.random() < 0.4 else {}
     options = options or {"method": str(rng.choice(["adi", "line-jacobi"]))}
 
     def run(threads):

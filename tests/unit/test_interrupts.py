@@ -81,7 +81,7 @@ SOLVERS = {
     "cavity": (saved_files.cavity, iterate_to, 60),
     "cavity-back": (exploding_cavity, iterate_to, 80),
     "cavity-jacobi": (lambda: saved_files.cavity(method="line-jacobi"), iterate_to, 40),
-    "cavity-fast": (lambda: saved_files.cavity(psi="fast"), iterate_to, 21),
+    "cavity-fast": (lambda: saved_files.cavity(psi_solver="fast"), iterate_to, 21),
     "staggered": (saved_files.staggered, step_to, 3),
     "staggered-sor": (lambda: saved_files.staggered(pressure="sor"), step_to, 40),
     "cylinder": (saved_files.cylinder, step_to, 3),

@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 import numpy as np
 import pytest
 import saved_files
+import solver_cases
 
 import pysolvers
 from pysolvers import _core
-from pysolvers._solver import Iteration, Settings, TimeStepping, schema
+from pysolvers._solver import Settings, schema
 from pysolvers._solver.result import Result, StopReason
 from pysolvers.flow._cylinder_settings import CylinderSettings
 from pysolvers.flow._settings import CavitySettings
@@ -28,40 +29,6 @@ SOLVERS = {
     "StaggeredCavity": saved_files.staggered,
     "SquareCylinder": saved_files.cylinder,
 }
-# Arguments that are data, and those that say which part of them a rank holds.
-DATA = {"problem", "boundary", "source", "initial", "diffusivity", "group", "split"}
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_every_argument_of_a_constructor_can_be_read_back(name):
-    solver, kind = SOLVERS[name](), getattr(pysolvers, name)
-    arguments = set(inspect.signature(kind).parameters) - DATA
-
-    settings = solver.settings
-    assert isinstance(settings, Settings)
-    assert {field.name for field in dataclasses.fields(settings)} == arguments
-    assert dataclasses.replace(settings) == settings
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        settings.device = "cuda"
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_every_solver_has_the_calls_of_the_base(name):
-    kind = getattr(pysolvers, name)
-    base = TimeStepping if hasattr(kind, "run") else Iteration
-
-    assert issubclass(kind, base)
-    for method in ("result", "save", "step", "__getstate__", "__deepcopy__"):
-        owner = next(c for c in kind.__mro__ if method in vars(c))
-        assert owner.__module__.startswith("pysolvers._solver"), (name, method)
-    solver = SOLVERS[name]()
-    result = solver.step(2).result()
-    assert isinstance(result, Result)
-    assert (result.stop_reason, result.seconds, result.backend) == (
-        "running",
-        solver.seconds,
-        "cpu",
-    )
 
 
 def vtk_of(path):
@@ -298,116 +265,6 @@ def test_other_dtypes_are_refused(value):
         schema.real_dtype("dtype", value)
 
 
-WALLS = {"x": 1.0, "y-": 0.0, "y+": pysolvers.Neumann(0.3)}
-
-
-def heat(initial=0.0, shape=(7, 9), **options):
-    walls = WALLS if len(shape) == 2 else 0.5
-    options = {"dt": 0.02, "boundary": walls, "source": 0.2, **options}
-    return pysolvers.HeatADI(shape, 0.2, initial=initial, **options)
-
-
-def transport(initial=0.0, **options):
-    problem = pysolvers.ConvectionDiffusion((0.5, 1.0), 0.01, initial=initial, boundary=0.2)
-    return pysolvers.GCEIDD(problem, shape=(9, 10), dt=0.01, strips=2, **options)
-
-
-def relaxed(initial=0.0):
-    problem = pysolvers.SteadyConvectionDiffusion(
-        1.0, 2.0, shape=(8, 9), extent=((0, 1), (0, 1)), boundary=0.5, source=1.0
-    )
-    return pysolvers.LMSOR(problem, initial=initial)
-
-
-def plate(initial=0.0):
-    return pysolvers.RedBlackSOR((6, 7), spacing=0.1, boundary=WALLS, initial=initial)
-
-
-STARTS = {
-    "heat": heat,
-    "heat-damped": lambda initial=0.0: heat(initial, damped_start=True),
-    "heat-smooth": lambda initial=0.0: heat(initial, damped_start=False),
-    "heat-implicit": lambda initial=0.0: heat(initial, scheme="implicit", damped_start=True),
-    "heat-3d": lambda initial=0.0: heat(initial, (5, 6, 7), damped_start=True),
-    "cp": transport,
-    "mu": lambda initial=0.0: transport(initial, scheme="mu"),
-    "lmsor": relaxed,
-    "plate": plate,
-}
-
-
-@pytest.mark.parametrize("name", STARTS)
-def test_a_solver_goes_on_from_other_values_as_from_initial_ones(name, rng, tmp_path):
-    make = STARTS[name]
-    solver = make().step(3)
-    field = rng.random(solver.u.shape)
-    made = solver.steps if hasattr(solver, "steps") else solver.iterations
-
-    solver.u = field
-
-    again, expected = type(solver), make(field)
-    np.testing.assert_array_equal(solver.u, expected.u)
-    if name in ("lmsor", "plate"):
-        assert solver.residual == np.inf
-        solver.save(tmp_path / "state")
-        np.testing.assert_array_equal(again.load(tmp_path / "state").u, expected.u)
-    assert (solver.steps if hasattr(solver, "steps") else solver.iterations) == made == 3
-    for count in (1, 1, 4):
-        np.testing.assert_array_equal(solver.step(count).u, expected.step(count).u)
-    result = solver.result()
-    if hasattr(solver, "time"):
-        assert (solver.time, result.steps) == (pytest.approx(9 * solver.dt), 9)
-    if name.startswith("heat"):
-        assert result.damped_start == expected.result().damped_start
-
-
-@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn", "implicit"])
-@pytest.mark.parametrize("damped", [False, True])
-def test_data_in_time_go_on_where_u_was_set(scheme, damped, rng, tmp_path):
-    """As a solver whose data begin later; also from a file of the state between."""
-
-    def make(later, initial):
-        data = {"boundary": lambda t: np.sin(later + t), "source": lambda x, t: x * (later + t)}
-        made = heat(initial, scheme=scheme, damped_start=damped, **data)
-        return made, data
-
-    (solver, data), field = make(0.0, 0.0), rng.random((7, 9))
-    solver.step(5)
-    solver.u = field
-    expected = make(0.1, field)[0].step(4)
-    solver.save(tmp_path / "state")
-    loaded = pysolvers.HeatADI.load(tmp_path / "state", **data)
-
-    np.testing.assert_allclose(
-        solver.step(4).u, expected.u, rtol=1e-7 if scheme == "implicit" else 1e-12
-    )
-    np.testing.assert_array_equal(loaded.step(4).u, solver.u)
-
-
-@pytest.mark.parametrize("make", [heat, transport, relaxed, plate])
-def test_values_of_u_are_checked(make):
-    solver = make()
-    before = np.array(solver.u)
-
-    for values, error, text in (
-        (np.zeros(3), ValueError, r"u must have the shape \(\d, \d+\), got shape \(3,\)"),
-        (0.5, ValueError, r"u must have the shape \(\d, \d+\), got shape \(\)"),
-        (np.full(before.shape, np.nan), ValueError, "u must be finite"),
-        (np.zeros(before.shape, complex), TypeError, "u must be real numbers"),
-        ("zero", TypeError, "u must be real numbers"),
-    ):
-        with pytest.raises(error, match=text):
-            solver.u = values
-    np.testing.assert_array_equal(solver.u, before)
-
-    def sets(solver):
-        solver.u = before
-
-    steps = hasattr(solver, "run")
-    with pytest.raises(RuntimeError, match=r"\.u was called by a callback"):
-        (solver.run if steps else solver.solve)(0.1 if steps else 1e-3, callback=sets)
-
-
 def numbers(call):
     """Return the numbers of steps at which a call calls its callback, all but the last one."""
     seen = []
@@ -417,7 +274,7 @@ def numbers(call):
 
 def test_callbacks_come_at_multiples_of_the_interval():
     """Of the number of all steps; a relaxation counts from the begin of the call."""
-    solver = heat().step(2)
+    solver = solver_cases.heat().step(2)
     assert numbers(lambda f: solver.run(0.29, callback=f, interval=4)) == [4, 8, 12]
     assert (solver.steps, solver.time) == (15, 0.29)
     staggered = saved_files.staggered(dt=0.01).step(2)
@@ -430,7 +287,9 @@ def test_callbacks_come_at_multiples_of_the_interval():
     cylinder = saved_files.cylinder(steady=True).step(2)
     found = numbers(lambda f: cylinder.solve(1e-2, callback=f, interval=5))
     assert found[:3] == [5, 10, 15]
-    found = numbers(lambda f: relaxed().iterate(5).solve(1e-6, callback=f, check_every=7))
+    found = numbers(
+        lambda f: solver_cases.relaxed().iterate(5).solve(1e-6, callback=f, check_every=7)
+    )
     assert found[:2] == [12, 19]
 
 
@@ -453,5 +312,5 @@ def test_largest_values_of_a_solution_do_not_stall():
 
     for criterion, reason in (("solution", "max_iterations"), ("residual", "stalled")):
         with pytest.raises(pysolvers.ConvergenceError) as caught:
-            relaxed().solve(1e-30, criterion=criterion, **options)
+            solver_cases.relaxed().solve(1e-30, criterion=criterion, **options)
         assert caught.value.result.stop_reason == reason

@@ -15,6 +15,7 @@ SETTINGS = {
     "gamma": 0.0,
     "tau": 0.5,
     "dt": None,
+    "start_time": 0.0,
     "pressure_tol": 1e-4,
     "max_sweeps": 10,
     "omega": None,

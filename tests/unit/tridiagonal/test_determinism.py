@@ -181,7 +181,7 @@ for method in ("adi", "line-jacobi"):
         fields = pysolvers.LidDrivenCavity(20, n, method=method, threads=1).iterate(3)
         found = fields.psi.tobytes() + fields.omega.tobytes()
         digests[f"cavity {method} {n}"] = hashlib.sha256(found).hexdigest()
-FLOWS = {(17, 21): {"psi": "lines"}, (49, 91): {}, (33, 61): {"steady": True}}
+FLOWS = {(17, 21): {"psi_solver": "lines"}, (49, 91): {}, (33, 61): {"steady": True}}
 for dtype in ("f4", "f8"):
     for shape, options in FLOWS.items():
         flow = pysolvers.SquareCylinder(60, shape, length=10, dtype=dtype, **options).step(4)

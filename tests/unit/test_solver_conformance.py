@@ -1,0 +1,497 @@
+"""What every solver has: arguments that are read back, fields that can be set, a time to start."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import shared_device
+import solver_cases
+from solver_cases import (
+    COMPUTED,
+    SOLVERS,
+    STARTS,
+    STEPPERS,
+    count_of,
+    equal,
+    fields_of,
+    heat,
+    reloaded,
+    transport,
+)
+
+import pysolvers
+from pysolvers._solver import Iteration, Result, Settings, TimeStepping
+from pysolvers.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
+
+# Arguments that are data, and those that say which part of them a rank holds.
+DATA = {"problem", "boundary", "source", "initial", "diffusivity", "group", "split"}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_settings_are_the_arguments_of_the_constructor(name):
+    solver, kind = SOLVERS[name](), getattr(pysolvers, name)
+    arguments = set(inspect.signature(kind).parameters) - DATA
+
+    settings = solver.settings
+    assert isinstance(settings, Settings)
+    assert {field.name for field in dataclasses.fields(settings)} == arguments
+    assert dataclasses.replace(settings) == settings
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.device = "cuda"
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_has_the_calls_of_the_base(name):
+    kind = getattr(pysolvers, name)
+    base = TimeStepping if hasattr(kind, "run") else Iteration
+
+    assert issubclass(kind, base)
+    for method in ("result", "save", "step", "__getstate__", "__deepcopy__"):
+        owner = next(c for c in kind.__mro__ if method in vars(c))
+        assert owner.__module__.startswith("pysolvers._solver"), (name, method)
+    solver = SOLVERS[name]()
+    result = solver.step(2).result()
+    assert isinstance(result, Result)
+    assert (result.stop_reason, result.seconds, result.backend) == (
+        "running",
+        solver.seconds,
+        "cpu",
+    )
+
+
+def wave(x, y):
+    return np.sin(3 * x) * y
+
+
+def growing(y, t):
+    return y + t
+
+
+# Arguments other than the defaults, and how they are read back where that is another form.
+GIVEN = {
+    "HeatADI": (
+        (),
+        {
+            "shape": [6, 5],
+            "extent": [(0, 1), (0, 2)],
+            "dt": 0.25,
+            "diffusivity": {"x": 2.0, "y": 1.0},
+            "scheme": "douglas-gunn",
+            "boundary": {"x": growing, "y": pysolvers.Neumann(1.0)},
+            "source": np.full((6, 5), 3.0),
+            "initial": wave,
+            "start_time": 1.5,
+            "damped_start": False,
+            "dtype": "float32",
+            "threads": 2,
+        },
+        {"shape": (6, 5), "extent": ((0, 1), (0, 2)), "spacing": None, "dtype": np.float32},
+    ),
+    "GCEIDD": (
+        (
+            pysolvers.ConvectionDiffusion((1, 2), 0.1, boundary=growing, initial=wave),
+            (9, 11),
+            0.01,
+        ),
+        {
+            "scheme": "mu",
+            "strips": 2,
+            "upwind": "plain",
+            "dtype": np.float32,
+            "start_time": -2.0,
+            "bound": 5.0,
+            "device": "cpu",
+            "threads": 1,
+        },
+        {"shape": (9, 11), "strips": (2, 2)},
+    ),
+    "LMSOR": (
+        (
+            pysolvers.SteadyConvectionDiffusion(
+                1.0, 0.0, shape=(5, 6), extent=((0, 1), (0, 1)), boundary=1.0
+            ),
+        ),
+        {"relaxation": 1.25, "dtype": np.float32, "initial": wave, "device": "cpu", "threads": 2},
+        {},
+    ),
+    "RedBlackSOR": (
+        ((4, 5),),
+        {
+            "spacing": 0.5,
+            "conductivity": 2.0,
+            "boundary": 1.0,
+            "source": wave,
+            "omega": 1.25,
+            "dtype": np.float32,
+            "initial": np.ones((4, 5)),
+            "threads": 2,
+        },
+        {"spacing": (0.5, 0.5), "extent": None},
+    ),
+    "LidDrivenCavity": (
+        (50, 7),
+        {
+            "lid_velocity": -2.0,
+            "wall": "thom",
+            "line_method": "thomas",
+            "direction": "x",
+            "psi_solver": "adi",
+            "psi_sweeps": 2,
+            "pseudo_dt": 0.5,
+            "device": "cpu",
+            "threads": 2,
+        },
+        {"method": "adi"},
+    ),
+    "StaggeredCavity": (
+        (50, 6),
+        {
+            "pressure": "sor",
+            "gamma": 0.5,
+            "tau": 0.25,
+            "dt": 0.125,
+            "start_time": 3.0,
+            "pressure_tol": None,
+            "max_sweeps": 7,
+            "omega": 1.5,
+            "threads": 1,
+        },
+        {"device": None},
+    ),
+    "SquareCylinder": (
+        (20, (17, 101)),
+        {
+            "dt": 0.125,
+            "start_time": 3.0,
+            "cylinder": "fixed",
+            "psi_solver": "lines",
+            "psi_tol": 1e-3,
+            "wall": "woods",
+            "steady": False,
+            "perturbation": 0.5,
+            "dtype": np.float32,
+            "threads": 1,
+        },
+        {"length": 50.0},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_every_argument_is_an_attribute_also_of_copies_and_after_a_file(name, tmp_path):
+    args, options, other = GIVEN[name]
+    kind = getattr(pysolvers, name)
+    names = list(inspect.signature(kind).parameters)
+    defaults = {k: p.default for k, p in inspect.signature(kind).parameters.items()}
+    given = defaults | dict(zip(names, args, strict=False)) | options | other
+    solver = kind(*args, **options)
+
+    def require_arguments(found, start):
+        for argument in names:
+            expected = start if argument == "initial" else given[argument]
+            value = getattr(found, argument)
+            if argument == "dtype":
+                assert value == np.dtype(expected)
+            else:
+                assert equal(value, expected), (argument, value, expected)
+
+    require_arguments(solver, given.get("initial"))
+    require_arguments(copy.deepcopy(solver), given.get("initial"))
+    start = None if callable(given.get("initial")) else given.get("initial")
+    require_arguments(pickle.loads(pickle.dumps(solver)), start)
+    loaded = reloaded(solver, tmp_path / "state")
+    taken = DATA - {"initial"} | ({"device", "threads"} if name == "HeatADI" else set())
+    given |= {k: getattr(loaded, k) for k in taken if k in names}
+    require_arguments(loaded, None)
+    if name in ("HeatADI", "GCEIDD"):  # which `load` takes again
+        assert loaded.boundary is solver.boundary if name == "HeatADI" else True
+        assert name == "HeatADI" or loaded.problem is solver.problem
+    for argument in set(names) - {"dt", *solver_cases.FIELDS.get(name, ())}:
+        with pytest.raises(AttributeError):
+            setattr(solver, argument, given[argument])
+
+
+def test_a_solver_made_of_a_function_without_a_name_can_be_pickled():
+    field = heat(lambda x, y: x * y).step(2)
+    again = pickle.loads(pickle.dumps(field))
+    assert again.initial is None
+    np.testing.assert_array_equal(again.step().u, field.step().u)
+    moved = transport(lambda x, y: x * y).step(2)
+    again = pickle.loads(pickle.dumps(moved))
+    np.testing.assert_array_equal(again.step().u, moved.step().u)
+    assert again.problem.extent == moved.problem.extent
+
+
+def test_an_argument_that_is_set_names_the_constructor():
+    with pytest.raises(AttributeError, match=r"scheme of a HeatADI cannot be set: .*scheme=\.\.\."):
+        heat().scheme = "implicit"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wei2013.HeatADI((5, 5), 0.25, 0.1, boundary=0.0, kernels="fused", mapping="C2"),
+        lambda: gceidd2022.GCEIDD(
+            pysolvers.ConvectionDiffusion((1, 0), 0.1, boundary=0.0), (5, 5), 0.1, few_strips=3
+        ),
+        lambda: lmsor2012.LMSOR(GIVEN["LMSOR"][0][0], kernel=2),
+        lambda: survey2014.StaggeredCavity(100, 6, kernels="serial"),
+        lambda: pta2020.LidDrivenCavity(100, 7, block=None),
+    ],
+)
+def test_arguments_of_papers_are_attributes(make):
+    solver = make()
+    for name, value in solver._experiment.items():
+        assert getattr(solver, name) == value
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_solver_goes_on_from_other_values_as_from_initial_ones(name, rng, tmp_path):
+    make = STARTS[name]
+    solver = make().step(3)
+    field = rng.random(solver.u.shape)
+    made = count_of(solver)
+
+    given = field.copy()
+    solver.u = given
+    given[...] = 7.0  # u is a copy
+
+    expected = make(field)
+    np.testing.assert_array_equal(solver.u, expected.u)
+    if isinstance(solver, Iteration):
+        assert solver.residual == np.inf
+        np.testing.assert_array_equal(reloaded(solver, tmp_path / "state").u, expected.u)
+    assert count_of(solver) == made == 3
+    for count in (1, 1, 4):
+        np.testing.assert_array_equal(solver.step(count).u, expected.step(count).u)
+    result = solver.result()
+    if hasattr(solver, "time"):
+        assert (solver.time, result.steps) == (pytest.approx(9 * solver.dt), 9)
+    if name.startswith("heat"):
+        assert result.damped_start == expected.result().damped_start
+
+
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn", "implicit"])
+@pytest.mark.parametrize("damped", [False, True])
+def test_data_in_time_go_on_where_u_was_set(scheme, damped, rng, tmp_path):
+    """As a solver whose data begin later; also from a file of the state between."""
+
+    def make(later, initial):
+        data = {"boundary": lambda t: np.sin(later + t), "source": lambda x, t: x * (later + t)}
+        made = heat(initial, scheme=scheme, damped_start=damped, **data)
+        return made, data
+
+    (solver, data), field = make(0.0, 0.0), rng.random((13, 9))
+    solver.step(5)
+    solver.u = field
+    expected = make(0.1, field)[0].step(4)
+    solver.save(tmp_path / "state")
+    loaded = pysolvers.HeatADI.load(tmp_path / "state", **data)
+
+    np.testing.assert_allclose(
+        solver.step(4).u, expected.u, rtol=1e-7 if scheme == "implicit" else 1e-12
+    )
+    np.testing.assert_array_equal(loaded.step(4).u, solver.u)
+
+
+# A solver that went some steps, and one of other fields that takes those of the first.
+CONTINUED = {
+    "LidDrivenCavity": [{"pseudo_dt": 0.05}, {"pseudo_dt": 0.05, "psi_solver": "fast"}],
+    "StaggeredCavity": [{}, {"dt": 0.01}, {"pressure": "sor", "pressure_tol": 1e-9}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [(name, one) for name, some in CONTINUED.items() for one in some]
+)
+def test_a_flow_goes_on_from_the_fields_of_another(name, options, rng):
+    make, fields = SOLVERS[name], fields_of(name)
+    flow, other = make(**options).step(30), make(**options).step(30)
+    for field in fields:
+        values = np.array(getattr(flow, field))
+        setattr(other, field, rng.random(values.shape))
+    other.step(10)
+    flow.step(10)  # the same number of iterations: of shifts, and of directions of lines
+    for field in fields:
+        setattr(other, field, np.array(getattr(flow, field)))
+
+    sor = options.get("pressure") == "sor"
+    for _ in range(2):
+        for field in fields:
+            found, expected = (np.array(getattr(each, field)) for each in (other, flow))
+            bound = 1e-6 if sor else 1e-15 if field == "p" else 0  # p is read with the mean 0
+            np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+        other.step(25), flow.step(25)
+
+
+def test_walls_of_a_flow_that_is_set_stay(rng):
+    cavity = SOLVERS["LidDrivenCavity"]()
+    cavity.psi = rng.random((9, 9))
+    for edge in (cavity.psi[0], cavity.psi[-1], cavity.psi[:, 0], cavity.psi[:, -1]):
+        np.testing.assert_array_equal(edge, 0)
+    flow = SOLVERS["StaggeredCavity"]()
+    flow.u, flow.v = rng.random((8, 9)), rng.random((9, 8))
+    for edge in (flow.u[:, 0], flow.u[:, -1], flow.v[0], flow.v[-1]):
+        np.testing.assert_array_equal(edge, 0)
+    assert flow.change == np.inf
+    assert flow.step().divergence < 1e-13
+
+
+def test_a_vorticity_that_is_set_begins_as_the_start():
+    there, here = solver_cases.cylinder(perturbation=0.7), solver_cases.cylinder(perturbation=0.0)
+    start = there.omega.copy()
+    here.omega = start
+    np.testing.assert_array_equal(here.psi, there.psi)
+    for _ in range(2):
+        np.testing.assert_array_equal(here.step(5).omega, there.step(5).omega)
+        np.testing.assert_array_equal(here.psi, there.psi)
+    assert here.circulation == there.circulation != 0
+
+
+def test_a_vorticity_is_set_in_the_middle_of_a_run(tmp_path):
+    """psi and the circulation stay those of the vorticity; histories and the clock go on."""
+    flow = solver_cases.cylinder(start_time=1.0).step(12)
+    psi, circulation, time = flow.psi.copy(), flow.circulation, flow.time
+    flow.omega = flow.omega.copy()
+
+    np.testing.assert_allclose(flow.psi, psi, rtol=0, atol=1e-12)
+    assert (flow.circulation, flow.time, flow.steps) == (circulation, time, 12)
+    with pytest.raises(ValueError, match="a step is needed before"):
+        flow.forces  # noqa: B018
+    again = reloaded(flow, tmp_path / "state")
+    for solver in (flow, again):
+        history = solver.step(8).result().history
+        assert history.probe_time.size == 20
+        np.testing.assert_allclose(np.diff(history.probe_time), flow.dt, rtol=1e-12)
+        assert solver.forces.time == pytest.approx(solver.time - flow.dt / 2)
+    np.testing.assert_array_equal(flow.omega, again.omega)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_values_of_fields_are_checked(name):
+    solver = SOLVERS[name]()
+    for field in fields_of(name):
+        before = np.array(getattr(solver, field))
+        for values, error, text in (
+            (np.zeros(3), ValueError, rf"{field} must have the shape \(\d+, \d+\), got shape \(3,"),
+            (0.5, ValueError, rf"{field} must have the shape \(\d+, \d+\), got shape \(\)"),
+            (np.full(before.shape, np.nan), ValueError, f"{field} must be finite"),
+            (np.zeros(before.shape, complex), TypeError, f"{field} must be real numbers"),
+            ("zero", TypeError, f"{field} must be real numbers"),
+        ):
+            with pytest.raises(error, match=text):
+                setattr(solver, field, values)
+        np.testing.assert_array_equal(getattr(solver, field), before)
+
+        def sets(solver, field=field, before=before):
+            setattr(solver, field, before)
+
+        call = solver.run if hasattr(solver, "run") else solver.solve
+        with pytest.raises(RuntimeError, match=rf"\.{field} was called by a callback"):
+            call(0.1 if hasattr(solver, "run") else 1e-3, callback=sets)
+    for field in COMPUTED.get(name, ()):
+        with pytest.raises(AttributeError, match=rf"{field} of a {name} is computed: set "):
+            setattr(solver, field, getattr(solver, field))
+
+
+def test_values_too_large_for_the_dtype_are_refused():
+    with pytest.raises(ValueError, match="u must be finite"):
+        heat(dtype=np.float32).u = np.full((13, 9), 1e39)
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_fields_on_a_device_can_be_set(name, rng):
+    """The way to a device; its kernels are those of the CPU."""
+    with shared_device.in_place_of_cuda():
+        there, here = STARTS[name](device="cuda").step(3), STARTS[name]().step(3)
+        here.u = there.u = rng.random(here.u.shape)
+        np.testing.assert_array_equal(there.u, here.u)
+        np.testing.assert_array_equal(there.step(4).u, here.step(4).u)
+
+
+LATER = 0.75
+
+
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn", "implicit"])
+@pytest.mark.parametrize("damped", [False, True])
+def test_heat_that_starts_later_has_the_data_of_later_times(scheme, damped, rng):
+    field, options = rng.random((13, 9)), {"scheme": scheme, "damped_start": damped}
+    later = heat(
+        field,
+        start_time=LATER,
+        boundary=lambda x, t: x / t,  # not defined at 0
+        source=lambda y, t: y * np.log(t),
+        **options,
+    )
+    shifted = heat(
+        field,
+        boundary=lambda x, t: x / (t + LATER),
+        source=lambda y, t: y * np.log(t + LATER),
+        **options,
+    )
+    assert (later.time, later.start_time, later.steps) == (LATER, LATER, 0)
+    bound = 1e-7 if scheme == "implicit" else 1e-12
+    for count in (0, 1, 1, 5):
+        np.testing.assert_allclose(later.step(count).u, shifted.step(count).u, atol=bound)
+    assert later.time == pytest.approx(shifted.time + LATER, rel=1e-14)
+
+
+@pytest.mark.parametrize("scheme", ["cp", "cfd", "mu"])
+def test_transport_that_starts_later_has_the_data_of_later_times(scheme, rng):
+    field = rng.random((17, 16))
+    later = transport(
+        field,
+        boundary=lambda x, t: x / t,
+        source=lambda y, t: y * np.log(t),
+        start_time=LATER,
+        scheme=scheme,
+    )
+    shifted = transport(
+        field,
+        boundary=lambda x, t: x / (t + LATER),
+        source=lambda y, t: y * np.log(t + LATER),
+        scheme=scheme,
+    )
+    for count in (0, 1, 5):
+        np.testing.assert_allclose(later.step(count).u, shifted.step(count).u, atol=1e-12)
+    np.testing.assert_allclose(later._range.at(6), shifted._range.at(6), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", STEPPERS)
+def test_a_start_time_is_that_of_the_first_step(name, tmp_path):
+    pytest.importorskip("xarray")
+    step = 2.0**-7
+    plain, solver = SOLVERS[name](dt=step), SOLVERS[name](dt=step, start_time=-0.5)
+    assert (solver.time, solver.steps) == (-0.5, 0)
+
+    result = solver.record(times=[-0.5, -0.5 + 3 * step, -0.5 + 4.5 * step])
+
+    np.testing.assert_array_equal(result.to_xarray()["time"], [f.time for f in result.frames])
+    expected = plain.record(times=[0.0, 3 * step, 4.5 * step])
+    for one, other in zip(result.frames, expected.frames, strict=True):
+        assert one.time == other.time - 0.5
+        np.testing.assert_allclose(one.u, other.u, rtol=0, atol=1e-14)
+    again = reloaded(solver, tmp_path / "state")
+    for other in (again, copy.deepcopy(solver), pickle.loads(pickle.dumps(solver))):
+        assert (other.start_time, other.time) == (-0.5, solver.time)
+        np.testing.assert_array_equal(copy.copy(solver).step(2).u, other.step(2).u)
+    with pytest.raises(ValueError, match="until must be at least the time"):
+        SOLVERS[name](start_time=2.0).run(1.0)
+    with pytest.raises(ValueError, match="start_time must be finite"):
+        SOLVERS[name](start_time=np.inf)
+
+
+@pytest.mark.parametrize("name", STEPPERS)
+def test_a_record_begins_at_a_time_that_differs_by_rounding(name):
+    """Three steps of 0.1 end at 0.30000000000000004."""
+    solver = (
+        SOLVERS[name](dt=0.1) if name != "SquareCylinder" else SOLVERS[name](dt=0.1, steady=False)
+    )
+    solver.step(3)
+    assert solver.time != 0.3
+    result = solver.record(times=[0.3, 0.35])
+    assert [frame.time for frame in result.frames] == [0.3, 0.35]
+    np.testing.assert_array_equal(result.frames[1].u, solver.u)
