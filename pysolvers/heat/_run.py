@@ -256,8 +256,8 @@ class RodRun(WholeRun):
     def t(self) -> Array:
         return super().t[0]
 
-    def restart(self, field: Array, time: float) -> None:
-        super().restart(np.broadcast_to(field, self._settings.shape), time)
+    def restart(self, field: Array) -> None:
+        super().restart(np.broadcast_to(field, self._settings.shape))
 
     def steady(
         self, time: float, limit: float, most: int

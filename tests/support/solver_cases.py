@@ -66,6 +66,7 @@ STARTS = {
     "heat-implicit": lambda initial=0.0, **o: heat(
         initial, scheme="implicit", damped_start=True, **o
     ),
+    "heat-rod": lambda initial=0.0, **o: heat(initial, (21,), boundary={"x-": 1.0, "x+": 0.0}, **o),
     "heat-3d": lambda initial=0.0, **o: heat(initial, (9, 6, 7), damped_start=True, **o),
     "cp": transport,
     "mu": lambda initial=0.0, **o: transport(initial, scheme="mu", **o),
