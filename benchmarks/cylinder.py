@@ -159,9 +159,9 @@ def table(record: Record) -> Table:
     columns += [Column(name.replace("_", " ")) for name in names]
     found = record["steady"]
     note = (
-        'Microseconds of an unsteady step with `psi_solver="fast"`: *step* by the clock of the device, '
-        f"*call* by that of the host, {_listed(names)} of the host of the device, in brackets the "
-        "ratio to *call*. The steady flow at Re = 40 on 240 × 1200 intervals takes "
+        'Microseconds of an unsteady step with `psi_solver="fast"`: *step* by the clock of the '
+        f"device, *call* by that of the host, {_listed(names)} of the host of the device, in "
+        "brackets the ratio to *call*. The steady flow at Re = 40 on 240 × 1200 intervals takes "
         f"{found['steps']} steps and {found['seconds']:.2f} s. "
         f"Measured on {record['gpu']['name']}, {record['machine']['cpu']}."
     )

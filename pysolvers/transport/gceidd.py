@@ -169,7 +169,8 @@ class GCEIDD(TimeStepping[TransportResult]):
 
     **Values on sides.** At the start `u` has the initial values at all nodes, also where a
     Dirichlet side gives other ones; after a step the nodes of Dirichlet sides have the values of
-    the end of the step. A corner node of two Dirichlet sides has the value of the side ``"x-"`` or ``"x+"``.
+    the end of the step. A corner node of two Dirichlet sides has the value of the side ``"x-"`` or
+    ``"x+"``.
 
     With a `group`, `shape` and the arrays of the problem are those of the whole grid, of which each
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates,
