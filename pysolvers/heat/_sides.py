@@ -148,7 +148,8 @@ class Heating(NodeData):
     """
 
     def __init__(self, grid: Grid, source: Any) -> None:
-        super().__init__("source", source, *grid.everywhere)
+        now = grid.clock.segment.time
+        super().__init__("source", source, *grid.everywhere, time=now)
         self._capacity = grid.heat_of_nodes
         self.shape = np.broadcast_shapes(self.shape, np.shape(self._capacity))
 

@@ -108,7 +108,7 @@ def reloaded(solver, path):
     """Return a solver that goes on from a file of this one."""
     solver.save(path)
     data = {
-        "HeatADI": ("diffusivity", "boundary", "source"),
+        "HeatADI": ("diffusivity", "heat_capacity", "boundary", "source"),
         "GCEIDD": ("problem",),
     }.get(type(solver).__name__, ())
     return type(solver).load(path, **{name: getattr(solver, name) for name in data})

@@ -27,7 +27,16 @@ from pysolvers._solver import Iteration, Result, Settings, TimeStepping
 from pysolvers.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
 
 # Arguments that are data, and those that say which part of them a rank holds.
-DATA = {"problem", "boundary", "source", "initial", "diffusivity", "group", "split"}
+DATA = {
+    "problem",
+    "boundary",
+    "source",
+    "initial",
+    "diffusivity",
+    "heat_capacity",
+    "group",
+    "split",
+}
 
 
 @pytest.mark.parametrize("name", SOLVERS)
