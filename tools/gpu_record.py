@@ -14,6 +14,10 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --reproduce pta2020
     tools/gpu_record.py --merge
 
+With --keep, the parts of the papers and of the sanitizers that were not run again come from the
+record that is replaced, each with the hash of the sources that it is of; tests and benchmark are
+always of the sources as they are.
+
 With --archive FILE, each step also writes all parts so far to one tar file, so that a run that is
 cut off loses the step in progress only. Two GPUs of one host share the steps, those that measure
 times on the first one and the tests on the second one:
@@ -249,13 +253,15 @@ def archive(parts: Path, path: Path | None) -> None:
     os.replace(file.name, path)
 
 
-def merge(parts: Path, output: Path | None, note: str = "") -> Path:
+def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) -> Path:
     """Join the parts, which must be of one state of the sources, and return the record's path.
 
     The note says what a reader must know of this run; the documents have it beside the tests.
+    `keep` takes papers and sanitizers that have no part from the record that is replaced.
     """
     found = {path.stem: json.loads(path.read_text()) for path in sorted(parts.glob("*.json"))}
-    for name in ("tests", "bench", *PAPERS):
+    needed = ("tests", "bench") if keep else ("tests", "bench", *PAPERS)
+    for name in needed:
         if name not in found:
             raise SystemExit(f"{parts / name}.json is missing: run its step first")
     bench = found["bench"]
@@ -267,6 +273,7 @@ def merge(parts: Path, output: Path | None, note: str = "") -> Path:
             raise SystemExit(f"{name} was run on other sources: run that step again")
     gpu = bench["gpu"]
     path = output or RESULTS / f"{slug(gpu['name'])}.json"
+    former = json.loads(path.read_text()) if keep else {"papers": {}, "sanitizers": {}}
     record = {
         "benchmark": "gpu record",
         "date": bench["date"],
@@ -279,16 +286,22 @@ def merge(parts: Path, output: Path | None, note: str = "") -> Path:
         "files": file_hashes(folders=DEVICE),
         "tests": without_sources(found["tests"]),
         "sanitizers": {
-            part["tool"]: without_sources(part)
-            for name, part in found.items()
-            if name.startswith("sanitizer-")
+            **kept(former, "sanitizers"),
+            **{
+                part["tool"]: without_sources(part)
+                for name, part in found.items()
+                if name.startswith("sanitizer-")
+            },
         },
         "random": {
             part["name"]: without_sources(part)
             for name, part in found.items()
             if name.startswith("random-")
         },
-        "papers": {name: without_sources(found[name]) for name in PAPERS},
+        "papers": {
+            **kept(former, "papers"),
+            **{name: without_sources(found[name]) for name in PAPERS if name in found},
+        },
         "bench": bench,
     }
     if note:
@@ -298,6 +311,11 @@ def merge(parts: Path, output: Path | None, note: str = "") -> Path:
     write(path, record)
     print(f"{path}: {len(bench['cases'])} cases, {record['tests']['passed']} tests passed")
     return path
+
+
+def kept(former: Record, name: str) -> Record:
+    """Return the papers or sanitizers of a former record, each with its `sources`."""
+    return {key: {"sources": former["sources"], **part} for key, part in former[name].items()}
 
 
 def check() -> int:
@@ -420,6 +438,9 @@ def main() -> int:
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
+    parser.add_argument(
+        "--keep", action="store_true", help="papers and sanitizers of the record that is replaced"
+    )
     parser.add_argument("--note", default="", help="what a reader must know of the record")
     parser.add_argument("--archive", type=Path, help="tar file of the parts, for each step anew")
     parser.add_argument("--devices", nargs=2, help="numbers of two GPUs that share all steps")
@@ -438,7 +459,7 @@ def main() -> int:
         options += ["--seconds", str(args.seconds)]
         options += ["--archive", str(args.archive.resolve())] if args.archive else []
         code = run_on_two(args.devices, rows, options)
-        merge(parts, args.output, args.note)
+        merge(parts, args.output, args.note, args.keep)
         return 1 if code else 0
     wanted = {(f"--{name}",) for name in ("tests", "bench", "profile") if getattr(args, name)}
     for name in ("reproduce", "sanitizer", "random"):
@@ -451,7 +472,7 @@ def main() -> int:
             code = step.run() or code
             archive(parts, args.archive)
     if args.merge or everything:
-        merge(parts, args.output, args.note)
+        merge(parts, args.output, args.note, args.keep)
     return 1 if code else 0
 
 

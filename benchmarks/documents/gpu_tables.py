@@ -70,7 +70,9 @@ def pta2020(record: Record) -> Iterator[str]:
     yield from _conclusions(experiment["verdict"])
     yield ""
     heads = ("lines along", "Re", *(f"{n}²" for n in grids), "published")
-    yield from Table("", [Column("seconds"), *map(Column, heads)], rows).markdown()
+    yield from Table(
+        "", [Column(f"seconds{sources_of(experiment)}"), *map(Column, heads)], rows
+    ).markdown()
 
 
 def paper(name: str) -> Callable[[Record], Iterator[str]]:
@@ -78,7 +80,8 @@ def paper(name: str) -> Callable[[Record], Iterator[str]]:
 
     def lines(record: Record) -> Iterator[str]:
         found = record["papers"][name]
-        yield f"Measured on {found['gpu']['name']} and {found['machine']['cpu']}."
+        machines = f"{found['gpu']['name']} and {found['machine']['cpu']}"
+        yield f"Measured on {machines}{sources_of(found)}."
         yield ""
         yield from _conclusions(found["verdict"])
         for told in found["tables"]:
@@ -89,6 +92,11 @@ def paper(name: str) -> Callable[[Record], Iterator[str]]:
             yield from Table("", columns, told["rows"], told["notes"]).markdown()
 
     return lines
+
+
+def sources_of(part: Record) -> str:
+    """Return the words that name the sources of a part that is older than its record."""
+    return f", from sources {part['sources'][:8]}" if "sources" in part else ""
 
 
 def _conclusions(verdict: str) -> Iterator[str]:

@@ -88,7 +88,10 @@ def _tests(record: Record) -> str:
     told = f"Tests on the device: {tests['passed']} passed, {tests['failed']} failed"
     told += f", {tests['skipped']} skipped."
     for tool, found in record["sanitizers"].items():
-        told += f" compute-sanitizer {tool}: {found['errors']} errors in {found['passed']} tests."
+        told += (
+            f" compute-sanitizer {tool}{gpu_tables.sources_of(found)}: {found['errors']} errors in"
+        )
+        told += f" {found['passed']} tests."
     for name, found in record.get("random", {}).items():
         told += f" Random {name}: {found['cases']} cases, seed {found['seed']}, "
         told += f"{found['failed']} tests failed."

@@ -144,7 +144,7 @@ def trust(record: Record) -> Iterator[str]:
     if sanitizers:
         checked = min(part["passed"] for part in sanitizers.values())
         errors = sum(part["errors"] for part in sanitizers.values())
-        tools = " and ".join(sanitizers)
+        tools = " and ".join(f"{n}{gpu_tables.sources_of(part)}" for n, part in sanitizers.items())
         found.append(f"{tools} of compute-sanitizer found {errors} errors in {checked} tests")
     if random:
         cases = sum(part["cases"] for part in random.values())

@@ -1,5 +1,6 @@
 """The benchmark of the GPU: its cases and bars, its record, and what is made from the record."""
 
+import copy
 import json
 import math
 import os
@@ -280,6 +281,38 @@ def test_parts_become_a_record(record, tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["h200.json"]
 
 
+def test_kept_parts_name_their_sources(record, tmp_path):
+    import gpu_record
+
+    former = copy.deepcopy(record)
+    former["sources"] = "0123456789abcdef"
+    former["papers"] = {"wei2013": {"title": "former"}, "pta2020": {"sources": "fedcba98"}}
+    former["sanitizers"] = {"racecheck": {"errors": 0, "passed": 7}}
+    path = tmp_path / "h200.json"
+    path.write_text(json.dumps(former))
+    parts = {
+        "tests": record["tests"],
+        "bench": record["bench"],
+        "sanitizer-memcheck": {"tool": "memcheck", "errors": 0, "passed": 4},
+        "lmsor2012": {"sources": record["sources"], "title": "new"},
+    }
+    (tmp_path / "parts").mkdir()
+    for name, part in parts.items():
+        (tmp_path / "parts" / f"{name}.json").write_text(json.dumps(part))
+    made = json.loads(gpu_record.merge(tmp_path / "parts", path, keep=True).read_text())
+
+    assert made["sources"] == record["sources"]
+    assert made["papers"] == {
+        "wei2013": {"sources": "0123456789abcdef", "title": "former"},
+        "pta2020": {"sources": "fedcba98"},
+        "lmsor2012": {"title": "new"},
+    }
+    assert made["sanitizers"]["racecheck"]["sources"] == "0123456789abcdef"
+    assert "sources" not in made["sanitizers"]["memcheck"]
+    with pytest.raises(SystemExit, match=r"json is missing"):
+        gpu_record.merge(tmp_path / "parts", path)
+
+
 def test_tables_of_a_paper(tools):
     from benchmarks.documents import gpu_tables
 
@@ -388,7 +421,7 @@ def test_two_devices_share_the_steps(tools, monkeypatch, tmp_path):
 
     monkeypatch.setattr(gpu_record.subprocess, "run", run)
     monkeypatch.setattr(gpu_record, "fault_of_import", lambda folder: "")
-    monkeypatch.setattr(gpu_record, "merge", lambda parts, output, note: parts)
+    monkeypatch.setattr(gpu_record, "merge", lambda parts, output, note, keep: parts)
     parts = tmp_path / "parts"
     options = ["--devices", "0", "1", "--parts", str(parts), "--workers", "3"]
     monkeypatch.setattr(sys, "argv", ["gpu_record.py", *options])
