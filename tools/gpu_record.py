@@ -62,7 +62,7 @@ RANDOM = {
 # Experiments of papers that are repeated: name of the file, arguments of `reproduce`.
 PAPERS = {
     "pta2020": ("pta2020",),
-    "pta2020_cylinder": ("pta2020", "--cylinder", "--figures", "19"),
+    "pta2020_cylinder": ("pta2020", "--cylinder"),
     "lmsor2012": ("lmsor2012",),
     "survey2014": ("survey2014",),
     "wei2013": ("wei2013",),
