@@ -191,11 +191,17 @@ class Result(Saved, Shown):
             [size for _, _, size in ends],
             [low for low, _, _ in ends],
             [(high - low) / (size - 1) if size > 1 else 1.0 for low, high, size in ends],
+            lines if self._has_lines else None,
             POINT_DATA=fields,
         )
 
     def _dims(self) -> Mapping[str, str]:
         return self._DIMS
+
+    @property
+    def _has_lines(self) -> bool:
+        """Whether the coordinates are not evenly spaced."""
+        return False
 
 
 def write_vtk(
@@ -204,22 +210,28 @@ def write_vtk(
     nodes: Sequence[int],
     origin: Sequence[float],
     spacing: Sequence[float],
+    lines: Sequence[NDArray[Any]] | None = None,
     **data: Mapping[str, NDArray[Any]],
 ) -> None:
     """Write a VTK file (legacy format, binary) of structured points of one to three axes, x first.
 
+    With `lines`, the coordinates along the axes, it is a rectilinear grid.
     `data` are POINT_DATA and CELL_DATA: scalars, and vectors with a last axis of length 2.
     """
     axes, more = len(nodes), 3 - len(nodes)
     dimensions = " ".join(map(str, [*nodes, *[1] * more]))
     starts = " ".join(map(repr, [*origin, *[0] * more]))
     steps = " ".join(map(repr, [*spacing, *[1] * more]))
-    head = (
-        f"# vtk DataFile Version 3.0\n{title}\nBINARY\nDATASET STRUCTURED_POINTS\n"
-        f"DIMENSIONS {dimensions}\nORIGIN {starts}\nSPACING {steps}\n"
-    )
+    kind = "STRUCTURED_POINTS" if lines is None else "RECTILINEAR_GRID"
+    head = f"# vtk DataFile Version 3.0\n{title}\nBINARY\nDATASET {kind}\nDIMENSIONS {dimensions}\n"
     with atomic_write(Path(path)) as stream:
         stream.write(head.encode())
+        if lines is None:
+            stream.write(f"ORIGIN {starts}\nSPACING {steps}\n".encode())
+        else:
+            for axis, line in zip("XYZ", [*lines, *[np.zeros(1)] * more], strict=True):
+                stream.write(f"{axis}_COORDINATES {len(line)} double\n".encode())
+                stream.write(np.asarray(line, ">f8").tobytes() + b"\n")
         for place, arrays in data.items():
             first = next(iter(arrays.values()))
             stream.write(f"{place} {prod(first.shape[:axes])}\n".encode())

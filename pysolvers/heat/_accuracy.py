@@ -83,7 +83,7 @@ class Accuracy:
         #: Largest k/h^2 along each axis.
         self.numbers = tuple(
             a * largest / h / h
-            for a, h in zip(diffusivity[: grid.named], grid.spacing, strict=False)
+            for a, h in zip(diffusivity[: grid.named], grid.finest, strict=False)
         )
         #: k kappa^2 along each axis.
         self.rates = _rates(

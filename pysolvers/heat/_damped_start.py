@@ -239,7 +239,9 @@ def _parameters(grid: Grid, sides: Sequence[Side], ops: FieldOps) -> Iterator[fl
 
 def _largest_ratio(grid: Grid, ops: FieldOps) -> float:
     """Return a bound of k dt/h^2 over the relative heat capacity."""
-    largest = max(grid.ratio) * (1.0 if grid.k is None else ops.largest(grid.k))
+    pairs = zip(grid.ratio, grid.spacing, grid.finest, strict=True)
+    largest = max(ratio * (h / least) ** 2 for ratio, h, least in pairs)
+    largest *= 1.0 if grid.k is None else ops.largest(grid.k)
     return largest if grid.relative is None else largest / float(grid.relative.min())
 
 
@@ -382,12 +384,13 @@ def _along(line: Array, place: int, axes: int) -> Array:
 
 def _pair_ratios(grid: Grid, axis: int, is_periodic: bool) -> Array:
     """Return k dt/h^2 between neighbours along an axis, which comes last."""
+    ratio = grid.pair_ratio(axis)
     if grid.k is None:
-        return np.full(grid.nodes[axis] - (not is_periodic), grid.ratio[axis])
+        return np.full(grid.nodes[axis] - (not is_periodic), ratio)
     k = np.moveaxis(grid.k, grid.k.ndim - 1 - axis, -1)
     after = np.roll(k, -1, -1) if is_periodic else k[..., 1:]
     before = k if is_periodic else k[..., :-1]
-    return np.asarray(coupling_of(grid.ratio[axis], before, after))
+    return np.asarray(coupling_of(ratio, before, after))
 
 
 def _flow(grid: Grid, axis: int, field: Array, is_periodic: bool) -> Array:

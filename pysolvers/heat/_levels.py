@@ -127,7 +127,7 @@ class Levels:
         if grid.relative is not None:
             self.volumes = self.volumes * grid.relative
         #: Whether W is not what the backend takes it for, from the sides alone.
-        self.is_weighted = grid.relative is not None
+        self.is_weighted = grid.relative is not None or bool(grid.gaps)
         nodes = self._whole(grid)
         first = tuple(_given(sides, axis, 0) for axis in range(grid.axes))
         end = tuple(n - _given(sides, axis, -1) for axis, n in enumerate(nodes))
@@ -280,6 +280,8 @@ class Levels:
 
     def _line(self, grid: Grid, axis: int) -> Array:
         """Return the factors of the volumes along an axis."""
+        if axis in grid.gaps:
+            return grid.widths(axis, self._periodic[axis]) / grid.spacing[axis]
         line = np.ones(grid.nodes[axis])
         for end, index in ((1, 0), (2, -1)):
             if self._ends[axis][end]:
@@ -289,11 +291,14 @@ class Levels:
     def _faces(self, grid: Grid, axis: int) -> Array:
         """Return dt k/h^2 times the area, between each node and the next one along an axis."""
         along = grid.axes - 1 - axis
+        ratio = grid.pair_ratio(axis)
+        if np.ndim(ratio):
+            ratio = np.resize(ratio, (grid.nodes[axis], *(1,) * axis))  # the last one is not used
         if grid.k is None:
-            faces = np.full(grid.nodes[::-1], grid.ratio[axis])
+            faces = np.full(grid.nodes[::-1], ratio)
         else:
             after = np.roll(grid.k, -1, along)
-            faces = grid.ratio[axis] * 2 * grid.k * (after / (grid.k + after))
+            faces = ratio * 2 * grid.k * (after / (grid.k + after))
         if not self._periodic[axis]:
             np.moveaxis(faces, along, 0)[-1] = 0
         return faces * self._volumes(grid, [a for a in range(grid.axes) if a != axis])

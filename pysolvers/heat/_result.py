@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._repr import place_text, shape_text, steps_text
 from .._solver.files import SavedFile
 from .._solver.result import Result, StopReason
-from .._solver.schema import Member, Positive, Seconds
+from .._solver.schema import Line, Member, Positive, Seconds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -24,9 +24,13 @@ class HeatResult(Result):
     u : ndarray, shape (nx,), (ny, nx) or (nz, ny, nx)
         Temperature at the nodes, x along the last axis.
     spacing : tuple of float
-        Distance between the nodes along each axis, in the order x, y, z.
+        Distance between the nodes along each axis, in the order x, y, z; the mean one if they are
+        not evenly spaced.
     origin : tuple of float
         Coordinates of the first node.
+    lines : ndarray or None
+        Coordinates of the nodes along x, those along y, and so on, one after the other; None if
+        they are evenly spaced. `x`, `y` and `z` are these.
     time : float
         Time of the state.
     dt : float
@@ -75,6 +79,7 @@ class HeatResult(Result):
     backend: str
     kernel: str
     threads: int
+    lines: Line | None
     exchange: str = "none"
     frames: tuple[HeatResult, ...] = ()
 
@@ -112,6 +117,9 @@ class HeatResult(Result):
         return self._line(2)
 
     def _line(self, axis: int) -> NDArray[np.float64]:
+        if self.lines is not None:
+            ends = np.cumsum(self.u.shape[::-1])
+            return self.lines[ends[axis] - self.u.shape[-1 - axis] : ends[axis]]
         places = np.arange(self.u.shape[-1 - axis], dtype=np.float64)
         return self.origin[axis] + places * self.spacing[axis]
 
@@ -120,6 +128,12 @@ class HeatResult(Result):
         saved.require(axes in (1, 2, 3), "header", f"spacing must have 1 to 3 entries, got {axes}")
         saved.require(len(self.origin) == axes, "header", f"origin must have {axes} entries")
         saved.require(self.u.ndim == axes, "member 'u'", f"it must have {axes} axes")
+        if self.lines is not None:
+            saved.require_array("lines", self.lines, (sum(self.u.shape),), np.float64)
+
+    @property
+    def _has_lines(self) -> bool:
+        return self.lines is not None
 
     def _dims(self) -> Mapping[str, str]:
         return {"u": "z y x"[-2 * self.u.ndim + 1 :]}

@@ -413,8 +413,8 @@ def run_of(
         return kind(settings.plate, grid, sides)
     if not grid.has_kernels:
         raise ValueError(
-            "HeatADI: heat_capacity must be a number with a group: leave out group and split, or "
-            "give a number"
+            "HeatADI: with a group heat_capacity must be a number, and coordinates evenly spaced: "
+            "leave out group and split, or give these"
         )
     if grid.named < grid.axes:
         raise ValueError(

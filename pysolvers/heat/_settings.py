@@ -1,11 +1,13 @@
 """Checked parameters of a heat solver."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar, Literal
 
-from .._checks import index, require, short
+import numpy as np
+
+from .._checks import index, real_array, require, short
 from .._domain import AXES, checked_extent, exactly_one, per_axis
 from .._solver.schema import Positive, Real
 from .._solver.settings import TimeSettings
@@ -31,6 +33,7 @@ class HeatSettings(TimeSettings):
     shape: Any
     spacing: Any
     extent: Any
+    coordinates: Any
     dt: Positive
     scheme: Scheme
     dtype: Real
@@ -53,6 +56,11 @@ class HeatSettings(TimeSettings):
         self._set_domain(self.axes)
 
     def _set_domain(self, axes: str) -> None:
+        if self.coordinates is not None:
+            if (self.spacing, self.extent) != (None, None):
+                raise TypeError("HeatADI needs either spacing, extent or coordinates, got several")
+            self._set("coordinates", _checked_lines(self.coordinates, self.shape, axes))
+            return
         exactly_one("HeatADI", self.spacing, self.extent)
         if self.spacing is not None:
             self._set("spacing", per_axis("spacing", self.spacing, axes))
@@ -83,7 +91,8 @@ class HeatSettings(TimeSettings):
             return self
         scheme = "peaceman-rachford" if self.scheme == "crank-nicolson" else self.scheme
         shape = (_WIDTH, *self.shape)
-        return replace(self, shape=shape, scheme=scheme, spacing=1.0, extent=None)
+        domain: dict[str, Any] = {"spacing": 1.0, "extent": None, "coordinates": None}
+        return replace(self, shape=shape, scheme=scheme, **domain)
 
     @property
     def is_paper(self) -> bool:
@@ -108,6 +117,34 @@ class HeatSettings(TimeSettings):
         if self.threads is None:
             return 1 if prod(self.shape) < _SERIAL_BELOW else 0
         return self.threads
+
+
+def _checked_lines(
+    coordinates: Any, shape: Sequence[int], axes: str
+) -> tuple[tuple[float, ...], ...]:
+    """Return the coordinates along x, y, ...; one more than nodes on a periodic axis."""
+    names = ", ".join(axes)
+    rule = f"coordinates must be an array for each of {names}, as a tuple or a mapping"
+    if isinstance(coordinates, Mapping):
+        require(set(coordinates) == set(axes), rule, coordinates)
+        coordinates = tuple(coordinates[axis] for axis in axes)
+    if not isinstance(coordinates, tuple | list):
+        raise TypeError(f"{rule}, got {short(coordinates)}")
+    require(len(coordinates) == len(axes), rule, coordinates)
+    found = []
+    for axis, given, n in zip(axes, coordinates, reversed(shape), strict=True):
+        name = f"coordinates along {axis}"
+        line = real_array(name, given)
+        require(
+            line.ndim == 1 and line.size in (n, n + 1),
+            f"{name} must be an array of {n} numbers, or of {n + 1} on a periodic axis",
+            line.shape,
+        )
+        steps = np.diff(line)
+        is_rising = bool(np.isfinite(line).all() and (steps > 0).all())
+        require(is_rising, f"{name} must be finite and rising", line)
+        found.append(tuple(float(place) for place in line))
+    return tuple(found)
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:

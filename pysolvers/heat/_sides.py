@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 # Distance of the lines of a rod in distances of its nodes: a node depends on its line, also in the
 # relaxation of lines, and the conductances differ by a factor that float32 can take.
 _APART = 32.0
+_EVEN = 1e-12  # of the spacing: rounding errors of coordinates that are evenly spaced
 _FLUXES = (Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
 
 
@@ -44,9 +45,16 @@ class Grid:
         #: Those of the whole domain, also where this grid has a part of them.
         self.whole = self.nodes
         self.clock = clock
-        self.origin, self.spacing = origin_and_step(
-            settings.shape[::-1], settings.spacing, settings.extent, periodic
-        )
+        #: Coordinates along the axes whose nodes are not evenly spaced.
+        self.lines: dict[int, Array] = {}
+        #: Distances of neighbours along these axes, in multiples of `spacing`, which is their mean.
+        self.gaps: dict[int, Array] = {}
+        if settings.coordinates is None:
+            self.origin, self.spacing = origin_and_step(
+                settings.shape[::-1], settings.spacing, settings.extent, periodic
+            )
+        else:
+            self._set_lines(settings.coordinates, periodic)
         if self.named < self.axes:
             self.origin, self.spacing = (
                 (*self.origin, 0.0),
@@ -65,10 +73,44 @@ class Grid:
         #: Whether the kernels of alternating directions can step the nodes.
         self.has_kernels = True
 
+    def _set_lines(self, coordinates: Sequence[Sequence[float]], periodic: Sequence[str]) -> None:
+        """Take the coordinates of the nodes; an axis on which they are even is one of a spacing."""
+        origin, spacing = [], []
+        for axis, places in enumerate(coordinates):
+            name, n = AXES[axis], self.nodes[axis]
+            expected = n + (name in periodic)
+            require(
+                len(places) == expected,
+                f"coordinates along {name} must be an array of {expected} numbers"
+                + (", the last one that of the image of the first node" if expected > n else ""),
+                len(places),
+            )
+            line = np.array(places)
+            step = float(line[-1] - line[0]) / (len(line) - 1)
+            even = line[0] + step * np.arange(len(line))
+            origin.append(float(line[0]))
+            spacing.append(step)
+            if abs(line - even).max() > _EVEN * step:
+                self.lines[axis], self.gaps[axis] = line[:n], np.diff(line) / step
+        self.origin, self.spacing = tuple(origin), tuple(spacing)
+
     @property
     def dt(self) -> float:
         """Length of a step."""
         return self.clock.dt
+
+    @property
+    def finest(self) -> tuple[float, ...]:
+        """Least distance of neighbours along each axis."""
+        return tuple(
+            h * float(self.gaps[axis].min()) if axis in self.gaps else h
+            for axis, h in enumerate(self.spacing)
+        )
+
+    def pair_ratio(self, axis: int) -> Any:
+        """Return `ratio` for each pair of neighbours along an axis: a number, or an array."""
+        ratio = self.ratio[axis]
+        return ratio / self.gaps[axis] if axis in self.gaps else ratio
 
     @property
     def ratio(self) -> tuple[float, ...]:
@@ -87,10 +129,15 @@ class Grid:
         return Heating(self, source)
 
     def row_factors(self, axis: int, ends: Sequence["Side"]) -> Array:
-        """Return spacing over the width of the nodes along an axis: 2 at a side that is a flux.
+        """Return spacing over the width of the nodes along an axis: 2 for half a cell at a flux.
 
         `ends` are the sides of the axis. The factors at given values mean nothing.
         """
+        if axis in self.gaps:
+            gaps = self.gaps[axis]
+            if ends[0].kind == PERIODIC:
+                return 2 / (gaps + np.roll(gaps, 1))
+            return 2 / (np.append(gaps, 0.0) + np.append(0.0, gaps))
         factors = np.ones(self.nodes[axis])
         for side in ends:
             if side.kind == "flux":
@@ -102,6 +149,11 @@ class Grid:
         n = self.whole[axis]
         if axis >= self.named:
             return np.full(n, 1 / n)
+        if axis in self.gaps:
+            gaps = self.spacing[axis] * self.gaps[axis]
+            if is_periodic:
+                return 0.5 * (gaps + np.roll(gaps, 1))
+            return 0.5 * (np.append(gaps, 0.0) + np.append(0.0, gaps))
         widths = np.full(n, self.spacing[axis])
         if not is_periodic:
             widths[[0, -1]] /= 2
@@ -115,6 +167,8 @@ class Grid:
 
     def line(self, axis: int) -> Array:
         """Return the coordinates along an axis."""
+        if axis in self.lines:
+            return self.lines[axis]
         numbers = self.numbers.get(axis, np.arange(self.nodes[axis]))
         return np.asarray(self.origin[axis] + numbers * self.spacing[axis], np.float64)
 
@@ -205,8 +259,10 @@ class Side:
 
     @property
     def spacing(self) -> float:
-        """Distance of the nodes along the axis of the side."""
-        return self._grid.spacing[self.axis]
+        """Distance of the nodes of the side from the next ones."""
+        grid, axis = self._grid, self.axis
+        gap = float(grid.gaps[axis][self.index]) if axis in grid.gaps else 1.0
+        return grid.spacing[axis] * gap
 
     @property
     def exchange(self) -> Any:

@@ -181,7 +181,7 @@ class SideTables:
         if ends[0].kind == PERIODIC:
             v = np.concatenate([v, v[..., :1]], -1)
             k = None if k is None else np.concatenate([k, k[..., :1]], -1)
-        flow = self._grid.ratio[axis] * np.diff(v)
+        flow = self._grid.pair_ratio(axis) * np.diff(v)
         if k is not None:
             flow = flow * 2 * k[..., 1:] * k[..., :-1] / (k[..., 1:] + k[..., :-1])
         found = np.zeros_like(values)

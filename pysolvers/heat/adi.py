@@ -138,6 +138,10 @@ class HeatADI(TimeStepping[HeatResult]):
     extent : ((x0, x1),), ((x0, x1), (y0, y1)) or ((x0, x1), (y0, y1), (z0, z1)), optional
         Instead of `spacing`: ends of the domain along each axis. On a periodic axis the end is
         the image of the first node.
+    coordinates : sequence of array_like or mapping, optional
+        Instead of `spacing`: the coordinates of the nodes along x, y, ..., each an array of rising
+        numbers, or a mapping with the keys ``"x"``, ``"y"``, ``"z"``. A periodic axis has one more,
+        that of the image of the first node.
     diffusivity : float, array_like, callable or mapping, default: 1
         Conductivity k, positive: a number, an array that broadcasts to the shape of the solution,
         a function of the coordinates, or a mapping of axes to numbers, for example
@@ -267,6 +271,11 @@ class HeatADI(TimeStepping[HeatResult]):
     along each axis in turn by `solve_tridiagonal`, on the device of the solver; if the data vary
     along several axes, some ten times, by alternating directions with parameters.
 
+    Nodes at `coordinates` that are not evenly spaced have control volumes from the middle between
+    them and the node before to that between them and the next one. The order is two if the
+    coordinates are a smooth function of the number of the node, and heat is conserved for any.
+    Steps of alternating directions are then made by array operations, as below, without a `group`.
+
     A heat capacity that is a number divides k, q and the inflows, and costs nothing. One that
     varies multiplies the volumes of the nodes, by array operations and line solves instead of the
     kernels of alternating directions: a step then takes 6 to 30 times as long. The sum of
@@ -373,6 +382,7 @@ class HeatADI(TimeStepping[HeatResult]):
         dt: float | None = None,
         *,
         extent: Sequence[Sequence[float]] | None = None,
+        coordinates: Sequence[ArrayLike] | Mapping[str, ArrayLike] | None = None,
         diffusivity: Any = 1.0,
         heat_capacity: Any = 1.0,
         scheme: Scheme | None = "auto",
@@ -404,6 +414,7 @@ class HeatADI(TimeStepping[HeatResult]):
                 shape=shape,
                 spacing=spacing,
                 extent=extent,
+                coordinates=coordinates,
                 dt=dt,
                 start_time=start_time,
                 scheme="auto" if scheme is None else scheme,
@@ -416,13 +427,13 @@ class HeatADI(TimeStepping[HeatResult]):
             by_side = boundary_by_side(boundary, settings.axes)
             periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
             self._grid = grid = Grid(settings, self._clock, periodic)
-            check_spacing(grid.spacing[: grid.named], settings.axes)
+            check_spacing(grid.finest[: grid.named], settings.axes)
             check_nodes("shape", settings.shape, by_side)
             if grid.named < grid.axes:
                 by_side |= dict.fromkeys(("y-", "y+"), Neumann())  # of the plate of a rod
             self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
             whole = grid
-            grid.has_kernels = _is_number(heat_capacity)
+            grid.has_kernels = _is_number(heat_capacity) and not grid.gaps
             self._runner = run = run_of(settings, whole, self._sides, by_side, group, split)
             self._group, self._grid = run.group, run.grid
             grid = run.grid
@@ -445,7 +456,7 @@ class HeatADI(TimeStepping[HeatResult]):
             str(settings.scheme), whole, grid.diffusivity, grid.k, self._sides, group
         )
         relative = grid.relative if grid.named > 1 else None  # steps of a rod have one axis
-        self._choice = Choice(settings, run.k, grid.spacing, group, relative)
+        self._choice = Choice(settings, run.k, grid.finest, group, relative)
         self._check_length(self.dt)
         if self._scheme != "implicit":
             run.check_steps()
@@ -466,6 +477,13 @@ class HeatADI(TimeStepping[HeatResult]):
     def z(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
         return self._line(2)
+
+    def _all_lines(self) -> NDArray[np.float64] | None:
+        """Return the coordinates along all axes, one after the other, if they are not even."""
+        grid = self._grid
+        if not grid.gaps:
+            return None
+        return np.concatenate([grid.line(axis) for axis in range(grid.named)])
 
     def _line(self, axis: int) -> NDArray[np.float64]:
         if axis >= self._grid.named:
@@ -550,7 +568,12 @@ class HeatADI(TimeStepping[HeatResult]):
     def _text(self) -> str:
         s = self._settings
         steps = zip(s.axes, self._grid.spacing, strict=False)
-        spacing = ", ".join(f"h{axis}={h:.4g}" for axis, h in steps)
+        spacing = ", ".join(
+            f"h{axis}={self._grid.finest[k]:.4g} to {h * self._grid.gaps[k].max():.4g}"
+            if k in self._grid.gaps
+            else f"h{axis}={h:.4g}"
+            for k, (axis, h) in enumerate(steps)
+        )
         given = self._problem().heat_capacity
         capacity = (
             ""
@@ -572,6 +595,7 @@ class HeatADI(TimeStepping[HeatResult]):
         return {
             "u": self._runner.t.copy(),
             "spacing": self._grid.spacing[: self._grid.named],
+            "lines": self._all_lines(),
             "origin": tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.named)),
             "time": self.time,
             "dt": self.dt,

@@ -47,6 +47,11 @@ class WeiSettings(HeatSettings):
         super()._check()
         require(len(self.shape) > 1, "shape must have 2 or 3 axes", self.shape)
         require(
+            self.coordinates is None or not self.is_paper,
+            "coordinates must be None with the scheme and the kernels 'wei2013'",
+            "an array for each axis",
+        )
+        require(
             len(self.shape) == 2 or not self.is_paper,
             "the scheme and the kernels 'wei2013' need a shape of two axes",
             self.shape,

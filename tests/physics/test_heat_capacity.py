@@ -255,7 +255,7 @@ def test_errors(value, error, text):
 def test_group_needs_a_number(monkeypatch):
     monkeypatch.setattr("pysolvers.distributed._group._world", lambda: None)
     options = {"boundary": 0.0, "initial": 1.0, "group": Group(), "split": Slab(0)}
-    with pytest.raises(ValueError, match="heat_capacity must be a number with a group"):
+    with pytest.raises(ValueError, match="with a group heat_capacity must be a number"):
         HeatADI((9, 9), 0.1, 0.1, heat_capacity=np.ones((9, 9)), **options)
 
     solver = HeatADI((9, 9), 0.1, 0.01, heat_capacity=3.0, source=2.0, **options).step(3)
