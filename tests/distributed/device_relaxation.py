@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from ranks_relaxation import MEASURES, SPLIT, flow
-from slabs import calls_of, on_device, part_of, recording
+from slabs import calls_of, chosen, on_device, part_of, recording
 
 from pysolvers import ConvergenceError, DistributedError, Neumann, RedBlackSOR, Robin
 from pysolvers.papers.lmsor2012 import LMSOR
@@ -23,15 +23,16 @@ def plate(shape, **options):
 def check_relaxations(group, rng, links):
     """From parts that have rows for one iteration between two exchanges to several of them."""
     wave = {"initial": lambda x, y: np.sin(9 * x * y)}
-    for make, options in (
+    cases = (
         (lmsor, wave),
         (lmsor, wave | {"kernel": 1, "dtype": np.float32}),
         (lmsor, {"relaxation": 1.4, "kernel": 2}),
         (plate, wave | {"source": lambda x, y: x - y}),
         (plate, wave | {"omega": 1.5, "dtype": np.float32}),
-    ):
+    )
+    for number, (make, options) in enumerate(cases):
         eps = np.finfo(options.get("dtype", np.float64)).eps
-        for ny in (12, 17, 45, 150):
+        for ny in chosen(number, (12, 17, 45, 150)):
             one = make((ny, 71), **options).iterate(95)
             split = make((ny, 71), **options, group=group, split=SPLIT)
             split.iterate(3).iterate(16).iterate(1).iterate(75)
@@ -44,13 +45,14 @@ def check_relaxations(group, rng, links):
 
 
 def check_counts_of_relaxations(group, rng, links):
-    for make, shape, every in (
+    cases = (
         (lmsor, (17, 15), 3),
         (plate, (45, 30), 3),
         (lmsor, (150, 30), 5),
         (plate, (150, 30), 49),
-    ):
-        for criterion, norm in MEASURES:
+    )
+    for number, (make, shape, every) in enumerate(cases):
+        for criterion, norm in chosen(number, MEASURES):
             options = {"criterion": criterion, "norm": norm, "check_every": every}
             tol = 1e3 if criterion == "solution" else 1e-7
             expected = make(shape).solve(tol, **options)

@@ -87,9 +87,3 @@ def check_a_start_time_and_a_record(group, rng):
         with tempfile.TemporaryDirectory() as folder:
             again = reloaded(one, Path(folder) / str(group.rank))
             assert (again.start_time, again.time) == (2.0, split.time)
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

@@ -308,9 +308,3 @@ def run(group, rng, links, omitted=()):
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and name not in (*LARGE, *omitted):
                 check(group, rng, links)
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

@@ -10,9 +10,3 @@ def check_unsplit_heat(group, rng):
         for name, check in list(vars(device_unsplit).items()):
             if name.startswith("check_"):
                 check(anew(group), rng, ("peers",))
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

@@ -144,9 +144,3 @@ def check_arrays_on_a_device(group, rng):
                     *(np.broadcast_to(a, (4, 21)) for a in own), rhs, x
                 )
                 assert errors.max() <= BOUND * oracle.eps(float)
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

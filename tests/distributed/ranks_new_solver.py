@@ -96,9 +96,3 @@ def check_errors(group, rng):
     with np.errstate(all="ignore"), pytest.raises(ConvergenceError, match="not finite"):
         solver.run(1.0)
     assert solver.settings.viscosity == VISCOSITY
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from slabs import calls_of, part_of, recording
+from slabs import calls_of, chosen, part_of, recording
 
 from pysolvers import (
     ConvergenceError,
@@ -35,9 +35,9 @@ def flow(shape, **options):
 
 
 def check_bits_of_one_process(group, rng):
-    for ny in (12, 15, 17, 30):
-        for kernel in ("auto", 1, 2):
-            for dtype in (np.float64, np.float32):
+    for place, ny in enumerate((12, 15, 17, 30)):
+        for number, kernel in enumerate(("auto", 1, 2), place):
+            for dtype in chosen(number, (np.float64, np.float32)):
                 options = {"kernel": kernel, "dtype": dtype}
                 options["initial"] = lambda x, y: np.sin(9 * x * y)
                 one = LMSOR(flow((ny, 14)), **options).iterate(25)
@@ -63,9 +63,11 @@ def check_counts_and_measures_of_one_process(group, rng):
         boundary=1.0,
         differences="central",
     )
-    for problem in (flow((17, 15)), flow((17, 15), differences="upwind"), separable):
-        for relaxation in ("lmsor", "lsor", 1.4):
-            for criterion, norm in MEASURES:
+    for place, problem in enumerate(
+        (flow((17, 15)), flow((17, 15), differences="upwind"), separable)
+    ):
+        for number, relaxation in enumerate(("lmsor", "lsor", 1.4), place):
+            for criterion, norm in chosen(number, MEASURES):
                 options = {"criterion": criterion, "norm": norm, "check_every": 7}
                 tol = 0.9 if criterion == "solution" else 1e-7
                 one = LMSOR(problem, relaxation=relaxation)
@@ -183,9 +185,3 @@ def check_what_is_not_offered(group, rng):
             LMSOR(problem, relaxation=1.0 + 0.1 * group.rank, **options)
         with pytest.raises(DistributedError, match="number of iterations must be the same"):
             LMSOR(problem, **options).iterate(2 + group.rank)
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

@@ -785,7 +785,7 @@ def check_closed_groups_free_their_communicators(group, rng):
     """More groups, one after the other, than an MPI library has communicators."""
     if group.size != 2:
         return
-    for _ in range(2500):
+    for _ in range(2100):  # MPICH has 2048
         with Group(MPI.COMM_WORLD, timeout=20) as one:
             comm = one._transport._comm
         assert comm == MPI.COMM_NULL
@@ -796,9 +796,3 @@ def check_closed_groups_free_their_communicators(group, rng):
         raise KeyError
     assert one.objects("test", one.rank) == [0, 1]
     one.close()
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

@@ -65,9 +65,3 @@ def unsplit_steps(group):
                 equal(group, found, steady.u, axis)
                 assert found.iterations == steady.iterations
                 assert split.result().iterations == one.result().iterations
-
-
-if __name__ == "__main__":
-    from run_checks import run_checks
-
-    run_checks(globals())

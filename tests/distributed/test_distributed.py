@@ -11,37 +11,40 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
+SOLVERS = (
+    "heat",
+    "poisson",
+    "relaxation",
+    "transport",
+    "new_solver",
+    "conformance",
+    "device_unsplit",
+)
+SUBJECTS = ("solve", "factor", *SOLVERS, "device", "unsplit")
+
+
 def jobs():
     """The checks on 1 to 4 ranks; in the default run those of the solvers on one number of ranks.
 
-    Of 3 ranks one has two neighbours, and their parts are of different lengths.
+    Of 3 ranks one has two neighbours, and their parts are of different lengths. A job has several
+    subjects, as its ranks take longer to start than for most of them; a slow one has one subject,
+    with all combinations of its cases.
     """
-    subjects = [
-        "solve",
-        "factor",
-        "heat",
-        "unsplit",
-        "poisson",
-        "relaxation",
-        "transport",
-        "new_solver",
-        "conformance",
-        "device",
-        "device_unsplit",
-    ]
-    for subject in subjects:
+    lines = ("solve", "factor")
+    yield from ((1, lines), (2, (*lines, "device")), (3, (*lines, *SOLVERS)), (4, lines))
+    for subject in SUBJECTS:
         for ranks in (1, 2, 3, 4):
-            often = subject in ("solve", "factor") or ranks == (2 if subject == "device" else 3)
-            often = often and subject != "unsplit"
-            yield pytest.param(subject, ranks, marks=() if often else pytest.mark.slow)
+            yield pytest.param(ranks, (subject, "every"), marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("subject", "ranks"), list(jobs()))
-def test_ranks(subject, ranks):
-    status, out, errors = finished(start(ranks, f"ranks_{subject}.py"))
+@pytest.mark.parametrize(("ranks", "subjects"), list(jobs()))
+def test_ranks(ranks, subjects):
+    status, out, errors = finished(start(ranks, "../support/run_checks.py", *subjects))
 
     assert status == 0, errors
-    assert out.count("all checks passed") == ranks
+    for subject in subjects:
+        if subject != "every":
+            assert out.count(f"{subject} all checks passed") == ranks
 
 
 def notes(folder, rank):

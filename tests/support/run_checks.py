@@ -1,5 +1,10 @@
-"""Runs the checks of a module on every rank of an MPI job."""
+"""Runs checks on every rank of an MPI job.
 
+run_checks.py SUBJECT...           those of tests/distributed/ranks_SUBJECT.py
+run_checks.py SUBJECT... every     all combinations of their cases; see `slabs.chosen`
+"""
+
+import importlib
 import sys
 import traceback
 
@@ -8,7 +13,7 @@ import numpy as np
 from pysolvers.distributed import Group
 
 
-def run_checks(members):
+def run_checks(members, of=""):
     """Call every ``check_...(group, rng)``; end with status 1 if one fails on this rank.
 
     The random numbers are the same on all ranks. A failure ends the rank, and the others end when
@@ -20,7 +25,13 @@ def run_checks(members):
             try:
                 check(group, np.random.default_rng(20240607))
             except Exception:
-                print(f"rank {group.rank} of {group.size}: {name}", file=sys.stderr)
+                print(f"rank {group.rank} of {group.size}: {of} {name}", file=sys.stderr)
                 traceback.print_exc()
                 sys.exit(1)
-    print(f"rank {group.rank} of {group.size}: all checks passed")
+    print(f"rank {group.rank} of {group.size}: {of} all checks passed".replace("  ", " "))
+
+
+if __name__ == "__main__":
+    for subject in sys.argv[1:]:
+        if subject != "every":
+            run_checks(vars(importlib.import_module(f"ranks_{subject}")), subject)

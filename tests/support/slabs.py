@@ -1,11 +1,20 @@
 """Parts of fields that the ranks of a job hold, for the checks of solvers on slabs."""
 
+import sys
 from unittest.mock import patch
 
 import numpy as np
 
 from pysolvers.distributed import Group, Slab
 from pysolvers.heat import _row_levels, _unsplit_slab
+
+# The slow runs take all combinations of the cases of a check, the others each case once.
+EVERY = "every" in sys.argv[1:]
+
+
+def chosen(number, choices):
+    """Return the choices for one of several cases: one of them in turn, or all in the slow runs."""
+    return choices if EVERY else choices[number % len(choices) :][:1]
 
 
 def part_of(group, field, axis):
