@@ -29,6 +29,9 @@ import pysolvers
 
 os.environ["MPLBACKEND"] = "agg"  # a test must not wait until a window is closed
 
+if availability.missing("cuda"):  # programs for a device are those of users
+    array_libraries.switch_off_optimizations()
+
 try:
     import hypothesis
 except ImportError:  # a machine that is lent for its GPU may lack it; its tests are skipped there

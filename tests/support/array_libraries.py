@@ -2,8 +2,11 @@
 
 import contextlib
 import functools
-import importlib
+import importlib.util
+import mmap
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +68,8 @@ class Torch:
     def jit(self, function):
         return function
 
+    optimized = jit
+
     def compiled(self, function):
         """Return a function that is compiled as one graph."""
         self.module._dynamo.reset()
@@ -72,6 +77,34 @@ class Torch:
 
     def stack(self, arrays, axis=0):
         return self.module.stack(list(arrays), axis)
+
+
+# Flags of XLA: as users have them, and as the tests do. Without optimizations XLA compiles a
+# program in a seventh of the time, and most programs of the tests run once.
+OPTIMIZATIONS = {
+    "xla_backend_optimization_level": (3, 0),
+    "xla_llvm_disable_expensive_passes": (False, True),
+    "xla_cpu_use_fusion_emitters": (True, False),
+}
+
+
+def switch_off_optimizations():
+    """Let XLA, which is not imported yet, compile quickly, unless XLA_FLAGS is set.
+
+    XLA ends a process that gives it a flag that its version does not know.
+    """
+    spec = importlib.util.find_spec("jaxlib")
+    if spec is None or "XLA_FLAGS" in os.environ:
+        return
+    files = Path(spec.submodule_search_locations[0]).glob("*.so")
+    with max(files, key=lambda path: path.stat().st_size).open("rb") as file:
+        code = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        flags = [
+            f"--{name}={str(value).lower()}"
+            for name, (_, value) in OPTIMIZATIONS.items()
+            if code.find(name.encode()) >= 0
+        ]
+    os.environ["XLA_FLAGS"] = " ".join(flags)
 
 
 class Jax:
@@ -107,6 +140,20 @@ class Jax:
         return self.module.jit(function)
 
     compiled = jit
+
+    def optimized(self, function):
+        """Compile with the optimizations that the tests switch off; for arguments of one shape."""
+        made = []
+
+        def call(*arguments):
+            if not made:
+                program = self.module.jit(function).lower(*arguments)
+                flags = os.environ.get("XLA_FLAGS", "")
+                on = {name: value for name, (value, _) in OPTIMIZATIONS.items() if name in flags}
+                made.append(program.compile(on))
+            return made[0](*arguments)
+
+        return call
 
     def stack(self, arrays, axis=0):
         return self.module.numpy.stack(list(arrays), axis)

@@ -121,9 +121,10 @@ def stepper(library, boundary, weights):
     def total(u, k, r):
         return (weights * step(u, dt=r, spacing=1.0, diffusivity=k, boundary=boundary)).sum()
 
-    once = library.jit(lambda u, k, r: step(u, dt=r, spacing=1.0, diffusivity=k, boundary=boundary))
-
-    gradients = library.value_and_grad(total, 2)
+    once = library.optimized(
+        lambda u, k, r: step(u, dt=r, spacing=1.0, diffusivity=k, boundary=boundary)
+    )
+    gradients = library.optimized(library.value_and_grad(total, 2))
 
     def function(u, k, r):
         given = [library.array(a) for a in (u, k, u.dtype.type(r))]
