@@ -15,7 +15,8 @@
 typedef struct {
     ps_plan lines; /* the whole plan unless spans, shared or the partition method */
     int spans;     /* long systems with row exchanges, divided into spans */
-    int pieces;    /* a few shorter ones, one after the other, divided into pieces */
+    int tested;    /* shorter ones: solved one after the other unless ps_pieces_fit() */
+    int few;       /* tested ones that are solved one after the other in any case */
     int shared;    /* all systems have one matrix; each thread factors it once */
     const char *isa;
     ps_factor factor;
@@ -100,19 +101,21 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
     memset(p, 0, sizeof *p);
     p->lines = ps_plan_of(isa->type[t->dtype], t, method, pivot, threads);
     p->spans = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && ps_span_fits(t);
-    p->pieces = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && !p->spans &&
-                t->rows >= PS_PIECES_ROWS && !(t->flags & PS_PERIODIC) &&
-                (t->outer * t->inner == 1 || isa == &ps_isa_narrow);
+    p->few = t->outer * t->inner == 1 || isa == &ps_isa_narrow;
+    p->tested = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && !p->spans &&
+                t->rows >= (p->few ? PS_PIECES_ROWS : PS_SPANS_ROWS) &&
+                !(t->flags & PS_PERIODIC);
+    p->few = p->few && p->tested;
     p->isa =
-        method == PS_PARTITION || p->spans || p->pieces ? ps_isa_get()->name : isa->name;
+        method == PS_PARTITION || p->spans || p->tested ? ps_isa_get()->name : isa->name;
     p->shared = !p->spans && direct && is_shared(t) &&
                 t->outer * t->inner > p->lines.kernels->lanes;
     if (p->spans) {
         p->bytes = ps_span_work(t, threads);
         return;
     }
-    if (p->pieces) {
-        p->bytes = ps_pieces_work(t);
+    if (p->few) {
+        p->bytes = ps_pieces_work(t, threads);
         return;
     }
     if (method == PS_PARTITION) {
@@ -126,6 +129,11 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
         ps_plan_method(&p->lines);
     }
     p->bytes = p->lines.scratch * (size_t)threads;
+    if (p->tested) {
+        const size_t one = ps_pieces_work(t, threads);
+
+        p->bytes = one > p->bytes ? one : p->bytes;
+    }
 }
 
 ps_status
@@ -251,9 +259,9 @@ run_shared(const plan *p, const ps_exec *exec, int64_t *pivoted)
     return status;
 }
 
-/* Solve a few long systems with row exchanges, one after the other. */
+/* Solve long systems with row exchanges, one after the other. */
 static ps_status
-solve_in_order(const ps_tridiag *t, const ps_exec *exec, int threads)
+solve_each(const ps_tridiag *t, const ps_exec *exec, int threads)
 {
     ps_status status = PS_OK;
 
@@ -270,7 +278,8 @@ ps_status
 ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
                      ps_report *report)
 {
-    const ps_status status = ps_tridiag_check(t, options);
+    ps_status status = ps_tridiag_check(t, options);
+    int fit = 1;
     plan p;
 
     if (status != PS_OK) {
@@ -289,9 +298,15 @@ ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_ex
         report->pivoted = t->outer * t->inner;
         return ps_span_solve(t, exec, p.lines.threads, exec->work);
     }
-    if (p.pieces) {
+    if (p.tested && !p.few) {
+        status = ps_pieces_fit(t, exec, p.lines.threads, &fit);
+        if (status != PS_OK) {
+            return status;
+        }
+    }
+    if (p.few || !fit) {
         report->pivoted = t->outer * t->inner;
-        return solve_in_order(t, exec, p.lines.threads);
+        return solve_each(t, exec, p.lines.threads);
     }
     if (p.lines.job.method == PS_PARTITION) {
         return ps_partition_solve(t, p.lines.job.pivot, exec, p.lines.threads,

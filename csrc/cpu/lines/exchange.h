@@ -123,30 +123,33 @@ typedef struct {
 } folded_sweep;
 
 /* Eliminate one column: b and the row (inward, 0, diag, 0, outward) are what is carried
- * on. */
+ * on. Where no lane exchanges rows, the exchanges, a third of the operations, are left
+ * out: dominant systems take 0.85 of the time, those that exchange rows in some lane of
+ * every row 1.0 to 1.025. (In exchange_row(), which has half as many, 0.9 and 1.05.) */
 PS_INLINE void
 folded_step(folded_sweep *s, num inward, num diag, num outward, value rhs, num *kept,
             int factor, mask *bad)
 {
     folded_row p = s->a, b = s->b;
     num n0 = inward, n1 = zero(), n2 = diag, n3 = zero(), n4 = outward, p4 = zero();
-    const mask first = (mask)(size_of(b.at[0]) > size_of(p.at[0]));
+    mask first = (mask)(size_of(b.at[0]) > size_of(p.at[0]));
+    mask second = (mask)(size_of(n0) > size_of(p.at[0]));
 
-    exchange(first, &p.at[0], &b.at[0]);
-    exchange(first, &p.at[1], &b.at[1]);
-    exchange(first, &p.at[2], &b.at[2]);
-    exchange(first, &p.at[3], &b.at[3]);
-    exchange_values(first, &p.rhs, &b.rhs);
-    const mask second = (mask)(size_of(n0) > size_of(p.at[0]));
-
-    exchange(second, &p.at[0], &n0);
-    exchange(second, &p.at[1], &n1);
-    exchange(second, &p.at[2], &n2);
-    exchange(second, &p.at[3], &n3);
-    exchange(second, &p4, &n4);
-    exchange_values(second, &p.rhs, &rhs);
+    if (any(first | second)) {
+        exchange(first, &p.at[0], &b.at[0]);
+        exchange(first, &p.at[1], &b.at[1]);
+        exchange(first, &p.at[2], &b.at[2]);
+        exchange(first, &p.at[3], &b.at[3]);
+        exchange_values(first, &p.rhs, &b.rhs);
+        second = (mask)(size_of(n0) > size_of(p.at[0]));
+        exchange(second, &p.at[0], &n0);
+        exchange(second, &p.at[1], &n1);
+        exchange(second, &p.at[2], &n2);
+        exchange(second, &p.at[3], &n3);
+        exchange(second, &p4, &n4);
+        exchange_values(second, &p.rhs, &rhs);
+    }
     *bad |= is_bad_exchanged(p.at[0]);
-
     const num of_b = divide(b.at[0], p.at[0]), of_n = divide(n0, p.at[0]);
 
     s->a.at[0] = sub_mul(b.at[1], of_b, p.at[1]);

@@ -53,6 +53,7 @@ typedef struct {
     int64_t rows, spans;   /* rows of a span, the last one has more; spans per system */
     int64_t groups, bands; /* per set: groups of tiles of spans, tiles of systems */
     void *interface;       /* rows of the reduced systems: [set][word][span][system] */
+    void *kept;            /* null, or storage for the eliminated rows of all groups */
     int stream;            /* store x with non-temporal stores */
 } ps_span;
 
@@ -63,7 +64,7 @@ typedef struct {
     ps_tridiag t;           /* one system */
     int64_t pieces, groups; /* number of pieces, and of groups of tiles of them */
     int64_t rows, rest;     /* rows of a piece, and additional ones of the last piece */
-    int64_t leads, lead;    /* rows of a lead: in multiples of the shortest, and in all */
+    int64_t lead;           /* rows of a lead */
     size_t kept_bytes;      /* of the eliminated rows of a group */
     void *kept;             /* the eliminated rows of all groups */
     void *begin, *end;      /* what the pieces carry at both ends: [piece][number] */
@@ -138,20 +139,24 @@ struct ps_type_kernels {
     void (*chunks_add_interfaces)(const ps_chunks *c);
 
     /* span_partition sets rows, spans, groups and bands. span_interface_bytes: bytes of
-     * `interface`. span_scratch: bytes of a group. span_eliminate and span_substitute
+     * `interface`. span_kept_bytes: of `kept`. span_scratch: bytes of a group, which is
+     * not used where `kept` is not null. span_eliminate and span_substitute
      * handle one group, span_join solves the reduced systems of one band and sets info;
      * `index` counts the groups or bands of all sets. */
     void (*span_partition)(ps_span *s);
     size_t (*span_interface_bytes)(const ps_span *s);
+    size_t (*span_kept_bytes)(const ps_span *s);
     size_t (*span_scratch)(const ps_span *s);
     void (*span_eliminate)(const ps_span *s, int64_t index, void *scratch);
     void (*span_join)(const ps_span *s, int64_t index);
     void (*span_substitute)(const ps_span *s, int64_t index, void *scratch);
 
-    /* pieces_plan sets all but leads and the addresses; pieces is 0 if there are too few
-     * rows. pieces_down eliminates group `index`, pieces_rejoin the first rows of piece `index`
-     * again; they return 0 if the system cannot be solved in pieces. pieces_up substitutes
-     * a group, pieces_mend one piece again. */
+    /* pieces_fit: whether `lanes` systems of a batch, from system `first` on, are solved
+     * in order. pieces_plan sets all but the addresses; pieces is 0 if there are too few
+     * rows. pieces_down eliminates group `index`, pieces_rejoin the first rows of piece
+     * `index` again; they return 0 if the system cannot be solved in pieces. pieces_up
+     * substitutes a group, pieces_mend one piece again. */
+    int (*pieces_fit)(const ps_tridiag *t, int64_t first);
     void (*pieces_plan)(ps_pieces *p);
     int (*pieces_down)(const ps_pieces *p, int64_t index);
     int (*pieces_rejoin)(const ps_pieces *p, int64_t index);

@@ -1,6 +1,7 @@
-"""A few long systems with row exchanges are cut into pieces: same bits as in a full batch.
+"""Long systems with row exchanges: same bits alone and in a batch that fills the lanes of vectors.
 
-In a batch that fills the lanes of the vectors, every system is eliminated in the order of its rows.
+A few systems are cut into pieces, those of a full batch are eliminated in the order of their rows.
+Systems whose solutions oscillate or do not decay are cut into spans in both.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from pysolvers import solve_tridiagonal
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
-BATCH = 16  # systems that are not cut
+BATCH = 16  # systems that fill the lanes
 ROWS = 20_011
 
 
@@ -61,7 +62,7 @@ KINDS = {
 }
 
 
-def in_order(system, **options):
+def in_a_full_batch(system, **options):
     """Return the solution of a system that is one of a full batch."""
     batch = [np.broadcast_to(a, (BATCH, len(a))) for a in system[:3]]
     batch = [a * np.ones((BATCH, 1), a.dtype) for a in batch]  # matrices of their own
@@ -74,7 +75,7 @@ def in_order(system, **options):
 def test_same_bits_as_in_a_full_batch(rng, dtype, kind):
     for rows in (ROWS, 1 << 13):
         system = KINDS[kind](rng, rows, dtype)
-        expected = in_order(system, on_singular="ignore")
+        expected = in_a_full_batch(system, on_singular="ignore")
 
         for threads in (1, 2):
             x = solve_tridiagonal(*system, pivot=True, threads=threads, on_singular="ignore")
@@ -87,12 +88,14 @@ def test_same_bits_for_any_length(rng, rows):
 
     x = solve_tridiagonal(*system, pivot=True)
 
-    np.testing.assert_array_equal(x, in_order(system))
+    np.testing.assert_array_equal(x, in_a_full_batch(system))
 
 
+@pytest.mark.parametrize("kind", ["general", "no decay", "oscillations"])
+@pytest.mark.parametrize("rows", [4097, ROWS, 200_003])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_backward_error_is_that_of_lapack(rng, dtype):
-    system = oracle.general(rng, (ROWS,), dtype)
+def test_backward_error_is_that_of_lapack(rng, dtype, rows, kind):
+    system = KINDS[kind](rng, rows, dtype)
 
     x = solve_tridiagonal(*system, pivot=True)
 
@@ -100,11 +103,44 @@ def test_backward_error_is_that_of_lapack(rng, dtype):
     assert oracle.backward_error(*system, x) <= 4 * lapack
 
 
-@pytest.mark.parametrize("kind", ["general", "slow decay", "oscillations in the middle"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_batch_of_all_kinds(rng, dtype, axis):
+    kinds = ["general", "no decay", "dominant", "oscillations", "slow decay"] * 4
+    alone = [KINDS[kind](rng, ROWS // 2, dtype) for kind in kinds]
+    batch = [np.stack(a, axis=1 - axis) for a in zip(*alone, strict=True)]
+    in_place = batch[3].copy()
+    options = {"axis": axis, "pivot": True, "return_info": True}
+
+    x, info = solve_tridiagonal(*batch, **options)
+    solve_tridiagonal(*batch[:3], in_place, out=in_place, axis=axis, pivot=True, threads=1)
+
+    assert info.pivoted == len(kinds)
+    np.testing.assert_array_equal(in_place, x)
+    for k, system in enumerate(alone):
+        np.testing.assert_array_equal(
+            x.take(k, axis=1 - axis), solve_tridiagonal(*system, pivot=True)
+        )
+
+
+@pytest.mark.parametrize("diag", [2, 1.3])
+def test_right_hand_sides_of_one_matrix(rng, diag):
+    *matrix, _ = constant(diag)(rng, 5000, np.float64)
+    rhs = oracle.uniform(rng, (40, 5000))
+
+    x = solve_tridiagonal(*matrix, rhs, pivot=True)
+
+    for k in (0, 17, 39):
+        np.testing.assert_array_equal(x[k], solve_tridiagonal(*matrix, rhs[k], pivot=True))
+
+
+@pytest.mark.parametrize(
+    "kind", ["general", "slow decay", "no decay", "oscillations in the middle"]
+)
 def test_layouts(rng, kind):
     lower, diag, upper, rhs = KINDS[kind](rng, ROWS, np.float64)
     lower[0] = upper[-1] = np.nan  # corners of a system that is not periodic are not read
-    expected = in_order((lower, diag, upper, rhs))
+    expected = in_a_full_batch((lower, diag, upper, rhs))
 
     short = solve_tridiagonal(lower[1:], diag, upper[:-1], rhs, pivot=True)
     apart = solve_tridiagonal(
@@ -125,7 +161,7 @@ def test_a_system_that_auto_solves_with_row_exchanges(rng):
     x, info = solve_tridiagonal(*system, return_info=True)
 
     assert info.pivoted == 1
-    np.testing.assert_array_equal(x, in_order(system))
+    np.testing.assert_array_equal(x, in_a_full_batch(system))
 
 
 def test_info_tells_the_row_of_a_bad_pivot(rng):

@@ -110,7 +110,7 @@ parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
     p.in_order = t->flags & PS_ROW_SUMS   ? ps_partition_few_bytes(&one, 1)
                  : pivot != PS_PIVOT_AUTO ? 0
                  : ps_span_fits(t)        ? ps_span_work(&one, threads)
-                                          : ps_pieces_work(&one);
+                                          : ps_pieces_work(&one, threads);
     return p;
 }
 

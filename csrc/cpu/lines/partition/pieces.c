@@ -5,22 +5,30 @@
 #include <string.h>
 
 #include "lines/kernels.h"
+#include "lines/partition/pivoted_partition.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-/* Numbers of rows of the leads that are tried, as multiples of the smallest one. */
-static const int64_t leads[] = {1, 4};
-
-enum { ATTEMPTS = sizeof leads / sizeof *leads };
-
-/* The pieces of a system; none if it has too few rows. */
-static ps_pieces
-pieces_of(const ps_tridiag *t, int attempt)
+/* Whether a system may be divided: into pieces, or into spans. */
+static int
+has_pieces(const ps_tridiag *t)
 {
-    ps_pieces p = {.t = *t, .leads = leads[attempt]};
+    return t->rows >= PS_PIECES_ROWS && !(t->flags & PS_PERIODIC);
+}
 
-    if (t->rows >= PS_PIECES_ROWS && !(t->flags & PS_PERIODIC)) {
+static int
+has_spans(const ps_tridiag *t)
+{
+    return t->rows >= PS_SPANS_ROWS && !(t->flags & PS_PERIODIC);
+}
+
+static ps_pieces
+pieces_of(const ps_tridiag *t)
+{
+    ps_pieces p = {.t = *t};
+
+    if (has_pieces(t)) {
         ps_isa_get()->type[t->dtype]->pieces_plan(&p);
     }
     return p;
@@ -41,19 +49,56 @@ in_order(const ps_tridiag *t)
 }
 
 size_t
-ps_pieces_work(const ps_tridiag *t)
+ps_pieces_work(const ps_tridiag *t, int threads)
 {
     const ps_job job = in_order(t);
-    size_t most = ps_isa_narrow.type[t->dtype]->direct_scratch(&job);
+    const ps_pieces p = pieces_of(t);
+    const size_t parts[] = {
+        ps_isa_narrow.type[t->dtype]->direct_scratch(&job),
+        2 * ps_aligned(carried_bytes(&p, PS_PIECE_NUMBERS)) +
+            p.kept_bytes * (size_t)p.groups,
+        has_spans(t) ? ps_span_work(t, threads) : 0,
+    };
+    size_t most = 0;
 
-    for (int k = 0; k < ATTEMPTS; k++) {
-        const ps_pieces p = pieces_of(t, k);
-        const size_t bytes = 2 * ps_aligned(carried_bytes(&p, PS_PIECE_NUMBERS)) +
-                             p.kept_bytes * (size_t)p.groups;
-
-        most = bytes > most ? bytes : most;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        most = parts[k] > most ? parts[k] : most;
     }
     return ps_aligned(most);
+}
+
+/* A test of the systems of a batch. */
+typedef struct {
+    const ps_type_kernels *kernels;
+    const ps_tridiag *t;
+    atomic_int failed;
+} test;
+
+static void
+test_systems(void *self, int64_t begin, int64_t end, int thread)
+{
+    test *const s = self;
+
+    (void)thread;
+    for (int64_t k = begin; k < end && !atomic_load(&s->failed); k++) {
+        if (!s->kernels->pieces_fit(s->t, k * s->kernels->lanes)) {
+            atomic_store(&s->failed, 1);
+        }
+    }
+}
+
+ps_status
+ps_pieces_fit(const ps_tridiag *t, const ps_exec *exec, int threads, int *fit)
+{
+    test s = {.kernels = ps_isa_get()->type[t->dtype], .t = t};
+    const int64_t systems = t->outer * t->inner, lanes = s.kernels->lanes;
+
+    atomic_init(&s.failed, 0);
+    const ps_status status = ps_run(exec, threads, (systems + lanes - 1) / lanes,
+                                    4 * PS_PIECE_LEAD * lanes, test_systems, &s);
+
+    *fit = !atomic_load(&s.failed);
+    return status;
 }
 
 /* A pass over the groups of pieces. */
@@ -127,21 +172,22 @@ solve_pieces(pass *p, const ps_exec *exec, int threads, int *solved)
 ps_status
 ps_pieces_solve(const ps_tridiag *t, const ps_exec *exec, int threads, void *work)
 {
+    pass p = {.kernels = ps_isa_get()->type[t->dtype], .pieces = pieces_of(t)};
+    const size_t carried = ps_aligned(carried_bytes(&p.pieces, PS_PIECE_NUMBERS));
     const ps_job job = in_order(t);
+    const int fit = has_pieces(t) && p.kernels->pieces_fit(t, 0);
     ps_status status = PS_OK;
     int solved = 0;
 
-    for (int k = 0; k < ATTEMPTS && status == PS_OK && !solved; k++) {
-        pass p = {.kernels = ps_isa_get()->type[t->dtype], .pieces = pieces_of(t, k)};
-        const size_t carried = ps_aligned(carried_bytes(&p.pieces, PS_PIECE_NUMBERS));
-
+    if (!fit && has_spans(t)) {
+        return ps_span_solve(t, exec, threads, work);
+    }
+    if (fit && p.pieces.pieces > 0) {
         p.pieces.begin = work;
         p.pieces.end = (char *)work + carried;
         p.pieces.kept = (char *)work + 2 * carried;
         atomic_init(&p.failed, 0);
-        if (p.pieces.pieces > 0) {
-            status = solve_pieces(&p, exec, threads, &solved);
-        }
+        status = solve_pieces(&p, exec, threads, &solved);
     }
     if (status != PS_OK) {
         return status;

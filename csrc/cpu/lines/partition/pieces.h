@@ -1,12 +1,19 @@
-/* pieces.h - a long system with row exchanges, solved in order. */
+/* pieces.h - long systems with row exchanges, shorter than those of
+ * pivoted_partition.h. */
 #ifndef PS_CPU_PARTITION_PIECES_H
 #define PS_CPU_PARTITION_PIECES_H
 
 #include "pysolvers.h"
 
-/* Workspace in bytes, and solution of the only system of t, in pieces that are eliminated
- * at once where that is possible. The result is that of the narrow kernels bit by bit. */
-size_t ps_pieces_work(const ps_tridiag *t);
+/* Whether every system of a batch of at least PS_PIECES_ROWS rows is solved in order.
+ * Those of at least PS_SPANS_ROWS rows that are not are solved in spans, whatever the
+ * batch. */
+ps_status ps_pieces_fit(const ps_tridiag *t, const ps_exec *exec, int threads, int *fit);
+
+/* Workspace in bytes, and solution of the only system of t: in spans, or in order, in
+ * pieces that are eliminated at once where that is possible. The result in order is that
+ * of the narrow kernels bit by bit. */
+size_t ps_pieces_work(const ps_tridiag *t, int threads);
 ps_status ps_pieces_solve(const ps_tridiag *t, const ps_exec *exec, int threads,
                           void *work);
 

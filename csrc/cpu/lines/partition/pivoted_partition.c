@@ -26,6 +26,21 @@ span_of(const ps_tridiag *t)
     return s;
 }
 
+/* Whether the eliminated rows of all groups are kept between the passes. */
+static int
+keeps(const ps_type_kernels *kernels, const ps_span *s)
+{
+    return kernels->span_kept_bytes(s) <= PS_SPAN_KEPT_BYTES;
+}
+
+/* Bytes for the eliminated rows of all groups, or of each thread. */
+static size_t
+rows_bytes(const ps_type_kernels *kernels, const ps_span *s, int threads)
+{
+    return keeps(kernels, s) ? ps_aligned(kernels->span_kept_bytes(s))
+                             : ps_aligned(kernels->span_scratch(s)) * (size_t)threads;
+}
+
 size_t
 ps_span_work(const ps_tridiag *t, int threads)
 {
@@ -33,7 +48,7 @@ ps_span_work(const ps_tridiag *t, int threads)
     const ps_span s = span_of(t);
 
     return ps_aligned(kernels->span_interface_bytes(&s)) +
-           ps_aligned(kernels->span_scratch(&s)) * (size_t)threads;
+           rows_bytes(kernels, &s, threads);
 }
 
 /* What a pass does with one group or band after the other. */
@@ -41,7 +56,7 @@ typedef struct {
     const ps_type_kernels *kernels;
     ps_span spans;
     char *work;
-    size_t bytes; /* of the workspace of a thread */
+    size_t bytes; /* of a thread, unless the rows of all groups are kept */
 } pass;
 
 static void
@@ -83,9 +98,10 @@ ps_span_solve(const ps_tridiag *t, const ps_exec *exec, int threads, void *work)
     const int64_t cost = s->rows * p.kernels->lanes * PS_SPAN_TILES;
     const int64_t groups = s->sets * s->groups, bands = s->sets * s->bands;
 
-    p.bytes = ps_aligned(p.kernels->span_scratch(s));
+    p.bytes = keeps(p.kernels, s) ? 0 : ps_aligned(p.kernels->span_scratch(s));
     p.work = (char *)work + ps_aligned(p.kernels->span_interface_bytes(s));
     p.spans.interface = work;
+    p.spans.kept = keeps(p.kernels, s) ? p.work : NULL;
     ps_status status = ps_run(exec, threads, groups, cost, eliminate, &p);
 
     if (status == PS_OK) {
