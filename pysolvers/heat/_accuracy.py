@@ -79,18 +79,22 @@ class Accuracy:
     ) -> None:
         #: The scheme of the steps; it can be changed.
         self.scheme = scheme
-        mean, largest = _mean_and_largest(k, grid.relative, group)
-        #: Largest k/h^2 along each axis.
-        self.numbers = tuple(
-            a * largest / h / h
-            for a, h in zip(diffusivity[: grid.named], grid.finest, strict=False)
-        )
-        #: k kappa^2 along each axis.
-        self.rates = _rates(
-            grid, [a * mean for a in diffusivity[: grid.named]], list(sides.values())
-        )
+        self._grid, self._sides, self._group = grid, list(sides.values()), group
+        self._diffusivity = tuple(diffusivity[: grid.named])
         self._judged: set[tuple[float, bool]] = set()
         self._warned: set[float] = set()
+        self.take(k)
+
+    def take(self, k: Array | None) -> None:
+        """Take other conductivities at the nodes; collective with a group."""
+        grid = self._grid
+        mean, largest = _mean_and_largest(k, grid.relative, self._group)
+        #: Largest k/h^2 along each axis.
+        self.numbers = tuple(
+            a * largest / h / h for a, h in zip(self._diffusivity, grid.finest, strict=False)
+        )
+        #: k kappa^2 along each axis.
+        self.rates = _rates(grid, [a * mean for a in self._diffusivity], self._sides)
 
     def diffusion_number(self, dt: float) -> float:
         """Return the largest k dt/h^2."""

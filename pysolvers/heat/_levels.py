@@ -147,8 +147,12 @@ class Levels:
             if side.kind == "flux":
                 side.of(exchange)[...] += share * side.exchange
         exchange *= self.volumes
-        sums = exchange if is_steady else exchange + self.volumes
-        is_open = bool(exchange.any()) or any(first) or end != nodes
+        #: W s, or in a steady state W t times the slope of a source that falls; None if it is 0.
+        self.inertia: Array | None = None if is_steady else self.volumes
+        if is_steady and grid.sink is not None:
+            self.inertia = share * grid.dt * grid.sink * self.volumes
+        sums = exchange if self.inertia is None else exchange + self.inertia
+        is_open = bool(sums.any() if is_steady else exchange.any()) or any(first) or end != nodes
         #: Whether nothing but sources and inflows changes the heat: no exchange, no given value.
         self.is_closed = not any(self._largest([is_open]))
         #: Whether A has the constant as null vector.

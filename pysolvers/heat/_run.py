@@ -21,6 +21,7 @@ from .._solver.schema import RunBy
 from ..distributed import Group, Slab
 from ..distributed._systems import checked_group
 from ._damped_start import FieldOps, change_of_step, damped_step, needs_damping
+from ._laws import Laws
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side, heat_of
 from ._split import SplitState
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+_ROUNDING = 16.0  # machine numbers: change of T in a steady state of laws
 _SLAB_STEPS = 64  # between two updates of the progress bar of a group
 
 
@@ -63,13 +65,16 @@ class WholeRun:
         self.grid = grid
         # Number of steps, and the changes of their last stages; () if the scheme has none.
         self._recent: tuple[int, Sequence[Array]] = (-1, ())
+        # With laws, the number of steps and T before the last one.
+        self._earlier: tuple[int, Array] = (-1, np.empty(0))
 
-    def start(self, initial: Array, source: NodeData | None, given: Any) -> None:
+    def start(self, initial: Array, source: NodeData | None, given: Any, laws: Laws | None) -> None:
         """Begin from values that broadcast to the nodes of this process; collective.
 
-        `given` is the source as the caller gave it.
+        `given` is the source as the caller gave it; `laws` are those of k and the source.
         """
         del given
+        self._laws = laws
         s, self._source = self._settings, source
         self.state = HeatState(s.alternating, self.grid, self._sides, source)
         self.state.start(np.broadcast_to(initial, s.shape))
@@ -92,7 +97,7 @@ class WholeRun:
     @property
     def most_steps(self) -> int:
         """Largest number of steps between two updates of the progress bar."""
-        return self.state.most_steps
+        return self.state.most_steps if self._laws is None else 1
 
     def gather(self) -> Array | None:
         """Return the whole T on rank 0, None on the others; collective."""
@@ -110,16 +115,27 @@ class WholeRun:
         """Begin again from T at the nodes of this process, in a new segment; collective."""
         self.state.start(field)
         self._recent = (-1, ())
+        self._earlier = (-1, np.empty(0))
 
     def kept(self, solver: HeatADI) -> dict[str, Any] | None:
         """Return what `resume` needs, on rank 0, None on the others; collective."""
+        fields = self.state.fields()
+        if self._laws is not None:  # w is T before the last step
+            steps, before = self._earlier
+            return {
+                "stages": None,
+                "t": fields["t"],
+                "w": before if steps == solver.steps else fields["t"],
+            }
         steps, recent = self._recent
         stages = self.unsplit.values(recent) if steps == solver.steps else None  # w is the first
-        return {"stages": stages} | self.state.fields()
+        return {"stages": stages} | fields
 
     def resume(self, state: Any, steps: int) -> None:
         """Go on from what `kept` returned, after this number of steps; collective."""
         self.state.set_fields({name: getattr(state, name) for name in ("t", "w")})
+        if self._laws is not None:
+            self._earlier = steps, state.w
         if state.stages is not None:
             self._recent = steps, self.unsplit.kept(state.stages)
 
@@ -128,10 +144,60 @@ class WholeRun:
     ) -> tuple[Unsplit | UnsplitSlab, Array, tuple[float, float]]:
         """Return who solved for the steady state, the state, and the balance; collective."""
         solver = unsplit_for(self._settings, self.grid, self._sides, self._source, self.state.store)
-        return solver, *solver.steady(self.state.operands()[0], time, limit, most)
+        if self._laws is None:
+            return solver, *solver.steady(self.state.operands()[0], time, limit, most)
+        return solver, *self._steady_by_laws(solver, self._laws, time, limit, most)
+
+    def _steady_by_laws(
+        self, solver: Unsplit, laws: Laws, time: float, limit: float, most: int
+    ) -> tuple[Array, tuple[float, float]]:
+        """Solve with the laws at the last solution until it is their solution."""
+        k, field, count = self.grid.k, self.state.t.copy(), 0
+        limit = max(limit, _ROUNDING * float(np.finfo(field.dtype).eps))
+        try:
+            while True:
+                laws.set_steady(time, self._shown(field))
+                before = field
+                field, balance = solver.steady(solver.held(field), time, limit, most - count)
+                count += max(1, solver.iterations)
+                change = float(np.abs(field - before).max())
+                is_solved = change <= limit * float(np.abs(field).max())
+                if is_solved or not solver.converged or count >= most or not np.isfinite(change):
+                    solver.iterations = count
+                    solver.converged = is_solved and solver.converged
+                    return field, balance
+        finally:
+            self.grid.k, self.grid.sink = k, None
+
+    def _shown(self, field: Array) -> Array:
+        """Return a field of the nodes as the caller knows it."""
+        return field
 
     def advance(self, solver: HeatADI, count: int) -> bool:
         """Make some of `count` steps; return whether T is finite. Collective."""
+        if self._laws is None:
+            return self._advance(solver, count)
+        before = self.state.t.copy()
+        self._set_laws(solver, self._laws, before)
+        is_finite = self._advance(solver, 1)
+        self._earlier = solver.steps, before
+        return is_finite
+
+    def _set_laws(self, solver: HeatADI, laws: Laws, t: Array) -> None:
+        """Evaluate the laws for the next step."""
+        first, segment = solver.steps, self.grid.clock.segment
+        steps, before = self._earlier
+        if steps == first and not solver._follows_start:
+            t = t + 0.5 * segment.dt / solver.last_dt * (t - before)
+        laws.set(segment.at(first + 0.5), self._shown(t))
+        if laws.conductivity is not None:
+            assert self.grid.k is not None
+            self.state.set_k(self.grid.k)
+            self.unsplit.forget()
+            solver._take_conductivity()
+
+    def _advance(self, solver: HeatADI, count: int) -> bool:
+        """Make some of `count` steps with the laws as they are."""
         state, first = self.state, solver.steps
         is_first = first == solver._begun and not self._settings.is_paper
         if is_first and self._begin_damped(solver):
@@ -142,7 +208,7 @@ class WholeRun:
         if not self.grid.has_kernels:
             return self._step_by_arrays(solver, first)
         # Before the first step of this length, and after a damped one, w is not known.
-        is_fresh = solver._is_fresh
+        is_fresh = solver._is_fresh or self._laws is not None
         count = min(count, state.most_steps)
         state.prepare(first, count)
         solver._note(state.step(count, is_fresh=is_fresh, made=solver._count.begin()))
@@ -153,7 +219,7 @@ class WholeRun:
         unsplit, start = self.unsplit, perf_counter()
         t, w = self.state.operands()
         steps, recent = self._recent
-        if solver._is_fresh:
+        if solver._is_fresh or self._laws is not None:
             recent = ()
         elif steps != first:
             recent = unsplit.recent_of(w)
@@ -254,7 +320,10 @@ class RodRun(WholeRun):
 
     @property
     def t(self) -> Array:
-        return super().t[0]
+        return self._shown(super().t)
+
+    def _shown(self, field: Array) -> Array:
+        return field[0]
 
     def restart(self, field: Array) -> None:
         super().restart(np.broadcast_to(field, self._settings.shape))
@@ -288,7 +357,8 @@ class SlabRun:
         self.grid = self.slab.own
         self._is_unsplit = False  # whether T is that of the last step that is not split
 
-    def start(self, initial: Array, source: NodeData | None, given: Any) -> None:
+    def start(self, initial: Array, source: NodeData | None, given: Any, laws: Laws | None) -> None:
+        assert laws is None
         self.slab.start(np.broadcast_to(initial, self.slab.own_shape), source, given)
         s, group = self._settings, self.group
         self.unsplit = unsplit_slab_for(

@@ -70,6 +70,8 @@ class Grid:
         self.diffusivity = (1.0,) * self.axes
         #: Conductivity at the nodes over `capacity`; None is 1.
         self.k: Array | None = None
+        #: Of a steady state: how much faster the source falls than T, over the heat capacity.
+        self.sink: Array | None = None
         #: Whether the kernels of alternating directions can step the nodes.
         self.has_kernels = True
 

@@ -10,6 +10,7 @@ from .._data import NodeData
 from .._errors import raise_for_status
 from .._runtime.fields import DeviceFields, Fields, count_of_a_call, make_fields
 from .._solver.clock import Segment
+from ._laws import LawHeating
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables
@@ -86,6 +87,8 @@ class HeatState:
         return self.most_steps if self._source is not None and self._source.varies else 1
 
     def _steps_at_once(self) -> int:
+        if isinstance(self._source, LawHeating):
+            return 1
         if not self.varies:
             settings = self._settings
             return count_of_a_call(_MOST_STEPS, prod(settings.shape), settings.device)
@@ -102,6 +105,11 @@ class HeatState:
             if side.kind == "value":
                 side.of(field)[...] = side.level(time)
         self._state.set("t", field)
+
+    def set_k(self, k: Array) -> None:
+        """Replace the conductivities at the nodes."""
+        if "k" in self._has:
+            self._state.set("k", k)
 
     def changes(self, before: dict[Side, Array], after: dict[Side, Array]) -> dict[Side, Array]:
         """Return what a step by array operations takes of the sides; see `SideTables.changes`."""

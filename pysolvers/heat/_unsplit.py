@@ -98,6 +98,10 @@ class Unsplit:
         self.converged = True
         self._error = 0.0  # of the last solve
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for a copy, without operators, which it makes again."""
+        return vars(self) | {"_known": {}, "_constant_gain": None}
+
     def step(
         self,
         field: Array,
@@ -143,6 +147,14 @@ class Unsplit:
         self._set_values(base, end)
         self._complete(base)
         return base, self._remembered(two, recent)
+
+    def forget(self) -> None:
+        """Make new operators: the conductivities are others than before."""
+        self._known.clear()
+
+    def held(self, field: Array) -> Array:
+        """Return a field of the host where fields lie."""
+        return field
 
     def recent_of(self, change: Array) -> Sequence[Array]:
         """Return changes for `step` from that of the last stage alone."""
@@ -286,9 +298,9 @@ class Unsplit:
         return base + change, np.zeros_like(change)
 
     def _take_off(self, rhs: Array, levels: Levels, change: Array) -> None:
-        """Subtract W s change from rhs; s is 0 for a steady state."""
-        if not levels.is_steady:
-            rhs -= (levels.volumes * change).astype(rhs.dtype)
+        """Subtract W s change from rhs."""
+        if levels.inertia is not None:
+            rhs -= (levels.inertia * change).astype(rhs.dtype)
 
     def _advance(self, change: Array, correction: Array) -> None:
         """Add a correction to a change, or a change to a field."""

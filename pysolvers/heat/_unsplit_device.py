@@ -63,6 +63,9 @@ class DeviceUnsplit(Unsplit):
         # Whether T has the given values, which do not change: then no change has any.
         self._holds_values = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_constant": None, "_evaluated": None}
+
     def steady(
         self, field: Array, time: float, rtol: float, most: int
     ) -> tuple[Array, tuple[float, float]]:
@@ -90,6 +93,9 @@ class DeviceUnsplit(Unsplit):
     def start(self, field: Array) -> Array:
         self._holds_values = False
         return super().start(field)
+
+    def held(self, field: Array) -> Array:
+        return self._there("held", field)
 
     def recent_of(self, change: Array) -> Sequence[Array]:
         self._holds_values = False
@@ -148,9 +154,13 @@ class DeviceUnsplit(Unsplit):
         return again, correction
 
     def _take_off(self, rhs: Array, levels: Levels, change: Array) -> None:
-        if not levels.is_steady:
+        if levels.inertia is None:
+            return
+        if levels.is_steady:
+            minus = self._there("minus inertia", np.broadcast_to(-levels.inertia, rhs.shape))
+        else:
             minus = self._minus_volumes(levels, rhs.shape)
-            self._device.add_product(rhs, minus, change)
+        self._device.add_product(rhs, minus, change)
 
     def _advance(self, change: Array, correction: Array) -> None:
         self._add(change, 1.0, correction)

@@ -29,8 +29,9 @@ from .._views import read_only
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of, own_device
 from ._accuracy import Accuracy
-from ._extremes import check_conductivity, check_ratios, check_spacing
+from ._extremes import check_ratios, check_spacing
 from ._growth import Choice
+from ._laws import conductivity_of, law_of, laws_of
 from ._levels import BASIS
 from ._result import HeatResult
 from ._run import run_of
@@ -144,9 +145,10 @@ class HeatADI(TimeStepping[HeatResult]):
         that of the image of the first node.
     diffusivity : float, array_like, callable or mapping, default: 1
         Conductivity k, positive: a number, an array that broadcasts to the shape of the solution,
-        a function of the coordinates, or a mapping of axes to numbers, for example
-        ``{"x": 2.0, "y": 0.5}``. The flux between two nodes uses the harmonic mean of their
-        values. With `heat_capacity` it is the thermal conductivity, in W/(m K).
+        a function of the coordinates, of the time t and of the temperature T, or a mapping of axes
+        to numbers, for example ``{"x": 2.0, "y": 0.5}``. The flux between two nodes uses the
+        harmonic mean of their values. With `heat_capacity` it is the thermal conductivity, in
+        W/(m K).
     heat_capacity : float, array_like or callable, default: 1
         Heat capacity of a volume c, positive: density times specific heat, in J/(m³ K). A number,
         an array that broadcasts to the shape of the solution, or a function of the coordinates.
@@ -155,8 +157,9 @@ class HeatADI(TimeStepping[HeatResult]):
         diffusivity k/c, and all of them are divided by c.
     scheme : str, default: 'auto'
         One of ``'auto'``, ``'implicit'``, ``'crank-nicolson'``, ``'peaceman-rachford'`` and
-        ``'douglas-gunn'``. ``'peaceman-rachford'`` in two dimensions and ``'douglas-gunn'`` in two
-        or three are alternating directions; with one axis they are ``'crank-nicolson'``.
+        ``'douglas-gunn'``. ``'peaceman-rachford'``, with two axes only, and ``'douglas-gunn'``,
+        with two or three, are alternating directions. ``'crank-nicolson'`` is for one axis only,
+        which takes neither of them.
         ``'implicit'`` solves the equation that is not split, by a method that damps the shortest
         waves. ``'auto'`` takes alternating directions, except where a conductivity that varies
         along several axes makes them leave the range of the data for this `dt`: there
@@ -171,7 +174,8 @@ class HeatADI(TimeStepping[HeatResult]):
         shape of the solution without the axis of the side), or a function. Nodes that belong to
         two `Dirichlet` sides have the value of the side of the later axis in the order x, y, z.
     source : number, ndarray or callable, optional
-        Heat source q: a number, an array of the shape of the solution, or a function.
+        Heat source q: a number, an array of the shape of the solution, or a function of the
+        coordinates, of the time t and of the temperature T.
     initial : number, ndarray or callable, default: 0
         T at the start: a number, an array of the shape of the solution, or a function of the
         coordinates. Nodes of Dirichlet sides have the values of the sides instead.
@@ -206,8 +210,12 @@ class HeatADI(TimeStepping[HeatResult]):
 
     Notes
     -----
-    The parameters of a function must be among x, y, z and t, in any order. It is called with
-    arrays that broadcast.
+    The parameters of a function must be among x, y, z and t, for `diffusivity` and `source` also
+    T, in any order. It is called with arrays that broadcast. A conductivity of t or T and a source
+    of T are evaluated once in a step, in its middle and at the temperature there, extrapolated
+    from the last two steps: the order is two. A source that grows with T fast limits `dt` to about
+    the inverse of :math:`|\partial q/\partial T|/c`. For ``'implicit'`` each step has operators
+    of its own, and takes several times as long. These functions need a solver without a `group`.
 
     With :math:`A_x = 1 - \tfrac{dt}{2} \delta_x k \delta_x` and
     :math:`B_x = 2 - A_x`, Peaceman and Rachford [1]_ solve
@@ -363,6 +371,7 @@ class HeatADI(TimeStepping[HeatResult]):
 
     spacing: tuple[float, ...] | None
     extent: tuple[tuple[float, float], ...] | None
+    coordinates: tuple[tuple[float, ...], ...] | None
     diffusivity: Any
     heat_capacity: Any
     scheme: Scheme
@@ -434,29 +443,40 @@ class HeatADI(TimeStepping[HeatResult]):
             self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
             whole = grid
             grid.has_kernels = _is_number(heat_capacity) and not grid.gaps
+            law_of_k = law_of("diffusivity", diffusivity, settings.axes, "tT")
+            law_of_q = law_of("source", source, settings.axes, "T")
+            if group is not None and (law_of_k is not None or law_of_q is not None):
+                raise ValueError(
+                    "HeatADI: with a group diffusivity cannot be a function of t or T, and source "
+                    "not of T: leave out group and split"
+                )
             self._runner = run = run_of(settings, whole, self._sides, by_side, group, split)
             self._group, self._grid = run.group, run.grid
             grid = run.grid
             grid.capacity, grid.relative = _capacity(heat_capacity, grid, settings.axes)
             whole.capacity = grid.capacity
-            grid.diffusivity, grid.k = _conductivity(diffusivity, grid, settings)
             places = grid.everywhere
-            self._source = None if source is None else grid.heating(source)
             if "t" in dependence("initial", initial, settings.axes):
                 raise TypeError(
                     "initial must be a number, an array or a function of the coordinates; the "
                     "function has the parameter t: leave t out, the start is at t = start_time"
                 )
-            self._check_experiment()
             start = NodeData("initial", initial, *places).at(0.0)
+            self._laws = laws_of(grid, law_of_k, law_of_q, settings.dtype)
+            if law_of_k is None:
+                grid.diffusivity, grid.k = _conductivity(diffusivity, grid, settings)
+            if self._laws is not None:
+                self._laws.set(self.time, np.broadcast_to(start, settings.shape))
+            law = None if self._laws is None else self._laws.source
+            self._source = law if law is not None or source is None else grid.heating(source)
+            self._check_experiment()
             if agreed is not None:
                 agreed.same = settings.agreed() | asdict(self._problem()) | run.agreed
-        run.start(start, self._source, source)
+        run.start(start, self._source, source, self._laws)
         self._accuracy = Accuracy(
             str(settings.scheme), whole, grid.diffusivity, grid.k, self._sides, group
         )
-        relative = grid.relative if grid.named > 1 else None  # steps of a rod have one axis
-        self._choice = Choice(settings, run.k, grid.finest, group, relative)
+        self._choice = self._made_choice(run.k)
         self._check_length(self.dt)
         if self._scheme != "implicit":
             run.check_steps()
@@ -580,6 +600,8 @@ class HeatADI(TimeStepping[HeatResult]):
             if given == 1.0
             else f", heat_capacity={given if given == 'an array' else format(given, 'g')}"
         )
+        if self._laws is not None and self._laws.conductivity is not None:
+            capacity = f", diffusivity={self._laws.conductivity.text}" + capacity
         return f"{s.shape}, {spacing}, dt={self.dt:g}{capacity}, scheme={self._scheme_text()}"
 
     @property
@@ -614,7 +636,8 @@ class HeatADI(TimeStepping[HeatResult]):
         The equation :math:`\nabla \cdot k \nabla T + q = 0` with the boundary conditions of the
         solver is solved by the iteration of ``scheme='implicit'`` from `u` on, whatever the scheme
         of the steps. If all sides are `Neumann` or periodic, T is determined up to a constant: the
-        mean of `u` is kept, as it is by steps.
+        mean of `u` is kept, as it is by steps. If k or q depend on T, the equation is solved again
+        with those of the last solution, until T changes by at most `tol` times its magnitude.
 
         Parameters
         ----------
@@ -788,6 +811,18 @@ class HeatADI(TimeStepping[HeatResult]):
         self._begun, self._is_damped = state.begun, state.is_damped
         self._runner.unsplit.iterations = state.iterations
 
+    def _made_choice(self, k: NDArray[np.float64] | None) -> Choice:
+        grid = self._grid
+        relative = grid.relative if grid.named > 1 else None  # steps of a rod have one axis
+        return Choice(self._settings, k, grid.finest, self._group, relative)
+
+    def _take_conductivity(self) -> None:
+        """Take the conductivity of the next step, which differs from that of the one before."""
+        k = self._grid.k
+        self._accuracy.take(k)
+        self._choice = self._made_choice(k)
+        self._scheme = self._accuracy.scheme = self._choice.scheme(self.dt)
+
     @property
     def _most_steps(self) -> int:
         return self._runner.most_steps
@@ -795,8 +830,11 @@ class HeatADI(TimeStepping[HeatResult]):
     def _problem(self) -> Problem:
         """Return what identifies the problem."""
         grid = self._grid
+        law = None if self._laws is None else self._laws.conductivity
         return Problem(
-            diffusivity="an array"
+            diffusivity=law.text
+            if law is not None
+            else "an array"
             if grid.k is not None
             else [a * grid.capacity for a in grid.diffusivity[: grid.named]],
             heat_capacity="an array" if grid.relative is not None else grid.capacity,
@@ -906,11 +944,5 @@ def _conductivity(
         )
     if is_sequence and np.ndim(diffusivity[0]) == 0:
         return of_axes(diffusivity), None
-    if callable(diffusivity):
-        arguments_of("diffusivity", diffusivity, settings.axes)  # of the coordinates, not of t
     data = NodeData("diffusivity", diffusivity, *grid.everywhere)
-    values = np.array(np.broadcast_to(data.at(0.0), grid.nodes[::-1]))
-    require(bool((values > 0).all()), "diffusivity must be positive", float(values.min()))
-    values /= grid.capacity
-    check_conductivity(values, settings.dtype)
-    return (1.0,) * grid.axes, values
+    return (1.0,) * grid.axes, conductivity_of(data.at(0.0), grid, settings.dtype)

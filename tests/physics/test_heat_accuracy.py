@@ -169,7 +169,7 @@ def test_messages_of_functions_and_forms_that_are_not_possible():
         with pytest.raises(TypeError, match=f"{name}: functions get arrays: use numpy.sin"):
             HeatADI(**options | {name: lambda x, y: math.sin(x) + 2 * y})
     with pytest.raises(TypeError, match=r"among x, y, got T: write lambda x, y: \.\.\.$"):
-        HeatADI(**options | {"diffusivity": lambda T: 1 + T})
+        HeatADI(**options | {"heat_capacity": lambda T: 1 + T})
     with pytest.raises(TypeError, match="'boundary'"):
         HeatADI((5, 6), 1.0, 0.1)
     with pytest.raises((TypeError, ValueError), match="spacing must be") as caught:

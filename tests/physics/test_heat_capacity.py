@@ -1,12 +1,12 @@
 """Heat capacities: dense matrices, two bodies in contact, balances in joules, files, errors."""
 
+import heat_matrices as dense
 import numpy as np
 import pytest
 from scipy.special import erf
 
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
 from pysolvers.distributed import Group, Slab
-from tests.support import heat_matrices as dense
 
 LARGE_STEPS = pytest.mark.filterwarnings(
     "ignore:HeatADI.*too large for the solution:RuntimeWarning",

@@ -1,5 +1,6 @@
 """Nodes that are not evenly spaced: dense matrices, orders, balances, results, files, errors."""
 
+import heat_matrices as dense
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
 from pysolvers.distributed import Group, Slab
 from pysolvers.papers import wei2013
-from tests.support import heat_matrices as dense
 
 LARGE_STEPS = pytest.mark.filterwarnings(
     "ignore:HeatADI.*too large for the solution:RuntimeWarning",

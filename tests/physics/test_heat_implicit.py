@@ -1,5 +1,8 @@
 """HeatADI(scheme="implicit"): the equation that is not split, against one sparse matrix and LU."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import saved_files
@@ -565,3 +568,12 @@ def test_equations_that_are_not_solved_are_errors(rng, monkeypatch):
     assert np.array_equal(solver.u, before)
     with pytest.raises(ConvergenceError, match="give max_iterations"):
         solver.solve_steady(max_iterations=1)
+
+
+def test_copies_after_steps_with_operators():
+    solver = HeatADI((9, 12), 0.1, 0.01, boundary=0.0, initial=1.0, scheme="implicit").step(5)
+
+    other = pickle.loads(pickle.dumps(solver))
+
+    np.testing.assert_allclose(other.step(3).u, solver.step(3).u, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(copy.copy(solver).u, solver.u)

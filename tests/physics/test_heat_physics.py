@@ -453,9 +453,9 @@ BAD = [
     ({"diffusivity": -np.ones((5, 5))}, ValueError, "must be positive"),
     ({"diffusivity": (1.0, 2.0)}, ValueError, "'x': 2.0, 'y': 1.0"),
     (
-        {"diffusivity": lambda x, t: x + t},
+        {"diffusivity": lambda x, s: x + s},
         TypeError,
-        "must be among x, y, got t: write lambda x, y",
+        "must be among x, y, t, T, got s: write lambda x, y, t, T",
     ),
     ({"initial": lambda x, t: x + t}, TypeError, "has the parameter t: leave t out"),
     ({"extent": ((0, 1), (0, 1))}, TypeError, "either spacing or extent, got both"),

@@ -248,7 +248,7 @@ def test_two_nodes_between_fluxes():
         ({"shape": (9, 9), "scheme": "crank-nicolson"}, "with two axes scheme must be"),
         ({"scheme": "peaceman-rachford"}, "'auto', 'implicit' or 'crank-nicolson'"),
         ({"boundary": {"x": 0.0, "y": 0.0}}, "the sides are x-, x"),
-        ({"source": lambda x, y: x}, "must be among x, t, got y"),
+        ({"source": lambda x, y: x}, "must be among x, t, T, got y"),
         ({"initial": np.zeros(8)}, r"must broadcast to \(9,\)"),
         ({"shape": (2,)}, "at least 3 nodes along x"),
         ({"shape": 9}, "tuple of 1, 2 or 3 int"),
