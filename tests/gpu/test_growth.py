@@ -9,6 +9,7 @@ max |r| / max (|A| |x| + |b|) is at most 10 times LAPACK's on the same draw or 2
 for periodic systems. PYSOLVERS_RANDOM_SEED chooses other draws.
 """
 
+import itertools
 import os
 import warnings
 
@@ -83,9 +84,8 @@ def check(system, x, *, periodic=False, text=""):
 
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("pivot", [True, None])
-def test_backward_error_is_that_of_lapack(cupy, dtype, family, pivot):
-    for rows in SIZES:
+def test_backward_error_is_that_of_lapack(cupy, dtype, family):
+    for rows, pivot in zip(SIZES, itertools.cycle((True, True, None))):
         system = growth_families.draw(family, dtype, rows, 40, [SEED, rows])
         for axis in (-1, 0):
             x, _ = solve(cupy, system, axis, pivot=pivot)
@@ -105,7 +105,7 @@ def test_every_remainder_of_a_chunk(cupy, dtype, rows):
 def test_long_systems(cupy, dtype, rows):
     for family in GROWING:
         system = growth_families.draw(family, dtype, rows, 9, [SEED, 2])
-        for axis in (-1, 0):
+        for axis in (-1, 0) if family in GROWING[:2] else (-1,):
             x, _ = solve(cupy, system, axis, pivot=True)
             check(system, x, text=f"{family}, axis {axis}")
             in_place, _ = solve(cupy, system, axis, pivot=True, out="rhs")
@@ -181,7 +181,7 @@ def test_a_doubtful_system_with_a_good_solution_is_solved_once(cupy, dtype, rows
 @pytest.mark.parametrize("way", ["shared", "scalar", "row"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_shared_matrices(cupy, dtype, way):
-    for k in range(40):
+    for k in range(16):
         rows = (64, 100, 513, 1500)[k % 4]
         lower, diag, upper, _ = (
             a[0] for a in growth_families.draw("uniform constant", dtype, rows, 1, [SEED, 4, k])
@@ -227,9 +227,11 @@ def test_factors(cupy, dtype, trans, own):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.CONSTANT)
-@pytest.mark.parametrize("pivot", [True, None])
-def test_periodic(cupy, dtype, family, pivot):
-    for rows in (1, 2, 3, 4, 5, 33, 34, 64, 129, 256, 512, 1000, 2500, 4096):
+def test_periodic(cupy, dtype, family):
+    sizes = (1, 2, 3, 4, 5, 33, 34, 64, 129, 256, 512, 1000, 2500, 4096)
+    number = list(growth_families.CONSTANT).index(family)
+    pivots = [(True, None)[(number + k) % 2] for k in range(len(sizes))]
+    for rows, pivot in zip(sizes, pivots, strict=True):
         system = growth_families.draw(family, dtype, rows, 12, [SEED, 6])
         for axis in (-1, 0):
             x, _ = solve(cupy, system, axis, periodic=True, pivot=pivot)

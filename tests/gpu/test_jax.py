@@ -88,10 +88,13 @@ def test_singular_systems_are_nan(rng, dtype, axis):
     assert oracle.backward_error(*others) < 50 * oracle.eps(dtype)
 
 
-@pytest.mark.parametrize("rows", [1, 4, 33, 1000])
-@pytest.mark.parametrize("options", [{}, {"periodic": True}, {"axis": 0}, {"pivot": True}])
+OPTIONS = [{}, {"periodic": True}, {"axis": 0}, {"pivot": True}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_gradients_are_those_of_the_host(rng, dtype, options, rows):
+def test_gradients_are_those_of_the_host(rng, dtype, options):
+    rows = (1, 4, 33, 1000)[(OPTIONS.index(options) + oracle.DTYPES.index(dtype)) % 4]
     system = [
         np.moveaxis(a, -1, options.get("axis", -1)) for a in oracle.dominant(rng, (9, rows), dtype)
     ]

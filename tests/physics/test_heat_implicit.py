@@ -73,30 +73,29 @@ def hot(x, t):
     return np.cos(3 * t) * (1 + x)
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("ratio", [1e3, 1e5])
 @pytest.mark.parametrize("sides", ["insulated", "periodic", "robin"])
 @pytest.mark.parametrize("shape", [(21, 34), (9, 12, 11)])
 @pytest.mark.parametrize("damped_start", [True, False])
-def test_rough_fields_in_float32_keep_their_heat(damped_start, shape, sides, ratio, seed, backend):
+def test_rough_fields_in_float32_keep_their_heat(damped_start, shape, sides, ratio, backend):
     """K T of the start has rounding errors of dt k/h^2 times those of T, up to 0.02 and 1.
 
     A bar that coarse grids join to what lies around it has a small eigenvalue of P A: its mean
     converges last, while the corrections of all other waves are far below the tolerance.
     """
-    rng = np.random.default_rng(seed)
     x, y = np.linspace(0, 1, shape[-1]), np.linspace(0, 1, shape[-2])[:, None]
     kind = {"insulated": Neumann(), "periodic": "periodic", "robin": Robin(0.5, 1.0)}[sides]
     options = {
         "diffusivity": np.broadcast_to(ratio ** (abs(x - y) < 0.2), shape),
         "boundary": {"x": Neumann(), "y": kind} | ({"z": kind} if len(shape) == 3 else {}),
-        "initial": rng.random(shape),
         "scheme": "implicit",
         "damped_start": damped_start,
     }
-    truth = HeatADI(shape, 1.0, 3.0, **options).step(2).u
-    found = HeatADI(shape, 1.0, 3.0, dtype="float32", device=backend, **options).step(2).u
-    assert abs(found - truth).max() <= 2e-5 * abs(truth).max()
+    for seed in range(3) if backend == "cpu" else (0,):
+        options["initial"] = np.random.default_rng(seed).random(shape)
+        truth = HeatADI(shape, 1.0, 3.0, **options).step(2).u
+        found = HeatADI(shape, 1.0, 3.0, dtype="float32", device=backend, **options).step(2).u
+        assert abs(found - truth).max() <= 2e-5 * abs(truth).max(), f"seed {seed}"
 
 
 @pytest.mark.parametrize("shape", [(7, 6), (12, 17), (5, 8, 6)])

@@ -77,9 +77,20 @@ def factors_of(solver):
     return solver._state.get("gain")[row[:, None], at].astype(float)
 
 
-def check_rows(make, measure, rows, every, count):
-    """Compare a call with single iterations and the norms of their fields."""
-    solver, fields = make(), fields_of(make(), count)
+def check_rows(make, measures, count):
+    """Compare calls with single iterations and the norms of their fields.
+
+    Each of `measures` has what is measured and its norm, the rows, and the number of iterations
+    between two that are measured.
+    """
+    fields = fields_of(make(), count)
+    for measure, rows, every in measures:
+        check_measure(make(), fields, measure, rows, every)
+
+
+def check_measure(solver, fields, measure, rows, every):
+    """Compare a call with the norms of the fields of its iterations."""
+    count = len(fields) - 1
 
     status, report, history = call(solver, count, measure, rows, every=every)
 
@@ -92,7 +103,8 @@ def check_rows(make, measure, rows, every, count):
     # of squares that of its order.
     relative = 0 if measure[1] == "max" and measure[0] != "residual" else 1000 * eps
     absolute = 2 * eps * nodes / np.min(factors_of(solver)) if measure[0] == "residual" else 0
-    np.testing.assert_allclose(history, found, rtol=relative, atol=absolute)
+    text = f"{measure}, rows {rows}, every {every}"
+    np.testing.assert_allclose(history, found, rtol=relative, atol=absolute, err_msg=text)
     assert report["measure"] == history[-1]
 
 
@@ -108,7 +120,6 @@ def check_parts(make, what, cuts, count):
 def check_stop(make, measure, rows, every, count):
     """A tolerance that an iteration satisfies ends the call there."""
     history = call(make(), count, measure, rows)[2]
-    fields = fields_of(make(), count)
     # Kernels that make several iterations at once add the squares in another order.
     relative = 0 if measure[1] == "max" else 1e-13
     for place in (1, count // 3, count // 2):
@@ -119,4 +130,6 @@ def check_stop(make, measure, rows, every, count):
 
         assert (report["end"], report["iterations"]) == ("tolerance", first)
         np.testing.assert_allclose(found, history[every - 1 : first : every], rtol=relative)
-        np.testing.assert_array_equal(solver._grid.unpack(solver._state.get("u")), fields[first])
+        other = make()
+        call(other, first, measure, rows, every=0)
+        np.testing.assert_array_equal(solver._state.get("u"), other._state.get("u"))

@@ -239,7 +239,7 @@ def test_pivoted_neighbours_do_not_change_a_bit(
 
     x = factor(*matrix, periodic=periodic).solve(rhs, trans=trans)
 
-    for k in range(24):
+    for k in (0, 5, 10, 15, 20, 23):
         alone = factor(*(a[k] for a in matrix), periodic=periodic).solve(rhs[k], trans=trans)
         same_but_for_sharing(alone, x[k], err_msg=f"system {k}")
 

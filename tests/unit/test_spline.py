@@ -18,11 +18,16 @@ interpolate = pytest.importorskip("scipy.interpolate")
 SHAPES = [((), 0), ((3,), 0), ((3,), 1), ((2, 5), 1), ((150,), 0), ((9, 2), 2), ((2, 140), 1)]
 
 
+def some_shapes(n, bc):
+    """Return two or three of SHAPES, others for each number of knots and each condition."""
+    return SHAPES[(n + CONDITIONS.index(bc)) % 3 :: 3]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("bc", CONDITIONS)
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 16, 600])
 def test_values_and_derivatives_are_those_of_scipy(backend, rng, n, bc, dtype):
-    for rest, axis in SHAPES:
+    for rest, axis in some_shapes(n, bc):
         x = knots(rng, n)
         y = batch(rng, n, rest, axis, dtype, periodic=bc == "periodic")
         ends = condition(bc, rng, rest)
@@ -41,7 +46,7 @@ def test_values_and_derivatives_are_those_of_scipy(backend, rng, n, bc, dtype):
 @pytest.mark.parametrize("bc", CONDITIONS)
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_coefficients_derivatives_and_integrals_are_those_of_scipy(backend, rng, n, bc):
-    for rest, axis in SHAPES:
+    for rest, axis in some_shapes(n, bc):
         x = knots(rng, n)
         y = batch(rng, n, rest, axis, periodic=bc == "periodic")
         ends = condition(bc, rng, rest)

@@ -63,7 +63,7 @@ def test_system_alone_and_among_a_thousand(solve, same_but_for_layout, rng, dtyp
 
     x = np.moveaxis(solve(*moved, axis=axis, method=method, on_singular="ignore"), axis, -1)
 
-    for k in range(0, 1000, 7):
+    for k in range(0, 1000, 31):
         alone = solve(*(a[k] for a in system), method=method, on_singular="ignore")
         same_but_for_layout(alone, x[k], neighbours=axis == 0, err_msg=f"system {k}")
 
@@ -96,12 +96,12 @@ def test_place_in_the_batch_does_not_matter(solve, rng, method, axis):
 
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("periodic", [False, True])
-def test_size_of_the_batch_does_not_matter(solve, rng, periodic, method):
+def test_size_of_the_batch_does_not_matter(solve, backend, rng, periodic, method):
     system = mixed(rng, (70, 29))
     options = {"method": method, "periodic": periodic, "on_singular": "ignore"}
     expected = solve(*system, **options)
 
-    for systems in range(1, 70):
+    for systems in range(1, 70, 1 if backend == "cpu" else 3):
         x = solve(*(a[:systems] for a in system), **options)
         np.testing.assert_array_equal(x, expected[:systems])
 
