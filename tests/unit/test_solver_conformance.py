@@ -349,6 +349,27 @@ def test_walls_of_a_flow_that_is_set_stay(rng):
     assert flow.step().divergence < 1e-13
 
 
+def test_the_length_of_a_step_is_that_of_the_velocity_that_was_set(rng):
+    flow = SOLVERS["StaggeredCavity"]().step(3)
+    speeds = 20 * rng.random((8, 9)), 30 * rng.random((9, 8))
+    flow.u, flow.v = speeds
+    largest = max(np.abs(2 - flow.u).max(), np.abs(flow.v).max())  # ghosts are beyond the lid
+    assert flow.step().last_dt == pytest.approx(0.5 / 8 / largest, rel=1e-3)
+
+
+def test_the_choice_of_the_pseudo_time_step_begins_again():
+    cavity = SOLVERS["LidDrivenCavity"]().iterate(60)
+    assert cavity.pseudo_dt != SOLVERS["LidDrivenCavity"]().pseudo_dt
+    cavity.psi = cavity.omega = np.zeros((9, 9))
+    assert cavity.residual == np.inf
+    expected = SOLVERS["LidDrivenCavity"]()
+    for _ in range(3):
+        assert cavity.iterate(20).pseudo_dt == expected.iterate(20).pseudo_dt
+        np.testing.assert_array_equal(cavity.psi, expected.psi)
+        assert cavity.residual == expected.residual
+    assert cavity.iterations == 120
+
+
 def test_a_vorticity_that_is_set_begins_as_the_start():
     there, here = solver_cases.cylinder(perturbation=0.7), solver_cases.cylinder(perturbation=0.0)
     start = there.omega.copy()
@@ -371,6 +392,8 @@ def test_a_vorticity_is_set_in_the_middle_of_a_run(tmp_path):
     with pytest.raises(ValueError, match="a step is needed before"):
         flow.forces  # noqa: B018
     again = reloaded(flow, tmp_path / "state")
+    with pytest.raises(ValueError, match="a step is needed before"):
+        again.forces  # noqa: B018
     for solver in (flow, again):
         history = solver.step(8).result().history
         assert history.probe_time.size == 20
