@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    """Parse the command line and run the command; with several ranks, rank 0 alone prints."""
     ranks, rank = launched()
     words = list(sys.argv[1:] if argv is None else argv)
     try:

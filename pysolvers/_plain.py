@@ -57,6 +57,7 @@ def what_is_lost(name: str, value: Any) -> str:
 
 
 def _has(value: Any, *names: str) -> bool:
+    """Return whether an object has all of these attributes."""
     return all(hasattr(value, name) for name in names)
 
 

@@ -17,6 +17,7 @@ def progress(items: Sequence[T], label: str) -> Iterator[T]:
 
 
 def _bar(items: Sequence[T], label: str) -> Iterable[T]:
+    """Return the items with a bar of tqdm, or as they are without tqdm."""
     make = _tqdm()
     if make is None:
         return items
@@ -38,6 +39,7 @@ def _is_terminal(stream: Any) -> bool:
 
 
 def _is_notebook() -> bool:
+    """Return whether IPython runs in a kernel, without an import of IPython."""
     if "ipykernel" not in sys.modules or "IPython" not in sys.modules:
         return False
     shell = sys.modules["IPython"].get_ipython()

@@ -181,6 +181,7 @@ def breuer_recirculation_length(reynolds: float) -> float:
 
 
 def _ghia_column(reynolds: float) -> str:
+    """Return the name of the column of a published Reynolds number, or raise."""
     known = ghia_reynolds_numbers()
     if reynolds not in known:
         numbers = ", ".join(map(str, known))

@@ -36,6 +36,7 @@ def kept_for_programs(diagonals: Iterable[Any]) -> tuple[Any, ...] | None:
 
 @cache
 def _loaded(name: str) -> ModuleType | None:
+    """Return the package's module for a library, or None if the library is too old for it."""
     try:
         return import_module(name)
     except ImportError:  # the library is not one that the package for it accepts

@@ -361,6 +361,7 @@ def _answer(
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:
+    """Return the shape of the systems that an array of right-hand sides leads, or raise."""
     if operands[_RHS].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     named = dict(zip(_NAMES, operands, strict=False))
@@ -425,6 +426,7 @@ def _parts(target: Target, shape: Shape, views: list[Array]) -> _Parts:
 
 
 def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
+    """Return the order of the batch axes: that of the solution decides."""
     strides = [batch_strides(view) for view in views]
     return plan_lines(batch, strides, strides[_X])
 

@@ -688,6 +688,7 @@ class TridiagonalFactor:
         call.target.restore(x, views[1], [*shared, *outer, *inner])
 
     def _call(self, call: _Call, rhs: Array, x: Array, steps: tuple[int, int]) -> None:
+        """Solve with the factors; with the policy ``'nan'`` fill systems whose factors failed."""
         factors, target = call.factors, call.target
         stream = target.arguments[1:]
         status = call.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)

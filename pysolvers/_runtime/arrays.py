@@ -186,6 +186,7 @@ def _complex_of(dtype: np.dtype) -> np.dtype:
 
 
 def _is_regular(array: Array) -> bool:
+    """Return whether a backend can address the elements: native, and at multiples of their size."""
     size = array.itemsize
     flags = array.flags
     return (
@@ -481,6 +482,7 @@ def _may_repeat(array: Array) -> bool:
 
 
 def _is_same(a: Array, b: Array) -> bool:
+    """Return whether two arrays are the same elements in the same order."""
     return a is b or (
         a.dtype == b.dtype
         and a.shape == b.shape

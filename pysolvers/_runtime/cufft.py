@@ -119,6 +119,7 @@ class CufftPlan:
             self._library.cufftDestroy(plan)
 
     def _call(self, name: str, *arguments: Any) -> None:
+        """Call a function of cuFFT, or raise BackendError with its status."""
         status = getattr(self._library, name)(*arguments)
         if status:
             raise BackendError(f"{name} of cuFFT failed with status {status}")

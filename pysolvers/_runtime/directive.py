@@ -176,6 +176,7 @@ def load(kernels: str) -> Directive:
 
 @cache
 def _load(path: Path) -> Directive:
+    """Load a library whose waiting threads sleep, unless the environment says otherwise."""
     # Waiting threads of libgomp spin by default: when other processes keep the processors busy,
     # each loop then takes up to a time slice. The library reads the variable when it is loaded.
     is_default = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys()

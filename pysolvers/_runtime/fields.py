@@ -230,6 +230,7 @@ class DeviceFields(Fields):
         self.device.wait()
 
     def _write(self, name: str, at: Index, source: Array) -> None:
+        """Copy to a part of a field, and wait."""
         self.write(name, at, source)
         self.wait()
 

@@ -343,6 +343,7 @@ def library_of(value: object) -> Library:
 
 @cache
 def _library_of_type(kind: Any) -> Library:
+    """Return the library whose module defines a type or one of its bases."""
     roots = [base.__module__.partition(".")[0] for base in kind.__mro__]
     if any(base.__name__ == "Tracer" for base in kind.__mro__) and "jax" in roots:
         return _JAX_TRACER

@@ -175,6 +175,7 @@ def plan_lines(
 def _merge(
     order: Sequence[int], batch: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> list[list[int]]:
+    """Return groups of axes that are one axis in all operands: the strides continue each other."""
     groups: list[list[int]] = []
     for axis in order:
         if groups and all(s[groups[-1][-1]] == s[axis] * batch[axis] for s in strides):

@@ -412,6 +412,7 @@ class _DeviceArrays(DeviceTarget):
         return self._library.publish(self._result, self.stream, self.ordinal, self.backend)
 
     def _view_or_scalar(self, name: str, value: Any) -> Array:
+        """Return a view of a device array, or an argument of the host as an array."""
         if name not in self._names:
             return as_array(name, value)
         array = view(name, value, self.stream)

@@ -36,6 +36,7 @@ class _Entry(NamedTuple):
 
     @property
     def is_in_progress(self) -> bool:
+        """Whether the frame of the call is on the stack of its thread."""
         frame = sys._current_frames().get(self.thread)
         while frame is not None and frame is not self.frame:
             frame = frame.f_back

@@ -172,6 +172,7 @@ class Saved:
 
     @classmethod
     def _prefix(cls, name: str) -> str:
+        """Return the beginning of the names of the members of a table."""
         return f"{name}_" if cls._PREFIX is None else cls._PREFIX
 
     def _check(self, saved: SavedFile) -> None:
@@ -190,6 +191,7 @@ def parts_of(kind: Any) -> tuple[dict[str, Check], dict[str, Member], dict[str, 
 
 
 def _is_table(kind: Any) -> bool:
+    """Return whether all fields of a dataclass are arrays."""
     return all(isinstance(part, Member) for part in checks_of(kind).values())
 
 
@@ -249,6 +251,7 @@ class _Reader:
         self._name, self._kind = path, kind
 
     def read(self, stream: Any) -> SavedFile:
+        """Return header and arrays, after all checks that hold for every kind of file."""
         try:
             archive: Any = np.load(stream, allow_pickle=False)
             names = [member.filename for member in archive.zip.infolist()]
@@ -277,6 +280,7 @@ class _Reader:
         return SavedFile(self._name, facts, arrays)
 
     def _foreign(self, detail: str) -> ValueError:
+        """Return the error of a file of another kind."""
         path = os.fspath(self._name)
         return ValueError(f"{path!r} holds no {self._kind}, or only a part of it: {detail}")
 

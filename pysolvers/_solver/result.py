@@ -132,6 +132,7 @@ class Result(Saved, Shown):
         return self._drawing("film")(self.frames, path=path, **options)
 
     def _drawing(self, name: str) -> Callable[..., Any]:
+        """Return a function of the module of `pysolvers.plots`, which is imported here."""
         return getattr(import_module(f"pysolvers.plots.{self._PLOTS}"), name)
 
     def to_xarray(self) -> Any:
@@ -196,6 +197,7 @@ class Result(Saved, Shown):
         )
 
     def _dims(self) -> Mapping[str, str]:
+        """Return the dimensions of the fields of this object, which can depend on its axes."""
         return self._DIMS
 
     @property

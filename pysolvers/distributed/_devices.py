@@ -286,6 +286,7 @@ class _NcclLink:
     def _step(
         self, step: str, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]
     ) -> int:
+        """Enqueue one of the two kernels of a solve; return the status."""
         status: int = target.backend.part_solve(
             *operands,
             tuple(address_of(box) for box in self._boxes),

@@ -306,6 +306,7 @@ class Matrices:
         return row
 
     def _full(self, *parts: Array) -> Coefficients:
+        """Return coefficients for each system, of parts that broadcast to them."""
         return Coefficients(*(np.broadcast_to(part, self.batch) for part in parts))
 
 
@@ -324,6 +325,7 @@ def _largest_ratio(parts: Array, wholes: Array) -> float:
 
 
 def _put(target: Target, view: Array, i: int, values: Array) -> None:
+    """Write one row of all systems."""
     values = np.asarray(values, view.dtype)  # np.ascontiguousarray adds an axis to numbers
     target.write(view[..., i : i + 1], target.upload(values[..., None]))
 
@@ -343,6 +345,7 @@ def reduced_rhs(found: Coefficients, g: Array, d: Array, *, periodic: bool) -> A
 
 
 def _without_last(c: Array) -> Array:
+    """Return c of all ranks with 0 for the last one, which has no next rank."""
     return np.concatenate([c[:-1], np.zeros_like(c[-1:])])
 
 

@@ -161,6 +161,7 @@ class _OnDevices(Exchange):
             self._source.read(name, at, to[there])
 
     def _others(self, parts: Parts) -> Parts:
+        """Return the parts of the other ranks."""
         return {rank: own for rank, own in parts.items() if rank != self._group.rank}
 
 
@@ -250,10 +251,12 @@ class _NcclExchange(_OnDevices):
             self.refresh(name)
 
     def _packed(self, name: str) -> dict[int, Array]:
+        """Enqueue the messages to the other ranks, and the copy of the own parts."""
         self._copy_own(name)
         return self._parts.pack(self._source, name, self._others(self._sends))
 
     def _exchange(self, name: str, messages: dict[int, Array]) -> None:
+        """Exchange messages that `_packed` returned; collective."""
         self._met = ""
         receives = self._others(self._receives)
         self._parts.exchange(self._operation, messages, self._target, name, receives)

@@ -102,6 +102,7 @@ class Inbox:
         return self._place(self._addresses[self._group.rank], self._slot, offset, like)
 
     def _place(self, base: int, slot: int, offset: int, like: Array) -> Array:
+        """Return an array in a slot of an inbox, whose address on this device is `base`."""
         address = base + slot * self.capacity + offset
         return device_array(address, like.shape, None, like.dtype, self._memory)
 

@@ -65,6 +65,7 @@ def launch_command(ranks: int, arguments: Sequence[str]) -> list[str]:
 
 
 def _number(name: str, default: int) -> int:
+    """Return a number of the environment that a launcher has set, or the default."""
     text = os.environ.get(name, "")
     return int(text) if text.isdecimal() else default
 

@@ -210,4 +210,5 @@ def is_agreed(error: BaseException) -> bool:
 
 
 def _octets(array: Array) -> NDArray[np.uint8]:
+    """Return the bytes of an array, which MPI can send without a type of its own."""
     return array.reshape(-1).view(np.uint8)

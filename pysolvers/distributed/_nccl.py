@@ -120,6 +120,7 @@ class Nccl:
             raise
 
     def _end(self, text: str) -> None:
+        """Abort the communicator and mark the group as lost."""
         self._communicator.abort()
         self._group._lose(text)
 

@@ -100,6 +100,7 @@ def solve_split(
 
 
 def _matrix_batch(call: Call) -> tuple[int, ...]:
+    """Return the batch shape of the matrices: that of all systems, or shorter axes."""
     return np.broadcast_shapes(*(view.shape[:-1] for view in call.views[:_RHS]))
 
 

@@ -95,4 +95,5 @@ class Shares:
         return found
 
     def _share(self, rank: int) -> range:
+        """Return the numbers of the lines of a rank."""
         return range(self._bounds[rank], self._bounds[rank + 1])

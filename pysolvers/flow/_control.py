@@ -82,11 +82,13 @@ class StepControl:
         return verdict
 
     def _step_back(self) -> Verdict:
+        """Halve the step and its bound; give up if the step cannot become shorter."""
         self.cap = self.step = min(self.step, self.best_step) / 2
         self.waiting = 0
         return "give up" if self.fixed or self.step < 1e-3 * self.limit else "step back"
 
     def _choose(self, residual: float) -> None:
+        """Choose the next step: longer as the residual falls, shorter after a long stall."""
         smallest = min(_SMALLEST, self.limit)
         if self.waiting > _PATIENCE:
             self.cap, self.waiting = max(self.step / 2, smallest), 0

@@ -193,6 +193,7 @@ class CylinderState:
         return other
 
     def _is_swapped(self) -> bool:
+        """Return whether the present fields are in the places of the old ones."""
         return self._swapped != (int(self._made[0]) % 2 == 1)
 
     def _names(self) -> tuple[str, ...]:

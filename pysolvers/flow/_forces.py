@@ -268,6 +268,7 @@ class _Face:
         return int(np.argmax(at))
 
     def normal_derivative(self, w: Array) -> Array:
+        """Return the derivative along the outward normal, from three nodes, of second order."""
         j, i = self.normal
         first, second, third = (w[self.rows + k * j, self.columns + k * i] for k in range(3))
         return np.asarray((-3 * first + 4 * second - third) / (2 * self.across))

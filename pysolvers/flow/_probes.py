@@ -80,6 +80,7 @@ class Probes:
         return Probes(self._grid, [*known, *dict.fromkeys(p for p in new if p not in known)])
 
     def _check(self, place: list[float]) -> None:
+        """Raise unless a place lies in the flow, at least one node away from its ends."""
         grid, (x, y) = self._grid, place
         inside = (
             isfinite(x)

@@ -314,6 +314,7 @@ class StaggeredResult(Result):
 
     @cached_property
     def _with_walls(self) -> Array:
+        """Centres of the cells along an axis, with the walls."""
         return np.concatenate([[0.0], self.x, [1.0]])
 
     def _table(self) -> tuple[str, Mapping[str, str]]:

@@ -516,6 +516,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
                 raise
 
     def _make_with_exact_psi(self, last: tuple[str, ...]) -> None:
+        """Make an iteration whose Poisson equation is solved exactly, on the host."""
         self._call(1, "omega", counts=False)
         psi, omega = self._fields.operands()
         start = perf_counter()

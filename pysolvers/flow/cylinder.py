@@ -608,6 +608,7 @@ class SquareCylinder(TimeStepping[CylinderResult]):
         self._examined = self.steps
 
     def _start(self, perturbation: float) -> CylinderState:
+        """Return the state before the first step: the inflow everywhere, and a vortex."""
         grid = self._grid
         profile, vorticity = (a[:, None] for a in grid.inflow())
         psi = np.repeat(profile, grid.shape[1], axis=1)

@@ -492,6 +492,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         return bool(self._history) and self._history[-1][0] == self.steps
 
     def _now(self, entry: str) -> float:
+        """Return an entry of the clock that the backend keeps."""
         return float(self._state.get("clock")[self._entries[entry]])
 
     def _record(self) -> None:

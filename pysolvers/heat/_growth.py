@@ -85,6 +85,7 @@ class Choice:
 
     @property
     def _warned(self) -> float:
+        """Largest s without a warning."""
         return self._spread if self._axes == 2 else _GROWTH
 
     def scheme(self, dt: float) -> str:

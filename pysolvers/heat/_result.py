@@ -117,6 +117,7 @@ class HeatResult(Result):
         return self._line(2)
 
     def _line(self, axis: int) -> NDArray[np.float64]:
+        """Return the coordinates along an axis."""
         if self.lines is not None:
             ends = np.cumsum(self.u.shape[::-1])
             return self.lines[ends[axis] - self.u.shape[-1 - axis] : ends[axis]]

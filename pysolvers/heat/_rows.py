@@ -154,4 +154,5 @@ class Rows:
         return [(q, slice(count * q // size, count * (q + 1) // size)) for q in range(size)]
 
     def _bounds(self) -> list[tuple[int, int]]:
+        """Return the first row of each rank, and the end."""
         return list(zip(self.starts, self.starts[1:], strict=False))

@@ -56,6 +56,7 @@ class HeatSettings(TimeSettings):
         self._set_domain(self.axes)
 
     def _set_domain(self, axes: str) -> None:
+        """Check what places the nodes, of which one is given, and bring it to standard form."""
         if self.coordinates is not None:
             if (self.spacing, self.extent) != (None, None):
                 raise TypeError("HeatADI needs either spacing, extent or coordinates, got several")

@@ -309,6 +309,7 @@ class Side:
 
     @property
     def _factor(self) -> float:
+        """What the backend takes per value, inflow or ambient temperature."""
         if self.kind == "value":
             return 1.0
         if self._is_robin:

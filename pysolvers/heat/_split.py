@@ -487,6 +487,7 @@ class SplitState:
         return name[0] == self._name and bool(self._neighbours[end])
 
     def _side(self, name: str, one: Any) -> Side:
+        """Return a side of the nodes with one node of halo: a cut, or a side of the domain."""
         if self._is_cut(name):
             return Cut(name, self._grid)
         return Side(name, one, self._grid)

@@ -84,9 +84,11 @@ class HeatState:
 
     @property
     def _source_steps(self) -> int:
+        """Number of steps for which a call gets values of the source."""
         return self.most_steps if self._source is not None and self._source.varies else 1
 
     def _steps_at_once(self) -> int:
+        """Return how many steps a call makes: fewer if tables for all of them would be large."""
         if isinstance(self._source, LawHeating):
             return 1
         if not self.varies:
@@ -244,4 +246,5 @@ class HeatState:
         return self._state.arguments
 
     def _read(self, name: str) -> Array | None:
+        """Return a field that the backend reads, or None if there is none."""
         return self._state.operand(name, changes=False) if name in self._has else None

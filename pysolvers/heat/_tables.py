@@ -105,9 +105,11 @@ class SideTables:
         return start + first * level_step, level_step, node_step
 
     def _sweep_varies(self, side: Side) -> bool:
+        """Return whether sweeps take a value of their own at a side in each step."""
         return side.varies or any(other.varies and other.axis > side.axis for other in self._fluxes)
 
     def _place(self, side: Side) -> tuple[Places, Places]:
+        """Reserve room for what a side prescribes: its level, and what its sweep takes."""
         if side.kind == PERIODIC:
             return _NOWHERE, _NOWHERE
         level = self._reserve(side, side.varies, side.is_uniform)
@@ -118,12 +120,14 @@ class SideTables:
         return level, level if side.kind == "value" else self._reserve(side, False, side.is_uniform)
 
     def _reserve(self, side: Side, varies: bool, is_uniform: bool) -> Places:
+        """Reserve room for a value for each node or for all, in each step or in all steps."""
         nodes = 1 if is_uniform else prod(side.shape)
         start = self.size
         self.size += nodes * (self._steps + 1 if varies else 1)
         return start, nodes if varies else 0, 0 if is_uniform else 1
 
     def _fill_sweeps(self, values: Array, s: int, levels: dict[Side, tuple[Array, Array]]) -> None:
+        """Write what the sweeps of step s take, from the levels before and after it."""
         if self._is_delta:
             sweeps = self.differences(levels)
         else:

@@ -212,6 +212,7 @@ class Unsplit:
         return isfinite(self._error) and bool(np.isfinite(field).all())
 
     def _levels(self) -> Levels:
+        """Return the operators of a stage of this length; those of the last lengths are kept."""
         dt = self._grid.dt
         if dt not in self._known:
             while len(self._known) >= _KEPT:
@@ -220,6 +221,7 @@ class Unsplit:
         return self._known[dt]
 
     def _made(self, share: float, *, is_steady: bool = False) -> Levels:
+        """Return the operators with t = share dt on all grids of the multigrid cycle."""
         s = self._settings
         return self._make(
             self._grid,
@@ -310,6 +312,7 @@ class Unsplit:
         """Complete a field to which a change was added: where it has nodes of other ranks."""
 
     def _set_values(self, field: Array, time: float) -> None:
+        """Write the given values of a time to a field."""
         for side in self._given:  # at edges the values of the later axis remain
             side.of(field)[...] = self._value(side, time)
 

@@ -269,6 +269,7 @@ class DeviceUnsplit(Unsplit):
         return self._buffers["minus volumes"]
 
     def _buffer(self, use: Any, shape: tuple[int, ...]) -> Array:
+        """Return a field on the device that is used again for the same purpose."""
         if use not in self._buffers:
             self._buffers[use] = self._device.hold(np.zeros(shape, self._kind))
         return self._buffers[use]

@@ -445,6 +445,7 @@ class DeviceUnsplitSlab(UnsplitSlab):
         return _Held(0, DeviceUnsplit(s, *self._problem, store), store, own, self._moved)
 
     def _fields(self, shape: tuple[int, ...], *names: str) -> DeviceFields:
+        """Return fields on the device of each rank; collective."""
         s = self._settings
         with self._group.agreement(_OPERATION):  # a rank can have too little memory
             store: Fields = make_fields(

@@ -102,6 +102,7 @@ class SavedHeat(TimeState):
 
 
 def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
+    """Raise if different spacings are given by position, whose order is not clear to a reader."""
     is_sequence = isinstance(spacing, tuple | list)
     if is_sequence and all(np.ndim(each) == 0 for each in spacing) and unequal(spacing):
         names = ", ".join(f"h{axis}" for axis in "xyz"[: len(spacing)])
@@ -506,6 +507,7 @@ class HeatADI(TimeStepping[HeatResult]):
         return np.concatenate([grid.line(axis) for axis in range(grid.named)])
 
     def _line(self, axis: int) -> NDArray[np.float64]:
+        """Return the coordinates along an axis, or raise AttributeError if there is none."""
         if axis >= self._grid.named:
             name = "xyz"[axis]
             raise AttributeError(f"a solver of shape {self._settings.shape} has no axis {name}")
@@ -610,6 +612,7 @@ class HeatADI(TimeStepping[HeatResult]):
         return self._runner.unsplit.iterations if self._scheme == "implicit" else 0
 
     def _scheme_text(self) -> str:
+        """Return the scheme of the last step with its iterations."""
         of_step = f" ({self._iterations} iterations)" if self._iterations else ""
         return repr(self._scheme) + of_step
 
@@ -860,6 +863,7 @@ class HeatADI(TimeStepping[HeatResult]):
         return self._is_damped and self.steps == self._begun + 1
 
     def _require_converged(self) -> None:
+        """Raise if the equations of the next step, which is not counted, were not solved."""
         solver = self._runner.unsplit
         if not solver.converged:
             raise ConvergenceError(

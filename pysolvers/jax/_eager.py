@@ -135,6 +135,7 @@ def _is_on_one_device(array: Any) -> bool:
 
 
 def _lies_like(x: Any, rhs: Any) -> bool:
+    """Return whether two arrays lie on the same devices, in the same parts."""
     return x.sharding is rhs.sharding or x.sharding == rhs.sharding
 
 

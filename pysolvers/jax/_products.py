@@ -146,6 +146,7 @@ def _negated_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any)
 
 
 def _negated_transpose(cotangent: Any, *operands: Any, **params: Any) -> list[Any]:
+    """Transpose `_negated`: for the diagonals alone by one pass, otherwise by operations."""
     is_linear = [ad.is_undefined_primal(a) for a in operands]
     if is_linear == [True, True, True, False] and all(
         a.aval.shape == cotangent.shape for a in operands[:3]
@@ -169,6 +170,7 @@ def _products_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 
 
 def _products_transpose(cotangents: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+    """Transpose `_products`: for g alone by one pass, otherwise by operations."""
     g, x = operands
     cotangents = [ad.instantiate_zeros(ct) for ct in cotangents]
     if ad.is_undefined_primal(g) and g.aval.shape == cotangents[0].shape:

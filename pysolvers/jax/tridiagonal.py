@@ -454,6 +454,7 @@ def _varying_axes(array: jax.Array) -> frozenset[str]:
 
 
 def _made_varying(array: jax.Array, axes: tuple[str, ...]) -> jax.Array:
+    """Return an array that varies over axes of a mesh, for every version of JAX."""
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(array, axes, to="varying")
     before_0_8: Any = jax.lax

@@ -262,6 +262,7 @@ class HostPoisson:
 
 
 def _sum_of_squares(a: Array) -> float:
+    """Return the sum of the squared magnitudes, without an array of them."""
     axes = list(range(a.ndim))
     total = np.einsum(a.real, axes, a.real, axes, [])
     if a.dtype.kind == "c":

@@ -125,6 +125,7 @@ class PackedWaves:
         self._move(backend.waves_store, target, waves, self._scale, device)
 
     def _solve_lines(self, waves: int, device: Device) -> None:
+        """Enqueue the tridiagonal solves of some waves."""
         device.enqueue(
             device.backend.wave_lines,
             self._dtype == np.float32,
@@ -138,6 +139,7 @@ class PackedWaves:
         )
 
     def _move(self, function: Any, field: Array, waves: int, scale: float, device: Device) -> None:
+        """Enqueue a kernel that moves a field into the memory of the transforms, or out of it."""
         columns = field if field.ndim == 3 else field[:, None]
         device.enqueue(function, *self._kinds, columns, self._pitch, waves, self.wave_bytes, scale)
 
@@ -151,6 +153,7 @@ class PackedWaves:
 
 
 def _no_turns(count: int) -> Array:
+    """Return factors 1, as pairs of a real and an imaginary part."""
     return np.repeat([[1.0, 0.0]], count, axis=0)
 
 

@@ -442,6 +442,7 @@ class FastPoisson(ShownAsText):
         return found
 
     def _coordinates(self, name: str) -> NDArray[np.float64]:
+        """Return the coordinates along an axis, or raise AttributeError if there is none."""
         axis = next((axis for axis in self._axes if axis.name == name), None)
         if axis is None:
             raise AttributeError(f"a solver of shape {self.shape} has no axis {name}")
@@ -622,6 +623,7 @@ def _edges(
 
 
 def _per_axis(spacing: Any, names: str) -> list[Any]:
+    """Return the spacing of each axis: a number, or an array of the distances of nodes."""
     is_array = isinstance(spacing, np.ndarray)
     if not isinstance(spacing, tuple | list) and not (is_array and spacing.ndim):
         return [spacing] * len(names)

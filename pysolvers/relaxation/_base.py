@@ -364,6 +364,7 @@ class Relaxation(Iteration[RelaxationResult]):
 
     @property
     def _table(self) -> NDArray[np.float64]:
+        """What was measured: rows of the number of an iteration and a value."""
         return np.array(self._measures, float).reshape(-1, 2)
 
     def _kept(self) -> dict[str, Any] | None:

@@ -86,6 +86,7 @@ def _upwind_coefficients(problem: SteadyConvectionDiffusion) -> Coefficients:
 
 
 def _direction(centre: float | Array, skew: Array, nodes: int) -> Direction:
+    """Return the extreme eigenvalues of the Jacobi iteration along one axis, node by node."""
     product = (centre + skew) * (centre - skew)
     root, sign = 2 * np.sqrt(np.abs(product)), np.sign(product)
     mu_max = root * cos(pi / (nodes + 1))

@@ -184,6 +184,7 @@ class HaloRows(HaloRun, WholeRows):
         self.counted = self._counted_rows() if group.size > 1 else (0, 0)
 
     def _counted_rows(self) -> tuple[int, int]:
+        """Return first and number of the own rows that are interior rows of what is held."""
         held = self.held.stop - self.held.start
         first, last = max(self.own.start, 1), min(self.own.stop, held - 1)
         return first, last - first

@@ -358,6 +358,7 @@ class RedBlackSOR(Relaxation):
         return self._omega
 
     def _inside(self, name: str, values: Any) -> Array:
+        """Return values at the cells: of a function of x and y, or what broadcasts to them."""
         if callable(values):
             values = call(name, values, {"x": self._x[None, :], "y": self._y[:, None]})
         return checked_values(name, values, self._shape)
@@ -406,6 +407,7 @@ class RedBlackSOR(Relaxation):
             self._state.set("source", self._grid.pack(source[held], self._dtype))
 
     def _set_table(self, name: str, rows: Array) -> None:
+        """Store coefficients of the first, an inner and the last row, as the colours lie."""
         pitch = self._grid.pitch
         table = np.zeros((3, 2 * pitch))
         if self._grid.interleaved:

@@ -343,4 +343,5 @@ class LMSOR(Relaxation):
 
 
 def _rounded(values: Any, real: Any) -> Any:
+    """Return numbers or an array in the dtype of the field."""
     return values.astype(real) if isinstance(values, np.ndarray) else real(values)

@@ -89,6 +89,7 @@ def check_finite(name: str, value: Any) -> None:
 
 
 def _named(condition: str) -> str:
+    """Return the condition at an end that a name stands for, or raise."""
     if condition not in _NAMED:
         raise ValueError(
             f"bc_type={condition} is not allowed: need {', '.join(map(repr, _NAMED))} or a "

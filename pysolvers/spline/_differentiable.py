@@ -238,6 +238,7 @@ def _end_row(
 
 
 def _coefficients(h: Array, y: Array, s: Array) -> tuple[Array, ...]:
+    """Return the coefficients of the powers of t = (x - x_i)/h from values and slopes."""
     d = y[..., 1:] - y[..., :-1]
     first, last = h * s[..., :-1], h * s[..., 1:]
     return y[..., :-1], first, 3 * d - 2 * first - last, first + last - 2 * d

@@ -108,6 +108,7 @@ torch.library.register_fake(_NAME, fake_solution)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradients: one solve with the transposed matrix, and products."""
     lower, sums, upper, *solution = ctx.saved_tensors
     periodic, transposed, _, on_singular, threads = ctx.options
     matrix, needs = (lower, sums, upper), ctx.needs_input_grad

@@ -354,6 +354,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradients: one solve with the transposed factors, and products."""
     number, lower, diag, upper, *solution = ctx.saved_tensors
     (trans, *options), needs = ctx.options, ctx.needs_input_grad
     reverse = "H" if trans == "N" else "N"

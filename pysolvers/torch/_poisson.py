@@ -74,6 +74,7 @@ class _Solvers:
         return self._made[key]
 
     def _make(self, like: Tensor) -> _Solver:
+        """Return a solver, and the volumes of the nodes along the axes where they differ."""
         shape, spacing, kinds, grid = json.loads(self._grid)
         conditions = {PERIODIC: PERIODIC, NEUMANN: Neumann()}
         solver = ArrayPoisson(

@@ -99,6 +99,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradients: one solve with the same matrix, which is symmetric."""
     conductance, sums, *solution = ctx.saved_tensors
     needs = ctx.needs_input_grad
     y = differentiable(_Differentiable, _solve, conductance, sums, grad, ctx.periodic)

@@ -335,6 +335,7 @@ def _word(value: Any) -> str:
 
 
 def _pair(name: str, values: Any) -> tuple[Any, Any]:
+    """Return values along x and along y, whose functions have known parameters."""
     if isinstance(values, str | bytes) or not hasattr(values, "__len__") or len(values) != 2:
         raise ValueError(f"{name} must be a pair, along x and along y, got {short(values)}")
     for axis, value in zip("xy", values, strict=True):
@@ -363,6 +364,7 @@ def _terms(source: Any) -> list[tuple[Any, Any]]:
 
 
 def _by_side(boundary: Any) -> dict[str, Dirichlet | Neumann]:
+    """Return the condition of each side, whose functions have known parameters."""
     found = {
         side: condition_of(side, given, "Dirichlet, Neumann")
         for side, given in sides_of(boundary, "xy").items()
