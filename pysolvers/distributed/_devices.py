@@ -8,11 +8,9 @@ Each rank has mailboxes for every number of systems and dtype that the group has
 opened and closed by all ranks together.
 """
 
-import socket
 from collections.abc import Sequence
-from functools import cache
+from functools import partial
 from math import prod
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +24,8 @@ from .._runtime.lines import Plan
 from .._runtime.mailboxes import CLOCK_BYTES, Mailboxes, Outcome, mailbox_bytes
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import DeviceTarget
-from ._group import Group
+from ._group import Group, host_name
+from ._links import first_link
 from ._nccl import Nccl, nccl_of
 
 Array = NDArray[Any]
@@ -191,13 +190,6 @@ def _outcome(
     return report, find_singular(failed, plan)
 
 
-@cache
-def host_name() -> str:
-    """Return a name of the machine that no other one has."""
-    path = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()} {path.read_text() if path.exists() else ''}"
-
-
 class _PeerLink:
     """Mailboxes in the memory of the devices of one host."""
 
@@ -312,20 +304,21 @@ def _link(
         oldest = kept.pop(next(iter(kept)))
         if oldest is not None:
             oldest.discard(group)
-    link: _PeerLink | _NcclLink | None = None
-    for one in group.links:
-        if one == "host" or link is not None:
-            break
-        if one == "peers" and one_host:
-            link = _peer_link(group, call, target, key)
-        elif one == "nccl":
-            link = _nccl_link(group, call, target, key)
-    kept[key] = link
+    where = group, call, target, key
+    kept[key] = link = first_link(
+        group,
+        peers=partial(_peer_link, *where, one_host=one_host),
+        nccl=partial(_nccl_link, *where),
+    )
     return link
 
 
-def _peer_link(group: Group, call: Call, target: DeviceTarget, key: Key) -> _PeerLink | None:
+def _peer_link(
+    group: Group, call: Call, target: DeviceTarget, key: Key, *, one_host: bool
+) -> _PeerLink | None:
     """Return mailboxes, or None if a device cannot use another one's memory; collective."""
+    if not one_host:
+        return None
     with group.agreement(_OPERATION) as made:
         _, systems, devices = key
         rank = group.rank

@@ -52,6 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._runtime.arrays import Shape
 from .._runtime.targets import Target
 
 Array = NDArray[Any]
@@ -95,12 +96,12 @@ class Matrices:
         Where the operands are.
     views : sequence of ndarray
         lower, diag and upper, the rows last.
-    rows : int
-        Number of rows m.
-    has_left, has_right : bool
-        Whether the first row couples to the rank before, and the last row to the next one.
-    is_short : bool
-        Whether `lower` begins with row 1.
+    shape : Shape
+        Of the rows of this rank.
+    ranks : (int, int)
+        Number of this rank, and of all ranks.
+    periodic : bool
+        Whether the first row of all couples to the last one.
     has_sums : bool
         Whether `diag` has the row sums of the whole matrices.
     """
@@ -109,17 +110,18 @@ class Matrices:
         self,
         target: Target,
         views: Sequence[Array],
-        rows: int,
+        shape: Shape,
+        ranks: tuple[int, int],
         *,
-        has_left: bool,
-        has_right: bool,
-        is_short: bool,
+        periodic: bool,
         has_sums: bool = False,
     ) -> None:
+        rows, (rank, size) = shape.rows, ranks
+        has_left, has_right = periodic or rank > 0, periodic or rank < size - 1
         self._target, self._views, self._m = target, views, rows
         self._has_sums = has_sums
         self.batch = np.broadcast_shapes(*(view.shape[:-1] for view in views))
-        self._starts = (int(is_short and views[0].shape[-1] > 1), 0, 0)
+        self._starts = (int(shape.short[0] and views[0].shape[-1] > 1), 0, 0)
         self._is_open = (not has_left, False, not has_right)
         self._rows = {i: self._row(i) for i in (0, rows - 2, rows - 1) if i >= 0}
 

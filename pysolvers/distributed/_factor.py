@@ -47,14 +47,15 @@ from ._ends import (
 from ._group import Group, own_device
 from ._slab import Slab
 from ._systems import (
+    NO_FAILURES,
     check_short,
     check_sizes,
     checked_group,
-    entry_of,
+    failures_of,
     merged,
     numbered,
 )
-from ._whole import Shares, whole_rows
+from ._whole import Shares, whole_lines
 
 Array = NDArray[Any]
 
@@ -336,7 +337,7 @@ class SplitFactor:
                 state, singular, info = self._factor_whole(target, given)
             else:
                 state, info = ends
-                singular = numbered([], [], given.shape.batch)
+                singular = numbered((), given.shape.batch)
         else:
             state, singular = self._factor_systems(target, given, along, sizes)
             info = state.info
@@ -377,17 +378,16 @@ class SplitFactor:
     def _factor_ends(self, target: Target, given: Operands) -> tuple[_Ends, SolveInfo] | None:
         """Factor by the partition method; None if the matrices need row exchanges."""
         group, options, shape = self._group, self._options, given.shape
-        rank, periodic = group.rank, self.periodic
+        periodic = self.periodic
         interior: TridiagonalFactor | None = None
         nbytes = 0
         with group.agreement(_FACTOR) as eliminated:
             matrices = Matrices(
                 target,
                 shape.operands(given.operands),
-                shape.rows,
-                has_left=periodic or rank > 0,
-                has_right=periodic or rank < group.size - 1,
-                is_short=shape.short[0],
+                shape,
+                (group.rank, group.size),
+                periodic=periodic,
                 has_sums=self._has_sums,
             )
             usable = options.pivot is False or self._has_sums or matrices.is_dominant
@@ -452,17 +452,9 @@ class SplitFactor:
     def _factor_whole(self, target: Target, given: Operands) -> tuple[_Whole, Singular, SolveInfo]:
         """Factor every matrix on one rank, as on one device, or a shared matrix on every rank."""
         group, options, shape = self._group, self._options, given.shape
-        with group.agreement(_FACTOR) as gathered:
-            views = shape.operands(given.operands)
-            parts = [whole_rows(target, shape, k, view) for k, view in enumerate(views)]
-            gathered.own = [len(part) == 1 for part in parts]
-        shared = [all(forms) for forms in zip(*gathered.found, strict=True)]
-        is_shared = all(shared)
-        shares = Shares(group, _FACTOR, self._sizes, 1 if is_shared else prod(shape.batch))
-        lines = [shares.to_lines(a, is_shared=one) for a, one in zip(parts, shared, strict=True)]
-        factor = None
-        own: tuple[Any, Any] = np.zeros(0, np.intp), np.zeros(0, np.intp)
-        entry = None
+        views = shape.operands(given.operands)
+        shares, lines, is_shared = whole_lines(group, _FACTOR, target, shape, views, self._sizes)
+        factor, failures = None, NO_FAILURES
         with group.agreement(_FACTOR) as done:
             if is_shared or len(shares.own):
                 lower, diag, upper = (line[0] if is_shared else line[:, None] for line in lines)
@@ -476,19 +468,15 @@ class SplitFactor:
                     on_singular="nan" if options.on_singular == "nan" else "ignore",
                     threads=options.threads,
                 )
-                info = factor.info
-                assert info.singular is not None  # arrays of the host are waited for
                 first = 0 if is_shared else shares.own.start
-                failed = np.zeros(len(info.singular), np.intp)
-                if not is_shared:
-                    failed = info.singular[:, 0]
-                own = first + failed, info.singular_rows
                 names = matrix_names(has_sums=self._has_sums)
-                entry = entry_of(failed, lines, first, periodic=self.periodic, names=names)
-            done.own = *own, None if factor is None else factor.info, entry
+                failures = failures_of(
+                    factor.info, lines, first, periodic=self.periodic, names=names
+                )
+            done.own = failures, None if factor is None else factor.info
         chosen = done.found[:1] if is_shared else done.found
-        numbers, bad, infos, entries = zip(*chosen, strict=True)
-        singular = numbered(np.concatenate(numbers), np.concatenate(bad), shape.batch, entries)
+        failed, infos = zip(*chosen, strict=True)
+        singular = numbered(failed, shape.batch)
         info = next(info for info in infos if info is not None)
         pivoted = sum(info.pivoted or 0 for info in infos if info is not None)
         return _Whole(factor, is_shared), singular, replace(info, pivoted=pivoted)

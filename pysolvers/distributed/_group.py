@@ -11,6 +11,7 @@ import pickle
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -147,7 +148,7 @@ class Group:
         self.rank: int = 0 if self._transport is None else self._transport.rank
         self.size: int = 1 if self._transport is None else self._transport.size
         self.transport = "none" if self._transport is None else self._transport.name
-        hosts = self.allgather("Group", np.array(_host_number()))
+        hosts = self.allgather("Group", np.array(crc32(host_name().encode())))
         #: Number of ranks of this host before this one.
         self.local_rank = int((hosts[: self.rank] == hosts[self.rank]).sum())
 
@@ -542,13 +543,11 @@ def own_device(
     return f"cuda:{group.local_rank % require_backend('cuda').device_count()}"
 
 
-def _host_number() -> int:
-    """Return a number of this host, which other hosts do not have."""
-    try:
-        name = Path("/proc/sys/kernel/random/boot_id").read_text()
-    except OSError:
-        name = platform.node()
-    return crc32(name.encode())
+@cache
+def host_name() -> str:
+    """Return a name of this host, which other hosts do not have."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return f"{platform.node()} {path.read_text() if path.exists() else ''}"
 
 
 def _checked_links(links: object) -> tuple[str, ...]:

@@ -18,8 +18,7 @@ from .._errors import BackendError
 from .._runtime.device import Device, device_array
 from .._runtime.fields import DeviceFields
 from .._runtime.mailboxes import MailboxAddress, SharedMemory
-from ._devices import host_name
-from ._group import Group
+from ._group import Group, host_name
 
 Array = NDArray[Any]
 

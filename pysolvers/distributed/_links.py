@@ -1,7 +1,12 @@
 """Links: by what numbers on devices travel from rank to rank.
 
-The first one of ``Group.links`` that is possible on all ranks is taken.
+The first one of ``Group.links`` that is possible on all ranks is taken: `first_link`. What a link
+is depends on what travels: parts of fields (`link_of`), or the numbers of cut lines, which a kernel
+reads (_devices.py).
 """
+
+from collections.abc import Callable
+from typing import TypeVar
 
 from .._errors import BackendError
 from .._runtime.backends import parse_device, require
@@ -11,8 +16,32 @@ from ._inbox import Inbox, inbox_of
 from ._nccl import nccl_of
 from ._parts import NcclParts
 
+P = TypeVar("P")
+N = TypeVar("N")
+
 #: Of parts in a message between devices, in bytes.
 ALIGNMENT = 512
+
+
+def first_link(
+    group: Group, *, peers: Callable[[], P | None], nccl: Callable[[], N | None]
+) -> P | N | None:
+    """Return what the first possible link of a group makes, None for the host; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    peers, nccl : callable
+        Make the link, or return None, the same on all ranks, if it is not possible.
+    """
+    for one in group.links:
+        if one == "host":
+            return None
+        found = peers() if one == "peers" else nccl()
+        if found is not None:
+            return found
+    return None
 
 
 def link_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox | NcclParts | None:
@@ -40,20 +69,19 @@ def link_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox 
         agreed.own = device.ordinal, nbytes
         agreed.same = {"links of the group": group.links}
     ordinals, sizes = zip(*agreed.found, strict=True)
-    for one in group.links:
-        if one == "host":
+
+    def parts() -> NcclParts | None:
+        nccl = nccl_of(group, operation, device)
+        if nccl is None:
             return None
-        if one == "peers":
-            inbox = inbox_of(group, operation, device, nbytes)
-            if inbox is not None:
-                return inbox
-        if one == "nccl":
-            nccl = nccl_of(group, operation, device)
-            if nccl is not None:
-                links: dict[tuple[int, ...], NcclParts] = group.kept.setdefault("parts", {})
-                parts = links.setdefault(ordinals, NcclParts(group, nccl, device))
-                parts.reserve(operation, max(sizes))
-                return parts
+        links: dict[tuple[int, ...], NcclParts] = group.kept.setdefault("parts", {})
+        found = links.setdefault(ordinals, NcclParts(group, nccl, device))
+        found.reserve(operation, max(sizes))
+        return found
+
+    link = first_link(group, peers=lambda: inbox_of(group, operation, device, nbytes), nccl=parts)
+    if link is not None or "host" in group.links:
+        return link
     reasons = "; ".join(f"{one!r}: {group.reasons[one]}" for one in group.links)
     raise BackendError(
         f"{operation}: the ranks cannot exchange numbers between devices by the links of their "

@@ -37,11 +37,11 @@ from ._systems import (
     check_short,
     check_sizes,
     checked_group,
-    entry_of,
+    failures_of,
     merged,
     numbered,
 )
-from ._whole import Shares, whole_rows
+from ._whole import whole_lines
 
 Array = NDArray[Any]
 Report = dict[str, Any]
@@ -128,7 +128,7 @@ def _solve_lines(
             return answer
         report = _solve_by_ends(group, call)
         if report is not None:
-            return report, numbered([], [], call.shape.batch), "ends"
+            return report, numbered((), call.shape.batch), "ends"
     report, singular = _solve_whole(group, call, sizes)
     return report, singular, "lines"
 
@@ -195,10 +195,9 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         matrices = Matrices(
             call.target,
             matrix,
-            call.shape.rows,
-            has_left=periodic or rank > 0,
-            has_right=periodic or rank < group.size - 1,
-            is_short=call.shape.short[0],
+            call.shape,
+            (rank, group.size),
+            periodic=periodic,
         )
         never = call.options.pivot == call.target.backend.PIVOTS["never"]
         usable.append(never or matrices.is_dominant)
@@ -252,19 +251,8 @@ def _scratch(group: Group, number: int, like: Array) -> Array:
 def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report, Singular | None]:
     """Solve every line on one rank, as on one device."""
     target, choice, rows = call.target, call.choice, call.shape.rows
-    count = prod(call.shape.batch)
-    shares = Shares(group, _OPERATION, sizes, count)
-    with group.agreement(_OPERATION) as gathered:
-        parts = [whole_rows(target, call.shape, k, call.views[k]) for k in range(_RHS)]
-        gathered.own = [(len(part) == 1, part.dtype) for part in parts]
-        rhs = target.download(call.views[_RHS]).reshape(-1, rows)
-    lines = []
-    for part, forms in zip(parts, zip(*gathered.found, strict=True), strict=True):
-        is_one, dtypes = zip(*forms, strict=True)
-        # Not all ranks make a real matrix complex: it depends on strides.
-        alike = part.astype(np.result_type(*dtypes), copy=False)
-        lines.append(shares.to_lines(alike, is_shared=all(is_one)))
-    lines.append(shares.to_lines(rhs))
+    views = call.views[: _RHS + 1]
+    shares, lines, _ = whole_lines(group, _OPERATION, target, call.shape, views, sizes)
     with group.agreement(_OPERATION) as done:
         x, info = solve_call(
             dict(zip(_OPERANDS, lines, strict=True)),
@@ -278,18 +266,14 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
                 return_info=True,
             ),
         )
-        assert info.singular is not None  # a call with arrays of the host waits
-        systems = shares.own.start + info.singular[:, 0]
         counted = {key: getattr(info, key) or 0 for key in _COUNTS}
-        entry = entry_of(
-            info.singular[:, 0], lines[:_RHS], shares.own.start, periodic=choice.periodic
-        )
-        done.own = systems, info.singular_rows, counted, entry
+        failures = failures_of(info, lines[:_RHS], shares.own.start, periodic=choice.periodic)
+        done.own = failures, counted
     part = shares.from_lines(x).reshape(*call.shape.batch, rows)
     with group.agreement(_OPERATION):
         target.write(call.views[_X], target.upload(part))
-    numbers, bad, counts, entries = zip(*done.found, strict=True)
-    singular = numbered(np.concatenate(numbers), np.concatenate(bad), call.shape.batch, entries)
+    failed, counts = zip(*done.found, strict=True)
+    singular = numbered(failed, call.shape.batch)
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
     return report, singular

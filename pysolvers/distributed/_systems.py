@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from .._options import SolveInfo
 from .._runtime.arrays import Shape
 from .._runtime.finite import explained
 from .._runtime.singular import Entry, Singular
@@ -74,40 +75,46 @@ def first_entry(entries: Iterable[Entry | None]) -> Entry | None:
     return min(found, key=lambda entry: entry.system) if found else None
 
 
-def numbered(
-    numbers: ArrayLike,
-    rows: ArrayLike,
-    batch: tuple[int, ...],
-    entries: Iterable[Entry | None] = (),
-) -> Singular:
-    """Return singular systems that are numbered over the batch in C order, as those of entries."""
-    places: NDArray[Any] = np.asarray(numbers, np.intp)
-    indices = np.zeros((len(places), len(batch)), np.intp)
-    if batch:
-        indices[:] = np.stack(np.unravel_index(places, batch), axis=1)
-    entry = first_entry(entries)
-    if entry is not None:
-        (number,) = entry.system
-        entry = replace(entry, system=tuple(map(int, np.unravel_index(number, batch))))
-    return Singular(indices, np.asarray(rows, np.intp), entry)
+class Failures(NamedTuple):
+    """Systems without a solution, of those that a rank holds whole.
+
+    Attributes
+    ----------
+    numbers : ndarray of int
+        Their numbers over the batch in C order.
+    rows : ndarray of int
+        The rows of the first bad pivots.
+    entry : Entry or None
+        The first entry that is not finite.
+    """
+
+    numbers: NDArray[np.intp]
+    rows: NDArray[np.intp]
+    entry: Entry | None
 
 
-def entry_of(
-    singular: NDArray[np.intp],
+NO_FAILURES = Failures(np.zeros(0, np.intp), np.zeros(0, np.intp), None)
+
+
+def failures_of(
+    info: SolveInfo,
     lines: Sequence[NDArray[Any]],
     first: int,
     *,
     periodic: bool,
     names: Sequence[str] = ("lower", "diag", "upper"),
-) -> Entry | None:
-    """Return the first entry that is not finite of whole systems that this rank holds.
+) -> Failures:
+    """Return the failures of a call with whole lines of the host, of which `info` is the report.
 
-    `singular` has the numbers of those with a bad pivot among the rows of `lines`, which are
-    systems from number `first` on. Nothing is read if there are none.
+    `lines` are the diagonals, shape (systems, rows), or (1, rows) for one that all systems have,
+    from system number `first` on. They are not read if there is no failure.
     """
-    systems = singular[:, None]
+    assert info.singular is not None  # a call with arrays of the host waits
+    assert info.singular_rows is not None
+    failed = info.singular
+    systems = failed[:, :1] if failed.shape[1] else np.zeros((len(failed), 1), np.intp)
     size = max(len(line) for line in lines), lines[1].shape[-1]
-    found = explained(
+    entry = explained(
         Singular(systems, np.zeros(len(systems), np.intp)),
         find_target("cpu", None, {}, operation="solve_tridiagonal", leader=""),
         lines,
@@ -115,4 +122,20 @@ def entry_of(
         periodic=periodic,
         names=names,
     ).entry
-    return None if found is None else replace(found, system=(found.system[0] + first,))
+    if entry is not None:
+        entry = replace(entry, system=(entry.system[0] + first,))
+    return Failures(first + systems[:, 0], info.singular_rows, entry)
+
+
+def numbered(found: Sequence[Failures], batch: tuple[int, ...]) -> Singular:
+    """Return the singular systems of a batch from the failures of all ranks, by their numbers."""
+    numbers, rows, entries = zip(NO_FAILURES, *found, strict=True)
+    places = np.concatenate(numbers)
+    indices = np.zeros((len(places), len(batch)), np.intp)
+    if batch:
+        indices[:] = np.stack(np.unravel_index(places, batch), axis=1)
+    entry = first_entry(entries)
+    if entry is not None:
+        (number,) = entry.system
+        entry = replace(entry, system=tuple(map(int, np.unravel_index(number, batch))))
+    return Singular(indices, np.concatenate(rows), entry)

@@ -22,7 +22,58 @@ from ._group import Group
 Array = NDArray[Any]
 
 
-def whole_rows(target: Target, shape: Shape, k: int, view: Array) -> Array:
+_DIAGONALS = 3
+
+
+def whole_lines(
+    group: Group,
+    operation: str,
+    target: Target,
+    shape: Shape,
+    views: Sequence[Array],
+    sizes: Sequence[int],
+) -> tuple["Shares", list[Array], bool]:
+    """Share out the lines, and return what this rank has of them, in host memory; collective.
+
+    Parameters
+    ----------
+    group, operation
+        As of `Shares`.
+    target : Target
+        Where the operands are.
+    shape : Shape
+        Of the rows of this rank.
+    views : sequence of array
+        lower, diag and upper, and further operands, which have rows for each line; the rows last.
+    sizes : sequence of int
+        Number of rows of each rank.
+
+    Returns
+    -------
+    shares : Shares
+        The shares; of one line, if there is nothing but one matrix for all lines.
+    lines : list of array
+        Complete operands: (lines of the share, n), or (1, n) for a diagonal that all lines have.
+    is_shared : bool
+        Whether there is one line, which every rank has.
+    """
+    with group.agreement(operation) as gathered:
+        parts = [_whole_rows(target, shape, k, v) for k, v in enumerate(views[:_DIAGONALS])]
+        gathered.own = [(len(part) == 1, part.dtype) for part in parts]
+        others = [target.download(v).reshape(-1, shape.rows) for v in views[_DIAGONALS:]]
+    forms = [tuple(zip(*found, strict=True)) for found in zip(*gathered.found, strict=True)]
+    are_one = [all(is_one) for is_one, _ in forms]
+    is_shared = all(are_one) and not others
+    shares = Shares(group, operation, sizes, 1 if is_shared else prod(shape.batch))
+    lines = []
+    for part, is_one, (_, dtypes) in zip(parts, are_one, forms, strict=True):
+        # Not all ranks make a real matrix complex: it depends on strides.
+        alike = part.astype(np.result_type(*dtypes), copy=False)
+        lines.append(shares.to_lines(alike, is_shared=is_one))
+    return shares, lines + [shares.to_lines(other) for other in others], is_shared
+
+
+def _whole_rows(target: Target, shape: Shape, k: int, view: Array) -> Array:
     """Return diagonal k of lower, diag and upper: (lines, rows), or (1, rows), in host memory.
 
     `view` has the rows last, and broadcasts to the batch of `shape`.

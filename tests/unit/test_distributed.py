@@ -13,6 +13,7 @@ import pytest
 
 import pysolvers
 from pysolvers import RowSums
+from pysolvers._runtime.arrays import Shape
 from pysolvers._runtime.targets import find_target
 from pysolvers.distributed import Group, Slab, _group, _launch
 from pysolvers.distributed._ends import Matrices
@@ -61,10 +62,9 @@ def eliminated(matrix, *, is_short=False):
     matrices = Matrices(
         find_target("cpu", None, {}, operation="test", leader="rhs"),
         [matrix[0][..., 1:] if is_short else matrix[0], *matrix[1:]],
-        rows,
-        has_left=not is_short,
-        has_right=True,
-        is_short=is_short,
+        Shape(matrix[1].shape, matrix[1].ndim - 1, (is_short, False, False)),
+        (0 if is_short else 1, 3),
+        periodic=False,
     )
 
     def solve(rows, rhs, x):
