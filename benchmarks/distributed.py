@@ -333,7 +333,7 @@ def predicted(record: Record) -> Table:
     for count in MODEL_RANKS:
         times = found.stages(rows, lines, count)
         total, other = (
-            found.seconds(rows, lines, count, reduced_on=way) for way in ("all", "shares")
+            found.seconds(rows, lines, count, reduced_on=ranks) for ranks in ("all", "shares")
         )
         smaller = ("all" if total <= other else "in shares") if count > 1 else ""
         shares = 1e3 * other if count > 1 else None

@@ -1,8 +1,8 @@
-"""Lines that are cut over GPUs, by each way of `Group`, and by transposition.
+"""Lines that are cut over GPUs, by each link of `Group`, and by transposition.
 
 Own matrices, dominant; rows along the last axis, which is cut; each rank has one GPU. The first
-case is that of PaScaL_TDMA. `one GPU` is the solve of the whole lines without a group. The ways are
-those of `Group`: "peers", one kernel that exchanges within itself, and "nccl", two kernels with
+case is that of PaScaL_TDMA. `one GPU` is the solve of the whole lines without a group. The links
+are those of `Group`: "peers", one kernel that exchanges within itself, and "nccl", two kernels with
 NCCL between them. `transposition` is what users do without a solver for cut lines:
 torch.distributed.all_to_all_single by NCCL makes whole lines of the operands, the solver of one GPU
 solves them, and the solution goes back.
@@ -38,15 +38,15 @@ def tables(record: Record) -> list[Table]:
         alone.setdefault(size, time * gpus)
         shares = (entry["floor"] / time, alone[size] / gpus / time)
         default = 1e3 * entry["checked"] if "checked" in entry else None
-        rows.append((*size, gpus, entry["way"], 1e3 * time, *shares, default))
+        rows.append((*size, gpus, entry["exchange"], 1e3 * time, *shares, default))
         found = entry.get("stages", {})
         times = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in found.items())
         if times:
-            stages.append((*size, gpus, entry["way"], times))
+            stages.append((*size, gpus, entry["exchange"], times))
     first = (Column("dtype"), Column("rows"), Column("lines"), Column("GPUs"))
     columns = (
         *first,
-        Column("way", left=True),
+        Column("exchange", left=True),
         Column("ms", ".2f"),
         Column("of the floor", ".0%"),
         Column("of one GPU", ".0%"),
@@ -57,7 +57,7 @@ def tables(record: Record) -> list[Table]:
         "*default*: with the default options, which test for dominance and singular systems. "
         f"Measured on {record['gpu']['name']}, NVLink, PyTorch {record['versions']['torch']}."
     )
-    parts = (*first, Column("way", left=True), Column("stages, ms", left=True))
+    parts = (*first, Column("exchange", left=True), Column("stages, ms", left=True))
     return [Table("", columns, rows, (note,)), Table("", parts, stages)]
 
 

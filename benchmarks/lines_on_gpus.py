@@ -130,22 +130,22 @@ def operands(rank: int, shape: tuple[int, int], dtype: torch.dtype) -> list[torc
 
 
 def cut_case(
-    group: Group, way: str, arrays: list[torch.Tensor], out: torch.Tensor, fast: dict[str, Any]
+    group: Group, link: str, arrays: list[torch.Tensor], out: torch.Tensor, fast: dict[str, Any]
 ) -> Record:
-    """Return the times of solves by one way between the GPUs."""
-    cut: dict[str, Any] = {"group": _group(group, way), "split": Slab(-1), "out": out}
+    """Return the times of solves by one link between the GPUs."""
+    cut: dict[str, Any] = {"group": _group(group, link), "split": Slab(-1), "out": out}
 
     def solve() -> None:
         solve_tridiagonal(*arrays, **fast, **cut)
 
     _, info = solve_tridiagonal(*arrays, return_info=True, **fast, **cut)
-    assert info.exchange == way, info.exchange
+    assert info.exchange == link, info.exchange
     found: Record = {
-        "way": way,
+        "exchange": link,
         "seconds": seconds_of(group, solve),
         "checked": seconds_of(group, lambda: solve_tridiagonal(*arrays, **cut)),
     }
-    if way == "nccl":
+    if link == "nccl":
         events = Events()
         with timed_nccl(events):
             found["stages"] = stages_of(solve, events)
@@ -153,20 +153,20 @@ def cut_case(
 
 
 def cases_of(group: Group, dtype: str, lines: int, rows: int) -> Iterator[Record]:
-    """Yield the times of one case, by way."""
+    """Yield the times of one case, by link, and by transposition."""
     shape = lines, rows // group.size
     arrays = operands(group.rank, shape, getattr(torch, dtype))
     out = torch.empty_like(arrays[-1])
     fast: dict[str, Any] = {"pivot": False, "on_singular": "ignore"}
     if group.size == 1:
         yield {
-            "way": "one GPU",
+            "exchange": "one GPU",
             "seconds": seconds_of(group, lambda: solve_tridiagonal(*arrays, out=out, **fast)),
             "checked": seconds_of(group, lambda: solve_tridiagonal(*arrays, out=out)),
         }
         return
-    for way in ("peers", "nccl"):
-        yield cut_case(group, way, arrays, out, fast)
+    for link in ("peers", "nccl"):
+        yield cut_case(group, link, arrays, out, fast)
     by_cut_lines, whole, events = out.clone(), Transposition(group, lines, rows), Events()
 
     def transposed() -> None:
@@ -178,7 +178,7 @@ def cases_of(group: Group, dtype: str, lines: int, rows: int) -> Iterator[Record
             whole.from_lines(x, out)
 
     yield {
-        "way": "transposition",
+        "exchange": "transposition",
         "seconds": seconds_of(group, transposed),
         "stages": stages_of(transposed, events),
     }
@@ -186,12 +186,12 @@ def cases_of(group: Group, dtype: str, lines: int, rows: int) -> Iterator[Record
     assert largest < 100 * torch.finfo(out.dtype).eps, largest
 
 
-def _group(group: Group, way: str) -> Group:
-    """Return the ranks of a group with one way between devices; collective."""
+def _group(group: Group, link: str) -> Group:
+    """Return the ranks of a group with one link between devices; collective."""
     kept: dict[str, Group] = group.kept.setdefault("groups", {})
-    if way not in kept:
-        kept[way] = Group(links=(way,))
-    return kept[way]
+    if link not in kept:
+        kept[link] = Group(links=(link,))
+    return kept[link]
 
 
 def measure() -> list[Record]:

@@ -183,7 +183,7 @@ def tables(record: Record) -> list[Table]:
         Column("nodes", left=True),
         Column("scaling", left=True),
         Column("GPUs" if record["gpu"] else "ranks"),
-        Column("way", left=True),
+        Column("exchange", left=True),
         Column("ms", ".3f"),
         Column("efficiency", ".0%"),
     )

@@ -2,6 +2,13 @@
 
 A run has the fields and makes some of the steps that the solver asks for. What a step is, its
 number, the segment of the clock and the start belong to the solver.
+
+`SlabRun` is no `HaloRun`: it chooses how the steps of a length are made, and can choose anew. One
+choice is a `HaloRun`, with a deep halo (_halo.py) or with cut lines (_cut_lines.py), and its loop
+is the only one over exchanges. The others exchange no halo that is good for some steps: the damped
+start and steps by array operations exchange one node for each line solve (_split.py), and the
+steps of the scheme ``'implicit'`` divide rows or hold a halo for each solve (_unsplit_slab.py).
+`SplitState` has T for the first two of these three, and hands it over when the choice changes.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from .. import transport
 from .._boundary import Boundary, Dirichlet, Neumann
+from .._errors import BackendError
 from .._solver.schema import whole
 from ..transport import ConvectionDiffusion
 from ..transport._settings import TransportSettings
@@ -121,6 +122,9 @@ class GCEIDD(transport.GCEIDD):
     ------
     TypeError, ValueError
         As `pysolvers.GCEIDD`, and if one of these options is none of the choices.
+    BackendError
+        As `pysolvers.GCEIDD`, and in a step of 3S whose blocks need more shared memory than the
+        device has: the message names the options.
 
     Examples
     --------
@@ -141,9 +145,9 @@ class GCEIDD(transport.GCEIDD):
         foot: Foot = "clamp",
         kernels: Kernels = "fused",
         strategy: Strategy = "3s",
-        few_strips: int = 512,
-        short_strip: int = 32,
-        throttle: int = 48 * 1024,
+        few_strips: int = TransportSettings.few_strips,
+        short_strip: int = TransportSettings.short_strip,
+        throttle: int = TransportSettings.throttle,
         **options: Any,
     ) -> None:
         self.occupancy: dict[str, float] = {}
@@ -157,6 +161,19 @@ class GCEIDD(transport.GCEIDD):
             "throttle": throttle,
         }
         super().__init__(*args, **options)
+
+    def _advance(self, count: int) -> bool:
+        try:
+            return super()._advance(count)
+        except BackendError as error:
+            s = self._settings
+            if s.kernels != "paper" or s.strategy != "3s":
+                raise
+            raise BackendError(
+                f"{error}: a block may need more shared memory than the device has; take a smaller "
+                f"throttle than {s.throttle} bytes, or a smaller short_strip than {s.short_strip} "
+                "cells, or strategy='naive'"
+            ) from error
 
     def _note(self, report: dict[str, Any]) -> None:
         super()._note(report)

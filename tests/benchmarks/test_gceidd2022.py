@@ -18,6 +18,8 @@ from benchmarks.papers.gceidd2022_runs import (
     table_entries,
 )
 from benchmarks.papers.gceidd2022_speed import StepTime, step_time, strip_counts
+from pysolvers import BackendError
+from pysolvers.papers import gceidd2022
 from pysolvers.papers.gceidd2022 import published_errors
 
 # How far what we find may be from the paper, as a reference program is on 32 and 64 nodes.
@@ -242,3 +244,22 @@ def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     whole = 4 * 128**2 * 1e-9
     assert against.rows[0][5] == pytest.approx(1e6 * (0.75 * whole + 3e-3))
     assert [row[4] for row in fused.rows] == [None, None, "15 µs", "4 ×", "75%"]
+
+
+def test_a_failure_of_3s_names_the_options_that_decide_on_shared_memory(monkeypatch):
+    options = {"shape": (17, 17), "dt": 0.01, "kernels": "paper"}
+    solver = gceidd2022.GCEIDD(gceidd2022.rotating_pulse(), throttle=10**6, **options)
+    naive = gceidd2022.GCEIDD(gceidd2022.rotating_pulse(), strategy="naive", **options)
+
+    def fail(*args):
+        raise BackendError("GCEIDD: the device runtime reported an error")
+
+    for one in (solver, naive):
+        monkeypatch.setattr(one._state, "advance", fail)
+    with pytest.raises(BackendError, match="throttle than 1000000 bytes, or a smaller short_strip"):
+        solver.step()
+    with pytest.raises(BackendError, match=r"an error$"):
+        naive.step()
+    for name in ("few_strips", "short_strip", "throttle"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 0, got -1"):
+            gceidd2022.GCEIDD(gceidd2022.rotating_pulse(), **options, **{name: -1})
