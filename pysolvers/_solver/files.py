@@ -345,8 +345,8 @@ def _compare(array: Array, described: _Described) -> None:
             f"it must be {reprlib.repr(dtype)[1:-1]} with shape {reprlib.repr(shape)} as the "
             f"header says, got {array.dtype} with shape {array.shape}"
         )
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"it must hold real numbers, got {array.dtype}")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"it must hold real numbers or truth values, got {array.dtype}")
     if finite and not np.isfinite(array).all():
         place = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
         raise ValueError(f"it must be finite, but it is {array[place]} at {place}")

@@ -88,7 +88,7 @@ class Accuracy:
     def take(self, k: Array | None) -> None:
         """Take other conductivities at the nodes; collective with a group."""
         grid = self._grid
-        mean, largest = _mean_and_largest(k, grid.relative, self._group)
+        mean, largest = _mean_and_largest(k, grid, self._group)
         #: Largest k/h^2 along each axis.
         self.numbers = tuple(
             a * largest / h / h for a, h in zip(self._diffusivity, grid.finest, strict=False)
@@ -168,13 +168,15 @@ class Accuracy:
         )
 
 
-def _mean_and_largest(
-    k: Array | None, relative: Array | None, group: Group | None
-) -> tuple[float, float]:
+def _mean_and_largest(k: Array | None, grid: Grid, group: Group | None) -> tuple[float, float]:
     """Return the mean conductivity, and the largest over the relative heat capacity, of all ranks.
 
-    The mean of the relative heat capacities is 1.
+    The mean of the relative heat capacities is 1. Nodes in holes do not count.
     """
+    relative, holes = grid.relative, grid.holes
+    if holes is not None:
+        k = None if k is None else k[~holes]
+        relative = None if relative is None else relative[~holes]
     if relative is not None:
         return (1.0 if k is None else float(k.mean())), float(
             (1 / relative * (1.0 if k is None else k)).max()

@@ -180,4 +180,4 @@ def conductivity_of(values: NDArray[Any], grid: Grid, dtype: str) -> Array:
     require(bool((k > 0).all()), "diffusivity must be positive", float(k.min()))
     k /= grid.capacity
     check_conductivity(k, dtype)
-    return k
+    return grid.insulated(k, dtype)

@@ -49,6 +49,7 @@ Array = NDArray[Any]
 # in 81 problems on 64^2, 128^2 and 33^3 nodes (a bar, a disc and random k of ratio 100).
 _OMEGA = 0.9
 _LEAST_NODES = 5  # of an axis that is made coarser
+_PINNED = 1e15  # row sums from here on are those of nodes of a given temperature
 _WEAK = 0.3  # t k/h^2: lines across such an axis are solved by a relaxation
 MOST_LEVELS = 24
 #: Fields of a basis. With 1, 2, 3, 4 and 5 of the last solutions a stage on 64^2 nodes, a diagonal
@@ -127,12 +128,19 @@ class Levels:
         if grid.relative is not None:
             self.volumes = self.volumes * grid.relative
         #: Whether W is not what the backend takes it for, from the sides alone.
-        self.is_weighted = grid.relative is not None or bool(grid.gaps)
+        self.is_weighted = any(v is not None for v in (grid.relative, grid.holes)) or bool(
+            grid.gaps
+        )
+        self.holes = grid.holes
+        #: W, but 0 in holes: what the heat of a node counts.
+        self.weights = self.volumes
+        if grid.holes is not None:
+            self.weights = np.where(grid.holes, 0.0, self.volumes)
         nodes = self._whole(grid)
         first = tuple(_given(sides, axis, 0) for axis in range(grid.axes))
         end = tuple(n - _given(sides, axis, -1) for axis, n in enumerate(nodes))
         #: The sum of W over the nodes.
-        self.volume = self.total(self.volumes)
+        self.volume = self.total(self.weights)
         #: The unknown nodes of a field.
         self.inner = tuple(slice(a, b) for a, b in zip(first, end, strict=True))[::-1]
         faces = [self._faces(grid, axis) for axis in range(grid.axes)]
@@ -152,13 +160,22 @@ class Levels:
         if is_steady and grid.sink is not None:
             self.inertia = share * grid.dt * grid.sink * self.volumes
         sums = exchange if self.inertia is None else exchange + self.inertia
-        is_open = bool(sums.any() if is_steady else exchange.any()) or any(first) or end != nodes
+        has_values = bool(any(first) or end != nodes or grid.hole_values is not None)
+        is_open = has_values or bool(sums.any() if is_steady else exchange.any())
+        if is_steady and grid.holes is not None:  # T in holes stays
+            self.inertia = np.where(
+                grid.holes, self.volumes, 0.0 if self.inertia is None else self.inertia
+            )
+            sums = exchange + self.inertia
         #: Whether nothing but sources and inflows changes the heat: no exchange, no given value.
         self.is_closed = not any(self._largest([is_open]))
         #: Whether A has the constant as null vector.
         self.is_singular = is_steady and self.is_closed
         largest = max(float(face.max()) for face in faces)
-        least = min(float(face[face > 0].min(initial=inf)) for face in faces)
+        least = min(
+            float(face[self._is_joint(face, axis)].min(initial=inf))
+            for axis, face in enumerate(faces)
+        )
         largest, least = self._largest([largest, -least])
         fits = largest <= min(_FLOAT32_LARGEST, -_FLOAT32_RATIO * least)
         #: Whether s is 0.
@@ -169,6 +186,13 @@ class Levels:
             self.growth /= float(self.volumes.min())
         start = Level(faces, np.ascontiguousarray(sums), first, end)
         self._set_levels(start, exchange, dtype, "float32" if fits else dtype)
+
+    def _is_joint(self, face: Array, axis: int) -> NDArray[np.bool_]:
+        """Return whether each face lies between two nodes that are not in holes."""
+        found = face > 0
+        if self.holes is not None:
+            found &= ~(self.holes | np.roll(self.holes, -1, face.ndim - 1 - axis))
+        return found
 
     def _set_levels(self, start: Level, exchange: Array, dtype: str, cycle: str) -> None:
         """Make the operators in `dtype`, and the levels in `cycle`."""
@@ -316,7 +340,8 @@ class Levels:
             axes = level.sums.ndim
             weights: list[Array | None] = [None] * axes
             found.append((level, weights))
-            largest = [float(values.max()) for values in (level.sums, *level.faces)]
+            sums = level.sums[level.sums < _PINNED]
+            largest = [float(values.max(initial=0.0)) for values in (sums, *level.faces)]
             coarse = coarse_axes(level.sums.shape[::-1], largest)
             if not coarse or len(found) >= most:
                 return found

@@ -31,6 +31,8 @@ class HeatResult(Result):
     lines : ndarray or None
         Coordinates of the nodes along x, those along y, and so on, one after the other; None if
         they are evenly spaced. `x`, `y` and `z` are these.
+    holes : ndarray of bool or None
+        Whether each node lies in a hole; None without holes. Pictures leave these nodes out.
     time : float
         Time of the state.
     dt : float
@@ -80,6 +82,7 @@ class HeatResult(Result):
     kernel: str
     threads: int
     lines: Line | None
+    holes: Annotated[NDArray[np.bool_], Member(None, (np.bool_,))] | None
     exchange: str = "none"
     frames: tuple[HeatResult, ...] = ()
 
@@ -129,8 +132,14 @@ class HeatResult(Result):
         saved.require(axes in (1, 2, 3), "header", f"spacing must have 1 to 3 entries, got {axes}")
         saved.require(len(self.origin) == axes, "header", f"origin must have {axes} entries")
         saved.require(self.u.ndim == axes, "member 'u'", f"it must have {axes} axes")
+        if self.holes is not None:
+            saved.require_array("holes", self.holes, self.u.shape, np.bool_)
         if self.lines is not None:
             saved.require_array("lines", self.lines, (sum(self.u.shape),), np.float64)
+
+    def _inside(self) -> NDArray[Any]:
+        """Return T of the nodes that are not in holes."""
+        return self.u if self.holes is None else self.u[~self.holes]
 
     @property
     def _has_lines(self) -> bool:
@@ -148,7 +157,7 @@ class HeatResult(Result):
             "nodes": shape_text(self.u.shape),
             "time": f"{self.time:g} ({steps_text(self)}, {self.stop_reason})",
             "scheme": self._scheme_text(),
-            "T": f"{self.u.min():.6g} to {self.u.max():.6g}",
+            "T": f"{self._inside().min():.6g} to {self._inside().max():.6g}",
             "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
         }
         return "Heat conduction", facts

@@ -163,7 +163,7 @@ class WholeRun:
         limit = max(limit, _ROUNDING * float(np.finfo(field.dtype).eps))
         try:
             while True:
-                laws.set_steady(time, self._shown(field))
+                laws.set_steady(time, self.shown(field))
                 before = field
                 field, balance = solver.steady(solver.held(field), time, limit, most - count)
                 count += max(1, solver.iterations)
@@ -176,7 +176,7 @@ class WholeRun:
         finally:
             self.grid.k, self.grid.sink = k, None
 
-    def _shown(self, field: Array) -> Array:
+    def shown(self, field: NDArray[Any]) -> NDArray[Any]:
         """Return a field of the nodes as the caller knows it."""
         return field
 
@@ -196,7 +196,7 @@ class WholeRun:
         steps, before = self._earlier
         if steps == first and not solver._follows_start:
             t = t + 0.5 * segment.dt / solver.last_dt * (t - before)
-        laws.set(segment.at(first + 0.5), self._shown(t))
+        laws.set(segment.at(first + 0.5), self.shown(t))
         if laws.conductivity is not None:
             assert self.grid.k is not None
             self.state.set_k(self.grid.k)
@@ -327,9 +327,9 @@ class RodRun(WholeRun):
 
     @property
     def t(self) -> Array:
-        return self._shown(super().t)
+        return self.shown(super().t)
 
-    def _shown(self, field: Array) -> Array:
+    def shown(self, field: NDArray[Any]) -> NDArray[Any]:
         return field[0]
 
     def restart(self, field: Array) -> None:
@@ -374,6 +374,9 @@ class SlabRun:
 
     def check_steps(self) -> None:
         self.slab.check_steps()
+
+    def shown(self, field: NDArray[Any]) -> NDArray[Any]:
+        return field
 
     @property
     def exchange(self) -> str:

@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 # Distance of the lines of a rod in distances of its nodes: a node depends on its line, also in the
 # relaxation of lines, and the conductances differ by a factor that float32 can take.
 _APART = 32.0
+_PINNED = 1e20  # heat capacity of nodes of a given temperature, over the mean one of the others
+# Conductivity of insulated holes over the least one: what flows is far below rounding errors.
+_INSULATION = {"float64": 1e-20, "float32": 1e-12}
 _EVEN = 1e-12  # of the spacing: rounding errors of coordinates that are evenly spaced
 _FLUXES = (Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
 
@@ -70,6 +73,10 @@ class Grid:
         self.diffusivity = (1.0,) * self.axes
         #: Conductivity at the nodes over `capacity`; None is 1.
         self.k: Array | None = None
+        #: Whether each node lies in a hole; None without holes.
+        self.holes: NDArray[np.bool_] | None = None
+        #: Temperature of the nodes in holes, at all nodes; None if holes are insulated.
+        self.hole_values: Array | None = None
         #: Of a steady state: how much faster the source falls than T, over the heat capacity.
         self.sink: Array | None = None
         #: Whether the kernels of alternating directions can step the nodes.
@@ -123,8 +130,26 @@ class Grid:
 
     @property
     def heat_of_nodes(self) -> Any:
-        """Heat capacities of a volume: a number, or those at the nodes."""
-        return self.capacity if self.relative is None else self.capacity * self.relative
+        """Heat capacities of a volume: a number, or those at the nodes; infinite in holes."""
+        found = self.capacity if self.relative is None else self.capacity * self.relative
+        return found if self.holes is None else np.where(self.holes, np.inf, found)
+
+    def set_holes(self, holes: NDArray[np.bool_], values: Array | None) -> None:
+        """Take the holes, and the temperature in them unless they are insulated.
+
+        A node of a given temperature is one of a heat capacity that no flow changes. The nodes of
+        an insulated hole conduct so little that T of other nodes does not depend on it.
+        """
+        self.holes, self.hole_values = holes, values
+        if values is not None:
+            relative = np.ones(holes.shape) if self.relative is None else self.relative
+            self.relative = np.where(holes, _PINNED, relative)
+
+    def insulated(self, k: Array, dtype: str) -> Array:
+        """Return conductivities at the nodes with those of insulated holes."""
+        if self.holes is None or self.hole_values is not None:
+            return k
+        return np.where(self.holes, _INSULATION[dtype] * float(k[~self.holes].min()), k)
 
     def heating(self, source: Any) -> "Heating":
         """Return what a source, as the caller gave it, adds to T in a unit of time."""
@@ -285,6 +310,8 @@ class Side:
     def _capacity(self) -> Any:
         """Heat capacity of a volume: a number, or an array over the side."""
         grid = self._grid
+        if grid.holes is not None and self.axis < grid.named and self.of(grid.holes).any():
+            return self.of(grid.heat_of_nodes)
         return grid.capacity if grid.relative is None else grid.capacity * self.of(grid.relative)
 
     @property
@@ -344,7 +371,10 @@ def heat_of(grid: Grid, sides: Iterable[Side], t: NDArray[Any]) -> float:
     t : array
         T at the nodes.
     """
-    total = np.asarray(t, np.float64) * grid.heat_of_nodes
+    capacity = grid.heat_of_nodes
+    total = np.asarray(t, np.float64) * (
+        capacity if grid.holes is None else np.where(grid.holes, 0.0, capacity)
+    )
     periodic = {side.axis for side in sides if side.kind == PERIODIC}
     for axis in range(grid.axes):
         total = total @ grid.widths(axis, axis in periodic)

@@ -103,6 +103,9 @@ class HeatState:
         """Begin from a field; the nodes of a side with given values have these values."""
         time = self._grid.clock.segment.time
         field = np.array(initial, self._settings.dtype)
+        grid = self._grid
+        if grid.holes is not None and grid.hole_values is not None:
+            field[grid.holes] = grid.hole_values[grid.holes]
         for side in self._sides.values():
             if side.kind == "value":
                 side.of(field)[...] = side.level(time)

@@ -351,13 +351,14 @@ class Unsplit:
         if levels.is_closed and gain is not None:
             mean = levels.total(gain) / levels.volume
         if levels.is_singular:
-            rhs -= (mean * levels.volumes).astype(rhs.dtype)
+            rhs -= (mean * levels.weights).astype(rhs.dtype)
         return rhs, mean
 
     def _centre(self, levels: Levels, change: Array, mean: float) -> None:
         """Add a constant to a field, such that its mean is this one."""
-        found = levels.total(levels.volumes * change) / levels.volume
-        change += change.dtype.type(mean - found)
+        found = levels.total(levels.weights * change) / levels.volume
+        at = ... if levels.holes is None else ~levels.holes
+        change[at] += change.dtype.type(mean - found)
 
     def _gain(self, levels: Levels, time: float) -> Array | None:
         """Return W t times sources and inflows at a time; None if there are none."""

@@ -186,15 +186,19 @@ class DeviceUnsplit(Unsplit):
             self._add(part, 1.0, gain)
         mean = total / levels.volume if levels.is_closed else 0.0
         if levels.is_singular:
-            self._add(rhs, mean, self._minus_volumes(levels, base.shape))
+            minus = self._minus_volumes(levels, base.shape)
+            if levels.holes is not None:
+                minus = self._there("minus weights", -levels.weights)
+            self._add(rhs, mean, minus)
         return rhs, mean
 
     def _centre(self, levels: Levels, change: Array, mean: float) -> None:
         if not levels.is_weighted:
             levels.centre(change, mean)
             return
-        found = levels.total(levels.volumes * self._device.download(change)) / levels.volume
-        self._add(change, mean - found, self._there("ones", np.ones(change.shape)))
+        found = levels.total(levels.weights * self._device.download(change)) / levels.volume
+        ones = np.broadcast_to(levels.weights > 0, change.shape)
+        self._add(change, mean - found, self._there("ones", ones))
 
     def _made_constant(self, levels: Levels) -> _Constant:
         """Return W t times the sources and inflows that do not change with time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import prod
 from time import perf_counter
@@ -18,7 +18,7 @@ from .._checks import index, require, require_finite, short
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
 from .._errors import ConvergenceError, warn_user
-from .._functions import arguments_of
+from .._functions import arguments_of, call_with_arrays, protected
 from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive, reading
@@ -54,6 +54,7 @@ class Problem:
     heat_capacity: Any
     boundary: Any
     source: bool
+    holes: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +178,12 @@ class HeatADI(TimeStepping[HeatResult]):
     source : number, ndarray or callable, optional
         Heat source q: a number, an array of the shape of the solution, or a function of the
         coordinates, of the time t and of the temperature T.
+    holes : array_like of bool or callable, optional
+        Whether each node lies in a hole of the domain: an array that broadcasts to the shape of
+        the solution, or a function of the coordinates. See Notes.
+    hole_temperature : number, array_like or callable, optional
+        Temperature of the nodes in holes, which does not change with time: a number, an array or
+        a function of the coordinates. By default holes are insulated.
     initial : number, ndarray or callable, default: 0
         T at the start: a number, an array of the shape of the solution, or a function of the
         coordinates. Nodes of Dirichlet sides have the values of the sides instead.
@@ -285,6 +292,13 @@ class HeatADI(TimeStepping[HeatResult]):
     coordinates are a smooth function of the number of the node, and heat is conserved for any.
     Steps of alternating directions are then made by array operations, as below, without a `group`.
 
+    No heat flows into insulated `holes`, whose edge lies in the middle between the nodes inside
+    and outside; T in them stays what it was, and results and pictures leave it out. At holes of a
+    `hole_temperature` the nodes inside have this T. An edge that is not parallel to an axis is a
+    staircase, and the error near it is of order one in the spacing. Holes are contrasts of the
+    conductivity or of the heat capacity: ``'auto'`` takes ``'implicit'`` if :math:`k\,dt/(c\,h^2)`
+    is above 1.5.
+
     A heat capacity that is a number divides k, q and the inflows, and costs nothing. One that
     varies multiplies the volumes of the nodes, by array operations and line solves instead of the
     kernels of alternating directions: a step then takes 6 to 30 times as long. The sum of
@@ -378,6 +392,8 @@ class HeatADI(TimeStepping[HeatResult]):
     scheme: Scheme
     boundary: Any
     source: Any
+    holes: Any
+    hole_temperature: Any
     initial: Any
     damped_start: bool | None
     group: Group | None
@@ -398,6 +414,8 @@ class HeatADI(TimeStepping[HeatResult]):
         scheme: Scheme | None = "auto",
         boundary: Any,
         source: Any = None,
+        holes: Any = None,
+        hole_temperature: Any = None,
         initial: Any = 0.0,
         start_time: float = 0.0,
         damped_start: bool | None = None,
@@ -412,6 +430,8 @@ class HeatADI(TimeStepping[HeatResult]):
             "heat_capacity": heat_capacity,
             "boundary": boundary,
             "source": source,
+            "holes": holes,
+            "hole_temperature": hole_temperature,
             "initial": initial,
             "group": group,
             "split": split,
@@ -446,6 +466,8 @@ class HeatADI(TimeStepping[HeatResult]):
             grid.has_kernels = _is_number(heat_capacity) and not grid.gaps
             law_of_k = law_of("diffusivity", diffusivity, settings.axes, "tT")
             law_of_q = law_of("source", source, settings.axes, "T")
+            if group is not None and holes is not None:
+                raise ValueError("HeatADI: holes need a solver without group and split")
             if group is not None and (law_of_k is not None or law_of_q is not None):
                 raise ValueError(
                     "HeatADI: with a group diffusivity cannot be a function of t or T, and source "
@@ -456,6 +478,11 @@ class HeatADI(TimeStepping[HeatResult]):
             grid = run.grid
             grid.capacity, grid.relative = _capacity(heat_capacity, grid, settings.axes)
             whole.capacity = grid.capacity
+            if holes is not None:
+                _set_holes(grid, holes, hole_temperature, settings.axes)
+                grid.has_kernels &= not _needs_arrays(grid, self._sides.values())
+            elif hole_temperature is not None:
+                raise TypeError("HeatADI: hole_temperature needs holes")
             places = grid.everywhere
             if "t" in dependence("initial", initial, settings.axes):
                 raise TypeError(
@@ -604,6 +631,8 @@ class HeatADI(TimeStepping[HeatResult]):
         )
         if self._laws is not None and self._laws.conductivity is not None:
             capacity = f", diffusivity={self._laws.conductivity.text}" + capacity
+        if self._grid.holes is not None:
+            capacity += f", holes: {self._holes_text()}"
         return f"{s.shape}, {spacing}, dt={self.dt:g}{capacity}, scheme={self._scheme_text()}"
 
     @property
@@ -621,6 +650,9 @@ class HeatADI(TimeStepping[HeatResult]):
             "u": self._runner.t.copy(),
             "spacing": self._grid.spacing[: self._grid.named],
             "lines": self._all_lines(),
+            "holes": None
+            if self._grid.holes is None
+            else self._runner.shown(self._grid.holes).copy(),
             "origin": tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.named)),
             "time": self.time,
             "dt": self.dt,
@@ -742,6 +774,8 @@ class HeatADI(TimeStepping[HeatResult]):
         heat_capacity: Any = 1.0,
         boundary: Any,
         source: Any = None,
+        holes: Any = None,
+        hole_temperature: Any = None,
         device: str | None = None,
         threads: int | None = None,
         group: Group | None = None,
@@ -760,6 +794,8 @@ class HeatADI(TimeStepping[HeatResult]):
         boundary : condition or mapping
             As in the solver that was saved.
         source : number, ndarray or callable, optional
+            As in the solver that was saved.
+        holes, hole_temperature : optional
             As in the solver that was saved.
         device : str, optional
             As in `HeatADI`. On another device than before, later steps differ by rounding
@@ -790,6 +826,8 @@ class HeatADI(TimeStepping[HeatResult]):
             heat_capacity=heat_capacity,
             boundary=boundary,
             source=source,
+            holes=holes,
+            hole_temperature=hole_temperature,
             device=device,
             threads=threads,
             group=group,
@@ -814,6 +852,15 @@ class HeatADI(TimeStepping[HeatResult]):
         self._begun, self._is_damped = state.begun, state.is_damped
         self._runner.unsplit.iterations = state.iterations
 
+    def _holes_text(self) -> str:
+        """Return how many nodes lie in holes, and of which kind they are."""
+        grid = self._grid
+        if grid.holes is None:
+            return "none"
+        count = int(grid.holes.sum()) // (grid.axes - grid.named + 1)  # a rod has two lines
+        kind = "insulated" if grid.hole_values is None else "of a given temperature"
+        return f"{count} nodes, {kind}"
+
     def _made_choice(self, k: NDArray[np.float64] | None) -> Choice:
         grid = self._grid
         relative = grid.relative if grid.named > 1 else None  # steps of a rod have one axis
@@ -834,19 +881,21 @@ class HeatADI(TimeStepping[HeatResult]):
         """Return what identifies the problem."""
         grid = self._grid
         law = None if self._laws is None else self._laws.conductivity
+        given = self._data_given
+        k: Any = "an array" if law is None else law.text
+        if law is None and _is_by_axes(given["diffusivity"], self._settings.axes):
+            k = [a * grid.capacity for a in grid.diffusivity[: grid.named]]
+        is_number = _is_number(given["heat_capacity"])
         return Problem(
-            diffusivity=law.text
-            if law is not None
-            else "an array"
-            if grid.k is not None
-            else [a * grid.capacity for a in grid.diffusivity[: grid.named]],
-            heat_capacity="an array" if grid.relative is not None else grid.capacity,
+            diffusivity=k,
+            heat_capacity=grid.capacity if is_number else "an array",
             boundary=[
                 [name, s.kind, s.coefficient]
                 for name, s in self._sides.items()
                 if s.axis < grid.named
             ],
             source=self._source is not None,
+            holes=self._holes_text(),
         )
 
     def _advance(self, count: int) -> bool:
@@ -909,6 +958,13 @@ def _is_number(value: Any) -> bool:
     return np.ndim(value) == 0 and not callable(value)
 
 
+def _is_by_axes(diffusivity: Any, axes: str) -> bool:
+    """Return whether a conductivity is a number for each axis, or one for all."""
+    if isinstance(diffusivity, tuple | list):
+        return len(diffusivity) == len(axes) and np.ndim(diffusivity[0]) == 0
+    return isinstance(diffusivity, Mapping) or _is_number(diffusivity)
+
+
 def _capacity(
     heat_capacity: Any, grid: Grid, axes: str
 ) -> tuple[float, NDArray[np.float64] | None]:
@@ -927,6 +983,40 @@ def _capacity(
     return mean, values / mean
 
 
+def _needs_arrays(grid: Grid, sides: Iterable[Side]) -> bool:
+    """Return whether the kernels cannot step around the holes: only if these are insulated."""
+    holes = grid.holes
+    if holes is None or grid.hole_values is not None:
+        return holes is not None
+    own = (side for side in sides if side.axis < grid.named)  # not those of the plate of a rod
+    return any(bool(side.of(holes).any()) for side in own if side.kind == "flux")
+
+
+def _set_holes(grid: Grid, holes: Any, temperature: Any, axes: str) -> None:
+    """Check the holes and their temperature, and give them to the grid."""
+    if callable(holes):
+        names = arguments_of("holes", holes, axes)
+        known = dict(zip(axes, grid.everywhere, strict=False))
+        arguments = protected({name: known[name] for name in names})
+        holes = call_with_arrays("holes", holes, arguments)
+    mask = np.asarray(holes)
+    if mask.dtype != np.bool_:
+        raise TypeError(f"holes must be an array of bool, got {mask.dtype}: write holes > 0")
+    nodes = grid.nodes[: grid.named][::-1]
+    try:
+        mask = np.broadcast_to(mask, nodes)
+    except ValueError:
+        raise ValueError(f"holes must broadcast to {nodes}, got shape {mask.shape}") from None
+    require(not mask.all(), "holes must leave some nodes", mask)
+    values = None
+    if temperature is not None:
+        if callable(temperature):
+            arguments_of("hole_temperature", temperature, axes)  # not of t
+        data = NodeData("hole_temperature", temperature, *grid.everywhere)
+        values = np.array(np.broadcast_to(data.at(0.0), grid.nodes[::-1]))
+    grid.set_holes(np.array(np.broadcast_to(mask, grid.nodes[::-1])), values)
+
+
 def _conductivity(
     diffusivity: Any, grid: Grid, settings: HeatSettings
 ) -> tuple[tuple[float, ...], NDArray[np.float64] | None]:
@@ -937,16 +1027,16 @@ def _conductivity(
         found = tuple(each / grid.capacity for each in found)
         return (*found, *found[:1] * (grid.axes - grid.named))  # of the plate of a rod
 
-    if isinstance(diffusivity, Mapping) or _is_number(diffusivity):
-        return of_axes(diffusivity), None
-    is_sequence = isinstance(diffusivity, tuple | list) and len(diffusivity) == len(settings.axes)
-    if is_sequence and np.ndim(diffusivity[0]) == 0 and unequal(diffusivity):
-        own = dict(zip(settings.axes, reversed(diffusivity), strict=False))
-        raise ValueError(
-            "diffusivity: a sequence could be meant in the order of shape: name the axes, "
-            f"for example diffusivity={own}"
-        )
-    if is_sequence and np.ndim(diffusivity[0]) == 0:
-        return of_axes(diffusivity), None
+    k = None
+    if grid.holes is not None and grid.hole_values is None:
+        k = grid.insulated(np.ones(grid.nodes[::-1]), settings.dtype)
+    if _is_by_axes(diffusivity, settings.axes):
+        if isinstance(diffusivity, tuple | list) and unequal(diffusivity):
+            own = dict(zip(settings.axes, reversed(diffusivity), strict=False))
+            raise ValueError(
+                "diffusivity: a sequence could be meant in the order of shape: name the axes, "
+                f"for example diffusivity={own}"
+            )
+        return of_axes(diffusivity), k
     data = NodeData("diffusivity", diffusivity, *grid.everywhere)
     return (1.0,) * grid.axes, conductivity_of(data.at(0.0), grid, settings.dtype)

@@ -68,7 +68,9 @@ def film(frames: "tuple[HeatResult, ...]", *, label: str = _LABEL, **options: An
 
     `options` are those of `make_film` and of `contourf`, or of `Axes.plot`.
     """
-    values = np.array([value for frame in frames for value in (frame.u.min(), frame.u.max())])
+    values = np.array(
+        [value for frame in frames for value in (frame._inside().min(), frame._inside().max())]
+    )
     is_rod = any(frame.u.ndim == 1 for frame in frames[:1])
     if is_rod:
         room = 0.05 * float(np.ptp(values)) or 0.5
@@ -99,15 +101,20 @@ def _paint(axes: "Axes", result: "HeatResult", *, unit: str | None = None, **opt
     if result.u.ndim == 1:
         return _paint_rod(axes, result, title, unit, **options)
     options.setdefault("cmap", "inferno")
-    plane = result.u
+    plane = _without_holes(result)
     if plane.ndim == 3:
         k = plane.shape[0] // 2
         plane = plane[k]
         title += f", plane z = {result.z[k]:.4g}" + (f" {unit}" if unit else "")
-    options.setdefault("levels", levels_of(plane))
+    options.setdefault("levels", levels_of(np.ma.compressed(plane)))
     drawn = axes.contourf(result.x, result.y, plane, **options)
     axes.set(aspect="equal", title=title, **axis_labels("xy", unit))
     return drawn
+
+
+def _without_holes(result: "HeatResult") -> Any:
+    """Return T as a masked array, if there are holes."""
+    return result.u if result.holes is None else np.ma.masked_array(result.u, result.holes)
 
 
 def _paint_rod(
@@ -121,7 +128,7 @@ def _paint_rod(
     **options: Any,
 ) -> Any:
     """Draw the temperature of a rod as a curve."""
-    drawn = axes.plot(result.x, result.u, **options)
+    drawn = axes.plot(result.x, _without_holes(result), **options)
     axes.set(title=title, ylabel=ylabel, **axis_labels("x", unit))
     if ylim is not None:
         axes.set_ylim(*ylim)

@@ -46,7 +46,7 @@ def matrices(lines, sides, k, c, q=0.0, period=None):
         k_of, c_of = np.moveaxis(k, along, 0), np.moveaxis(c, along, 0)
         for i, gap in enumerate(gaps):
             j = (i + 1) % n
-            face = 2 * k_of[i] * k_of[j] / (k_of[i] + k_of[j]) / gap
+            face = 2 * k_of[i] * k_of[j] / np.maximum(k_of[i] + k_of[j], 1e-300) / gap
             for a, b in ((i, j), (j, i)):
                 flow = face / widths[a] / c_of[a]
                 np.add.at(matrix, (nodes[a].ravel(), nodes[a].ravel()), -flow.ravel())
