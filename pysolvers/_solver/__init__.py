@@ -17,7 +17,7 @@ from .schema import (
     whole,
 )
 from .settings import Settings, TimeSettings
-from .solver import Iteration, State
+from .solver import Iteration, OverRanks, State
 from .stepping import TimeState, TimeStepping
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Iteration",
     "Line",
     "Member",
+    "OverRanks",
     "Positive",
     "Real",
     "Result",

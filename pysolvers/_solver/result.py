@@ -5,7 +5,7 @@ A subclass is a frozen dataclass, whose annotations are the checks of its files:
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -18,6 +18,7 @@ from .._atomic import atomic_write
 from .._extras import extra_module
 from .._repr import Shown
 from .files import Saved, SavedFile, is_rising, parts_of
+from .schema import Seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,13 +28,34 @@ StopReason = Literal[
 ]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Result(Saved, Shown):
-    """A result, with files, a short description, figures, and arrays with coordinates."""
+    """A result, with files, a short description, figures, and arrays with coordinates.
+
+    Parameters
+    ----------
+    stop_reason : str
+        Reason of the end of the run.
+    seconds : dict of str to float
+        Time of each stage.
+    backend, kernel : str
+        Backend, and instruction set or kernel of its last call.
+    threads : int
+        Number of host threads of this call.
+    frames : tuple of Result
+        The states that `record` kept; empty after the other calls. `save` does not write them.
+    """
+
+    stop_reason: StopReason
+    seconds: Seconds
+    backend: str
+    kernel: str
+    threads: int
 
     _PLOTS: ClassVar[str] = "fields"  # module of `pysolvers.plots` with the functions plot and film
     _DIMS: ClassVar[Mapping[str, str]] = {}  # dimensions of the fields of `to_xarray`
     _COORDINATES: ClassVar[Mapping[str, str]] = {}  # attribute of a dimension with another name
-    frames: Sequence[Self] = ()
+    frames: tuple[Any, ...] = ()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to an npz file.

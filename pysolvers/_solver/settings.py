@@ -42,9 +42,14 @@ class Settings:
         return backends.require(backends.parse_device(self.device)[0])
 
     @property
+    def is_small(self) -> bool:
+        """Whether to wake threads costs more than they save."""
+        return False
+
+    @property
     def call_threads(self) -> int:
         """Threads for the backend: 0 leaves the choice to it."""
-        return self.threads or 0
+        return self.threads or int(self.is_small)
 
     def facts(self) -> dict[str, Any]:
         """Return the parameters by name."""

@@ -40,7 +40,7 @@ from .._errors import ConvergenceError
 from .._progress import IterationBar
 from .._repr import ShownAsText, residual_text
 from .._runtime.fp_mode import call_in_default_fp_mode, in_default_fp_mode
-from ..distributed import Group
+from ..distributed import Group, Slab
 from ..distributed._group import agreement_of
 from .arguments import add_arguments
 from .counter import Counter
@@ -333,6 +333,11 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
             found["initial"] = None
         return found
 
+    def _add_seconds(self, found: Mapping[str, float]) -> None:
+        """Add times of stages to those so far."""
+        for name, seconds in found.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+
     def _set_field(self, name: str, values: Any) -> None:
         """Set a field to values of its shape; with a group to those of this rank, on all ranks."""
         with agreement_of(self._group, f"{type(self).__name__}.{name}"):
@@ -431,6 +436,30 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
         """Return the bar of a run."""
         wanted = progress if self._shows_progress else False
         return IterationBar(wanted, type(self).__name__, quantity, total, goal)
+
+
+class OverRanks(Exclusive):
+    """A solver whose `u` can be split over the ranks of a group."""
+
+    group: Group | None
+    split: Slab | None
+
+    @abstractmethod
+    def _gathered(self) -> NDArray[Any] | None:
+        """Return `u` at all nodes on rank 0, None on the other ranks; collective."""
+
+    @reading
+    def gather(self) -> NDArray[Any] | None:
+        """Return `u` at all nodes; with a group on rank 0, None on the other ranks.
+
+        With a group, all ranks call this function.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
+        """
+        return self._gathered()
 
 
 class Iteration(Solver[R]):

@@ -1,8 +1,8 @@
 """``python -m pysolvers run cavity``: solve, compare with published tables, draw, time."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,6 +21,7 @@ from ..papers import (
 )
 from ..plots.cavity import draw_cavity
 from .grid_error import NoEstimate, compute_half, error_of, half_nodes
+from .records import write_result
 
 _GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
 _LINE_METHODS: tuple[LineMethod, ...] = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
@@ -137,24 +138,10 @@ def speed_table(args: argparse.Namespace) -> Iterator[str]:
 def write_files(
     result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, note: str, *, plot: bool
 ) -> None:
-    """Write the result, and the figure if requested, and print the file names on stderr.
-
-    The figure contains `note`, the error of the grid.
-    """
+    """Write the result, and the figure if requested; see `write_result`."""
     stem = folder / f"cavity_re{result.reynolds:g}_n{result.n}"
-    archive = stem.with_name(stem.name + ".npz")
-    result.save(archive)
-    print(f"wrote {archive}", file=sys.stderr)
-    if not plot:
-        return
-    try:
-        figure = draw_cavity(result, tables, note=note)
-    except ImportError as error:
-        print(f"no picture: {error}", file=sys.stderr)
-        return
-    picture = stem.with_name(stem.name + ".png")
-    figure.savefig(picture, dpi=110)
-    print(f"wrote {picture}", file=sys.stderr)
+    draw = partial(draw_cavity, result, tables, note=note)
+    write_result(result, stem, draw if plot else None)
 
 
 def _cavity(

@@ -4,6 +4,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -15,6 +16,7 @@ from ..flow import CylinderResult, SquareCylinder
 from ..papers import breuer_drag, breuer_recirculation_length
 from ..plots.cylinder import draw_cylinder
 from .grid_error import NoEstimate, compute_half, error_of, half_nodes
+from .records import write_result
 
 _SOURCE = "Breuer et al. 2000"
 _LAST = 16.0  # time at the end over which forces are averaged: two periods of shedding
@@ -160,25 +162,10 @@ def report(result: CylinderResult, elapsed: float, error: str) -> Iterator[str]:
 
 
 def write_files(result: CylinderResult, folder: Path, note: str, *, plot: bool) -> None:
-    """Write the result, and the figure if requested, and print the file names on stderr.
-
-    The figure contains `note`, the error of the grid.
-    """
+    """Write the result, and the figure if requested; see `write_result`."""
     kind = "_steady" if result.steady else ""
     stem = folder / f"cylinder_re{result.reynolds:g}_{result.psi.shape[0]}{kind}"
-    archive = stem.with_name(stem.name + ".npz")
-    result.save(archive)
-    print(f"wrote {archive}", file=sys.stderr)
-    if not plot:
-        return
-    try:
-        figure = draw_cylinder(result, note=note)
-    except ImportError as error:
-        print(f"no picture: {error}", file=sys.stderr)
-        return
-    picture = stem.with_name(stem.name + ".png")
-    figure.savefig(picture, dpi=110)
-    print(f"wrote {picture}", file=sys.stderr)
+    write_result(result, stem, partial(draw_cylinder, result, note=note) if plot else None)
 
 
 def _unsteady(result: CylinderResult, published: str) -> Iterator[str]:

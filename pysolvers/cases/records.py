@@ -1,13 +1,15 @@
-"""Files of measured values."""
+"""Files of the command line: measured values, results, and figures of them."""
 
 import json
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from .._atomic import atomic_write
 
-__all__ = ["write_record"]
+__all__ = ["write_record", "write_result"]
 
 
 def write_record(
@@ -34,3 +36,30 @@ def write_record(
     text = json.dumps(record, indent=1, allow_nan=allow_nan) + "\n"
     with atomic_write(path) as file:
         file.write(text.encode())
+
+
+def write_result(result: Any, stem: Path, draw: Callable[[], Any] | None) -> None:
+    """Write a result, and the figure that `draw` returns, and print the names on stderr.
+
+    Parameters
+    ----------
+    result : Result
+        The result.
+    stem : path
+        The files without their endings.
+    draw : callable or None
+        Draws the figure, with the error of the grid below it; None for no figure. Without
+        matplotlib there is none.
+    """
+    archive, picture = (stem.with_name(stem.name + ending) for ending in (".npz", ".png"))
+    result.save(archive)
+    print(f"wrote {archive}", file=sys.stderr)
+    if draw is None:
+        return
+    try:
+        figure = draw()
+    except ImportError as error:
+        print(f"no picture: {error}", file=sys.stderr)
+        return
+    figure.savefig(picture, dpi=110)
+    print(f"wrote {picture}", file=sys.stderr)

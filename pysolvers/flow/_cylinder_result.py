@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from .._repr import place_text, shape_text
 from .._solver.files import SavedFile
-from .._solver.result import Result, StopReason, write_vtk
-from .._solver.schema import AnyFloat, Field, Line, Member, Positive, Seconds, Table
+from .._solver.result import Result, write_vtk
+from .._solver.schema import AnyFloat, Field, Line, Member, Positive, Table
 from ._channel import ChannelGrid
 
 Array = NDArray[Any]
@@ -96,9 +96,10 @@ class CylinderResult(Result):
     time, dt : float
         Time of the fields, and the last time step.
     steps : int
-        Number of steps since time 0.
+        Number of steps since the start.
     drag, lift : float
-        Coefficients by the balance of momentum in the middle of the last step; NaN at time 0.
+        Coefficients by the balance of momentum in the middle of the last step; NaN before the
+        first step.
     surface_drag, surface_lift : float
         The same by pressure and shear on the surface.
     surface_gap : float
@@ -132,13 +133,7 @@ class CylinderResult(Result):
     surface_drag: AnyFloat
     surface_lift: AnyFloat
     surface_gap: AnyFloat
-    stop_reason: StopReason
     history: CylinderHistory
-    seconds: Seconds
-    backend: str
-    kernel: str
-    threads: int
-    frames: tuple[CylinderResult, ...] = ()
 
     _KIND, _PLOTS = "pysolvers cylinder result", "cylinder"
     _DIMS: ClassVar = dict.fromkeys(("psi", "omega", "u", "v"), "y x")

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._repr import place_text
 from .._solver.files import SavedFile
-from .._solver.result import Result, StopReason
-from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table
+from .._solver.result import Result
+from .._solver.schema import AnyFloat, Line, Positive, Steps, Table
 from . import _fields
 
 
@@ -101,12 +101,7 @@ class CavityResult(Result):
     line_method: str
     iterations: int
     residual: AnyFloat
-    stop_reason: StopReason
     history: CavityHistory
-    seconds: Seconds
-    backend: str
-    kernel: str
-    threads: int
 
     _KIND, _PLOTS = "pysolvers cavity result", "cavity"
     _DIMS: ClassVar = dict.fromkeys(("psi", "omega", "u", "v"), "y x")

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._repr import place_text
 from .._solver.files import SavedFile
-from .._solver.result import Result, StopReason, write_vtk
-from .._solver.schema import AnyFloat, Line, Positive, Seconds, Steps, Table
+from .._solver.result import Result, write_vtk
+from .._solver.schema import AnyFloat, Line, Positive, Steps, Table
 from . import _fields
 from ._result import Vortex
 
@@ -36,7 +36,7 @@ class StaggeredHistory:
     change : ndarray of float
         Largest change of a velocity in these steps, divided by the length of the step.
     sweeps : ndarray of int
-        Number of SOR iterations since time 0; 0 for a direct solver.
+        Number of SOR iterations since the start; 0 for a direct solver.
     """
 
     step: Steps
@@ -93,11 +93,11 @@ class StaggeredResult(Result):
     time : float
         Time of the state, in units of side divided by lid speed.
     steps : int
-        Number of steps since time 0.
+        Number of steps since the start.
     change : float
         Largest change of a velocity in the last step, divided by the length of the step.
     sweeps : int
-        Number of SOR iterations since time 0; 0 for a direct solver.
+        Number of SOR iterations since the start; 0 for a direct solver.
     stop_reason : {'converged', 'reached', 'max_iterations', 'stalled', 'diverged', ...}
         Reason of the end of the run. ``'reached'``: the end time is reached; the last step was
         shortened to end there.
@@ -123,13 +123,7 @@ class StaggeredResult(Result):
     steps: int
     change: AnyFloat
     sweeps: int
-    stop_reason: StopReason
     history: StaggeredHistory
-    seconds: Seconds
-    backend: str
-    kernel: str
-    threads: int
-    frames: tuple[StaggeredResult, ...] = ()
 
     _KIND, _PLOTS = "pysolvers staggered cavity result", "staggered"
     _DIMS: ClassVar = {"u": "y x_face", "v": "y_face x", "p": "y x"} | dict.fromkeys(

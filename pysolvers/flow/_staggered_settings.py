@@ -36,11 +36,8 @@ class StaggeredSettings(TimeSettings):
         return backend.STAGGERED_KERNELS[self.kernels], backend.PRESSURES[pressure]
 
     @property
-    def call_threads(self) -> int:
-        """Threads for the backend: 0 leaves the choice to it."""
-        if self.threads is None:
-            return 1 if self.n < _SERIAL_BELOW else 0
-        return self.threads
+    def is_small(self) -> bool:
+        return self.n < _SERIAL_BELOW
 
     @property
     def relaxation(self) -> float:

@@ -552,8 +552,7 @@ class LidDrivenCavity(Iteration[CavityResult]):
             *self._fields.arguments,
         )
         raise_for_status(status, backend.STATUS, "LidDrivenCavity")
-        for name, seconds in report["seconds"].items():
-            self._seconds[name] += seconds
+        self._add_seconds(report["seconds"])
         if "residual" in stages:
             speed = s.speed
             found = report["psi_residual"] / speed, report["omega_residual"] / speed**2

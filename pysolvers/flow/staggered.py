@@ -569,8 +569,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         backend = s.backend
         status, report = call_backend(s, self._state, count, stages, until, steady)
         raise_for_status(status, backend.STATUS, "StaggeredCavity")
-        for name, seconds in report["seconds"].items():
-            self._seconds[name] += seconds
+        self._add_seconds(report["seconds"])
         if "correct" in stages:
             self._run_by = RunBy(report["kernel"], report["threads"])
         return str(report["end"])

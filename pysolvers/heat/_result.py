@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .._repr import place_text, shape_text, steps_text
 from .._solver.files import SavedFile
-from .._solver.result import Result, StopReason
-from .._solver.schema import Line, Member, Positive, Seconds
+from .._solver.result import Result
+from .._solver.schema import Line, Member, Positive
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -40,7 +40,7 @@ class HeatResult(Result):
     last_dt : float
         Length of the last step, which `run` shortens to end at a given time.
     steps : int
-        Number of steps since time 0.
+        Number of steps since the start.
     scheme : str
         The scheme of the steps of length `dt`, as in `HeatADI`, but for ``'auto'``.
     iterations : int
@@ -76,15 +76,9 @@ class HeatResult(Result):
     scheme: str
     iterations: int
     damped_start: bool
-    stop_reason: StopReason
-    seconds: Seconds
-    backend: str
-    kernel: str
-    threads: int
     lines: Line | None
     holes: Annotated[NDArray[np.bool_], Member(None, (np.bool_,))] | None
     exchange: str = "none"
-    frames: tuple[HeatResult, ...] = ()
 
     _KIND, _PLOTS = "pysolvers heat result", "heat"
 

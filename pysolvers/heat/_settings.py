@@ -113,11 +113,8 @@ class HeatSettings(TimeSettings):
         )
 
     @property
-    def call_threads(self) -> int:
-        """Threads for the backend: 0 leaves the choice to it."""
-        if self.threads is None:
-            return 1 if prod(self.shape) < _SERIAL_BELOW else 0
-        return self.threads
+    def is_small(self) -> bool:
+        return prod(self.shape) < _SERIAL_BELOW
 
 
 def _checked_lines(

@@ -24,6 +24,7 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive, reading
 from .._solver.files import SavedFile
 from .._solver.schema import Member, RunBy
+from .._solver.solver import OverRanks
 from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
 from ..distributed import Group, Slab
@@ -114,7 +115,7 @@ def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
         )
 
 
-class HeatADI(TimeStepping[HeatResult]):
+class HeatADI(OverRanks, TimeStepping[HeatResult]):
     r"""Heat conduction in a rod, a rectangle or a box by implicit steps.
 
     .. math::
@@ -396,8 +397,6 @@ class HeatADI(TimeStepping[HeatResult]):
     hole_temperature: Any
     initial: Any
     damped_start: bool | None
-    group: Group | None
-    split: Slab | None
 
     @watch_position(1, _check_spacing_by_position)
     @in_default_fp_mode
@@ -752,17 +751,7 @@ class HeatADI(TimeStepping[HeatResult]):
             **kept,
         }
 
-    @reading
-    def gather(self) -> NDArray[Any] | None:
-        """Return the temperature at all nodes; with a group on rank 0, None on the other ranks.
-
-        With a group, all ranks call this function.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
+    def _gathered(self) -> NDArray[Any] | None:
         return self._runner.gather()
 
     @classmethod
@@ -923,8 +912,7 @@ class HeatADI(TimeStepping[HeatResult]):
 
     def _note(self, report: dict[str, Any]) -> None:
         self._run_by = RunBy(report["kernel"], report["threads"])
-        for stage, seconds in report["seconds"].items():
-            self._seconds[stage] += seconds
+        self._add_seconds(report["seconds"])
 
     def _check_accuracy(self, *, is_damped: bool) -> None:
         """Warn of a step that is too large for the slowest wave, on the first rank of a group."""

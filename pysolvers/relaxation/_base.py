@@ -17,11 +17,11 @@ from .._checks import index
 from .._errors import ConvergenceError, raise_for_status
 from .._options import check_choice
 from .._runtime.fields import count_of_a_call, make_fields
-from .._solver.exclusive import exclusive, reading
+from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile, is_rising
 from .._solver.schema import Field, Member, Real, RunBy, number
 from .._solver.settings import Settings
-from .._solver.solver import Iteration, State
+from .._solver.solver import Iteration, OverRanks, State
 from ..distributed import Group, Slab
 from ._colours import ColourGrid
 from ._result import STAGES, RelaxationHistory, RelaxationResult
@@ -103,7 +103,7 @@ class _Call(NamedTuple):
     scale: float
 
 
-class Relaxation(Iteration[RelaxationResult]):
+class Relaxation(OverRanks, Iteration[RelaxationResult]):
     """Iterations of a red-black relaxation; several calls give the same bits as one call.
 
     Parameters
@@ -152,7 +152,7 @@ class Relaxation(Iteration[RelaxationResult]):
 
     @abstractmethod
     def _describe(self) -> dict[str, Any]:
-        """Return u, x, y, title, relaxation and method of a result."""
+        """Return title, relaxation and method of a result."""
 
     @abstractmethod
     def _problem(self) -> dict[str, Any]:
@@ -162,6 +162,21 @@ class Relaxation(Iteration[RelaxationResult]):
     @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Shape of the solution."""
+
+    @property
+    @abstractmethod
+    def u(self) -> NDArray[Any]:
+        """The solution, with a group the rows of this rank: a new array."""
+
+    @property
+    @abstractmethod
+    def x(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along x."""
+
+    @property
+    @abstractmethod
+    def y(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along y, with a group those of this rank."""
 
     @property
     def _backend(self) -> Any:
@@ -353,6 +368,9 @@ class Relaxation(Iteration[RelaxationResult]):
         table = self._table
         return {
             **self._describe(),
+            "u": self.u,
+            "x": self.x,
+            "y": self.y,
             "iterations": self.iterations,
             "residual": self.residual,
             "criterion": self._criterion,
@@ -457,18 +475,8 @@ class Relaxation(Iteration[RelaxationResult]):
         found = [(n, value * last.scale) for n, value in zip(numbers, values, strict=True)]
         self._measures[last.known :] = found
 
-    @reading
-    def gather(self) -> NDArray[Any] | None:
-        """Return the whole solution; with a group on rank 0, None on the other ranks.
-
-        With a group, all ranks call this function.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
-        return self._rows.gather(self._describe()["u"])
+    def _gathered(self) -> NDArray[Any] | None:
+        return self._rows.gather(self.u)
 
     def _out_of_bounds(self) -> ConvergenceError:
         text = f"{self!r}, did not converge: the measured value grew to {self.residual:.1e}"

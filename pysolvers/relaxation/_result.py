@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from .._repr import place_text, shape_text
 from .._solver.files import SavedFile
-from .._solver.result import Result, StopReason
-from .._solver.schema import AnyFloat, Count, Field, Line, Seconds, Steps
+from .._solver.result import Result
+from .._solver.schema import AnyFloat, Count, Field, Line, Steps
 
 STAGES = ("set-up", "iterations")
 
@@ -83,13 +83,8 @@ class RelaxationResult(Result):
     residual: AnyFloat
     criterion: str
     norm: str
-    stop_reason: StopReason
     history: RelaxationHistory
-    seconds: Seconds
     unknowns: Count
-    backend: str
-    kernel: str
-    threads: int
     exchange: str = "none"
 
     _KIND, _PLOTS = "pysolvers relaxation result", "relaxation"

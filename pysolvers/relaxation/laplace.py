@@ -259,8 +259,6 @@ class RedBlackSOR(Relaxation):
     boundary: Any
     source: Any
     initial: Any
-    group: Group | None
-    split: Slab | None
 
     @in_default_fp_mode
     def __init__(
@@ -488,9 +486,6 @@ class RedBlackSOR(Relaxation):
 
     def _describe(self) -> dict[str, Any]:
         return {
-            "u": self.u,
-            "x": self.x,
-            "y": self.y,
             "title": "Heat conduction in a plate",
             "relaxation": f"omega {self.omega:.6g}",
             "method": self._settings.variant,

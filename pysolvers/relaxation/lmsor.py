@@ -156,8 +156,6 @@ class LMSOR(Relaxation):
     problem: SteadyConvectionDiffusion
     relaxation: Local | float
     initial: Any
-    group: Group | None
-    split: Slab | None
 
     @in_default_fp_mode
     def __init__(
@@ -315,9 +313,6 @@ class LMSOR(Relaxation):
 
     def _describe(self) -> dict[str, Any]:
         return {
-            "u": self.u,
-            "x": self.x,
-            "y": self.y,
             "title": "Steady convection and diffusion",
             "relaxation": str(self._relaxation),
             "method": f"kernel {self._kernel}",

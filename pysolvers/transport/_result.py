@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._repr import place_text, shape_text, steps_text
 from .._solver.files import SavedFile
-from .._solver.result import Result, StopReason
+from .._solver.result import Result
 from .._solver.schema import Count, Field, Line, Positive
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ class TransportResult(Result):
     last_dt : float
         Length of the last step, which `run` shortens to end at a given time.
     steps : int
-        Number of steps since time 0.
+        Number of steps since the start.
     scheme, upwind : str
         The method, as in `GCEIDD`.
     strips : (int, int)
@@ -71,13 +71,7 @@ class TransportResult(Result):
     strips: tuple[Count, Count]
     courant: float
     diffusion_number: float
-    stop_reason: StopReason
-    seconds: dict[str, float]
-    backend: str
-    kernel: str
-    threads: int
     exchange: str = "none"
-    frames: tuple[TransportResult, ...] = ()
 
     _KIND, _PLOTS = "pysolvers transport result", "transport"
     _DIMS: ClassVar = {"u": "y x"}

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import require
 from .._errors import ConvergenceError
 from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.exclusive import exclusive, reading
+from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Field, RunBy
+from .._solver.solver import OverRanks
 from .._solver.stepping import TimeState, TimeStepping
 from .._views import read_only
 from ..distributed import Group, Slab
@@ -76,7 +77,7 @@ class SavedTransport(TimeState):
         saved.require(is_range, "header", "range must rise, and limit must be positive")
 
 
-class GCEIDD(TimeStepping[TransportResult]):
+class GCEIDD(OverRanks, TimeStepping[TransportResult]):
     r"""Convection and diffusion by corrected explicit-implicit domain decomposition.
 
     A step is a sweep along x and a sweep along y, each of first order in time. A sweep divides
@@ -216,8 +217,6 @@ class GCEIDD(TimeStepping[TransportResult]):
     strips: tuple[int, int]
     upwind: Upwind
     bound: float | None
-    group: Group | None
-    split: Slab | None
 
     @in_default_fp_mode
     def __init__(
@@ -353,17 +352,7 @@ class GCEIDD(TimeStepping[TransportResult]):
             problem._initial = None
         return {**super()._data_of_a_copy(), "problem": problem}
 
-    @reading
-    def gather(self) -> NDArray[Any] | None:
-        """Return the solution at all nodes; with a group on rank 0, None on the other ranks.
-
-        With a group, all ranks call this function.
-
-        Raises
-        ------
-        RuntimeError
-            If another thread is in a call that changes the solver.
-        """
+    def _gathered(self) -> NDArray[Any] | None:
         return self._state.gather()
 
     @classmethod
@@ -445,16 +434,13 @@ class GCEIDD(TimeStepping[TransportResult]):
         )
         for report in state.reports:
             self._note(report)
-        for name, seconds in state.further_seconds.items():
-            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        self._add_seconds(state.further_seconds)
         return is_in_bounds
 
     def _note(self, report: dict[str, Any]) -> None:
         self._run_by = RunBy(report["kernel"], report["threads"])
         for axis in ("x", "y"):
-            for part, seconds in report[axis].items():
-                name = f"{axis} {part}"
-                self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+            self._add_seconds({f"{axis} {part}": time for part, time in report[axis].items()})
 
     def _check_length(self, dt: float) -> None:
         self._warn_of_instability(dt, 4)
