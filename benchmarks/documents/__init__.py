@@ -18,7 +18,12 @@ PICTURES = {
     "roofline": "roofline_picture",
     "distributed": "distributed_picture",
 }
-SLOW = {"gallery": "gallery", "street": "street_film", "cavity": "cavity_picture"}
+SLOW = {
+    "gallery": "gallery",
+    "street": "street_film",
+    "cavity": "cavity_picture",
+    "dt": "dt_picture",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

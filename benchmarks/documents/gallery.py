@@ -129,12 +129,27 @@ def cut_plate(axes: Axes) -> None:
     axes.set_title("heat conduction on four ranks")
 
 
-def conductivity(axes: Axes) -> None:
-    notebook = json.loads((ROOT / "notebooks" / "11_gradients.ipynb").read_text())
+def names_of(notebook: str) -> dict[str, Any]:
+    """Run a notebook; return its variables."""
+    cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text())["cells"]
     names: dict[str, Any] = {}
-    for cell in notebook["cells"]:
+    for cell in cells:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
+    return names
+
+
+def base_of_a_pan(axes: Axes) -> None:
+    names = names_of("16_plate_in_SI_units")
+    for name, materials in names["bases"].items():
+        field = names["base"](*materials).solve_steady()
+        axes.plot(100 * field.x, field.u[-1], label=name)
+    axes.set(xlabel="x (cm)", ylabel="temperature (°C)", title="the base of a pan on a burner")
+    axes.legend()
+
+
+def conductivity(axes: Axes) -> None:
+    names = names_of("11_gradients")
     axes.plot(names["x"], names["true_k"], "k", label="true")
     axes.plot(names["x"], names["k"], "--", label="fitted")
     axes.set(xlabel="x", ylabel="k", title="conductivity of a rod")
@@ -230,6 +245,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "11_gradients": conductivity,
     "12_gradients_torch": conductivities,
     "13_splines": closed_curve,
+    "16_plate_in_SI_units": base_of_a_pan,
 }
 
 

@@ -352,6 +352,20 @@ def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cavity.png", "cooling.gif"]
 
 
+@pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
+def test_page_of_dt_prints_what_stands_below_its_code():
+    page = (ROOT / "docs/dt.md").read_text()
+    pairs = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", page, re.M | re.S)
+    names = {"__name__": "dt"}
+    for code, expected in pairs:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "dt.md", "exec"), names)
+        assert printed.getvalue() == expected
+
+    assert len(pairs) == len(blocks(ROOT / "docs/dt.md", "python")) >= 5
+
+
 def test_calls_of_other_packages_run_and_agree():
     pytest.importorskip("scipy")
     pytest.importorskip("xarray")
