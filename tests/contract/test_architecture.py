@@ -320,19 +320,31 @@ def test_public_modules_alone_list_their_names():
             assert not (is_private and "__all__" in names), module
 
 
-def test_tests_of_physics_and_of_benchmarks_use_the_public_interface():
-    """Tests of a private module are in tests/unit, beside those of what it belongs to."""
-    for folder in ("physics", "benchmarks", "notebooks"):
-        for path in (ROOT / "tests" / folder).glob("*.py"):
-            found = []
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Import):
-                    found += [alias.name for alias in node.names]
-                elif isinstance(node, ast.ImportFrom):
-                    found += [f"{node.module}.{alias.name}" for alias in node.names]
-            own = [name for name in found if name.split(".")[0] == "pysolvers"]
-            private = [name for name in own if re.search(r"\._(?!_)", name)]
-            assert not private, path
+def imported_names(path):
+    """Return the names that a file imports, with their modules."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def test_tests_use_the_public_interface():
+    """Tests of a private module are in tests/unit/internal.
+
+    `_solver` has the base classes that a new solver takes. Tests of the build and of the structure
+    of the package are in tests/contract; tests/support puts devices in the place of GPUs.
+    """
+    folder, private = ROOT / "tests", re.compile(r"pysolvers\.(.*\.)?_(?!_)(?!solver\.[A-Z])")
+    for path in sorted(folder.rglob("*.py")):
+        place = path.relative_to(folder).as_posix()
+        if not place.startswith(
+            ("unit/internal/", "contract/", "support/", "gpu/", "distributed/")
+        ):
+            found = [name for name in imported_names(path) if private.match(name)]
+            assert not found, place
 
 
 def test_names_of_the_package_are_public():

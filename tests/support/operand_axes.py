@@ -8,6 +8,7 @@ as in NumPy. Nothing here is imported from the package.
 import itertools
 
 import numpy as np
+import pytest
 
 NAMES = ("lower", "diag", "upper", "rhs")
 _MOST = 9  # rows of the systems of the tests
@@ -87,3 +88,14 @@ def residual(full, x, *, periodic=False):
     if not periodic:
         below[..., :1], above[..., -1:] = 0, 0
     return np.max(np.abs(below + diag * x + above - rhs), initial=0)
+
+
+def both(named, axis, periodic, call, /, *arguments, **options):
+    """Return what operands mean and what a call returns, or None if it refuses them rightly."""
+    try:
+        full = meant(named, axis, periodic=periodic)
+    except ValueError:
+        with pytest.raises(ValueError):
+            call(*arguments, **options)
+        return None
+    return full, call(*arguments, **options)

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import pickle
 
-import fake_device
 import numpy as np
 import pytest
 
@@ -23,7 +22,6 @@ from pysolvers import (
     StaggeredCavity,
     SteadyConvectionDiffusion,
 )
-from pysolvers._runtime.fields import make_fields
 
 SQUARE = {"extent": ((0.0, 1.0), (0.0, 1.0))}
 
@@ -166,12 +164,3 @@ def test_copies_of_results_have_the_same_facts(name, made):
     copied = made(result)
     assert type(copied) is type(result)
     np.testing.assert_equal(dataclasses.asdict(copied), dataclasses.asdict(result))
-
-
-@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.deepcopy, copy.copy])
-def test_solvers_on_a_device_say_what_to_write_instead(duplicate):
-    """Memory of a device is not read through the addresses of its arrays."""
-    with fake_device.in_place_of_cuda():
-        state = make_fields({"u": ((4, 5), np.float64)}, "cuda", "HeatADI")
-        with pytest.raises(TypeError, match=r"on a device .* save\(\) .* HeatADI.load\(\)"):
-            duplicate(state)

@@ -3,16 +3,12 @@
 The tests of a library are skipped where it is not installed.
 """
 
-import sys
-
 import array_libraries
 import numpy as np
 import oracle
 import pytest
 
 import pysolvers
-from pysolvers import _core
-from pysolvers._runtime import interop
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -148,18 +144,6 @@ def test_callback_solves_inside_jit(jax, rng):
     np.testing.assert_allclose(solve(system[3]), 2 * oracle.solve(*system), rtol=1e-12)
 
 
-def test_tracers_are_known_without_jax():
-    class Tracer:
-        __module__ = "jax._src.core"
-
-    class Traced(Tracer):
-        __module__ = "jax._src.interpreters.partial_eval"
-
-    assert interop.locate(Traced()) is None
-    with pytest.raises(TypeError, match="upper is a JAX tracer"):
-        pysolvers.solve_tridiagonal(1.0, 4.0, Traced(), np.ones(4))
-
-
 def test_library_that_is_not_known_gives_numpy(rng):
     class Wrapped:
         def __init__(self, values):
@@ -173,31 +157,6 @@ def test_library_that_is_not_known_gives_numpy(rng):
 
     assert type(x) is np.ndarray
     np.testing.assert_allclose(x, oracle.solve(*system), rtol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_arrays_are_borrowed_without_a_copy(xp, rng, dtype):
-    array = xp.array(oracle.uniform(rng, (4, 5), np.dtype(dtype)))
-    count = sys.getrefcount(array)
-
-    views = [_core.borrow(array) for _ in range(3)]
-
-    for view in views:
-        assert (view.dtype, view.shape) == (dtype, (4, 5))
-        assert view.ctypes.data == np.asarray(array).ctypes.data
-        np.testing.assert_array_equal(view, np.asarray(array))
-    del view, views
-    assert sys.getrefcount(array) == count
-
-
-def test_views_of_torch_are_borrowed_with_their_strides(torch):
-    array = torch.array(np.arange(24.0).reshape(4, 6))
-
-    for part in (array[1:, ::2], array.T, array[2], array[:, 3]):
-        np.testing.assert_array_equal(_core.borrow(part), part.numpy())
-        assert _core.borrow(part).strides == part.numpy().strides
-    assert _core.borrow(array.to(torch.module.bfloat16)) is None
-    assert _core.borrow(array.to_sparse()) is None
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -236,35 +195,3 @@ def test_derivatives_that_are_not_finite_are_refused_by_name(xp, rng, value, end
 
     with pytest.raises(ValueError, match=rf"bc_type\[{end}\]: .* only finite values"):
         pysolvers.CubicSpline(xp.array(x), xp.array(y), bc_type=tuple(conditions))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_tensors_are_lent_as_those_of_a_device(torch, rng, dtype):
-    """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
-    system = oracle.dominant(rng, (5, 9), np.dtype(dtype))
-    tensors = [torch.array(a) for a in system]
-    access = interop.library_of(tensors[3]).fast_access
-    expected = _core.tridiag_direct(*system, -1, None, None, False, 1)
-    counts = [sys.getrefcount(a) for a in tensors]
-
-    def solve(*operands, out=None, device=-1):
-        others = (-1, out, None, False, 1, device, 1, access)
-        return _core.tridiag_lent(*operands, *others)
-
-    x = solve(*tensors)
-    assert type(x) is torch.kind
-    np.testing.assert_array_equal(x.numpy(), expected)
-    assert solve(*tensors, out=tensors[3]) is tensors[3]
-    np.testing.assert_array_equal(tensors[3].numpy(), expected)
-    np.testing.assert_array_equal(solve(-1.0, 4, -1.0, x.T.contiguous().T), solve(-1.0, 4, -1.0, x))
-    assert [sys.getrefcount(a) for a in tensors] == counts
-    assert interop.library_of(x).on_device(x) is False
-
-    lower, diag, upper, rhs = tensors
-    lazy = rhs.conj() if rhs.is_complex() else (rhs + 1j * rhs).conj().imag
-    whole = rhs.real.to(torch.module.int64)
-    for other in (rhs.clone().requires_grad_(), lazy, rhs.to_sparse(), whole, rhs.numpy()):
-        assert solve(lower, diag, other, rhs) is NotImplemented
-        assert solve(lower, diag, upper, other) is NotImplemented
-        assert solve(lower, diag, upper, rhs, out=other) is NotImplemented
-    assert solve(lower, diag, upper, rhs, device=1) is NotImplemented

@@ -227,24 +227,3 @@ def test_instruction_set_does_not_change_a_bit(digests, name):
 def test_instruction_set_is_limited_on_demand(digests):
     assert "avx" not in digests["baseline"]["kernel"].lower()
     assert "avx512" not in digests["avx2"]["kernel"].lower()
-
-
-@pytest.mark.parametrize("name", ["", "AVX2", "none"])
-def test_unknown_instruction_set_is_no_limit(name):
-    program = "from pysolvers import _core; print(_core.describe())"
-    environment = {k: v for k, v in os.environ.items() if k != "PYSOLVERS_ISA"}
-    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-
-    found = {
-        subprocess.run(
-            [sys.executable, "-P", "-c", program],
-            env=environment | limit,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        ).stdout
-        for limit in ({}, {"PYSOLVERS_ISA": name})
-    }
-
-    assert len(found) == 1

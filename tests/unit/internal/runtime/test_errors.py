@@ -96,6 +96,8 @@ def test_status_raises_its_exception_with_its_text(status, kind):
         ("cuda", ("cuda", 0)),
         ("cuda:1", ("cuda", 1)),
         ("cuda:12", ("cuda", 12)),
+        ("gpu", ("cuda", 0)),
+        ("gpu:2", ("cuda", 2)),
     ],
 )
 def test_device_is_backend_and_number(device, expected):

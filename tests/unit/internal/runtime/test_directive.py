@@ -14,7 +14,7 @@ from pysolvers import Neumann, Robin
 from pysolvers._runtime import directive
 from pysolvers.papers.survey2014 import RedBlackSOR, StaggeredCavity
 
-TOOL = Path(__file__).parents[2] / "tools" / "build_directive.py"
+TOOL = Path(__file__).parents[4] / "tools" / "build_directive.py"
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 

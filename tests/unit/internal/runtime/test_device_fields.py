@@ -144,3 +144,12 @@ def test_errors_name_the_operation(device):
 
     with pytest.raises((BackendError, ValueError), match=r"^test: "):
         device.enqueue(failing)
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.deepcopy, copy.copy])
+def test_solvers_on_a_device_say_what_to_write_instead(duplicate):
+    """Memory of a device is not read through the addresses of its arrays."""
+    with fake_device.in_place_of_cuda():
+        state = make_fields({"u": ((4, 5), np.float64)}, "cuda", "HeatADI")
+        with pytest.raises(TypeError, match=r"on a device .* save\(\) .* HeatADI.load\(\)"):
+            duplicate(state)

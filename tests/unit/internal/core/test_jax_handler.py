@@ -8,6 +8,16 @@ jax = pytest.importorskip("jax")
 from pysolvers._runtime.backends import require  # noqa: E402
 from pysolvers.jax import solve_tridiagonal  # noqa: E402
 
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    """Let JAX have float64."""
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
 ROWS, SYSTEMS = 8, 3
 # pivot, flags, rows, outer, inner; then first element and strides of lower, diag, upper, rhs, x.
 LAYOUT = np.array([0, 0, ROWS, 1, SYSTEMS, *[0, 1, 0, ROWS] * 5])
