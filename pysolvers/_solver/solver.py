@@ -335,8 +335,9 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
 
     def _add_seconds(self, found: Mapping[str, float]) -> None:
         """Add times of stages to those so far."""
-        for name, seconds in found.items():
-            self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+        seconds = self._seconds
+        for name, time in found.items():
+            seconds[name] = seconds.get(name, 0.0) + time
 
     def _set_field(self, name: str, values: Any) -> None:
         """Set a field to values of its shape; with a group to those of this rank, on all ranks."""
