@@ -1,15 +1,23 @@
 /* step.cu - implicit steps: ps_step.h.
  *
- * One pass computes the rows of the solve (lines/step_rows.h) into the workspace, and the
- * methods of tridiag.cu solve them. If all systems along a batch axis have one matrix,
- * the rows of the matrix are computed once, and the solve reads them as those of a shared
- * matrix. With own matrices the two passes move 13 words per unknown, 5 words per unknown
- * of the workspace; with one matrix 4 words, and 2 if the right-hand side is u itself.
+ * Where lines/partition/step_way.h offers it, one pass makes the rows and solves them: 5
+ * words per unknown, 6 with a source, and one byte or two for a mask. Systems that it
+ * marks, because they are not dominant, are then solved with row exchanges, from rows
+ * that are computed for them alone.
+ *
+ * Otherwise a pass computes the rows of the solve (lines/step_rows.h) into the workspace,
+ * and the methods of tridiag.cu solve them. If all systems along a batch axis have one
+ * matrix, the rows of the matrix are computed once, and the solve reads them as those of
+ * a shared matrix. With own matrices this moves 13 words per unknown; with one matrix 4
+ * words, and 2 if the right-hand side is u itself. The workspace has 4 words per unknown,
+ * 5 with a mask if x is u; it has them also where systems may be marked.
  */
 #include <algorithm>
 #include <cstdlib>
 
 #include "device/number.cuh"
+#include "lines/partition/step_way.h"
+#include "lines/pivoted/pivoted.h"
 #include "lines/step_rows.h"
 #include "runtime/backend.h"
 #include "runtime/math.cuh"
@@ -18,6 +26,8 @@ namespace pysolvers {
 
 using namespace device;
 using namespace lines;
+using namespace partition;
+using namespace pivoted;
 using namespace runtime;
 
 static constexpr int row_bytes = 32; /* to a multiple of which strided rows are padded */
@@ -57,7 +67,7 @@ stride_like(const ps_stride &x, int64_t rows, int64_t outer, int64_t inner,
 namespace {
 
 /* Parts of a workspace, one after the other. */
-struct Parts {
+struct StepMemory {
     char *next;
 
     template <typename T = void> T *take(size_t bytes)
@@ -101,7 +111,7 @@ step_plan_of(const ps_step &s, char *memory)
     };
     const bool is_masked = s.where.data != nullptr;
     StepPlan p = {};
-    Parts parts = {memory};
+    StepMemory parts = {memory};
     int64_t count;
 
     p.is_flux = s.kind == PS_STEP_FLUX;
@@ -148,16 +158,82 @@ options_of(const ps_step &s, ps_pivot pivot)
     return {PS_AUTO, s.kind == PS_STEP_FLUX ? PS_PIVOT_NEVER : pivot, 0};
 }
 
+namespace {
+
+/* A step in one pass. */
+struct OnePass {
+    StepWay way;
+    uint8_t *marks; /* null: rows are never exchanged */
+    void *work;     /* of the pass */
+    uint32_t *words;
+    char *rest; /* of the workspace: the plan of the marked systems */
+};
+
+} // namespace
+
+/* Whether one pass solves a step, whose systems have more than one matrix. */
+static bool
+has_one_pass(const ps_step &s, ps_pivot pivot, const ps_cuda_device *device, StepWay *way)
+{
+    const double h = s.step;
+    StepTerms terms = {0, 1, 0, 0, {}, nullptr};
+
+    if (device == nullptr || s.kind == PS_STEP_FLUX || pivot == PS_PIVOT_ALWAYS ||
+        (s.t.flags & PS_ROW_SUMS) != 0 ||
+        !(varies(s, &ps_stride::outer) || varies(s, &ps_stride::inner))) {
+        return false;
+    }
+    if (s.kind == PS_STEP_THETA) {
+        terms = {1, -h, (s.gain - 1) * h, s.gain * h, s.source, nullptr};
+    }
+    return ps_cuda_step_way(&s.t, terms, device, way);
+}
+
+static bool
+one_pass_of(const ps_step &s, ps_pivot pivot, char *memory, OnePass *p)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const size_t systems = static_cast<size_t>(s.t.outer * s.t.inner);
+    StepMemory parts = {memory};
+
+    *p = {};
+    if (!has_one_pass(s, pivot, device, &p->way)) {
+        return false;
+    }
+    if (pivot == PS_PIVOT_AUTO) {
+        p->marks = parts.take<uint8_t>(systems);
+    }
+    p->work = parts.take(ps_cuda_step_way_work(p->way, device));
+    if (s.where.data != nullptr) {
+        p->words = parts.take<uint32_t>(systems * static_cast<size_t>(p->way.chunks) *
+                                        sizeof(uint32_t));
+        p->way.terms.words = p->words;
+    }
+    p->rest = parts.next;
+    return true;
+}
+
 ps_status
 ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t *bytes)
 {
     ps_status status = ps_step_check(s, pivot);
+    OnePass one;
 
     *bytes = 0;
     if (status == PS_OK && s->least.data != nullptr) {
         status = PS_UNSUPPORTED;
     }
     if (status != PS_OK || s->t.outer == 0 || s->t.inner == 0) {
+        return status;
+    }
+    if (one_pass_of(*s, pivot, nowhere, &one)) {
+        if (one.marks != nullptr) {
+            const StepPlan marked = step_plan_of(*s, one.rest);
+
+            status = ps_cuda_pivoted_marked_work(&marked.t, bytes);
+            one.rest = marked.rest;
+        }
+        *bytes += static_cast<size_t>(one.rest - nowhere);
         return status;
     }
     const StepPlan p = step_plan_of(*s, nowhere);
@@ -168,11 +244,19 @@ ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t 
     return status;
 }
 
-/* Compute the matrices, or the right-hand sides, or both. */
+/* One byte per system, in the order of info. */
+static Walked<const uint8_t>
+walked_marks(const WalkAxes &axes, const uint8_t *marks, int64_t inner)
+{
+    return axes.walked(marks, {0, inner, 1});
+}
+
+/* Compute the matrices, or the right-hand sides, or both; the latter, if marks is not
+ * null, of the marked systems only. */
 template <typename Number>
 static ps_status
 make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
-          cudaStream_t stream)
+          const uint8_t *marks, cudaStream_t stream)
 {
     StepRowsJob<Number> job = {};
     ps_tridiag from = s.t;
@@ -208,6 +292,7 @@ make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
         job.kept = written_of<Number>(from, job.walk, p.kept);
     }
     job.where = axes.walked(s.where.data, s.where.stride);
+    job.marks = walked_marks(axes, rhs ? marks : nullptr, s.t.inner);
     if (p.ends != nullptr) {
         job.ends = axes.walked(
             static_cast<const int32_t *>(p.ends),
@@ -225,7 +310,8 @@ make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
 
 template <typename Number>
 static ps_status
-make_all_rows(const ps_step &s, const StepPlan &p, cudaStream_t stream)
+make_all_rows(const ps_step &s, const StepPlan &p, const uint8_t *marks,
+              cudaStream_t stream)
 {
     ps_status status = PS_OK;
 
@@ -233,18 +319,21 @@ make_all_rows(const ps_step &s, const StepPlan &p, cudaStream_t stream)
         status = ps_cuda_step_ends(s.where, s.t.rows, p.outer, p.inner, p.ends, stream);
     }
     if (status != PS_OK || p.has_one_pass) {
-        return status == PS_OK ? make_rows<Number>(s, p, true, true, stream) : status;
+        return status == PS_OK ? make_rows<Number>(s, p, true, true, marks, stream)
+                               : status;
     }
-    status = make_rows<Number>(s, p, true, false, stream);
-    return status == PS_OK && p.makes_rhs ? make_rows<Number>(s, p, false, true, stream)
-                                          : status;
+    status = make_rows<Number>(s, p, true, false, nullptr, stream);
+    return status == PS_OK && p.makes_rhs
+               ? make_rows<Number>(s, p, false, true, marks, stream)
+               : status;
 }
 
-/* x = u + gain (y - u), or y if gain is 0, and u outside. */
+/* x = u + gain (y - u), or y if gain is 0, and u outside; if marks is not null, of the
+ * marked systems only. */
 template <typename Number>
 static ps_status
 blend(const ps_tridiag &like, const ps_input &u, const ps_input &y, const ps_output &x,
-      double gain, const ps_mask &where, cudaStream_t stream)
+      double gain, const ps_mask &where, const uint8_t *marks, cudaStream_t stream)
 {
     ps_tridiag t = like;
     StepBlendJob<Number> job = {};
@@ -252,9 +341,10 @@ blend(const ps_tridiag &like, const ps_input &u, const ps_input &y, const ps_out
     t.flags = 0;
     t.lower = t.diag = t.upper = t.rhs = u;
     t.x = x;
-    job.walk = row_walk_of<Number>(t, y);
+    job.walk = row_walk_of<Number>(t, y, marks == nullptr);
     job.x = written_of<Number>(t, job.walk, x);
     job.where = walk_axes_of(t).walked(where.data, where.stride);
+    job.marks = walked_marks(walk_axes_of(t), marks, t.inner);
     job.gain = static_cast<real_of<Number>>(gain);
     return launch_step_blend(job, stream);
 }
@@ -263,6 +353,71 @@ static ps_input
 as_input(const ps_output &out)
 {
     return {out.data, out.stride};
+}
+
+static ps_status
+make_all_rows(const ps_step &s, const StepPlan &p, const uint8_t *marks,
+              cudaStream_t stream)
+{
+    return with_number(s.t.dtype, [&](auto number) {
+        return make_all_rows<decltype(number)>(s, p, marks, stream);
+    });
+}
+
+/* x = u in the rows outside. */
+static ps_status
+restore_outside(const ps_step &s, const StepPlan &p, const uint8_t *marks,
+                cudaStream_t stream)
+{
+    if (s.where.data == nullptr) {
+        return PS_OK;
+    }
+    const ps_input u = p.kept.data != nullptr ? as_input(p.kept) : s.t.rhs;
+
+    return with_number(s.t.dtype, [&](auto number) {
+        return blend<decltype(number)>(s.t, u, as_input(s.t.x), s.t.x, 0, s.where, marks,
+                                       stream);
+    });
+}
+
+static const char *
+kernel_of(const StepWay &way)
+{
+    if (way.by_columns) {
+        return way.columns.blocks > 1 ? "step columns cluster" : "step columns";
+    }
+    return way.plan.shape.blocks > 1 ? "step tiles cluster" : "step tiles";
+}
+
+static ps_status
+solve_in_one_pass(const ps_step &s, const OnePass &one, const ps_exec *exec,
+                  ps_report *report)
+{
+    const cudaStream_t stream = ps_cuda_stream(exec);
+    const int64_t count = one.marks != nullptr ? -1 : 0; /* of exchanges: not known */
+    ps_status status = PS_OK;
+
+    *report = {PS_PARTITION, 0, count, one.marks, count, one.marks, kernel_of(one.way)};
+    if (one.words != nullptr) {
+        status = ps_cuda_step_words(s.where.data, s.where.stride, s.t.rows, s.t.outer,
+                                    s.t.inner, (s.t.flags & PS_PERIODIC) != 0,
+                                    one.way.chunk_rows, one.way.chunks,
+                                    !one.way.by_columns, one.words, stream);
+    }
+    if (status == PS_OK) {
+        status = ps_cuda_step_way_solve(one.way, ps_cuda_device_get(), one.marks,
+                                        one.work, stream);
+    }
+    if (status != PS_OK || one.marks == nullptr) {
+        return status;
+    }
+    const StepPlan p = step_plan_of(s, one.rest);
+
+    status = make_all_rows(s, p, one.marks, stream);
+    if (status == PS_OK) {
+        status = ps_cuda_pivoted_marked(&p.t, one.marks, exec, p.rest);
+    }
+    return status == PS_OK ? restore_outside(s, p, one.marks, stream) : status;
 }
 
 ps_status
@@ -283,27 +438,22 @@ ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
     if (s->t.outer == 0 || s->t.inner == 0) {
         return ps_cuda_tridiag_solve(&s->t, &options, exec, report);
     }
-    const StepPlan p = step_plan_of(*s, static_cast<char *>(exec->work));
+    char *const memory = static_cast<char *>(exec->work);
+    OnePass one;
+
+    if (one_pass_of(*s, pivot, memory, &one)) {
+        return solve_in_one_pass(*s, one, exec, report);
+    }
+    const StepPlan p = step_plan_of(*s, memory);
     ps_exec inner = *exec;
 
     inner.work = p.rest;
-    inner.work_bytes =
-        exec->work_bytes - static_cast<size_t>(p.rest - static_cast<char *>(exec->work));
-    status = with_number(s->t.dtype, [&](auto number) {
-        return make_all_rows<decltype(number)>(*s, p, stream);
-    });
+    inner.work_bytes = exec->work_bytes - static_cast<size_t>(p.rest - memory);
+    status = make_all_rows(*s, p, nullptr, stream);
     if (status == PS_OK) {
         status = ps_cuda_tridiag_solve(&p.t, &options, &inner, report);
     }
-    if (status != PS_OK || s->where.data == nullptr) {
-        return status;
-    }
-    return with_number(s->t.dtype, [&](auto number) {
-        const ps_input u = p.kept.data != nullptr ? as_input(p.kept) : s->t.rhs;
-
-        return blend<decltype(number)>(s->t, u, as_input(s->t.x), s->t.x, 0, s->where,
-                                       stream);
-    });
+    return status == PS_OK ? restore_outside(*s, p, nullptr, stream) : status;
 }
 
 namespace {
@@ -325,7 +475,7 @@ factor_step_plan_of(const ps_factor &f, const ps_factor_step &s, char *memory)
     const bool is_masked = s.where.data != nullptr;
     FactorStepPlan p = {s.b, is_masked || s.source.data != nullptr,
                         is_masked || s.gain != 0, memory};
-    Parts parts = {memory};
+    StepMemory parts = {memory};
     int64_t count;
 
     if (p.makes_rhs || (p.blends && s.b.rhs.data == s.b.x.data)) {
@@ -382,7 +532,7 @@ make_factor_rhs(const ps_factor &f, const ps_factor_step &s, const FactorStepPla
     step.where = s.where;
     plan.gain = 1;
     plan.t.rhs = p.b.rhs;
-    return make_rows<Number>(step, plan, false, true, stream);
+    return make_rows<Number>(step, plan, false, true, nullptr, stream);
 }
 
 ps_status
@@ -423,7 +573,7 @@ ps_cuda_factor_step(const ps_factor *f, const ps_factor_step *s, const ps_exec *
     like.inner = s->b.inner;
     return with_number(f->dtype, [&](auto number) {
         return blend<decltype(number)>(like, s->b.rhs, as_input(p.b.x), s->b.x, s->gain,
-                                       s->where, stream);
+                                       s->where, nullptr, stream);
     });
 }
 

@@ -8,7 +8,8 @@
  * a thread reads each u once and keeps it for the next two rows; along contiguous rows
  * the neighbours of a pack come from the cache.
  *
- * A form computes and stores the rows of a pack: form.put<WIDTH>(place, rows). Of
+ * A form computes and stores the rows of a pack: form.put<WIDTH>(place, rows), unless
+ * form.skips(place), which is the same for all rows of a system. Of
  * Form::at_once packs of 16 bytes, twice as many smaller ones, all operands are loaded
  * before a result is stored.
  */
@@ -155,20 +156,24 @@ __launch_bounds__(walk_threads, 2) walk_kernel(const __grid_constant__ RowWalk<N
 #pragma unroll
             for (int k = 0; k < at_once; k++) {
                 at.step = first + k;
-                if (at.step < end) {
+                if (at.step < end && !form.skips(at)) {
                     p[k] = load_contiguous<WIDTH>(w, at);
                 }
             }
 #pragma unroll
             for (int k = 0; k < at_once; k++) {
                 at.step = first + k;
-                if (at.step < end) {
+                if (at.step < end && !form.skips(at)) {
                     form.template put<WIDTH>(at, p[k]);
                 }
             }
         }
     }
     else {
+        at.step = begin;
+        if (form.skips(at)) {
+            return;
+        }
         const auto row_of_u = [&](int64_t row) { /* 0 where there is no row */
                                                  WalkPlace there = at;
 

@@ -34,6 +34,15 @@ is_inside(const Walked<const uint8_t> &where, const RowWalk<Number> &w,
     return *entry_at(where, w.by_row, at, j, row) != 0;
 }
 
+/* Whether the system of a pack of one number is not among those that are marked. */
+template <typename Number>
+__device__ __forceinline__ bool
+is_unmarked(const Walked<const uint8_t> &marks, const RowWalk<Number> &w,
+            const WalkPlace &at)
+{
+    return marks.data != nullptr && *entry_at(marks, w.by_row, at, 0, 0) == 0;
+}
+
 template <typename Real>
 __device__ __forceinline__ Real
 scaled(Real by, Real x)
@@ -52,6 +61,11 @@ scaled(Real by, Complex<Real> x)
 template <typename Number> struct StepRowsForm {
     static constexpr int at_once = 1;
     StepRowsJob<Number> job;
+
+    __device__ __forceinline__ bool skips(const WalkPlace &at) const
+    {
+        return is_unmarked(job.marks, job.walk, at);
+    }
 
     struct Made {
         Number lower, diag, upper, rhs;
@@ -186,6 +200,11 @@ template <typename Number> struct StepRowsForm {
 template <typename Number> struct StepBlendForm {
     static constexpr int at_once = 2;
     StepBlendJob<Number> job;
+
+    __device__ __forceinline__ bool skips(const WalkPlace &at) const
+    {
+        return is_unmarked(job.marks, job.walk, at);
+    }
 
     template <int WIDTH>
     __device__ __forceinline__ void put(const WalkPlace &at,

@@ -22,23 +22,22 @@ warps_of(int64_t rows, int32_t chunk, int32_t width)
 
 /* The fewest blocks of at most ColumnTuning::threads threads, rounded up to a power of
  * two, because clusters of other sizes leave more multiprocessors empty. */
-template <typename Number>
+template <typename Tuned>
 static int32_t
 blocks_of(int64_t rows, int32_t chunk, int32_t width)
 {
     return 1 << log2_up(divided_up(warps_of(rows, chunk, width),
-                                   ColumnTuning<Number>::threads / 32));
+                                   Tuned::threads / 32));
 }
 
 /* Rows of a chunk. If a block is as wide as a warp and holds whole systems, several
  * blocks share a multiprocessor, and the chunk is chosen so that the first one has the
  * fewest pads. Otherwise it is chosen for the fewest blocks with the most warps. */
-template <typename Number>
+template <typename Tuned>
 static int32_t
 chunk_of(int64_t rows, int32_t width)
 {
-    using Tuned = ColumnTuning<Number>;
-    const int32_t blocks = blocks_of<Number>(rows, Tuned::rows, width);
+    const int32_t blocks = blocks_of<Tuned>(rows, Tuned::rows, width);
     int32_t best = Tuned::rows;
 
     if (rows > best && rows <= Tuned::alone && width == 5) {
@@ -46,10 +45,10 @@ chunk_of(int64_t rows, int32_t width)
     }
     if (blocks > 1 || width < 5) {
         const int32_t chunk = Tuned::shorter[2];
-        return blocks_of<Number>(rows, chunk, width) == blocks ? chunk : best;
+        return blocks_of<Tuned>(rows, chunk, width) == blocks ? chunk : best;
     }
     for (const int32_t chunk : Tuned::shorter) {
-        if (blocks_of<Number>(rows, chunk, width) == 1 &&
+        if (blocks_of<Tuned>(rows, chunk, width) == 1 &&
             divided_up(rows, chunk) * chunk < divided_up(rows, best) * best) {
             best = chunk;
         }
@@ -59,15 +58,14 @@ chunk_of(int64_t rows, int32_t width)
 
 /* The shape with the fewest blocks that hold 1 << width systems; false if there is
  * none. */
-template <typename Number>
+template <typename Number, typename Tuned, int OPERANDS>
 static bool
 cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shape)
 {
-    using Tuned = ColumnTuning<Number>;
     const int32_t most = std::min(device->cluster_blocks, most_blocks);
-    const int32_t chunk = chunk_of<Number>(rows, width);
+    const int32_t chunk = chunk_of<Tuned>(rows, width);
     const int32_t units = warps_of(rows, chunk, width);
-    const int32_t blocks = blocks_of<Number>(rows, chunk, width);
+    const int32_t blocks = blocks_of<Tuned>(rows, chunk, width);
     const int32_t warps = divided_up(units, blocks);
     const int32_t lanes = log2_up(std::max(divided_up(warps, 4), divided_up(blocks, 2)));
 
@@ -75,9 +73,10 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
     shape->set_first();
     return blocks <= most && 1 << (width + lanes) <= 32 * warps &&
            (blocks > 1
-                ? column_bytes<Number, Tuned::rows, true, ColumnAccess::sectors>(*shape)
-                : column_bytes<Number, Tuned::rows, false, ColumnAccess::sectors>(
-                      *shape)) +
+                ? column_bytes<Number, Tuned::rows, true, ColumnAccess::sectors,
+                               OPERANDS>(*shape)
+                : column_bytes<Number, Tuned::rows, false, ColumnAccess::sectors,
+                               OPERANDS>(*shape)) +
                    statics_bytes <=
                static_cast<size_t>(device->shared_bytes);
 }
@@ -85,7 +84,7 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
 /* The width: that of a warp if such a block holds whole systems. Otherwise two lines of
  * memory of neighbouring systems (one for complex128), because fewer sectors are then
  * shared by two tiles. Otherwise as many systems as a cluster can hold. */
-template <typename Number>
+template <typename Number, typename Tuned, int OPERANDS>
 static bool
 shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape *shape)
 {
@@ -93,7 +92,7 @@ shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape
     constexpr int32_t preferred = bytes < 16 ? 2 * line : line;
 
     for (int32_t width = widest; (bytes << width) >= least; width--) {
-        if (cut<Number>(rows, width, device, shape) &&
+        if (cut<Number, Tuned, OPERANDS>(rows, width, device, shape) &&
             (shape->blocks == 1 || (bytes << width) <= preferred)) {
             return true;
         }
@@ -108,7 +107,8 @@ ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
     bool fits = false;
 
     (void)with_number(dtype, [&](auto zero) {
-        fits = shape_of<decltype(zero)>(rows, widest, device, shape);
+        using Number = decltype(zero);
+        fits = shape_of<Number, ColumnTuning<Number>, 4>(rows, widest, device, shape);
         return PS_OK;
     });
     return fits;
@@ -122,16 +122,32 @@ lies_by_column(const ps_stride &s)
     return s.inner == 0 || s.row == 0 || std::abs(s.inner) < std::abs(s.row);
 }
 
+static bool
+lies_by_column(const ps_tridiag *t)
+{
+    return t->inner > 1 && t->rows > 1 && lies_by_column(t->lower.stride) &&
+           lies_by_column(t->diag.stride) && lies_by_column(t->upper.stride) &&
+           lies_by_column(t->rhs.stride) && lies_by_column(t->x.stride);
+}
+
 bool
 ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                        ColumnShape *shape)
 {
-    if (t->inner == 1 || t->rows == 1 || !lies_by_column(t->lower.stride) ||
-        !lies_by_column(t->diag.stride) || !lies_by_column(t->upper.stride) ||
-        !lies_by_column(t->rhs.stride) || !lies_by_column(t->x.stride)) {
-        return false;
-    }
-    return ps_cuda_column_shape(t->dtype, t->rows, 5, device, shape);
+    return lies_by_column(t) &&
+           ps_cuda_column_shape(t->dtype, t->rows, 5, device, shape);
+}
+
+bool
+ps_cuda_step_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                            ColumnShape *shape)
+{
+    return lies_by_column(t) && with_real(t->dtype, [&](auto zero) {
+               using Number = decltype(zero);
+               return shape_of<Number, StepColumnTuning<Number>,
+                               StepColumnJob<Number>::operands>(t->rows, 5, device,
+                                                                shape);
+           });
 }
 
 /* Whether every row begins at a multiple of `bytes` bytes and the systems can be copied
@@ -191,9 +207,9 @@ ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
 }
 
 template <typename Number>
-static ps_status
-solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *work_queue,
-      cudaStream_t stream)
+static ColumnJob<Number>
+job_of(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks,
+       uint32_t *work_queue)
 {
     const Systems<Number> s = systems_of<Number>(t);
     ColumnJob<Number> job = {s,
@@ -207,7 +223,7 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *w
 
     job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
     job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
-    return launch_columns(job, stream);
+    return job;
 }
 
 ps_status
@@ -219,7 +235,46 @@ ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
         uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
 
     return with_form(*t, [&](auto zero) {
-        return solve<decltype(zero)>(*t, shape, marks, counter, stream);
+        return launch_columns(job_of<decltype(zero)>(*t, shape, marks, counter), stream);
+    });
+}
+
+/* Whether the source can be copied as the other operands are. */
+static bool
+is_aligned_source(const ps_tridiag &t, const ps_input &source)
+{
+    return source.data == nullptr || is_aligned_to(32, t, source);
+}
+
+ps_status
+ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
+                          const ColumnShape &shape, const ps_cuda_device *device,
+                          uint8_t *marks, void *work, cudaStream_t stream)
+{
+    uint32_t *const counter =
+        uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
+
+    return with_real(t->dtype, [&](auto zero) {
+        using Number = decltype(zero);
+        StepColumnJob<Number> job = {};
+        ColumnJob<Number> &plain = job;
+
+        plain = job_of<Number>(*t, shape, marks, counter);
+        for (int q = 0; q < 4; q++) {
+            job.inputs[q] = plain.inputs[q];
+            job.absent[q] = plain.absent[q];
+        }
+        job.inputs[3].data += job.inputs[3].row;
+        job.absent[3] = job.t.rows - 1;
+        job.inputs[4] = input_of<Number>(terms.source);
+        job.absent[4] = -1;
+        if (job.access == ColumnAccess::halves ||
+            !is_aligned_source(*t, terms.source)) {
+            job.access = ColumnAccess::elements;
+        }
+        job.terms = step_numbers_of<Number>(terms);
+        job.is_in_place = t->rhs.data == t->x.data;
+        return launch_step_columns(job, stream);
     });
 }
 

@@ -8,6 +8,7 @@
 
 #include "device/operand.cuh"
 #include "lines/columns/column.cuh"
+#include "lines/join/step_terms.cuh"
 #include "runtime/engine.h"
 
 namespace pysolvers::columns {
@@ -30,14 +31,23 @@ template <> struct ColumnTuning<Complex<double>> {
 
 template <typename Real> struct ColumnTuning<BySums<Real>> : ColumnTuning<Real> {};
 
+/* The same for the rows of steps, which take more registers. */
+template <typename Number> struct StepColumnTuning : ColumnTuning<Number> {
+    static constexpr int rows = 24, alone = 24;
+    static constexpr int shorter[] = {16, 16, 24};
+};
+
 /* The largest number of threads of a block with chunks of ROWS rows: chunks shorter than
  * those of clusters leave registers for more threads. */
-template <typename Number, int ROWS>
+template <typename Number, int ROWS, bool IS_STEP = false>
 static constexpr int
 column_threads()
 {
     using Tuned = ColumnTuning<Number>;
 
+    if (IS_STEP) {
+        return Tuned::threads;
+    }
     if (ROWS > Tuned::rows) {
         return 32;
     }
@@ -48,7 +58,10 @@ column_threads()
  * or at half a sector (halves); or element by element. */
 enum class ColumnAccess { sectors, halves, elements };
 
+/* The rows are those in memory: of a step, step_column.cuh. */
 template <typename Number> struct ColumnJob {
+    static constexpr bool is_step = false;
+    static constexpr int operands = 4; /* that the ring copies */
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     int32_t absent[4];       /* the row that each operand does not have, or -1 */
@@ -57,6 +70,17 @@ template <typename Number> struct ColumnJob {
     int64_t tiles;        /* of 1 << shape.width systems */
     uint8_t *marks;       /* null, or 1 for each system that is not dominant */
     uint32_t *work_queue; /* null, or the number of tiles that were drawn */
+};
+
+/* The same for a step: inputs and absent rows are those of the ring, with u[i + 1] in the
+ * place of u[i] and then the source. */
+template <typename Number> struct StepColumnJob : ColumnJob<Number> {
+    static constexpr bool is_step = true;
+    static constexpr int operands = 5;
+    Input<Number> inputs[5];
+    int32_t absent[5];
+    StepNumbers<Number> terms;
+    bool is_in_place; /* x is u */
 };
 
 /* The shape for systems of so many rows, with a width of at most `widest`; false if a
@@ -69,6 +93,9 @@ bool ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
  * number of rows and the dtype only. */
 bool ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                             ColumnShape *shape);
+/* The same for a step of real numbers. */
+bool ps_cuda_step_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                                 ColumnShape *shape);
 
 /* Bytes of workspace, and the solve by PS_PARTITION of an accepted batch; marks may be
  * null. */
@@ -78,37 +105,50 @@ ps_status ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
                                const ps_cuda_device *device, uint8_t *marks, void *work,
                                cudaStream_t stream);
 
+/* The same for a step, whose batch axes are merged. */
+ps_status ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
+                                    const ColumnShape &shape,
+                                    const ps_cuda_device *device, uint8_t *marks,
+                                    void *work, cudaStream_t stream);
+
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>
 ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
+template <typename Number>
+ps_status launch_step_columns(const StepColumnJob<Number> &job, cudaStream_t stream);
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
  * an operand one element per lane. Two batches in flight are enough, and more of them
  * disturb the order in which memory is read, except in clusters, whose blocks wait for
  * each other; three are used if there is room. Copies of halves of sectors use the L1
  * cache and need no larger ring. */
-template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS> struct ColumnRing {
+template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS = 4>
+struct ColumnRing {
     static constexpr int batch = 4; /* rows */
     static constexpr int slots = IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
                                          !number_traits<Number>::is_complex
                                      ? 3
                                      : 2;
-    static constexpr int row_words = 4 * 32, batch_words = batch * row_words;
+    static constexpr int row_words = OPERANDS * 32, batch_words = batch * row_words;
     static constexpr int words = slots * batch_words;
 };
 
 /* Words of shared memory of a warp: its ring, and the part of its chunks that is not in
  * registers. */
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
+          int OPERANDS = 4>
 static constexpr int column_words =
-    ColumnRing<Number, IS_CLUSTER, ACCESS>::words + ColumnChunk<Number, ROWS>::words;
+    ColumnRing<Number, IS_CLUSTER, ACCESS, OPERANDS>::words +
+    ColumnChunk<Number, ROWS>::words;
 
 /* Dynamic shared memory of a block. */
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
+          int OPERANDS = 4>
 inline size_t
 column_bytes(const ColumnShape &shape)
 {
-    return shape.warps * sizeof(Number) * column_words<Number, ROWS, IS_CLUSTER, ACCESS> +
+    return shape.warps * sizeof(Number) *
+               column_words<Number, ROWS, IS_CLUSTER, ACCESS, OPERANDS> +
            ColumnExchange<Number>::bytes_of(shape);
 }
 

@@ -12,6 +12,7 @@
 
 #include "lines/columns/column_grid.cuh"
 #include "lines/columns/column_stage.cuh"
+#include "lines/columns/step_column.cuh"
 
 namespace pysolvers::columns {
 
@@ -34,13 +35,15 @@ row_in_memory(const Systems<Number> &t, int64_t system, int32_t row)
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the rings of the
  * warps, then the ColumnExchange. */
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
+          typename Job = ColumnJob<Number>>
 __global__ void
-__launch_bounds__(column_threads<Number, ROWS>(), 1)
-    column_kernel(const __grid_constant__ ColumnJob<Number> job)
+__launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
+    column_kernel(const __grid_constant__ Job job)
 {
-    using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS>;
-    constexpr int words = column_words<Number, ROWS, IS_CLUSTER, ACCESS>; /* of a warp */
+    using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
+    constexpr int words = /* of a warp */
+        column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job::operands>;
     __shared__ Arrivals arrivals[2];
     __shared__ uint32_t tickets[2];
     const Systems<Number> &t = job.t;
@@ -59,36 +62,62 @@ __launch_bounds__(column_threads<Number, ROWS>(), 1)
     Column<Number, ROWS, IS_CLUSTER> column(
         job.shape, own, t.periodic, memory + blockDim.x / 32 * words,
         ring + Stage::Ring::words + threadIdx.x % 32, arrivals);
+    StepColumn<Job, ROWS> step(job, own);
 
     column.begin();
     scheduler.begin();
     stage.begin();
+    if constexpr (Job::is_step) {
+        step.fetch((scheduler.tile << job.shape.width) + own.column);
+    }
     column.started();
     for (; scheduler.tile < job.tiles; scheduler.advance()) {
         const int64_t first = scheduler.tile << job.shape.width;
         const bool there = first + own.column < systems;
         Row<Number> batch[Stage::batch];
-        const auto rows = [&](int i, bool has_lower, bool has_upper) {
-            if (i % Stage::batch == 0) {
-                stage.read(i / Stage::batch, batch);
+        [[maybe_unused]] Number source[Stage::batch]; /* of a step */
+        const auto rows = [&](int i, bool is_padded, bool has_lower, bool has_upper) {
+            if constexpr (Job::is_step) {
+                if (i % Stage::batch == 0) {
+                    stage.read(i / Stage::batch, batch, source);
+                }
+                return step.row(i, is_padded, has_lower, has_upper,
+                                batch[i % Stage::batch], source[i % Stage::batch],
+                                first + own.column);
             }
-            const Row<Number> &row = batch[i % Stage::batch];
-            return Row<Number>{has_lower ? row.lower : Number(0), row.diag,
-                               has_upper ? row.upper : Number(0), row.rhs};
+            else {
+                if (i % Stage::batch == 0) {
+                    stage.read(i / Stage::batch, batch);
+                }
+                const Row<Number> &row = batch[i % Stage::batch];
+                return Row<Number>{has_lower ? row.lower : Number(0), row.diag,
+                                   has_upper ? row.upper : Number(0), row.rhs};
+            }
         };
 
         scheduler.draw_ticket();
+        if constexpr (Job::is_step) {
+            step.begin();
+        }
         column.eliminate(
             [&](int i) {
-                return rows(i, i > 0 || first_row != 0,
+                return rows(i, false, i > 0 || first_row != 0,
                             i < ROWS - 1 || last_row != ROWS - 1);
             },
-            [&](int i) { return rows(i, i != first_row, i != last_row); },
+            [&](int i) { return rows(i, true, i != first_row, i != last_row); },
             [&](int i) {
-                return there ? row_in_memory(t, first + own.column, own.start + i)
-                             : copy_row<Number>();
+                if constexpr (Job::is_step) {
+                    return step.row_in_memory(i, first + own.column);
+                }
+                else {
+                    return there ? row_in_memory(t, first + own.column, own.start + i)
+                                 : copy_row<Number>();
+                }
             },
             watches);
+        if constexpr (Job::is_step) {
+            step.fetch((scheduler.at(1) << job.shape.width) + own.column);
+        }
         scheduler.publish(arrivals[column.round & 1], job.shape.blocks);
         column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
             const int64_t at = first + which;
@@ -104,18 +133,26 @@ __launch_bounds__(column_threads<Number, ROWS>(), 1)
             const ColumnPlace place(t, first + own.column);
             Number *const x = place.at(t.x, own.start);
 
-            column.substitute([&](int i, Number value) { x[i * t.x.row] = value; });
+            column.substitute([&](int i, Number value) {
+                if constexpr (Job::is_step) {
+                    step.put(i, value, x + i * t.x.row, place);
+                }
+                else {
+                    x[i * t.x.row] = value;
+                }
+            });
         }
     }
 }
 
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
 inline ps_status
-launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
+launch_rings(const Job &job, cudaStream_t stream)
 {
-    void (*const kernel)(const ColumnJob<Number>) =
-        column_kernel<Number, ROWS, IS_CLUSTER, ACCESS>;
-    const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ACCESS>(job.shape);
+    void (*const kernel)(const Job) =
+        column_kernel<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
+    const size_t bytes =
+        column_bytes<Number, ROWS, IS_CLUSTER, ACCESS, Job::operands>(job.shape);
     const auto start = [&](Launch &launch) {
         if (job.work_queue == nullptr) {
             return launch.run(kernel, job);
@@ -143,6 +180,30 @@ launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
     return job.access == Access::elements
                ? launch_rings<Number, ROWS, IS_CLUSTER, Access::elements>(job, stream)
                : launch_rings<Number, ROWS, IS_CLUSTER, Access::sectors>(job, stream);
+}
+
+/* Steps have no path of their own for halves of sectors. */
+template <typename Number>
+ps_status
+launch_step_columns(const StepColumnJob<Number> &job, cudaStream_t stream)
+{
+    using Access = ColumnAccess;
+    const auto launch = [&](auto rows, auto is_cluster) {
+        return job.access == Access::sectors
+                   ? launch_rings<Number, rows.value, is_cluster.value, Access::sectors>(
+                         job, stream)
+                   : launch_rings<Number, rows.value, is_cluster.value, Access::elements>(
+                         job, stream);
+    };
+    constexpr auto rows = std::integral_constant<int, StepColumnTuning<Number>::rows>();
+    constexpr auto fewer =
+        std::integral_constant<int, StepColumnTuning<Number>::shorter[0]>();
+
+    if (job.shape.blocks > 1) {
+        return launch(rows, std::true_type());
+    }
+    return job.shape.chunk < rows.value ? launch(fewer, std::false_type())
+                                        : launch(rows, std::false_type());
 }
 
 template <typename Number>

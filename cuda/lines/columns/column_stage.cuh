@@ -34,12 +34,13 @@ struct ColumnPlace {
 };
 
 /* The ring of a warp. */
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
+          typename Job = ColumnJob<Number>>
 struct ColumnStage {
-    using Ring = ColumnRing<Number, IS_CLUSTER, ACCESS>;
+    using Ring = ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>;
     static constexpr int batch = Ring::batch, batches = ROWS / batch;
 
-    __device__ __forceinline__ ColumnStage(const ColumnJob<Number> &j,
+    __device__ __forceinline__ ColumnStage(const Job &j,
                                            const ColumnThreadPlace<ROWS> &place,
                                            const ColumnTileScheduler<IS_CLUSTER> &tiles,
                                            Number *memory)
@@ -60,8 +61,11 @@ struct ColumnStage {
     }
 
     /* Read batch b of the tile, and start the copies of the batch that replaces it.
-     * Called by whole warps, for b = 0, 1, ... in this order, tile after tile. */
-    __device__ __forceinline__ void read(int b, Row<Number> (&row)[batch])
+     * Called by whole warps, for b = 0, 1, ... in this order, tile after tile. `fifth`
+     * gets the fifth operand if there is one. */
+    template <typename... Fifth>
+    __device__ __forceinline__ void read(int b, Row<Number> (&row)[batch],
+                                         Fifth &...fifth)
     {
         const int ahead = b + Ring::slots;
         Number *const place = ring + slot * Ring::batch_words;
@@ -73,6 +77,7 @@ struct ColumnStage {
         for (int i = 0; i < batch; i++) {
             const Number *const at = from + i * Ring::row_words;
             row[i] = {at[0], at[32], at[64], at[96]};
+            ((fifth[i] = at[128]), ...);
         }
         __syncwarp();
         if (b == 0 || ahead % batches == 0) {
@@ -85,9 +90,10 @@ struct ColumnStage {
   private:
     static constexpr bool by_vectors = ACCESS != ColumnAccess::elements;
     static constexpr int bytes = by_vectors ? 16 : sizeof(Number);
-    static constexpr int copies =
-        by_vectors ? sizeof(Number) / 4 : 4; /* copies of a lane per row */
-    const ColumnJob<Number> &job;
+    static constexpr int vector = 16 / sizeof(Number);
+    static constexpr int copies = /* of a lane per row, of the last one by some lanes */
+        by_vectors ? (Job::operands * sizeof(Number) + 15) / 16 : Job::operands;
+    const Job &job;
     const ColumnThreadPlace<ROWS> &self;
     const ColumnTileScheduler<IS_CLUSTER> &scheduler;
     Number *const ring;
@@ -99,12 +105,26 @@ struct ColumnStage {
     /* The operand of copy k, and the first of the lanes whose elements it copies. */
     static __device__ __forceinline__ int32_t operand_of(int k)
     {
+        if constexpr (Job::operands > 4 && by_vectors) {
+            return min((32 * k + threadIdx.x % 32) / (32 / vector), Job::operands - 1);
+        }
         return by_vectors ? threadIdx.x % 32 / 8 : k;
     }
     static __device__ __forceinline__ int32_t lane_of(int k)
     {
-        constexpr int vector = 16 / sizeof(Number);
+        if constexpr (Job::operands > 4 && by_vectors) {
+            return threadIdx.x % (32 / vector) * vector;
+        }
         return by_vectors ? (threadIdx.x % 8 + 8 * k) * vector : threadIdx.x % 32;
+    }
+
+    /* Whether a lane has copy k: the last copies of more than four operands, and one of
+     * which there is none, it may not have. */
+    __device__ __forceinline__ bool has_copy(int k, int32_t q) const
+    {
+        return job.inputs[q].data != nullptr &&
+               (!by_vectors ||
+                32 * k + threadIdx.x % 32 < Job::operands * (32 / vector));
     }
 
     /* Bit i: row i of a chunk that begins at row `start` of operand q is in memory. */
@@ -130,6 +150,9 @@ struct ColumnStage {
 
             from[k] = ColumnPlace(job.t, system).at(job.inputs[q], start + row);
             wanted[k] = system < job.t.outer * job.t.inner ? present(start, q) : 0;
+            if constexpr (Job::operands > 4) {
+                wanted[k] = has_copy(k, q) ? wanted[k] : 0;
+            }
         }
     }
 

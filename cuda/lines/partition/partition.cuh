@@ -28,17 +28,17 @@ extern __shared__ int4 partition_memory[];
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the arrays of the
  * tile, then the messages of the cluster. */
-template <typename Number, Top TOP, bool BY_ROW>
+template <typename Number, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>>
 __global__ void
 __launch_bounds__(Tuning<Number, BY_ROW>::threads)
-    partition_kernel(const __grid_constant__ Job<Number> job)
+    partition_kernel(const __grid_constant__ AnyJob job)
 {
     __shared__ TileState state;
     __shared__ WarpExchange<Number> exchange;
     __shared__ uint8_t skip[Tuning<Number, BY_ROW>::threads];
     __shared__ uint32_t shared_ticket;
     constexpr int ROWS = Tuning<Number, BY_ROW>::rows;
-    using Work = Worker<Number, ROWS, TOP, BY_ROW>;
+    using Work = Worker<Number, ROWS, TOP, BY_ROW, AnyJob>;
     constexpr bool is_cluster = TOP == TOP_CLUSTER;
     const int32_t blocks = is_cluster ? job.shape.blocks : 1;
     const int32_t rank = is_cluster ? static_cast<int32_t>(blockIdx.x % blocks) : 0;
@@ -131,13 +131,11 @@ partition_kernel_of(Top top)
 
 /* Launch as many blocks as can be resident, each with equally many tiles unless there
  * is a work queue. */
-template <typename Number>
-ps_status
-launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
+template <typename AnyJob>
+inline ps_status
+launch_tiles(void (*kernel)(const AnyJob), const AnyJob &job, Top top, const Plan &plan,
+             cudaStream_t stream)
 {
-    const PartitionKernel<Number> kernel = job.tiling.row_pitch == 1
-                                               ? partition_kernel_of<Number, true>(top)
-                                               : partition_kernel_of<Number, false>(top);
     const int blocks = top == TOP_CLUSTER ? job.shape.blocks : 1;
     int fit = 0;
     const cudaError_t error =
@@ -162,6 +160,28 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
         launch.closely();
     }
     return launch.run(kernel, job);
+}
+
+template <typename Number>
+ps_status
+launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
+{
+    const PartitionKernel<Number> kernel = job.tiling.row_pitch == 1
+                                               ? partition_kernel_of<Number, true>(top)
+                                               : partition_kernel_of<Number, false>(top);
+
+    return launch_tiles(kernel, job, top, plan, stream);
+}
+
+template <typename Number>
+ps_status
+launch_step_partition(const StepJob<Number> &job, const Plan &plan, cudaStream_t stream)
+{
+    return plan.shape.blocks > 1
+               ? launch_tiles(partition_kernel<Number, TOP_CLUSTER, true, StepJob<Number>>,
+                              job, TOP_CLUSTER, plan, stream)
+               : launch_tiles(partition_kernel<Number, TOP_BLOCK, true, StepJob<Number>>,
+                              job, TOP_BLOCK, plan, stream);
 }
 
 } // namespace pysolvers::partition

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "lines/join/levels.cuh"
+#include "lines/join/step_terms.cuh"
 #include "lines/partition/device_exchange.cuh"
 #include "lines/partition/tile.cuh"
 #include "runtime/engine.h"
@@ -88,6 +89,7 @@ ps_status ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *dev
                                   uint8_t *marks, const ps_exec *exec, void *work);
 
 template <typename Number> struct Job {
+    static constexpr bool is_step = false;
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     Shape shape;
@@ -98,6 +100,12 @@ template <typename Number> struct Job {
     DeviceExchange<Number> devices;
     bool has_left, has_next; /* whether row 0 has a left and the last row a right
                                 neighbour */
+};
+
+/* The same for a step without a source. */
+template <typename Number> struct StepJob : Job<Number> {
+    static constexpr bool is_step = true;
+    StepNumbers<Number> terms;
 };
 
 template <typename Number>
@@ -117,6 +125,10 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 template <typename Number>
 ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
                            cudaStream_t stream);
+/* The same for a step along the rows, in one pass over memory. */
+template <typename Number>
+ps_status launch_step_partition(const StepJob<Number> &job, const Plan &plan,
+                                cudaStream_t stream);
 
 } // namespace pysolvers::partition
 

@@ -13,9 +13,10 @@
 
 namespace pysolvers::partition {
 
-template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
+template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>>
+struct Worker {
     static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
-    const Job<Number> &job;
+    const AnyJob &job;
     const Shape &shape;
     Tiles<Number, BY_ROW> tiles;
     WarpExchange<Number> &exchange;
@@ -26,8 +27,13 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
     int round = -1; /* number of tiles of the block, minus one */
     Levels<Number, ROWS> levels;
     Number y_left, y;
+    /* of a step: u of the rows before and after the chunk, and the word of its mask */
+    struct StepEnds {
+        Number before, behind;
+        uint32_t inside;
+    } step_ends;
 
-    __device__ __forceinline__ Worker(const Job<Number> &j, void *memory,
+    __device__ __forceinline__ Worker(const AnyJob &j, void *memory,
                                       TileState &state, WarpExchange<Number> &place,
                                       uint8_t *not_stored)
         : job(j), shape(j.shape),
@@ -88,10 +94,23 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         const Number *const rhs = tiles.array(3, turn()) + offset;
         const bool ends = !job.has_next && self.start + ROWS == shape.rows;
         bool not_dominant = false;
+        const auto step_row = [&](int i, bool is_first) {
+            return make_step_row(i, is_first, ends, lower[i * pitch], diag[i * pitch],
+                                 upper[i * pitch], rhs, pitch);
+        };
 
+        if constexpr (AnyJob::is_step) {
+            fetch_step_ends(self, range, rhs, pitch);
+        }
         const auto inner = [&](int i) {
-            Row<Number> row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
-                               rhs[i * pitch]};
+            Row<Number> row;
+            if constexpr (AnyJob::is_step) {
+                row = step_row(i, false);
+            }
+            else {
+                row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
+                       rhs[i * pitch]};
+            }
             if (i == ROWS - 1 && ends) {
                 row.upper = Number(0);
             }
@@ -102,8 +121,13 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
             Row<Number> row = copy_row<Number>();
 
             if (self.start + i >= 0) {
-                row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
-                       rhs[i * pitch]};
+                if constexpr (AnyJob::is_step) {
+                    row = step_row(i, self.start + i == 0);
+                }
+                else {
+                    row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
+                           rhs[i * pitch]};
+                }
             }
             if (!job.has_left && self.start + i == 0) {
                 row.lower = Number(0);
@@ -121,6 +145,56 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
             levels.eliminate_safe(self, any);
         }
         levels.not_dominant = not_dominant && self.lane < shape.lanes;
+    }
+
+    /* For the rows of a step: u of the rows next to the chunk, which are in the tile or
+     * belong to another block of the cluster, which has not stored its x yet. `rhs` is
+     * that of the first row of the chunk. */
+    __device__ __forceinline__ void fetch_step_ends(const ThreadPlace<ROWS> &self,
+                                                    const TileRange &range,
+                                                    const Number *rhs, int pitch)
+    {
+        const int32_t first = max(self.start, 0), end = self.start + ROWS;
+        const int64_t system = range.system + self.slot;
+        const auto u_at = [&](int32_t row) {
+            return row >= range.begin && row < range.begin + range.rows
+                       ? rhs[(row - self.start) * pitch]
+                       : *tiles.at(job.t.rhs, system, row);
+        };
+
+        step_ends = {Number(0), Number(0), ~0u};
+        if (end <= 0) { /* no rows */
+            return;
+        }
+        if (first > 0 || job.t.periodic) {
+            step_ends.before = u_at(first > 0 ? first - 1 : shape.rows - 1);
+        }
+        if (end < shape.rows || job.t.periodic) {
+            step_ends.behind = u_at(end < shape.rows ? end : 0);
+        }
+        if (job.terms.words != nullptr) {
+            const int32_t chunk =
+                (self.block * shape.warps + self.warp) * shape.lanes + self.lane;
+
+            step_ends.inside = job.terms.words[system * shape.chunks() + chunk];
+        }
+    }
+
+    /* Row i of the chunk of a step; is_first: row 0 of the system. */
+    __device__ __forceinline__ Row<Number>
+    make_step_row(int i, bool is_first, bool ends, Number lower, Number diag,
+                  Number upper, const Number *rhs, int pitch) const
+    {
+        if (is_first && !job.has_left) {
+            lower = Number(0);
+        }
+        if (i == ROWS - 1 && ends) {
+            upper = Number(0);
+        }
+        return job.terms.row(
+            step_ends.inside >> i, lower, diag, upper,
+            i == 0 || is_first ? step_ends.before : rhs[(i - 1) * pitch], rhs[i * pitch],
+            i == ROWS - 1 ? step_ends.behind : rhs[(i + 1) * pitch], Number(0));
     }
 
     /* Moduli of complex numbers are expensive, so they are computed only if needed. */
@@ -141,6 +215,12 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
 
         levels.chunk.substitute(y_left, y, [&](int i, Number value) {
             if (self.start + i >= 0) {
+                if constexpr (AnyJob::is_step) {
+                    if (job.terms.keeps_u(step_ends.inside, i)) {
+                        value = *tiles.at(job.t.rhs, range.system + self.slot,
+                                          self.start + i);
+                    }
+                }
                 x[i * tiles.row_pitch()] = value;
             }
         });

@@ -1,0 +1,10 @@
+/* step_partition_reals.cu - the kernels of partition.cuh for steps, compiled once per
+ * dtype. */
+#include "lines/partition/partition.cuh"
+
+namespace pysolvers::partition {
+
+template ps_status launch_step_partition(const StepJob<PS_NUMBER> &, const Plan &,
+                                         cudaStream_t);
+
+} // namespace pysolvers::partition
