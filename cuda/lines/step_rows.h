@@ -23,7 +23,7 @@ template <typename Number> struct StepRowsJob {
     Walked<Number> kept;                    /* null data, or u is written there */
     Walked<const uint8_t> where;
     Walked<const uint8_t> marks; /* null data, or systems whose mark is 0 are skipped */
-    Walked<const int32_t> ends; /* null, or the first and the last inner row of a system
+    Walked<const int32_t> ends;  /* null, or the first and the last inner row of a system
                                    as its rows 0 and 1 */
     Walked<const Number> flux[2], value[2];
     ps_step_kind kind;

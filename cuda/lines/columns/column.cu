@@ -26,8 +26,7 @@ template <typename Tuned>
 static int32_t
 blocks_of(int64_t rows, int32_t chunk, int32_t width)
 {
-    return 1 << log2_up(divided_up(warps_of(rows, chunk, width),
-                                   Tuned::threads / 32));
+    return 1 << log2_up(divided_up(warps_of(rows, chunk, width), Tuned::threads / 32));
 }
 
 /* Rows of a chunk. If a block is as wide as a warp and holds whole systems, several
@@ -72,11 +71,10 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
     *shape = {static_cast<int32_t>(rows), chunk, width, warps, lanes, blocks, 0, 0, 0};
     shape->set_first();
     return blocks <= most && 1 << (width + lanes) <= 32 * warps &&
-           (blocks > 1
-                ? column_bytes<Number, Tuned::rows, true, ColumnAccess::sectors,
-                               OPERANDS>(*shape)
-                : column_bytes<Number, Tuned::rows, false, ColumnAccess::sectors,
-                               OPERANDS>(*shape)) +
+           (blocks > 1 ? column_bytes<Number, Tuned::rows, true, ColumnAccess::sectors,
+                                      OPERANDS>(*shape)
+                       : column_bytes<Number, Tuned::rows, false, ColumnAccess::sectors,
+                                      OPERANDS>(*shape)) +
                    statics_bytes <=
                static_cast<size_t>(device->shared_bytes);
 }
@@ -134,8 +132,7 @@ bool
 ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                        ColumnShape *shape)
 {
-    return lies_by_column(t) &&
-           ps_cuda_column_shape(t->dtype, t->rows, 5, device, shape);
+    return lies_by_column(t) && ps_cuda_column_shape(t->dtype, t->rows, 5, device, shape);
 }
 
 bool
@@ -268,8 +265,7 @@ ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
         job.absent[3] = job.t.rows - 1;
         job.inputs[4] = input_of<Number>(terms.source);
         job.absent[4] = -1;
-        if (job.access == ColumnAccess::halves ||
-            !is_aligned_source(*t, terms.source)) {
+        if (job.access == ColumnAccess::halves || !is_aligned_source(*t, terms.source)) {
             job.access = ColumnAccess::elements;
         }
         job.terms = step_numbers_of<Number>(terms);

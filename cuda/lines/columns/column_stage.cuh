@@ -123,8 +123,7 @@ struct ColumnStage {
     __device__ __forceinline__ bool has_copy(int k, int32_t q) const
     {
         return job.inputs[q].data != nullptr &&
-               (!by_vectors ||
-                32 * k + threadIdx.x % 32 < Job::operands * (32 / vector));
+               (!by_vectors || 32 * k + threadIdx.x % 32 < Job::operands * (32 / vector));
     }
 
     /* Bit i: row i of a chunk that begins at row `start` of operand q is in memory. */

@@ -69,9 +69,9 @@ template <typename Number, int ROWS> struct StepColumn<StepColumnJob<Number>, RO
 
             behind = *ColumnPlace(job.t, min(system, last)).at(job.t.rhs, 0);
         }
-        const Row<Number> made = make(i, has_lower ? from.lower : Number(0), from.diag,
-                                      has_upper ? from.upper : Number(0), has.before,
-                                      has.now, behind, source);
+        const Row<Number> made =
+            make(i, has_lower ? from.lower : Number(0), from.diag,
+                 has_upper ? from.upper : Number(0), has.before, has.now, behind, source);
 
         if (!is_padded || i >= self.pads) {
             has.before = has.now;

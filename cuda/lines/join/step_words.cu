@@ -24,8 +24,7 @@ struct WordsJob {
 
 /* A thread per word. */
 static __global__ void
-__launch_bounds__(threads_a_block)
-    step_words_kernel(const __grid_constant__ WordsJob job)
+__launch_bounds__(threads_a_block) step_words_kernel(const __grid_constant__ WordsJob job)
 {
     const int64_t index = int64_t(blockIdx.x) * threads_a_block + threadIdx.x;
 

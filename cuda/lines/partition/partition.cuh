@@ -178,8 +178,9 @@ ps_status
 launch_step_partition(const StepJob<Number> &job, const Plan &plan, cudaStream_t stream)
 {
     return plan.shape.blocks > 1
-               ? launch_tiles(partition_kernel<Number, TOP_CLUSTER, true, StepJob<Number>>,
-                              job, TOP_CLUSTER, plan, stream)
+               ? launch_tiles(
+                     partition_kernel<Number, TOP_CLUSTER, true, StepJob<Number>>, job,
+                     TOP_CLUSTER, plan, stream)
                : launch_tiles(partition_kernel<Number, TOP_BLOCK, true, StepJob<Number>>,
                               job, TOP_BLOCK, plan, stream);
 }

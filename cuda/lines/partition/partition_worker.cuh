@@ -13,6 +13,13 @@
 
 namespace pysolvers::partition {
 
+/* Of a chunk of a step: u of the rows before and after it, and the word of its mask. */
+template <typename AnyJob> struct StepEnds {};
+template <typename Number> struct StepEnds<StepJob<Number>> {
+    Number before, behind;
+    uint32_t inside;
+};
+
 template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>>
 struct Worker {
     static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
@@ -27,15 +34,10 @@ struct Worker {
     int round = -1; /* number of tiles of the block, minus one */
     Levels<Number, ROWS> levels;
     Number y_left, y;
-    /* of a step: u of the rows before and after the chunk, and the word of its mask */
-    struct StepEnds {
-        Number before, behind;
-        uint32_t inside;
-    } step_ends;
+    StepEnds<AnyJob> step_ends;
 
-    __device__ __forceinline__ Worker(const AnyJob &j, void *memory,
-                                      TileState &state, WarpExchange<Number> &place,
-                                      uint8_t *not_stored)
+    __device__ __forceinline__ Worker(const AnyJob &j, void *memory, TileState &state,
+                                      WarpExchange<Number> &place, uint8_t *not_stored)
         : job(j), shape(j.shape),
           tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
           exchange(place), skip(not_stored),
@@ -94,23 +96,22 @@ struct Worker {
         const Number *const rhs = tiles.array(3, turn()) + offset;
         const bool ends = !job.has_next && self.start + ROWS == shape.rows;
         bool not_dominant = false;
-        const auto step_row = [&](int i, bool is_first) {
-            return make_step_row(i, is_first, ends, lower[i * pitch], diag[i * pitch],
-                                 upper[i * pitch], rhs, pitch);
+        const auto row_at = [&](int i, [[maybe_unused]] bool is_first) {
+            if constexpr (AnyJob::is_step) {
+                return make_step_row(i, is_first, ends, lower[i * pitch], diag[i * pitch],
+                                     upper[i * pitch], rhs, pitch);
+            }
+            else {
+                return Row<Number>{lower[i * pitch], diag[i * pitch], upper[i * pitch],
+                                   rhs[i * pitch]};
+            }
         };
 
         if constexpr (AnyJob::is_step) {
             fetch_step_ends(self, range, rhs, pitch);
         }
         const auto inner = [&](int i) {
-            Row<Number> row;
-            if constexpr (AnyJob::is_step) {
-                row = step_row(i, false);
-            }
-            else {
-                row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
-                       rhs[i * pitch]};
-            }
+            Row<Number> row = row_at(i, false);
             if (i == ROWS - 1 && ends) {
                 row.upper = Number(0);
             }
@@ -121,13 +122,7 @@ struct Worker {
             Row<Number> row = copy_row<Number>();
 
             if (self.start + i >= 0) {
-                if constexpr (AnyJob::is_step) {
-                    row = step_row(i, self.start + i == 0);
-                }
-                else {
-                    row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
-                           rhs[i * pitch]};
-                }
+                row = row_at(i, self.start + i == 0);
             }
             if (!job.has_left && self.start + i == 0) {
                 row.lower = Number(0);
@@ -181,9 +176,10 @@ struct Worker {
     }
 
     /* Row i of the chunk of a step; is_first: row 0 of the system. */
-    __device__ __forceinline__ Row<Number>
-    make_step_row(int i, bool is_first, bool ends, Number lower, Number diag,
-                  Number upper, const Number *rhs, int pitch) const
+    __device__ __forceinline__ Row<Number> make_step_row(int i, bool is_first, bool ends,
+                                                         Number lower, Number diag,
+                                                         Number upper, const Number *rhs,
+                                                         int pitch) const
     {
         if (is_first && !job.has_left) {
             lower = Number(0);

@@ -85,8 +85,8 @@ ps_cuda_step_way(const ps_tridiag *t, const StepTerms &terms,
         way->chunks = s.columns.chunks();
     }
     else {
-        way->chunk_rows = t->dtype == PS_F32 ? Tuning<float, true>::rows
-                                             : Tuning<double, true>::rows;
+        way->chunk_rows =
+            t->dtype == PS_F32 ? Tuning<float, true>::rows : Tuning<double, true>::rows;
         way->chunks = s.plan.shape.chunks();
     }
     return s.is_there;

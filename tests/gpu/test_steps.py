@@ -1,0 +1,281 @@
+"""Products and implicit steps on a device: every kernel, by lengths, layouts and options."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+REALS = (np.float32, np.float64)
+# Batches whose rows lie along the last or the first axis: parts of a warp, warps and blocks of
+# tiles, clusters; chunks, warps and clusters of columns, aligned and not; long systems.
+ROWS = ((50, 1), (40, 16), (300, 33), (37, 200), (5, 700), (3, 5000), (2, 60000))
+COLUMNS = ((40, 2), (37, 16), (64, 20), (96, 75), (100, 129), (48, 400), (64, 1500))
+GEOMETRIES = [("last", *shape) for shape in ROWS] + [("first", *shape) for shape in COLUMNS]
+named = pytest.mark.parametrize("axis, systems, rows", GEOMETRIES)
+
+
+def turned(axis, *arrays):
+    """Return arrays of systems along the last axis with them along `axis` in memory."""
+    kept = [a.T if axis == "first" and np.ndim(a) == 2 else a for a in arrays]
+    return [np.ascontiguousarray(a) for a in kept]
+
+
+def called(function, axis, *arrays, **options):
+    """Call a function on the device; systems along the last axis in and out."""
+    names = ("source", "where", "projected")
+    own = {k: turned(axis, v)[0] if k in names and v is not None else v for k, v in options.items()}
+    x = function(*turned(axis, *arrays), axis=-1 if axis == "last" else 0, device="cuda", **own)
+    if isinstance(x, tuple):
+        return (x[0].T if axis == "first" else x[0], x[1])
+    return x.T if axis == "first" else x
+
+
+def sources(rng, systems, rows, dtype):
+    """Return matrices of decaying equations, u and a source."""
+    lower, _, upper, u = oracle.dominant(rng, (systems, rows), dtype)
+    size = np.abs(lower) + np.abs(upper) + rng.uniform(0.1, 2, (systems, rows))
+    return lower, np.asarray(-size, dtype), upper, u, oracle.uniform(rng, u.shape, dtype)
+
+
+def stepped(lower, diag, upper, u, h, theta, *, source=None, where=None, periodic=False):
+    """Return the matrix and the right-hand side of the step, in double precision."""
+    wide = np.complex128 if np.iscomplexobj(u) else np.float64
+    a, d, c, u = (np.array(np.broadcast_to(x, u.shape), wide) for x in (lower, diag, upper, u))
+    s = np.zeros_like(u) if source is None else np.array(source, wide)
+    if where is not None:
+        for array in (a, d, c, s):
+            array[~where] = 0
+        a[~np.roll(where, 1, axis=-1)] = 0
+        c[~np.roll(where, -1, axis=-1)] = 0
+        u = np.where(where, u, 0)
+    if not periodic:
+        a[..., 0] = c[..., -1] = 0
+    old = oracle.multiply(a, d, c, u, periodic=periodic)
+    matrix = (-theta * h * a, 1 - theta * h * d, -theta * h * c)
+    return matrix, u + (1 - theta) * h * old + h * s
+
+
+def require_step(x, u, operands, h, theta, **options):
+    """Require that x solves the equations of the step inside, and is u outside."""
+    matrix, rhs = stepped(*operands, u, h, theta, **options)
+    where = options.get("where")
+    inside = x if where is None else np.where(where, x, 0)
+    if where is not None:
+        np.testing.assert_array_equal(x[~where], u[~where])
+    periodic = options.get("periodic", False)
+    error = oracle.multiply(*matrix, inside.astype(rhs.dtype), periodic=periodic) - rhs
+    scale = oracle.multiply(*map(np.abs, (*matrix, inside)), periodic=periodic) + 4 * np.abs(u).max(
+        where=np.isfinite(u), initial=0
+    )
+    assert np.abs(error / scale).max() <= 40 * oracle.eps(x.dtype)
+
+
+@named
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("periodic", [False, True])
+def test_products(rng, axis, systems, rows, dtype, periodic):
+    lower, diag, upper, x = oracle.dominant(rng, (systems, rows), dtype)
+    b = oracle.uniform(rng, x.shape, dtype)
+    wide = np.clongdouble if np.iscomplexobj(x) else np.longdouble
+    longer = [a.astype(wide) for a in (lower, diag, upper, x)]
+    if not periodic:
+        lower[:, 0] = upper[:, -1] = np.nan
+    for own in (True, False):
+        if not own:
+            longer[:3] = [np.broadcast_to(a[0], x.shape) for a in longer[:3]]
+            lower, diag, upper = lower[0], diag[0], upper[0]
+        truth = oracle.multiply(*longer, periodic=periodic)
+        size = oracle.multiply(*map(np.abs, longer), periodic=periodic) + np.abs(b)
+        operands = (lower, diag, upper, x)
+
+        y = called(pysolvers.tridiagonal_matvec, axis, *operands, periodic=periodic)
+        r = called(pysolvers.residual, axis, *operands, b, periodic=periodic)
+        e = called(pysolvers.residual, axis, *operands, b, periodic=periodic, extended=True)
+
+        eps = oracle.eps(dtype)
+        assert (np.abs(y - truth) <= 6 * eps * size).all()
+        assert (np.abs(r - (b - truth)) <= 6 * eps * size).all()
+        least = 8 * np.finfo(np.longdouble).eps + 8 * eps**2  # of the truth, and of the sum
+        assert (np.abs(e - (b - truth)) <= eps * np.abs(b - truth) + least * size).all()
+
+
+@named
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("periodic", [False, True])
+def test_theta_steps(rng, axis, systems, rows, dtype, periodic):
+    *operands, u, source = sources(rng, systems, rows, dtype)
+    for pivot, theta, given in ((False, 0.5, None), (None, 1.0, source), (False, 0.7, source)):
+        x, info = called(
+            *(pysolvers.theta_step, axis, *operands, u),
+            dt=0.3,
+            theta=theta,
+            source=given,
+            periodic=periodic,
+            pivot=pivot,
+            return_info=True,
+        )
+
+        require_step(x, u, operands, 0.3, theta, source=given, periodic=periodic)
+        if np.dtype(dtype).kind == "f" and rows < 5000 and rows > 1:
+            in_one_pass = axis == "first" or given is None
+            assert info.kernel.startswith("step") == in_one_pass
+
+
+@named
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("pivot", [False, None])
+def test_masks(rng, axis, systems, rows, dtype, pivot):
+    *operands, u, source = sources(rng, systems, rows, dtype)
+    where = rng.uniform(size=u.shape) < 0.8
+    where[0] = False
+    lower, diag, upper = (np.where(where, a, np.nan) for a in operands)
+    u, s = (np.where(where, a, np.nan) for a in (u, source))
+    for theta, given in ((0.5, None), (1.0, s)):
+        for place in (None, "u"):
+            mine = turned(axis, u)[0].copy()
+            x = pysolvers.theta_step(
+                *turned(axis, lower, diag, upper),
+                mine,
+                dt=0.3,
+                theta=theta,
+                source=None if given is None else turned(axis, given)[0],
+                where=turned(axis, where)[0],
+                axis=-1 if axis == "last" else 0,
+                pivot=pivot,
+                out=mine if place else None,
+                device="cuda",
+            )
+            x = x.T if axis == "first" else x
+
+            given_inside = None if given is None else np.where(where, given, 0)
+            require_step(x, u, operands, 0.3, theta, source=given_inside, where=where)
+
+
+@named
+def test_one_mask_for_all_systems(rng, axis, systems, rows):
+    *operands, u, _ = sources(rng, systems, rows, np.float64)
+    operands = [a[:1] for a in operands]
+    where = rng.uniform(size=(1, rows)) < 0.8
+
+    x = called(pysolvers.theta_step, axis, *operands, u, dt=0.3, where=where)
+
+    require_step(x, u, operands, 0.3, 0.5, where=np.broadcast_to(where, u.shape))
+
+
+@named
+@pytest.mark.parametrize("dtype", REALS)
+def test_rows_that_need_exchanges(rng, axis, systems, rows, dtype):
+    lower, diag, upper, u = oracle.general(rng, (systems, rows), dtype)
+    diag[::2] = -2 - np.abs(diag[::2])  # every other system is dominant
+    where = np.ones(u.shape, bool)
+    where[1::3, rows // 2] = False
+    operands = (4 * lower, 4 * diag, 4 * upper)
+    for mask in (None, where):
+        x, info = called(
+            *(pysolvers.theta_step, axis, *operands, u), dt=1.0, where=mask, return_info=True
+        )
+
+        matrix, rhs = stepped(*operands, u, 1.0, 0.5, where=mask)
+        inside = x if mask is None else np.where(mask, x, 0)
+        error = oracle.multiply(*matrix, inside.astype(np.float64)) - rhs
+        size = np.abs(inside).max(axis=-1, keepdims=True) + np.abs(rhs).max()
+        assert np.abs(error / size).max() <= 300 * oracle.eps(dtype)
+        if rows > 2:
+            assert 0 < info.pivoted < systems
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("axis", ["last", "first"])
+def test_a_step_does_not_read_what_it_has_stored(rng, axis, dtype):
+    # Many tiles for each block, so that some of them end while others begin.
+    *operands, u, _ = sources(rng, 40000, 96, dtype)
+    arrays, mine = turned(axis, *operands), turned(axis, u)[0].copy()
+    options = {"dt": 0.3, "axis": -1 if axis == "last" else 0, "pivot": False, "device": "cuda"}
+
+    x = pysolvers.theta_step(*arrays, mine, **options)
+    pysolvers.theta_step(*arrays, mine, out=mine, **options)
+
+    np.testing.assert_array_equal(mine, x)
+    require_step(x.T if axis == "first" else x, u, operands, 0.3, 0.5)
+
+
+@pytest.mark.parametrize("theta", [0.5, 1.0])
+@pytest.mark.parametrize("axis", ["last", "first"])
+@pytest.mark.parametrize("dtype", REALS)
+def test_kept_factors(rng, axis, theta, dtype):
+    for systems, rows, own in ((64, 75, True), (64, 75, False), (5, 3000, False)):
+        *operands, u, source = sources(rng, systems, rows, dtype)
+        where = rng.uniform(size=u.shape if own else (rows,)) < 0.8
+        for mask in (None, where):
+            matrix = operands if own else [a[0] for a in operands]
+            last = -1 if axis == "last" or not own else 0
+            arrays = turned(axis, *matrix) if own else matrix
+            given = mask if mask is None or not own else turned(axis, mask)[0]
+            factor = pysolvers.factor_theta(
+                *arrays, dt=0.3, theta=theta, axis=last, where=given, device="cuda"
+            )
+            if not own and axis == "first":
+                continue
+            x = factor.step(*turned(axis, u, source))
+            x = x.T if axis == "first" else x
+
+            full = None if mask is None else np.broadcast_to(mask, u.shape)
+            require_step(x, u, matrix, 0.3, theta, source=source, where=full)
+
+
+def diffused(T, K, dz, dt, theta, source, flux, value):
+    """Return the step of one column by dense matrices; K has n + 1 faces."""
+    n = len(T)
+    a, s = np.zeros((n, n)), dz * source
+    for i in range(n - 1):
+        k = 2 * K[i + 1] / (dz[i] + dz[i + 1])
+        a[i, [i, i + 1]] += [-k, k]
+        a[i + 1, [i, i + 1]] += [k, -k]
+    for end, (q, v) in enumerate(zip(flux, value, strict=True)):
+        s[-end] += q
+        if v is not None:
+            k = 2 * K[-end] / dz[-end]
+            a[-end, -end] -= k
+            s[-end] += k * v
+    a, s = a / dz[:, None], s / dz
+    rhs = T + dt * (1 - theta) * a @ T + dt * s
+    return np.linalg.solve(np.eye(n) - theta * dt * a, rhs)
+
+
+@pytest.mark.parametrize("theta", [0.5, 1.0])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("one_dz", [False, True])
+def test_diffusion(rng, theta, axis, one_dz):
+    for n, batch in ((1, 3), (2, 40), (18, 9), (75, 64), (40, 33)):
+        T, dz = rng.uniform(-1, 1, (n, batch)), rng.uniform(0.5, 2, (n, batch))
+        K, source = rng.uniform(0, 3, (n + 1, batch)), rng.uniform(-1, 1, (n, batch))
+        flux, value = rng.uniform(-1, 1, (2, batch)), rng.uniform(0, 3, batch)
+        depth = rng.integers(1, n + 1, batch)
+        where = np.arange(n)[:, None] < depth
+        if one_dz:
+            dz = dz[:, :1] + 0 * dz
+        turn = (lambda a: a.T.copy()) if axis == 1 else np.ascontiguousarray
+        for mask in (None, where):
+            layers = n + 0 * depth if mask is None else depth
+            T_in = T if mask is None else np.where(mask, T, np.nan)
+            x = pysolvers.implicit_diffusion(
+                *(turn(T_in), turn(K), dz[:, 0] if one_dz else turn(dz), 0.7),
+                axis=axis,
+                theta=theta,
+                source=turn(source),
+                flux_first=flux[0],
+                flux_last=flux[1],
+                value_last=value,
+                where=None if mask is None else turn(mask),
+                device="cuda",
+            )
+            x = x if axis == 0 else x.T
+            for j, m in enumerate(layers):
+                truth = diffused(
+                    *(T[:m, j], K[: m + 1, j], dz[:m, j], 0.7, theta, source[:m, j]),
+                    flux[:, j],
+                    (None, value[j]),
+                )
+                np.testing.assert_allclose(x[:m, j], truth, rtol=1e-12, atol=1e-12)
+                np.testing.assert_array_equal(x[m:, j], T_in[m:, j])
