@@ -40,7 +40,7 @@ Wachspress, Iterative solution of elliptic systems, Prentice-Hall 1966 (paramete
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,6 +237,43 @@ def _parameters(grid: Grid, sides: Sequence[Side], ops: FieldOps) -> Iterator[fl
         yield low * (high / low) ** ((k + 0.5) / count)
 
 
+class Rows(NamedTuple):
+    """Rows of the lines along an axis, which broadcast to the field."""
+
+    lower: Array
+    diag: Array
+    upper: Array
+
+
+class StepRows:
+    """What steps of one length and of one conductivity have in common, for `change_of_step`.
+
+    Parameters
+    ----------
+    grid : Grid
+        The nodes.
+    sides : sequence of Side
+        All sides.
+    """
+
+    def __init__(self, grid: Grid, sides: Sequence[Side]) -> None:
+        self._dt, self._k = grid.dt, grid.k
+        wraps = [
+            any(side.axis == axis and side.kind == PERIODIC for side in sides)
+            for axis in range(grid.axes)
+        ]
+        #: For each axis, the ratios of pairs of neighbours, and the rows.
+        self.pairs = [pair_ratios(grid, axis, wrap) for axis, wrap in enumerate(wraps)]
+        self.rows = [
+            Rows(*(np.ascontiguousarray(each) for each in line_rows(grid, sides, axis)))
+            for axis in range(grid.axes)
+        ]
+
+    def are_those_of(self, grid: Grid) -> bool:
+        """Return whether steps of a grid have these rows."""
+        return self._dt == grid.dt and self._k is grid.k
+
+
 def _largest_ratio(grid: Grid, ops: FieldOps) -> float:
     """Return a bound of k dt/h^2 over the relative heat capacity."""
     pairs = zip(grid.ratio, grid.spacing, grid.finest, strict=True)
@@ -254,6 +291,7 @@ def change_of_step(
     before: Mapping[Side, Array],
     given: Mapping[Side, Array],
     ops: FieldOps,
+    known: StepRows | None = None,
 ) -> Array:
     """Return what step `first` of Douglas and Gunn adds to T, by array operations.
 
@@ -274,23 +312,36 @@ def change_of_step(
         As `SideTables.changes` returns it.
     ops : FieldOps
         How the field is held.
+    known : StepRows, optional
+        The rows; by default they are made.
     """
-    change = flux_divergence(grid, sides, t.astype(np.float64), before)
+    pairs = None if known is None else known.pairs
+    change = flux_divergence(grid, sides, t.astype(np.float64), before, pairs)
     if source is not None:
         change += grid.dt * source.at(grid.clock.segment.at(first + 0.5))
     for axis in range(grid.axes):
-        solve_axis(grid, sides, axis, given, change, ops)
+        rows = None if known is None else known.rows[axis]
+        solve_axis(grid, sides, axis, given, change, ops, rows=rows)
     return change
 
 
 def flux_divergence(
-    grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Side, Array]
+    grid: Grid,
+    sides: Sequence[Side],
+    field: Array,
+    levels: Mapping[Side, Array],
+    pairs: Sequence[Array] | None = None,
 ) -> Array:
-    """Return dt times the divergence of the flux, with the inflows `levels`; 0 at given values."""
+    """Return dt times the divergence of the flux, with the inflows `levels`; 0 at given values.
+
+    `pairs` are those of `pair_ratios` along each axis, if they are known.
+    """
     rate = np.zeros_like(field)
     for axis in range(grid.axes):
         ends = [side for side in sides if side.axis == axis]
-        flow = _flow(grid, axis, field, ends[0].kind == PERIODIC)
+        is_periodic = ends[0].kind == PERIODIC
+        ratios = pair_ratios(grid, axis, is_periodic) if pairs is None else pairs[axis]
+        flow = _flow(ratios, axis, field, is_periodic)
         out = np.moveaxis(rate, field.ndim - 1 - axis, -1)
         factors = grid.row_factors(axis, ends)
         if ends[0].kind == PERIODIC:
@@ -318,20 +369,57 @@ def solve_axis(
     shift: float = 1.0,
     *,
     keeps: bool = False,
+    rows: Rows | None = None,
 ) -> None:
     """Solve with 1 + X/shift along an axis in place; values and inflows not given are 0.
 
     With `keeps` the difference from the field is solved for, so that a constant of insulated or
-    periodic lines keeps its bits; a field that is a difference itself needs it not.
+    periodic lines keeps its bits; a field that is a difference itself needs it not. `rows` are
+    those of `line_rows`, if they are known.
     """
     along = field.ndim - 1 - axis
-    n, share = field.shape[along], 1 / (_HALVES * shift)
+    share = 1 / (_HALVES * shift)
+    ends = [side for side in sides if side.axis == axis]
+    is_periodic = ends[0].kind == PERIODIC
+    if rows is None:
+        rows = line_rows(grid, sides, axis, shift)
+    for side in ends:
+        if side.kind == "value":
+            side.of(field)[...] = given.get(side, 0.0)
+    right = field
+    if keeps:
+        # Sources and sides are known at the nodes of this part only.
+        ops.refresh(field)
+        right = np.zeros_like(field)
+        v, out = np.moveaxis(field, along, -1), np.moveaxis(right, along, -1)
+        lower, upper = np.moveaxis(rows.lower, along, -1), np.moveaxis(rows.upper, along, -1)
+        if is_periodic:
+            out -= upper * (np.roll(v, -1, -1) - v) + lower * (np.roll(v, 1, -1) - v)
+        else:
+            change = np.diff(v)
+            out[..., :-1] -= upper[..., :-1] * change
+            out[..., 1:] += lower[..., 1:] * change
+    for side in ends:
+        if side.kind == "flux":
+            side.of(right)[...] += given.get(side, 0.0) * share
+            if keeps:
+                side.of(right)[...] -= side.exchange * share * side.of(field)
+    ops.solve(*rows, right, along, periodic=is_periodic)
+    if keeps:
+        field += right
+
+
+def line_rows(grid: Grid, sides: Sequence[Side], axis: int, shift: float = 1.0) -> Rows:
+    """Return the rows of 1 + X/shift along an axis."""
+    axes = len(grid.nodes)
+    along, n, share = axes - 1 - axis, grid.nodes[axis], 1 / (_HALVES * shift)
     ends = [side for side in sides if side.axis == axis]
     is_periodic = ends[0].kind == PERIODIC
     # Ratio of each pair of neighbours, one line for all if k is constant.
-    pairs = _pair_ratios(grid, axis, is_periodic) * share
+    pairs = pair_ratios(grid, axis, is_periodic) * share
     is_varying = pairs.ndim > 1 or grid.relative is not None
-    shape = (*np.moveaxis(field, along, -1).shape[:-1], n) if is_varying else (n,)
+    across = tuple(m for a, m in enumerate(grid.nodes[::-1]) if a != along)
+    shape = (*across, n) if is_varying else (n,)
     lower, upper = np.zeros(shape), np.zeros(shape)
     if is_periodic:
         upper[...] = -pairs
@@ -351,29 +439,7 @@ def solve_axis(
     for side in ends:
         if side.kind == "flux":
             diag[..., side.index] += side.exchange * share
-        elif side.kind == "value":
-            side.of(field)[...] = given.get(side, 0.0)
-    right = field
-    if keeps:
-        # Sources and sides are known at the nodes of this part only.
-        ops.refresh(field)
-        right = np.zeros_like(field)
-        v, out = np.moveaxis(field, along, -1), np.moveaxis(right, along, -1)
-        if is_periodic:
-            out -= upper * (np.roll(v, -1, -1) - v) + lower * (np.roll(v, 1, -1) - v)
-        else:
-            change = np.diff(v)
-            out[..., :-1] -= upper[..., :-1] * change
-            out[..., 1:] += lower[..., 1:] * change
-    for side in ends:
-        if side.kind == "flux":
-            side.of(right)[...] += given.get(side, 0.0) * share
-            if keeps:
-                side.of(right)[...] -= side.exchange * share * side.of(field)
-    low, middle, high = (_along(a, along, field.ndim) for a in (lower, diag, upper))
-    ops.solve(low, middle, high, right, along, periodic=is_periodic)
-    if keeps:
-        field += right
+    return Rows(*(_along(each, along, axes) for each in (lower, diag, upper)))
 
 
 def _along(line: Array, place: int, axes: int) -> Array:
@@ -382,7 +448,7 @@ def _along(line: Array, place: int, axes: int) -> Array:
     return np.moveaxis(whole, -1, place)
 
 
-def _pair_ratios(grid: Grid, axis: int, is_periodic: bool) -> Array:
+def pair_ratios(grid: Grid, axis: int, is_periodic: bool) -> Array:
     """Return k dt/h^2 between neighbours along an axis, which comes last."""
     ratio = grid.pair_ratio(axis)
     if grid.k is None:
@@ -393,9 +459,9 @@ def _pair_ratios(grid: Grid, axis: int, is_periodic: bool) -> Array:
     return np.asarray(coupling_of(ratio, before, after))
 
 
-def _flow(grid: Grid, axis: int, field: Array, is_periodic: bool) -> Array:
-    """Return ratio times the difference of neighbours along an axis, which comes last."""
+def _flow(ratios: Array, axis: int, field: Array, is_periodic: bool) -> Array:
+    """Return ratios times the difference of neighbours along an axis, which comes last."""
     values = np.moveaxis(field, field.ndim - 1 - axis, -1)
     change = np.roll(values, -1, -1) - values if is_periodic else np.diff(values)
-    change *= _pair_ratios(grid, axis, is_periodic)
+    change *= ratios
     return change

@@ -27,7 +27,7 @@ from .._solver.counter import Counter
 from .._solver.schema import RunBy
 from ..distributed import Group, Slab
 from ..distributed._systems import checked_group
-from ._damped_start import FieldOps, change_of_step, damped_step, needs_damping
+from ._damped_start import FieldOps, StepRows, change_of_step, damped_step, needs_damping
 from ._laws import Laws
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side, heat_of
@@ -72,6 +72,7 @@ class WholeRun:
         self.grid = grid
         # Number of steps, and the changes of their last stages; () if the scheme has none.
         self._recent: tuple[int, Sequence[Array]] = (-1, ())
+        self._rows: StepRows | None = None  # of the last step by array operations
         # With laws, the number of steps and T before the last one.
         self._earlier: tuple[int, Array] = (-1, np.empty(0))
 
@@ -252,7 +253,10 @@ class WholeRun:
         )
         given = state.changes(before, after)
         every, ops = list(self._sides.values()), self._ops
-        field = t + change_of_step(grid, every, self._source, t, first, before, given, ops)
+        if self._rows is None or not self._rows.are_those_of(grid):
+            self._rows = StepRows(grid, every)
+        about = grid, every, self._source, t, first, before, given
+        field = t + change_of_step(*about, ops, self._rows)
         for side, level in after.items():  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = level

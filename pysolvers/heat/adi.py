@@ -302,7 +302,7 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
 
     A heat capacity that is a number divides k, q and the inflows, and costs nothing. One that
     varies multiplies the volumes of the nodes, by array operations and line solves instead of the
-    kernels of alternating directions: a step then takes 6 to 30 times as long. The sum of
+    kernels of alternating directions: a step then takes 3 to 20 times as long. The sum of
     volumes times c T is conserved, see `heat`. An interface where k or c jumps lies in the middle
     between two nodes. With a `group` the heat capacity is a number.
 

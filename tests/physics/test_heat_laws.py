@@ -107,7 +107,7 @@ def manufactured(scheme, m, *, dimensions=1, **options):
         ("crank-nicolson", {"heat_capacity": 2.0, "coordinates": True}),
         ("peaceman-rachford", {"dimensions": 2}),
         ("douglas-gunn", {"dimensions": 2}),
-        ("implicit", {"dimensions": 2}),
+        pytest.param("implicit", {"dimensions": 2}, marks=pytest.mark.slow),
         ("implicit", {"dimensions": 2, "coordinates": True}),
     ],
 )

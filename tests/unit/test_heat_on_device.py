@@ -48,8 +48,17 @@ def device():
         yield device
 
 
-@pytest.mark.parametrize("scheme", ["auto", "implicit"])
-@pytest.mark.parametrize("name", PROBLEMS)
+SLOW = {("k(T)", "implicit"), ("k(T), q(T)", "auto")}
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [
+        pytest.param(name, scheme, marks=pytest.mark.slow if (name, scheme) in SLOW else ())
+        for name in PROBLEMS
+        for scheme in ("auto", "implicit")
+    ],
+)
 def test_steps_and_steady_states_are_those_of_the_host(device, name, scheme):
     problem = PROBLEMS[name] | {"dt": 0.3, "scheme": scheme}
     host, there = (HeatADI(**problem, device=where) for where in ("cpu", "cuda"))
