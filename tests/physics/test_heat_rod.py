@@ -210,7 +210,7 @@ def test_rows_of_a_long_series_of_steps_are_the_same(backend, tmp_path):
 def test_results(tmp_path):
     solver = HeatADI((9,), extent=((1.0, 3.0),), dt=0.05, boundary={"x-": 1.0, "x+": 0.0})
 
-    result = solver.record(1.0, every=0.5)
+    result = solver.record(1.0, every=1.0)
 
     assert result.u.shape == solver.gather().shape == (9,)
     np.testing.assert_allclose(result.x, np.linspace(1, 3, 9))
@@ -221,8 +221,8 @@ def test_results(tmp_path):
     axes = result.plot(show=False, unit="m", label="T (K)")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (m)", "T (K)")
     plt.close(axes.figure)
-    film = result.animate(label="T (K)")
-    assert film._fig.axes[0].get_ylabel() == "T (K)"
+    result.animate(tmp_path / "rod.gif", label="T (K)", dpi=40)
+    assert (tmp_path / "rod.gif").stat().st_size > 1000
     result.save(tmp_path / "rod.npz")
     assert type(result).load(tmp_path / "rod.npz").u.shape == (9,)
     result.to_vtk(tmp_path / "rod.vtk")
