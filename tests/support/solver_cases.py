@@ -1,5 +1,6 @@
 """Small solvers of every kind, whose start, data and place can be chosen."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -67,6 +68,10 @@ STARTS = {
         initial, scheme="implicit", damped_start=True, **o
     ),
     "heat-rod": lambda initial=0.0, **o: heat(initial, (21,), boundary={"x-": 1.0, "x+": 0.0}, **o),
+    "heat-holes": lambda initial=0.0, **o: heat(
+        initial, holes=lambda x, y: (x - 0.8) ** 2 + (y - 1.2) ** 2 < 0.1, **o
+    ),
+    "heat-law": lambda initial=0.0, **o: heat(initial, diffusivity=lambda T: 1 + 0.2 * T, **o),
     "heat-3d": lambda initial=0.0, **o: heat(initial, (9, 6, 7), damped_start=True, **o),
     "cp": transport,
     "mu": lambda initial=0.0, **o: transport(initial, scheme="mu", **o),
@@ -107,11 +112,9 @@ def count_of(solver):
 def reloaded(solver, path):
     """Return a solver that goes on from a file of this one."""
     solver.save(path)
-    data = {
-        "HeatADI": ("diffusivity", "heat_capacity", "boundary", "source"),
-        "GCEIDD": ("problem",),
-    }.get(type(solver).__name__, ())
-    return type(solver).load(path, **{name: getattr(solver, name) for name in data})
+    taken = set(inspect.signature(type(solver).load).parameters) & solver._data_given.keys()
+    data = {name: getattr(solver, name) for name in taken - {"group", "split"}}
+    return type(solver).load(path, **data)
 
 
 def equal(one, other):
