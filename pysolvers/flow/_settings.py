@@ -17,7 +17,7 @@ Wall = Literal["jensen", "woods", "thom"]
 
 _HOST_METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
 _MOST_SWEEPS = 2**31 - 1
-_SERIAL_BELOW = 200  # nodes a side: below, waking threads costs more than they save
+SERIAL_BELOW = 200  # nodes or cells a side: below, waking threads costs more than they save
 
 
 def _velocity(name: str, value: Any, other: str = "") -> float:
@@ -61,7 +61,7 @@ class CavitySettings(Settings):
 
     @property
     def is_small(self) -> bool:
-        return self.n < _SERIAL_BELOW
+        return self.n < SERIAL_BELOW
 
     @property
     def speed(self) -> float:

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 from .._solver.schema import Count, Positive, number, whole
 from .._solver.settings import TimeSettings
+from ._settings import SERIAL_BELOW
 
 Pressure = Literal["fast", "sor"]
-
-_SERIAL_BELOW = 200  # cells a side: below, waking threads costs more than they save
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class StaggeredSettings(TimeSettings):
 
     @property
     def is_small(self) -> bool:
-        return self.n < _SERIAL_BELOW
+        return self.n < SERIAL_BELOW
 
     @property
     def relaxation(self) -> float:

@@ -23,14 +23,22 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def show_figure(
-    width: float, height: float, draw: "Callable[[Figure], Any]", show: bool | None
+    ax: Any,
+    draw_on: "Callable[[Axes], Any]",
+    size: tuple[float, float],
+    draw: "Callable[[Figure], Any]",
+    show: bool | None,
 ) -> Any:
-    """Draw a figure that pyplot manages, and show it.
+    """Draw on axes of the caller, or on a figure that pyplot manages, and show this figure.
 
     Parameters
     ----------
-    width, height : float
-        Size in inches.
+    ax : Axes or None
+        Axes of the caller; None for a figure.
+    draw_on : callable
+        Draws the main field on axes.
+    size : (float, float)
+        Width and height of the figure in inches.
     draw : callable
         Draws on the empty figure and returns its axes.
     show : bool or None
@@ -41,10 +49,19 @@ def show_figure(
     Returns
     -------
     axes : Axes or ndarray of Axes
-        What `draw` returns.
+        `ax`, or what `draw` returns.
+
+    Raises
+    ------
+    TypeError
+        If `ax` is not axes of matplotlib, for example the path of a file.
     """
+    if ax is not None:
+        check_axes(ax)
+        draw_on(ax)
+        return ax
     pyplot = extra_module("matplotlib.pyplot", "plot")
-    figure = pyplot.figure(figsize=(width, height), layout="constrained")
+    figure = pyplot.figure(figsize=size, layout="constrained")
     try:
         axes = draw(figure)
     except BaseException:

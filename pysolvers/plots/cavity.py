@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._published import published_profiles
 from .._repr import counted
-from ._figure import add_note, add_scale, check_axes, new_figure, show_figure
+from ._figure import add_note, add_scale, new_figure, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,19 +51,18 @@ def plot(
     **options: Any,
 ) -> Any:
     """Draw a result and show it; see `CavityResult.plot`."""
-    if ax is not None:
-        check_axes(ax)
-        plot_vorticity(ax, result, **options)
+
+    def draw_on(axes: "Axes") -> None:
+        plot_vorticity(axes, result, **options)
         vortex = result.primary_vortex()
-        draw_streamlines(ax, result.x, result.psi, vortex, colours=("k", "k"))
-        square(ax, f"vorticity and streamlines, Re = {result.reynolds:g}")
-        return ax
+        draw_streamlines(axes, result.x, result.psi, vortex, colours=("k", "k"))
+        square(axes, f"vorticity and streamlines, Re = {result.reynolds:g}")
 
     def draw(figure: "Figure") -> Any:
         draw_cavity(result, tables, figure, **options)
         return np.array(figure.axes[:4]).reshape(2, 2)
 
-    return show_figure(10, 9, draw, show)
+    return show_figure(ax, draw_on, (10, 9), draw, show)
 
 
 def draw_cavity(

@@ -1,11 +1,12 @@
 """Figures of the flow around a square cylinder."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._extras import extra_module
-from ._figure import add_note, add_scale, check_axes, new_figure, show_figure
+from ._figure import add_note, add_scale, new_figure, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -43,16 +44,12 @@ def plot(
     **options: Any,
 ) -> Any:
     """Draw a result and show it; see `CylinderResult.plot`."""
-    if ax is not None:
-        check_axes(ax)
-        plot_vorticity(ax, result, **options)
-        return ax
 
     def draw(figure: "Figure") -> Any:
         draw_cylinder(result, figure, **options)
         return np.array([axes for axes in figure.axes if axes.get_title()])
 
-    return show_figure(*_SIZE, draw, show)
+    return show_figure(ax, partial(plot_vorticity, result=result, **options), _SIZE, draw, show)
 
 
 def draw_cylinder(

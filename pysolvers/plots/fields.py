@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ._figure import add_scale, axis_labels, check_axes, show_figure
+from ._figure import add_scale, axis_labels, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -17,10 +17,11 @@ def plot(
     result: "Result", ax: "Axes | None" = None, *, show: bool | None = None, **options: Any
 ) -> Any:
     """Draw a result and show it; see `Result.plot`."""
-    if ax is not None:
-        check_axes(ax)
-        return _draw(ax, result, **options)
-    return show_figure(6, 4.4, lambda figure: _draw(figure.subplots(), result, **options), show)
+
+    def draw(axes: "Axes") -> "Axes":
+        return _draw(axes, result, **options)
+
+    return show_figure(ax, draw, (6, 4.4), lambda figure: draw(figure.subplots()), show)
 
 
 def film(frames: "tuple[Result, ...]", **options: Any) -> Any:

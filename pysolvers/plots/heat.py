@@ -1,10 +1,11 @@
 """Figures of heat conduction."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import add_scale, axis_labels, check_axes, levels_of, show_figure
+from ._figure import add_scale, axis_labels, levels_of, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -23,13 +24,9 @@ def plot(
     result: "HeatResult", ax: "Axes | None" = None, *, show: bool | None = None, **options: Any
 ) -> "Axes":
     """Draw isotherms and show them; see `HeatResult.plot`."""
-    if ax is not None:
-        check_axes(ax)
-        plot_isotherms(ax, result, **options)
-        return ax
-    axes: Axes = show_figure(
-        *_size(result), lambda figure: draw_heat(figure, result, **options), show
-    )
+    draw_on = partial(plot_isotherms, result=result, **options)
+    draw = partial(draw_heat, result=result, **options)
+    axes: Axes = show_figure(ax, draw_on, _size(result), draw, show)
     return axes
 
 

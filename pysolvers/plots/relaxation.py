@@ -1,11 +1,12 @@
 """Figures of red-black relaxations."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._figure import add_scale, axis_labels, check_axes, levels_of, show_figure
+from ._figure import add_scale, axis_labels, levels_of, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,11 +27,10 @@ def plot(
     **options: Any,
 ) -> Any:
     """Draw solution and history of a relaxation and show them; see `RelaxationResult.plot`."""
-    if ax is not None:
-        check_axes(ax)
-        plot_solution(ax, result, **options)
-        return ax
-    return show_figure(10, 4.5, lambda figure: draw_relaxation(figure, result, **options), show)
+    draw_on = partial(plot_solution, result=result, **options)
+    return show_figure(
+        ax, draw_on, (10, 4.5), partial(draw_relaxation, result=result, **options), show
+    )
 
 
 def draw_relaxation(figure: "Figure", result: "RelaxationResult", **options: Any) -> NDArray[Any]:

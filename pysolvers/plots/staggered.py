@@ -1,11 +1,12 @@
 """Figures of the cavity on a staggered grid."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._published import published_profiles
-from ._figure import add_scale, check_axes, levels_of, show_figure
+from ._figure import add_scale, levels_of, show_figure
 from .cavity import Tables, draw_profiles, draw_streamlines, draw_vorticity, square
 from .film import make_film
 
@@ -30,17 +31,16 @@ def plot(
     **options: Any,
 ) -> Any:
     """Draw a result and show it; see `StaggeredResult.plot`."""
-    if ax is not None:
-        check_axes(ax)
-        draw_vorticity(ax, result.x_faces, result.omega, **options)
+
+    def draw_on(axes: "Axes") -> None:
+        draw_vorticity(axes, result.x_faces, result.omega, **options)
         if result.steps:
             vortex = result.primary_vortex()
-            draw_streamlines(ax, result.x_faces, result.psi, vortex, colours=("k", "k"))
-        square(ax, f"vorticity and streamlines, t = {result.time:.4g}")
-        return ax
-    return show_figure(
-        14, 8, lambda figure: draw_staggered(figure, result, tables, **options), show
-    )
+            draw_streamlines(axes, result.x_faces, result.psi, vortex, colours=("k", "k"))
+        square(axes, f"vorticity and streamlines, t = {result.time:.4g}")
+
+    draw = partial(draw_staggered, result=result, tables=tables, **options)
+    return show_figure(ax, draw_on, (14, 8), draw, show)
 
 
 def draw_staggered(

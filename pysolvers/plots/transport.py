@@ -1,12 +1,13 @@
 """Figures of convection and diffusion."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._repr import shape_text
-from ._figure import add_scale, axis_labels, check_axes, show_figure
+from ._figure import add_scale, axis_labels, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -28,11 +29,10 @@ def plot(
     **options: Any,
 ) -> Any:
     """Draw a result and show it; see `TransportResult.plot`."""
-    if ax is not None:
-        check_axes(ax)
-        plot_field(ax, result, **options)
-        return ax
-    return show_figure(10, 4.4, lambda figure: draw_transport(figure, result, **options), show)
+    draw_on = partial(plot_field, result=result, **options)
+    return show_figure(
+        ax, draw_on, (10, 4.4), partial(draw_transport, result=result, **options), show
+    )
 
 
 def draw_transport(figure: "Figure", result: "TransportResult", **options: Any) -> NDArray[Any]:
