@@ -30,21 +30,6 @@ def middle(field: Array, axis: int) -> Array:
     return 0.5 * (low + high)
 
 
-def interpolate(values: Array, at: ArrayLike) -> Array:
-    """Interpolate values on equal steps over [0, 1] by cubics through four of them."""
-    n = len(values)
-    place = _inside(at) * (n - 1)
-    first = np.clip(np.floor(place).astype(int) - 1, 0, n - 4)
-    t = place - first
-    weights = (
-        -(t - 1) * (t - 2) * (t - 3) / 6,
-        t * (t - 2) * (t - 3) / 2,
-        -t * (t - 1) * (t - 3) / 2,
-        t * (t - 1) * (t - 2) / 6,
-    )
-    return sum((w * values[first + k] for k, w in enumerate(weights)), np.zeros_like(t))
-
-
 def _inside(at: ArrayLike) -> Array:
     """Return coordinates as an array, or raise ValueError if one is outside of [0, 1]."""
     places = np.asarray(at, float)

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._repr import place_text
 from .._solver.files import SavedFile
 from .._solver.result import Result
 from .._solver.schema import AnyFloat, Line, Positive, Steps, Table
 from . import _fields
+from ._centrelines import CavityProfiles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,27 +39,8 @@ class CavityHistory:
     pseudo_dt: Line
 
 
-@dataclass(frozen=True, slots=True)
-class Vortex:
-    """Centre of a vortex.
-
-    Parameters
-    ----------
-    x, y : float
-        Coordinates, in units of the side.
-    psi, omega : float
-        Streamfunction at the centre, in units of lid speed times side, and vorticity, in units
-        of lid speed divided by side.
-    """
-
-    x: float
-    y: float
-    psi: float
-    omega: float
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CavityResult(Result):
+class CavityResult(CavityProfiles, Result):
     """State of a lid-driven cavity, with the history that led to it.
 
     Lengths are in units of the side and velocities in those of `lid_velocity`. Fields have
@@ -111,11 +93,6 @@ class CavityResult(Result):
         """Nodes along each side, walls included."""
         return self.psi.shape[0]
 
-    @property
-    def converged(self) -> bool:
-        """Whether the tolerance was reached."""
-        return self.stop_reason == "converged"
-
     @cached_property
     def x(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along x, from 0 to 1: shape (n,)."""
@@ -140,69 +117,13 @@ class CavityResult(Result):
         """Velocity along y: shape (n, n)."""
         return self._velocity[1]
 
-    def centreline_u(self, y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return u on the line x = 1/2.
+    @property
+    def _places(self) -> NDArray[np.float64]:
+        return self.x
 
-        Parameters
-        ----------
-        y : array_like, optional
-            Coordinates in [0, 1], for cubic interpolation; by default the nodes.
-
-        Returns
-        -------
-        u : ndarray of float
-            One value per coordinate.
-
-        Raises
-        ------
-        ValueError
-            If a coordinate is outside of [0, 1].
-        """
-        line = _fields.middle(self.u, 1)
-        return line if y is None else _fields.interpolate(line, y)
-
-    def centreline_v(self, x: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return v on the line y = 1/2.
-
-        Parameters
-        ----------
-        x : array_like, optional
-            Coordinates in [0, 1], for cubic interpolation; by default the nodes.
-
-        Returns
-        -------
-        v : ndarray of float
-            One value per coordinate.
-
-        Raises
-        ------
-        ValueError
-            If a coordinate is outside of [0, 1].
-        """
-        line = _fields.middle(self.v, 0)
-        return line if x is None else _fields.interpolate(line, x)
-
-    def primary_vortex(self, *, refine: bool = True) -> Vortex:
-        """Return the centre of the main vortex, where psi is farthest from zero.
-
-        Parameters
-        ----------
-        refine : bool, default: True
-            Fit a quadratic polynomial to the nine nodes around the node of the extremum;
-            otherwise return this node.
-
-        Returns
-        -------
-        vortex : Vortex
-            Coordinates, psi and omega.
-        """
-        j, i = np.unravel_index(np.argmax(np.abs(self.psi)), self.psi.shape)
-        inside = 0 < j < self.n - 1 and 0 < i < self.n - 1
-        if refine and inside:
-            return Vortex(*_fields.fit_peak(self.psi, self.omega, int(j), int(i)))
-        return Vortex(
-            float(self.x[i]), float(self.y[j]), float(self.psi[j, i]), float(self.omega[j, i])
-        )
+    @property
+    def _profiles(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return _fields.middle(self.u, 1), _fields.middle(self.v, 0)
 
     def wall_vorticity(self, side: str = "lid") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the vorticity along a wall.

@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._repr import place_text
 from .._solver.files import SavedFile
 from .._solver.result import Result, write_vtk
 from .._solver.schema import AnyFloat, Line, Positive, Steps, Table
 from . import _fields
-from ._result import Vortex
+from ._centrelines import CavityProfiles
 
 Array = NDArray[np.float64]
 
@@ -46,30 +46,8 @@ class StaggeredHistory:
     sweeps: Steps
 
 
-@dataclass(frozen=True, slots=True)
-class CentrelineExtrema:
-    """Extreme velocities on the centre lines, from polynomials through five values.
-
-    Parameters
-    ----------
-    u_min, y_u_min : float
-        Smallest u on x = 1/2, and its coordinate.
-    v_max, x_v_max : float
-        Largest v on y = 1/2, and its coordinate.
-    v_min, x_v_min : float
-        Smallest v on y = 1/2, and its coordinate.
-    """
-
-    u_min: float
-    y_u_min: float
-    v_max: float
-    x_v_max: float
-    v_min: float
-    x_v_min: float
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class StaggeredResult(Result):
+class StaggeredResult(CavityProfiles, Result):
     """State of a cavity on a staggered grid, with the history that led to it.
 
     Lengths are in units of the side, velocities in units of the lid speed U, pressures in units
@@ -129,17 +107,13 @@ class StaggeredResult(Result):
     _DIMS: ClassVar = {"u": "y x_face", "v": "y_face x", "p": "y x"} | dict.fromkeys(
         ("psi", "omega"), "y_face x_face"
     )
+    _SHOWN = slice(1, -1)  # not at the walls
     _COORDINATES: ClassVar = {"x_face": "x_faces", "y_face": "y_faces"}
 
     @property
     def n(self) -> int:
         """Cells along each side."""
         return self.p.shape[0]
-
-    @property
-    def converged(self) -> bool:
-        """Whether the steady state was reached."""
-        return self.stop_reason == "converged"
 
     @cached_property
     def x(self) -> Array:
@@ -180,88 +154,6 @@ class StaggeredResult(Result):
         """Largest absolute value of ``u_x + v_y``, times the size of a cell."""
         return _fields.largest_divergence(self.u, self.v)
 
-    def centreline_u(self, y: ArrayLike | None = None) -> Array:
-        """Return u on the line x = 1/2.
-
-        Parameters
-        ----------
-        y : array_like, optional
-            Coordinates in [0, 1], for cubic interpolation; by default the centres of the cells.
-
-        Returns
-        -------
-        u : ndarray of float
-            One value per coordinate.
-
-        Raises
-        ------
-        ValueError
-            If a coordinate is outside of [0, 1].
-        """
-        places, values = self._line_u
-        return values[1:-1].copy() if y is None else _fields.interpolate_at(places, values, y)
-
-    def centreline_v(self, x: ArrayLike | None = None) -> Array:
-        """Return v on the line y = 1/2.
-
-        Parameters
-        ----------
-        x : array_like, optional
-            Coordinates in [0, 1], for cubic interpolation; by default the centres of the cells.
-
-        Returns
-        -------
-        v : ndarray of float
-            One value per coordinate.
-
-        Raises
-        ------
-        ValueError
-            If a coordinate is outside of [0, 1].
-        """
-        places, values = self._line_v
-        return values[1:-1].copy() if x is None else _fields.interpolate_at(places, values, x)
-
-    def centreline_extrema(self) -> CentrelineExtrema:
-        """Return the extreme velocities on the centre lines.
-
-        Returns
-        -------
-        extrema : CentrelineExtrema
-            Values and coordinates.
-        """
-        (y, u), (x, v) = self._line_u, self._line_v
-        return CentrelineExtrema(
-            *_fields.refined_minimum(y, u, 1),
-            *_fields.refined_minimum(x, v, -1),
-            *_fields.refined_minimum(x, v, 1),
-        )
-
-    def primary_vortex(self, *, refine: bool = True) -> Vortex:
-        """Return the centre of the main vortex, where psi is farthest from zero.
-
-        Parameters
-        ----------
-        refine : bool, default: True
-            Fit a quadratic polynomial to the nine corners of cells around the extremum; otherwise
-            return the corner with the extreme value.
-
-        Returns
-        -------
-        vortex : Vortex
-            Coordinates, psi and omega.
-        """
-        inner = np.abs(self.psi[1:-1, 1:-1])
-        j, i = (int(k) + 1 for k in np.unravel_index(np.argmax(inner), inner.shape))
-        if refine:
-            return Vortex(*_fields.fit_peak(self.psi, self.omega, j, i))
-        return Vortex(
-            float(self.x_faces[i]),
-            float(self.y_faces[j]),
-            float(self.psi[j, i]),
-            float(self.omega[j, i]),
-        )
-
     def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write a VTK file (legacy format, binary): p and the velocity of cells, psi and omega.
 
@@ -295,21 +187,13 @@ class StaggeredResult(Result):
         self._check_rows(saved, self.steps)
 
     @cached_property
-    def _line_u(self) -> tuple[Array, Array]:
-        """Coordinates and values of u on x = 1/2, with the walls."""
-        line = _fields.middle(self.u, 1)
-        return self._with_walls, np.concatenate([[0.0], line, [1.0]])
-
-    @cached_property
-    def _line_v(self) -> tuple[Array, Array]:
-        """Coordinates and values of v on y = 1/2, with the walls."""
-        line = _fields.middle(self.v, 0)
-        return self._with_walls, np.concatenate([[0.0], line, [0.0]])
-
-    @cached_property
-    def _with_walls(self) -> Array:
-        """Centres of the cells along an axis, with the walls."""
+    def _places(self) -> Array:
         return np.concatenate([[0.0], self.x, [1.0]])
+
+    @cached_property
+    def _profiles(self) -> tuple[Array, Array]:
+        u, v = _fields.middle(self.u, 1), _fields.middle(self.v, 0)
+        return np.concatenate([[0.0], u, [1.0]]), np.concatenate([[0.0], v, [0.0]])
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {

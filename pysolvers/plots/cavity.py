@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..flow._result import CavityResult, Vortex
+    from ..flow import Vortex
+    from ..flow._result import CavityResult
 
 __all__ = [
     "draw_cavity",

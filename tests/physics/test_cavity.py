@@ -527,3 +527,22 @@ def test_a_step_that_hardly_moves_the_walls_does_not_converge(step):
 
     assert caught.value.result.residual < 1e-3
     assert caught.value.result.stop_reason == "stalled"
+
+
+def test_extreme_velocities_are_those_of_the_profiles():
+    result = LidDrivenCavity(100, 33).solve(1e-6)
+    fine, found = np.linspace(0, 1, 4001), result.centreline_extrema()
+
+    for value, place, profile, choose in (
+        (found.u_min, found.y_u_min, result.centreline_u, np.argmin),
+        (found.v_max, found.x_v_max, result.centreline_v, np.argmax),
+        (found.v_min, found.x_v_min, result.centreline_v, np.argmin),
+    ):
+        values = profile(fine)  # cubics, whose extrema differ by the fourth order
+        best = choose(values)
+        assert place == pytest.approx(fine[best], abs=5e-3)
+        assert value == pytest.approx(values[best], abs=2e-4)
+    # Ghia, Ghia and Shin (1982), 129 x 129 nodes
+    assert (found.u_min, found.v_max, found.v_min) == pytest.approx(
+        (-0.2109, 0.1753, -0.2453), abs=6e-3
+    )
