@@ -90,13 +90,23 @@ def pytest_generate_tests(metafunc):
         marks = {"cuda": pytest.mark.gpu}
         params = [pytest.param(name, marks=marks.get(name, ())) for name in here]
         metafunc.parametrize("backend", params, scope="session")
+    if "everywhere" in metafunc.fixturenames:
+        places = [(name, "cpu") for name in array_libraries.DIFFERENTIABLE]
+        if _has_cuda(metafunc.config):
+            marks = [pytest.mark.gpu, *gpu_libraries.IGNORED]
+            places += [pytest.param((name, "cuda"), marks=marks) for name, _ in places]
+        metafunc.parametrize("everywhere", places, indirect=True, ids=" ".join)
     if "device_library" in metafunc.fixturenames:
         metafunc.parametrize("device_library", _device_libraries(metafunc.config), indirect=True)
 
 
+def _has_cuda(config):
+    return not availability.missing("cuda") or "cuda" in availability.required(config)
+
+
 def _device_libraries(config):
     """Return a device of host memory, and the libraries of a GPU that is here or required."""
-    if availability.missing("cuda") and "cuda" not in availability.required(config):
+    if not _has_cuda(config):
         return ["host memory"]
     marks = [pytest.mark.gpu, *gpu_libraries.IGNORED]
     on_gpu = [pytest.param(name, marks=marks) for name in gpu_libraries.LIBRARIES]
@@ -114,6 +124,13 @@ def xp(request):
 def differentiable(request):
     """The libraries whose functions have derivatives."""
     with array_libraries.opened(request.param) as library:
+        yield library
+
+
+@pytest.fixture
+def everywhere(request):
+    """The libraries whose functions have derivatives, in host memory and on a device."""
+    with array_libraries.opened(*request.param) as library:
         yield library
 
 

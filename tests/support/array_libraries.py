@@ -29,20 +29,22 @@ class Numpy:
 
 
 class Torch:
-    """PyTorch on the CPU, with `pysolvers.torch`."""
+    """PyTorch on the CPU or on a GPU, with `pysolvers.torch`."""
 
     name = "torch"
 
-    def __init__(self):
-        self.module = _imported("torch")
+    def __init__(self, device="cpu"):
+        self.module, self.device = _imported("torch"), device
+        if device == "cuda" and not self.module.cuda.is_available():
+            pytest.skip("a PyTorch without CUDA")
         self.kind = self.results = self.module.Tensor
         self.functions = importlib.import_module("pysolvers.torch")
 
     def array(self, values):
-        return self.module.tensor(values)
+        return self.module.tensor(values, device=self.device)
 
     def get(self, array):
-        return array.detach().numpy()
+        return array.detach().cpu().resolve_conj().numpy()
 
     def dtype(self, array):
         return np.dtype(str(array.dtype).removeprefix("torch."))
@@ -108,17 +110,21 @@ def switch_off_optimizations():
 
 
 class Jax:
-    """JAX on the CPU, with float64 and `pysolvers.jax`."""
+    """JAX on the CPU or on a GPU, with float64 and `pysolvers.jax`."""
 
     name = "jax"
 
-    def __init__(self):
+    def __init__(self, device="cpu"):
         self.module = _imported("jax")
+        try:
+            self.device = self.module.devices(device)[0]
+        except RuntimeError as error:  # a JAX without CUDA
+            pytest.skip(str(error))
         self.kind = self.results = self.module.Array
         self.functions = importlib.import_module("pysolvers.jax")
 
     def array(self, values):
-        with self.module.default_device(self.module.devices("cpu")[0]):
+        with self.module.default_device(self.device):
             return self.module.numpy.asarray(values)
 
     def get(self, array):
@@ -183,16 +189,17 @@ IGNORED = [
 
 
 @contextlib.contextmanager
-def opened(name):
+def opened(name, *device):
     """Give one of LIBRARIES, or skip the test where it is not installed."""
-    library = LIBRARIES[name]()
+    library = LIBRARIES[name](*device)
     if name != "jax":
         yield library
         return
     config = library.module.config
     before = config.jax_enable_x64
     config.update("jax_enable_x64", True)
-    yield library
+    with library.module.default_device(library.device):
+        yield library
     config.update("jax_enable_x64", before)
 
 

@@ -247,32 +247,32 @@ def test_derivatives_of_both_orders(differentiable, heat_step, rng):
     check_derivatives(differentiable, loss, list(values.values()), rng)
 
 
-def test_gradient_through_many_steps(differentiable, heat_step, rng):
+def test_gradient_through_many_steps(everywhere, rng):
     values = data_of_steps(rng)
-    others = {k: differentiable.array(v) for k, v in values.items() if k != "k"}
+    others = {k: everywhere.array(v) for k, v in values.items() if k != "k"}
 
     def loss(k):
-        return (steps(heat_step, 6, k=k, **others) ** 2).sum()
+        return (steps(everywhere.functions.heat_step, 6, k=k, **others) ** 2).sum()
 
-    check_derivatives(differentiable, loss, [values["k"]], rng, orders=1)
+    check_derivatives(everywhere, loss, [values["k"]], rng, orders=1)
 
 
-def test_batches_and_programs(differentiable, heat_step, rng):
-    values = {k: differentiable.array(v) for k, v in data_of_steps(rng).items()}
-    fields = differentiable.stack([values.pop("u"), differentiable.array(rng.random((4, 5)))])
+def test_batches_and_programs(everywhere, rng):
+    values = {k: everywhere.array(v) for k, v in data_of_steps(rng).items()}
+    fields = everywhere.stack([values.pop("u"), everywhere.array(rng.random((4, 5)))])
     k = values.pop("k")
-    factors = differentiable.array(np.array([1.0, 0.7]))
+    factors = everywhere.array(np.array([1.0, 0.7]))
 
     def step(u, factor):
-        return steps(heat_step, 1, u=u, k=factor * k, **values)
+        return steps(everywhere.functions.heat_step, 1, u=u, k=factor * k, **values)
 
-    alone = differentiable.jit(step)
+    alone = everywhere.jit(step)
     apart = [alone(*one) for one in zip(fields, factors, strict=True)]
-    together = differentiable.vmap(step)(fields, factors)
-    in_program = differentiable.compiled(step)(fields[0], factors[0])
+    together = everywhere.vmap(step)(fields, factors)
+    in_program = everywhere.compiled(step)(fields[0], factors[0])
 
     for one, expected in zip((*together, in_program), (*apart, apart[0]), strict=True):
-        one, expected = (differentiable.get(a) for a in (one, expected))
+        one, expected = (everywhere.get(a) for a in (one, expected))
         np.testing.assert_allclose(one, expected, rtol=0, atol=1e-13)
 
 

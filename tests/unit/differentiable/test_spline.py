@@ -97,21 +97,21 @@ def test_integrals_and_derivatives_are_those_of_scipy(differentiable, make, rng,
 
 
 @pytest.mark.parametrize(("alone", "bc"), [(False, "mixed"), (True, "periodic")])
-def test_splines_have_knots_and_points_of_their_own(differentiable, rng, bc, alone):
+def test_splines_have_knots_and_points_of_their_own(everywhere, rng, bc, alone):
     given = OwnKnots(rng, bc, is_shared=alone)
     x, y, points, ends = (
-        converted(differentiable, a) for a in (given.x, given.y, given.points, given.bc_type)
+        converted(everywhere, a) for a in (given.x, given.y, given.points, given.bc_type)
     )
-    few = differentiable.array(given.points.ravel()[:3])
+    few = everywhere.array(given.points.ravel()[:3])
 
     def found(x, y):
-        spline = differentiable.functions.CubicSpline(x, y, given.axis, ends)
+        spline = everywhere.functions.CubicSpline(x, y, given.axis, ends)
         own = [spline(points, nu, per_spline=True) for nu in range(4)]
         return spline.x, spline(few), spline.integrate(0.1, 0.9), own
 
-    *others, own = differentiable.jit(found)(x, y)
-    same, shared, integral = map(differentiable.get, others)
-    own = [differentiable.get(a) for a in own]
+    *others, own = everywhere.jit(found)(x, y)
+    same, shared, integral = map(everywhere.get, others)
+    own = [everywhere.get(a) for a in own]
 
     np.testing.assert_array_equal(same, given.x)
     for line, x, y, points, ends in given.lines():
@@ -179,18 +179,18 @@ def test_integrals_have_the_derivatives_of_calculus(differentiable, make, rng, b
         np.testing.assert_allclose(found, [-expected(a), expected(b)], atol=1e-12)
 
 
-def test_batches_by_vmap(differentiable, rng):
+def test_batches_by_vmap(everywhere, rng):
     x = np.stack([knots(rng, 7) for _ in range(3)])
     y, points = rng.standard_normal((3, 7, 2)), rng.uniform(0, 1, (3, 4))
 
     def value(x, y, p):
-        return differentiable.functions.CubicSpline(x, y)(p)
+        return everywhere.functions.CubicSpline(x, y)(p)
 
     axes = (0, 0, 0), (None, 0, None), (0, None, None), (None, None, 0), (0, 0, None)
     for mapped in axes:
         args = [a if m == 0 else a[0] for a, m in zip((x, y, points), mapped, strict=True)]
-        there = converted(differentiable, args)
-        together = differentiable.get(differentiable.vmap(value, mapped)(*there))
+        there = converted(everywhere, args)
+        together = everywhere.get(everywhere.vmap(value, mapped)(*there))
         for k in range(3):
             *one, p = (a[k] if m == 0 else a for a, m in zip(args, mapped, strict=True))
             near(together[k], interpolate.CubicSpline(*one)(p), *one)
@@ -308,15 +308,15 @@ def test_a_knot_belongs_to_the_piece_that_begins_there(differentiable, rng, dtyp
         np.testing.assert_allclose(found, expected, rtol=0, atol=most)
 
 
-def test_derivatives_in_values_are_splines_through_units(differentiable, rng):
+def test_derivatives_in_values_are_splines_through_units(everywhere, rng):
     x, y = knots(rng, 6), rng.standard_normal(6)
     points, weights = rng.uniform(x[0], x[-1], 11), rng.standard_normal(11)
     units = interpolate.CubicSpline(x, np.eye(6), bc_type="clamped")
-    x_there, at, weight = converted(differentiable, (x, points, weights))
-    spline_of = differentiable.functions.CubicSpline
+    x_there, at, weight = converted(everywhere, (x, points, weights))
+    spline_of = everywhere.functions.CubicSpline
 
-    _, (found,) = differentiable.value_and_grad(
+    _, (found,) = everywhere.value_and_grad(
         lambda y: (weight * spline_of(x_there, y, 0, "clamped")(at)).sum()
-    )(differentiable.array(y))
+    )(everywhere.array(y))
 
-    near(differentiable.get(found), weights @ units(points), x, np.eye(6))
+    near(everywhere.get(found), weights @ units(points), x, np.eye(6))
