@@ -28,7 +28,7 @@ from typing import Any
 from pysolvers._progress import progress
 from pysolvers.cases.tables import Column, Table
 from pysolvers.flow import SquareCylinder
-from pysolvers.flow._cylinder_result import strouhal_of
+from pysolvers.flow.cylinder._result import strouhal_of
 
 from .options import add_options
 from .record import Measurement, Record, finish, place

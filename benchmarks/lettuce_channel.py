@@ -7,7 +7,7 @@ import lettuce
 import numpy as np
 import torch
 
-from pysolvers.flow._cylinder_result import strouhal_of
+from pysolvers.flow.cylinder._result import strouhal_of
 
 from .cylinder_peer import HEIGHT, LENGTH, RE
 

@@ -23,7 +23,7 @@ from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 from pysolvers.flow import CavityResult
-from pysolvers.flow.cavity import LineMethod
+from pysolvers.flow.cavity.solver import LineMethod
 from pysolvers.papers.pta2020 import LidDrivenCavity, souri_timings
 
 from ..timing import host

@@ -5,7 +5,7 @@
  *   psi_xx + psi_yy = -omega,   u = psi_y,  v = -psi_x
  *
  * on a grid of ny x nx nodes. The schemes and the formulas of the walls, of the outlet
- * and of the circulation are those of pysolvers/flow/_cylinder_steps.py, the solution of
+ * and of the circulation are those of pysolvers/flow/cylinder/_steps.py, the solution of
  * the equation of psi is that of _body_poisson.py.
  */
 #ifndef PS_CYLINDER_H

@@ -84,7 +84,7 @@ ps_status ps_cuda_cylinder_walls(const CylinderRun &r);
 /* Coefficients of the force between this step and the one before. Quantities at a node,
  * with means and differences of both levels: the derivatives of the total pressure along
  * x and y, the fluxes of momentum along x and y without it, the shear, psi_t and omega;
- * the results are sums of them with the weights of the table (pysolvers/flow/_forces.py).
+ * the results are sums of them with the weights of the table (flow/cylinder/_forces.py).
  */
 ps_status ps_cuda_cylinder_forces(const CylinderRun &r);
 enum { force_blocks = 16 };

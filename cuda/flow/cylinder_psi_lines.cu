@@ -1,7 +1,7 @@
 /* cylinder_psi_lines.cu - psi of the cylinder by cycles of Peaceman and Rachford.
  *
  * The iteration, its parameters and its convergence are described in
- * pysolvers/flow/_line_poisson.py; the equations of a half step are multiplied by the
+ * flow/cylinder/_line_poisson.py; the equations of a half step are multiplied by the
  * square of the spacing along its lines. The host reads the residual after every cycle.
  * Words moved per node: 3 in each sweep (psi, omega; the new psi), 2 for the residual of
  * a cycle. With c->thomas the lines are solved by one thread each (cylinder_pta.cuh).

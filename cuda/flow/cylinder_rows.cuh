@@ -1,7 +1,7 @@
 /* cylinder_rows.cuh - the rows of the lines of the cylinder, for line_sweep.cuh.
  *
  * A node of the body has the row of the identity. The formulas are those of
- * pysolvers/flow/_cylinder_steps.py; half is the right side of the second half step,
+ * pysolvers/flow/cylinder/_steps.py; half is the right side of the second half step,
  * 2 w* minus the right side of the first one.
  */
 #ifndef PS_CUDA_FLOW_CYLINDER_ROWS_CUH

@@ -12,7 +12,7 @@ import numpy as np
 from .._progress import progress
 from .._repr import counted
 from ..flow import CavityResult, LidDrivenCavity
-from ..flow.cavity import LineMethod
+from ..flow.cavity._settings import LineMethod
 from ..papers import (
     ghia_lid_vorticity,
     ghia_reynolds_numbers,

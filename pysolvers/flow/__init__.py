@@ -1,13 +1,13 @@
 """Flow solvers on the batched tridiagonal lines."""
 
 from ._centrelines import CentrelineExtrema, Vortex
-from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal
-from ._forces import ForceBalance, SurfacePressure
-from ._result import CavityHistory, CavityResult
-from ._staggered_result import StaggeredHistory, StaggeredResult
-from .cavity import LidDrivenCavity
-from .cylinder import SquareCylinder
-from .staggered import StaggeredCavity
+from .cavity._result import CavityHistory, CavityResult
+from .cavity.solver import LidDrivenCavity
+from .cylinder._forces import ForceBalance, SurfacePressure
+from .cylinder._result import CylinderHistory, CylinderResult, Strouhal
+from .cylinder.solver import SquareCylinder
+from .staggered._result import StaggeredHistory, StaggeredResult
+from .staggered.solver import StaggeredCavity
 
 __all__ = [
     "CavityHistory",

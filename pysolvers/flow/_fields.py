@@ -7,6 +7,8 @@ from .._checks import require
 
 Array = NDArray[np.float64]
 
+SERIAL_BELOW = 200  # nodes or cells a side: below, waking threads costs more than they save
+
 _ROUNDING = 1e-12  # of coordinates that a caller computes
 
 

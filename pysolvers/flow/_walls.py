@@ -11,12 +11,14 @@ with the values one and two nodes away from the wall along its normal:
 The kernels of the cavity contain the same formulas, with the speed of the lid.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+
+Wall = Literal["jensen", "woods", "thom"]
 
 
 class WallFormula(NamedTuple):

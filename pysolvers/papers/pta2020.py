@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 
 from .. import flow
 from .._checks import require
-from ..flow._cylinder_settings import CylinderSettings
-from ..flow._settings import CavitySettings
-from ..flow.cavity import CavityState
-from ..flow.cylinder import SavedCylinder
+from ..flow.cavity._settings import CavitySettings
+from ..flow.cavity.solver import CavityState
+from ..flow.cylinder._settings import CylinderSettings
+from ..flow.cylinder.solver import SavedCylinder
 
 __all__ = ["LidDrivenCavity", "SouriTiming", "SquareCylinder", "souri_timings"]
 

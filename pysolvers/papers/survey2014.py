@@ -18,8 +18,8 @@ from .._errors import raise_for_status
 from .._options import check_choice
 from .._runtime import directive
 from .._solver.schema import RunBy
-from ..flow._staggered_settings import StaggeredSettings
-from ..flow.staggered import StaggeredState
+from ..flow.staggered._settings import StaggeredSettings
+from ..flow.staggered.solver import StaggeredState
 from ..relaxation._base import Stop
 from ..relaxation.laplace import RedBlackSettings, RedBlackState
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..flow import Vortex
-    from ..flow._result import CavityResult
+    from ..flow.cavity._result import CavityResult
 
 __all__ = [
     "draw_cavity",

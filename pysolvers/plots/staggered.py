@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..flow._staggered_result import StaggeredResult
+    from ..flow.staggered._result import StaggeredResult
 
 __all__ = ["draw_staggered", "film", "plot", "plot_pressure", "plot_steps"]
 

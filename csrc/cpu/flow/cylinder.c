@@ -5,13 +5,13 @@
  *   psi     a sine transform of the columns, the lines of its waves, once without charges on
  *           the body and once with them (cylinder_waves.inc), and the transform back
  *           (cylinder_psi.inc); with psi_tol cycles of sweeps instead
- *           (pysolvers/flow/_line_poisson.py)
+ *           (flow/cylinder/_line_poisson.py)
  *   walls   omega on walls and body, velocities at the probes (cylinder_stages.inc)
  *   forces  after every fourth step
  *
  * Words moved per node: 11 and 6 in the half steps, 2 and 3 in the transforms, 1 and 2 in
  * the lines of waves; 25 in all. Operations per node: 2/9 ny in both transforms, about
- * 110 otherwise. Stable as pysolvers/flow/_cylinder_steps.py says. All sums have one order
+ * 110 otherwise. Stable as pysolvers/flow/cylinder/_steps.py says. All sums have one order
  * and all loops are over nodes, lines or panels of columns, so that the bits do not depend
  * on the number of threads.
  */

@@ -20,7 +20,7 @@
  *
  * Operations per node: n/9 multiplications and additions and 2 log2(n) additions; a
  * vector has columns, so that no product needs an exchange of lanes. psi of a step takes
- * 0.1, 0.5, 0.7 and 1.2 times as long as in pysolvers/flow/_body_poisson.py, which calls
+ * 0.1, 0.5, 0.7 and 1.2 times as long as in flow/cylinder/_body_poisson.py, which calls
  * SciPy, for 161, 401, 801 and 1601 rows of 801 nodes (AMD EPYC, one thread). Stable:
  * sums and differences, and matrices of orthogonal rows. Source of the splitting: Wang
  * 1984, of which the last steps are left out.

@@ -5,8 +5,8 @@ import pytest
 import scipy.linalg
 
 from pysolvers import _core
-from pysolvers.flow._poisson import solve_poisson
 from pysolvers.flow._walls import cavity_wall_residual
+from pysolvers.flow.cavity._poisson import solve_poisson
 
 LINE_METHODS = ["thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted"]
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from pysolvers.flow import LidDrivenCavity, SquareCylinder
-from pysolvers.flow._channel import ChannelGrid
-from pysolvers.flow._cylinder_start import CylinderValues
-from pysolvers.flow._force_table import RESULTS
-from pysolvers.flow._forces import CylinderForces
 from pysolvers.flow._walls import WALLS
+from pysolvers.flow.cylinder._channel import ChannelGrid
+from pysolvers.flow.cylinder._force_table import RESULTS
+from pysolvers.flow.cylinder._forces import CylinderForces
+from pysolvers.flow.cylinder._start import CylinderValues
 
 # Grids with waves are fast, and the discrete equations hold on them as well.
 pytestmark = pytest.mark.filterwarnings("ignore::pysolvers.CoarseGridWarning")

@@ -5,7 +5,7 @@ import pytest
 
 from pysolvers import _core
 from pysolvers.flow import SquareCylinder
-from pysolvers.flow._body_poisson import BodyPoisson
+from pysolvers.flow.cylinder._body_poisson import BodyPoisson
 
 pytestmark = pytest.mark.filterwarnings("ignore::pysolvers.CoarseGridWarning")
 

@@ -5,8 +5,8 @@ import pytest
 
 from pysolvers import BackendError
 from pysolvers._runtime.device import Device
-from pysolvers.flow import _staggered_device
-from pysolvers.flow._staggered_settings import StaggeredSettings
+from pysolvers.flow.staggered import _device
+from pysolvers.flow.staggered._settings import StaggeredSettings
 
 SETTINGS = {
     "reynolds": 100.0,
@@ -86,10 +86,10 @@ def steps(monkeypatch, fake):
             fake.enqueue(name)
         return 0, {"end": "count"}
 
-    monkeypatch.setattr(_staggered_device, "DevicePoisson", Poisson)
-    monkeypatch.setattr(_staggered_device, "call_backend", call)
+    monkeypatch.setattr(_device, "DevicePoisson", Poisson)
+    monkeypatch.setattr(_device, "call_backend", call)
     monkeypatch.setattr(StaggeredSettings, "backend", fake)
-    return _staggered_device.DeviceSteps(Fields(fake), StaggeredSettings(**SETTINGS))
+    return _device.DeviceSteps(Fields(fake), StaggeredSettings(**SETTINGS))
 
 
 def seconds():

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from pysolvers._solver.clock import Clock
-from pysolvers.flow._control import StepControl
+from pysolvers.flow.cavity._control import StepControl
 
 
 def test_cap_recovers_by_one_percent_a_decision():

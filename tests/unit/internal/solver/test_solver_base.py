@@ -15,8 +15,8 @@ import pysolvers
 from pysolvers import _core
 from pysolvers._solver import Settings, schema
 from pysolvers._solver.result import Result, StopReason
-from pysolvers.flow._cylinder_settings import CylinderSettings
-from pysolvers.flow._settings import CavitySettings
+from pysolvers.flow.cavity._settings import CavitySettings
+from pysolvers.flow.cylinder._settings import CylinderSettings
 from pysolvers.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
 from pysolvers.transport._settings import TransportSettings
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import index, require, require_finite
+from ..._checks import index, require, require_finite
 
 Array = NDArray[np.float64]
 

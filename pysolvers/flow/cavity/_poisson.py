@@ -6,10 +6,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._extras import extra_module
-from .._options import Method
-from ..poisson._columns import transform_columns
-from ..tridiagonal import solve_tridiagonal
+from ..._extras import extra_module
+from ..._options import Method
+from ...poisson._columns import transform_columns
+from ...tridiagonal import solve_tridiagonal
 
 
 def solve_poisson(

@@ -11,12 +11,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._repr import place_text
-from .._solver.files import SavedFile
-from .._solver.result import Result, write_vtk
-from .._solver.schema import AnyFloat, Line, Positive, Steps, Table
-from . import _fields
-from ._centrelines import CavityProfiles
+from ..._repr import place_text
+from ..._solver.files import SavedFile
+from ..._solver.result import Result, write_vtk
+from ..._solver.schema import AnyFloat, Line, Positive, Steps, Table
+from .. import _fields
+from .._centrelines import CavityProfiles
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class StaggeredHistory:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class StaggeredResult(CavityProfiles, Result):
+class StaggeredResult(Result, CavityProfiles):
     """State of a cavity on a staggered grid, with the history that led to it.
 
     Lengths are in units of the side, velocities in units of the lid speed U, pressures in units

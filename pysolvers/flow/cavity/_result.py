@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._repr import place_text
-from .._solver.files import SavedFile
-from .._solver.result import Result
-from .._solver.schema import AnyFloat, Line, Positive, Steps, Table
-from . import _fields
-from ._centrelines import CavityProfiles
+from ..._repr import place_text
+from ..._solver.files import SavedFile
+from ..._solver.result import Result
+from ..._solver.schema import AnyFloat, Line, Positive, Steps, Table
+from .. import _fields
+from .._centrelines import CavityProfiles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class CavityHistory:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CavityResult(CavityProfiles, Result):
+class CavityResult(Result, CavityProfiles):
     """State of a lid-driven cavity, with the history that led to it.
 
     Lengths are in units of the side and velocities in those of `lid_velocity`. Fields have

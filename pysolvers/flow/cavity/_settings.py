@@ -3,21 +3,21 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from .._checks import require, require_finite, require_scale
-from .._extras import extra_module
-from .._options import check_choice
-from .._solver.schema import Scale, whole
-from .._solver.settings import Settings
+from ..._checks import require, require_finite, require_scale
+from ..._extras import extra_module
+from ..._options import check_choice
+from ..._solver.schema import Scale, whole
+from ..._solver.settings import Settings
+from .._fields import SERIAL_BELOW
+from .._walls import Wall
 
 Direction = Literal["alternate", "x", "y"]
 LineMethod = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 Method = Literal["adi", "line-jacobi"]
 Psi = Literal["adi", "fast"]
-Wall = Literal["jensen", "woods", "thom"]
 
 _HOST_METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
 _MOST_SWEEPS = 2**31 - 1
-SERIAL_BELOW = 200  # nodes or cells a side: below, waking threads costs more than they save
 
 
 def _velocity(name: str, value: Any, other: str = "") -> float:

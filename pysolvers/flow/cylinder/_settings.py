@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from .._solver.schema import Positive, Real
-from .._solver.settings import TimeSettings
+from ..._solver.schema import Positive, Real
+from ..._solver.settings import TimeSettings
+from .._walls import Wall
 from ._channel import ChannelGrid
-from ._settings import Wall
 
 Body = Literal["free", "fixed"]
 PsiSolver = Literal["fast", "lines"]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from math import pi, sin
 from typing import Annotated, Literal
 
-from .._solver.schema import Count, Positive, number, whole
-from .._solver.settings import TimeSettings
-from ._settings import SERIAL_BELOW
+from ..._solver.schema import Count, Positive, number, whole
+from ..._solver.settings import TimeSettings
+from .._fields import SERIAL_BELOW
 
 Pressure = Literal["fast", "sor"]
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._repr import place_text, shape_text
-from .._solver.files import SavedFile
-from .._solver.result import Result, write_vtk
-from .._solver.schema import AnyFloat, Field, Line, Member, Positive, Table
+from ..._repr import place_text, shape_text
+from ..._solver.files import SavedFile
+from ..._solver.result import Result, write_vtk
+from ..._solver.schema import AnyFloat, Field, Line, Member, Positive, Table
 from ._channel import ChannelGrid
 
 Array = NDArray[Any]

@@ -38,18 +38,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError, raise_for_status
-from .._runtime.device import address_of
-from .._runtime.fields import DeviceFields, make_fields, memory_of
+from ..._errors import BackendError, raise_for_status
+from ..._runtime.device import address_of
+from ..._runtime.fields import DeviceFields, make_fields, memory_of
+from .._walls import WALLS
 from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
-from ._cylinder_settings import CylinderSettings
-from ._cylinder_start import CylinderValues, start_values
-from ._cylinder_tables import tables_of
 from ._force_table import ForceTable
 from ._line_poisson import LineCycle
 from ._probes import Probes
-from ._walls import WALLS
+from ._settings import CylinderSettings
+from ._start import CylinderValues, start_values
+from ._tables import tables_of
 
 Array = NDArray[Any]
 

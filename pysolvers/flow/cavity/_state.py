@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.fields import make_fields
+from ..._runtime.fields import make_fields
 
 Array = NDArray[np.float64]
 

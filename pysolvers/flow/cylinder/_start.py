@@ -5,9 +5,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from .._walls import WALLS, WallFormula
 from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
-from ._walls import WALLS, WallFormula
 
 Array = NDArray[Any]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from typing import Literal
 
-from .._solver.schema import AnyFloat, Positive
+from ..._solver.schema import AnyFloat, Positive
 
 INTERVAL = 20
 """Iterations between two decisions."""

@@ -9,21 +9,21 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._errors import ConvergenceError, raise_for_status
-from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.counter import Counter
-from .._solver.exclusive import exclusive
-from .._solver.files import SavedFile
-from .._solver.schema import AnyFloat, Member, RunBy, Table
-from .._solver.solver import Iteration, State
-from .._views import read_only
-from . import _fields
+from ..._errors import ConvergenceError, raise_for_status
+from ..._runtime.fp_mode import in_default_fp_mode
+from ..._solver.counter import Counter
+from ..._solver.exclusive import exclusive
+from ..._solver.files import SavedFile
+from ..._solver.schema import AnyFloat, Member, RunBy, Table
+from ..._solver.solver import Iteration, State
+from ..._views import read_only
+from .. import _fields
+from .._walls import Wall, cavity_wall_residual
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson
 from ._result import CavityHistory, CavityResult
-from ._settings import CavitySettings, Direction, LineMethod, Method, Psi, Wall
+from ._settings import CavitySettings, Direction, LineMethod, Method, Psi
 from ._state import CavityFields
-from ._walls import cavity_wall_residual
 
 __all__ = ["LidDrivenCavity"]
 

@@ -11,21 +11,21 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._boundary import Neumann
-from .._errors import ConvergenceError, raise_for_status
-from .._runtime.fields import DeviceFields, make_fields
-from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.exclusive import exclusive
-from .._solver.files import SavedFile
-from .._solver.schema import Line, Member, RunBy, Table
-from .._solver.solver import Solver, State
-from .._solver.stepping import TimeStepping
-from .._views import read_only
-from ..poisson import FastPoisson
-from . import _fields
-from ._staggered_device import DeviceSteps, call_backend
-from ._staggered_result import StaggeredHistory, StaggeredResult
-from ._staggered_settings import Pressure, StaggeredSettings
+from ..._boundary import Neumann
+from ..._errors import ConvergenceError, raise_for_status
+from ..._runtime.fields import DeviceFields, make_fields
+from ..._runtime.fp_mode import in_default_fp_mode
+from ..._solver.exclusive import exclusive
+from ..._solver.files import SavedFile
+from ..._solver.schema import Line, Member, RunBy, Table
+from ..._solver.solver import Solver, State
+from ..._solver.stepping import TimeStepping
+from ..._views import read_only
+from ...poisson import FastPoisson
+from .. import _fields
+from ._device import DeviceSteps, call_backend
+from ._result import StaggeredHistory, StaggeredResult
+from ._settings import Pressure, StaggeredSettings
 
 __all__ = ["StaggeredCavity"]
 

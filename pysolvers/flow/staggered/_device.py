@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime.fields import DeviceFields, Fields
-from ..poisson._axes import NEUMANN, Axis
-from ..poisson._device import DevicePoisson
-from ._staggered_settings import StaggeredSettings
+from ..._runtime.fields import DeviceFields, Fields
+from ...poisson._axes import NEUMANN, Axis
+from ...poisson._device import DevicePoisson
+from ._settings import StaggeredSettings
 
 _FIELDS = ("u", "v", "p", "f", "g", "q", "clock")
 _REPEATS = 10  # of a stage whose time is measured

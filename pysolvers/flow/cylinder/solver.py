@@ -9,25 +9,24 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import require
-from .._errors import CoarseGridWarning, ConvergenceError, warn_user
-from .._other_calls import explain_run
-from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.exclusive import exclusive
-from .._solver.files import SavedFile
-from .._solver.schema import AnyFloat, Field, Member, Positive, Table
-from .._solver.solver import State
-from .._solver.stepping import TimeStepping
-from .._views import read_only
+from ..._checks import require
+from ..._errors import CoarseGridWarning, ConvergenceError, warn_user
+from ..._other_calls import explain_run
+from ..._runtime.fp_mode import in_default_fp_mode
+from ..._solver.exclusive import exclusive
+from ..._solver.files import SavedFile
+from ..._solver.schema import AnyFloat, Field, Member, Positive, Table
+from ..._solver.solver import State
+from ..._solver.stepping import TimeStepping
+from ..._views import read_only
+from .._walls import WALLS, Wall
 from ._channel import ChannelGrid
-from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity
-from ._cylinder_settings import Body, CylinderSettings, PsiSolver
-from ._cylinder_start import CylinderValues
-from ._cylinder_steps import CylinderState, CylinderSteps, extremes, history_rows
 from ._forces import CylinderForces, ForceBalance, SurfacePressure
 from ._probes import Probes
-from ._settings import Wall
-from ._walls import WALLS
+from ._result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity
+from ._settings import Body, CylinderSettings, PsiSolver
+from ._start import CylinderValues
+from ._steps import CylinderState, CylinderSteps, extremes, history_rows
 
 __all__ = ["SquareCylinder"]
 

@@ -1,0 +1,1 @@
+"""The steady lid-driven cavity, in streamfunction and vorticity."""

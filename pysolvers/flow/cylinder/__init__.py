@@ -1,0 +1,1 @@
+"""The flow around a square cylinder in a channel."""

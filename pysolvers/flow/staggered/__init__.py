@@ -1,0 +1,1 @@
+"""The lid-driven cavity on a staggered grid, stepped in time."""
