@@ -3,6 +3,8 @@
 NumPy arrays go in, so that no other library's kernels are looked at.
 """
 
+import itertools
+
 import availability
 import growth_families
 import numpy as np
@@ -32,6 +34,7 @@ METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "
 ROWS = (1, 2, 5, 32, 33, 100, 1022, 9000)
 SYSTEMS = 5
 BOTH = ("cuda", "cpu")
+DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +57,23 @@ def check(operands, x, axis, most=100, **options):
     assert oracle.backward_error(*matrix, rhs, x, **options) < most * oracle.eps(x.dtype)
 
 
-@pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize("method", METHODS)
+def of_methods():
+    """Yield method, dtype, axis and whether the systems are periodic.
+
+    Kernels of `METHODS` that do not depend on the last one take it as a number: they have open
+    systems of some types and layouts and periodic ones of the others. "auto" has the kernels of
+    "partition", with the other ones.
+    """
+    for (k, method), (m, dtype), axis in itertools.product(
+        enumerate(METHODS), enumerate(DTYPES), (0, 1)
+    ):
+        for periodic in (False, True):
+            in_turn = k + m + axis if method != "partition" else m + axis + 1
+            if method in ("thomas", "pivoted") or in_turn % 2 == periodic:
+                yield method, dtype, axis, periodic
+
+
+@pytest.mark.parametrize(("method", "dtype", "axis", "periodic"), [*of_methods()])
 def test_method(rng, method, dtype, axis, periodic):
     for rows in ROWS:
         operands = batch(oracle.dominant, rng, rows, axis, dtype)
@@ -72,7 +88,7 @@ def test_method(rng, method, dtype, axis, periodic):
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_short_off_diagonals(rng, dtype, axis):
-    for rows in ROWS[1:]:
+    for rows in ROWS[1:-1]:
         lower, diag, upper, rhs = batch(oracle.dominant, rng, rows, axis, dtype)
         below = np.delete(lower, 0, axis)
         above = np.delete(upper, -1, axis)
@@ -105,10 +121,10 @@ def test_tiles_of_pivoted_systems(rng, dtype, rows):
 
 @pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
-@pytest.mark.parametrize("rows", [100, 512, 4200, 9000])
-def test_systems_whose_entries_grow(rng, rows, dtype, axis, periodic):
+@pytest.mark.parametrize(("number", "rows"), [*enumerate([100, 512, 4200, 9000])])
+def test_systems_whose_entries_grow(rng, number, rows, axis, periodic):
     """Chunks eliminated again, residuals of doubtful systems, and second solves in order."""
+    dtype = ("float32", "complex128")[(number // 2 + axis + periodic) % 2]
     for family in ("advection", "scaled", "changed row"):
         operands = growth_families.draw(family, dtype, rows, 12, [7])
         if not axis:
@@ -403,14 +419,20 @@ def test_heat_on_long_lines(rng, shape):
     np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=0, atol=1e-12)
 
 
+# The kernels are those of the types of the fields and of the cycle, which is that of float64 for
+# the last ratio, and of lines along each axis; sides and the number of axes are numbers to them.
 @pytest.mark.parametrize(
-    ("dtype", "ratio"),
-    [("float32", 10.0), ("float64", 10.0), ("float64", 1e5)],
-    ids=["float32", "float64, cycle in float32", "float64"],
+    ("shape", "kind", "dtype", "ratio"),
+    [
+        ((21, 34), "value", "float32", 10.0),
+        ((9, 12, 11), "periodic", "float32", 10.0),
+        ((21, 34), "value", "float64", 10.0),
+        ((9, 12, 11), "flux", "float64", 10.0),
+        ((21, 34), "periodic", "float64", 1e5),
+        ((9, 12, 11), "value", "float64", 1e5),
+    ],
 )
-@pytest.mark.parametrize("kind", ["value", "flux", "periodic"])
-@pytest.mark.parametrize("shape", [(21, 34), (9, 12, 11)])
-def test_heat_by_the_equation_that_is_not_split(rng, shape, kind, ratio, dtype):
+def test_heat_by_the_equation_that_is_not_split(rng, shape, kind, dtype, ratio):
     boundary = {
         "value": pysolvers.Dirichlet(lambda t: t),
         "flux": pysolvers.Neumann(),
@@ -431,15 +453,16 @@ def test_heat_by_the_equation_that_is_not_split(rng, shape, kind, ratio, dtype):
 
     # racecheck takes some 2 s an iteration; the stages of two steps give a basis of several fields.
     for solver in (device, host):
-        solver.step(2 if kind == "value" and ratio == 10 else 1)
+        solver.step(2 if kind == "value" and dtype == "float32" else 1)
 
     # Ten times the tolerance of the solver, in its norm.
     most = 1e-7 if dtype == "float64" else 1e-4
     assert np.linalg.norm(np.float64(device.u) - host.u) < most * np.linalg.norm(host.u)
 
 
-@pytest.mark.parametrize("shape", [(21, 34), (9, 12, 11)])
-def test_steady_heat(rng, shape):
+def test_steady_heat(rng):
+    """The kernels of steps, as above."""
+    shape = (21, 34)
     for sides in (pysolvers.Neumann(), 1.0):
         options = {"boundary": sides, "diffusivity": rng.uniform(0.5, 20.0, shape)}
         device, host = (heat(shape, d, initial=places(shape), **options) for d in BOTH)
