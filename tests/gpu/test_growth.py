@@ -138,13 +138,13 @@ def test_chunks_with_growth_are_eliminated_from_the_middle(cupy, dtype, rows, mi
     lower, diag, upper = (np.full(rhs.shape, a, dtype) for a in (0.696, 0.679, -0.732))
     if mirrored:
         lower, upper = upper, lower
-    for axis in (-1, 0):
-        system = [lower, diag, upper, rhs]
-        x, info = solve_counted(cupy, system, axis, pivot=True)
-        assert info.repeated == 0
-        check(system, x, text=f"axis {axis}")
-        in_place, _ = solve(cupy, system, axis, pivot=True, out="rhs")
-        np.testing.assert_array_equal(in_place, x)
+    system = [lower, diag, upper, rhs]
+    axis = -1 if mirrored == (dtype in DTYPES[:2]) else 0  # along both in each type
+    x, info = solve_counted(cupy, system, axis, pivot=True)
+    assert info.repeated == 0
+    check(system, x, text=f"axis {axis}")
+    in_place, _ = solve(cupy, system, axis, pivot=True, out="rhs")
+    np.testing.assert_array_equal(in_place, x)
 
 
 @pytest.mark.parametrize("rows", [33, 64, 1000, 3000])
@@ -276,7 +276,7 @@ def test_singular_systems_next_to_regular_ones(cupy, dtype, rows, periodic):
     for a in system[:3]:
         a[singular, rows // 3] = 0
     others = np.setdiff1d(np.arange(20), singular)
-    for axis in (-1, 0):
+    for axis in (-1, 0)[(DTYPES.index(dtype) + periodic) % 2 :][:1]:
         with pytest.raises(pysolvers.SingularSystemError) as caught:
             solve(cupy, system, axis, periodic=periodic, pivot=True, on_singular="raise")
         assert caught.value.systems.ravel().tolist() == singular

@@ -19,12 +19,12 @@ def assert_every_unknown(x, operands, dtype, *, periodic):
         assert np.abs(x[k].astype(float) / truth - 1).max() <= bound, k
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("form", SHAPES)
-@pytest.mark.parametrize("rows", [1, 3, 33, 260])
-def test_solves_and_factors(library, rng, rows, form, axis, periodic, dtype):
+@pytest.mark.parametrize(("number", "rows"), [*enumerate([1, 3, 33, 260])])
+def test_solves_and_factors(library, rng, number, rows, form, axis, periodic):
+    dtype = DTYPES[(number // 2 + axis + periodic) % 2]  # each with both axes, open and periodic
     *matrix, rhs = exact_lines.family(rng, 6, rows, dtype, symmetric=rows % 2 == 0)
     matrix = [a[SHAPES[form]] for a in matrix]
     operands = [np.broadcast_to(a, rhs.shape) for a in (*matrix, rhs)]

@@ -49,7 +49,7 @@ RARE = {"cuda": 0.02}  # the part of the solutions that may miss the componentwi
 CHUNK = 33  # rows of a chunk on a device; a block of the CPU has 16
 # A device takes longer to answer than to solve: it gets fewer lengths and more systems of each,
 # other lengths in each test. tests/gpu/test_growth.py has all remainders of a chunk.
-FEWER = {"cuda": 4}
+FEWER = {"cuda": 6}
 # Rows of long systems. The CPU cuts those of 2**18 rows or more into spans; a device makes several
 # passes from 16896 rows on.
 LONG = {"cpu": 300_000, "cuda": 75_000}
