@@ -19,6 +19,7 @@ BENCHMARKS = {
     "implicit": "iterations and times of HeatADI(scheme='implicit')",
     "poisson": "FastPoisson, sparse LU and multigrid; on a GPU cuFFT and CuPy",
     "splines": "CubicSpline and SciPy; on a GPU CuPy",
+    "steps": "products, implicit steps, masks and several right-hand sides, and the solve alone",
     "staggered": "the kernels of StaggeredCavity, also on a GPU",
     "cylinder": "SquareCylinder on a GPU and on the host",
     "cylinder_peer": "SquareCylinder and the lattice Boltzmann solver lettuce",

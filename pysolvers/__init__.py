@@ -16,6 +16,14 @@ if _typing.TYPE_CHECKING:
     )
     from ._memory import clear_cache
     from ._row_sums import RowSums
+    from ._steps import (
+        ThetaFactor,
+        factor_theta,
+        implicit_diffusion,
+        residual,
+        theta_step,
+        tridiagonal_matvec,
+    )
     from ._version import __version__
     from .factor import TridiagonalFactor, factor_tridiagonal
     from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
@@ -50,13 +58,19 @@ __all__ = [
     "SquareCylinder",
     "StaggeredCavity",
     "SteadyConvectionDiffusion",
+    "ThetaFactor",
     "TridiagonalFactor",
     "__version__",
     "clear_cache",
+    "factor_theta",
     "factor_tridiagonal",
     "from_banded",
+    "implicit_diffusion",
+    "residual",
     "solve_laplace",
     "solve_tridiagonal",
+    "theta_step",
+    "tridiagonal_matvec",
 ]
 
 # A module is imported at the first use of one of its names: a program uses few of them.
@@ -80,6 +94,14 @@ _PLACES = {
     "poisson": ("FastPoisson",),
     "relaxation": ("LMSOR", "RedBlackSOR", "SteadyConvectionDiffusion", "solve_laplace"),
     "spline": ("CubicSpline",),
+    "_steps": (
+        "ThetaFactor",
+        "factor_theta",
+        "implicit_diffusion",
+        "residual",
+        "theta_step",
+        "tridiagonal_matvec",
+    ),
     "transport": ("GCEIDD", "ConvectionDiffusion"),
     "tridiagonal": ("SolveInfo", "from_banded", "solve_tridiagonal"),
 }

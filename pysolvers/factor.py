@@ -36,6 +36,8 @@ def factor_tridiagonal(
     stream: object = None,
     threads: int | None = None,
     check_finite: bool = False,
+    where: ArrayLike | None = None,
+    keep_matrix: bool = False,
     group: Group | None = None,
     split: Slab | None = None,
     **other: Any,
@@ -78,6 +80,12 @@ def factor_tridiagonal(
     check_finite : bool, default: False
         Whether to raise an error if an entry of a diagonal is NaN or infinite, whatever
         `on_singular` says, also in ``refactor``.
+    where : array_like of bool, optional
+        Rows that are inside, broadcastable with the diagonals, as in `solve_tridiagonal`; solves
+        leave the values of right-hand sides outside as they are. On the CPU, without a `group`.
+    keep_matrix : bool, default: False
+        Whether the factor keeps the diagonals for products, ``factor.multiply(x)``: the arrays
+        themselves, which must not change.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Each rank passes
         its part of the diagonals; `rows` is the number of rows that it holds.
@@ -142,6 +150,9 @@ def factor_tridiagonal(
     if upper is _MISSING or other:
         raise call_error("factor_tridiagonal", _NAMES, (lower, diag, upper), other)
     if group is not None or split is not None:
+        if where is not None or keep_matrix:
+            option = "where" if where is not None else "keep_matrix"
+            raise ValueError(f"factor_tridiagonal does not take {option} with a group")
         from .distributed._factor import SplitFactor
 
         named = {"lower": lower, "diag": diag, "upper": upper}
@@ -160,6 +171,8 @@ def factor_tridiagonal(
         stream=stream,
         threads=threads,
         check_finite=check_finite,
+        where=where,
+        keep_matrix=keep_matrix,
     )
 
 

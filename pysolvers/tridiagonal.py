@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._checks import require_flag
+from ._lines import step
 from ._lines.eager import programs_for
 from ._lines.engine import (
     Choice,
@@ -50,6 +52,7 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     check_finite: bool = ...,
+    where: ArrayLike | None = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
     return_info: Literal[False] = ...,
@@ -71,6 +74,7 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     check_finite: bool = ...,
+    where: ArrayLike | None = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
     return_info: Literal[True],
@@ -92,6 +96,7 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     check_finite: bool = ...,
+    where: ArrayLike | None = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
     return_info: bool,
@@ -112,6 +117,7 @@ def solve_tridiagonal(
     stream: object = None,
     threads: int | None = None,
     check_finite: bool = False,
+    where: ArrayLike | None = None,
     group: Group | None = None,
     split: Slab | None = None,
     return_info: bool = False,
@@ -170,6 +176,12 @@ def solve_tridiagonal(
     check_finite : bool, default: False
         Whether to raise an error if an entry of an operand is NaN or infinite. The operands
         are read once more for it, and copied to the host if they are on a device.
+    where : array_like of bool, optional
+        Rows that are inside, broadcastable with `rhs`. A row outside is a row of the identity,
+        x there is `rhs`, and the off-diagonals that couple to it count as 0: whatever the
+        operands hold outside, also NaN, the solution inside is that of the rows inside. With
+        `RowSums` the row sums are those without these off-diagonals, and their signs are not
+        checked. Needs method ``'auto'`` and no `group`.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays and solve together; see Notes.
     split : pysolvers.distributed.Slab, optional
@@ -304,6 +316,7 @@ def solve_tridiagonal(
         and (method, stream) == ("auto", None)
         and on_singular in ("raise", "nan", "ignore")
         and check_finite is False
+        and where is None
     ):
         access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
         direct = None
@@ -330,6 +343,36 @@ def solve_tridiagonal(
             return direct
 
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    if where is not None:
+        if group is not None or method != "auto":
+            given = "a group" if group is not None else f"method={method!r}"
+            raise ValueError(
+                f"solve_tridiagonal does not take where with {given}: it needs method 'auto' and "
+                "arrays of one process"
+            )
+        require_flag("return_info", return_info)
+        operands = step.Choice(
+            operation="solve_tridiagonal",
+            leader="rhs",
+            vectors=("rhs",),
+            replaces="rhs",
+            axis=axis,
+            periodic=periodic,
+            out=out,
+            device=device,
+            stream=stream,
+            threads=threads,
+            check_finite=check_finite,
+        )
+        rows = step.Step(
+            kind="matrix",
+            vector="rhs",
+            pivot=pivot,
+            on_singular=on_singular,
+            has_sums=form is not None,
+        )
+        call = step.prepare(named, where, operands)
+        return step.make_step(call, rows, return_info=bool(return_info))
     choice = Choice(
         axis=axis,
         method=method,

@@ -498,7 +498,7 @@ step_is_legal(const ps_step *s, ps_pivot pivot)
             return false;
         }
     }
-    return (s->kind == PS_STEP_MATRIX || !(s->t.flags & PS_ROW_SUMS)) &&
+    return (!is_flux || !(s->t.flags & PS_ROW_SUMS)) &&
            (!is_flux || (is_real && !(s->t.flags & PS_PERIODIC))) &&
            (!has_least || (is_real && !(s->t.flags & PS_PERIODIC) &&
                            pivot != PS_PIVOT_ALWAYS && !is_flux));

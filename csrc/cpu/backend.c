@@ -15,6 +15,7 @@
 #include "spline/spline.h"
 #include "transport/gceidd.h"
 #include "spikes.h"
+#include "step.h"
 #include "tridiag.h"
 
 /* An entry of the table: the function in the default floating-point mode. The entries
@@ -44,6 +45,15 @@ IN_DEFAULT_MODE(factor_make, ps_cpu_factor_make,
 IN_DEFAULT_MODE(factor_solve, ps_cpu_factor_solve,
                 (const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec),
                 (f, b, exec))
+IN_DEFAULT_MODE(product, ps_cpu_product, (const ps_product *p, const ps_exec *exec),
+                (p, exec))
+IN_DEFAULT_MODE(step_solve, ps_cpu_step_solve,
+                (const ps_step *s, ps_pivot pivot, const ps_exec *exec,
+                 ps_report *report),
+                (s, pivot, exec, report))
+IN_DEFAULT_MODE(factor_step, ps_cpu_factor_step,
+                (const ps_factor *f, const ps_factor_step *s, const ps_exec *exec),
+                (f, s, exec))
 IN_DEFAULT_MODE(cavity_work, ps_cavity_work,
                 (const ps_cavity *c, const ps_options *options, const ps_exec *exec,
                  size_t *bytes),
@@ -131,6 +141,11 @@ static const ps_backend cpu = {
     .factor_make = factor_make,
     .factor_work = ps_cpu_factor_work,
     .factor_solve = factor_solve,
+    .product = product,
+    .step_work = ps_cpu_step_work,
+    .step_solve = step_solve,
+    .factor_step_work = ps_cpu_factor_step_work,
+    .factor_step = factor_step,
     .cavity_work = cavity_work,
     .cavity_iterate = cavity_iterate,
     .staggered_work = staggered_work,

@@ -39,7 +39,8 @@ struct ps_product {
  * PS_STEP_MATRIX: those of t; y is x.
  * PS_STEP_THETA: (I - h A) y = u + h source, A being the matrix of t, and
  *   x = u + gain (y - u). With h = theta dt and gain = 1 / theta this is
- *   (I - theta dt A) x = (I + (1 - theta) dt A) u + dt source.
+ *   (I - theta dt A) x = (I + (1 - theta) dt A) u + dt source. With PS_ROW_SUMS, diag
+ *   holds the row sums s of A, and I - h A is in row-sum form with the sums 1 - h s.
  * PS_STEP_FLUX, real numbers, neither periodic nor PS_ROW_SUMS: t.diag holds the
  *   thicknesses d of layers, t.lower and t.upper the diffusivities K of the faces before
  *   and after each layer. With k = h K 2 / (d + d of the neighbour),
@@ -73,8 +74,7 @@ typedef enum { PS_STEP_LIST(PS_NAME_) PS_STEP_COUNT } ps_step_kind;
  * periodic; rows are never exchanged.
  *
  * source, flux, value and least: null data, or an input; flux and value are of one row.
- * They and `where` overlap no x. x may be rhs. info as of ps_tridiag. t.flags has no
- * PS_ROW_SUMS unless the kind is PS_STEP_MATRIX. */
+ * They and `where` overlap no x. x may be rhs. info as of ps_tridiag. */
 struct ps_step {
     ps_tridiag t;
     int32_t kind;

@@ -31,6 +31,7 @@ from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
 from .eager import kept_for_programs, programs_for
+from .step import Choice, multiply, prepare
 
 Array = NDArray[Any]
 
@@ -58,6 +59,17 @@ class _Factors:
         return self.singular is None or len(self.singular.rows) > 0
 
 
+class More(NamedTuple):
+    """What an implicit step has besides its right-hand sides u.
+
+    F y = u + step source and x = u + gain (y - u), `repeats` times.
+    """
+
+    step: float = 0.0
+    gain: float = 0.0  # 0: x = y
+    repeats: int = 1
+
+
 class _Call(NamedTuple):
     """Arguments that all parts of one solve share."""
 
@@ -66,6 +78,16 @@ class _Call(NamedTuple):
     target: Target
     trans: int
     threads: int
+    more: More | None = None
+
+
+class _Views(NamedTuple):
+    """Operands of a solve with all batch axes, the rows last; None for those that it lacks."""
+
+    rhs: Any
+    x: Any
+    source: Any = None
+    where: Any = None
 
 
 class Matrices(NamedTuple):
@@ -215,6 +237,8 @@ class TridiagonalFactor:
     _factors: _Factors
     _has_sums = False  # whether `diag` holds row sums
     _check_finite = False
+    _where: Array | None = None  # rows inside, the axis of the systems last
+    _kept: tuple[Any, Any, Any] | None = None  # the matrix, if it is kept for products
 
     def __init__(
         self,
@@ -231,13 +255,20 @@ class TridiagonalFactor:
         stream: object = None,
         threads: int | None = None,
         check_finite: bool = False,
+        where: ArrayLike | None = None,
+        keep_matrix: bool = False,
     ) -> None:
+        require_flag("keep_matrix", keep_matrix)
+        self._kept = (lower, diag, upper) if keep_matrix else None
         diag, form = form_of(diag)
         self._has_sums = form is not None
         named = {"lower": lower, "diag": diag, "upper": upper}
         target = find_target(
             device, stream, named, operation="factor_tridiagonal", leader="diag", timed=True
         )
+        if where is not None:
+            named = self._take_mask(target, named, where, axis, rows, periodic=bool(periodic))
+            axis, rows = self._where_axis, None
         require_flag("periodic", periodic)
         require_flag("check_finite", check_finite)
         pivot_code(pivot, target.backend.PIVOTS, has_sums=self._has_sums)
@@ -252,8 +283,53 @@ class TridiagonalFactor:
             policy=check_policy(on_singular),
         )
         self._check_finite = bool(check_finite)
+        if self._where is not None:
+            self._where = found.shape.batch_first(self._where)
         self._set(target, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
         self._factors = self._with_programs(self._factors, named)
+
+    def _take_mask(
+        self,
+        target: Target,
+        named: dict[str, Any],
+        where: Any,
+        axis: int,
+        rows: int | None,
+        *,
+        periodic: bool,
+    ) -> dict[str, Any]:
+        """Keep a mask; return diagonals with rows of the identity outside, not coupled to others.
+
+        The diagonals and the mask then have one shape.
+        """
+        if target.name != "cpu":
+            raise BackendError(
+                "factor_tridiagonal: where needs the CPU: on a device pass diagonals with rows "
+                "0, 1, 0 outside, and 0 in the off-diagonals that couple to them"
+            )
+        operands, _, _ = target.operands(named)
+        mask = target.mask("where", where)
+        arrays = {**dict(zip(_NAMES, operands, strict=True)), "where": mask}
+        shape = resolve_shape(arrays, axis, leader="diag", periodic=periodic, rows=rows)
+        full = (*shape.batch, shape.rows)
+        inside = np.broadcast_to(shape.batch_first(mask), full)
+        before, after = np.roll(inside, 1, -1), np.roll(inside, -1, -1)
+        if not periodic:
+            before[..., :1] = after[..., -1:] = False
+        counts = inside & before, inside, inside & after
+        masked = {}
+        for (name, array), omits, counted in zip(
+            zip(_NAMES, operands, strict=True), shape.omits, counts, strict=False
+        ):
+            whole = np.zeros(full, array.dtype)
+            part = np.s_[..., 1:] if name == "lower" else np.s_[..., :-1]
+            target_part = whole[part] if omits else whole
+            target_part[...] = shape.batch_first(array)
+            whole[~counted] = name == "diag"
+            masked[name] = np.moveaxis(whole, -1, shape.axis)
+        self._where = np.moveaxis(inside, -1, shape.axis)
+        self._where_axis = shape.axis
+        return masked
 
     @classmethod
     def _of_matrices(
@@ -414,46 +490,173 @@ class TridiagonalFactor:
                 "diag = s - lower - upper"
             )
         count = check_threads(threads)
-        if stream is None and check_finite is False:
+        if stream is None and check_finite is False and self._where is None:
             answer = self._solve_directly(rhs, axis, out, code, count)
             if answer is None and out is None and axis is None:
                 answer = self._solve_by_programs(rhs, trans)
             if answer is not None:
                 return answer
-        named = {"rhs": rhs}
-        target = find_target(
-            self._device, stream, named, out, operation="TridiagonalFactor.solve", leader="rhs"
+        return self._solve_planned(
+            {"rhs": rhs},
+            None if self._where is None else More(),
+            axis=axis,
+            code=code,
+            out=out,
+            threads=count,
+            stream=stream,
+            check_finite=check_finite,
+            operation="TridiagonalFactor.solve",
         )
-        (array,), dtype, _ = target.operands(named, {"the factor": self._token()}, widens=True)
-        shape = rhs_shape(self.shape, self.axis, array, axis)
+
+    def _solve_planned(
+        self,
+        named: dict[str, Any],
+        more: More | None,
+        *,
+        axis: int | None,
+        code: int,
+        out: Any,
+        threads: int,
+        stream: object,
+        check_finite: bool,
+        operation: str,
+    ) -> Any:
+        """Solve, or make steps, in the general way; `named` has the right-hand sides first."""
+        leader, *others = named
+        target = find_target(self._device, stream, named, out, operation=operation, leader=leader)
+        arrays, dtype, _ = target.operands(
+            named, {"the factor": self._token()}, widens=True, vectors=tuple(named)
+        )
+        shape = rhs_shape(self.shape, self.axis, arrays[0], axis)
         require_flag("check_finite", check_finite)
         if check_finite:
-            require_finite_operands(
-                "TridiagonalFactor.solve", target, {"rhs": array}, shape, periodic=self.periodic
-            )
-        result = target.result(out, named, array, shape.full, dtype)
+            finite = dict(zip(named, arrays, strict=True))
+            if self._where is not None:
+                inside = np.broadcast_to(self._where, (*shape.batch, shape.rows))
+                mask = np.moveaxis(inside, -1, shape.axis)
+                finite = {name: np.where(mask, array, 0) for name, array in finite.items()}
+            require_finite_operands(operation, target, finite, shape, periodic=self.periodic)
+        result = target.result(
+            out, named, arrays[0], shape.full, dtype, leader=leader, replaces=leader
+        )
         if result.size:
-            (array,) = target.move(array)
-            views = (rhs_view(shape, array), shape.batch_first(target.destination(result)))
-            self._solve_views(target, *views, code, count)
-        return target.finish(result, rhs, out)
+            moved = target.move(*arrays)
+            views = _Views(rhs_view(shape, moved[0]), shape.batch_first(target.destination(result)))
+            if others:
+                source = np.broadcast_to(shape.batch_first(moved[1]), views.x.shape)
+                views = views._replace(source=source)
+            if self._where is not None:
+                views = views._replace(where=np.broadcast_to(self._where, views.x.shape))
+            self._solve_lines(target, views, code, threads, more)
+        return target.finish(result, named[leader], out)
 
     def _solve_views(self, target: Target, rhs: Array, x: Array, code: int, count: int) -> None:
         """Solve right-hand sides on a target, their rows last; `x` can be `rhs` itself."""
+        self._solve_lines(target, _Views(rhs, x), code, count, None)
+
+    def _solve_lines(
+        self, target: Target, views: _Views, code: int, count: int, more: More | None
+    ) -> None:
+        """Solve, or make steps, on a target; `x` can be `rhs` itself."""
         factors = self._factors
-        views, batch = (rhs, x), x.shape[:-1]
-        core = self._core_for(factors, rhs, rhs.ndim - 1)
+        rhs, batch = views.rhs, views.x.shape[:-1]
+        core = factors.core if more else self._core_for(factors, rhs, rhs.ndim - 1)
         if rhs.dtype != self.dtype and core is factors.core:
             # Real and imaginary parts are two right-hand sides of one real matrix.
-            views = (pairs(rhs), pairs(x))
+            source = None if views.source is None else pairs(views.source)
+            where = views.where
+            if where is not None:
+                where = np.broadcast_to(where, (2, *where.shape))
+            views = _Views(pairs(rhs), pairs(views.x), source, where)
             batch = (2, *batch)
-        call = _Call(factors, core, target, code, count)
+        call = _Call(factors, core, target, code, count, more)
         if factors.plan.outer or factors.plan.inner:
             self._solve_own(call, batch, views)
         else:
             self._solve_shared(call, batch, views)
         if self._policy == "nan" and not target.fills_nan and factors.singular is not None:
-            factors.singular.fill_nan(views[1], factors.plan.batch)
+            factors.singular.fill_nan(views.x, factors.plan.batch)
+
+    def _step(
+        self,
+        named: dict[str, Any],
+        more: More,
+        *,
+        out: Any,
+        threads: int | None,
+        stream: object,
+        check_finite: bool,
+        operation: str,
+    ) -> Any:
+        """Make implicit steps; `named` has u and perhaps a source."""
+        return self._solve_planned(
+            named,
+            more,
+            axis=None,
+            code=self._backend.TRANS["N"],
+            out=out,
+            threads=check_threads(threads),
+            stream=stream,
+            check_finite=check_finite,
+            operation=operation,
+        )
+
+    def multiply(
+        self,
+        x: ArrayLike,
+        *,
+        axis: int | None = None,
+        out: Array | None = None,
+        threads: int | None = None,
+        stream: object = None,
+    ) -> Array:
+        r"""Return the products A x of the matrices, which the factor has to keep.
+
+        Parameters
+        ----------
+        x : array_like, shape (..., n, ...)
+            The vectors, of a shape as the right-hand sides of ``solve``.
+        axis : int, optional
+            Axis of the systems in `x`, as in ``solve``.
+        out : array, optional
+            Array for the result, as in `tridiagonal_matvec`.
+        threads, stream
+            As in ``solve``.
+
+        Returns
+        -------
+        array
+            The products, as of `tridiagonal_matvec`.
+
+        Raises
+        ------
+        ValueError
+            If the factor does not keep its matrices: it is then to be made with
+            ``keep_matrix=True``. If `x` does not have their rows.
+        TypeError
+            As in `tridiagonal_matvec`.
+        """
+        if self._kept is None:
+            raise ValueError(
+                "TridiagonalFactor.multiply needs the matrices: write factor_tridiagonal(..., "
+                "keep_matrix=True), or tridiagonal_matvec(lower, diag, upper, x)"
+            )
+        lower, kept, upper = self._kept
+        diag, form = form_of(kept)
+        choice = Choice(
+            operation="TridiagonalFactor.multiply",
+            leader="x",
+            vectors=("x",),
+            replaces="",
+            axis=self.axis if axis is None else axis,
+            periodic=self.periodic,
+            out=out,
+            device=self._device,
+            stream=stream,
+            threads=threads,
+        )
+        call = prepare({"lower": lower, "diag": diag, "upper": upper, "x": x}, None, choice)
+        return multiply(call, "x", None, 1.0, 0.0, has_sums=form is not None)
 
     def refactor(
         self,
@@ -488,9 +691,12 @@ class TridiagonalFactor:
             If a matrix is singular and `on_singular` was ``'raise'``.
         """
         operation = "TridiagonalFactor.refactor"
+        given = (lower, diag, upper)
         diag, form = form_of(diag)
         require_same_form(operation, form, has_sums=self._has_sums)
         named = {"lower": lower, "diag": diag, "upper": upper}
+        if self._where is not None:
+            raise ValueError(f"{operation}: the factor has a mask: make a new factor with where")
         target = find_target(
             self._device,
             stream,
@@ -521,6 +727,8 @@ class TridiagonalFactor:
             require_finite_operands(operation, target, arrays, shape, periodic=self.periodic)
         factors = self._factor(target, operands, shape, copied, operation=operation, stacklevel=2)
         self._factors = self._with_programs(factors, named)
+        if self._kept is not None:
+            self._kept = given
 
     def _with_programs(self, factors: _Factors, named: dict[str, ArrayLike]) -> _Factors:
         """Return factors that keep the diagonals, if compiled programs can solve with them."""
@@ -657,42 +865,63 @@ class TridiagonalFactor:
             factors.complex_core[:] = [core]
         return factors.complex_core[0]
 
-    def _solve_shared(
-        self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]
-    ) -> None:
+    def _solve_shared(self, call: _Call, batch: tuple[int, ...], views: _Views) -> None:
         """Solve with one matrix: the batch axes of rhs and x merge freely."""
-        strides = [batch_strides(view) for view in views]
+        given = [view for view in views if view is not None]
+        strides = [batch_strides(view) for view in given]
         plan = plan_lines(batch, strides, strides[1])
-        rhs, x = call.target.lines(plan, views, self.rows)
-        self._call(call, rhs, x, (0, 0))
+        lines = iter(call.target.lines(plan, given, self.rows))
+        own = _Views(*(None if view is None else next(lines) for view in views))
+        self._call(call, own, (0, 0))
         if 1 in plan.copied:
-            call.target.restore(x, views[1], plan.outer + plan.inner)
+            call.target.restore(own.x, views.x, plan.outer + plan.inner)
 
-    def _solve_own(self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]) -> None:
+    def _solve_own(self, call: _Call, batch: tuple[int, ...], views: _Views) -> None:
         """Solve with a batch of matrices, which further axes of rhs can share."""
         own = call.factors.plan
         first = len(batch) - len(own.batch)
         outer = [first + axis for axis in own.outer]
         inner = [first + axis for axis in own.inner]
-        strides = batch_strides(views[1])
+        strides = batch_strides(views.x)
         shared = sorted(
             (k for k, n in enumerate(batch) if n > 1 and k not in (*outer, *inner)),
             key=lambda k: -abs(strides[k]),
         )
-        rhs, x = (call.target.group(view, (shared, outer, inner), batch) for view in views)
+        lines = _Views(
+            *(
+                None if view is None else call.target.group(view, (shared, outer, inner), batch)
+                for view in views
+            )
+        )
+        x = lines.x
+        if lines.where is not None and lines.where.shape != x.shape:
+            lines = lines._replace(where=np.broadcast_to(lines.where, x.shape))
         if outer:
-            for rhs_part, x_part in zip(rhs, x, strict=True):
-                self._call(call, rhs_part, x_part, (1, 1))
+            for k in range(len(x)):
+                part = _Views(*(None if line is None else line[k] for line in lines))
+                self._call(call, part, (1, 1))
         else:
-            self._call(call, rhs[:, 0], x[:, 0], (0, 1))
-        call.target.restore(x, views[1], [*shared, *outer, *inner])
+            part = _Views(*(None if line is None else line[:, 0] for line in lines))
+            self._call(call, part, (0, 1))
+        call.target.restore(x, views.x, [*shared, *outer, *inner])
 
-    def _call(self, call: _Call, rhs: Array, x: Array, steps: tuple[int, int]) -> None:
+    def _call(self, call: _Call, lines: _Views, steps: tuple[int, int]) -> None:
         """Solve with the factors; with the policy ``'nan'`` fill systems whose factors failed."""
         factors, target = call.factors, call.target
-        stream = target.arguments[1:]
-        status = call.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
-        raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
+        rhs, x = lines.rhs, lines.x
+        if call.more is None:
+            stream = target.arguments[1:]
+            status = call.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
+            raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
+        else:
+            more = call.more
+            for _ in range(more.repeats):
+                status = self._backend.factor_step(
+                    *(call.core, call.trans, rhs, x, *steps, more.step, more.gain),
+                    *(lines.source, lines.where, call.threads, *target.arguments),
+                )
+                raise_for_status(status, self._backend.STATUS, "a step with factors")
+                rhs = x
         if self._policy == "nan" and factors.failed is not None:
             failed = factors.failed
             size = failed.itemsize

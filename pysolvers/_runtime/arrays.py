@@ -40,10 +40,11 @@ def as_operands(
     like: Mapping[str, Array] | None = None,
     *,
     widens: bool = False,
+    vectors: Collection[str] = ("rhs",),
 ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
     """Convert operands to the dtype to which NumPy promotes them.
 
-    A real matrix with a complex ``rhs`` stays real, with the precision of the result.
+    A real matrix with complex vectors stays real, with the precision of the result.
 
     Parameters
     ----------
@@ -53,6 +54,8 @@ def as_operands(
         Arrays of the dtype that the operands must have.
     widens : bool, default: False
         Whether the operands may be complex although `like` is real.
+    vectors : collection of str
+        Names of the operands that are not entries of the matrix.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def as_operands(
         ``np.matrix``, an array with a unit, one of dask, or an array without values.
     """
     arrays = {name: as_array(name, value) for name, value in named.items()}
-    dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens)
+    dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens, vectors=vectors)
     operands = []
     copied = []
     for (name, array), wanted in zip(arrays.items(), dtypes, strict=True):
@@ -135,6 +138,7 @@ def promote(
     like: Mapping[str, Array] | None = None,
     *,
     widens: bool = False,
+    vectors: Collection[str] = ("rhs",),
 ) -> tuple[np.dtype, list[np.dtype]]:
     """Return the dtype of the result and those that the operands are to have.
 
@@ -144,7 +148,7 @@ def promote(
         From `as_array`.
     weak : collection of str
         From `weak_names`.
-    like, widens
+    like, widens, vectors
         As in `as_operands`.
     """
     fixed = {name: array.dtype for name, array in (like or {}).items()}
@@ -159,10 +163,10 @@ def promote(
         if dtype != needed and not (widens and dtype == _complex_of(needed)):
             raise _refusal(arrays, name, needed, widens=widens)
     matrix = dtype
-    if dtype.kind == "c" and "rhs" in arrays and arrays["rhs"].dtype.kind == "c":
-        others = [array.dtype.kind for name, array in arrays.items() if name != "rhs"]
+    if dtype.kind == "c" and any(arrays[n].dtype.kind == "c" for n in vectors if n in arrays):
+        others = [array.dtype.kind for name, array in arrays.items() if name not in vectors]
         matrix = dtype if "c" in others else real_of(dtype)
-    return dtype, [dtype if name == "rhs" else matrix for name in arrays]
+    return dtype, [dtype if name in vectors else matrix for name in arrays]
 
 
 def _refusal(arrays: Mapping[str, Array], name: str, fixed: np.dtype, *, widens: bool) -> TypeError:
@@ -421,7 +425,11 @@ def _length_text(
 
 
 def check_out(
-    out: object, shape: tuple[int, ...], dtype: np.dtype, inputs: Mapping[str, Array]
+    out: object,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    inputs: Mapping[str, Array],
+    replaces: str = "rhs",
 ) -> Array:
     """Return `out` if a result of this shape and dtype may be written to it.
 
@@ -434,7 +442,9 @@ def check_out(
     dtype : dtype
         Dtype of the result.
     inputs : mapping of str to ndarray
-        What `out` must not overlap; ``rhs`` may be `out` itself.
+        What `out` must not overlap.
+    replaces : str
+        The input that may be `out` itself; '' for none.
 
     Raises
     ------
@@ -460,8 +470,9 @@ def check_out(
             f"{out.shape} with strides of {out.strides} bytes; pass an array that is not broadcast"
         )
     for name, array in inputs.items():
-        if not (name == "rhs" and _is_same(array, out)) and _overlap(array, out):
-            raise ValueError(f"out overlaps {name}; it may be rhs itself and nothing else")
+        if not (name == replaces and _is_same(array, out)) and _overlap(array, out):
+            may = f"it may be {replaces} itself and nothing else"
+            raise ValueError(f"out overlaps {name}; {may if replaces else 'pass another array'}")
     return out
 
 

@@ -106,9 +106,14 @@ class Target:
         like: Mapping[str, Array] | None = None,
         *,
         widens: bool = False,
+        vectors: Collection[str] = ("rhs",),
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
         """Return arrays of the promoted dtypes, as `as_operands` does."""
-        return as_operands(named, like, widens=widens)
+        return as_operands(named, like, widens=widens, vectors=vectors)
+
+    def mask(self, name: str, value: Any) -> Array:
+        """Return an operand of booleans."""
+        return _booleans(name, as_array(name, value))
 
     @property
     def converts(self) -> bool:
@@ -126,11 +131,17 @@ class Target:
         rhs: Array,
         shape: tuple[int, ...],
         dtype: np.dtype,
+        *,
+        leader: str = "rhs",
+        replaces: str = "rhs",
     ) -> Array:
-        """Return where the result is written: in `out`, or in a new array."""
+        """Return where the result is written: in `out`, or in a new array like the leader, `rhs`.
+
+        `out` may be the operand that it replaces.
+        """
         if out is not None:
             inputs = {name: np.asarray(value) for name, value in named.items()}
-            return check_out(library_of(out).host_view(out), shape, dtype, inputs)
+            return check_out(library_of(out).host_view(out), shape, dtype, inputs, replaces)
         if rhs.shape == shape:
             return np.empty_like(rhs)
         return np.empty(shape, dtype)
@@ -172,6 +183,10 @@ class Target:
     def group(self, operand: Array, groups: Sequence[Sequence[int]], batch: Sequence[int]) -> Array:
         """Merge groups of batch axes as `lines_view` does."""
         return lines_view(operand, groups, batch)
+
+    def reversed_rows(self, lines: Array) -> Array:
+        """View lines (outer, inner, rows) from the last row to the first."""
+        return lines[..., ::-1]
 
     def restore(self, lines: Array, operand: Array, order: Sequence[int]) -> None:
         """Write lines, their axes in this order, to the operand if they are a copy of it."""
@@ -315,6 +330,13 @@ class DeviceTarget(Device, Target):
             self.add_product(view, factor, values)
 
 
+def _booleans(name: str, array: Array) -> Array:
+    """Return an array of booleans, or raise TypeError."""
+    if array.dtype != np.bool_:
+        raise TypeError(f"{name}: need booleans, got {array.dtype}: write {name} != 0")
+    return array
+
+
 def _in_memory_order(array: Array) -> Array:
     """Return an array with its slowest axis first: C-contiguous if it has no gaps."""
     return array.transpose(memory_order(array))
@@ -348,15 +370,20 @@ class _DeviceArrays(DeviceTarget):
         like: Mapping[str, Array] | None = None,
         *,
         widens: bool = False,
+        vectors: Collection[str] = ("rhs",),
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
         self._named = {**self._named, **named}
         arrays = {name: self._view_or_scalar(name, value) for name, value in named.items()}
-        dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens)
+        dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens, vectors=vectors)
         operands = [
             array if array.dtype == wanted else self.widen(name, array, wanted)
             for (name, array), wanted in zip(arrays.items(), dtypes, strict=True)
         ]
         return operands, dtype, tuple(self._converted)
+
+    def mask(self, name: str, value: Any) -> Array:
+        self._named = {**self._named, name: value}
+        return _booleans(name, self._view_or_scalar(name, value))
 
     @property
     def converts(self) -> bool:
@@ -376,9 +403,12 @@ class _DeviceArrays(DeviceTarget):
         rhs: Array,
         shape: tuple[int, ...],
         dtype: np.dtype,
+        *,
+        leader: str = "rhs",
+        replaces: str = "rhs",
     ) -> Array:
         if out is None:
-            like = named["rhs"]
+            like = named[leader]
             self._library = library_of(like)
             self._result = self._library.empty(like, rhs, shape, self.ordinal)
             x = view("the result", self._result, self.stream)
@@ -389,7 +419,7 @@ class _DeviceArrays(DeviceTarget):
         if not self._library.mutable:
             raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
         self._result = out
-        return check_out(view("out", out, self.stream), shape, dtype, self._views)
+        return check_out(view("out", out, self.stream), shape, dtype, self._views, replaces)
 
     def extreme(self, name: str, index: tuple[Any, ...], *, largest: bool) -> float | None:
         value = self._named[name]
@@ -445,8 +475,9 @@ class _Staged(DeviceTarget):
         like: Mapping[str, Array] | None = None,
         *,
         widens: bool = False,
+        vectors: Collection[str] = ("rhs",),
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
-        operands, dtype, converted = super().operands(named, like, widens=widens)
+        operands, dtype, converted = super().operands(named, like, widens=widens, vectors=vectors)
         blocks = (_in_memory_order(without_repeats(array)) for array in operands)
         scattered = (
             name for name, block in zip(named, blocks, strict=True) if not block.flags.c_contiguous

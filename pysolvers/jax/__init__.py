@@ -7,6 +7,12 @@ extra_module("jax", "jax")
 from .heat import heat_step  # noqa: E402
 from .poisson import FastPoisson  # noqa: E402
 from .spline import CubicSpline, PiecewisePolynomial  # noqa: E402
+from .steps import (  # noqa: E402
+    implicit_diffusion,
+    residual,
+    theta_step,
+    tridiagonal_matvec,
+)
 from .tridiagonal import (  # noqa: E402
     TridiagonalFactor,
     factor_tridiagonal,
@@ -20,5 +26,9 @@ __all__ = [
     "TridiagonalFactor",
     "factor_tridiagonal",
     "heat_step",
+    "implicit_diffusion",
+    "residual",
     "solve_tridiagonal",
+    "theta_step",
+    "tridiagonal_matvec",
 ]

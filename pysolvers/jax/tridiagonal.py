@@ -16,11 +16,12 @@ from .._options import Trans, check_choice, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
+from .._steps.differentiable import solve_masked
 from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines
 from ._products import multiply, multiply_by_sums, multiply_negated
 from ._split import solve_split
-from ._xp import as_operands, as_plain
+from ._xp import XP, as_operands, as_plain
 
 __all__ = [
     "TridiagonalFactor",
@@ -44,6 +45,7 @@ def solve_tridiagonal(
     axis: int = -1,
     periodic: bool = False,
     pivot: bool | None = None,
+    where: ArrayLike | None = None,
     axis_name: str | None = None,
 ) -> jax.Array:
     r"""Solve many independent tridiagonal systems along one axis, as a function of JAX.
@@ -70,6 +72,9 @@ def solve_tridiagonal(
     pivot : bool, optional
         Whether to exchange rows. By default rows are exchanged in the systems that are not
         diagonally dominant.
+    where : array_like of bool, optional
+        Rows that are inside, broadcastable with `rhs`, as in `pysolvers.solve_tridiagonal`. The
+        matrix is then expanded to the shape of the result. Not with `axis_name`.
     axis_name : str, optional
         Axis of a mesh over whose devices the rows are split, inside ``shard_map``: the operands
         have the rows of one device, equally many on each, in the order of the devices. `lower`
@@ -144,6 +149,15 @@ def solve_tridiagonal(
     middle, form = form_of(diag)
     has_sums = form is not None
     code = pivot_code(pivot, require("cpu").PIVOTS, has_sums=has_sums)
+    if where is not None:
+        if axis_name is not None:
+            raise ValueError("solve_tridiagonal of JAX does not take where with axis_name")
+        return solve_masked(
+            *(XP, partial(solve_tridiagonal, pivot=pivot), lower, diag, upper, rhs),
+            jnp.asarray(where),
+            axis=axis,
+            periodic=bool(periodic),
+        )
     if has_sums:
         if axis_name is not None:
             raise ValueError(

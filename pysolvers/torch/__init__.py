@@ -9,6 +9,12 @@ from ._heat import heat_step  # noqa: E402
 from ._poisson import FastPoisson  # noqa: E402
 from ._solve import solve_tridiagonal  # noqa: E402
 from ._spline import CubicSpline, PiecewisePolynomial  # noqa: E402
+from ._steps import (  # noqa: E402
+    implicit_diffusion,
+    residual,
+    theta_step,
+    tridiagonal_matvec,
+)
 
 __all__ = [
     "CubicSpline",
@@ -17,5 +23,9 @@ __all__ = [
     "TridiagonalFactor",
     "factor_tridiagonal",
     "heat_step",
+    "implicit_diffusion",
+    "residual",
     "solve_tridiagonal",
+    "theta_step",
+    "tridiagonal_matvec",
 ]

@@ -19,6 +19,7 @@ It keeps the diagonals and x, nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from .._options import OnSingular, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import resolve_shape
 from .._runtime.backends import require
+from .._steps.differentiable import solve_masked
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._by_sums import solve_by_sums
 from ._operands import (
@@ -41,6 +43,7 @@ from ._operands import (
     rows_last,
     vector_if_shared,
 )
+from ._xp import XP
 
 _NAME = "pysolvers::solve_tridiagonal"
 torch.library.define(
@@ -61,6 +64,7 @@ def solve_tridiagonal(
     axis: int = -1,
     periodic: bool = False,
     pivot: bool | None = None,
+    where: Tensor | None = None,
     on_singular: OnSingular = "nan",
     threads: int | None = None,
 ) -> Tensor:
@@ -87,6 +91,9 @@ def solve_tridiagonal(
         Whether ``lower[0]`` couples to ``x[n - 1]`` and ``upper[n - 1]`` to ``x[0]``.
     pivot : bool, optional
         Whether to exchange rows; by default in the systems that are not diagonally dominant.
+    where : Tensor of bool, optional
+        Rows that are inside, broadcastable with `rhs`, as in `pysolvers.solve_tridiagonal`. The
+        matrix is then expanded to the shape of the result.
     on_singular : {'nan', 'raise', 'warn', 'ignore'}
         Reaction to a singular system: set its solution to NaN, raise an error, issue a warning,
         or do nothing. With ``'raise'`` and ``'warn'`` a call waits for the device.
@@ -158,6 +165,11 @@ def solve_tridiagonal(
     >>> diag.grad
     tensor([-1.5000, -2.0000, -1.5000])
     """
+    if where is not None:
+        solve = partial(solve_tridiagonal, pivot=pivot, on_singular=on_singular, threads=threads)
+        return solve_masked(
+            *(XP, solve, lower, diag, upper, rhs, where), axis=axis, periodic=periodic
+        )
     middle, form = form_of(diag)
     operands = as_tensors({"lower": lower, "diag": middle, "upper": upper, "rhs": rhs})
     if operands["rhs"].ndim == 0:

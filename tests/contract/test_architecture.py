@@ -67,6 +67,7 @@ PYTHON_LEVELS = [
     ("_lines",),
     ("distributed",),
     ("factor", "tridiagonal"),
+    ("_steps",),
     ("_solver",),
     ("poisson",),
     SOLVERS,

@@ -8,7 +8,7 @@
 #ifndef PS_CPU_KERNELS_H
 #define PS_CPU_KERNELS_H
 
-#include "pysolvers.h"
+#include "ps_step.h"
 #include "runtime/isa.h"
 #include "runtime/tuning.h"
 
@@ -26,7 +26,10 @@ typedef struct {
     int64_t tiles;     /* tiles of all runs */
     int64_t group;     /* tiles solved together, at most PS_GROUP_TILES, or
                           PS_BAND_TILES by a factor */
-    ps_output left, right; /* of a ps_spikes; null data: not computed */
+    ps_output left, right;     /* of a ps_spikes; null data: not computed */
+    const ps_step *step;       /* null, or what the rows are made of, of the same axes */
+    const ps_product *product; /* null, or a product, of the same axes */
+    ps_output made[3];         /* the diagonals that write_rows() writes */
 } ps_job;
 
 /* Long systems divided into chunks, solved in three steps: eliminate the interior rows of
@@ -94,6 +97,17 @@ struct ps_type_kernels {
     int64_t (*direct)(const ps_job *job, int64_t index, void *scratch);
     size_t (*spikes_scratch)(const ps_job *job);
     int64_t (*spikes)(const ps_job *job, int64_t index, void *scratch);
+    /* step solves group `index` of a job with a step, with direct_scratch. product
+     * multiplies, of a job with a product. write_rows writes the rows that are made of a
+     * job with a step: the diagonals, unless they have null data, and the right-hand
+     * sides to x. write_unknowns combines the unknowns x with the right-hand sides. All
+     * for group `index`. */
+    int64_t (*step)(const ps_job *job, int64_t index, void *scratch);
+    size_t (*product_scratch)(const ps_job *job);
+    int64_t (*product)(const ps_job *job, int64_t index, void *scratch);
+    size_t (*write_scratch)(const ps_job *job);
+    int64_t (*write_rows)(const ps_job *job, int64_t index, void *scratch);
+    int64_t (*write_unknowns)(const ps_job *job, int64_t index, void *scratch);
     size_t (*reduction_scratch)(const ps_job *job);
     int64_t (*reduction)(const ps_job *job, int64_t index, void *scratch);
 
@@ -105,6 +119,10 @@ struct ps_type_kernels {
     size_t (*factor_scratch)(const ps_factor *f, const ps_job *job);
     void (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job,
                          int64_t index, void *scratch);
+    /* The same for a job with a step. */
+    size_t (*factor_step_scratch)(const ps_factor *f, const ps_job *job);
+    void (*factor_step)(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job,
+                        int64_t index, void *scratch);
 
     /* partition sets tiles, chunks, groups, batch_block, wide and rows.
      * partition_interface_bytes: bytes of `separators`. partition_scratch: bytes of one
@@ -180,6 +198,10 @@ void ps_job_group(ps_job *job, size_t bytes, int threads);
  * of a run have no systems. `shared`: all systems have one matrix, so that a tile may
  * start at any system. */
 void ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads);
+
+/* The strides of an operand of a batch of one inner axis of length 1, which ps_job_init()
+ * takes for the outer one. */
+ps_stride ps_turned(ps_stride stride);
 
 /* The plan of a call that solves the groups of a job with one kernel. */
 typedef struct {

@@ -91,8 +91,9 @@ enum {
 /* What is kept of a row. */
 enum { NOTHING, ROW, FACTOR };
 
-/* What the word PS_DIAG holds: diagonal entries or row sums. */
-enum { DIAGONAL, ROW_SUMS };
+/* What the word PS_DIAG holds: diagonal entries; row sums; or those of a symmetric open
+ * system, in which the multiplier of a row is the entry that is kept of the row above. */
+enum { DIAGONAL, ROW_SUMS, FACE_SUMS };
 
 /* The form of matrices with these flags, of factors and of solves. There are no blocks
  * in row-sum form, and no solves of complex numbers: their code is not compiled. */
@@ -135,7 +136,7 @@ typedef struct {
 PS_INLINE void
 sweep_begin(sweep *s, const single_row *last, int64_t rows, int check, int ends, int form)
 {
-    s->lead = one();
+    s->lead = form == FACE_SUMS ? zero() : one();
     s->next = zero();
     s->r = zero_value();
     s->dominant = ~(mask){0};
@@ -181,7 +182,7 @@ copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends, i
         if (pivot == PS_PIVOT_AUTO) {
             to[q].dominant = from[q].dominant;
         }
-        if (pivot == PS_PIVOT_ALWAYS || keeps == FACTOR || form == ROW_SUMS) {
+        if (pivot == PS_PIVOT_ALWAYS || keeps == FACTOR || form != DIAGONAL) {
             to[q].bad = from[q].bad;
         }
         else {
@@ -194,7 +195,7 @@ copy_sweeps(sweep *to, const sweep *from, int width, ps_pivot pivot, int ends, i
 PS_INLINE num
 quotient(num a, num pivot, num inverse, int form)
 {
-    return form == ROW_SUMS ? inverse_times(pivot, a) : scaled(a, inverse);
+    return form != DIAGONAL ? inverse_times(pivot, a) : scaled(a, inverse);
 }
 
 /* The multiplier of a row with this pivot for a row with the entry a: a pivot^-1. */
@@ -208,7 +209,7 @@ multiplier_of(num a, num pivot, num inverse, int form)
 PS_INLINE num
 multiplier(num lower, const sweep *s, int form)
 {
-    return multiplier_of(lower, s->lead, s->lead, form);
+    return form == FACE_SUMS ? s->lead : multiplier_of(lower, s->lead, s->lead, form);
 }
 
 /* Replace what an elimination of a chunk changes in the lanes of m. */
@@ -248,7 +249,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
     if (ends != OPEN) {
         s->far = sub_mul(far, m, s->far);
     }
-    if (form == ROW_SUMS) {
+    if (form != DIAGONAL) {
         pivot = sub(sum, u);
         if (ends != OPEN) {
             pivot = sub(pivot, s->far);
@@ -256,8 +257,10 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
     }
     const num inverse = reciprocal(pivot);
 
-    s->lead = form == ROW_SUMS ? pivot : inverse;
-    s->next = form == ROW_SUMS ? sum : u;
+    s->lead = form == ROW_SUMS    ? pivot
+              : form == FACE_SUMS ? quotient(u, pivot, inverse, form)
+                                  : inverse;
+    s->next = form != DIAGONAL ? sum : u;
     if (keeps != FACTOR) {
         s->r = sub_mul(a.rhs, m, s->r);
         if (form == DIAGONAL) {
@@ -273,7 +276,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
             s->bottom_r = sub_mul(s->bottom_r, m_bottom, s->r);
         }
     }
-    if (keeps == FACTOR || form == ROW_SUMS) {
+    if (keeps == FACTOR || form != DIAGONAL) {
         s->bad |= is_bad(pivot);
     }
     if (keeps == ROW) {

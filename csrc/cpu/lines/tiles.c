@@ -7,8 +7,8 @@
 #include "runtime/workspace.h"
 #include "runtime/tuning.h"
 
-static ps_stride
-turned(ps_stride stride)
+ps_stride
+ps_turned(ps_stride stride)
 {
     return (ps_stride){stride.row, 0, stride.outer};
 }
@@ -36,11 +36,11 @@ ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
     if (t->inner == 1 && t->outer > 1) {
         job->t.outer = 1;
         job->t.inner = t->outer;
-        job->t.lower.stride = turned(t->lower.stride);
-        job->t.diag.stride = turned(t->diag.stride);
-        job->t.upper.stride = turned(t->upper.stride);
-        job->t.rhs.stride = turned(t->rhs.stride);
-        job->t.x.stride = turned(t->x.stride);
+        job->t.lower.stride = ps_turned(t->lower.stride);
+        job->t.diag.stride = ps_turned(t->diag.stride);
+        job->t.upper.stride = ps_turned(t->upper.stride);
+        job->t.rhs.stride = ps_turned(t->rhs.stride);
+        job->t.x.stride = ps_turned(t->x.stride);
     }
     if (job->t.inner >= PS_RUN_TILES * lanes) {
         job->runs = job->t.outer;

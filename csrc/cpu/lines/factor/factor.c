@@ -13,7 +13,7 @@ typedef struct {
     const ps_factor *f;
     const ps_factor_rhs *b;
     const ps_type_kernels *kernels;
-    const ps_job *job;
+    const ps_job *job; /* with a step or not */
     char *work;
     size_t bytes;         /* of the workspace of a thread */
     atomic_llong pivoted; /* number of matrices factored with row exchanges */
@@ -323,15 +323,43 @@ job_of(const ps_factor *f, const ps_factor_rhs *b, int threads)
 static size_t
 group_bytes(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job)
 {
-    return ps_aligned(kernels_for(f, b->outer * b->inner)->factor_scratch(f, job));
+    const ps_type_kernels *const kernels = kernels_for(f, b->outer * b->inner);
+
+    return ps_aligned(job->step != NULL ? kernels->factor_step_scratch(f, job)
+                                        : kernels->factor_scratch(f, job));
+}
+
+/* The step of a factor that is not long, in the order of the axes of a job for `same`,
+ * which is normalised from `b`. */
+static ps_step
+step_for(const ps_factor_rhs *b, const ps_factor_rhs *same, const ps_step *step,
+         const ps_job *job)
+{
+    const int is_swapped = b->rhs.stride.outer != same->rhs.stride.outer ||
+                           b->x.stride.outer != same->x.stride.outer ||
+                           b->outer != same->outer;
+    ps_step its = *step;
+
+    if (is_swapped) {
+        swap_axes(&its.source.stride);
+        swap_axes(&its.where.stride);
+    }
+    if (job->t.inner != same->inner || job->t.outer != same->outer) {
+        its.source.stride = ps_turned(its.source.stride);
+        its.where.stride = ps_turned(its.where.stride);
+    }
+    return its;
 }
 
 static size_t
-work_of_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+work_of_part(const ps_factor *f, const ps_factor_rhs *b, const ps_step *step,
+             const ps_exec *exec)
 {
     const int threads = solve_threads(f, b, exec);
     const ps_factor_rhs same = normalised(f, b);
-    const ps_job job = job_of(f, &same, threads);
+    ps_job job = job_of(f, &same, threads);
+
+    job.step = step;
     const size_t whole = group_bytes(f, &same, &job) * (size_t)threads;
 
     return ps_factor_is_long(f) && b->outer * b->inner > 0
@@ -346,8 +374,15 @@ ps_cpu_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *ex
     const ps_factor part = part_of(f, exec, 0);
     const ps_factor_rhs its = ps_factor_rhs_of(f, b, 0);
 
-    *bytes = work_of_part(&part, &its, exec);
+    *bytes = work_of_part(&part, &its, NULL, exec);
     return PS_OK;
+}
+
+size_t
+ps_factor_step_bytes(const ps_factor *f, const ps_factor_rhs *b, const ps_step *step,
+                     const ps_exec *exec)
+{
+    return work_of_part(f, b, step, exec);
 }
 
 static void
@@ -356,13 +391,14 @@ solve_bands(void *self, int64_t begin, int64_t end, int thread)
     const task *const a = self;
 
     for (int64_t k = begin; k < end; k++) {
-        a->kernels->factor_solve(a->f, a->b, a->job, k,
-                                 a->work + (size_t)thread * a->bytes);
+        (a->job->step != NULL ? a->kernels->factor_step : a->kernels->factor_solve)(
+            a->f, a->b, a->job, k, a->work + (size_t)thread * a->bytes);
     }
 }
 
 static ps_status
-solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_step *step,
+           const ps_exec *exec)
 {
     const ps_factor below = below_head(f);
     const ps_factor_rhs same = normalised(f, b);
@@ -371,7 +407,13 @@ solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
     if (is_partitioned(f)) {
         return ps_factor_partition_solve(&below, b, exec, threads);
     }
-    const ps_job job = job_of(f, &same, threads);
+    ps_job job = job_of(f, &same, threads);
+    ps_step its;
+
+    if (step != NULL) {
+        its = step_for(b, &same, step, &job);
+        job.step = &its;
+    }
     task a = {.f = &below,
               .b = &same,
               .kernels = kernels_for(f, b->outer * b->inner),
@@ -409,7 +451,14 @@ ps_cpu_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *e
         const ps_factor part = part_of(f, exec, i);
         const ps_factor_rhs its = ps_factor_rhs_of(f, b, i);
 
-        status = solve_part(&part, &its, exec);
+        status = solve_part(&part, &its, NULL, exec);
     }
     return status;
+}
+
+ps_status
+ps_factor_step_short(const ps_factor *f, const ps_factor_rhs *b, const ps_step *step,
+                     const ps_exec *exec)
+{
+    return solve_part(f, b, step, exec);
 }

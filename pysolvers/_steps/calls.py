@@ -1,0 +1,948 @@
+"""Products with tridiagonal matrices, and implicit steps in time."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import integer, require, require_flag, require_number
+from .._lines.factor import More, TridiagonalFactor
+from .._lines.step import Choice, Prepared, Step, make_step, multiply, prepare
+from .._options import OnSingular, SolveInfo
+from .._plain import require_plain
+from .._row_sums import RowSums, form_of
+
+__all__ = [
+    "ThetaFactor",
+    "factor_theta",
+    "implicit_diffusion",
+    "residual",
+    "theta_step",
+    "tridiagonal_matvec",
+]
+
+Array = NDArray[Any]
+Contact = Literal["first", "last"]
+
+
+def tridiagonal_matvec(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    x: ArrayLike,
+    *,
+    axis: int = -1,
+    periodic: bool = False,
+    out: Array | None = None,
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+    check_finite: bool = False,
+) -> Array:
+    r"""Multiply batched tridiagonal matrices by vectors along one axis.
+
+    For every index of the other axes,
+
+    .. math:: y_i = l_i x_{i-1} + d_i x_i + u_i x_{i+1}, \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shape broadcastable with `x`
+        The three diagonals, as in `solve_tridiagonal`; `diag` can be `RowSums`.
+    x : array_like, shape (..., n, ...)
+        The vectors.
+    axis : int, default: -1
+        Axis of the vectors, as in `solve_tridiagonal`.
+    periodic : bool, default: False
+        Whether ``lower[0]`` multiplies ``x[n - 1]`` and ``upper[n - 1]`` multiplies ``x[0]``.
+    out : array, optional
+        Array for the result, with its dtype and shape. It must not overlap an operand.
+    device, stream, threads
+        As in `solve_tridiagonal`.
+    check_finite : bool, default: False
+        Whether to raise an error if an entry of an operand is NaN or infinite.
+
+    Returns
+    -------
+    array, shape of the broadcast operands
+        The products: `out`, or a new array of the library of `x`. Its dtype is the one to which
+        NumPy promotes the operands.
+
+    Raises
+    ------
+    TypeError
+        If an operand has another dtype than those of `solve_tridiagonal`, if `out` does not have
+        the dtype of the result, or if a matrix with `RowSums` is complex.
+    ValueError
+        If shapes do not broadcast or `out` cannot hold the result. With `check_finite`, if an
+        entry is NaN or infinite.
+    BackendError
+        If the device is not available.
+
+    See Also
+    --------
+    residual : The right-hand side minus the product, in one pass.
+    TridiagonalFactor.multiply : Products with matrices that are kept.
+
+    Notes
+    -----
+    One pass that moves 5 words per unknown, and 2 if all systems share the matrix. With `RowSums`
+    the terms are :math:`s_i x_i + l_i (x_{i-1} - x_i) + u_i (x_{i+1} - x_i)`. The result has the
+    same bits for any number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import tridiagonal_matvec
+    >>> tridiagonal_matvec(-1.0, 2.0, -1.0, np.array([1.0, 2.0, 4.0]))
+    array([ 0., -1.,  6.])
+    """
+    diag, form = form_of(diag)
+    choice = Choice(
+        operation="tridiagonal_matvec",
+        leader="x",
+        vectors=("x",),
+        replaces="",
+        axis=axis,
+        periodic=periodic,
+        out=out,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+    )
+    call = prepare({"lower": lower, "diag": diag, "upper": upper, "x": x}, None, choice)
+    _require_real_sums(call, form)
+    return multiply(call, "x", None, 1.0, 0.0, has_sums=form is not None)
+
+
+def residual(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    x: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    extended: bool = False,
+    axis: int = -1,
+    periodic: bool = False,
+    out: Array | None = None,
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+    check_finite: bool = False,
+) -> Array:
+    r"""Return the residuals of batched tridiagonal systems, in one pass.
+
+    For every index of the other axes,
+
+    .. math:: r_i = b_i - l_i x_{i-1} - d_i x_i - u_i x_{i+1}, \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shape broadcastable with `rhs`
+        The three diagonals, as in `solve_tridiagonal`; `diag` can be `RowSums`.
+    x : array_like, shape (..., n, ...)
+        Approximate solutions.
+    rhs : array_like, shape (..., n, ...)
+        The right-hand sides b.
+    extended : bool, default: False
+        Whether to compute each residual with twice the digits of the dtype and to round it once:
+        then a residual of the size of a rounding error is accurate, as a step of iterative
+        refinement needs it ([1]_, ch. 12).
+    axis, periodic, device, stream, threads, check_finite
+        As in `tridiagonal_matvec`.
+    out : array, optional
+        Array for the result, with its dtype and shape. It can be `rhs` itself; it must not overlap
+        another operand.
+
+    Returns
+    -------
+    array, shape of the broadcast operands
+        The residuals: `out`, or a new array of the library of `rhs`.
+
+    Raises
+    ------
+    TypeError, ValueError, BackendError
+        As in `tridiagonal_matvec`.
+
+    See Also
+    --------
+    tridiagonal_matvec : The product alone.
+
+    Notes
+    -----
+    With `extended` products and sums are exact pairs of numbers ([2]_), so that entries must be
+    smaller than 1e300 (1e34 in single precision).
+
+    References
+    ----------
+    .. [1] N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.,
+       SIAM, 2002.
+    .. [2] T. J. Dekker, "A floating-point technique for extending the available precision",
+       Numer. Math. 18 (1971) 224-242.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import residual
+    >>> residual(-1.0, 2.0, -1.0, np.array([1.0, 1.0, 1.0]), np.array([1.0, 0.0, 2.0]))
+    array([0., 0., 1.])
+    """
+    require_flag("extended", extended)
+    diag, form = form_of(diag)
+    choice = Choice(
+        operation="residual",
+        leader="rhs",
+        vectors=("x", "rhs"),
+        replaces="rhs",
+        axis=axis,
+        periodic=periodic,
+        out=out,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+    )
+    named = {"lower": lower, "diag": diag, "upper": upper, "x": x, "rhs": rhs}
+    call = prepare(named, None, choice)
+    _require_real_sums(call, form)
+    return multiply(call, "x", "rhs", -1.0, 1.0, extended=bool(extended), has_sums=form is not None)
+
+
+@overload
+def theta_step(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    u: ArrayLike,
+    *,
+    dt: float,
+    theta: float = ...,
+    source: ArrayLike | None = ...,
+    axis: int = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    where: ArrayLike | None = ...,
+    projected: ArrayLike | None = ...,
+    contact: Contact = ...,
+    out: Array | None = ...,
+    on_singular: OnSingular = ...,
+    device: str | None = ...,
+    stream: object = ...,
+    threads: int | None = ...,
+    check_finite: bool = ...,
+    return_info: Literal[False] = ...,
+) -> Array: ...
+@overload
+def theta_step(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    u: ArrayLike,
+    *,
+    dt: float,
+    theta: float = ...,
+    source: ArrayLike | None = ...,
+    axis: int = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    where: ArrayLike | None = ...,
+    projected: ArrayLike | None = ...,
+    contact: Contact = ...,
+    out: Array | None = ...,
+    on_singular: OnSingular = ...,
+    device: str | None = ...,
+    stream: object = ...,
+    threads: int | None = ...,
+    check_finite: bool = ...,
+    return_info: bool,
+) -> Array | tuple[Array, SolveInfo]: ...
+def theta_step(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    u: ArrayLike,
+    *,
+    dt: float,
+    theta: float = 0.5,
+    source: ArrayLike | None = None,
+    axis: int = -1,
+    periodic: bool = False,
+    pivot: bool | None = None,
+    where: ArrayLike | None = None,
+    projected: ArrayLike | None = None,
+    contact: Contact = "first",
+    out: Array | None = None,
+    on_singular: OnSingular = "raise",
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+    check_finite: bool = False,
+    return_info: bool = False,
+) -> Array | tuple[Array, SolveInfo]:
+    r"""Make an implicit step in time of linear equations with tridiagonal matrices, in one pass.
+
+    For the equations :math:`u_t = A u + s`, where A is given by its three diagonals, the result x
+    at the time t + dt solves
+
+    .. math:: (I - \theta\, dt\, A)\, x = (I + (1 - \theta)\, dt\, A)\, u + dt\, s.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shape broadcastable with `u`
+        The diagonals of A, in 1 / time, as in `solve_tridiagonal`. `diag` can be `RowSums`: then
+        off-diagonals :math:`\ge 0` and row sums :math:`\le 0`.
+    u : array_like, shape (..., n, ...)
+        The values at the time t. A row of A that is zero keeps its value, as at an end with a
+        given value.
+    dt : float
+        Length of the step.
+    theta : float, default: 0.5
+        1 is the implicit Euler rule, 0.5 the trapezoidal rule (Crank and Nicolson [1]_), of second
+        order in dt, 0 the explicit Euler rule.
+    source : array_like, optional
+        The source s, per time.
+    axis, periodic, pivot, device, stream, threads, return_info
+        As in `solve_tridiagonal`.
+    where : array_like of bool, optional
+        Rows that are inside, broadcastable with `u`; as in `solve_tridiagonal`. Needs theta > 0.
+    projected : array_like, optional
+        Lower bound of x, broadcastable with `u`; see Notes. Needs theta > 0.
+    contact : {'first', 'last'}
+        With `projected`, at which rows x is equal to the bound.
+    out : array, optional
+        Array for the result, with its dtype and shape. It can be `u` itself; it must not overlap
+        another operand.
+    on_singular : {'raise', 'warn', 'nan', 'ignore'}
+        Reaction to a singular matrix :math:`I - \theta\, dt\, A`, as in `solve_tridiagonal`.
+    check_finite : bool, default: False
+        Whether to raise an error if an entry of an operand, inside `where`, is NaN or infinite.
+
+    Returns
+    -------
+    x : array, shape of the broadcast operands
+        The values at the time t + dt: `out`, or a new array of the library of `u`.
+    info : SolveInfo
+        Only if `return_info`.
+
+    Raises
+    ------
+    TypeError
+        If an operand has another dtype than those of `solve_tridiagonal`, if `dt` or `theta` is no
+        real number, or if `where` is no array of booleans.
+    ValueError
+        If shapes do not broadcast, `out` cannot hold the result, `theta` is not in 0 .. 1, or
+        options contradict. With `check_finite`, if an entry is NaN or infinite.
+    SingularSystemError
+        If a matrix is singular and `on_singular` is ``'raise'``.
+    BackendError
+        If the device is not available, or does not offer an option.
+
+    See Also
+    --------
+    factor_theta : The same for many steps with one matrix.
+    implicit_diffusion : Diffusion between layers in flux form.
+
+    Notes
+    -----
+    With :math:`y = u + \theta (x - u)`, the value at the time t + theta dt, the step is
+
+    .. math:: (I - \theta\, dt\, A)\, y = u + \theta\, dt\, s, \quad x = u + (y - u) / \theta,
+
+    so that no product of the matrix with u is formed, and a step moves the 5 words per unknown of a
+    solve (2 if all systems share the matrix), with 8 operations more. The rounding errors of y are
+    divided by theta: those of x are about eps / theta relative to u.
+
+    With `projected` the step solves the complementarity problem :math:`x \ge g`,
+    :math:`B x \ge r`, :math:`(x - g)\, (B x - r) = 0`, where B x = r are the equations above, by
+    the method of Brennan and Schwartz [2]_: elimination towards the rows in contact, and projection
+    in the substitution. The solution is that of the problem if B is an M-matrix and if the rows in
+    contact, where x = g, are those from one end of each system up to one free boundary ([3]_), as
+    of an American put (``contact='first'`` if the price of the share increases along the axis) or
+    call (``'last'``). Systems are not periodic, and no rows are exchanged.
+
+    References
+    ----------
+    .. [1] J. Crank and P. Nicolson, "A practical method for numerical evaluation of solutions of
+       partial differential equations of the heat-conduction type", Proc. Camb. Phil. Soc. 43
+       (1947) 50-67.
+    .. [2] M. J. Brennan and E. S. Schwartz, "The valuation of American put options", J. Finance 32
+       (1977) 449-462.
+    .. [3] P. Jaillet, D. Lamberton and B. Lapeyre, "Variational inequalities and the pricing of
+       American options", Acta Appl. Math. 21 (1990) 263-289.
+
+    Examples
+    --------
+    A rod of 5 nodes with given values at both ends, which reaches the steady state in one long step
+    of the implicit Euler rule:
+
+    >>> import numpy as np
+    >>> from pysolvers import theta_step
+    >>> inner = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
+    >>> u = np.array([0.0, 0.0, 0.0, 0.0, 4.0])
+    >>> theta_step(inner, -2 * inner, inner, u, dt=1e15, theta=1).round(6)
+    array([0., 1., 2., 3., 4.])
+    """
+    _require_steps(dt, theta)
+    require_flag("return_info", return_info)
+    diag, form = form_of(diag)
+    named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
+    choice = Choice(
+        operation="theta_step",
+        leader="u",
+        vectors=("u", "source", "projected"),
+        replaces="u",
+        axis=axis,
+        periodic=periodic,
+        out=out,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+    )
+    if source is not None:
+        named["source"] = source
+    if projected is not None:
+        _require_projected(theta, pivot, contact, periodic=periodic)
+        named["projected"] = projected
+    if theta == 0:
+        return _explicit(named, where, choice, dt, has_sums=form is not None, info=return_info)
+    call = prepare(named, where, choice)
+    _require_real_sums(call, form)
+    step = Step(
+        kind="theta",
+        vector="u",
+        step=theta * dt,
+        gain=1 / theta,
+        pivot=pivot,
+        on_singular=on_singular,
+        has_sums=form is not None,
+        is_reversed=projected is not None and contact == "first",
+    )
+    return make_step(call, step, return_info=return_info, stacklevel=2)
+
+
+class ThetaFactor:
+    r"""Factors of :math:`I - \theta\, dt\, A`, for many steps with the same matrices.
+
+    `factor_theta` creates it. Any number of threads can make steps with one object.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Broadcast shape of the diagonals, n entries along `axis`.
+    axis : int
+        Axis of the matrices in `shape`, a negative number.
+    dtype : dtype
+        Dtype of the factors.
+    dt, theta : float
+        The arguments of `factor_theta`.
+    info : SolveInfo
+        Method, threads and counts of the factorisation.
+    nbytes : int
+        Size of the factors in bytes.
+    """
+
+    def __init__(self, factor: TridiagonalFactor, dt: float, theta: float) -> None:
+        self._factor = factor
+        self.dt = dt
+        self.theta = theta
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Broadcast shape of the diagonals, n entries along `axis`."""
+        return self._factor.shape
+
+    @property
+    def axis(self) -> int:
+        """Axis of the matrices in `shape`, a negative number."""
+        return self._factor.axis
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the factors."""
+        return self._factor.dtype
+
+    @property
+    def info(self) -> SolveInfo:
+        """Method, threads and counts of the factorisation."""
+        return self._factor.info
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the factors in bytes."""
+        return self._factor.nbytes
+
+    def __repr__(self) -> str:
+        return (
+            f"<ThetaFactor shape={self.shape} axis={self.axis} dtype={self.dtype} "
+            f"dt={self.dt:g} theta={self.theta:g}>"
+        )
+
+    def step(
+        self,
+        u: ArrayLike,
+        source: ArrayLike | None = None,
+        *,
+        count: int = 1,
+        out: Array | None = None,
+        threads: int | None = None,
+        stream: object = None,
+        check_finite: bool = False,
+    ) -> Array:
+        r"""Make steps as `theta_step` makes them.
+
+        Parameters
+        ----------
+        u : array_like, shape (..., n, ...)
+            The values at the time t, of a shape as the right-hand sides of
+            `TridiagonalFactor.solve`.
+        source : array_like, optional
+            The source s, per time, the same in all steps; broadcastable with `u`.
+        count : int, default: 1
+            Number of steps.
+        out : array, optional
+            Array for the result, with its dtype and shape. It can be `u` itself.
+        threads, stream, check_finite
+            As in `TridiagonalFactor.solve`.
+
+        Returns
+        -------
+        array, shape of `u`, or of the factor if `u` has one dimension
+            The values at the time t + count dt: `out`, or a new array of the library of `u`.
+
+        Raises
+        ------
+        TypeError
+            If `u` or `source` has a higher precision than the factor.
+        ValueError
+            If shapes do not broadcast or `out` cannot hold the result. With `check_finite`, if an
+            entry is NaN or infinite.
+        """
+        steps = integer("count", count)
+        require(steps >= 1, "count must be at least 1", count)
+        named = {"u": u} if source is None else {"u": u, "source": source}
+        more = More(self.theta * self.dt, 1 / self.theta, steps)
+        return self._factor._step(
+            named,
+            more,
+            out=out,
+            threads=threads,
+            stream=stream,
+            check_finite=check_finite,
+            operation="ThetaFactor.step",
+        )
+
+
+def factor_theta(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    *,
+    dt: float,
+    theta: float = 0.5,
+    axis: int = -1,
+    rows: int | None = None,
+    pivot: bool | None = None,
+    periodic: bool = False,
+    where: ArrayLike | None = None,
+    on_singular: OnSingular = "raise",
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+    check_finite: bool = False,
+) -> ThetaFactor:
+    r"""Factor the matrices of `theta_step`, for many steps of :math:`u_t = A u + s`.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shapes that broadcast
+        The diagonals of A, in 1 / time. `diag` can be `RowSums`.
+    dt : float
+        Length of the steps.
+    theta : float, default: 0.5
+        As in `theta_step`, but greater than 0.
+    axis, rows, pivot, periodic, where, on_singular, device, stream, threads, check_finite
+        As in `factor_tridiagonal`, for the matrices :math:`I - \theta\, dt\, A`.
+
+    Returns
+    -------
+    ThetaFactor
+        An object with the method ``step``.
+
+    Raises
+    ------
+    TypeError
+        If a diagonal has an unsupported dtype, or `dt` or `theta` is no real number.
+    ValueError
+        As `factor_tridiagonal`, and if `theta` is not in 0 < theta <= 1.
+    SingularSystemError
+        If a matrix is singular and `on_singular` is ``'raise'``.
+    BackendError
+        If the device is not available, or if there is a mask and a device.
+
+    See Also
+    --------
+    theta_step : One step.
+
+    Notes
+    -----
+    A step reads the factors, 3 words per unknown (none of one matrix that stays in cache), and u,
+    and writes the result. The formulas and rounding errors are those of `theta_step`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_theta
+    >>> inner = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
+    >>> factor = factor_theta(inner, -2 * inner, inner, dt=1.0)
+    >>> factor.step(np.array([0.0, 0.0, 0.0, 0.0, 4.0]), count=100).round(6)
+    array([0., 1., 2., 3., 4.])
+    """
+    _require_steps(dt, theta)
+    require(theta > 0, "factor_theta: theta must be greater than 0", theta)
+    h = theta * dt
+    diag, form = form_of(diag)
+    middle = 1 - h * _numbers(diag)
+    factor = TridiagonalFactor(
+        -h * _numbers(lower),
+        middle if form is None else RowSums(middle, check_signs=form.check_signs),
+        -h * _numbers(upper),
+        axis=axis,
+        rows=rows,
+        pivot=pivot,
+        periodic=periodic,
+        on_singular=on_singular,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+        where=where,
+    )
+    return ThetaFactor(factor, dt, theta)
+
+
+def _numbers(value: Any) -> Any:
+    """Return an operand that arithmetic of its library takes: arrays and numbers as they are."""
+    return value if hasattr(value, "dtype") or np.isscalar(value) else np.asarray(value)
+
+
+def implicit_diffusion(
+    T: ArrayLike,
+    K: ArrayLike,
+    dz: ArrayLike,
+    dt: float,
+    *,
+    axis: int | str,
+    flux_first: ArrayLike | None = None,
+    flux_last: ArrayLike | None = None,
+    value_first: ArrayLike | None = None,
+    value_last: ArrayLike | None = None,
+    source: ArrayLike | None = None,
+    theta: float = 1,
+    where: ArrayLike | None = None,
+    out: Array | None = None,
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+    check_finite: bool = False,
+) -> Any:
+    r"""Make an implicit step of diffusion between layers, along one axis, in flux form.
+
+    The layers of a column have the thicknesses :math:`d_i`. With the diffusivity
+    :math:`K_{i+1/2}` of the face between the layers i and i + 1, the equations are
+
+    .. math::
+
+       d_i \frac{\partial T_i}{\partial t} = F_{i-1/2} - F_{i+1/2} + d_i s_i, \qquad
+       F_{i+1/2} = -K_{i+1/2} \frac{T_{i+1} - T_i}{(d_i + d_{i+1}) / 2} .
+
+    Parameters
+    ----------
+    T : array_like or xarray.DataArray, shape (..., n, ...)
+        The values at the time t, n layers along `axis`.
+    K : array_like or xarray.DataArray
+        Diffusivities, :math:`\ge 0`, in length^2 / time: n - 1 along `axis`, those of the faces
+        between the layers, or n + 1 with the outer faces; broadcastable with T otherwise, or a
+        number.
+    dz : array_like or xarray.DataArray
+        Thicknesses of the layers, > 0: n along `axis`, broadcastable with T, or a number.
+    dt : float
+        Length of the step, :math:`\ge 0`.
+    axis : int or str
+        Axis of the columns in T; of a DataArray its dimension.
+    flux_first, flux_last : array_like, optional
+        Fluxes into the column through its first and last face, in T length / time, by default 0;
+        one for each column, broadcastable with T without `axis`. With `where` they enter the first
+        and the last layer inside.
+    value_first, value_last : array_like, optional
+        Values of T at the outer faces of the first and the last layer (inside), as the fluxes, at
+        a distance of half a layer. They need K of n + 1 faces.
+    source : array_like or xarray.DataArray, optional
+        The source s, in T / time, broadcastable with T.
+    theta : float, default: 1
+        1 is the implicit Euler rule, 0.5 the trapezoidal rule; greater than 0.
+    where : array_like of bool or xarray.DataArray, optional
+        Layers that are inside, broadcastable with T. Nothing flows through faces between a layer
+        inside and one outside; outside, the result is T, and no operand counts there, also if it
+        is NaN.
+    out : array, optional
+        Array for the result. It can be T itself. Not with a DataArray.
+    device, stream, threads
+        As in `solve_tridiagonal`.
+    check_finite : bool, default: False
+        Whether to raise an error if an entry of an operand, inside `where`, is NaN or infinite.
+
+    Returns
+    -------
+    array or xarray.DataArray, shape of T and all that broadcasts with it
+        The values at the time t + dt: `out`, or a new array of the library of T; a DataArray with
+        the coordinates, name and attributes of T if T is one.
+
+    Raises
+    ------
+    TypeError
+        If an operand has another dtype than float32 and float64, integers or booleans, if `where`
+        is no array of booleans, or if an array is one of dask.
+    ValueError
+        If K has neither n - 1 nor n + 1 faces, shapes do not broadcast, options contradict, or a
+        matrix is not finite.
+    BackendError
+        If the device is not available, or does not offer the step.
+
+    See Also
+    --------
+    theta_step : Steps with any tridiagonal matrices.
+
+    Notes
+    -----
+    One pass: the rows are made from K, dz and T, and eliminated by their row sums (`RowSums`), so
+    that the sum of :math:`d_i T_i` over a column is conserved to rounding, also if K dt is many
+    times the square of a thickness. If K and dz are finite, K :math:`\ge 0` and dz > 0, no pivot
+    is zero. The signs are not checked.
+
+    Examples
+    --------
+    A column of four layers of 10 m, heated from above for a day:
+
+    >>> import numpy as np
+    >>> from pysolvers import implicit_diffusion
+    >>> T = np.full(4, 10.0)
+    >>> T = implicit_diffusion(T, 1e-3, 10.0, 86400.0, axis=0, flux_first=1e-5)
+    >>> T.round(4), (10.0 * T).sum().round(9)
+    (array([10.0508, 10.0221, 10.0095, 10.004 ]), np.float64(400.864))
+    """
+    _require_steps(dt, theta)
+    require(dt >= 0, "implicit_diffusion: dt must be at least 0", dt)
+    require(theta > 0, "implicit_diffusion: theta must be greater than 0", theta)
+    named = {
+        "T": T,
+        "K": K,
+        "dz": dz,
+        "source": source,
+        "where": where,
+        "flux_first": flux_first,
+        "flux_last": flux_last,
+        "value_first": value_first,
+        "value_last": value_last,
+    }
+    if hasattr(T, "dims") and hasattr(T, "copy"):
+        require(out is None, "implicit_diffusion: out must be None with a DataArray", out)
+        return _with_labels(named, axis, dt, theta, device, stream, threads, check_finite)
+    if isinstance(axis, str):
+        raise TypeError(
+            f"implicit_diffusion: axis must be an int for an array, got {axis!r}: names are those "
+            "of dimensions of an xarray.DataArray"
+        )
+    return _diffuse(
+        named,
+        int(integer("axis", axis)),
+        dt,
+        theta,
+        out=out,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+    )
+
+
+def _diffuse(
+    named: dict[str, Any],
+    axis: int,
+    dt: float,
+    theta: float,
+    *,
+    out: Any,
+    device: str | None,
+    stream: object,
+    threads: int | None,
+    check_finite: bool,
+) -> Any:
+    """Make the step of `implicit_diffusion` for arrays."""
+    given = {name: value for name, value in named.items() if value is not None}
+    columns = tuple(n for n in given if n.startswith(("flux_", "value_")))
+    where = given.pop("where", None)
+    T, K = (_numbers(given.pop(name)) for name in ("T", "K"))
+    ndim = max(T.ndim if hasattr(T, "ndim") else 0, np.ndim(K), 1)
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-ndim} .. {ndim - 1} for T of {ndim} axes, got {axis}"
+        )
+    lower, upper = faces_of(K, T, axis, columns)
+    operands = {"lower": lower, "diag": given.pop("dz"), "upper": upper, "T": T, **given}
+    choice = Choice(
+        operation="implicit_diffusion",
+        leader="T",
+        vectors=("T", "source", *columns),
+        replaces="T",
+        axis=axis,
+        out=out,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+        columns=columns,
+        labels={"lower": "K", "upper": "K", "diag": "dz"},
+    )
+    call = prepare(operands, where, choice)
+    if call.dtype.kind == "c":
+        raise TypeError(
+            f"implicit_diffusion: operands must be real, got {call.dtype}: make two calls, for the "
+            "real and for the imaginary part"
+        )
+    return make_step(call, Step(kind="flux", vector="T", step=theta * dt, gain=1 / theta))
+
+
+def faces_of(K: Any, T: Any, axis: int, columns: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return the diffusivities of the faces before and after each layer, from those of all faces.
+
+    `columns` has the names of the conditions at the ends.
+    """
+    shape, own = np.shape(K), np.shape(T)
+    ndim = max(len(shape), len(own), 1)
+    place = 0 if len(shape) == 1 else axis % ndim - (ndim - len(shape))
+    layers = own[axis % ndim - (ndim - len(own))] if own else 0
+    if not shape or place < 0 or (len(shape) > 1 and shape[place] == 1 and layers != 2):
+        return K, K  # the same at all faces
+    faces = shape[place]
+    before = (slice(None),) * place
+    if faces == layers + 1:
+        return K[(*before, slice(None, -1))], K[(*before, slice(1, None))]
+    if faces != layers - 1:
+        raise ValueError(
+            f"implicit_diffusion: K must have {layers - 1} faces along axis {axis}, those between "
+            f"the {layers} layers, or {layers + 1} with the outer ones, got {faces}"
+        )
+    if any(name.startswith("value_") for name in columns):
+        raise ValueError(
+            "implicit_diffusion: value_first and value_last need K at the outer faces too: "
+            f"{layers + 1} faces along axis {axis}, got {faces}"
+        )
+    return K, K
+
+
+def _with_labels(
+    named: dict[str, Any],
+    axis: int | str,
+    dt: float,
+    theta: float,
+    device: str | None,
+    stream: object,
+    threads: int | None,
+    check_finite: bool,
+) -> Any:
+    """Make the step for a DataArray: dimensions of the same name belong together."""
+    T = named["T"]
+    dims = tuple(T.dims)
+    along = dims[axis] if isinstance(axis, int) else axis
+    if along not in dims:
+        raise ValueError(
+            f"implicit_diffusion: axis must be a dimension of T, one of {dims}, got {along!r}"
+        )
+    plain = {}
+    for name, value in named.items():
+        if not hasattr(value, "dims"):
+            plain[name] = value
+            continue
+        own = [str(dim) for dim in value.dims]
+        if name == "K" and along not in own:  # the dimension of the faces
+            others = [k for k, dim in enumerate(own) if dim not in dims]
+            if len(others) == 1:
+                own[others[0]] = along
+        unknown = [dim for dim in own if dim not in dims]
+        if unknown:
+            raise ValueError(
+                f"implicit_diffusion: {name} has the dimension {unknown[0]!r}, T has {dims}"
+            )
+        is_column = name.startswith(("flux_", "value_"))
+        if is_column and along in own:
+            raise ValueError(f"implicit_diffusion: {name} must have no dimension {along!r}")
+        all_dims = [dim for dim in dims if not (is_column and dim == along)]
+        order = [own.index(dim) for dim in all_dims if dim in own]
+        places = tuple(slice(None) if dim in own else None for dim in all_dims)
+        require_plain(name, value.data)
+        plain[name] = value.data.transpose(order)[places]
+    result = _diffuse(
+        plain,
+        dims.index(along),
+        dt,
+        theta,
+        out=None,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+    )
+    return T.copy(data=result)
+
+
+def _require_steps(dt: float, theta: float) -> None:
+    """Raise an error unless the settings of a step are numbers in their ranges."""
+    require_number("dt", dt)
+    require(np.isfinite(dt), "dt must be finite", dt)
+    require_number("theta", theta)
+    require(0 <= theta <= 1, "theta must be in 0 .. 1", theta)
+
+
+def _require_projected(theta: float, pivot: bool | None, contact: str, *, periodic: bool) -> None:
+    """Raise ValueError if options contradict `projected`."""
+    if contact not in ("first", "last"):
+        raise ValueError(f"contact must be 'first' or 'last', got {contact!r}")
+    if periodic or pivot or theta == 0:
+        given = "periodic=True" if periodic else "pivot=True" if pivot else "theta=0"
+        raise ValueError(
+            f"{given} contradicts projected, which needs theta > 0, systems that are not periodic "
+            "and no exchanges of rows"
+        )
+
+
+def _explicit(
+    named: dict[str, Any],
+    where: Any,
+    choice: Choice,
+    dt: float,
+    *,
+    has_sums: bool,
+    info: bool,
+) -> Any:
+    """Make the step with theta = 0, a product."""
+    if where is not None or info:
+        option = "where" if where is not None else "return_info"
+        raise ValueError(f"theta_step: {option} needs theta > 0, got theta=0: nothing is solved")
+    if "source" in named:
+        named = {**named, "base": named["u"] + dt * named.pop("source")}
+    call = prepare(named, None, choice._replace(vectors=("u", "base"), replaces=""))
+    return multiply(call, "u", "base" if "base" in named else "u", dt, 1.0, has_sums=has_sums)
+
+
+def _require_real_sums(call: Prepared, form: RowSums | None) -> None:
+    """Raise TypeError if a matrix that is given by row sums is complex."""
+    if form is not None and call.dtype.kind == "c" and not call.paired:
+        raise TypeError(
+            f"{call.choice.operation}: a matrix with RowSums must be real: pass the diagonal, "
+            "diag = s - lower - upper"
+        )

@@ -1,0 +1,297 @@
+"""The formulas of products and implicit steps for JAX and PyTorch; see pysolvers/_xp.py.
+
+`solve` is `solve_tridiagonal` of the library. Arrays have their rows along the last axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .._checks import require, require_number
+from .._row_sums import RowSums, form_of
+from .._runtime.arrays import Shape, resolve_shape
+from .._xp import ArrayLibrary
+from .calls import faces_of
+
+Array = Any
+
+
+class _Lines(NamedTuple):
+    """Operands of one call, the rows last."""
+
+    of: dict[str, Array]
+    shape: Shape
+
+
+def _lines(
+    library: ArrayLibrary,
+    named: dict[str, Any],
+    where: Any,
+    *,
+    axis: int,
+    leader: str,
+    periodic: bool,
+) -> _Lines:
+    """Bring operands to one dtype and their rows to the last axis; off-diagonals get all rows."""
+    arrays = library.operands(named)
+    if arrays[leader].ndim == 0:
+        raise ValueError(f"{leader} must have at least one dimension, got a 0-d array")
+    if where is not None:
+        arrays = {**arrays, "where": where}
+    shape = resolve_shape(arrays, axis, leader=leader, periodic=periodic)
+    lines = {name: _rows_last(library, array, shape) for name, array in arrays.items()}
+    for name, omits in zip(arrays, shape.omits, strict=False):
+        if name not in ("lower", "upper") or periodic:
+            continue
+        line, rows = lines[name], shape.rows
+        is_first = name == "lower"
+        if not omits and line.shape[-1] == rows:  # the corner is ignored, also if it is NaN
+            line = library.rows(line, int(is_first), rows - (not is_first), -1 % line.ndim)
+        elif not omits:
+            continue
+        lines[name] = library.padded(line, int(is_first), int(not is_first), line.ndim - 1)
+    return _Lines(lines, shape)
+
+
+def _rows_last(library: ArrayLibrary, array: Array, shape: Shape) -> Array:
+    ndim = len(shape.full)
+    is_line = array.ndim == 1
+    if array.ndim < ndim:
+        array = array[(None,) * (ndim - array.ndim) + (...,)]
+    return array if is_line else library.move(array, shape.axis, -1)
+
+
+def _neighbour(library: ArrayLibrary, x: Array, by: int, *, periodic: bool) -> Array:
+    """Return x of the row before (1) or after (-1) each row; beyond the ends 0."""
+    last = x.ndim - 1
+    if periodic:
+        return library.shifted(x, by, last)
+    rows = x.shape[-1]
+    if by == 1:
+        return library.padded(library.rows(x, 0, rows - 1, last), 1, 0, last)
+    return library.padded(library.rows(x, 1, rows, last), 0, 1, last)
+
+
+def _product(
+    library: ArrayLibrary, of: dict[str, Array], x: Array, *, periodic: bool, has_sums: bool
+) -> Array:
+    above = _neighbour(library, x, 1, periodic=periodic)
+    below = _neighbour(library, x, -1, periodic=periodic)
+    if has_sums:
+        return of["diag"] * x + of["lower"] * (above - x) + of["upper"] * (below - x)
+    return of["lower"] * above + of["diag"] * x + of["upper"] * below
+
+
+def matvec(
+    library: ArrayLibrary,
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    x: Any,
+    *,
+    axis: int = -1,
+    periodic: bool = False,
+) -> Array:
+    """Return A x."""
+    diag, form = form_of(diag)
+    named = {"lower": lower, "diag": diag, "upper": upper, "x": x}
+    of, shape = _lines(library, named, None, axis=axis, leader="x", periodic=periodic)
+    y = _product(library, of, of["x"], periodic=periodic, has_sums=form is not None)
+    return library.move(y, -1, shape.axis)
+
+
+def residual(
+    library: ArrayLibrary,
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    x: Any,
+    rhs: Any,
+    *,
+    axis: int = -1,
+    periodic: bool = False,
+) -> Array:
+    """Return rhs - A x."""
+    diag, form = form_of(diag)
+    named = {"lower": lower, "diag": diag, "upper": upper, "x": x, "rhs": rhs}
+    of, shape = _lines(library, named, None, axis=axis, leader="rhs", periodic=periodic)
+    y = _product(library, of, of["x"], periodic=periodic, has_sums=form is not None)
+    return library.move(of["rhs"] - y, -1, shape.axis)
+
+
+def _clean(library: ArrayLibrary, array: Array, inside: Any, outside: float = 0.0) -> Array:
+    """Return an array with a number outside a mask, if there is one."""
+    if inside is None:
+        return array
+    return library.xp.where(inside, array, library.xp.zeros_like(array) + outside)
+
+
+def _masked(
+    library: ArrayLibrary, of: dict[str, Array], outside: float, *, periodic: bool
+) -> tuple[Array, Array, Array]:
+    """Return diagonals that do not couple to rows outside the mask, if there is one.
+
+    There the diagonal is `outside`. Entries are replaced before anything is computed from them:
+    NaN times a zero gradient is NaN.
+    """
+    inside = of.get("where")
+    if inside is None:
+        return of["lower"], of["diag"], of["upper"]
+    ones = library.xp.where(inside, library.xp.ones_like(inside * 1.0), inside * 0.0)
+    before = _neighbour(library, ones, 1, periodic=periodic) > 0.5
+    after = _neighbour(library, ones, -1, periodic=periodic) > 0.5
+    return (
+        _clean(library, of["lower"], inside & before),
+        _clean(library, of["diag"], inside, outside),
+        _clean(library, of["upper"], inside & after),
+    )
+
+
+def solve_masked(
+    library: ArrayLibrary,
+    solve: Callable[..., Array],
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    rhs: Any,
+    where: Any,
+    *,
+    axis: int,
+    periodic: bool,
+) -> Array:
+    """Solve with the rows inside a mask; outside x is rhs."""
+    diag, form = form_of(diag)
+    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    of, shape = _lines(library, named, where, axis=axis, leader="rhs", periodic=periodic)
+    matrix = _masked(library, of, 1.0, periodic=periodic)
+    inside, b = of["where"], of["rhs"]
+    x = _solved(solve, *matrix, _clean(library, b, inside), form, periodic=periodic)
+    return library.move(library.xp.where(inside, x, b), -1, shape.axis)
+
+
+def _solved(
+    solve: Callable[..., Array],
+    lower: Array,
+    diag: Array,
+    upper: Array,
+    rhs: Array,
+    form: RowSums | None,
+    *,
+    periodic: bool,
+) -> Array:
+    middle = diag if form is None else RowSums(diag, check_signs=False)
+    return solve(lower, middle, upper, rhs, axis=-1, periodic=periodic)
+
+
+def step(
+    library: ArrayLibrary,
+    solve: Callable[..., Array],
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    u: Any,
+    *,
+    dt: Any,
+    theta: float = 0.5,
+    source: Any = None,
+    axis: int = -1,
+    periodic: bool = False,
+    where: Any = None,
+) -> Array:
+    """Make the step of `pysolvers.theta_step`; dt can be an array without axes."""
+    require_number("theta", theta)
+    require(0 < theta <= 1, "theta_step: theta must be greater than 0 and at most 1", theta)
+    diag, form = form_of(diag)
+    named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
+    if source is not None:
+        named["source"] = source
+    of, shape = _lines(library, named, where, axis=axis, leader="u", periodic=periodic)
+    h, inside = theta * dt, of.get("where")
+    lower, diag, upper = _masked(library, of, 0.0, periodic=periodic)
+    rhs = start = _clean(library, of["u"], inside)
+    if source is not None:
+        rhs = start + h * _clean(library, of["source"], inside)
+    y = _solved(solve, -h * lower, 1 - h * diag, -h * upper, rhs, form, periodic=periodic)
+    x = y if theta == 1 else start + (y - start) / theta
+    if inside is not None:
+        x = library.xp.where(inside, x, of["u"])
+    return library.move(x, -1, shape.axis)
+
+
+def diffusion(
+    library: ArrayLibrary,
+    solve: Callable[..., Array],
+    T: Any,
+    K: Any,
+    dz: Any,
+    dt: Any,
+    *,
+    axis: int,
+    flux_first: Any = None,
+    flux_last: Any = None,
+    value_first: Any = None,
+    value_last: Any = None,
+    source: Any = None,
+    theta: float = 1,
+    where: Any = None,
+) -> Array:
+    """Make the step of `pysolvers.implicit_diffusion`; dt can be an array without axes."""
+    require_number("theta", theta)
+    require(0 < theta <= 1, "implicit_diffusion: theta must be greater than 0 and at most 1", theta)
+    ends = {
+        "flux_first": flux_first,
+        "flux_last": flux_last,
+        "value_first": value_first,
+        "value_last": value_last,
+    }
+    columns = {name: value for name, value in ends.items() if value is not None}
+    lower, upper = faces_of(K, T, axis, tuple(columns))
+    named = {"lower": lower, "diag": dz, "upper": upper, "T": T}
+    if source is not None:
+        named["source"] = source
+    promoted = library.operands({**named, **columns})
+    arrays = {name: promoted[name] for name in named}
+    faces = arrays["lower"], arrays["upper"]
+    of, shape = _lines(library, arrays, where, axis=axis, leader="T", periodic=False)
+    xp, h, inside = library.xp, theta * dt, of.get("where")
+    k_lower, thick, k_upper = _masked(library, of, 1.0, periodic=False)
+    start = _clean(library, of["T"], inside)
+    whole = xp.zeros_like(start + thick + k_lower + k_upper)
+    thick = thick + whole
+    above = _neighbour(library, thick, 1, periodic=False)
+    below = _neighbour(library, thick, -1, periodic=False)
+    lower, upper = 2 * h * k_lower / (above + thick), 2 * h * k_upper / (thick + below)
+    sums, rhs = thick, start
+    if source is not None:
+        rhs = start + h * _clean(library, of["source"], inside)
+    rhs = thick * rhs
+    for name in columns:
+        is_first = name.endswith("first")
+        at = _end_rows(library, inside, whole, is_first=is_first)
+        values = promoted[name][..., None]
+        if name.startswith("flux_"):
+            rhs = rhs + xp.where(at, h * values, whole)
+            continue
+        face = _clean(library, _rows_last(library, faces[not is_first], shape), at)
+        k = 2 * h * face / thick
+        sums, rhs = sums + k, rhs + k * values
+    y = _solved(solve, -lower, sums, -upper, rhs, RowSums(0, check_signs=False), periodic=False)
+    x = y if theta == 1 else start + (y - start) / theta
+    if inside is not None:
+        x = xp.where(inside, x, of["T"])
+    return library.move(x, -1, shape.axis)
+
+
+def _end_rows(library: ArrayLibrary, inside: Any, like: Array, *, is_first: bool) -> Array:
+    """Return where the first or the last row inside is."""
+    xp = library.xp
+    ones = like + 1
+    within = ones if inside is None else xp.where(inside, ones, like)
+    so_far = xp.cumsum(within, -1)
+    left = (
+        so_far
+        if is_first
+        else library.rows(so_far, like.shape[-1] - 1, like.shape[-1], like.ndim - 1) - so_far + 1
+    )
+    return (within > 0.5) & (left < 1.5)

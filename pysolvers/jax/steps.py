@@ -1,0 +1,242 @@
+"""Products and implicit steps as functions of JAX; the formulas of _steps/differentiable.py."""
+
+from typing import Any
+
+import jax
+from jax.typing import ArrayLike
+
+from .._row_sums import RowSums
+from .._steps import differentiable
+from ._xp import XP
+from .tridiagonal import solve_tridiagonal
+
+__all__ = ["implicit_diffusion", "residual", "theta_step", "tridiagonal_matvec"]
+
+
+def tridiagonal_matvec(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    x: ArrayLike,
+    *,
+    axis: int = -1,
+    periodic: bool = False,
+) -> jax.Array:
+    r"""Multiply batched tridiagonal matrices by vectors along one axis, as a function of JAX.
+
+    .. math:: y_i = l_i x_{i-1} + d_i x_i + u_i x_{i+1}, \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower, diag, upper, x : array_like
+        As in `pysolvers.tridiagonal_matvec`; `diag` can be `pysolvers.RowSums`.
+    axis : int, default: -1
+        Axis of the vectors.
+    periodic : bool, default: False
+        Whether ``lower[0]`` multiplies ``x[n - 1]`` and ``upper[n - 1]`` multiplies ``x[0]``.
+
+    Returns
+    -------
+    jax.Array, shape of the broadcast operands
+        The products. Sums of elements, which XLA compiles to one pass, on any device.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.jax.solve_tridiagonal`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import tridiagonal_matvec
+    >>> print(tridiagonal_matvec(-1.0, 2.0, -1.0, jnp.array([1.0, 2.0, 4.0])))
+    [ 0. -1.  6.]
+    """
+    return differentiable.matvec(XP, lower, diag, upper, x, axis=axis, periodic=periodic)
+
+
+def residual(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    x: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = -1,
+    periodic: bool = False,
+) -> jax.Array:
+    r"""Return the residuals b - A x of batched tridiagonal systems, as a function of JAX.
+
+    Parameters
+    ----------
+    lower, diag, upper, x, rhs : array_like
+        As in `pysolvers.residual`.
+    axis, periodic
+        As in `tridiagonal_matvec`.
+
+    Returns
+    -------
+    jax.Array, shape of the broadcast operands
+        The residuals.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.jax.solve_tridiagonal`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import residual
+    >>> print(residual(-1.0, 2.0, -1.0, jnp.array([1.0, 1.0, 1.0]), jnp.array([1.0, 0.0, 2.0])))
+    [0. 0. 1.]
+    """
+    return differentiable.residual(XP, lower, diag, upper, x, rhs, axis=axis, periodic=periodic)
+
+
+def theta_step(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    u: ArrayLike,
+    *,
+    dt: ArrayLike,
+    theta: float = 0.5,
+    source: ArrayLike | None = None,
+    axis: int = -1,
+    periodic: bool = False,
+    pivot: bool | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    r"""Make an implicit step of :math:`u_t = A u + s`, as a function of JAX.
+
+    .. math:: (I - \theta\, dt\, A)\, x = (I + (1 - \theta)\, dt\, A)\, u + dt\, s.
+
+    Parameters
+    ----------
+    lower, diag, upper, u : array_like
+        As in `pysolvers.theta_step`.
+    dt : float or array without axes
+        Length of the step; it can be traced, and differentiated.
+    theta : float, default: 0.5
+        Greater than 0 and at most 1; a number.
+    source, axis, periodic, pivot, where
+        As in `pysolvers.theta_step`.
+
+    Returns
+    -------
+    jax.Array, shape of the broadcast operands
+        The values at the time t + dt; NaN in systems with a singular matrix.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.jax.solve_tridiagonal`, and if `theta` is not in its range.
+
+    Notes
+    -----
+    The function can be used under all transformations of JAX, as
+    `pysolvers.jax.solve_tridiagonal`. It writes the three diagonals of :math:`I - \theta\, dt\, A`,
+    3 words per unknown (none of one matrix) more than `pysolvers.theta_step` moves. The gradients
+    outside `where` are those of the identity.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import theta_step
+    >>> inner = jnp.array([0.0, 1.0, 1.0, 1.0, 0.0])
+    >>> u = jnp.array([0.0, 0.0, 0.0, 0.0, 4.0])
+    >>> print(theta_step(inner, -2 * inner, inner, u, dt=1.0, theta=1).round(3))
+    [0.    0.19  0.571 1.524 4.   ]
+    """
+    return differentiable.step(
+        XP,
+        _solver(pivot),
+        lower,
+        diag,
+        upper,
+        u,
+        dt=dt,
+        theta=theta,
+        source=source,
+        axis=axis,
+        periodic=periodic,
+        where=where,
+    )
+
+
+def implicit_diffusion(
+    T: ArrayLike,
+    K: ArrayLike,
+    dz: ArrayLike,
+    dt: ArrayLike,
+    *,
+    axis: int,
+    flux_first: ArrayLike | None = None,
+    flux_last: ArrayLike | None = None,
+    value_first: ArrayLike | None = None,
+    value_last: ArrayLike | None = None,
+    source: ArrayLike | None = None,
+    theta: float = 1,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    r"""Make an implicit step of diffusion between layers, as a function of JAX.
+
+    Parameters
+    ----------
+    T, K, dz : array_like
+        As in `pysolvers.implicit_diffusion`, which has the equations.
+    dt : float or array without axes
+        Length of the step; it can be traced, and differentiated.
+    axis, flux_first, flux_last, value_first, value_last, source, where
+        As in `pysolvers.implicit_diffusion`.
+    theta : float, default: 1
+        Greater than 0 and at most 1; a number.
+
+    Returns
+    -------
+    jax.Array, shape of T and all that broadcasts with it
+        The values at the time t + dt.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.implicit_diffusion`.
+
+    Notes
+    -----
+    The rows are solved by `pysolvers.RowSums`, and the sum of dz T over a column is conserved to
+    rounding.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import implicit_diffusion
+    >>> T = implicit_diffusion(jnp.array([3.0, 0.0, 0.0]), 1.0, 1.0, 1e6, axis=0)
+    >>> print(T.round(3))
+    [1. 1. 1.]
+    """
+    return differentiable.diffusion(
+        XP,
+        _solver(None),
+        T,
+        K,
+        dz,
+        dt,
+        axis=axis,
+        flux_first=flux_first,
+        flux_last=flux_last,
+        value_first=value_first,
+        value_last=value_last,
+        source=source,
+        theta=theta,
+        where=where,
+    )
+
+
+def _solver(pivot: bool | None) -> Any:
+    def solve(*operands: Any, axis: int, periodic: bool) -> jax.Array:
+        return solve_tridiagonal(*operands, axis=axis, periodic=periodic, pivot=pivot)
+
+    return solve

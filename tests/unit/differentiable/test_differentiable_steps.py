@@ -1,0 +1,102 @@
+"""Products and implicit steps of JAX and PyTorch: the numbers of NumPy, and derivatives."""
+
+import numpy as np
+import pytest
+from array_libraries import check_derivatives
+from support import oracle
+
+import pysolvers
+from pysolvers import RowSums
+
+
+def system(seed, shape):
+    rng = np.random.default_rng(seed)
+    lower, diag, upper, u = oracle.dominant(rng, shape)
+    return lower, -np.abs(diag), upper, u, rng.uniform(size=shape) < 0.7
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_products_are_those_of_numpy(differentiable, periodic, axis):
+    lower, diag, upper, x, _ = system(1, (5, 6, 9))
+    own = [differentiable.array(a) for a in (lower, diag, upper, x)]
+    options = {"axis": axis, "periodic": periodic}
+    functions = differentiable.functions
+    product = pysolvers.tridiagonal_matvec(lower, diag, upper, x, **options)
+    y = differentiable.get(functions.tridiagonal_matvec(*own, **options))
+    np.testing.assert_allclose(y, product, atol=1e-14)
+    r = differentiable.get(functions.residual(*own, own[3], **options))
+    np.testing.assert_allclose(r, x - product, atol=1e-14)
+
+
+@pytest.mark.parametrize("theta", [0.5, 1])
+@pytest.mark.parametrize("masked", [False, True])
+def test_steps_are_those_of_numpy(differentiable, theta, masked):
+    lower, diag, upper, u, inside = system(2, (4, 11))
+    source = np.cos(u)
+    options = {"dt": 0.3, "theta": theta}
+    if masked:
+        u = np.where(inside, u, np.nan)
+        lower = np.where(inside & np.roll(inside, 1, -1), lower, np.nan)
+    truth = pysolvers.theta_step(
+        lower, diag, upper, u, source=source, where=inside if masked else None, **options
+    )
+    own = [differentiable.array(a) for a in (lower, diag, upper, u)]
+    mask = {"where": differentiable.array(inside)} if masked else {}
+    x = differentiable.functions.theta_step(
+        *own, source=differentiable.array(source), **mask, **options
+    )
+    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-13)
+    if masked:
+        x = differentiable.functions.solve_tridiagonal(*own, **mask)
+        truth = pysolvers.solve_tridiagonal(lower, diag, upper, u, where=inside)
+        np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-13)
+
+
+def test_steps_with_short_diagonals_and_row_sums(differentiable):
+    u = np.random.default_rng(3).standard_normal((3, 12))
+    k = np.linspace(1, 2, 11)
+    truth = pysolvers.theta_step(k, RowSums(np.zeros(12)), k, u, dt=0.4)
+    own, faces = differentiable.array(u), differentiable.array(k)
+    sums = RowSums(differentiable.array(np.zeros(12)))
+    x = differentiable.functions.theta_step(faces, sums, faces, own, dt=0.4)
+    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
+
+
+def test_derivatives_of_masked_steps(differentiable):
+    lower, diag, upper, u, inside = system(4, (2, 7))
+    lower, diag = (np.where(inside, a, np.nan) for a in (lower, diag))
+    mask, weights = differentiable.array(inside), differentiable.array(np.cos(np.arange(7.0)))
+
+    def loss(upper, u, h):
+        own = [differentiable.array(a) for a in (lower, diag)]
+        x = differentiable.functions.theta_step(*own, upper, u, dt=h.sum(), where=mask)
+        return (x * weights).sum()
+
+    rng = np.random.default_rng(5)
+    check_derivatives(differentiable, loss, [upper, u, np.full(1, 0.3)], rng, orders=1)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_diffusion_is_that_of_numpy(differentiable, masked, axis):
+    rng = np.random.default_rng(5)
+    T, dz = rng.uniform(1, 2, (2, 9, 4))
+    K = rng.uniform(0, 3, (10, 4))
+    value, flux = rng.uniform(0, 2, (2, 4))
+    inside = np.arange(9)[:, None] < rng.integers(3, 10, 4)
+    if masked:
+        T, dz = np.where(inside, T, np.nan), np.where(inside, dz, np.nan)
+    arrays = [a if axis == 0 else a.T.copy() for a in (T, K, dz)]
+    mask = inside if axis == 0 else inside.T.copy()
+    options = {"value_first": value, "flux_last": flux}
+    truth = pysolvers.implicit_diffusion(
+        *arrays, 0.7, axis=axis, theta=0.5, where=mask if masked else None, **options
+    )
+    own = {name: differentiable.array(a) for name, a in options.items()}
+    if masked:
+        own["where"] = differentiable.array(mask)
+    x = differentiable.functions.implicit_diffusion(
+        *map(differentiable.array, arrays), 0.7, axis=axis, theta=0.5, **own
+    )
+    np.testing.assert_allclose(differentiable.get(x), truth, rtol=1e-12)
