@@ -48,6 +48,7 @@ PROBLEMS = {
             "y+": Robin(0.5, 1.0),
         },
         "diffusivity": {"x": 2.0, "y": 0.5},
+        "heat_capacity": 1.25,
     },
     "exchange and a short step": PLANE
     | {
@@ -61,6 +62,7 @@ PROBLEMS = {
         "diffusivity": lambda x, y: 1 + x * y + np.sin(5 * y) ** 2,
         "boundary": {"x": Dirichlet(lambda y: y), "y-": Neumann(1.0), "y+": 0.0},
         "source": 2.0,
+        "heat_capacity": 0.8,
     },
     "damped with a conductivity": BOX
     | {
@@ -104,6 +106,7 @@ def check_fields_of_one_process(group, rng):
             split.step(2)
             same(group, split, one.u, axis, bound)
             assert split.result().damped_start == one.result().damped_start, name
+            np.testing.assert_allclose(split.heat(), one.heat(), rtol=0, atol=10 * bound)
             assert (split.time, split.steps) == (one.time, one.steps)
 
 
@@ -405,9 +408,8 @@ def check_saved_states(group, rng):
 
 
 def continue_saved_states(group, problem):
-    data = {
-        name: problem[name] for name in ("boundary", "diffusivity", "source") if name in problem
-    }
+    names = ("boundary", "diffusivity", "heat_capacity", "source")
+    data = {name: problem[name] for name in names if name in problem}
     one = HeatADI(**problem).step(STEPS)
     iterations = one.result().iterations
     bound = 1e-7 if iterations else 1e-12  # ten times the tolerance of the iteration
