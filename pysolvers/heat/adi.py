@@ -222,9 +222,10 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
     The parameters of a function must be among x, y, z and t, for `diffusivity` and `source` also
     T, in any order. It is called with arrays that broadcast. A conductivity of t or T and a source
     of T are evaluated once in a step, in its middle and at the temperature there, extrapolated
-    from the last two steps: the order is two. A source that grows with T fast limits `dt` to about
-    the inverse of :math:`|\partial q/\partial T|/c`. For ``'implicit'`` each step has operators
-    of its own, and takes several times as long. These functions need a solver without a `group`.
+    from the last two steps: the order is two. A source that changes fast with T limits `dt` to
+    about the inverse of :math:`|\partial q/\partial T|/c`. For ``'implicit'`` each step has
+    operators of its own, and takes several times as long. These functions need a solver
+    without a `group`.
 
     With :math:`A_x = 1 - \tfrac{dt}{2} \delta_x k \delta_x` and
     :math:`B_x = 2 - A_x`, Peaceman and Rachford [1]_ solve
@@ -294,7 +295,8 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
     Steps of alternating directions are then made by array operations, as below, without a `group`.
 
     No heat flows into insulated `holes`, whose edge lies in the middle between the nodes inside
-    and outside; T in them stays what it was, and results and pictures leave it out. At holes of a
+    and outside; T in them stays what it was. The range of a result, `heat` and pictures leave
+    holes out, which ``result.holes`` has. At holes of a
     `hole_temperature` the nodes inside have this T. An edge that is not parallel to an axis is a
     staircase, and the error near it is of order one in the spacing. Holes are contrasts of the
     conductivity or of the heat capacity: ``'auto'`` takes ``'implicit'`` if :math:`k\,dt/(c\,h^2)`
