@@ -333,7 +333,7 @@ def imported_names(path):
 
 
 def test_tests_use_the_public_interface():
-    """Tests of a private module are in tests/unit/internal.
+    """Tests of a private module are in tests/unit/internal and tests/gpu/internal.
 
     `_solver` has the base classes that a new solver takes. Tests of the build and of the structure
     of the package are in tests/contract; tests/support puts devices in the place of GPUs.

@@ -7,9 +7,6 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 
 from mpi_job import LAUNCHER, finished, start
 
-from pysolvers import BackendError
-from pysolvers._runtime.nccl import NcclCommunicator
-
 availability.extension("cuda")
 
 
@@ -35,10 +32,8 @@ def test_solvers(ranks):
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("what", ["solvers", "refused"])
 def test_nccl(what, ranks):
-    try:
-        NcclCommunicator.version()
-    except BackendError as error:
-        pytest.skip(str(error))
+    if reason := availability.missing_nccl():
+        pytest.skip(reason)
 
     status, out, errors = finished(start(ranks, "ranks_gpu_nccl.py", what), 600)
 

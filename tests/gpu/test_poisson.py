@@ -5,11 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 import gpu_libraries
 import numpy as np
 import pytest
-from poisson_pairs import PAIRS, check_ocean, check_same_solution, near, right_side, solvers
+from poisson_pairs import (
+    PAIRS,
+    check_ocean,
+    check_same_solution,
+    near,
+    right_side,
+    set_panel,
+    solvers,
+)
 from poisson_reference import require_small_residual
 
 from pysolvers import FastPoisson, Neumann
-from pysolvers.poisson import _device
 
 
 def in_turn(choices, *places):
@@ -35,7 +42,7 @@ def test_rectangle_is_that_of_the_cpu(rng, grid, y, x, dtype):
 @pytest.mark.parametrize("z", PAIRS)
 @pytest.mark.parametrize("grid", ["nodes", "cells"])
 def test_box_is_that_of_the_cpu(monkeypatch, rng, grid, z, y, panel):
-    monkeypatch.setattr(_device, "_PANEL", panel)
+    set_panel(monkeypatch, panel)
     ends = ("DN", "PP") if panel == 1000 else ("PP", "DN")
     for shape, x in zip(((6, 7, 9), (16, 12, 33)), ends, strict=True):
         check_same_solution(rng, shape, [z, y, x], grid=grid)

@@ -7,6 +7,7 @@ import pytest
 
 import pysolvers
 from pysolvers._runtime import backends
+from pysolvers._runtime.nccl import NcclCommunicator
 
 BACKENDS = ("cpu", "cuda")
 
@@ -17,6 +18,15 @@ def missing(backend):
     one = np.ones(1)
     try:
         pysolvers.solve_tridiagonal(one, one, one, one, device=backend)
+    except pysolvers.BackendError as error:
+        return str(error)
+    return None
+
+
+def missing_nccl():
+    """Return why NCCL is not here, or None if it is."""
+    try:
+        NcclCommunicator.version()
     except pysolvers.BackendError as error:
         return str(error)
     return None

@@ -5,6 +5,7 @@ import pytest
 from poisson_reference import condition
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers.poisson import _device
 
 PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
@@ -77,3 +78,8 @@ def check_ocean(ends, dtype, nodes, most):
     else:
         expected = FastPoisson((nodes, 60), (faces, 1e3), **options).solve(wave)
     assert np.abs(u - expected).max() <= most * np.finfo(dtype).eps * np.abs(expected).max()
+
+
+def set_panel(monkeypatch, values):
+    """Let devices transform so many values at once."""
+    monkeypatch.setattr(_device, "_PANEL", values)
