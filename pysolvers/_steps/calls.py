@@ -14,15 +14,6 @@ from .._options import OnSingular, SolveInfo
 from .._plain import require_plain
 from .._row_sums import RowSums, form_of
 
-__all__ = [
-    "ThetaFactor",
-    "factor_theta",
-    "implicit_diffusion",
-    "residual",
-    "theta_step",
-    "tridiagonal_matvec",
-]
-
 Array = NDArray[Any]
 Contact = Literal["first", "last"]
 
@@ -627,7 +618,17 @@ def factor_theta(
 
 def _numbers(value: Any) -> Any:
     """Return an operand that arithmetic of its library takes: arrays and numbers as they are."""
-    return value if hasattr(value, "dtype") or np.isscalar(value) else np.asarray(value)
+    if hasattr(value, "dtype") or hasattr(value, "__cuda_array_interface__") or np.isscalar(value):
+        return value
+    return np.asarray(value)
+
+
+def _shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of an array of any library, or () of a number."""
+    interface = (
+        None if hasattr(value, "shape") else getattr(value, "__cuda_array_interface__", None)
+    )
+    return tuple(np.shape(value) if interface is None else interface["shape"])
 
 
 def implicit_diffusion(
@@ -733,7 +734,7 @@ def implicit_diffusion(
     >>> T = np.full(4, 10.0)
     >>> T = implicit_diffusion(T, 1e-3, 10.0, 86400.0, axis=0, flux_first=1e-5)
     >>> T.round(4), (10.0 * T).sum().round(9)
-    (array([10.0508, 10.0221, 10.0095, 10.004 ]), np.float64(400.864))
+    (array([10.0556, 10.02  , 10.0074, 10.0034]), np.float64(400.864))
     """
     _require_steps(dt, theta)
     require(dt >= 0, "implicit_diffusion: dt must be at least 0", dt)
@@ -787,7 +788,7 @@ def _diffuse(
     columns = tuple(n for n in given if n.startswith(("flux_", "value_")))
     where = given.pop("where", None)
     T, K = (_numbers(given.pop(name)) for name in ("T", "K"))
-    ndim = max(T.ndim if hasattr(T, "ndim") else 0, np.ndim(K), 1)
+    ndim = max(len(_shape_of(T)), len(_shape_of(K)), 1)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(
             f"axis must be in {-ndim} .. {ndim - 1} for T of {ndim} axes, got {axis}"
@@ -822,7 +823,7 @@ def faces_of(K: Any, T: Any, axis: int, columns: tuple[str, ...]) -> tuple[Any, 
 
     `columns` has the names of the conditions at the ends.
     """
-    shape, own = np.shape(K), np.shape(T)
+    shape, own = _shape_of(K), _shape_of(T)
     ndim = max(len(shape), len(own), 1)
     place = 0 if len(shape) == 1 else axis % ndim - (ndim - len(shape))
     layers = own[axis % ndim - (ndim - len(own))] if own else 0

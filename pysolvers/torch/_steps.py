@@ -11,8 +11,6 @@ from .._steps import differentiable
 from ._solve import solve_tridiagonal
 from ._xp import XP
 
-__all__ = ["implicit_diffusion", "residual", "theta_step", "tridiagonal_matvec"]
-
 
 def tridiagonal_matvec(
     lower: Tensor | float,

@@ -164,6 +164,21 @@ class Device:
         pivoted = report["pivoted"] if count else -1
         return status, {**report, "pivoted": pivoted, "kernel": "fake", "threads": 0}
 
+    def product(self, *arguments):
+        return self._run("product", arguments)
+
+    def step_solve(self, *arguments):
+        *arguments, _, stream, count = arguments
+        self.calls.append(("step", stream))
+        with self.open():
+            status, report = _core.step_solve(*arguments)
+        if status:
+            return status, None
+        return status, {**report, "pivoted": report["pivoted"] if count else -1, "kernel": "fake"}
+
+    def factor_step(self, factor, *arguments):
+        return self._run("factor_step", (core_factor(factor), *arguments))
+
     def factor_make(self, *arguments):
         arguments, (_, stream, *count) = arguments[:_MADE_OF], arguments[_MADE_OF:]
         count = count and count[0]

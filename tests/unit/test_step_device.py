@@ -1,0 +1,71 @@
+"""Products and implicit steps of arrays on a device: the answers of NumPy."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+
+@pytest.fixture
+def library(device_library):
+    return device_library
+
+
+@pytest.fixture
+def case(rng):
+    lower, diag, upper, u = oracle.dominant(rng, (5, 33, 6))
+    return lower, -np.abs(diag), upper, u
+
+
+def agree(x, expected):
+    np.testing.assert_allclose(x, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_products_and_residuals(library, case, axis):
+    own = list(map(library.array, case))
+    product = pysolvers.tridiagonal_matvec(*case, axis=axis)
+    agree(library.get(pysolvers.tridiagonal_matvec(*own, axis=axis)), product)
+    r = pysolvers.residual(*own, own[3], axis=axis, extended=True)
+    agree(library.get(r), case[3] - product)
+    staged = pysolvers.tridiagonal_matvec(*case, axis=axis, device="cuda")
+    assert type(staged) is np.ndarray
+    agree(staged, product)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("masked", [False, True])
+def test_steps(library, case, axis, masked):
+    inside = np.arange(33)[:, None] < [33, 20, 3, 1, 0, 7]
+    source = np.cos(case[3])
+    options = {"axis": axis, "dt": 0.3}
+    mask = {"where": inside} if masked else {}
+    expected = pysolvers.theta_step(*case, source=source, **mask, **options)
+    own = list(map(library.array, case))
+    there = {name: library.array(values) for name, values in mask.items()}
+    x = pysolvers.theta_step(*own, source=library.array(source), **there, **options)
+    agree(library.get(x), expected)
+    agree(pysolvers.theta_step(*case, source=source, device="cuda", **mask, **options), expected)
+    x = pysolvers.solve_tridiagonal(*own, axis=axis, **there)
+    agree(library.get(x), pysolvers.solve_tridiagonal(*case, axis=axis, **mask))
+
+
+def test_steps_with_kept_factors(library, case):
+    lower, diag, upper, u = case
+    expected = pysolvers.factor_theta(lower, diag, upper, dt=0.3, axis=1).step(u, count=3)
+    factor = pysolvers.factor_theta(lower, diag, upper, dt=0.3, axis=1, device="cuda")
+    agree(library.get(factor.step(library.array(u), count=3)), expected)
+    agree(factor.step(u, count=3), expected)
+
+
+def test_diffusion(library, case):
+    T = np.abs(case[3])
+    K, dz = np.abs(case[0][:, 1:]), np.linspace(1, 2, 33)
+    inside = np.arange(33)[:, None] < [33, 20, 3, 1, 2, 7]
+    options = {"axis": 1, "flux_first": 0.5, "theta": 0.5}
+    expected = pysolvers.implicit_diffusion(T, K, dz, 2.0, where=inside, **options)
+    x = pysolvers.implicit_diffusion(
+        *map(library.array, (T, K, dz)), 2.0, where=library.array(inside), **options
+    )
+    agree(library.get(x), expected)
