@@ -1,8 +1,8 @@
 """Masks, kept factors of theta steps, and diffusion between layers in flux form."""
 
 import numpy as np
+import oracle
 import pytest
-from support import oracle
 
 from pysolvers import (
     RowSums,

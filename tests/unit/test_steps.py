@@ -3,8 +3,8 @@
 from fractions import Fraction
 
 import numpy as np
+import oracle
 import pytest
-from support import oracle
 
 import pysolvers
 from pysolvers import RowSums, residual, solve_tridiagonal, theta_step, tridiagonal_matvec

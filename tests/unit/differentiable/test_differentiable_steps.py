@@ -1,9 +1,9 @@
 """Products and implicit steps of JAX and PyTorch: the numbers of NumPy, and derivatives."""
 
 import numpy as np
+import oracle
 import pytest
 from array_libraries import check_derivatives
-from support import oracle
 
 import pysolvers
 from pysolvers import RowSums
