@@ -336,7 +336,8 @@ def test_tests_use_the_public_interface():
     """Tests of a private module are in tests/unit/internal and tests/gpu/internal.
 
     `_solver` has the base classes that a new solver takes. Tests of the build and of the structure
-    of the package are in tests/contract; tests/support puts devices in the place of GPUs.
+    of the package are in tests/contract; tests/support has what tests put in the place of devices
+    and change inside the package.
     """
     folder, private = ROOT / "tests", re.compile(r"pysolvers\.(.*\.)?_(?!_)(?!solver\.[A-Z])")
     for path in sorted(folder.rglob("*.py")):

@@ -1,9 +1,7 @@
 """Checks of halos that devices exchange, of host memory or GPUs."""
 
 import numpy as np
-
-from pysolvers._runtime.fields import make_fields
-from pysolvers.distributed._halo import faces_of, halo_of
+from rank_hooks import field_on_device, halo_between
 
 _DEPTH = 2
 
@@ -21,9 +19,8 @@ def check_halo(group, rng, links):
             expected[:, :_DEPTH] = ends[0]
             expected[:, -_DEPTH:] = ends[1][:, _DEPTH : 2 * _DEPTH]
             own = np.moveaxis(expected[group.rank], 0, axis)
-            state = make_fields({"u": (shape, dtype)}, "cuda", "test")
-            faces = faces_of(group, axis, shape[axis], (_DEPTH, _DEPTH))
-            halo = halo_of(group, "test", state, faces, "u")
+            state = field_on_device(shape, dtype)
+            halo = halo_between(group, state, axis, _DEPTH)
             assert halo.link in links
             state.set("u", fields[group.rank])
             halo.refresh("u")

@@ -75,7 +75,7 @@ def check_heat_of_two_solvers_in_turn(group, rng, links):
 
 def check_heat_run_and_saved_states(group, rng, links):
     problem = fine(PROBLEMS["fluxes"])
-    data = {name: problem[name] for name in ("boundary", "diffusivity")}
+    data = {name: problem[name] for name in ("boundary", "diffusivity", "heat_capacity")}
     one = OnDevice(**problem)
     split = OnDevice(**problem, group=group, split=Slab(1))
     for solver in (one, split):

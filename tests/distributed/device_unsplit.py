@@ -10,15 +10,13 @@ from unittest import mock
 import numpy as np
 import pytest
 import ranks_heat
+from rank_hooks import failing, one_iteration
 from ranks_heat import equal
 from slabs import holding, on_device, part_of, same
 from unsplit_cases import PLANE, UNSPLIT
 
 from pysolvers import ConvergenceError, Dirichlet, DistributedError, HeatADI, Neumann, Robin
-from pysolvers._runtime.fields import DeviceFields
 from pysolvers.distributed import Slab
-from pysolvers.heat import _unsplit, _unsplit_slab
-from pysolvers.heat._levels import Levels
 
 OnDevice = on_device(HeatADI)
 CLOSE = {"float64": 1e-7, "float32": 1e-4}  # ten times the tolerance of a stage
@@ -175,8 +173,8 @@ def check_unsplit_steps_go_on_after_an_error(group, rng, links):
     one = OnDevice(**UNSPLIT["bar"], source=lambda x, t: x * t)
     split = OnDevice(**problem, group=group, split=Slab(0))
     kind = MemoryError if is_last else DistributedError
-    for owner, name in ((_unsplit_slab, "make_fields"), (DeviceFields, "hold")):
-        full = mock.patch.object(owner, name, side_effect=MemoryError("none is left"))
+    for part in ("fields of a slab", "values on a device"):
+        full = failing(part, MemoryError("none is left"))
         with full if is_last else nullcontext(), pytest.raises(kind, match="none is left"):
             split.step()
     one.step(2)
@@ -220,9 +218,9 @@ def check_halos_of_a_closed_box(group, rng, links):
     with holding(0):
         split = OnDevice(**problem, **own).step()
         before = split.u.copy()
-        full = mock.patch.object(Levels, "solve", side_effect=MemoryError("none is left"))
+        full = failing("solve of levels", MemoryError("none is left"))
         kind = MemoryError if is_last else DistributedError
-        with mock.patch.object(_unsplit, "_MOST", 1), pytest.raises(ConvergenceError, match="dt"):
+        with one_iteration(), pytest.raises(ConvergenceError, match="dt"):
             split.step()
         with full if is_last else nullcontext(), pytest.raises(kind, match="none is left"):
             split.step()
@@ -294,8 +292,8 @@ def check_halos_after_an_error(group, rng, links):
     kind = MemoryError if is_last else DistributedError
     with holding(0):
         split = OnDevice(**HALOS["values"], **own, source=source)
-        for owner, name in ((_unsplit_slab, "make_fields"), (DeviceFields, "hold")):
-            full = mock.patch.object(owner, name, side_effect=MemoryError("none is left"))
+        for part in ("fields of a slab", "values on a device"):
+            full = failing(part, MemoryError("none is left"))
             with full if is_last else nullcontext(), pytest.raises(kind, match="none is left"):
                 split.step()
         split.step(2)
@@ -306,7 +304,7 @@ def check_halos_after_an_error(group, rng, links):
         same(group, split.step(2), one.step(4).u, 0, 1e-7)
         one.dt = split.dt = 2 * LONG["dt"]  # a deeper halo
         before = split.u.copy()
-        full = mock.patch.object(_unsplit_slab, "make_fields", side_effect=MemoryError("none is"))
+        full = failing("fields of a slab", MemoryError("none is"))
         with full if is_last else nullcontext(), pytest.raises(kind, match="none is"):
             split.step()
         np.testing.assert_array_equal(split.u, before)

@@ -22,6 +22,7 @@ import ranks_transport
 import shared_device
 import shared_nccl
 from command_line import main
+from rank_hooks import failing, field_on_device, halo_between, own_device
 from slabs import anew, same
 
 from pysolvers import (
@@ -33,9 +34,7 @@ from pysolvers import (
     HeatADI,
     RedBlackSOR,
 )
-from pysolvers._runtime import fields as runtime_fields
-from pysolvers.distributed import Slab, _group, _inbox
-from pysolvers.distributed._halo import faces_of, halo_of
+from pysolvers.distributed import Slab
 
 # Of one process, with several blocks of the kernels of a GPU.
 LARGE = ("check_heat_of_large_fields",)
@@ -159,7 +158,7 @@ def check_inbox_that_cannot_grow(group, rng):
         ones = [device_heat.OnDevice(**problem).step(40) for problem in (small, large)]
         first = device_heat.OnDevice(**small, **options).step(5)
         kind = MemoryError if group.rank == 1 else DistributedError
-        full = mock.patch.object(_inbox, "SharedMemory", side_effect=MemoryError("none is left"))
+        full = failing("inbox", MemoryError("none is left"))
         second = device_heat.OnDevice(**large, **options)
         for _ in range(2):
             with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none is"):
@@ -179,10 +178,10 @@ def check_each_rank_has_its_own_device(group, rng):
             device.device_count = lambda count=count: count
             own = f"cuda:{group.rank % count}" if group.size > 1 else "cuda"
             for name, expected in (("cuda", own), ("gpu", own), ("cuda:0", "cuda:0"), (None, None)):
-                assert _group.own_device(name, group, {"rhs": rng.random(3)}) == expected
-            assert _group.own_device("cuda", None) == "cuda"
+                assert own_device(name, group, {"rhs": rng.random(3)}) == expected
+            assert own_device("cuda", None) == "cuda"
             on_device = SimpleNamespace(__dlpack_device__=lambda: (2, 0))
-            assert _group.own_device("cuda", group, {"rhs": on_device}) == "cuda"
+            assert own_device("cuda", group, {"rhs": on_device}) == "cuda"
 
 
 def check_device_that_a_rank_lacks(group, rng):
@@ -235,14 +234,13 @@ def check_memory_for_nccl_that_a_rank_lacks(group, rng):
     with devices_with_nccl() as device:
         again, made = anew(group, links=("nccl",)), []
         for part, shape in ((fields[0, ..., :2], (5, 2)), (fields[1], (5, 400))):
-            store = runtime_fields.make_fields({"u": (shape, np.float64)}, "cuda", "test")
+            store = field_on_device(shape)
             store.set("u", part[group.rank])
-            given = again, "test", store, faces_of(again, 0, shape[0], (1, 1)), "u"
             full = mock.patch.object(device, "Buffer", side_effect=MemoryError("none is left"))
             for _ in range(2):
                 with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none"):
-                    halo_of(*given)
-            made.append((halo_of(*given), store, part))
+                    halo_between(again, store, 0, 1)
+            made.append((halo_between(again, store, 0, 1), store, part))
         for halo, store, part in made:
             halo.refresh("u")
             found = store.get("u")
@@ -262,9 +260,7 @@ def check_heat_goes_on_after_an_error_of_cut_lines(group, rng):
         split = device_heat.OnDevice(**problem, **options).step(5)
         before = split.u.copy()
         one.dt = split.dt = 1000 * problem["dt"]
-        full = mock.patch.object(
-            runtime_fields.DeviceFields, "hold", side_effect=MemoryError("none is left")
-        )
+        full = failing("values on a device", MemoryError("none is left"))
         with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none is"):
             split.step(1)
         np.testing.assert_array_equal(split.u, before)
@@ -276,7 +272,7 @@ def check_command_on_a_rank_without_devices(group, rng):
     if group.size == 1:
         return
     folder = group.objects("test", tempfile.mkdtemp() if group.rank == 0 else None)[0]
-    lacks = mock.patch.object(_group, "require_backend", side_effect=BackendError("none is here"))
+    lacks = failing("backend", BackendError("none is here"))
     errors = io.StringIO()
     device = shared_device.in_place_of_cuda()
     with lacks if group.rank == 1 else nullcontext(), redirect_stderr(errors), device:

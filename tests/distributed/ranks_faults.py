@@ -10,13 +10,12 @@ import device_heat
 import numpy as np
 import shared_device
 import shared_nccl
+from rank_hooks import field_on_device, halo_between
 from slabs import anew
 
 import pysolvers
 from pysolvers import DistributedError
-from pysolvers._runtime.fields import make_fields
 from pysolvers.distributed import Group, Slab
-from pysolvers.distributed._halo import faces_of, halo_of
 
 SHAPE = (3, 40)
 FOLDER = Path(sys.argv[1])  # where each rank writes a file of what it found
@@ -191,8 +190,7 @@ def nccl(group, how):
 
 def end_before_messages(group, again):
     """Rank 1 ends by an error after the ranks met, while the others wait for its halo."""
-    state = make_fields({"u": ((9, 5), np.float64)}, "cuda", "test")
-    halo = halo_of(again, "test", state, faces_of(again, 0, 9, (1, 1)), "u")
+    halo = halo_between(again, field_on_device((9, 5)), 0, 1)
     halo.post("u")
     again.objects("test", None)
     halo.met()

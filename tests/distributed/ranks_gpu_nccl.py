@@ -12,18 +12,16 @@ import own_device  # noqa: I001  before CUDA is used
 import os
 import sys
 import time
-from unittest import mock
 
 import device_heat
 import device_transport
 import numpy as np
 import pytest
 import ranks_gpu_solvers
+from rank_hooks import failing
 from slabs import anew, part_of
 
-from pysolvers import _cuda
-from pysolvers._errors import BackendError
-from pysolvers._runtime.mailboxes import SharedMemory
+from pysolvers import BackendError
 from pysolvers.distributed import Slab
 
 
@@ -48,7 +46,7 @@ def default_links_without_shared_memory(group, rng):
     no_memory = BackendError("devices that cannot use each other's memory")
     problem = device_heat.fine(device_heat.PROBLEMS["values"])
     one = device_heat.OnDevice(**problem).step(20)
-    with mock.patch.object(SharedMemory, "open", side_effect=no_memory):
+    with failing("shared memory", no_memory):
         again = anew(group)
         begun = time.monotonic()
         split = device_heat.OnDevice(**problem, group=again, split=Slab(0)).step(20)
@@ -72,6 +70,5 @@ def default_links_without_shared_memory(group, rng):
 if __name__ == "__main__":
     from run_checks import run_checks
 
-    assert _cuda.unavailable() is None
     checks = {"solvers": solvers_by_nccl, "refused": default_links_without_shared_memory}
     run_checks({"check_of_nccl": checks[sys.argv[1]]})

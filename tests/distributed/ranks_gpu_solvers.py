@@ -4,7 +4,6 @@ Rank r uses device r, or the devices in turn if there are fewer.
 """
 
 import own_device  # noqa: F401, I001  before CUDA is used
-from unittest import mock
 
 import device_heat
 import device_halo
@@ -14,11 +13,10 @@ import device_transport
 import device_unsplit
 import gpu_libraries
 import numpy as np
+from rank_hooks import failing
 from slabs import anew, part_of
 
-from pysolvers import FastPoisson, _cuda
-from pysolvers._errors import BackendError
-from pysolvers._runtime.mailboxes import SharedMemory
+from pysolvers import BackendError, FastPoisson
 from pysolvers.distributed import Slab
 
 MODULES = device_halo, device_heat, device_poisson, device_relaxation, device_transport
@@ -30,7 +28,7 @@ def check_solvers(group, rng):
 
 def check_solvers_without_shared_memory(group, rng):
     refused = BackendError("devices that cannot use each other's memory")
-    with mock.patch.object(SharedMemory, "open", side_effect=refused):
+    with failing("shared memory", refused):
         run(anew(group, links=("peers", "host")), rng, ("host",))
 
 
@@ -63,5 +61,4 @@ def run(group, rng, links, modules=MODULES):
 if __name__ == "__main__":
     from run_checks import run_checks
 
-    assert _cuda.unavailable() is None
     run_checks(globals())

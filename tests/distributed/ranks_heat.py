@@ -3,10 +3,10 @@
 import tempfile
 import warnings
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
+from rank_hooks import cheap_stages, no_cut_lines
 from slabs import chosen, dividing, part_of, same
 from unsplit_cases import BOX, PLANE, UNSPLIT, wave
 
@@ -19,8 +19,6 @@ from pysolvers import (
     Robin,
 )
 from pysolvers.distributed import Slab
-from pysolvers.heat import _split
-from pysolvers.heat._halo import COSTS
 
 STEPS = 7
 PROBLEMS = {
@@ -141,13 +139,12 @@ def check_windows_that_shrink(group, rng):
         {"boundary": {"x": 0.0, "y": "periodic"}, "diffusivity": lambda x: 2 + x},
     )
     boxes = [problem for problem in PROBLEMS.values() if len(problem["shape"]) == 3]
-    free = {"cpu": COSTS["cpu"]._replace(stage=0, message=0)}
     for problem in (*(PLANE | {"scheme": "douglas-gunn"} | plane for plane in planes), *boxes):
         problem = fine(problem | {"damped_start": False})
         across = (19, 22)[: len(problem["shape"]) - 1]  # the windows depend on the rows only
         problem |= {"shape": (321, *across), "dt": problem["dt"] / 20}
         one = HeatADI(**problem).step(45)
-        with patch.dict(COSTS, free), patch.object(_split, "cost_of_cuts", return_value=np.inf):
+        with cheap_stages(), no_cut_lines():
             split = HeatADI(**problem, group=group, split=Slab(0))
             split.step(1).step(17).step(27)
         stages = split._runner.slab._plan.stages

@@ -14,14 +14,18 @@ import numpy as np
 import oracle
 import pytest
 from mpi4py import MPI
+from rank_hooks import (
+    address_of,
+    clock_at,
+    failing_reduction,
+    in_two_passes,
+    keeping_nothing,
+    with_nccl,
+)
 
 import pysolvers
-from pysolvers._runtime import mailboxes
-from pysolvers._runtime.device import address_of
-from pysolvers.distributed import Group, Slab, _devices, _solve
-from pysolvers.distributed._ends import Matrices
+from pysolvers.distributed import Group, Slab
 
-REDUCE = Matrices.reduce
 BOUND = 8  # eps, for the normwise backward error; as for one device
 
 
@@ -233,7 +237,7 @@ def check_ends_in_all_rows_in_one_pass(group, rng):
                 sides = [parts[3].copy() for _ in range(2)]
                 outs = [rhs if in_place else None for rhs in sides]
                 found = pysolvers.solve_tridiagonal(*parts[:3], sides[0], out=outs[0], **options)
-                with mock.patch.object(_solve, "solve_spikes", return_value=None) as spikes:
+                with in_two_passes() as spikes:
                     expected = pysolvers.solve_tridiagonal(
                         *parts[:3], sides[1], out=outs[1], **options
                     )
@@ -282,7 +286,7 @@ def check_memory_of_the_ends_is_used_again(group, rng):
         memory = {number: array.ctypes.data for number, array in kept.items()}
         pysolvers.solve_tridiagonal(*parts, **options)
         assert memory == {number: array.ctypes.data for number, array in kept.items()}
-        with mock.patch.object(_solve, "_KEPT_BYTES", 0):
+        with keeping_nothing():
             kept.clear()
             pysolvers.solve_tridiagonal(*parts, **options)
             assert not kept
@@ -603,8 +607,7 @@ class PeerDevice(fake_device.Device):
             if marks:
                 ctypes.memmove(marks, weak.tobytes(), weak.size)
             info[...] = zero.ravel()
-            octets = (ctypes.c_char * mailboxes.CLOCK_BYTES).from_address(clock)
-            noted = np.frombuffer(octets, mailboxes._CLOCK_FIELDS, 1)
+            noted = clock_at(clock)
             noted["calls"] += 1
             if zero.any() or (marks and weak.any()):
                 noted["failed"] = noted["calls"]
@@ -638,7 +641,7 @@ class NcclOverMpi:
 
 def in_place_of_nccl(device):
     """Let the ranks find NCCL."""
-    return mock.patch.object(_devices, "nccl_of", return_value=NcclOverMpi(device))
+    return with_nccl(NcclOverMpi(device))
 
 
 def check_lines_on_devices(group, rng):
@@ -738,8 +741,7 @@ def check_an_error_of_one_rank_in_its_elimination(group, rng):
     options = {"group": group, "split": Slab(1)}
     factor = pysolvers.factor_tridiagonal(*parts[:3], **options)
     kind = MemoryError if group.rank == 1 else pysolvers.DistributedError
-    with mock.patch.object(Matrices, "reduce", autospec=True) as reduce:
-        reduce.side_effect = MemoryError("no room") if group.rank == 1 else REDUCE
+    with failing_reduction(MemoryError("no room") if group.rank == 1 else None):
         with pytest.raises(kind, match="no room"):
             pysolvers.solve_tridiagonal(*parts, **options)
         with pytest.raises(kind, match="no room"):

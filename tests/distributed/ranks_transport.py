@@ -7,6 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from rank_hooks import few_steps
 from slabs import chosen, part_of, same
 
 import pysolvers
@@ -19,7 +20,6 @@ from pysolvers import (
 )
 from pysolvers.distributed import Slab
 from pysolvers.papers.gceidd2022 import GCEIDD
-from pysolvers.transport import _plan
 
 STEPS = 6
 SHAPE = (22, 25)
@@ -179,11 +179,6 @@ def long(axis, strips, **changes):
     shape = (481, 21) if axis == 0 else (21, 481)
     both = (4, strips) if axis == 0 else (strips, 4)
     return ConvectionDiffusion(**data | changes), LONG | {"shape": shape, "strips": both}
-
-
-def few_steps():
-    """Return a context in which the halo is exchanged at least once in 4 steps."""
-    return mock.patch.object(_plan, "_STEPS", (1, 2, 3, 4))
 
 
 def require_halo(group, solver):

@@ -1,0 +1,92 @@
+"""What checks on several ranks change inside the package: plans, memory, links; and halos alone."""
+
+import ctypes
+from unittest.mock import patch
+
+import numpy as np
+
+from pysolvers._runtime import mailboxes
+from pysolvers._runtime.device import address_of  # noqa: F401  for devices of host memory
+from pysolvers._runtime.fields import DeviceFields, make_fields
+from pysolvers.distributed import _devices, _group, _inbox, _solve
+from pysolvers.distributed._ends import Matrices
+from pysolvers.distributed._halo import faces_of, halo_of
+from pysolvers.heat import _split, _unsplit, _unsplit_slab
+from pysolvers.heat._halo import COSTS
+from pysolvers.heat._levels import Levels
+from pysolvers.transport import _plan
+
+own_device = _group.own_device
+_REDUCE = Matrices.reduce
+
+# What can fail on one rank.
+PARTS = {
+    "inbox": (_inbox, "SharedMemory"),
+    "shared memory": (mailboxes.SharedMemory, "open"),
+    "values on a device": (DeviceFields, "hold"),
+    "fields of a slab": (_unsplit_slab, "make_fields"),
+    "solve of levels": (Levels, "solve"),
+    "backend": (_group, "require_backend"),
+}
+
+
+def failing(part, error):
+    """Return a context in which a part of PARTS raises an error."""
+    return patch.object(*PARTS[part], side_effect=error)
+
+
+def failing_reduction(error=None):
+    """Return a context in which the elimination of a rank raises an error, or does not."""
+    return patch.object(Matrices, "reduce", autospec=True, side_effect=error or _REDUCE)
+
+
+def one_iteration():
+    """Return a context in which steps of heat that are not split may iterate once."""
+    return patch.object(_unsplit, "_MOST", 1)
+
+
+def few_steps():
+    """Return a context in which GCEIDD exchanges its halo at least once in 4 steps."""
+    return patch.object(_plan, "_STEPS", (1, 2, 3, 4))
+
+
+def cheap_stages():
+    """Return a context in which stages and messages of HeatADI cost nothing."""
+    return patch.dict(COSTS, {"cpu": COSTS["cpu"]._replace(stage=0, message=0)})
+
+
+def no_cut_lines():
+    """Return a context in which HeatADI does not cut its lines."""
+    return patch.object(_split, "cost_of_cuts", return_value=np.inf)
+
+
+def in_two_passes():
+    """Return a context in which x and the ends of a part are solved for one after the other."""
+    return patch.object(_solve, "solve_spikes", return_value=None)
+
+
+def keeping_nothing():
+    """Return a context in which the arrays of a call are not kept for the next ones."""
+    return patch.object(_solve, "_KEPT_BYTES", 0)
+
+
+def with_nccl(communicator):
+    """Return a context in which the lines of devices have this NCCL."""
+    return patch.object(_devices, "nccl_of", return_value=communicator)
+
+
+def clock_at(address):
+    """Return the clock of a device at an address, as an array of one record."""
+    octets = (ctypes.c_char * mailboxes.CLOCK_BYTES).from_address(address)
+    return np.frombuffer(octets, mailboxes._CLOCK_FIELDS, 1)
+
+
+def field_on_device(shape, dtype=np.float64):
+    """Return a store with a field "u" on the device."""
+    return make_fields({"u": (shape, dtype)}, "cuda", "test")
+
+
+def halo_between(group, store, axis, depth):
+    """Return the halo of the field "u" of a store, as deep on both sides of a part."""
+    nodes = store.operand("u").shape[axis]
+    return halo_of(group, "test", store, faces_of(group, axis, nodes, (depth, depth)), "u")
