@@ -85,7 +85,7 @@ def factor_tridiagonal(
         leave the values of right-hand sides outside as they are. On the CPU, without a `group`.
     keep_matrix : bool, default: False
         Whether the factor keeps the diagonals for products, ``factor.multiply(x)``: the arrays
-        themselves, which must not change.
+        themselves, which must not change; with `where` copies with rows of the identity outside.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Each rank passes
         its part of the diagonals; `rows` is the number of rows that it holds.

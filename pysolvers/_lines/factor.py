@@ -149,8 +149,10 @@ def resolve_matrices(
     return Matrices(operands, dtype, shape, copied, sign)
 
 
-def rhs_shape(shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | None) -> Shape:
-    """Return the shape of solutions for right-hand sides.
+def rhs_shape(
+    shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | None, name: str = "rhs"
+) -> Shape:
+    """Return the shape of solutions for right-hand sides, which messages call `name`.
 
     Matrices of `shape` and `own_axis` broadcast to right-hand sides of two and more axes. One axis
     lies along the systems, and the right-hand sides broadcast to the matrices.
@@ -162,13 +164,13 @@ def rhs_shape(shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | Non
         place = integer("axis", axis, "an int or None")
         if not -ndim <= place < ndim:
             raise np.exceptions.AxisError(
-                f"axis must be in {-ndim} .. {ndim - 1} for rhs of {ndim} axes, got {place}"
+                f"axis must be in {-ndim} .. {ndim - 1} for {name} of {ndim} axes, got {place}"
             )
         place %= ndim
     own = Shape(shape, own_axis % len(shape), ()).batch
     if rhs.ndim == 1:
         full = (*own[:place], shape[own_axis], *own[place:])
-        require_rows("rhs", rhs, full, place)
+        require_rows(name, rhs, full, place)
         return Shape(full, place, (False,))
     batch = rhs.shape[: max(place, 0)] + rhs.shape[place + 1 :]
     missing = len(batch) - len(own)
@@ -180,10 +182,26 @@ def rhs_shape(shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | Non
         others = [k for k, size in enumerate(rhs.shape) if size == shape[own_axis] and k != place]
         advice = "".join(f"; if the rows lie along axis {k}, pass axis={k}" for k in others[:1])
         raise ValueError(
-            f"rhs has shape {rhs.shape}, to which {shape} of the factor does not "
+            f"{name} has shape {rhs.shape}, to which {shape} of the factor does not "
             f"broadcast with {shape[own_axis]} rows along {which}{advice}"
         )
     return Shape(rhs.shape, place, (False,))
+
+
+def _require_broadcast(operation: str, name: str, array: Array, shape: Shape) -> None:
+    """Raise ValueError unless an operand broadcasts to the shape of a result."""
+    if array.ndim == 1:
+        require_rows(name, array, shape.full, shape.axis)
+        return
+    last = shape.full[len(shape.full) - array.ndim :]
+    fits = array.ndim <= len(shape.full) and all(
+        size in (1, full) for size, full in zip(array.shape, last, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"{operation}: {name} must broadcast to the shape of the result, {shape.full}, got "
+            f"{tuple(array.shape)}"
+        )
 
 
 def rhs_view(shape: Shape, rhs: Array) -> Array:
@@ -269,6 +287,11 @@ class TridiagonalFactor:
         if where is not None:
             named = self._take_mask(target, named, where, axis, rows, periodic=bool(periodic))
             axis, rows = self._where_axis, None
+            if keep_matrix:
+                middle = named["diag"]
+                if form is not None:
+                    middle = RowSums(middle, check_signs=form.check_signs)
+                self._kept = (named["lower"], middle, named["upper"])
         require_flag("periodic", periodic)
         require_flag("check_finite", check_finite)
         pivot_code(pivot, target.backend.PIVOTS, has_sums=self._has_sums)
@@ -527,14 +550,17 @@ class TridiagonalFactor:
         arrays, dtype, _ = target.operands(
             named, {"the factor": self._token()}, widens=True, vectors=tuple(named)
         )
-        shape = rhs_shape(self.shape, self.axis, arrays[0], axis)
+        shape = rhs_shape(self.shape, self.axis, arrays[0], axis, leader)
+        for name, array in zip(others, arrays[1:], strict=True):
+            _require_broadcast(operation, name, array, shape)
         require_flag("check_finite", check_finite)
         if check_finite:
             finite = dict(zip(named, arrays, strict=True))
             if self._where is not None:
                 inside = np.broadcast_to(self._where, (*shape.batch, shape.rows))
-                mask = np.moveaxis(inside, -1, shape.axis)
-                finite = {name: np.where(mask, array, 0) for name, array in finite.items()}
+                for name, array in finite.items():
+                    counts = np.where(inside, shape.batch_first(array), 0)
+                    finite[name] = np.moveaxis(counts, -1, shape.axis)
             require_finite_operands(operation, target, finite, shape, periodic=self.periodic)
         result = target.result(
             out, named, arrays[0], shape.full, dtype, leader=leader, replaces=leader
@@ -582,6 +608,7 @@ class TridiagonalFactor:
         named: dict[str, Any],
         more: More,
         *,
+        axis: int | None,
         out: Any,
         threads: int | None,
         stream: object,
@@ -592,7 +619,7 @@ class TridiagonalFactor:
         return self._solve_planned(
             named,
             more,
-            axis=None,
+            axis=axis,
             code=self._backend.TRANS["N"],
             out=out,
             threads=check_threads(threads),
@@ -656,6 +683,11 @@ class TridiagonalFactor:
             threads=threads,
         )
         call = prepare({"lower": lower, "diag": diag, "upper": upper, "x": x}, None, choice)
+        if call.shape.rows != self.rows:
+            raise ValueError(
+                f"TridiagonalFactor.multiply: x must have the {self.rows} rows of the matrices "
+                f"along axis {choice.axis}, got {call.shape.rows}"
+            )
         return multiply(call, "x", None, 1.0, 0.0, has_sums=form is not None)
 
     def refactor(

@@ -13,6 +13,7 @@ from .._lines.step import Choice, Prepared, Step, make_step, multiply, prepare
 from .._options import OnSingular, SolveInfo
 from .._plain import require_plain
 from .._row_sums import RowSums, form_of
+from .._runtime.arrays import padded_shape
 
 Array = NDArray[Any]
 Contact = Literal["first", "last"]
@@ -479,6 +480,7 @@ class ThetaFactor:
         source: ArrayLike | None = None,
         *,
         count: int = 1,
+        axis: int | None = None,
         out: Array | None = None,
         threads: int | None = None,
         stream: object = None,
@@ -495,6 +497,8 @@ class ThetaFactor:
             The source s, per time, the same in all steps; broadcastable with `u`.
         count : int, default: 1
             Number of steps.
+        axis : int, optional
+            Axis of the systems in `u`, as in `TridiagonalFactor.solve`.
         out : array, optional
             Array for the result, with its dtype and shape. It can be `u` itself.
         threads, stream, check_finite
@@ -520,6 +524,7 @@ class ThetaFactor:
         return self._factor._step(
             named,
             more,
+            axis=axis,
             out=out,
             threads=threads,
             stream=stream,
@@ -595,6 +600,7 @@ def factor_theta(
     """
     _require_steps(dt, theta)
     require(theta > 0, "factor_theta: theta must be greater than 0", theta)
+    dt, theta = float(dt), float(theta)
     h = theta * dt
     diag, form = form_of(diag)
     middle = 1 - h * _numbers(diag)
@@ -934,10 +940,32 @@ def _explicit(
     if where is not None or info:
         option = "where" if where is not None else "return_info"
         raise ValueError(f"theta_step: {option} needs theta > 0, got theta=0: nothing is solved")
-    if "source" in named:
-        named = {**named, "base": named["u"] + dt * named.pop("source")}
-    call = prepare(named, None, choice._replace(vectors=("u", "base"), replaces=""))
-    return multiply(call, "u", "base" if "base" in named else "u", dt, 1.0, has_sums=has_sums)
+    arrays = {name: _numbers(value) for name, value in named.items()}
+    if "source" in arrays:
+        arrays["base"] = _moved_by(arrays, arrays.pop("source"), float(dt), choice.axis)
+    if choice.out is not None:
+        arrays["u"] = arrays["u"] * 1  # a copy: `out` can be u, and a row reads its neighbours
+    choice = choice._replace(vectors=("u", "base"), replaces="", labels={"base": "source"})
+    call = prepare(arrays, None, choice)
+    return multiply(call, "u", "base" if "base" in arrays else "u", dt, 1.0, has_sums=has_sums)
+
+
+def _moved_by(arrays: dict[str, Any], source: Any, dt: float, axis: int) -> Any:
+    """Return u + dt source, each with all axes of a call: one axis is that of the systems."""
+    u, source = arrays["u"], _numbers(source)
+    shapes = [np.shape(a) for a in (u, source)]
+    ndim = max(1, *(np.ndim(a) for a in (*arrays.values(), source)))
+    padded = [padded_shape(s, integer("axis", axis) % ndim, ndim) if s else () for s in shapes]
+    try:
+        np.broadcast_shapes(*padded)
+    except ValueError:
+        raise ValueError(
+            f"theta_step: source has shape {shapes[1]}, which does not broadcast with u of shape "
+            f"{shapes[0]}"
+        ) from None
+    if len(shapes[1]) == 1 or len(shapes[0]) == 1:
+        u, source = (a.reshape(s) if s else a for a, s in zip((u, source), padded, strict=True))
+    return u + dt * source
 
 
 def _require_real_sums(call: Prepared, form: RowSums | None) -> None:

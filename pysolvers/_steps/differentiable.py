@@ -33,14 +33,24 @@ def _lines(
     leader: str,
     periodic: bool,
 ) -> _Lines:
-    """Bring operands to one dtype and their rows to the last axis; off-diagonals get all rows."""
+    """Bring operands to one dtype and their rows to the last axis.
+
+    Off-diagonals, vectors and a mask, whose neighbours are read, get all rows.
+    """
     arrays = library.operands(named)
     if arrays[leader].ndim == 0:
         raise ValueError(f"{leader} must have at least one dimension, got a 0-d array")
     if where is not None:
-        arrays = {**arrays, "where": where}
+        mask = library.checked("where", where)
+        if not str(mask.dtype).endswith("bool"):
+            raise TypeError(f"where: need booleans, got {mask.dtype}: write where != 0")
+        arrays = {**arrays, "where": mask}
     shape = resolve_shape(arrays, axis, leader=leader, periodic=periodic)
     lines = {name: _rows_last(library, array, shape) for name, array in arrays.items()}
+    for name in ("x", "where"):
+        if name in lines and lines[name].shape[-1] != shape.rows:
+            sizes = (*lines[name].shape[:-1], shape.rows)
+            lines[name] = library.xp.broadcast_to(lines[name], sizes)
     for name, omits in zip(arrays, shape.omits, strict=False):
         if name not in ("lower", "upper") or periodic:
             continue
@@ -60,6 +70,13 @@ def _rows_last(library: ArrayLibrary, array: Array, shape: Shape) -> Array:
     if array.ndim < ndim:
         array = array[(None,) * (ndim - array.ndim) + (...,)]
     return array if is_line else library.move(array, shape.axis, -1)
+
+
+def _length(library: ArrayLibrary, dt: Any, theta: float, like: Array) -> Array:
+    """Return theta dt with the dtype of an array."""
+    h = library.like("dt", dt, like)
+    require(h.ndim == 0, "dt must be a number or an array without axes", h.shape)
+    return float(theta) * h
 
 
 def _neighbour(library: ArrayLibrary, x: Array, by: int, *, periodic: bool) -> Array:
@@ -207,13 +224,13 @@ def step(
     if source is not None:
         named["source"] = source
     of, shape = _lines(library, named, where, axis=axis, leader="u", periodic=periodic)
-    h, inside = theta * dt, of.get("where")
+    h, inside = _length(library, dt, theta, of["u"]), of.get("where")
     lower, diag, upper = _masked(library, of, 0.0, periodic=periodic)
     rhs = start = _clean(library, of["u"], inside)
     if source is not None:
         rhs = start + h * _clean(library, of["source"], inside)
     y = _solved(solve, -h * lower, 1 - h * diag, -h * upper, rhs, form, periodic=periodic)
-    x = y if theta == 1 else start + (y - start) / theta
+    x = y if theta == 1 else start + (y - start) / float(theta)
     if inside is not None:
         x = library.xp.where(inside, x, of["u"])
     return library.move(x, -1, shape.axis)
@@ -254,7 +271,8 @@ def diffusion(
     arrays = {name: promoted[name] for name in named}
     faces = arrays["lower"], arrays["upper"]
     of, shape = _lines(library, arrays, where, axis=axis, leader="T", periodic=False)
-    xp, h, inside = library.xp, theta * dt, of.get("where")
+    xp, inside = library.xp, of.get("where")
+    h = _length(library, dt, theta, of["T"])
     k_lower, thick, k_upper = _masked(library, of, 1.0, periodic=False)
     start = _clean(library, of["T"], inside)
     whole = xp.zeros_like(start + thick + k_lower + k_upper)
@@ -277,7 +295,7 @@ def diffusion(
         k = 2 * h * face / thick
         sums, rhs = sums + k, rhs + k * values
     y = _solved(solve, -lower, sums, -upper, rhs, RowSums(0, check_signs=False), periodic=False)
-    x = y if theta == 1 else start + (y - start) / theta
+    x = y if theta == 1 else start + (y - start) / float(theta)
     if inside is not None:
         x = xp.where(inside, x, of["T"])
     return library.move(x, -1, shape.axis)

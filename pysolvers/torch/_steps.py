@@ -106,7 +106,7 @@ def theta_step(
     axis: int = -1,
     periodic: bool = False,
     pivot: bool | None = None,
-    where: Tensor | float | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
     r"""Make an implicit step of :math:`u_t = A u + s`, with gradients.
 
@@ -178,7 +178,7 @@ def implicit_diffusion(
     value_last: Tensor | float | None = None,
     source: Tensor | float | None = None,
     theta: float = 1,
-    where: Tensor | float | None = None,
+    where: Tensor | None = None,
 ) -> Tensor:
     r"""Make an implicit step of diffusion between layers, with gradients.
 

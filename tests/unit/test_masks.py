@@ -172,6 +172,32 @@ def test_a_kept_factor_of_one_matrix_takes_any_batch_and_complex_values():
         factor_theta(lower, diag, upper, dt=0.4, theta=0)
 
 
+def test_a_kept_factor_takes_values_along_any_axis_and_sources_that_broadcast():
+    rng = np.random.default_rng(8)
+    lower, diag, upper, _ = oracle.dominant(rng, (6,), np.float32)
+    u, line = rng.uniform(size=(2, 6, 6)).astype(np.float32), np.arange(6, dtype=np.float32)
+    factor = factor_theta(lower, -np.abs(diag), upper, dt=np.float64(0.4))
+    assert factor.dtype == np.float32
+    for source in (line, line[:, None], 2.0):
+        truth = theta_step(lower, -np.abs(diag), upper, u, dt=0.4, axis=1, source=source)
+        np.testing.assert_allclose(factor.step(u, source, axis=1), truth, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"source must broadcast to .*\(2, 6, 6\), got \(2, 5\)"):
+        factor.step(u, np.ones((2, 5)), axis=1)
+    with pytest.raises(ValueError, match="u has 5 entries"):
+        factor.step(line[1:])
+
+
+def test_values_of_one_line_are_checked_inside_the_mask_of_each_system():
+    inside = np.arange(6)[:, None] < [6, 4, 4]
+    factor = factor_tridiagonal(-1.0, 3.0, -1.0, axis=0, rows=6, where=inside)
+    line = np.arange(6.0)
+    truth = solve_tridiagonal(-1.0, 3.0, -1.0, np.repeat(line[:, None], 3, 1), axis=0, where=inside)
+    np.testing.assert_allclose(factor.solve(line, check_finite=True), truth, atol=1e-14)
+    line[5] = np.nan
+    with pytest.raises(ValueError, match="rhs is nan at row 5"):
+        factor.solve(line, check_finite=True)
+
+
 def test_factors_multiply_with_the_matrices_that_they_keep():
     rng = np.random.default_rng(7)
     lower, diag, upper, x = oracle.dominant(rng, (6, 12))
@@ -182,6 +208,18 @@ def test_factors_multiply_with_the_matrices_that_they_keep():
     np.testing.assert_array_equal(factor.multiply(x), tridiagonal_matvec(lower, 2 * diag, upper, x))
     with pytest.raises(ValueError, match="keep_matrix=True"):
         factor_tridiagonal(lower, diag, upper).multiply(x)
+    with pytest.raises(ValueError, match="the 12 rows of the matrices along axis -1, got 7"):
+        factor_tridiagonal(-1.0, 3.0, -1.0, rows=12, keep_matrix=True).multiply(x[:, :7])
+
+
+@pytest.mark.parametrize("has_sums", [False, True])
+def test_factors_with_a_mask_multiply_with_the_rows_that_they_solve(has_sums):
+    rng = np.random.default_rng(9)
+    k, x = rng.uniform(1, 2, (4, 13)), rng.uniform(size=(4, 12))
+    inside = rng.uniform(size=(4, 12)) < 0.7
+    diag = RowSums(np.ones(12)) if has_sums else 1 + k[:, :-1] + k[:, 1:]
+    factor = factor_tridiagonal(-k[:, :-1], diag, -k[:, 1:], where=inside, keep_matrix=True)
+    np.testing.assert_allclose(factor.multiply(factor.solve(x)), x, atol=1e-14)
 
 
 def columns(rng, shape, *, outer=True):

@@ -214,6 +214,29 @@ def test_theta_steps_converge_with_their_order(theta):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2 if theta == 0.5 else 1, abs=0.05)
 
 
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_explicit_steps(axis):
+    lower, diag, upper, u = operands(4, (6, 6), np.float64)
+    source = np.arange(6.0)
+    across = source if axis == -1 else source[:, None]
+    line = [np.moveaxis(a, axis, -1) for a in (lower, diag, upper, u)]
+    truth = u + 0.1 * np.moveaxis(oracle.multiply(*line), -1, axis) + 0.1 * across
+    options = {"dt": 0.1, "theta": 0, "axis": axis}
+    for given in (source, source.tolist()):  # one axis lies along the systems
+        x = theta_step(lower, diag, upper, u.tolist(), source=given, **options)
+        np.testing.assert_allclose(x, truth, atol=1e-14)
+    kept = u.copy()
+    theta_step(lower, diag, upper, kept, source=source, out=kept, **options)
+    np.testing.assert_array_equal(kept, x)
+    single = [a.astype(np.float32) for a in (lower, diag, upper, u, source)]
+    options["dt"] = np.float64(0.1)
+    x = theta_step(*single[:4], source=single[4], **options)
+    assert x.dtype == np.float32
+    np.testing.assert_allclose(x, truth, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"source has shape \(4, 6\), .* u of shape \(6, 6\)"):
+        theta_step(lower, diag, upper, u, source=np.ones((4, 6)), **options)
+
+
 def test_a_theta_step_with_row_sums_conserves_where_the_diagonal_loses_digits():
     n = 64
     k = np.full((3, n + 1), 1e14)

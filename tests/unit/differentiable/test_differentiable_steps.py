@@ -63,6 +63,35 @@ def test_steps_with_short_diagonals_and_row_sums(differentiable):
     np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+def test_masks_and_vectors_of_one_row_broadcast(differentiable, periodic):
+    lower, diag, upper, u, _ = system(6, (3, 8))
+    column, inside = np.array([[1.0], [2.0], [3.0]]), np.array([[True], [False], [True]])
+    own = [differentiable.array(a) for a in (lower, diag, upper)]
+    own_u, own_column, mask = map(differentiable.array, (u, column, inside))
+    functions, options = differentiable.functions, {"periodic": periodic}
+    truth = pysolvers.residual(lower, diag, upper, column, u, **options)
+    r = functions.residual(*own, own_column, own_u, **options)
+    np.testing.assert_allclose(differentiable.get(r), truth, atol=1e-14)
+    options["where"] = inside
+    truth = pysolvers.theta_step(lower, diag, upper, u, dt=0.3, **options)
+    options["where"] = mask
+    x = functions.theta_step(*own, own_u, dt=0.3, **options)
+    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
+    with pytest.raises(TypeError, match="where: need booleans, got"):
+        functions.theta_step(*own, own_u, dt=0.3, where=own_u)
+    with pytest.raises(ValueError, match="dt must be a number or an array without axes"):
+        functions.theta_step(*own, own_u, dt=own_u)
+
+
+def test_the_length_of_a_step_does_not_widen_values(differentiable):
+    u = np.ones(4, np.float32)
+    x = differentiable.functions.theta_step(
+        1.0, -2.0, 1.0, differentiable.array(u), dt=np.float64(0.1), theta=np.float64(0.5)
+    )
+    assert differentiable.get(x).dtype == np.float32
+
+
 def test_derivatives_of_masked_steps(differentiable):
     lower, diag, upper, u, inside = system(4, (2, 7))
     lower, diag = (np.where(inside, a, np.nan) for a in (lower, diag))
