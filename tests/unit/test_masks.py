@@ -182,7 +182,7 @@ def test_a_kept_factor_takes_values_along_any_axis_and_sources_that_broadcast():
         truth = theta_step(lower, -np.abs(diag), upper, u, dt=0.4, axis=1, source=source)
         np.testing.assert_allclose(factor.step(u, source, axis=1), truth, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match=r"source must broadcast to .*\(2, 6, 6\), got \(2, 5\)"):
-        factor.step(u, np.ones((2, 5)), axis=1)
+        factor.step(u, np.ones((2, 5), np.float32), axis=1)
     with pytest.raises(ValueError, match="u has 5 entries"):
         factor.step(line[1:])
 
@@ -194,7 +194,7 @@ def test_values_of_one_line_are_checked_inside_the_mask_of_each_system():
     truth = solve_tridiagonal(-1.0, 3.0, -1.0, np.repeat(line[:, None], 3, 1), axis=0, where=inside)
     np.testing.assert_allclose(factor.solve(line, check_finite=True), truth, atol=1e-14)
     line[5] = np.nan
-    with pytest.raises(ValueError, match="rhs is nan at row 5"):
+    with pytest.raises(ValueError, match="rhs is nan at batch index .0,., row 5"):
         factor.solve(line, check_finite=True)
 
 
