@@ -35,7 +35,8 @@ def _lines(
 ) -> _Lines:
     """Bring operands to one dtype and their rows to the last axis.
 
-    Off-diagonals, vectors and a mask, whose neighbours are read, get all rows.
+    Off-diagonals, vectors and a mask, whose neighbours are read, get all rows, and so do numbers
+    in a call of one line.
     """
     arrays = library.operands(named)
     if arrays[leader].ndim == 0:
@@ -47,10 +48,10 @@ def _lines(
         arrays = {**arrays, "where": mask}
     shape = resolve_shape(arrays, axis, leader=leader, periodic=periodic)
     lines = {name: _rows_last(library, array, shape) for name, array in arrays.items()}
-    for name in ("x", "where"):
-        if name in lines and lines[name].shape[-1] != shape.rows:
-            sizes = (*lines[name].shape[:-1], shape.rows)
-            lines[name] = library.xp.broadcast_to(lines[name], sizes)
+    for name, line in lines.items():
+        is_number = arrays[name].ndim == 0 and line.ndim == 1  # a line has an entry for each row
+        if (is_number or name in ("x", "where")) and line.shape[-1] != shape.rows:
+            lines[name] = library.xp.broadcast_to(line, (*line.shape[:-1], shape.rows))
     for name, omits in zip(arrays, shape.omits, strict=False):
         if name not in ("lower", "upper") or periodic:
             continue

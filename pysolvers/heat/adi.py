@@ -672,7 +672,7 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
         The equation :math:`\nabla \cdot k \nabla T + q = 0` with the boundary conditions of the
         solver is solved by the iteration of ``scheme='implicit'`` from `u` on, whatever the scheme
         of the steps. If all sides are `Neumann` or periodic, T is determined up to a constant: the
-        mean of `u` is kept, as it is by steps. If k or q depend on T, the equation is solved again
+        heat of `u` is kept, as it is by steps. If k or q depend on T, the equation is solved again
         with those of the last solution, until T changes by at most `tol` times its magnitude.
 
         Parameters

@@ -84,12 +84,21 @@ def test_masks_and_vectors_of_one_row_broadcast(differentiable, periodic):
         functions.theta_step(*own, own_u, dt=own_u)
 
 
-def test_the_length_of_a_step_does_not_widen_values(differentiable):
-    u = np.ones(4, np.float32)
-    x = differentiable.functions.theta_step(
-        1.0, -2.0, 1.0, differentiable.array(u), dt=np.float64(0.1), theta=np.float64(0.5)
-    )
-    assert differentiable.get(x).dtype == np.float32
+@pytest.mark.parametrize("periodic", [False, True])
+def test_steps_of_one_line_take_numbers_and_keep_single_precision(differentiable, periodic):
+    u = np.arange(4, dtype=np.float32)
+    lengths = {"dt": np.float64(0.1), "theta": np.float64(0.5), "periodic": periodic}
+    functions, own = differentiable.functions, differentiable.array(u)
+    x = differentiable.get(functions.theta_step(1.0, -2.0, 1.0, own, **lengths))
+    truth = pysolvers.theta_step(1.0, -2.0, 1.0, u, **lengths)
+    assert x.dtype == truth.dtype == np.float32
+    np.testing.assert_allclose(x, truth, rtol=1e-6)
+    mask = np.array([True, True, False, True])
+    masked = {"where": differentiable.array(mask), "periodic": periodic}
+    x = differentiable.get(functions.solve_tridiagonal(-1.0, 3.0, -1.0, own, **masked))
+    masked["where"] = mask
+    truth = pysolvers.solve_tridiagonal(-1.0, 3.0, -1.0, u, **masked)
+    np.testing.assert_allclose(x, truth, rtol=1e-6)
 
 
 def test_derivatives_of_masked_steps(differentiable):
