@@ -286,7 +286,8 @@ class TridiagonalFactor:
         )
         if where is not None:
             named = self._take_mask(target, named, where, axis, rows, periodic=bool(periodic))
-            axis, rows = self._where_axis, None
+            axis = self._where_axis
+            rows = named["diag"].shape[axis]
             if keep_matrix:
                 middle = named["diag"]
                 if form is not None:

@@ -172,6 +172,19 @@ def test_a_kept_factor_of_one_matrix_takes_any_batch_and_complex_values():
         factor_theta(lower, diag, upper, dt=0.4, theta=0)
 
 
+@pytest.mark.parametrize("rows", [1, 3000, 9000])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_a_kept_factor_of_one_system(rows, dtype):
+    rng = np.random.default_rng(10)
+    lower, diag, upper, u = oracle.dominant(rng, (1, rows), dtype)
+    inside, diag = rng.uniform(size=(1, rows)) < 0.8, -np.abs(diag)
+    for where in (None, inside):
+        factor = factor_theta(lower, diag, upper, dt=0.4, rows=rows, where=where)
+        truth = theta_step(lower, diag, upper, u, dt=0.4, where=where, source=0.5)
+        x = factor.step(u, 0.5)
+        np.testing.assert_allclose(x, truth, atol=100 * np.finfo(dtype).eps)
+
+
 def test_a_kept_factor_takes_values_along_any_axis_and_sources_that_broadcast():
     rng = np.random.default_rng(8)
     lower, diag, upper, _ = oracle.dominant(rng, (6,), np.float32)

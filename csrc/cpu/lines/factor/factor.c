@@ -36,6 +36,13 @@ kernels_for(const ps_factor *f, int64_t systems)
                : kernels_of(f);
 }
 
+int
+ps_factor_makes_steps(const ps_factor *f, const ps_factor_rhs *b)
+{
+    return !ps_factor_is_long(f) &&
+           kernels_for(f, b->outer * b->inner)->factor_step != NULL;
+}
+
 static int
 make_threads(const ps_factor *f, const ps_exec *exec)
 {
