@@ -87,45 +87,151 @@ template <typename Number, int WIDTH> struct PackOfRows {
     Pack<Number, WIDTH> lower, diag, upper, u, before, behind, added;
 };
 
-/* Along contiguous rows: the packs of a system side by side, a thread from system to
- * system. */
+/* Along contiguous rows: the coefficients of a pack. */
 template <int WIDTH, typename Number>
-__device__ __forceinline__ PackOfRows<Number, WIDTH>
-load_contiguous(const RowWalk<Number> &w, const WalkPlace &at)
+__device__ __forceinline__ void
+load_matrix(const RowWalk<Number> &w, const WalkPlace &at, PackOfRows<Number, WIDTH> &p)
 {
-    using P = Pack<Number, WIDTH>;
     const bool is_first = at.row == 0, is_last = at.row + WIDTH == w.rows;
-    const bool has_before = !is_first || w.periodic, has_behind = !is_last || w.periodic;
     const uint32_t no_lower = is_first && w.short_lower ? 1u : 0;
     const uint32_t no_upper = is_last && w.short_upper ? 1u << (WIDTH - 1) : 0;
-    const Number *const u = w.u.at(at.along, at.step, at.other);
-    const int64_t far = static_cast<int64_t>(w.rows - WIDTH) * w.u.along;
-    Number before = Number(0), behind = Number(0);
-    PackOfRows<Number, WIDTH> p;
 
     p.lower = load_pack<WIDTH>(w.lower, at, no_lower);
     p.diag = load_pack<WIDTH>(w.diag, at);
     p.upper = load_pack<WIDTH>(w.upper, at, no_upper);
+    if (is_first && !w.periodic) {
+        p.lower.of[0] = Number(0);
+    }
+    if (is_last && !w.periodic) {
+        p.upper.of[WIDTH - 1] = Number(0);
+    }
+}
+
+/* The other numbers of the pack. */
+template <int WIDTH, typename Number>
+__device__ __forceinline__ void
+load_vectors(const RowWalk<Number> &w, const WalkPlace &at, PackOfRows<Number, WIDTH> &p)
+{
+    using P = Pack<Number, WIDTH>;
+    const bool is_first = at.row == 0, is_last = at.row + WIDTH == w.rows;
+    const Number *const u = w.u.at(at.along, at.step, at.other);
+    const int64_t far = static_cast<int64_t>(w.rows - WIDTH) * w.u.along;
+    Number before = Number(0), behind = Number(0);
+
     p.u = load_pack<WIDTH>(w.u, at);
-    if (has_before) {
+    if (!is_first || w.periodic) {
         before = is_first ? u[far + (WIDTH - 1) * w.u.along] : u[-w.u.along];
     }
-    if (has_behind) {
+    if (!is_last || w.periodic) {
         behind = is_last ? u[-far] : u[WIDTH * w.u.along];
     }
     p.added = w.added.data != nullptr ? load_pack<WIDTH>(w.added, at) : P{};
-    if (!has_before) {
-        p.lower.of[0] = Number(0);
-    }
-    if (!has_behind) {
-        p.upper.of[WIDTH - 1] = Number(0);
-    }
 #pragma unroll
     for (int j = 0; j < WIDTH; j++) {
         p.before.of[j] = j > 0 ? p.u.of[j - 1] : before;
         p.behind.of[j] = j + 1 < WIDTH ? p.u.of[j + 1] : behind;
     }
-    return p;
+}
+
+/* Along contiguous rows: a thread has the same rows of one system after the other. The
+ * coefficients that all systems share are loaded once. */
+template <int AT_ONCE, bool IS_SHARED, int WIDTH, typename Number, typename Form>
+__device__ __forceinline__ void
+walk_systems(const RowWalk<Number> &w, const Form &form, WalkPlace at, int64_t begin,
+             int64_t end)
+{
+    PackOfRows<Number, WIDTH> shared;
+
+    at.row = static_cast<int32_t>(at.along);
+    if (IS_SHARED) {
+        at.step = begin;
+        load_matrix(w, at, shared);
+    }
+    for (int64_t first = begin; first < end; first += AT_ONCE) {
+        PackOfRows<Number, WIDTH> p[AT_ONCE];
+
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            at.step = first + k;
+            if (at.step < end && !form.skips(at)) {
+                if (IS_SHARED) {
+                    p[k].lower = shared.lower;
+                    p[k].diag = shared.diag;
+                    p[k].upper = shared.upper;
+                }
+                else {
+                    load_matrix(w, at, p[k]);
+                }
+                load_vectors(w, at, p[k]);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            at.step = first + k;
+            if (at.step < end && !form.skips(at)) {
+                form.template put<WIDTH>(at, p[k]);
+            }
+        }
+    }
+}
+
+/* Along strided rows: a thread has one row after the other of the same systems. */
+template <int AT_ONCE, int WIDTH, typename Number, typename Form>
+__device__ __forceinline__ void
+walk_rows(const RowWalk<Number> &w, const Form &form, WalkPlace at, int64_t begin,
+          int64_t end)
+{
+    using P = Pack<Number, WIDTH>;
+    const auto row_of_u = [&](int64_t row) { /* 0 where there is no row */
+                                             WalkPlace there = at;
+
+                                             if (row < 0 || row >= w.rows) {
+                                                 if (!w.periodic) {
+                                                     return P{};
+                                                 }
+                                                 row = row < 0 ? w.rows - 1 : 0;
+                                             }
+                                             there.step = row;
+                                             return load_pack<WIDTH>(w.u, there);
+    };
+
+    at.step = begin;
+    if (form.skips(at)) {
+        return;
+    }
+    P before = row_of_u(begin - 1), now = row_of_u(begin);
+
+    for (int64_t first = begin; first < end; first += AT_ONCE) {
+        PackOfRows<Number, WIDTH> p[AT_ONCE];
+
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            at.step = first + k;
+            if (at.step < end) {
+                const bool no_left = at.step == 0 && !w.periodic;
+                const bool no_right = at.step == w.rows - 1 && !w.periodic;
+
+                p[k].behind = row_of_u(at.step + 1);
+                p[k].lower = no_left ? P{} : load_pack<WIDTH>(w.lower, at);
+                p[k].diag = load_pack<WIDTH>(w.diag, at);
+                p[k].upper = no_right ? P{} : load_pack<WIDTH>(w.upper, at);
+                p[k].added =
+                    w.added.data != nullptr ? load_pack<WIDTH>(w.added, at) : P{};
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            at.step = first + k;
+            if (at.step < end) {
+                at.row = static_cast<int32_t>(at.step);
+                p[k].before = before;
+                p[k].u = now;
+                before = now;
+                now = p[k].behind;
+                form.template put<WIDTH>(at, p[k]);
+            }
+        }
+    }
 }
 
 /* Grid: threads for w.threads. */
@@ -135,7 +241,6 @@ __launch_bounds__(walk_threads, 2) walk_kernel(const __grid_constant__ RowWalk<N
                                                const __grid_constant__ Form form)
 {
     constexpr int at_once = (WIDTH * sizeof(Number) >= 16 ? 1 : 2) * Form::at_once;
-    using P = Pack<Number, WIDTH>;
     const int64_t index = int64_t(blockIdx.x) * walk_threads + threadIdx.x;
     const int64_t rest = quotient(index, w.packs);
     WalkPlace at;
@@ -148,77 +253,14 @@ __launch_bounds__(walk_threads, 2) walk_kernel(const __grid_constant__ RowWalk<N
     const int64_t begin = (rest - at.other * w.walks) * w.each;
     const int64_t end = min(begin + w.each, w.steps);
 
-    if constexpr (BY_ROW) {
-        at.row = static_cast<int32_t>(at.along);
-        for (int64_t first = begin; first < end; first += at_once) {
-            PackOfRows<Number, WIDTH> p[at_once];
-
-#pragma unroll
-            for (int k = 0; k < at_once; k++) {
-                at.step = first + k;
-                if (at.step < end && !form.skips(at)) {
-                    p[k] = load_contiguous<WIDTH>(w, at);
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < at_once; k++) {
-                at.step = first + k;
-                if (at.step < end && !form.skips(at)) {
-                    form.template put<WIDTH>(at, p[k]);
-                }
-            }
-        }
+    if constexpr (!BY_ROW) {
+        walk_rows<at_once, WIDTH>(w, form, at, begin, end);
+    }
+    else if (w.is_shared) { /* u alone must keep the memory busy */
+        walk_systems<2 * at_once, true, WIDTH>(w, form, at, begin, end);
     }
     else {
-        at.step = begin;
-        if (form.skips(at)) {
-            return;
-        }
-        const auto row_of_u = [&](int64_t row) { /* 0 where there is no row */
-                                                 WalkPlace there = at;
-
-                                                 if (row < 0 || row >= w.rows) {
-                                                     if (!w.periodic) {
-                                                         return P{};
-                                                     }
-                                                     row = row < 0 ? w.rows - 1 : 0;
-                                                 }
-                                                 there.step = row;
-                                                 return load_pack<WIDTH>(w.u, there);
-        };
-        P before = row_of_u(begin - 1), now = row_of_u(begin);
-
-        for (int64_t first = begin; first < end; first += at_once) {
-            PackOfRows<Number, WIDTH> p[at_once];
-
-#pragma unroll
-            for (int k = 0; k < at_once; k++) {
-                at.step = first + k;
-                if (at.step < end) {
-                    const bool no_left = at.step == 0 && !w.periodic;
-                    const bool no_right = at.step == w.rows - 1 && !w.periodic;
-
-                    p[k].behind = row_of_u(at.step + 1);
-                    p[k].lower = no_left ? P{} : load_pack<WIDTH>(w.lower, at);
-                    p[k].diag = load_pack<WIDTH>(w.diag, at);
-                    p[k].upper = no_right ? P{} : load_pack<WIDTH>(w.upper, at);
-                    p[k].added =
-                        w.added.data != nullptr ? load_pack<WIDTH>(w.added, at) : P{};
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < at_once; k++) {
-                at.step = first + k;
-                if (at.step < end) {
-                    at.row = static_cast<int32_t>(at.step);
-                    p[k].before = before;
-                    p[k].u = now;
-                    before = now;
-                    now = p[k].behind;
-                    form.template put<WIDTH>(at, p[k]);
-                }
-            }
-        }
+        walk_systems<at_once, false, WIDTH>(w, form, at, begin, end);
     }
 }
 

@@ -43,13 +43,14 @@ template <typename Number> struct RowWalk {
     int32_t rows, width;        /* width: numbers of a pack */
     int32_t each;               /* steps of a thread */
     bool by_row, periodic, short_lower, short_upper;
+    bool is_shared; /* along the rows: whether the matrix is that of all systems */
     int64_t packs, steps, walks; /* of the axis along; of the axis step; threads of it */
     int64_t threads;
 };
 
-/* Steps of a thread along strided rows: as many as leave enough threads. Two rows of u
- * are read for nothing each time. */
-static constexpr int64_t most_steps = 16, least_threads = 1 << 17;
+/* Steps of a thread. Along strided rows, where two rows of u are read for nothing each
+ * time, and with a matrix that is loaded once, as many as leave enough threads. */
+static constexpr int64_t least_steps = 4, most_steps = 16, least_threads = 1 << 17;
 
 /* The axes of a batch in the order of a walk. */
 struct WalkAxes {
@@ -133,9 +134,11 @@ row_walk_of(const ps_tridiag &t, const ps_input &added, bool in_packs = true)
 
     w.width = packs && in_packs ? pack_width<Number> : 1;
     w.packs = count / w.width;
-    w.each =
-        static_cast<int32_t>(std::min(w.steps, axes.by_row ? int64_t(4) : most_steps));
-    while (!axes.by_row && w.each > 4 &&
+    w.is_shared =
+        axes.by_row && w.lower.step == 0 && w.diag.step == 0 && w.upper.step == 0;
+    w.each = static_cast<int32_t>(
+        std::min(w.steps, axes.by_row && !w.is_shared ? least_steps : most_steps));
+    while (w.each > least_steps &&
            w.packs * others * divided_up(w.steps, w.each) < least_threads) {
         w.each /= 2;
     }

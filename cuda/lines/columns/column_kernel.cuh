@@ -135,12 +135,17 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
 
             column.substitute([&](int i, Number value) {
                 if constexpr (Job::is_step) {
-                    step.put(i, value, x + i * t.x.row, place);
+                    if (step.is_inside(i)) {
+                        x[i * t.x.row] = value;
+                    }
                 }
                 else {
                     x[i * t.x.row] = value;
                 }
             });
+            if constexpr (Job::is_step) {
+                step.keep_outside(x, place);
+            }
         }
     }
 }

@@ -46,6 +46,7 @@ template <typename Number, int ROWS> struct StepColumn<StepColumnJob<Number>, RO
         if (row > 0 || job.t.periodic) {
             next.before = *place.at(job.t.rhs, row > 0 ? row - 1 : job.t.rows - 1);
         }
+        next.inside = ~0u;
         if (job.terms.words != nullptr) {
             next.inside = job.terms.words[chunk() * systems + safe];
         }
@@ -102,15 +103,25 @@ template <typename Number, int ROWS> struct StepColumn<StepColumnJob<Number>, RO
                     job.terms.has_source ? *place.at(job.inputs[4], row) : Number(0));
     }
 
-    /* Store x of row i at `to`. */
-    __device__ __forceinline__ void put(int i, Number x, Number *to,
-                                        const ColumnPlace &place) const
+    /* Whether x of row i is stored: not that of a row outside, which is u. */
+    __device__ __forceinline__ bool is_inside(int i) const
     {
-        if (!job.terms.keeps_u(has.inside, i)) {
-            *to = x;
+        return !job.terms.keeps_u(has.inside, i);
+    }
+
+    /* Store u in the rows outside, if x, which begins with row 0 of the chunk, has not
+     * its place. */
+    __device__ __forceinline__ void keep_outside(Number *x,
+                                                 const ColumnPlace &place) const
+    {
+        if (job.is_in_place || job.terms.words == nullptr) {
+            return;
         }
-        else if (!job.is_in_place) {
-            *to = *place.at(job.t.rhs, self.start + i);
+#pragma unroll 1
+        for (int i = self.pads; i < ROWS; i++) {
+            if (!is_inside(i)) {
+                x[i * job.t.x.row] = *place.at(job.t.rhs, self.start + i);
+            }
         }
     }
 

@@ -36,31 +36,31 @@ template <typename Number> struct StepNumbers {
     const uint32_t *words;
 
     /* The row from its operands; bits 0, 1 and 2 of `inside` are those of the row before
-     * it, of itself and of the row after it. */
+     * it, of itself and of the row after it. Without branches, so that the rows of a
+     * chunk overlap. */
     __device__ __forceinline__ Row<Number> row(uint32_t inside, Number lower, Number diag,
                                                Number upper, Number before, Number u,
                                                Number behind, Number source) const
     {
-        if (words != nullptr) {
-            if ((inside & 2u) == 0) {
-                return {Number(0), Number(1), Number(0), Number(0)};
-            }
-            if ((inside & 1u) == 0) {
-                lower = before = Number(0);
-            }
-            if ((inside & 4u) == 0) {
-                upper = behind = Number(0);
-            }
-        }
-        const Number sum = lower * before + diag * u + upper * behind;
+        const bool is_inside = (inside & 2u) != 0;
+        const bool has_left = (inside & 3u) == 3u, has_right = (inside & 6u) == 6u;
 
-        return {couple * lower, own + couple * diag, couple * upper,
-                u + product * sum + (has_source ? weight * source : Number(0))};
+        lower = has_left ? lower : Number(0);
+        before = has_left ? before : Number(0);
+        upper = has_right ? upper : Number(0);
+        behind = has_right ? behind : Number(0);
+
+        const Number sum = lower * before + diag * u + upper * behind;
+        const Number added = has_source ? weight * source : Number(0);
+
+        return {couple * lower, is_inside ? own + couple * diag : Number(1),
+                couple * upper, is_inside ? u + product * sum + added : Number(0)};
     }
-    /* Whether x of row i of a chunk is u, by the word of the chunk. */
-    __device__ __forceinline__ bool keeps_u(uint32_t word, int i) const
+    /* Whether x of row i of a chunk is u, by the word of the chunk, of which all bits are
+     * set without a mask. */
+    static __device__ __forceinline__ bool keeps_u(uint32_t word, int i)
     {
-        return words != nullptr && (word >> (i + 1) & 1u) == 0;
+        return (word >> (i + 1) & 1u) == 0;
     }
 };
 

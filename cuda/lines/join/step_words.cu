@@ -7,7 +7,7 @@ namespace pysolvers::join {
 
 using namespace runtime;
 
-static constexpr int threads_a_block = 256;
+static constexpr int threads_a_block = 256, at_once = 8;
 
 namespace {
 
@@ -40,14 +40,26 @@ __launch_bounds__(threads_a_block) step_words_kernel(const __grid_constant__ Wor
     const int64_t before = job.rows - (job.chunks - chunk) * job.chunk_rows - 1;
     uint32_t word = 0;
 
-    for (int bit = 0; bit < job.chunk_rows + 2; bit++) {
-        int64_t row = before + bit;
+    /* several rows are loaded before one is used */
+#pragma unroll 1
+    for (int first = 0; first < job.chunk_rows + 2; first += at_once) {
+        uint8_t inside[at_once];
 
-        if (job.periodic && (row == -1 || row == job.rows)) {
-            row = row < 0 ? job.rows - 1 : 0;
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            int64_t row = before + first + k;
+
+            if (job.periodic && (row == -1 || row == job.rows)) {
+                row = row < 0 ? job.rows - 1 : 0;
+            }
+            const bool is_there =
+                first + k < job.chunk_rows + 2 && row >= 0 && row < job.rows;
+
+            inside[k] = is_there ? own[row * job.stride.row] : uint8_t(0);
         }
-        if (row >= 0 && row < job.rows && own[row * job.stride.row] != 0) {
-            word |= 1u << bit;
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            word |= inside[k] != 0 ? 1u << (first + k) : 0u;
         }
     }
     job.words[index] = word;

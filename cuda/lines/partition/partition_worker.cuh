@@ -175,6 +175,22 @@ struct Worker {
         }
     }
 
+    /* x of the rows of a step that are outside is u. */
+    __device__ __forceinline__ void keep_outside(const ThreadPlace<ROWS> &self,
+                                                 const TileRange &range, Number *x) const
+    {
+        if (job.terms.words == nullptr) {
+            return;
+        }
+#pragma unroll 1
+        for (int i = max(-self.start, 0); i < ROWS; i++) {
+            if (job.terms.keeps_u(step_ends.inside, i)) {
+                x[i * tiles.row_pitch()] =
+                    *tiles.at(job.t.rhs, range.system + self.slot, self.start + i);
+            }
+        }
+    }
+
     /* Row i of the chunk of a step; is_first: row 0 of the system. */
     __device__ __forceinline__ Row<Number> make_step_row(int i, bool is_first, bool ends,
                                                          Number lower, Number diag,
@@ -211,15 +227,12 @@ struct Worker {
 
         levels.chunk.substitute(y_left, y, [&](int i, Number value) {
             if (self.start + i >= 0) {
-                if constexpr (AnyJob::is_step) {
-                    if (job.terms.keeps_u(step_ends.inside, i)) {
-                        value = *tiles.at(job.t.rhs, range.system + self.slot,
-                                          self.start + i);
-                    }
-                }
                 x[i * tiles.row_pitch()] = value;
             }
         });
+        if constexpr (AnyJob::is_step) {
+            keep_outside(self, range, x);
+        }
         tiles.written();
 
         const bool not_dominant = is_not_dominant(self, range);
