@@ -1,9 +1,0 @@
-/* step_columns_sums.cu - the kernels of column_kernel.cuh for fluxes, compiled once per
- * dtype. */
-#include "lines/columns/column_kernel.cuh"
-
-namespace pysolvers::columns {
-
-template ps_status launch_step_columns(const StepColumnJob<PS_NUMBER> &, cudaStream_t);
-
-} // namespace pysolvers::columns
