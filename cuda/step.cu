@@ -303,6 +303,7 @@ make_rows(const ps_step &s, const StepPlan &p, bool matrices, bool rhs,
         job.value[end] = read(s.value[end]);
     }
     job.kind = static_cast<ps_step_kind>(s.kind);
+    job.has_sums = (s.t.flags & PS_ROW_SUMS) != 0;
     job.step = static_cast<real_of<Number>>(s.step);
     job.gain = static_cast<real_of<Number>>(p.gain);
     return launch_step_rows(job, stream);

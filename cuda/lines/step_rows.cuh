@@ -127,7 +127,9 @@ template <typename Number> struct StepRowsForm {
 
         if (job.kind == PS_STEP_THETA) {
             const Number product =
-                made.lower * before + made.diag * u + made.upper * behind;
+                job.has_sums ? made.lower * (before - u) + made.diag * u +
+                                   made.upper * (behind - u)
+                             : made.lower * before + made.diag * u + made.upper * behind;
 
             made = {scaled(-h, made.lower), Number(1) - scaled(h, made.diag),
                     scaled(-h, made.upper), u + scaled(job.gain * h, source)};

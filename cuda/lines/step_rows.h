@@ -27,6 +27,7 @@ template <typename Number> struct StepRowsJob {
                                    as its rows 0 and 1 */
     Walked<const Number> flux[2], value[2];
     ps_step_kind kind;
+    bool has_sums; /* diag has the row sums of the matrix */
     real_of<Number> step, gain;
 };
 

@@ -98,6 +98,74 @@ def test_short_off_diagonals(rng, dtype, axis):
         check((lower, diag, upper, rhs), x, axis)
 
 
+# Aligned rows and others: parts of a warp, blocks and clusters of tiles and of columns, parts.
+STEP_BATCHES = ((5, 1), (8, 16), (5, 33), (8, 100), (8, 1024), (5, 9000))
+
+
+def of_steps(rng, dtype):
+    """Yield matrices of decaying equations, u and a source, systems along the last axis."""
+    for shape in STEP_BATCHES:
+        lower, _, upper, u = oracle.dominant(rng, shape, dtype)
+        diag = np.asarray(-1 - np.abs(lower) - np.abs(upper), dtype)
+        yield lower, diag, upper, u, oracle.uniform(rng, shape, dtype)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products(rng, dtype, axis):
+    for *system, b in of_steps(rng, dtype):
+        for shared in (False, True):
+            own = [a[:1] if shared and k < 3 else a for k, a in enumerate((*system, b))]
+            arrays = [np.ascontiguousarray(a if axis else a.T) for a in own]
+            for extended in (False, True):
+                r = pysolvers.residual(*arrays, extended=extended, axis=axis, device="cuda")
+
+                truth = own[4] - oracle.multiply(*own[:4])
+                np.testing.assert_allclose(r if axis else r.T, truth, atol=60 * oracle.eps(dtype))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["plain", "source", "mask", "marks", "factor"])
+def test_steps(rng, kind, dtype, axis):
+    for lower, diag, upper, u, source in of_steps(rng, dtype):
+        given = {"source": source} if kind in ("source", "factor") else {}
+        if kind == "mask":
+            given["where"] = rng.random(u.shape) < 0.8
+        if kind == "marks":
+            diag[::2] = -0.5
+        operands = (lower, diag, upper, u, *given.values())
+        arrays = [np.ascontiguousarray(a if axis else a.T) for a in operands]
+        options = dict(zip(given, arrays[4:], strict=True))
+        answers = []
+        for device in BOTH:
+            how = {"dt": 0.3, "axis": axis, "device": device}
+            if kind == "factor":
+                factor = pysolvers.factor_theta(*arrays[:3], rows=u.shape[1], **how)
+                answers.append(factor.step(arrays[3], arrays[4]))
+            else:
+                how["pivot"] = None if kind == "marks" else False
+                answers.append(pysolvers.theta_step(*arrays[:4], **how, **options))
+
+        np.testing.assert_allclose(*answers, rtol=0, atol=2000 * oracle.eps(dtype))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_diffusion_between_layers(rng, dtype, axis):
+    for systems, rows in STEP_BATCHES[1:]:
+        T, K = rng.random((2, systems, rows)).astype(dtype)
+        where = np.arange(rows) < rng.integers(1, rows, (systems, 1))
+        T, K, mask = (np.ascontiguousarray(a if axis else a.T) for a in (T, K[:, 1:], where))
+        answers = [
+            pysolvers.implicit_diffusion(
+                T, K, 1.0, 0.3, axis=axis, flux_last=0.1, where=mask, device=device
+            )
+            for device in BOTH
+        ]
+        np.testing.assert_allclose(*answers, rtol=0, atol=200 * oracle.eps(dtype))
+
+
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 def test_tiles_that_are_claimed(rng, shared):
     operands = [np.repeat(a, 34000, axis=0) for a in oracle.dominant(rng, (1, 300))]
