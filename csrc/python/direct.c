@@ -23,11 +23,11 @@ enum { LOWER, DIAG, UPPER, RHS, INPUTS };
 enum { FEW_SYSTEMS = 256 };
 
 /* Numbers whose signs are checked faster than NumPy is called. */
-enum { FEW_SIGNS = 2048 };
+enum { FEW_SIGNS = 1 << 17 };
 
 /* What `diag` holds: diagonals, row sums whose signs are known, or row sums whose signs
  * are checked here. */
-typedef enum { DIAGONALS, ROW_SUMS, SIGNED_ROW_SUMS } form;
+typedef enum { DIAGONALS, ROW_SUMS, SIGNED_ROW_SUMS } matrix_form;
 
 /* How the dtypes of a call are used. A real matrix with complex right-hand sides (PAIRS)
  * solves for real and imaginary parts: the two form the inner batch axis, over which the
@@ -41,7 +41,7 @@ typedef struct {
     plain p;
     int matrix_type; /* type number of the diagonals that are arrays */
     type_use use;
-    form form;
+    matrix_form form;
     uint32_t flags;
     ps_tridiag t;
     double numbers[INPUTS][2];      /* operands that are numbers, in their dtype */
@@ -253,20 +253,40 @@ read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, direct *d,
            (pivot == Py_None || pivot == Py_True || pivot == Py_False);
 }
 
-/* Whether no number has the other sign than `sign` or is NaN. */
-#define HAVE_SIGN(name, type)                                 \
-    static int name(const type *a, npy_intp count, type sign) \
-    {                                                         \
-        int all = 1;                                          \
-                                                              \
-        for (npy_intp k = 0; k < count; k++) {                \
-            all &= sign * a[k] >= 0;                          \
-        }                                                     \
-        return all;                                           \
+/* Whether no number has the other sign than `sign` or is NaN: 16 bytes at a time. */
+#define HAVE_SIGN(name, real, integer)                             \
+    static int name(const real *a, npy_intp count, real sign)      \
+    {                                                              \
+        typedef real vec __attribute__((vector_size(16)));         \
+        typedef integer mask __attribute__((vector_size(16)));     \
+        enum { LANES = sizeof(vec) / sizeof(real), TEAM = 4 };     \
+        mask have[TEAM];                                           \
+        npy_intp k = 0;                                            \
+        int all = 1;                                               \
+                                                                   \
+        memset(have, -1, sizeof have);                             \
+        for (; k + TEAM * LANES <= count; k += TEAM * LANES) {     \
+            _Pragma("GCC unroll 4") for (int q = 0; q < TEAM; q++) \
+            {                                                      \
+                vec v;                                             \
+                                                                   \
+                memcpy(&v, a + k + q * LANES, sizeof v);           \
+                have[q] &= (mask)(sign * v >= 0);                  \
+            }                                                      \
+        }                                                          \
+        for (; k < count; k++) {                                   \
+            all &= sign * a[k] >= 0;                               \
+        }                                                          \
+        for (int q = 0; q < TEAM; q++) {                           \
+            for (int v = 0; v < LANES; v++) {                      \
+                all &= have[q][v] != 0;                            \
+            }                                                      \
+        }                                                          \
+        return all;                                                \
     }
 
-HAVE_SIGN(have_sign_f32, float)
-HAVE_SIGN(have_sign_f64, double)
+HAVE_SIGN(have_sign_f32, float, int32_t)
+HAVE_SIGN(have_sign_f64, double, int64_t)
 #undef HAVE_SIGN
 
 /* The same for a diagonal, its ignored entries included; -1 with an exception. NumPy
@@ -628,7 +648,7 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
 
 /* Solve for arguments as those of tridiag_direct(). */
 static PyObject *
-solve_arguments(PyObject *const *args, const place *where, form form)
+solve_arguments(PyObject *const *args, const place *where, matrix_form form)
 {
     direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE, .form = form};
     PyObject *const answer = solve_plain(&d, args, where);
@@ -643,14 +663,14 @@ PyObject *
 tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     place where = {.singular = REPORTED};
-    form form = DIAGONALS;
+    matrix_form form = DIAGONALS;
 
     if (count != 9 && count != 12 && count != 13) {
         return PyErr_Format(PyExc_TypeError,
                             "tridiag_direct: need 9, 12 or 13 arguments, got %zd", count);
     }
     if (count == 13) {
-        form = PyLong_AsLong(args[12]);
+        form = (matrix_form)PyLong_AsLong(args[12]);
     }
     if (count >= 12) {
         where = (place){(int)PyLong_AsLong(args[9]), (int)PyLong_AsLong(args[11]),
