@@ -33,6 +33,8 @@ _BARS = (
     (("shared", "factor"), ("last", "first"), 4096, 0.85, 0.85),
     (("pivoted",), ("last",), 4096, 0.85, 0.80),
     (("periodic",), ("last",), 4096, 0.90, 0.85),
+    (("product",), ("last", "first"), 4096, 0.90, 0.90),
+    (("theta",), ("last", "first"), 4096, 0.90, 0.90),
 )
 _ONE_SYSTEM_BAR = 0.52
 # Batches whose rows begin anywhere in memory, or whose lengths fill no shape of a kernel: matrix,
@@ -72,9 +74,11 @@ class GpuCase(Batch):
     ----------
     part : str
         The part of the benchmark.
-    matrix : {'own', 'checked', 'shared', 'factor', 'periodic', 'pivoted'}
+    matrix : {'own', 'checked', 'shared', 'factor', 'periodic', 'pivoted', ...}
         A matrix for each system; the same, with a test for dominance; one matrix for all; one for
-        all, factored before; a periodic matrix for each; a matrix for each, not dominant.
+        all, factored before; a periodic matrix for each; a matrix for each, not dominant. Of the
+        part `steps`: 'product', 'theta' (`theta_step`), 'masked' (with `where`) and 'diffusion'
+        (`implicit_diffusion` with one thickness), with a matrix for each system.
     axis, dtype, rows, systems
         As in `Batch`.
     method : str
@@ -86,6 +90,13 @@ class GpuCase(Batch):
     part: str
     method: str = "auto"
     variant: int = 0
+
+    @property
+    def words(self) -> float:
+        """float: smallest number of words moved per unknown."""
+        if self.matrix == "masked":
+            return 5 + 8 / int(self.dtype.removeprefix("float"))  # a byte of the mask
+        return 3.0 if self.matrix == "diffusion" else super().words
 
     @staticmethod
     def inner(systems: int) -> int:
@@ -212,6 +223,11 @@ def _crossover(part: str, dtype: str) -> Iterator[GpuCase]:
                 )
 
 
+def _steps(part: str, dtype: str) -> Iterator[GpuCase]:
+    for matrix in ("product", "theta", "masked", "diffusion"):
+        yield from _batches(part, matrix, ("last", "first"), dtype, (64, 100, 512, 1000))
+
+
 def _small(part: str, dtype: str) -> Iterator[GpuCase]:
     for rows in SMALL_ROWS:
         for systems in SMALL_SYSTEMS:
@@ -232,6 +248,7 @@ PARTS: dict[str, Callable[[str, str], Iterator[GpuCase]]] = {
     "papers": _papers,
     "crossover": _crossover,
     "small": _small,
+    "steps": _steps,
 }
 
 

@@ -27,6 +27,7 @@ PARTS = {
     "cached": "Batches in the cache, repeated in a graph",
     "papers": "The methods of the papers",
     "small": "Small work, times of calls on the host",
+    "steps": "Products and implicit steps",
     "crossover": "Thomas elimination against partition",
 }
 COLUMNS = (

@@ -185,6 +185,26 @@ def test_rows_that_need_exchanges(rng, axis, systems, rows, dtype):
             assert 0 < info.pivoted < systems
 
 
+@named
+@pytest.mark.parametrize("dtype", REALS)
+def test_row_sums(rng, axis, systems, rows, dtype):
+    shape = (systems, rows)
+    lower, upper, sums = (rng.uniform(0, 1, shape).astype(dtype) for _ in range(3))
+    lower[:, 0] = upper[:, -1] = 0
+    u = oracle.uniform(rng, shape, dtype)
+    diag = -sums.astype(np.float64) - lower - upper
+
+    x = called(
+        lambda a, s, c, u, **options: pysolvers.theta_step(
+            a, pysolvers.RowSums(s), c, u, **options
+        ),
+        *(axis, lower, -sums, upper, u),
+        dt=0.3,
+    )
+
+    require_step(x, u, (lower, diag, upper), 0.3, 0.5)
+
+
 @pytest.mark.parametrize("dtype", REALS)
 @pytest.mark.parametrize("axis", ["last", "first"])
 def test_a_step_does_not_read_what_it_has_stored(rng, axis, dtype):
