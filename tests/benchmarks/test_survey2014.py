@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from paper_report import check_shapes, repeat
+from paper_report import check_shapes, look_for_directives, repeat
 
 from benchmarks.papers import survey2014 as case
 from benchmarks.papers import survey2014_cavity as cavity
@@ -52,7 +52,7 @@ def test_steady_flow_is_that_of_another_program():
 
 
 def test_versions_that_are_missing_are_left_out(monkeypatch, tmp_path):
-    monkeypatch.setattr("pysolvers._runtime.directive.FOLDER", tmp_path)
+    look_for_directives(monkeypatch, tmp_path)
 
     kernels = [version.kernels for version in cavity.available(cavity.VERSIONS[:5])]
 

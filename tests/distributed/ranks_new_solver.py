@@ -2,12 +2,12 @@
 
 import tempfile
 from pathlib import Path
-from unittest import mock
 
 import fake_device
 import numpy as np
 import pytest
 from page_solver import END, VISCOSITY, burgers, module_of_the_page, wave
+from rank_hooks import counting_bars
 from slabs import part_of, same
 
 from pysolvers import ConvergenceError, DistributedError
@@ -74,7 +74,7 @@ def check_lines_are_solved_on_devices(group, rng):
 
 
 def check_progress_is_shown_by_one_rank(group, rng):
-    with mock.patch("pysolvers._progress._tqdm") as bars:
+    with counting_bars() as bars:
         burgers(PAGE, dt=0.001, group=group, split=SPLIT).run(0.1, progress=True)
     shown = bars.return_value.return_value.update.call_args_list
     assert [count for (count,), _ in shown] == ([64, 36] if group.rank == 0 else [])

@@ -5,6 +5,8 @@ from typing import Any
 
 import command_line
 
+from pysolvers._runtime import directive
+
 Rows = list[dict[str, Any]]
 
 
@@ -35,3 +37,8 @@ def check_shapes(tables: Any) -> list[Any]:
 def _rows(table: dict[str, Any]) -> Rows:
     names = [column["name"] for column in table["columns"]]
     return [dict(zip(names, row, strict=True)) for row in table["rows"]]
+
+
+def look_for_directives(monkeypatch: Any, folder: Any) -> None:
+    """Let the libraries of kernels with directives be looked for in a folder alone."""
+    monkeypatch.setattr(directive, "FOLDER", folder)

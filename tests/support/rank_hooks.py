@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from pysolvers import _progress
 from pysolvers._runtime import mailboxes
 from pysolvers._runtime.device import address_of  # noqa: F401  for devices of host memory
 from pysolvers._runtime.fields import DeviceFields, make_fields
@@ -90,3 +91,8 @@ def halo_between(group, store, axis, depth):
     """Return the halo of the field "u" of a store, as deep on both sides of a part."""
     nodes = store.operand("u").shape[axis]
     return halo_of(group, "test", store, faces_of(group, axis, nodes, (depth, depth)), "u")
+
+
+def counting_bars():
+    """Return a context in which progress is told to a mock in the place of tqdm."""
+    return patch.object(_progress, "_tqdm")
