@@ -32,6 +32,26 @@ exchange_values(mask m, value *a, value *b)
     *b = choose(m, kept, *b);
 }
 
+/* The right-hand sides of the carried row and of the next one, in which the rows of the
+ * lanes of `swap` are exchanged: that of the pivot row is returned, and *carried receives
+ * that of the other one, from which m times the former is subtracted. */
+PS_INLINE value
+exchange_rhs(mask swap, num m, value *carried, value rhs)
+{
+    value r = *carried;
+
+    exchange_values(swap, &r, &rhs);
+    *carried = sub_mul(rhs, m, r);
+    return r;
+}
+
+/* The unknown of a pivot row with right-hand side r, from the unknowns below it. */
+PS_INLINE value
+exchanged_unknown(value r, num next, num second, num pivot, const unknowns *b)
+{
+    return inverse_times(pivot, sub_mul(sub_mul(r, next, b->x), second, b->second));
+}
+
 /* As eliminate_row(), with row exchanges in the lanes of `allowed`: `to` receives the
  * words of the pivot row of the previous column. In a factor, lanes that do not exchange
  * rows multiply as eliminate_row() does: what a matrix gets does not depend on its
@@ -40,14 +60,10 @@ PS_INLINE void
 exchange_row(sweep *s, single_row a, num *to, int keeps, mask allowed)
 {
     num pivot = s->lead, next = s->next, second = zero();
-    value r = s->r;
     mask swap = (mask)(size_of(a.lower) > size_of(pivot));
 
     if (keeps == FACTOR) {
         swap &= allowed;
-    }
-    else {
-        exchange_values(swap, &r, &a.rhs);
     }
     exchange(swap, &pivot, &a.lower);
     exchange(swap, &next, &a.diag);
@@ -61,7 +77,6 @@ exchange_row(sweep *s, single_row a, num *to, int keeps, mask allowed)
     }
     s->lead = sub_mul(a.diag, m, next);
     s->next = sub_mul(a.upper, m, second);
-    s->r = sub_mul(a.rhs, m, r);
     to[0] = next;
     to[1] = second;
     to[2] = pivot;
@@ -70,7 +85,7 @@ exchange_row(sweep *s, single_row a, num *to, int keeps, mask allowed)
         to[4] = as_num(swap);
     }
     else {
-        put_value(&to[3], r);
+        put_value(&to[3], exchange_rhs(swap, m, &s->r, a.rhs));
     }
 }
 
@@ -95,11 +110,10 @@ keep_last(sweep *s, num *to, int width, int keeps)
 PS_INLINE void
 substitute_exchanged(unknowns *b, const num *from)
 {
-    const value x =
-        sub_mul(sub_mul(value_in(&from[3]), from[0], b->x), from[1], b->second);
+    const value x = exchanged_unknown(value_in(&from[3]), from[0], from[1], from[2], b);
 
     b->second = b->x;
-    b->x = inverse_times(from[2], x);
+    b->x = x;
 }
 
 /* Words kept of a position: U_{p,p+1} .. U_{p,p+4}, the pivot, and of a solve y_p, in
@@ -110,6 +124,18 @@ enum {
     FOLDED_MULTIPLIER = 5, /* of the second carried row, and of the new row */
     FOLDED_EXCHANGE = 7    /* with the second carried row, then with the new row */
 };
+
+/* The unknown of a position with right-hand side r, from those of the four positions
+ * after it. */
+PS_INLINE value
+folded_unknown_of(value r, const num to_right[4], num pivot, const value next[4])
+{
+#pragma GCC unroll 4
+    for (int k = 3; k >= 0; k--) {
+        r = sub_mul(r, to_right[k], next[k]);
+    }
+    return inverse_times(pivot, r);
+}
 
 /* A carried row in columns p .. p+3. */
 typedef struct {
