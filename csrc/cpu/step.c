@@ -7,6 +7,7 @@
 #include "step.h"
 
 #include "lines/factor/factor.h"
+#include "lines/factor/factor_partition.h"
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
@@ -426,7 +427,7 @@ step_of(const ps_factor *f, const ps_factor_step *s)
                      .where = s->where};
 }
 
-/* Bytes of right-hand sides that are solved in the workspace. */
+/* Bytes of the right-hand sides of long matrices, which are solved in the workspace. */
 static size_t
 sides_bytes(const ps_step *s)
 {
@@ -445,7 +446,7 @@ ps_cpu_factor_step_work(const ps_factor *f, const ps_factor_step *s, const ps_ex
     }
     const ps_step its = step_of(f, s);
 
-    if (ps_factor_makes_steps(f, &s->b)) {
+    if (!ps_factor_is_long(f)) {
         *bytes = ps_factor_step_bytes(f, &s->b, &its, exec);
         return PS_OK;
     }
@@ -468,7 +469,7 @@ ps_cpu_factor_step(const ps_factor *f, const ps_factor_step *s, const ps_exec *e
     }
     const ps_step its = step_of(f, s);
 
-    if (ps_factor_makes_steps(f, &s->b)) {
+    if (!ps_factor_is_long(f)) {
         return ps_factor_step_short(f, &s->b, &its, exec);
     }
     const ps_exec rest = after(exec, sides_bytes(&its));

@@ -75,15 +75,13 @@ has_sides(const ps_tridiag *t, const ps_job *job, int lanes)
     return along_outer || along_inner;
 }
 
-/* The narrow kernels solve a few long systems, for which full vectors would take much
- * memory. */
-static const ps_isa *
-isa_of(const ps_tridiag *t, size_t element)
+/* Whether the systems are a few long ones, for which full vectors would take much memory:
+ * they are solved with the shortest vectors. */
+static int
+is_few(const ps_tridiag *t, size_t element)
 {
-    const ps_isa *const isa = ps_isa_get();
-    const int few = t->outer * t->inner <= isa->type[t->dtype]->lanes / 4;
-
-    return few && t->rows * (int64_t)element > PS_LANE_BYTES ? &ps_isa_narrow : isa;
+    return t->outer * t->inner <= ps_isa_get()->type[t->dtype]->lanes / 4 &&
+           t->rows * (int64_t)element > PS_LANE_BYTES;
 }
 
 /* The plan for one matrix that each thread factors. */
@@ -170,7 +168,8 @@ static void
 make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec *exec)
 {
     const size_t element = ps_isa_get()->type[t->dtype]->element;
-    const ps_isa *const isa = isa_of(t, element);
+    const int few = is_few(t, element);
+    const ps_isa *const isa = few ? &ps_isa_baseline : ps_isa_get();
     const ps_method method = method_of(t, options, element);
     const ps_pivot pivot = ps_options_pivot(options);
     const int threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
@@ -179,7 +178,7 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
     memset(p, 0, sizeof *p);
     p->lines = ps_plan_of(isa->type[t->dtype], t, method, pivot, threads);
     p->spans = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && ps_span_fits(t);
-    p->few = t->outer * t->inner == 1 || isa == &ps_isa_narrow;
+    p->few = t->outer * t->inner == 1 || few;
     p->tested = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && !p->spans &&
                 t->rows >= (p->few ? PS_PIECES_ROWS : PS_SPANS_ROWS) &&
                 !(t->flags & PS_PERIODIC);
@@ -200,7 +199,7 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
         p->bytes = ps_partition_work(t, pivot, threads);
         return;
     }
-    p->sides = !p->spans && direct && !p->shared && isa != &ps_isa_narrow &&
+    p->sides = !p->spans && direct && !p->shared && !few &&
                has_sides(t, &p->lines.job, p->lines.kernels->lanes);
     if (p->shared) {
         plan_shared(p);

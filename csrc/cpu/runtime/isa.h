@@ -19,7 +19,8 @@ typedef struct {
  * allow; chosen once. */
 const ps_isa *ps_isa_get(void);
 
-extern const ps_isa ps_isa_narrow;
+/* That of the shortest vectors, which every build has. A few long systems, each solved as
+ * a whole, use it: the eliminated rows of full vectors would not fit the caches. */
 extern const ps_isa ps_isa_baseline;
 #ifdef PS_HAVE_AVX2
 extern const ps_isa ps_isa_avx2;

@@ -25,22 +25,16 @@ kernels_of(const ps_factor *f)
     return ps_isa_get()->type[f->dtype];
 }
 
-/* One long matrix, or system of it, has one lane: full ones would take much memory. */
+/* One long matrix, or system of it, has the shortest vectors: full ones would take much
+ * memory. */
 static const ps_type_kernels *
 kernels_for(const ps_factor *f, int64_t systems)
 {
     const int one = f->outer * f->inner == 1 && systems == 1;
 
     return one && f->rows * ps_dtype_size(f->dtype) > PS_LANE_BYTES
-               ? ps_isa_narrow.type[f->dtype]
+               ? ps_isa_baseline.type[f->dtype]
                : kernels_of(f);
-}
-
-int
-ps_factor_makes_steps(const ps_factor *f, const ps_factor_rhs *b)
-{
-    return !ps_factor_is_long(f) &&
-           kernels_for(f, b->outer * b->inner)->factor_step != NULL;
 }
 
 static int

@@ -14,12 +14,8 @@ ps_status ps_cpu_factor_work(const ps_factor *f, const ps_factor_rhs *b,
 ps_status ps_cpu_factor_solve(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec);
 
-/* Whether the kernels of a factor make steps. Those of a long one (ps_factor_is_long()), and
- * of one system in one lane, only solve. */
-int ps_factor_makes_steps(const ps_factor *f, const ps_factor_rhs *b);
-
-/* Workspace of a step with a factor whose kernels make it, and the step, whose source and
- * mask `step` has. */
+/* Workspace of a step with factors that are not long (ps_factor_is_long()), and the step,
+ * whose source and mask `step` has. */
 size_t ps_factor_step_bytes(const ps_factor *f, const ps_factor_rhs *b,
                             const ps_step *step, const ps_exec *exec);
 ps_status ps_factor_step_short(const ps_factor *f, const ps_factor_rhs *b,

@@ -55,7 +55,7 @@ separator_systems(const ps_partition *partition, void *data, int32_t *info)
 static ps_plan
 separator_plan(const ps_tridiag *separators, int threads)
 {
-    const ps_isa *const isa = separators->inner > 1 ? ps_isa_get() : &ps_isa_narrow;
+    const ps_isa *const isa = separators->inner > 1 ? ps_isa_get() : &ps_isa_baseline;
     ps_plan plan = ps_plan_of(isa->type[separators->dtype], separators, PS_THOMAS,
                               PS_PIVOT_NEVER, separators->inner > 1 ? threads : 1);
 

@@ -54,7 +54,7 @@ ps_pieces_work(const ps_tridiag *t, int threads)
     const ps_job job = in_order(t);
     const ps_pieces p = pieces_of(t);
     const size_t parts[] = {
-        ps_isa_narrow.type[t->dtype]->direct_scratch(&job),
+        ps_isa_baseline.type[t->dtype]->direct_scratch(&job),
         2 * ps_aligned(carried_bytes(&p, PS_PIECE_NUMBERS)) +
             p.kept_bytes * (size_t)p.groups,
         has_spans(t) ? ps_span_work(t, threads) : 0,
@@ -193,7 +193,7 @@ ps_pieces_solve(const ps_tridiag *t, const ps_exec *exec, int threads, void *wor
         return status;
     }
     if (!solved) {
-        ps_isa_narrow.type[t->dtype]->direct(&job, 0, work);
+        ps_isa_baseline.type[t->dtype]->direct(&job, 0, work);
     }
     else if (t->info != NULL) {
         t->info[0] = 0;

@@ -12,7 +12,7 @@ ps_status ps_pieces_fit(const ps_tridiag *t, const ps_exec *exec, int threads, i
 
 /* Workspace in bytes, and solution of the only system of t: in spans, or in order, in
  * pieces that are eliminated at once where that is possible. The result in order is that
- * of the narrow kernels bit by bit. */
+ * of direct.inc bit by bit. */
 size_t ps_pieces_work(const ps_tridiag *t, int threads);
 ps_status ps_pieces_solve(const ps_tridiag *t, const ps_exec *exec, int threads,
                           void *work);
