@@ -293,3 +293,12 @@ def test_diffusion(rng, theta, axis, one_dz):
                 )
                 np.testing.assert_allclose(x[:m, j], truth, rtol=1e-12, atol=1e-12)
                 np.testing.assert_array_equal(x[m:, j], T_in[m:, j])
+
+
+@named
+def test_numbers_whose_products_overflow(rng, axis, systems, rows):
+    size = np.full((systems, rows), 1e200)
+    where = rng.random((systems, rows)) < 0.7
+    x = called(pysolvers.solve_tridiagonal, axis, 0 * size, size, 0 * size, size, where=where)
+
+    assert np.array_equal(x, np.where(where, 1.0, 1e200))

@@ -51,10 +51,12 @@ template <typename Number> struct StepNumbers {
         behind = has_right ? behind : Number(0);
 
         const Number sum = lower * before + diag * u + upper * behind;
+        /* A sum that is not finite is not multiplied by 0. */
+        const Number old = product != Number(0) ? product * sum : Number(0);
         const Number added = has_source ? weight * source : Number(0);
 
         return {couple * lower, is_inside ? own + couple * diag : Number(1),
-                couple * upper, is_inside ? u + product * sum + added : Number(0)};
+                couple * upper, is_inside ? u + old + added : Number(0)};
     }
     /* Whether x of row i of a chunk is u, by the word of the chunk, of which all bits are
      * set without a mask. */
