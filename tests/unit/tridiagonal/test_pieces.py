@@ -174,3 +174,13 @@ def test_info_tells_the_row_of_a_bad_pivot(rng):
 
     assert alone.singular_rows.tolist() == among.singular_rows[:1].tolist()
     assert alone.singular_rows[0] >= ROWS // 2
+
+
+def test_two_systems_that_are_divided_into_spans_one_after_the_other(rng):
+    # The eliminated rows of one of them are kept, those of both are too many.
+    rhs = oracle.uniform(rng, (2, 70000), np.complex128)
+
+    x = solve_tridiagonal(-1.0, 2.0, -1.0, rhs, pivot=True)
+
+    alone = [solve_tridiagonal(-1.0, 2.0, -1.0, each, pivot=True) for each in rhs]
+    np.testing.assert_array_equal(x, alone)

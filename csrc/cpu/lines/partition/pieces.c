@@ -51,13 +51,16 @@ in_order(const ps_tridiag *t)
 size_t
 ps_pieces_work(const ps_tridiag *t, int threads)
 {
-    const ps_job job = in_order(t);
-    const ps_pieces p = pieces_of(t);
+    ps_tridiag one = *t; /* spans of one system can take more than those of a batch */
+
+    one.outer = one.inner = 1;
+    const ps_job job = in_order(&one);
+    const ps_pieces p = pieces_of(&one);
     const size_t parts[] = {
         ps_isa_baseline.type[t->dtype]->direct_scratch(&job),
         2 * ps_aligned(carried_bytes(&p, PS_PIECE_NUMBERS)) +
             p.kept_bytes * (size_t)p.groups,
-        has_spans(t) ? ps_span_work(t, threads) : 0,
+        has_spans(&one) ? ps_span_work(&one, threads) : 0,
     };
     size_t most = 0;
 
