@@ -1,15 +1,15 @@
-"""Products, implicit steps, masks and several right-hand sides beside the solve alone.
+"""Products, implicit steps, masks and several right-hand sides compared with the solve alone.
 
 Float64, random entries, all in one process; the samples of a case and of its solve alternate. The
 ratio is that of the medians of the times; "bar" is what it should be at most.
 
     product         A x, 10,000 systems of 199 rows, and (75, 200, 300) along axis 0
-    theta step      Crank and Nicolson with matrices of their own; beside the solve
-    kept factors    the same with `factor_theta`, beside `factor_tridiagonal` and its solve
+    theta step      Crank and Nicolson with matrices of their own; compared with the solve
+    kept factors    the same with `factor_theta`, compared with `factor_tridiagonal` and its solve
     numpy           the right-hand side of the step by NumPy, and the solve
     diffusion       `implicit_diffusion` of (75, 200, 300) in columns of several depths
     mask            `solve_tridiagonal(where=)` of the same
-    sides           3 and 10 right-hand sides with one matrix per column, beside as many solves
+    sides           3 and 10 right-hand sides with one matrix per column, compared with as many solves
 """
 
 import argparse

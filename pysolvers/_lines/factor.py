@@ -643,7 +643,8 @@ class TridiagonalFactor:
         Parameters
         ----------
         x : array_like, shape (..., n, ...)
-            The vectors, of a shape as the right-hand sides of ``solve``.
+            The vectors, of a shape as the right-hand sides of ``solve``; finite also outside of
+            a mask.
         axis : int, optional
             Axis of the systems in `x`, as in ``solve``.
         out : array, optional
