@@ -9,7 +9,7 @@ ratio is that of the medians of the times; "bar" is what it should be at most.
     numpy           the right-hand side of the step by NumPy, and the solve
     diffusion       `implicit_diffusion` of (75, 200, 300) in columns of several depths
     mask            `solve_tridiagonal(where=)` of the same
-    sides           3 and 10 right-hand sides with one matrix per column, compared with as many solves
+    sides           3 and 10 right-hand sides with one matrix per column, and as many solves
 """
 
 import argparse
