@@ -28,6 +28,7 @@ from .. import (
     slabs,
     splines,
     staggered,
+    steps,
 )
 from ..record import Record
 from ..sources import ROOT
@@ -196,6 +197,7 @@ TABLES: dict[str, dict[str, Lines]] = {
     "docs/torch.md": {"torch": of(gradients.tables)},
     "docs/theory/poisson.md": {"poisson": of(poisson.tables), "poisson gpu": of(poisson.tables)},
     "docs/theory/splines.md": {"splines": of(splines.tables), "splines gpu": of(splines.tables)},
+    "docs/steps.md": {"steps": of(steps.tables)},
     "docs/theory/staggered.md": {"staggered": of(staggered.tables)},
     "docs/reproductions.md": {
         "pta2020": gpu_tables.pta2020,
