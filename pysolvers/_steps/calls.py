@@ -324,7 +324,8 @@ def theta_step(
     ------
     TypeError
         If an operand has another dtype than those of `solve_tridiagonal`, if `dt` or `theta` is no
-        real number, or if `where` is no array of booleans.
+        real number, if `where` is no array of booleans, or if there is a bound and an operand is
+        complex.
     ValueError
         If shapes do not broadcast, `out` cannot hold the result, `theta` is not in 0 .. 1, or
         options contradict. With `check_finite`, if an entry is NaN or infinite.
@@ -404,6 +405,8 @@ def theta_step(
         return _explicit(named, where, choice, dt, has_sums=form is not None, info=return_info)
     call = prepare(named, where, choice)
     _require_real_sums(call, form)
+    if projected is not None and call.dtype.kind == "c":
+        raise TypeError(f"theta_step: projected needs real operands, got {call.dtype}")
     step = Step(
         kind="theta",
         vector="u",
@@ -715,8 +718,9 @@ def implicit_diffusion(
         If an operand has another dtype than float32 and float64, integers or booleans, if `where`
         is no array of booleans, or if an array is one of dask.
     ValueError
-        If K has neither n - 1 nor n + 1 faces, shapes do not broadcast, options contradict, or a
-        matrix is not finite.
+        If K has neither n - 1 nor n + 1 faces, shapes do not broadcast, or options contradict.
+    SingularSystemError
+        If a thickness is 0, or a matrix is not finite.
     BackendError
         If the device is not available, or does not offer the step.
 
@@ -865,6 +869,10 @@ def _with_labels(
     """Make the step for a DataArray: dimensions of the same name belong together."""
     T = named["T"]
     dims = tuple(T.dims)
+    if isinstance(axis, int) and not -len(dims) <= axis < len(dims):
+        raise np.exceptions.AxisError(
+            f"axis must be in {-len(dims)} .. {len(dims) - 1} for T of {len(dims)} axes, got {axis}"
+        )
     along = dims[axis] if isinstance(axis, int) else axis
     if along not in dims:
         raise ValueError(

@@ -6,6 +6,7 @@ import pytest
 
 from pysolvers import (
     RowSums,
+    SingularSystemError,
     factor_theta,
     factor_tridiagonal,
     implicit_diffusion,
@@ -369,6 +370,11 @@ def test_diffusion_says_what_is_wrong():
         implicit_diffusion(T, 1.0, 1.0, -1.0, axis=0)
     with pytest.raises(ValueError, match="dz is nan"):
         implicit_diffusion(T, 1.0, np.full(4, np.nan), 1.0, axis=0, check_finite=True)
+    with pytest.raises(SingularSystemError):
+        implicit_diffusion(T, np.nan, 1.0, 1.0, axis=0)
+    xr = pytest.importorskip("xarray")
+    with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 .. 1 .* got 5"):
+        implicit_diffusion(xr.DataArray(T), 1.0, 1.0, 1.0, axis=5)
 
 
 def test_a_mask_with_row_sums_removes_couplings_and_keeps_the_sums():

@@ -365,6 +365,11 @@ def test_american_puts_agree_with_a_binomial_tree():
         assert abs(np.interp(start, s, u[j]) - tree) < 2e-3
 
 
+def test_bounds_are_of_real_numbers():
+    with pytest.raises(TypeError, match="projected needs real operands, got complex128"):
+        theta_step(1.0, -2.0, 1.0, np.ones(4) * 1j, dt=1.0, projected=0.0)
+
+
 def test_options_that_contradict_projected():
     u = np.ones(5)
     with pytest.raises(ValueError, match="periodic=True contradicts projected"):
