@@ -287,7 +287,7 @@ class TridiagonalFactor:
         if where is not None:
             named = self._take_mask(target, named, where, axis, rows, periodic=bool(periodic))
             axis = self._where_axis
-            rows = named["diag"].shape[axis]
+            rows = np.shape(named["diag"])[axis]
             if keep_matrix:
                 middle = named["diag"]
                 if form is not None:
