@@ -14,9 +14,8 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --reproduce pta2020
     tools/gpu_record.py --merge
 
-With --keep, the parts of the papers and of the sanitizers that were not run again come from the
-record that is replaced, each with the hash of the sources that it is of; tests and benchmark are
-always of the sources as they are.
+With --keep, the parts that were not run again, the benchmark excepted, come from the record that is
+replaced, each with the hash of the sources that it is of.
 
 With --archive FILE, each step also writes all parts so far to one tar file, so that a run that is
 cut off loses the step in progress only. Two GPUs of one host share the steps, those that measure
@@ -25,8 +24,8 @@ times on the first one and the tests on the second one:
     tools/gpu_record.py --devices 0 1 --workers 12 --seconds 120 --archive FILE
 
 The interpreter that runs this runs the steps; the exit code is 1 if a test failed. --check needs no
-GPU: its exit code is 1 if no committed record is of the sources as they are. Records of other GPUs
-can be of earlier sources.
+GPU: its exit code is 1 if no committed record, its tests included, is of the sources as they are.
+Records of other GPUs can be of earlier sources.
 """
 
 import argparse
@@ -257,10 +256,10 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
     """Join the parts, which must be of one state of the sources, and return the record's path.
 
     The note says what a reader must know of this run; the documents have it beside the tests.
-    `keep` takes papers and sanitizers that have no part from the record that is replaced.
+    `keep` takes what has no part from the record that is replaced, the benchmark excepted.
     """
     found = {path.stem: json.loads(path.read_text()) for path in sorted(parts.glob("*.json"))}
-    needed = ("tests", "bench") if keep else ("tests", "bench", *PAPERS)
+    needed = ("bench",) if keep else ("tests", "bench", *PAPERS)
     for name in needed:
         if name not in found:
             raise SystemExit(f"{parts / name}.json is missing: run its step first")
@@ -273,7 +272,7 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
             raise SystemExit(f"{name} was run on other sources: run that step again")
     gpu = bench["gpu"]
     path = output or RESULTS / f"{slug(gpu['name'])}.json"
-    former = json.loads(path.read_text()) if keep else {"papers": {}, "sanitizers": {}}
+    former = json.loads(path.read_text()) if keep else {}
     record = {
         "benchmark": "gpu record",
         "date": bench["date"],
@@ -284,7 +283,7 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
         "load": bench["load"],
         "settings": bench["settings"],
         "files": file_hashes(folders=DEVICE),
-        "tests": without_sources(found["tests"]),
+        "tests": without_sources(found["tests"]) if "tests" in found else older(former, "tests"),
         "sanitizers": {
             **kept(former, "sanitizers"),
             **{
@@ -294,9 +293,12 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
             },
         },
         "random": {
-            part["name"]: without_sources(part)
-            for name, part in found.items()
-            if name.startswith("random-")
+            **kept(former, "random"),
+            **{
+                part["name"]: without_sources(part)
+                for name, part in found.items()
+                if name.startswith("random-")
+            },
         },
         "papers": {
             **kept(former, "papers"),
@@ -314,8 +316,14 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
 
 
 def kept(former: Record, name: str) -> Record:
-    """Return the papers or sanitizers of a former record, each with its `sources`."""
-    return {key: {"sources": former["sources"], **part} for key, part in former[name].items()}
+    """Return the papers, sanitizers or random tests of a former record, each with its `sources`."""
+    parts = former.get(name, {})
+    return {key: older({"sources": former["sources"], **parts}, key) for key in parts}
+
+
+def older(former: Record, name: str) -> Record:
+    """Return a part of a former record with its `sources`, by default those of the record."""
+    return {"sources": former["sources"], **former[name]}
 
 
 def check() -> int:
@@ -326,11 +334,16 @@ def check() -> int:
         print("no record of a GPU in benchmarks/results", file=sys.stderr)
         return 1
     now, files = device_hash(), file_hashes(folders=DEVICE)
-    stale = {path: record for path, record in records.items() if record["sources"] != now}
+    stale = {
+        path: record
+        for path, record in records.items()
+        if record["sources"] != now or record["tests"].get("sources", now) != now
+    }
     is_there = len(stale) < len(records)
     for path, record in stale.items():
         stream = sys.stdout if is_there else sys.stderr
-        print(f"{path.relative_to(ROOT)} is a record of other sources", file=stream)
+        what = "has tests" if record["sources"] == now else "is a record"
+        print(f"{path.relative_to(ROOT)} {what} of other sources", file=stream)
         if is_there or "files" not in record:
             continue
         measured = record["files"]
@@ -439,7 +452,9 @@ def main() -> int:
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
     parser.add_argument(
-        "--keep", action="store_true", help="papers and sanitizers of the record that is replaced"
+        "--keep",
+        action="store_true",
+        help="parts of the record that is replaced, where they are missing",
     )
     parser.add_argument("--note", default="", help="what a reader must know of the record")
     parser.add_argument("--archive", type=Path, help="tar file of the parts, for each step anew")

@@ -96,7 +96,7 @@ def paper(name: str) -> Callable[[Record], Iterator[str]]:
 
 def sources_of(part: Record) -> str:
     """Return the words that name the sources of a part that is older than its record."""
-    return f", from sources {part['sources'][:8]}" if "sources" in part else ""
+    return f" (sources {part['sources'][:8]})" if "sources" in part else ""
 
 
 def _conclusions(verdict: str) -> Iterator[str]:

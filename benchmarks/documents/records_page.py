@@ -85,7 +85,8 @@ def _titled(table: Table) -> Iterator[str]:
 
 def _tests(record: Record) -> str:
     tests = record["tests"]
-    told = f"Tests on the device: {tests['passed']} passed, {tests['failed']} failed"
+    told = f"Tests on the device{gpu_tables.sources_of(tests)}: {tests['passed']} passed"
+    told += f", {tests['failed']} failed"
     told += f", {tests['skipped']} skipped."
     for tool, found in record["sanitizers"].items():
         told += (
@@ -93,8 +94,8 @@ def _tests(record: Record) -> str:
         )
         told += f" {found['passed']} tests."
     for name, found in record.get("random", {}).items():
-        told += f" Random {name}: {found['cases']} cases, seed {found['seed']}, "
-        told += f"{found['failed']} tests failed."
+        told += f" Random {name}{gpu_tables.sources_of(found)}: {found['cases']} cases,"
+        told += f" seed {found['seed']}, {found['failed']} tests failed."
     return f"{told} {record.get('note', '')}".rstrip()
 
 

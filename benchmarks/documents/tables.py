@@ -140,7 +140,7 @@ def trust(record: Record) -> Iterator[str]:
     random, sanitizers = record["random"], record["sanitizers"]
     found = [
         f"{record['tests']['passed']} tests passed and {record['tests']['failed']} failed on an "
-        f"{record['gpu']['name']}"
+        f"{record['gpu']['name']}{gpu_tables.sources_of(record['tests'])}"
     ]
     if sanitizers:
         checked = min(part["passed"] for part in sanitizers.values())

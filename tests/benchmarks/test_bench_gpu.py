@@ -288,10 +288,11 @@ def test_kept_parts_name_their_sources(record, tmp_path):
     former["sources"] = "0123456789abcdef"
     former["papers"] = {"wei2013": {"title": "former"}, "pta2020": {"sources": "fedcba98"}}
     former["sanitizers"] = {"racecheck": {"errors": 0, "passed": 7}}
+    former["tests"] = {"passed": 5}
+    former["random"] = {"calls": {"failed": 0}}
     path = tmp_path / "h200.json"
     path.write_text(json.dumps(former))
     parts = {
-        "tests": record["tests"],
         "bench": record["bench"],
         "sanitizer-memcheck": {"tool": "memcheck", "errors": 0, "passed": 4},
         "lmsor2012": {"sources": record["sources"], "title": "new"},
@@ -309,6 +310,8 @@ def test_kept_parts_name_their_sources(record, tmp_path):
     }
     assert made["sanitizers"]["racecheck"]["sources"] == "0123456789abcdef"
     assert "sources" not in made["sanitizers"]["memcheck"]
+    assert made["tests"] == {"sources": "0123456789abcdef", "passed": 5}
+    assert made["random"] == {"calls": {"sources": "0123456789abcdef", "failed": 0}}
     with pytest.raises(SystemExit, match=r"json is missing"):
         gpu_record.merge(tmp_path / "parts", path)
 
@@ -367,6 +370,10 @@ def test_check_compares_the_record_with_the_sources(record, monkeypatch, tmp_pat
     path = tmp_path / "h200.json"
     path.write_text(json.dumps(record))
     assert gpu_record.check() == 0
+
+    path.write_text(json.dumps(record | {"tests": record["tests"] | {"sources": "0" * 64}}))
+    assert gpu_record.check() == 1
+    assert "h200.json has tests of other sources" in capsys.readouterr().err
 
     path.write_text(json.dumps(record | {"sources": "0" * 64}))
     assert gpu_record.check() == 1

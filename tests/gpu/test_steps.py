@@ -227,15 +227,17 @@ def test_kept_factors(rng, axis, theta, dtype):
     for systems, rows, own in ((64, 75, True), (64, 75, False), (5, 3000, False)):
         *operands, u, source = sources(rng, systems, rows, dtype)
         matrix = operands if own else [a[:1] for a in operands]
-        where = rng.uniform(size=matrix[0].shape) < 0.8
-        for mask in (None, where):
-            factor = called(pysolvers.factor_theta, axis, *matrix, dt=0.3, theta=theta, where=mask)
+        factor = called(pysolvers.factor_theta, axis, *matrix, dt=0.3, theta=theta)
 
-            x = factor.step(*turned(axis, u, source))
+        x = factor.step(*turned(axis, u, source))
 
-            x = x.T if axis == "first" else x
-            full = None if mask is None else np.broadcast_to(mask, u.shape)
-            require_step(x, u, matrix, 0.3, theta, source=source, where=full)
+        require_step(x.T if axis == "first" else x, u, matrix, 0.3, theta, source=source)
+
+
+def test_factors_with_a_mask_are_refused(rng):
+    *matrix, u, _ = sources(rng, 3, 8, np.float64)
+    with pytest.raises(pysolvers.BackendError, match=r"where needs the CPU: on a device pass"):
+        pysolvers.factor_theta(*matrix, dt=0.3, where=u > 0, device="cuda")
 
 
 def diffused(T, K, dz, dt, theta, source, flux, value):
