@@ -314,6 +314,15 @@ def test_diffusion_conserves_the_sum_of_a_column(dtype):
         np.testing.assert_array_equal(np.isnan(x), ~inside)
 
 
+@pytest.mark.parametrize("batch", [8, 17])
+def test_diffusion_in_long_adjacent_columns(batch):
+    T, K, dz = columns(np.random.default_rng(11), (5000, batch))
+    x = implicit_diffusion(T, K, dz, 0.3, axis=0)
+    for k in range(batch):
+        alone = implicit_diffusion(*(a[:, k].copy() for a in (T, K, dz)), 0.3, axis=0)
+        np.testing.assert_allclose(x[:, k], alone, rtol=1e-12)
+
+
 def test_diffusion_in_columns_of_several_depths():
     rng = np.random.default_rng(10)
     T, K, dz = columns(rng, (12, 5, 6))
