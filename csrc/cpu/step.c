@@ -16,7 +16,7 @@
 
 enum { MATRIX_OPERANDS = 3 };
 
-typedef enum { IN_LANES, BY_FACTOR, IN_MEMORY } way;
+typedef enum { IN_LANES, BY_FACTOR, IN_MEMORY } route;
 
 static const ps_type_kernels *
 kernels_of(ps_dtype dtype)
@@ -97,8 +97,8 @@ has_one_matrix(const ps_step *s)
            (s->where.data == NULL || is_one(s->where.stride, t));
 }
 
-static way
-way_of(const ps_step *s, ps_pivot pivot)
+static route
+route_of(const ps_step *s, ps_pivot pivot)
 {
     const ps_type_kernels *const kernels = kernels_of(s->t.dtype);
     const int is_long = s->t.rows * (int64_t)kernels->element > PS_LANE_BYTES;
@@ -353,7 +353,7 @@ work_of(const ps_step *s, ps_pivot pivot, const ps_exec *exec)
     ps_exec sizes = *exec;
 
     sizes.work = NULL;
-    switch (way_of(s, pivot)) {
+    switch (route_of(s, pivot)) {
     case BY_FACTOR:
         return plan_factor(s, pivot, &sizes).bytes;
     case IN_MEMORY:
@@ -394,7 +394,7 @@ ps_cpu_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
     if (work_of(s, pivot, exec) > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    switch (way_of(s, pivot)) {
+    switch (route_of(s, pivot)) {
     case BY_FACTOR:
         return run_factor(s, pivot, exec, report);
     case IN_MEMORY:

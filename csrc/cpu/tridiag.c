@@ -105,15 +105,6 @@ plan_shared(plan *p)
     p->lines.scratch = p->store + ps_aligned(make > solve ? make : solve);
 }
 
-static void
-exchange_axes(ps_stride *s)
-{
-    const int64_t outer = s->outer;
-
-    s->outer = s->inner;
-    s->inner = outer;
-}
-
 /* The plan for blocks of matrices, each with all of its right-hand sides, which lie along
  * the outer axis. */
 static void
@@ -133,7 +124,7 @@ plan_sides(plan *p)
         t->outer = t->inner;
         t->inner = outer;
         for (int k = 0; k < 5; k++) {
-            exchange_axes(strides[k]);
+            *strides[k] = ps_exchanged(*strides[k]);
         }
         p->sides = -1;
     }

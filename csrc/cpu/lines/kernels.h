@@ -203,6 +203,9 @@ void ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int th
  * takes for the outer one. */
 ps_stride ps_turned(ps_stride stride);
 
+/* The strides of an operand whose outer and inner axes change places. */
+ps_stride ps_exchanged(ps_stride stride);
+
 /* The plan of a call that solves the groups of a job with one kernel. */
 typedef struct {
     const ps_type_kernels *kernels;

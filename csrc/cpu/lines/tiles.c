@@ -13,6 +13,12 @@ ps_turned(ps_stride stride)
     return (ps_stride){stride.row, 0, stride.outer};
 }
 
+ps_stride
+ps_exchanged(ps_stride stride)
+{
+    return (ps_stride){stride.row, stride.inner, stride.outer};
+}
+
 /* Number of lanes that the first tile of each run lacks, so that the later tiles start at
  * aligned vectors of x. */
 static int64_t

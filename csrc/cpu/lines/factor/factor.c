@@ -247,15 +247,6 @@ ps_cpu_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
     return status;
 }
 
-static void
-swap_axes(ps_stride *stride)
-{
-    const int64_t outer = stride->outer;
-
-    stride->outer = stride->inner;
-    stride->inner = outer;
-}
-
 /* Whether lanes that hold systems of several matrices are faster than lanes that hold the
  * right-hand sides of one: these fill at most half of the lanes. The entries of a row in
  * more than 8 systems a multiple of 4096 bytes apart displace one another in a first-level
@@ -284,8 +275,8 @@ normalised(const ps_factor *f, const ps_factor_rhs *b)
         same.inner = b->outer;
         same.outer_step = 0;
         same.inner_step = 1;
-        swap_axes(&same.rhs.stride);
-        swap_axes(&same.x.stride);
+        same.rhs.stride = ps_exchanged(same.rhs.stride);
+        same.x.stride = ps_exchanged(same.x.stride);
     }
     return same;
 }
@@ -342,8 +333,8 @@ step_for(const ps_factor_rhs *b, const ps_factor_rhs *same, const ps_step *step,
     ps_step its = *step;
 
     if (is_swapped) {
-        swap_axes(&its.source.stride);
-        swap_axes(&its.where.stride);
+        its.source.stride = ps_exchanged(its.source.stride);
+        its.where.stride = ps_exchanged(its.where.stride);
     }
     if (job->t.inner != same->inner || job->t.outer != same->outer) {
         its.source.stride = ps_turned(its.source.stride);
