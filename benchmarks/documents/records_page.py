@@ -62,8 +62,7 @@ def profile(record: Record) -> Iterator[str]:
         return
     rows = []
     for entry in record["profile"]["cases"]:
-        solver = entry["part"] == "steps"
-        names = ("scheme", "shape") if solver else ("matrix", "axis", "rows")
+        names = ("scheme", "shape") if "scheme" in entry else ("matrix", "axis", "rows")
         rows.append(
             (
                 " ".join(_nodes(entry[name]) for name in names) + f" {entry['dtype']}",

@@ -316,6 +316,19 @@ def test_kept_parts_name_their_sources(record, tmp_path):
         gpu_record.merge(tmp_path / "parts", path)
 
 
+def test_profile_of_lines_and_of_steps_of_solvers(tools):
+    from benchmarks.documents import records_page
+
+    numbers = dict.fromkeys(("bytes", "sectors", "registers", "occupancy", "issue"), 1.0)
+    common = {"kernel": "k", "dtype": "float32", "stalls": {"wait": 0.5}, **numbers}
+    lines = common | {"part": "steps", "matrix": "product", "axis": "last", "rows": 64}
+    solver = common | {"part": "steps", "scheme": "auto", "shape": [8, 9]}
+    told = "\n".join(records_page.profile({"profile": {"cases": [lines, solver]}}))
+
+    assert "product last 64 float32" in told
+    assert "auto 8 × 9 float32" in told
+
+
 def test_tables_of_a_paper(tools):
     from benchmarks.documents import gpu_tables
 
