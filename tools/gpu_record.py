@@ -255,7 +255,7 @@ def archive(parts: Path, path: Path | None) -> None:
 def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) -> Path:
     """Join the parts, which must be of one state of the sources, and return the record's path.
 
-    The note says what a reader must know of this run; the documents have it beside the tests.
+    The documents print the note after the numbers of tests: what a reader must know of this run.
     `keep` takes what has no part from the record that is replaced, the benchmark excepted.
     """
     found = {path.stem: json.loads(path.read_text()) for path in sorted(parts.glob("*.json"))}
@@ -283,7 +283,9 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
         "load": bench["load"],
         "settings": bench["settings"],
         "files": file_hashes(folders=DEVICE),
-        "tests": without_sources(found["tests"]) if "tests" in found else older(former, "tests"),
+        "tests": without_sources(found["tests"])
+        if "tests" in found
+        else of_former(former, former["tests"]),
         "sanitizers": {
             **kept(former, "sanitizers"),
             **{
@@ -317,13 +319,12 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
 
 def kept(former: Record, name: str) -> Record:
     """Return the papers, sanitizers or random tests of a former record, each with its `sources`."""
-    parts = former.get(name, {})
-    return {key: older({"sources": former["sources"], **parts}, key) for key in parts}
+    return {key: of_former(former, part) for key, part in former.get(name, {}).items()}
 
 
-def older(former: Record, name: str) -> Record:
+def of_former(former: Record, part: Record) -> Record:
     """Return a part of a former record with its `sources`, by default those of the record."""
-    return {"sources": former["sources"], **former[name]}
+    return {"sources": former["sources"], **part}
 
 
 def check() -> int:

@@ -1,4 +1,8 @@
-/* step_ends.cu - the first and the last row of each system that is inside a mask. */
+/* step_ends.cu - the first and the last row of each system that is inside a mask.
+ *
+ * A kernel of its own, because fluxes act on these rows, which a thread of the kernel of
+ * step_rows.cuh cannot find without reading the mask of the whole system.
+ */
 #include "lines/step_rows.h"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"

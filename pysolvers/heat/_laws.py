@@ -44,7 +44,7 @@ class Law:
 
     @property
     def text(self) -> str:
-        """What it is a function of."""
+        """The variables of the function: `t`, `T`, or both."""
         return "a function of " + " and ".join(n for n in (_TIME, _LEVEL) if n in self._names)
 
     def depends_on(self, names: str) -> bool:

@@ -94,5 +94,5 @@ def halo_between(group, store, axis, depth):
 
 
 def counting_bars():
-    """Return a context in which progress is told to a mock in the place of tqdm."""
+    """Return a context in which a mock of tqdm receives the progress."""
     return patch.object(_progress, "_tqdm")

@@ -1,4 +1,8 @@
-/* step_words.cu - the bits of a mask, a word for each chunk: step_terms.cuh. */
+/* step_words.cu - the bits of a mask, a word for each chunk: step_terms.cuh.
+ *
+ * A kernel of its own, so that the kernels of steps load one word per chunk and not one
+ * byte per row with its neighbours. The gain of this design was not measured.
+ */
 #include "lines/join/step_terms.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"

@@ -1,4 +1,4 @@
-"""Instruction sets that the extension is told to use; the package refuses unknown ones."""
+"""Instruction sets that a user selects for the extension; the package refuses unknown ones."""
 
 import os
 import subprocess
