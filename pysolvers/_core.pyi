@@ -340,6 +340,7 @@ def staggered_step(
     g: NDArray[float64],
     q: NDArray[float64],
     clock: NDArray[float64],
+    force: tuple[NDArray[float64], NDArray[float64]] | None,
     count: int,
     threads: int,
     made: NDArray[int64],

@@ -29,17 +29,24 @@ ps_staggered_check(const ps_staggered *s)
         isnan(s->until) || isnan(s->steady) || !(s->gamma <= 1)) {
         return PS_BAD_ARGUMENT;
     }
+    if (!isfinite(s->lid) || !isfinite(s->push) || s->push < 0 || !(s->bound > 0) ||
+        (s->force_x == NULL) != (s->force_y == NULL) ||
+        (s->force_x == NULL && s->push != 0)) {
+        return PS_BAD_ARGUMENT;
+    }
     if (s->pressure == PS_PRESSURE_SOR && (!positive(s->omega) || s->omega >= 2 ||
                                            s->most_sweeps < 1 || isnan(s->tolerance))) {
         return PS_BAD_ARGUMENT;
     }
     const int64_t staggered = (s->cells + 2) * (s->cells + 2);
     const int64_t centres = s->cells * s->cells;
-    const double *const field[] = {s->u, s->v, s->f, s->g, s->p, s->q, s->clock};
-    const int64_t count[] = {staggered, staggered, staggered,     staggered,
-                             centres,   centres,   PS_CLOCK_COUNT};
+    const double *const field[] = {s->u, s->v,     s->f,       s->g,      s->p,
+                                   s->q, s->clock, s->force_x, s->force_y};
+    const int64_t count[] = {staggered, staggered,      staggered, staggered, centres,
+                             centres,   PS_CLOCK_COUNT, staggered, staggered};
+    const int fields = s->force_x != NULL ? 9 : 7;
 
-    for (int a = 0; a < 7; a++) {
+    for (int a = 0; a < fields; a++) {
         if (field[a] == NULL) {
             return PS_BAD_ARGUMENT;
         }

@@ -60,7 +60,8 @@
 EXPORT const char *ps_directive_describe(void);
 
 /* Make at most `count` steps as ps_staggered.h describes, with SOR for the pressure.
- * `numbers`: reynolds, tau, gamma, dt, until, steady, tolerance, omega. `work` has
+ * `numbers`: reynolds, tau, gamma, dt, until, steady, tolerance, omega, lid, push,
+ * bound, without a force. `work` has
  * 2 (N+2)^2 values. Writes the number of complete steps and the code of the end; seconds
  * has PS_STAGGERED_STAGES values, to which the times of the stages are added. Returns a
  * ps_status. */

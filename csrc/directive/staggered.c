@@ -155,7 +155,7 @@ solve_pressure(const fields *a, const ps_staggered *s)
 
 /* Subtract the gradient of the pressure, set the ghosts, and update the clock. */
 static void
-correct(const fields *a, double *clock)
+correct(const fields *a, double lid, double *clock)
 {
     const long long n = a->n, m = n + 2;
     const double factor = clock[PS_CLOCK_DT] * (double)n;
@@ -185,7 +185,7 @@ correct(const fields *a, double *clock)
     FOR_LINE(AT(u), AT(v))
     for (long long i = 0; i <= n; i++) {
         u[i] = -u[m + i];
-        u[(n + 1) * m + i] = 2 - u[n * m + i];
+        u[(n + 1) * m + i] = 2 * lid - u[n * m + i];
         v[i * m] = -v[i * m + 1];
         v[i * m + n + 1] = -v[i * m + n];
     }
@@ -260,7 +260,7 @@ step(const fields *a, const ps_staggered *s, double *seconds)
     seconds[PS_STAGGERED_PREDICT] += predicted - start;
     seconds[PS_STAGGERED_PRESSURE] += solved - predicted;
     if (end == PS_STAGGERED_COUNT) {
-        correct(a, s->clock);
+        correct(a, s->lid, s->clock);
         end = ps_staggered_judge(s);
         seconds[PS_STAGGERED_CORRECT] += now() - solved;
     }
@@ -286,6 +286,9 @@ ps_directive_staggered_step(long long cells, const double *numbers, long long mo
                             .steady = numbers[5],
                             .tolerance = numbers[6],
                             .omega = numbers[7],
+                            .lid = numbers[8],
+                            .push = numbers[9],
+                            .bound = numbers[10],
                             .most_sweeps = most_sweeps,
                             .u = u,
                             .v = v,

@@ -1,8 +1,8 @@
 /* ps_staggered.h - time-dependent flow in the lid-driven cavity on a staggered grid.
  *
- *   u_t + (u u)_x + (u v)_y = -p_x + lap u / Re,    v_t likewise,    u_x + v_y = 0
+ *   u_t + (u u)_x + (u v)_y = -p_x + lap u / Re + f_x,  v_t likewise,  u_x + v_y = 0
  *
- * on the unit square, with u = 1 on y = 1 and no slip on the other walls, by explicit
+ * on the unit square, with u = lid on y = 1 and no slip on the other walls, by explicit
  * steps and the projection of Chorin (1968).
  */
 #ifndef PS_STAGGERED_H
@@ -35,7 +35,7 @@ extern "C" {
 
 /* Why a call ended: all steps are done, the time `until` is reached, the change is at
  * most `steady`, the SOR iterations of a step did not reach their tolerance, or the
- * velocity is not finite or exceeds PS_STAGGERED_BOUND. */
+ * velocity is not finite or exceeds `bound`. */
 #define PS_STAGGERED_END_LIST(X)     \
     X(PS_STAGGERED_COUNT, "count")   \
     X(PS_STAGGERED_UNTIL, "until")   \
@@ -68,21 +68,18 @@ typedef enum { PS_STAGGERED_END_LIST(PS_NAME_) PS_STAGGERED_ENDS } ps_staggered_
 typedef enum { PS_CLOCK_LIST(PS_NAME_) PS_CLOCK_COUNT } ps_clock;
 #undef PS_NAME_
 
-/* Speed, in units of the speed of the lid, above which a solution is regarded as
- * unstable. */
-#define PS_STAGGERED_BOUND 100.0
-
 /* N x N cells of side h = 1/N. With S = N + 2, element [j*S + i] is
  *
- *   u   at (i h, (j - 1/2) h), 0 <= i <= N; rows 0 and N+1 are ghosts, -u and 2 - u
+ *   u   at (i h, (j - 1/2) h), 0 <= i <= N; rows 0, N+1 are ghosts, -u, 2 lid - u
  *   v   at ((i - 1/2) h, j h), 0 <= j <= N; columns 0 and N+1 are ghosts, -v
  *
  * and f and g have the same places. Their values on walls are 0 and are not written.
  * p and q have N x N elements: [(j-1)*N + i-1] in the centre of cell (i, j). A step is
  *
  *   predict   dt = tau min(Re h^2/4, h/max|u|, h/max|v|), or `dt`; shortened to end at
- *             `until`, or halved if the rest is less than two steps
- *             f = u + dt (lap u/Re - (u u)_x - (u v)_y),  g likewise
+ *             `until`, or halved if the rest is less than two steps. With a force, h/max
+ *             is the time of a way h from this speed with the acceleration `push`
+ *             f = u + dt (lap u/Re - (u u)_x - (u v)_y + f_x),  g likewise
  *             q = (f_x + g_y)/dt
  *   pressure  lap p = q, normal derivative 0 on walls: red-black SOR from the p of the
  *             last step, until the root mean square of the residual is at most
@@ -110,9 +107,13 @@ struct ps_staggered {
     double steady;    /* negative: no change ends the call */
     double tolerance; /* negative: exactly most_sweeps iterations */
     double omega;     /* relaxation factor of SOR, 0 < omega < 2 */
+    double lid;       /* velocity of the lid */
+    double push;      /* largest magnitude of the force; 0 without one */
+    double bound;     /* speed above which a solution is unstable; may be infinite */
     int64_t most_sweeps;
     double *u, *v, *p, *f, *g, *q;
-    double *clock; /* PS_CLOCK_COUNT values */
+    const double *force_x, *force_y; /* at the places of u and v; both null: no force */
+    double *clock;                   /* PS_CLOCK_COUNT values */
 };
 
 struct ps_staggered_report {

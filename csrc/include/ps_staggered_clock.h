@@ -4,6 +4,8 @@
 #ifndef PS_STAGGERED_CLOCK_H
 #define PS_STAGGERED_CLOCK_H
 
+#include <math.h>
+
 #include "ps_staggered.h"
 
 #ifdef __CUDACC__
@@ -21,6 +23,17 @@ ps_staggered_speed(const ps_staggered *s)
     return u > v ? u : v;
 }
 
+/* The time in which the fluid moves by `h` at most: h/speed without a force, otherwise the
+ * positive root of speed dt + push dt^2/2 = h. */
+PS_STAGGERED_INLINE double
+ps_staggered_crossing(const ps_staggered *s, double h)
+{
+    const double speed = ps_staggered_speed(s);
+
+    return s->push > 0 ? 2 * h / (speed + sqrt(speed * speed + 2 * s->push * h))
+                       : h / speed;
+}
+
 /* Set the entries DT and NEXT of the clock for the next step. */
 PS_STAGGERED_INLINE void
 ps_staggered_choose_dt(const ps_staggered *s)
@@ -31,7 +44,7 @@ ps_staggered_choose_dt(const ps_staggered *s)
 
     if (dt == 0) {
         const double diffusion = s->reynolds * h * h / 4,
-                     convection = h / ps_staggered_speed(s);
+                     convection = ps_staggered_crossing(s, h);
 
         dt = s->tau * (diffusion < convection ? diffusion : convection);
     }
@@ -61,8 +74,7 @@ ps_staggered_judge(const ps_staggered *s)
 {
     const double *const clock = s->clock;
 
-    if (!(clock[PS_CLOCK_U] <= PS_STAGGERED_BOUND &&
-          clock[PS_CLOCK_V] <= PS_STAGGERED_BOUND)) {
+    if (!(clock[PS_CLOCK_U] <= s->bound && clock[PS_CLOCK_V] <= s->bound)) {
         return PS_STAGGERED_GROWN;
     }
     if (clock[PS_CLOCK_TIME] >= s->until) {

@@ -163,7 +163,7 @@ PyDoc_STRVAR(cavity_iterate_doc,
              "Iterate the lid-driven cavity; return status and report.");
 PyDoc_STRVAR(staggered_step_doc,
              "staggered_step($module, codes, numbers, most_sweeps, u, v, p, f, g, q, "
-             "clock, count, threads, made, device=0, stream=0, /)\n--\n\n"
+             "clock, force, count, threads, made, device=0, stream=0, /)\n--\n\n"
              "Make steps of the cavity on a staggered grid; return status and report.");
 PyDoc_STRVAR(lmsor_iterate_doc,
              "lmsor_iterate($module, kernel, relaxation, omega, nx, ny, pitch, cx, cy, "

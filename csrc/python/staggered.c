@@ -14,22 +14,24 @@ static const char *const ends[] = {PS_STAGGERED_END_LIST(PS_TEXT_)};
 static const char *const entries[] = {PS_CLOCK_LIST(PS_TEXT_)};
 #undef PS_TEXT_
 
-/* Set *data to a square field of float64 with *side rows, writeable and in C order. If
+/* Set *data to a square field of float64 with *side rows, in C order. If
  * *side is 0, the number of rows is stored there. 0, or -1 with an exception. */
 static int
-borrow_square(PyObject *object, const char *name, int64_t *side, double **data)
+borrow_square(PyObject *object, const char *name, int writes, int64_t *side,
+              double **data)
 {
-    PyArrayObject *const array = operand_block(object, name, NPY_DOUBLE, 1);
+    PyArrayObject *const array = operand_block(object, name, NPY_DOUBLE, writes);
 
     if (array == NULL) {
         return -1;
     }
     if (PyArray_NDIM(array) != 2 || PyArray_DIM(array, 0) != PyArray_DIM(array, 1) ||
         (*side != 0 && PyArray_DIM(array, 0) != *side)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: need a square shape, (N + 2, N + 2) for u, v, f and g, (N, N) "
-                     "for p and q",
-                     name);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s: need a square shape, (N + 2, N + 2) for u, v, f, g and the force, "
+            "(N, N) for p and q",
+            name);
         return -1;
     }
     *side = PyArray_DIM(array, 0);
@@ -38,14 +40,36 @@ borrow_square(PyObject *object, const char *name, int64_t *side, double **data)
 }
 
 static int
-borrow_fields(PyObject *const objects[7], ps_staggered *s)
+borrow_force(PyObject *pair, int64_t side, ps_staggered *s)
+{
+    double *x, *y;
+
+    if (pair == Py_None) {
+        return 0;
+    }
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "force: need a tuple of two ndarrays or None");
+        return -1;
+    }
+    if (borrow_square(PyTuple_GET_ITEM(pair, 0), "force_x", 0, &side, &x) < 0 ||
+        borrow_square(PyTuple_GET_ITEM(pair, 1), "force_y", 0, &side, &y) < 0) {
+        return -1;
+    }
+    s->force_x = x;
+    s->force_y = y;
+    return 0;
+}
+
+static int
+borrow_fields(PyObject *const objects[7], PyObject *force, ps_staggered *s)
 {
     int64_t side = 0;
 
-    if (borrow_square(objects[0], "u", &side, &s->u) < 0 ||
-        borrow_square(objects[1], "v", &side, &s->v) < 0 ||
-        borrow_square(objects[3], "f", &side, &s->f) < 0 ||
-        borrow_square(objects[4], "g", &side, &s->g) < 0) {
+    if (borrow_square(objects[0], "u", 1, &side, &s->u) < 0 ||
+        borrow_square(objects[1], "v", 1, &side, &s->v) < 0 ||
+        borrow_square(objects[3], "f", 1, &side, &s->f) < 0 ||
+        borrow_square(objects[4], "g", 1, &side, &s->g) < 0 ||
+        borrow_force(force, side, s) < 0) {
         return -1;
     }
     s->cells = side - 2;
@@ -53,8 +77,8 @@ borrow_fields(PyObject *const objects[7], ps_staggered *s)
         PyErr_SetString(PyExc_ValueError, "u: need at least 3 rows");
         return -1;
     }
-    if (borrow_square(objects[2], "p", &s->cells, &s->p) < 0 ||
-        borrow_square(objects[5], "q", &s->cells, &s->q) < 0) {
+    if (borrow_square(objects[2], "p", 1, &s->cells, &s->p) < 0 ||
+        borrow_square(objects[5], "q", 1, &s->cells, &s->q) < 0) {
         return -1;
     }
     PyArrayObject *const clock = operand_block(objects[6], "clock", NPY_DOUBLE, 1);
@@ -119,23 +143,23 @@ staggered_step(PyObject *Py_UNUSED(module), PyObject *args)
     int kernel, pressure, threads, device = 0;
     long long most_sweeps, count;
     unsigned long long stream = 0;
-    PyObject *objects[7], *made_array;
+    PyObject *objects[7], *force, *made_array;
     int64_t *made;
     ps_staggered s = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "(iiI)(dddddddd)LOOOOOOOLiO|iK:staggered_step", &kernel,
-                          &pressure, &s.stages, &s.reynolds, &s.tau, &s.gamma, &s.dt,
-                          &s.until, &s.steady, &s.tolerance, &s.omega, &most_sweeps,
-                          &objects[0], &objects[1], &objects[2], &objects[3], &objects[4],
-                          &objects[5], &objects[6], &count, &threads, &made_array,
-                          &device, &stream)) {
+    if (!PyArg_ParseTuple(args, "(iiI)(ddddddddddd)LOOOOOOOOLiO|iK:staggered_step",
+                          &kernel, &pressure, &s.stages, &s.reynolds, &s.tau, &s.gamma,
+                          &s.dt, &s.until, &s.steady, &s.tolerance, &s.omega, &s.lid,
+                          &s.push, &s.bound, &most_sweeps, &objects[0], &objects[1],
+                          &objects[2], &objects[3], &objects[4], &objects[5], &objects[6],
+                          &force, &count, &threads, &made_array, &device, &stream)) {
         return NULL;
     }
     s.kernel = (ps_staggered_kernel)kernel;
     s.pressure = (ps_pressure)pressure;
     s.most_sweeps = most_sweeps;
-    if (borrow_fields(objects, &s) < 0 || operand_made(made_array, &made) < 0 ||
+    if (borrow_fields(objects, force, &s) < 0 || operand_made(made_array, &made) < 0 ||
         call_begin(&in, threads, device, stream) < 0) {
         return NULL;
     }

@@ -5,9 +5,10 @@
 #include "numpy_api.h"
 
 /* staggered_step((kernel, pressure, stages),
- *                (reynolds, tau, gamma, dt, until, steady, tolerance, omega),
- *                most_sweeps, u, v, p, f, g, q, clock, count, threads, made, device=0,
- *                stream=0)
+ *                (reynolds, tau, gamma, dt, until, steady, tolerance, omega, lid, push,
+ *                 bound),
+ *                most_sweeps, u, v, p, f, g, q, clock, (force_x, force_y) or None, count,
+ *                threads, made, device=0, stream=0)
  *     -> (status, report or None) */
 PyObject *staggered_step(PyObject *module, PyObject *args);
 

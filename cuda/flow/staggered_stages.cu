@@ -77,13 +77,16 @@ coloured(const void *data, const ps_laplace *l)
 /* The current step: the velocity before it, and what the clock determines. */
 struct Step {
     const double *u, *v;
+    const double *force_x, *force_y;
     double *u_next, *v_next;
     int64_t n, m; /* m = n + 2: elements of a row */
     bool has_ended;
     double dt, next, gamma, diffusion, convection;
 };
 
-/* Reads no entry of the clock that a block of the stage predict writes. */
+/* Reads no entry of the clock that a block of the stage predict writes. Without a force
+ * the code of one costs no registers. */
+template <bool FORCED>
 __device__ __forceinline__ Step
 step_of(const ps_staggered &s)
 {
@@ -92,6 +95,7 @@ step_of(const ps_staggered &s)
     Step a;
 
     own.clock = clock;
+    own.push = FORCED ? s.push : 0;
     clock[PS_CLOCK_TIME] = s.clock[PS_CLOCK_TIME];
     clock[PS_CLOCK_CHANGE] = s.clock[PS_CLOCK_CHANGE];
     clock[PS_CLOCK_U] = s.clock[PS_CLOCK_U];
@@ -102,6 +106,8 @@ step_of(const ps_staggered &s)
 
     a.u = is_odd ? s.f : s.u;
     a.v = is_odd ? s.g : s.v;
+    a.force_x = s.force_x;
+    a.force_y = s.force_y;
     a.u_next = is_odd ? s.u : s.f;
     a.v_next = is_odd ? s.v : s.g;
     a.n = s.cells;
@@ -126,6 +132,7 @@ flux(double out, double in, double before, double c, double after, double gamma)
 }
 
 /* f of face (i, j), 0 <= i <= N; 0 on walls. */
+template <bool FORCED>
 __device__ __forceinline__ double
 face_f(const Step &a, int64_t i, int64_t j)
 {
@@ -138,10 +145,13 @@ face_f(const Step &a, int64_t i, int64_t j)
     const double uv = flux(v[0] + v[1], v[-a.m] + v[1 - a.m], south, c, north, a.gamma);
     const double lap = ((east + west) + (north + south)) - 4 * c;
 
-    return c + (a.diffusion * lap - a.convection * (uu + uv));
+    const double free = c + (a.diffusion * lap - a.convection * (uu + uv));
+
+    return FORCED ? free + a.dt * a.force_x[j * a.m + i] : free;
 }
 
 /* g of face (i, j), 0 <= j <= N; 0 on walls. */
+template <bool FORCED>
 __device__ __forceinline__ double
 face_g(const Step &a, int64_t i, int64_t j)
 {
@@ -154,7 +164,9 @@ face_g(const Step &a, int64_t i, int64_t j)
     const double uv = flux(u[0] + u[a.m], u[-1] + u[a.m - 1], west, c, east, a.gamma);
     const double lap = ((east + west) + (north + south)) - 4 * c;
 
-    return c + (a.diffusion * lap - a.convection * (uv + vv));
+    const double free = c + (a.diffusion * lap - a.convection * (uv + vv));
+
+    return FORCED ? free + a.dt * a.force_y[j * a.m + i] : free;
 }
 
 /* The cells of a thread: column i, rows j = first, first + block_rows, ... <= last. */
@@ -175,13 +187,13 @@ cells_of_thread(int64_t n, int rows)
 }
 
 /* `rows` are the rows of a thread. */
-template <typename Source>
+template <bool FORCED, typename Source>
 __global__ void
 __launch_bounds__(block_threads) predict_kernel(const __grid_constant__ ps_staggered s,
                                                 const Source q, double sign, int rows)
 {
     wait_for_last_kernel();
-    const Step a = step_of(s);
+    const Step a = step_of<FORCED>(s);
     const Cells cells = cells_of_thread(a.n, rows);
     const double scale = sign * static_cast<double>(a.n) / a.dt;
 
@@ -195,8 +207,8 @@ __launch_bounds__(block_threads) predict_kernel(const __grid_constant__ ps_stagg
     }
     for (int64_t j = cells.first; cells.i <= a.n && j <= cells.last; j += block_rows) {
         const int64_t i = cells.i;
-        const double f = face_f(a, i, j) - face_f(a, i - 1, j);
-        const double g = face_g(a, i, j) - face_g(a, i, j - 1);
+        const double f = face_f<FORCED>(a, i, j) - face_f<FORCED>(a, i - 1, j);
+        const double g = face_g<FORCED>(a, i, j) - face_g<FORCED>(a, i, j - 1);
 
         q.put(i, j, scale * (f + g));
     }
@@ -247,22 +259,23 @@ most_of_block(Most most)
 }
 
 /* The next velocity of faces (i, j) and the ghosts next to them. */
-template <typename Pressure>
+template <bool FORCED, typename Pressure>
 __device__ __forceinline__ void
-correct_cell(const Step &a, const Pressure &p, int64_t i, int64_t j, Most &most)
+correct_cell(const Step &a, const Pressure &p, double lid, int64_t i, int64_t j,
+             Most &most)
 {
     const int64_t n = a.n, m = a.m, at = j * m + i;
     const double factor = a.dt * static_cast<double>(n), own = p.get(i, j);
     double u = 0, v = 0;
 
     if (i < n) {
-        u = face_f(a, i, j) - factor * (p.get(i + 1, j) - own);
+        u = face_f<FORCED>(a, i, j) - factor * (p.get(i + 1, j) - own);
         raise_to(most.change, u - a.u[at]);
         raise_to(most.u, u);
         a.u_next[at] = u;
     }
     if (j < n) {
-        v = face_g(a, i, j) - factor * (p.get(i, j + 1) - own);
+        v = face_g<FORCED>(a, i, j) - factor * (p.get(i, j + 1) - own);
         raise_to(most.change, v - a.v[at]);
         raise_to(most.v, v);
         a.v_next[at] = v;
@@ -277,23 +290,23 @@ correct_cell(const Step &a, const Pressure &p, int64_t i, int64_t j, Most &most)
         a.u_next[at - m] = -u;
     }
     if (j == n) {
-        a.u_next[at + m] = 2 - u;
-        raise_to(most.u, 2 - u);
+        a.u_next[at + m] = 2 * lid - u;
+        raise_to(most.u, 2 * lid - u);
     }
     if (i == 1 && j == n) {
-        a.u_next[at + m - 1] = 2; /* above the corner */
+        a.u_next[at + m - 1] = 2 * lid; /* above the corner */
     }
 }
 
 /* `p` is the pressure; with `copies` it is written to s.p. parts[3 b]: of block b. */
-template <typename Pressure, bool COPIES>
+template <bool FORCED, bool COPIES, typename Pressure>
 __global__ void
 __launch_bounds__(block_threads)
     correct_kernel(const __grid_constant__ ps_staggered s, const Pressure p,
                    uint64_t *parts, int rows)
 {
     wait_for_last_kernel();
-    const Step a = step_of(s);
+    const Step a = step_of<FORCED>(s);
     const Cells cells = cells_of_thread(a.n, rows);
     const PlainCells copy = {s.p, s.cells};
     Most most;
@@ -303,7 +316,7 @@ __launch_bounds__(block_threads)
     }
     let_next_kernel_in();
     for (int64_t j = cells.first; cells.i <= a.n && j <= cells.last; j += block_rows) {
-        correct_cell(a, p, cells.i, j, most);
+        correct_cell<FORCED>(a, p, s.lid, cells.i, j, most);
         if (COPIES) {
             copy.put(cells.i, j, p.get(cells.i, j));
         }
@@ -326,7 +339,7 @@ __launch_bounds__(block_threads)
     Most most;
 
     wait_for_last_kernel();
-    const Step a = step_of(s);
+    const Step a = step_of<true>(s); /* push is 0 without a force */
 
     __syncthreads(); /* all threads have read the clock */
     if (a.has_ended) {
@@ -412,6 +425,36 @@ rows_of(int64_t n)
     return static_cast<int>(rows);
 }
 
+template <bool FORCED>
+ps_status
+predict(const ps_staggered *s, const ps_laplace *l, cudaStream_t stream)
+{
+    const int64_t blocks = ps_cuda_staggered_parts(s->cells);
+    const int rows = rows_of(s->cells);
+
+    return l != nullptr
+               ? launch_closely(predict_kernel<FORCED, ColouredCells>, blocks,
+                                block_threads, 0, stream, *s, coloured(l->source, l),
+                                -1.0, rows)
+               : launch_closely(predict_kernel<FORCED, PlainCells>, blocks, block_threads,
+                                0, stream, *s, PlainCells{s->q, s->cells}, 1.0, rows);
+}
+
+template <bool FORCED>
+ps_status
+correct(const ps_staggered *s, const ps_laplace *l, uint64_t *parts, cudaStream_t stream)
+{
+    const int64_t blocks = ps_cuda_staggered_parts(s->cells);
+    const int rows = rows_of(s->cells);
+
+    return l != nullptr ? launch_closely(correct_kernel<FORCED, true, ColouredCells>,
+                                         blocks, block_threads, 0, stream, *s,
+                                         coloured(l->t, l), parts, rows)
+                        : launch_closely(correct_kernel<FORCED, false, PlainCells>,
+                                         blocks, block_threads, 0, stream, *s,
+                                         PlainCells{s->p, s->cells}, parts, rows);
+}
+
 } // namespace
 
 int64_t
@@ -425,32 +468,21 @@ ps_cuda_staggered_parts(int64_t cells)
 ps_status
 ps_cuda_staggered_predict(const ps_staggered *s, const ps_laplace *l, cudaStream_t stream)
 {
-    const int64_t blocks = ps_cuda_staggered_parts(s->cells);
-    const int rows = rows_of(s->cells);
-
-    return l != nullptr
-               ? launch_closely(predict_kernel<ColouredCells>, blocks, block_threads, 0,
-                                stream, *s, coloured(l->source, l), -1.0, rows)
-               : launch_closely(predict_kernel<PlainCells>, blocks, block_threads, 0,
-                                stream, *s, PlainCells{s->q, s->cells}, 1.0, rows);
+    return s->force_x != nullptr ? predict<true>(s, l, stream)
+                                 : predict<false>(s, l, stream);
 }
 
 ps_status
 ps_cuda_staggered_correct(const ps_staggered *s, const ps_laplace *l, const Swept &swept,
                           uint64_t *parts, cudaStream_t stream)
 {
-    const int64_t blocks = ps_cuda_staggered_parts(s->cells);
-    const int rows = rows_of(s->cells);
-    const ps_status status =
-        l != nullptr
-            ? launch_closely(correct_kernel<ColouredCells, true>, blocks, block_threads,
-                             0, stream, *s, coloured(l->t, l), parts, rows)
-            : launch_closely(correct_kernel<PlainCells, false>, blocks, block_threads, 0,
-                             stream, *s, PlainCells{s->p, s->cells}, parts, rows);
+    const ps_status status = s->force_x != nullptr ? correct<true>(s, l, parts, stream)
+                                                   : correct<false>(s, l, parts, stream);
 
-    return status == PS_OK ? launch_closely(clock_kernel, 1, block_threads, 0, stream, *s,
-                                            parts, blocks, swept)
-                           : status;
+    return status == PS_OK
+               ? launch_closely(clock_kernel, 1, block_threads, 0, stream, *s, parts,
+                                ps_cuda_staggered_parts(s->cells), swept)
+               : status;
 }
 
 ps_status

@@ -53,7 +53,7 @@ class Directive:
         Parameters
         ----------
         numbers : tuple of float
-            reynolds, tau, gamma, dt, until, steady, tolerance and omega.
+            reynolds, tau, gamma, dt, until, steady, tolerance, omega, lid, push and bound.
         most_sweeps : int
             Largest number of SOR iterations of a step.
         fields : dict of str to ndarray of float64

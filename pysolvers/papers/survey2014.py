@@ -255,6 +255,12 @@ class StaggeredCavity(flow.StaggeredCavity):
         self._experiment = {"kernels": kernels}
         super().__init__(*args, **options)
 
+    def _checked_force(self, given: Any) -> Any:
+        s = self._settings
+        rule = f"force must be None with kernels={s.kernels!r}: use kernels='auto'"
+        require(given is None or not s.has_directives, rule, given)
+        return super()._checked_force(given)
+
     def _call(self, count: int, stages: tuple[str, ...], until: float, steady: float) -> str:
         s = self._settings
         if not s.has_directives:
@@ -263,7 +269,7 @@ class StaggeredCavity(flow.StaggeredCavity):
         n, backend = s.n, s.backend
         names = ("u", "v", "p", "f", "g", "clock")
         status, end, seconds = kernels.staggered_step(
-            s.numbers(until, steady),
+            s.numbers(until, steady, None),
             s.max_sweeps,
             {name: self._state.operand(name) for name in names},
             np.empty((2, n + 2, n + 2)),

@@ -184,17 +184,21 @@ def draw_streamlines(
     square(axes, "streamlines")
 
 
-def draw_vorticity(axes: "Axes", places: Array, omega: Array, **options: Any) -> None:
-    """Draw omega, in units of lid speed over side, in colours."""
+def draw_vorticity(
+    axes: "Axes", places: Array, omega: Array, unit: str = "lid speed", **options: Any
+) -> None:
+    """Draw omega, in units of a speed over side, in colours."""
     options = {"levels": _VORTICITY, "cmap": "RdBu_r", "extend": "both", **options}
     drawn = axes.contourf(places, places, omega, **options)
     ticks = {"ticks": _VORTICITY_TICKS} if options["levels"] is _VORTICITY else {}
-    add_scale(axes, drawn, "vorticity (lid speed / side)", shrink=0.85, **ticks)
+    add_scale(axes, drawn, f"vorticity ({unit} / side)", shrink=0.85, **ticks)
     square(axes, "vorticity")
 
 
-def draw_profiles(axes: "Axes", places: Array, u: Array, v: Array, tables: Tables) -> None:
-    """Draw u on x = 1/2 and v on y = 1/2 in units of the lid speed."""
+def draw_profiles(
+    axes: "Axes", places: Array, u: Array, v: Array, tables: Tables, unit: str = "lid speed"
+) -> None:
+    """Draw u on x = 1/2 and v on y = 1/2 in units of a speed."""
     axes.plot(places, u, "C0", label="u on x = 1/2, over y")
     axes.plot(places, v, "C1", label="v on y = 1/2, over x")
     for marker, (name, columns) in zip(_MARKERS, (tables or {}).items(), strict=False):
@@ -206,7 +210,7 @@ def draw_profiles(axes: "Axes", places: Array, u: Array, v: Array, tables: Table
             name += f", {counted(omitted, 'value')} left out"
         axes.plot([], [], color="0.3", label=name, **style)
     axes.set(
-        xlabel="x or y (side of the cavity)", ylabel="velocity (lid speed)", title="centre lines"
+        xlabel="x or y (side of the cavity)", ylabel=f"velocity ({unit})", title="centre lines"
     )
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)

@@ -33,8 +33,8 @@ def plot(
     """Draw a result and show it; see `StaggeredResult.plot`."""
 
     def draw_on(axes: "Axes") -> None:
-        draw_vorticity(axes, result.x_faces, result.omega, **options)
-        if result.steps:
+        draw_vorticity(axes, result.x_faces, result.omega, **_vorticity(result) | options)
+        if result.psi.any():
             vortex = result.primary_vortex()
             draw_streamlines(axes, result.x_faces, result.psi, vortex, colours=("k", "k"))
         square(axes, f"vorticity and streamlines, t = {result.time:.4g}")
@@ -49,21 +49,37 @@ def draw_staggered(
     """Draw streamlines, vorticity, pressure, profiles, changes and steps on an empty figure."""
     axes = figure.subplots(2, 3)
     faces = result.x_faces
-    if result.steps:
+    if result.psi.any():
         draw_streamlines(axes[0, 0], faces, result.psi, result.primary_vortex())
-    square(axes[0, 0], "streamlines" if result.steps else "streamlines: the fluid is at rest")
-    draw_vorticity(axes[0, 1], faces, result.omega, **options)
+    square(axes[0, 0], "streamlines" if result.psi.any() else "streamlines: the fluid is at rest")
+    draw_vorticity(axes[0, 1], faces, result.omega, **_vorticity(result) | options)
     plot_pressure(axes[0, 2], result)
-    if tables is None:
+    if tables is None and result.lid_velocity == 1:
         published = published_profiles(result.reynolds)
         tables = {f"{name}, steady": columns for name, columns in published.items()}
-    draw_profiles(axes[1, 0], faces, result.centreline_u(faces), result.centreline_v(faces), tables)
+    u, v = result.centreline_u(faces), result.centreline_v(faces)
+    draw_profiles(axes[1, 0], faces, u, v, tables, _unit(result))
     plot_steps(axes[1, 1], axes[1, 2], result)
     figure.suptitle(
-        f"Lid-driven cavity on a staggered grid, Re = {result.reynolds:g}, "
-        f"{result.n} × {result.n} cells, t = {result.time:.4g} side / lid speed"
+        f"Cavity on a staggered grid, Re = {result.reynolds:g}, "
+        f"{result.n} × {result.n} cells, t = {result.time:.4g} side / {_unit(result)}"
     )
     return axes
+
+
+def _unit(result: "StaggeredResult") -> str:
+    """Return the name of the speed of the Reynolds number."""
+    return "lid speed" if abs(result.lid_velocity) == 1 else "U"
+
+
+def _vorticity(result: "StaggeredResult") -> dict[str, Any]:
+    """Return options of `draw_vorticity`: colours for a lid of another speed end elsewhere."""
+    if abs(result.lid_velocity) == 1:
+        return {}
+    omega = np.sort(result.omega, axis=None)
+    skipped = omega.size // 50
+    levels = levels_of(omega[skipped : omega.size - skipped], _LEVELS)
+    return {"unit": _unit(result), "levels": levels}
 
 
 def plot_pressure(axes: "Axes", result: "StaggeredResult") -> None:
@@ -80,7 +96,7 @@ def plot_pressure(axes: "Axes", result: "StaggeredResult") -> None:
     skipped = values.size // 50  # the pressure is singular in both corners below the lid
     levels = levels_of(values[skipped : values.size - skipped], _LEVELS)
     filled = axes.contourf(result.x, result.y, result.p, levels=levels, extend="both")
-    add_scale(axes, filled, "pressure (density × lid speed²)", shrink=0.85)
+    add_scale(axes, filled, f"pressure (density × {_unit(result)}²)", shrink=0.85)
     square(axes, "pressure")
 
 
@@ -94,17 +110,17 @@ def plot_steps(change: "Axes", length: "Axes", result: "StaggeredResult") -> Non
     result : StaggeredResult
         The result.
     """
-    history = result.history
+    history, unit = result.history, _unit(result)
     change.semilogy(history.time, history.change, "C0")
     change.set(
-        xlabel="time (side / lid speed)",
-        ylabel="largest change (lid speed² / side)",
+        xlabel=f"time (side / {unit})",
+        ylabel=f"largest change ({unit}² / side)",
         title="change of the velocity per unit of time",
     )
     length.plot(history.time, history.dt, "C2")
     length.set(
-        xlabel="time (side / lid speed)",
-        ylabel="length of a step (side / lid speed)",
+        xlabel=f"time (side / {unit})",
+        ylabel=f"length of a step (side / {unit})",
         title="length of the steps",
     )
     length.set_ylim(bottom=0)
@@ -118,19 +134,25 @@ def plot_steps(change: "Axes", length: "Axes", result: "StaggeredResult") -> Non
 
 def film(frames: "tuple[StaggeredResult, ...]", **options: Any) -> Any:
     """Return a film of the speed with streamlines; `options` as in `make_film` and `contourf`."""
-    return make_film(frames, _paint, (5.8, 4.8), "speed (lid speed)", **options)
+    label = f"speed ({_unit(frames[0])})" if frames else None
+    return make_film(frames, _paint, (5.8, 4.8), label, **options)
 
 
 def _paint(axes: "Axes", result: "StaggeredResult", **options: Any) -> Any:
     u = (result.u[:, 1:] + result.u[:, :-1]) / 2
     v = (result.v[1:] + result.v[:-1]) / 2
-    options = {"levels": _SPEEDS, "cmap": "viridis", "extend": "max", **options}
+    options = {
+        "levels": _SPEEDS * (abs(result.lid_velocity) or 1.0),
+        "cmap": "viridis",
+        "extend": "max",
+        **options,
+    }
     drawn = axes.contourf(result.x, result.y, np.hypot(u, v), **options)
-    if result.steps:
+    if result.psi.any():
         levels = result.primary_vortex().psi * np.linspace(0.05, 0.95, 10)
         faces = result.x_faces
         axes.contour(
             faces, faces, result.psi, np.sort(levels), colors="w", linewidths=0.7, linestyles="-"
         )
-    square(axes, f"t = {result.time:.3g} side / lid speed")
+    square(axes, f"t = {result.time:.3g} side / {_unit(result)}")
     return drawn

@@ -28,6 +28,8 @@ problem_new(int64_t n, ps_pressure pressure, ps_staggered_kernel kernel)
                        .steady = -1,
                        .tolerance = 1e-6,
                        .omega = 1.5,
+                       .lid = 1,
+                       .bound = 100,
                        .most_sweeps = 10000}};
     const int64_t staggered = (n + 2) * (n + 2), centres = n * n;
     const int64_t count[FIELDS] = {staggered, staggered, staggered,     staggered,
@@ -184,6 +186,20 @@ test_refusals(void)
     s = p.s;
     s.cells = 3;
     CHECK(ps_staggered_check(&s) == PS_BAD_ARGUMENT, "cells");
+    s = p.s;
+    s.force_x = p.s.q;
+    CHECK(ps_staggered_check(&s) == PS_BAD_ARGUMENT, "one component of a force");
+    s.force_y = s.u;
+    CHECK(ps_staggered_check(&s) == PS_BAD_LAYOUT, "force is u");
+    s = p.s;
+    s.push = 1;
+    CHECK(ps_staggered_check(&s) == PS_BAD_ARGUMENT, "push without a force");
+    s = p.s;
+    s.lid = NAN;
+    CHECK(ps_staggered_check(&s) == PS_BAD_ARGUMENT, "lid");
+    s = p.s;
+    s.bound = 0;
+    CHECK(ps_staggered_check(&s) == PS_BAD_ARGUMENT, "bound");
     s = p.s;
     s.omega = 2;
     CHECK(ps_staggered_check(&s) == PS_BAD_ARGUMENT, "omega");

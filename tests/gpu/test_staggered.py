@@ -87,6 +87,30 @@ def test_options(options, pressure):
     assert_same_flow(here.step(61), there.step(61))
 
 
+@pytest.mark.parametrize("pressure", PRESSURES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"force": (0.0, lambda x, y: 9 * x * y)},
+        {"force": (lambda y, t: np.sin(9 * t) * y, 2.0)},
+        {"force": (lambda y, t: np.sin(9 * t) * y, 2.0), "dt": 1e-3},
+    ],
+)
+@pytest.mark.parametrize("lid", [0.0, -1.5])
+@pytest.mark.parametrize("n", [5, 33, 100])
+def test_flow_of_a_force_is_that_of_the_cpu(n, lid, options, pressure):
+    here, there = pair(100, n, lid_velocity=lid, pressure=pressure, **options)
+
+    assert_same_flow(here.step(31), there.step(31))
+    for flow in (here, there):
+        flow.force = (lambda x: x, np.full((n + 1, n), 0.5))
+    assert_same_flow(here.step(30), there.step(30))
+    for flow in (here, there):
+        flow.force = None
+    assert_same_flow(here.run(here.time + 0.1), there.run(there.time + 0.1))
+    assert np.abs(here.u).max() > 1e-3
+
+
 @pytest.mark.parametrize(
     "options", [{"omega": 1.2}, {"pressure_tol": 1e-8}, {"pressure_tol": None, "max_sweeps": 9}]
 )

@@ -1,6 +1,6 @@
 /* staggered_stages.c - the explicit stages of a step on the staggered grid.
  *
- * predict   f = u + dt (lap u/Re - (u u)_x - (u v)_y), g likewise. With a = u_P + u_E and
+ * predict   f = u + dt (lap u/Re - (u u)_x - (u v)_y + f_x), g likewise. With a = u_P + u_E and
  *           b = u_W + u_P,
  *
  *             4 h (u u)_x = a^2 - b^2 + gamma (|a| (u_P - u_E) - |b| (u_W - u_P)),
@@ -10,7 +10,8 @@
  * source    q = (f_x + g_y)/dt
  * correct   u = f - dt p_x,  v = g - dt p_y
  *
- * Words read and written per cell: 4, 3 and 6 (7 with the pressure "given"). About 75, 6
+ * Words read and written per cell: 4 (6 with a force), 3 and 6 (7 with the pressure
+ * "given"). About 75, 6
  * and 12 operations. All loops are explicit: an element does not read new values of
  * other elements. Stable, for gamma = 0, if dt <= Re h^2/4 and dt <= 2/(Re (u^2 + v^2))
  * (Hindmarsh, Gresho and Griffiths 1984).
@@ -43,6 +44,15 @@ flux(double out, double in, double before, double c, double after, double gamma)
     const double central = out * (c + after) - in * (before + c);
 
     return central + gamma * (fabs(out) * (c - after) - fabs(in) * (before - c));
+}
+
+/* Add dt times the force to `count` faces of a row, the first of them at 1. */
+static void
+add_force(double *f, const double *force, double dt, int64_t count)
+{
+    for (int64_t i = 1; i <= count; i++) {
+        f[i] += dt * force[i];
+    }
 }
 
 static void
@@ -79,6 +89,10 @@ predict_rows(void *self, int64_t begin, int64_t end, int thread)
             const double lap = ((east + west) + (north + south)) - 4 * c;
 
             g[i] = c + (diffusion * lap - convection * (uv + vv));
+        }
+        if (s->force_x != NULL) {
+            add_force(f, s->force_x + j * m, dt, n - 1);
+            add_force(g, s->force_y + j * m, dt, j < n ? n : 0);
         }
     }
 }
@@ -212,7 +226,7 @@ correct_row(const pass *a, int64_t j)
         u[i - m] = -u[i];
     }
     for (int64_t i = 0; j == n && i <= n; i++) {
-        u[i + m] = 2 - u[i];
+        u[i + m] = 2 * s->lid - u[i];
         u_most = largest(fabs(u[i + m]), u_most);
     }
     a->rows[3 * (j - 1)] = u_most + not_finite;

@@ -9,6 +9,7 @@ import numpy as np
 from ..._runtime.fields import DeviceFields, Fields
 from ...poisson._axes import NEUMANN, Axis
 from ...poisson._device import DevicePoisson
+from ._force import Force
 from ._settings import StaggeredSettings
 
 _FIELDS = ("u", "v", "p", "f", "g", "q", "clock")
@@ -22,6 +23,7 @@ def call_backend(
     stages: tuple[str, ...],
     until: float,
     steady: float,
+    force: Force | None,
 ) -> tuple[int, Any]:
     """Run stages of `count` steps on the backend.
 
@@ -35,9 +37,10 @@ def call_backend(
     backend = settings.backend
     status, report = backend.staggered_step(
         (*settings.codes, sum(1 << backend.STAGGERED_STAGES[name] for name in stages)),
-        settings.numbers(until, steady),
+        settings.numbers(until, steady, None if force is None else force.most),
         settings.max_sweeps,
         *(fields.operand(name) for name in _FIELDS),
+        None if force is None else force.operands,
         count,
         settings.call_threads,
         np.zeros(1, np.int64),
@@ -68,7 +71,7 @@ class DeviceSteps:
         axes = [Axis(name, n, False, (NEUMANN, NEUMANN), edges, 1 / n) for name in "yx"]
         self._poisson = DevicePoisson(axes, np.dtype(np.float64), str(settings.device))
         self._graph: Any = None
-        self._parameters: tuple[float, ...] | None = None
+        self._parameters: tuple[Any, ...] | None = None
         self._times: dict[str, float] = {}  # seconds of the stages that can be repeated
 
     def make(
@@ -77,6 +80,7 @@ class DeviceSteps:
         count: int,
         until: float,
         steady: float,
+        force: Force | None,
         seconds: dict[str, float],
     ) -> str:
         """Make at most `count` steps and add the times of the stages to `seconds`.
@@ -88,7 +92,7 @@ class DeviceSteps:
         """
 
         def call(*stages: str) -> Any:
-            status, report = call_backend(settings, self._fields, 1, stages, until, steady)
+            status, report = call_backend(settings, self._fields, 1, stages, until, steady, force)
             self._device.check(status)
             return report
 
@@ -97,7 +101,8 @@ class DeviceSteps:
             self._solve()
             call("correct")
 
-        parameters = settings.numbers(until, steady)
+        # The graph has the addresses of a force, but not its values.
+        parameters = settings.numbers(until, steady, None if force is None else force.most), force
         made = 0
         if not self._times:
             self._measure(lambda: call("predict"))

@@ -30,7 +30,7 @@ class StaggeredHistory:
     step : ndarray of int
         Numbers of the steps.
     time : ndarray of float
-        Times after these steps, in units of side divided by lid speed.
+        Times after these steps.
     dt : ndarray of float
         Lengths of these steps.
     change : ndarray of float
@@ -50,9 +50,10 @@ class StaggeredHistory:
 class StaggeredResult(Result, CavityProfiles):
     """State of a cavity on a staggered grid, with the history that led to it.
 
-    Lengths are in units of the side, velocities in units of the lid speed U, pressures in units
-    of density times U squared. The first axis of a field is y. N is the number of cells along
-    each side.
+    Lengths are in units of the side, velocities in units of the speed U of the Reynolds number,
+    which is that of the lid if `lid_velocity` is 1, pressures in units of density times U squared,
+    and times in units of side divided by U. The first axis of a field is y. N is the number of
+    cells along each side.
 
     Parameters
     ----------
@@ -63,13 +64,15 @@ class StaggeredResult(Result, CavityProfiles):
     p : ndarray of float, shape (N, N)
         Pressure in the centres of the cells, with mean 0.
     reynolds : float
-        Lid speed times side over kinematic viscosity.
+        U times side over kinematic viscosity.
+    lid_velocity : float
+        Velocity of the lid.
     gamma : float or 'auto'
         Share of the donor-cell differences.
     pressure : str
         Solver of the Poisson equation, as in `StaggeredCavity`.
     time : float
-        Time of the state, in units of side divided by lid speed.
+        Time of the state.
     steps : int
         Number of steps since the start.
     change : float
@@ -95,6 +98,7 @@ class StaggeredResult(Result, CavityProfiles):
     v: Table
     p: Table
     reynolds: Positive
+    lid_velocity: float
     gamma: float | Literal["auto"]
     pressure: str
     time: float
@@ -145,7 +149,7 @@ class StaggeredResult(Result, CavityProfiles):
     @cached_property
     def omega(self) -> Array:
         """Vorticity at the corners of the cells: shape (N + 1, N + 1)."""
-        u = np.concatenate([-self.u[:1], self.u, 2.0 - self.u[-1:]], axis=0)
+        u = np.concatenate([-self.u[:1], self.u, 2 * self.lid_velocity - self.u[-1:]], axis=0)
         v = np.concatenate([-self.v[:, :1], self.v, -self.v[:, -1:]], axis=1)
         return (np.diff(v, axis=1) - np.diff(u, axis=0)) * self.n
 
@@ -193,7 +197,7 @@ class StaggeredResult(Result, CavityProfiles):
     @cached_property
     def _profiles(self) -> tuple[Array, Array]:
         u, v = _fields.middle(self.u, 1), _fields.middle(self.v, 0)
-        return np.concatenate([[0.0], u, [1.0]]), np.concatenate([[0.0], v, [0.0]])
+        return np.concatenate([[0.0], u, [self.lid_velocity]]), np.concatenate([[0.0], v, [0.0]])
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {

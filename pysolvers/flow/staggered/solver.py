@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from time import perf_counter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._boundary import Neumann
+from ..._checks import require
 from ..._errors import ConvergenceError, raise_for_status
 from ..._runtime.fields import DeviceFields, make_fields
 from ..._runtime.fp_mode import in_default_fp_mode
@@ -24,6 +26,7 @@ from ..._views import read_only
 from ...poisson import FastPoisson
 from .. import _fields
 from ._device import DeviceSteps, call_backend
+from ._force import Force
 from ._result import StaggeredHistory, StaggeredResult
 from ._settings import Pressure, StaggeredSettings
 
@@ -35,10 +38,10 @@ _INTERVAL = 20  # steps between two rows of the history
 # Time in which the change of a flow that becomes steady falls by 10 %: it took at most 7.2 in runs
 # with Re = 100 to 10000 on 32 x 32 and 64 x 64 cells.
 _PATIENCE = 50.0
-_LARGEST_SPEED = 100.0  # lid speeds: of a flow that grows without bound
 _ROUNDING = 1e-9  # of a number of steps
 _COLUMNS = ("step", "time", "dt", "change", "sweeps")
 _SAVED = ("u", "v", "p", "clock")
+_GIVEN = ("reynolds", "lid_velocity", "gamma", "pressure")  # of the result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,8 @@ class StaggeredState(State):
         Times and counts, as the backend keeps them.
     history : ndarray, shape (k, 5)
         Rows of the history.
+    is_forced : bool
+        Whether the solver had a force.
     """
 
     settings: StaggeredSettings
@@ -63,6 +68,7 @@ class StaggeredState(State):
     p: Table
     clock: Line
     history: Annotated[Array, Member((None, len(_COLUMNS)))]
+    is_forced: bool
 
     _KIND: ClassVar = "pysolvers staggered cavity state"
 
@@ -80,22 +86,31 @@ class StaggeredState(State):
 
 
 class StaggeredCavity(TimeStepping[StaggeredResult]):
-    r"""Time-dependent flow in a square cavity whose lid slides along x.
+    r"""Time-dependent flow in a square cavity, driven by a lid that slides along x or by a force.
 
-    .. math:: u_t + (u u)_x + (u v)_y = -p_x + \tfrac{1}{Re} \nabla^2 u, \qquad
-        v_t + (u v)_x + (v v)_y = -p_y + \tfrac{1}{Re} \nabla^2 v, \qquad u_x + v_y = 0
+    .. math:: u_t + (u u)_x + (u v)_y = -p_x + \tfrac{1}{Re} \nabla^2 u + f_x, \qquad
+        v_t + (u v)_x + (v v)_y = -p_y + \tfrac{1}{Re} \nabla^2 v + f_y, \qquad u_x + v_y = 0
 
     on the unit square, from rest, in the primitive variables of a staggered grid: u on the
     vertical faces of the cells, v on the horizontal faces, p in the centres. Steps are explicit
     for the velocity and implicit for the pressure. The unit of length is the side of the cavity,
-    and the unit of velocity is the speed of the lid, which is the side y = 1.
+    and the unit of velocity is the speed U of the Reynolds number, by default that of the lid,
+    which is the side y = 1. Times are in units of side / U, forces per mass in units of
+    :math:`U^2` / side.
 
     Parameters
     ----------
     reynolds : float, default: 1000
-        Reynolds number: lid speed times side divided by kinematic viscosity; positive.
+        Reynolds number: U times side divided by kinematic viscosity; positive.
     n : int, default: 128
         Number of cells along each side; at least 4.
+    lid_velocity : float, default: 1
+        Velocity of the lid along x in units of U; 0 is a wall at rest.
+    force : tuple of two, optional
+        Components :math:`f_x` and :math:`f_y` of the force per mass on the fluid: each a number,
+        an array, or a function of x, y and t (in any order, by name; called with arrays). An
+        array of :math:`f_x` broadcasts to the shape (n, n + 1) of u, one of :math:`f_y` to the
+        shape (n + 1, n) of v; values on walls are not used. A step from t has the force at t.
     pressure : {'fast', 'sor'}, default: 'fast'
         Solver of the Poisson equation of the pressure: `FastPoisson`, which is direct, or
         red-black SOR from the pressure of the last step.
@@ -106,9 +121,9 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
     tau : float, default: 0.5
         Length of a step, as a fraction of the limit; see Notes.
     dt : float, optional
-        Constant length of the steps, instead of `tau`, in units of side divided by lid speed.
+        Constant length of the steps, instead of `tau`.
     start_time : float, default: 0
-        Time at the start, in the same units.
+        Time at the start.
     pressure_tol : float or None, default: 1e-4
         For ``'sor'``: root mean square of the residual at which the iterations of a step end. None
         makes exactly `max_sweeps` iterations in every step.
@@ -147,7 +162,10 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
 
     and likewise for G and v, with zero normal derivatives of p at the walls. The automatic length
     of a step is :math:`\tau \min(Re\,h^2/4,\ h/\max|u|,\ h/\max|v|)` with h = 1/n, where the
-    ghost values above the lid count, so that :math:`\max|u|` is at least 2. For `gamma` = 0,
+    ghost values above the lid count, so that :math:`\max|u|` is at least 2 if the lid has the
+    speed 1. With a force the last two are the time in which a particle of the largest speed that
+    the largest force accelerates moves by h; without one a run is regarded as
+    unstable above 100 lid speeds. For `gamma` = 0,
     :math:`dt \le 2/Re` is also necessary where the speed is 1: an unstable run ends with a
     ConvergenceError.
 
@@ -178,6 +196,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
 
     reynolds: float
     n: int
+    lid_velocity: float
     pressure: Pressure
     gamma: float | Literal["auto"]
     tau: float
@@ -192,6 +211,8 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         reynolds: float = 1000.0,
         n: int = 128,
         *,
+        lid_velocity: float = 1.0,
+        force: tuple[Any, Any] | None = None,
         pressure: Pressure = "fast",
         gamma: float | Literal["auto"] = 0.0,
         tau: float = 0.5,
@@ -206,6 +227,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         settings = self._SETTINGS(
             **self._experiment,
             reynolds=reynolds,
+            lid_velocity=lid_velocity,
             n=n,
             pressure=pressure,
             gamma=gamma,
@@ -225,10 +247,11 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         layout["clock"] = (len(self._entries),), np.float64
         self._state = make_fields(layout, settings.device, "StaggeredCavity")
         start = np.zeros((n + 2, n + 2))
-        start[n + 1, : n + 1] = 2.0  # ghosts above the lid
+        start[n + 1, : n + 1] = 2 * settings.lid_velocity  # ghosts above the lid
         self._state.set("u", start)
         times = np.zeros(len(self._entries))
-        times[self._entries["u"]], times[self._entries["change"]] = 2.0, inf
+        times[self._entries["u"]] = settings.start_speed
+        times[self._entries["change"]] = inf
         times[self._entries["time"]] = settings.start_time
         self._state.set("clock", times)
         self._poisson: FastPoisson | None = None
@@ -246,6 +269,30 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
                 threads=settings.call_threads or None,
             )
         self._history: list[tuple[float, ...]] = []
+        self._force = self._checked_force(force)
+        self._data_given = {"force": force}
+
+    def _checked_force(self, given: Any) -> Force | None:
+        """Return a force at the faces of the cells, from the present time on."""
+        s = self._settings
+        return None if given is None else Force(given, s.n, self.time, s.device)
+
+    @property
+    def force(self) -> tuple[Any, Any] | None:
+        """Force per mass on the fluid, as it was given: None or its two components.
+
+        It can be set between steps. Values of arrays are copied at that time: an array that is
+        changed afterwards has to be set again.
+        """
+        given: tuple[Any, Any] | None = self._data_given["force"]
+        return given
+
+    @force.setter
+    @exclusive
+    @in_default_fp_mode
+    def force(self, value: tuple[Any, Any] | None) -> None:
+        self._force = self._checked_force(value)
+        self._data_given = {"force": value}
 
     @property
     def u(self) -> Array:
@@ -308,7 +355,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
 
     @property
     def time(self) -> float:
-        """Time of the solution, in units of side divided by lid speed."""
+        """Time of the solution, in units of side / U."""
         return self._now("time")
 
     @property
@@ -327,7 +374,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
     @property
     def last_dt(self) -> float:
         """Length of the last step; before the first step that of the first step."""
-        return self._now("dt") if self.steps else self._settings.longest_step
+        return self._now("dt") if self.steps else self._longest_step
 
     @property
     def change(self) -> float:
@@ -344,9 +391,15 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         """Largest absolute value of ``u_x + v_y``, times the size of a cell."""
         return _fields.largest_divergence(self.u, self.v)
 
+    @property
+    def _longest_step(self) -> float:
+        """Length of a step of the fluid at rest."""
+        return float(self._settings.longest_step(0.0 if self._force is None else self._force.most))
+
     def _text(self) -> str:
         s = self._settings
-        return f"reynolds={s.reynolds:g}, n={s.n}, pressure={s.pressure!r}"
+        lid = f", lid_velocity={s.lid_velocity:g}" if s.lid_velocity != 1 else ""
+        return f"reynolds={s.reynolds:g}, n={s.n}{lid}, pressure={s.pressure!r}"
 
     def _step_to(self, end: int, dt: float) -> None:
         del dt  # the backend chooses it
@@ -422,7 +475,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         return self.change
 
     def _patience(self, most: int) -> int:
-        return ceil(min(_PATIENCE / self._settings.longest_step, most))
+        return ceil(min(_PATIENCE / self._longest_step, most))
 
     def _advice(self, tol: float, *, is_stalled: bool) -> str:
         if not is_stalled:
@@ -439,7 +492,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         columns: dict[str, Any] = {name: table[:, k].copy() for k, name in enumerate(_COLUMNS)}
         for name in ("step", "sweeps"):
             columns[name] = columns[name].astype(np.int64)
-        return {name: getattr(s, name) for name in ("reynolds", "gamma", "pressure")} | {
+        return {name: getattr(s, name) for name in _GIVEN} | {
             "u": self.u.copy(),
             "v": self.v.copy(),
             "p": self.p,
@@ -453,7 +506,8 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
     def _kept(self) -> dict[str, Any]:
         self._record()
         fields = {name: self._state.get(name) for name in _SAVED}
-        return fields | {"history": np.array(self._history, float).reshape(-1, len(_COLUMNS))}
+        history = np.array(self._history, float).reshape(-1, len(_COLUMNS))
+        return fields | {"history": history, "is_forced": self._force is not None}
 
     def _restart(self, **fields: NDArray[Any]) -> None:
         if "p" in fields:
@@ -462,7 +516,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         self._record()
         clock = self._state.get("clock").copy()
         for name, values in fields.items():
-            extended = _with_ghosts(name, values)
+            extended = _with_ghosts(name, values, self._settings.lid_velocity)
             self._state.set(name, extended)
             clock[self._entries[name]] = np.abs(extended).max()
         clock[self._entries["change"]] = inf
@@ -480,7 +534,34 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         clock[self._entries["time"]] = until
         self._state.set("clock", clock)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, force: tuple[Any, Any] | None = None) -> Self:
+        """Read a state that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        force : tuple of two, optional
+            As in `StaggeredCavity`: the file does not contain it. It is necessary if the solver
+            that was saved had a force.
+
+        Returns
+        -------
+        solver : StaggeredCavity
+            A solver in the saved state, with its history.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a state of this class, is damaged or was changed, or has another
+            format, and if it needs a force; the message names the file and the error.
+        """
+        return cls._load(path, "header or arguments", force=force)
+
     def _resume(self, state: Any) -> None:
+        rule = "the solver that was saved had a force: load(path, force=(fx, fy))"
+        require(self._force is not None or not state.is_forced, rule, self._force)
         for name in _SAVED:
             self._state.set(name, getattr(state, name))
         self._copy_velocity()
@@ -511,8 +592,13 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         self._record()
         count = min(_INTERVAL - self.steps % _INTERVAL, count)
         tol, until = self._goal
+        if self._force is not None:
+            count = 1 if self._force.varies else count
+            self._force.prepare(self.time)
         if self._device_steps is not None:
-            reason = self._device_steps.make(self._settings, count, until, tol, self._seconds)
+            reason = self._device_steps.make(
+                self._settings, count, until, tol, self._force, self._seconds
+            )
             self._run_by = RunBy("direct")
         elif self._poisson is not None:
             reason = self._step_with_poisson(self._poisson, count, until, tol)
@@ -553,12 +639,13 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         self._examine(self._is_in_bounds())  # in each call: the backend makes no steps from it
 
     def _is_in_bounds(self) -> bool:
-        return self._speed <= _LARGEST_SPEED
+        s = self._settings
+        return bool(self._speed <= s.largest_speed(is_forced=self._force is not None))
 
     def _out_of_bounds(self) -> ConvergenceError:
         last = self._now("dt")
         return ConvergenceError(
-            f"{self!r}, diverged: the largest speed is {self._speed:.1e} lid speeds; "
+            f"{self!r}, diverged: the largest speed is {self._speed:.1e}; "
             f"steps of {last:.1e} are too long, use dt={last / 4:.1e}",
             self.result("diverged"),
         )
@@ -567,7 +654,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         """Run stages on the backend, and return why the call ended."""
         s = self._settings
         backend = s.backend
-        status, report = call_backend(s, self._state, count, stages, until, steady)
+        status, report = call_backend(s, self._state, count, stages, until, steady, self._force)
         raise_for_status(status, backend.STATUS, "StaggeredCavity")
         self._add_seconds(report["seconds"])
         if "correct" in stages:
@@ -575,7 +662,7 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         return str(report["end"])
 
 
-def _with_ghosts(name: str, values: Array) -> Array:
+def _with_ghosts(name: str, values: Array, lid: float) -> Array:
     """Return u or v of the faces, 0 on walls, with the ghosts of the walls along them."""
     along = values if name == "u" else values.T  # the faces on walls are the first and last columns
     n = len(along)
@@ -583,5 +670,5 @@ def _with_ghosts(name: str, values: Array) -> Array:
     extended[1:-1, 1:n] = along[:, 1:n]
     extended[0], extended[-1] = -extended[1], -extended[-2]
     if name == "u":
-        extended[-1, : n + 1] += 2.0
+        extended[-1, : n + 1] += 2 * lid
     return extended if name == "u" else extended.T

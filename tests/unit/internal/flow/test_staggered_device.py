@@ -1,5 +1,7 @@
 """Graphs of the steps of the staggered cavity: when they are captured, launched and replaced."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from pysolvers.flow.staggered._settings import StaggeredSettings
 
 SETTINGS = {
     "reynolds": 100.0,
+    "lid_velocity": 1.0,
     "n": 8,
     "pressure": "fast",
     "gamma": 0.0,
@@ -78,7 +81,7 @@ def steps(monkeypatch, fake):
             assert device.arguments == (0, 2)
             fake.enqueue("pressure")
 
-    def call(settings, fields, count, stages, until, steady):
+    def call(settings, fields, count, stages, until, steady, force):
         if not stages:
             assert fake.captured is None  # waits
             return 0, {"end": "count"}
@@ -99,7 +102,7 @@ def seconds():
 def test_first_call_measures_and_makes_all_steps(steps, fake):
     spent = seconds()
 
-    reason = steps.make(StaggeredSettings(**SETTINGS), 5, np.inf, -1.0, spent)
+    reason = steps.make(StaggeredSettings(**SETTINGS), 5, np.inf, -1.0, None, spent)
 
     assert reason == "count"
     assert fake.done.count("correct") == 5
@@ -113,25 +116,31 @@ def test_first_call_measures_and_makes_all_steps(steps, fake):
 
 def test_later_calls_launch_the_same_graph(steps, fake, monkeypatch):
     settings = StaggeredSettings(**SETTINGS)
-    steps.make(settings, 1, np.inf, -1.0, seconds())
+    steps.make(settings, 1, np.inf, -1.0, None, seconds())
     fake.done.clear()
     monkeypatch.setattr(fake, "capture", None)
 
-    steps.make(settings, 20, np.inf, -1.0, seconds())
+    steps.make(settings, 20, np.inf, -1.0, None, seconds())
 
     assert fake.done == ["predict", "pressure", "correct"] * 20
 
 
 @pytest.mark.parametrize(
-    ("options", "until", "steady"),
-    [({}, 1.0, -1.0), ({}, np.inf, 1e-3), ({"dt": 1e-3}, np.inf, -1.0)],
+    ("options", "until", "steady", "force"),
+    [
+        ({}, 1.0, -1.0, None),
+        ({}, np.inf, 1e-3, None),
+        ({"dt": 1e-3}, np.inf, -1.0, None),
+        ({"lid_velocity": 0.0}, np.inf, -1.0, None),
+        ({}, np.inf, -1.0, SimpleNamespace(most=0.0)),
+    ],
 )
-def test_other_parameters_need_another_graph(steps, fake, options, until, steady):
-    steps.make(StaggeredSettings(**SETTINGS), 2, np.inf, -1.0, seconds())
+def test_other_parameters_need_another_graph(steps, fake, options, until, steady, force):
+    steps.make(StaggeredSettings(**SETTINGS), 2, np.inf, -1.0, None, seconds())
     before = steps._graph
     fake.done.clear()
 
-    steps.make(StaggeredSettings(**SETTINGS | options), 3, until, steady, seconds())
+    steps.make(StaggeredSettings(**SETTINGS | options), 3, until, steady, force, seconds())
 
     assert steps._graph is not before
     assert fake.done == ["predict", "pressure", "correct"] * 3
@@ -139,7 +148,7 @@ def test_other_parameters_need_another_graph(steps, fake, options, until, steady
 
 def test_error_during_a_capture_ends_it(steps, fake):
     settings = StaggeredSettings(**SETTINGS)
-    steps.make(settings, 1, np.inf, -1.0, seconds())
+    steps.make(settings, 1, np.inf, -1.0, None, seconds())
     fake.done.clear()
 
     def fail():
@@ -149,14 +158,14 @@ def test_error_during_a_capture_ends_it(steps, fake):
         steps._device.captured(fail)
 
     assert fake.captured is None
-    steps.make(settings, 2, 7.0, -1.0, seconds())
+    steps.make(settings, 2, 7.0, -1.0, None, seconds())
     assert fake.done == ["predict", "pressure", "correct"] * 2
 
 
 def test_status_of_a_launch_is_an_error(steps, fake, monkeypatch):
     settings = StaggeredSettings(**SETTINGS)
-    steps.make(settings, 1, np.inf, -1.0, seconds())
+    steps.make(settings, 1, np.inf, -1.0, None, seconds())
     monkeypatch.setattr(fake.Graph, "launch", lambda *_: 1)
 
     with pytest.raises(BackendError, match="failure"):
-        steps.make(settings, 1, np.inf, -1.0, seconds())
+        steps.make(settings, 1, np.inf, -1.0, None, seconds())
