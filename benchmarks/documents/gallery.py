@@ -148,6 +148,15 @@ def base_of_a_pan(axes: Axes) -> None:
     axes.legend()
 
 
+def warm_wall(axes: Axes) -> None:
+    flow, T, *_ = names_of("17_natural_convection")["found"][1e5]
+    axes.contourf(flow.x, flow.y, T, np.linspace(0, 1, 21), cmap="coolwarm")
+    axes.contour(
+        flow.x_faces, flow.y_faces, flow.psi, 9, colors="k", linestyles="-", linewidths=0.8
+    )
+    axes.set(aspect="equal", xlabel="x", ylabel="y", title="air between a warm and a cold wall")
+
+
 def conductivity(axes: Axes) -> None:
     names = names_of("11_gradients")
     axes.plot(names["x"], names["true_k"], "k", label="true")
@@ -246,6 +255,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "12_gradients_torch": conductivities,
     "13_splines": closed_curve,
     "16_plate_in_SI_units": base_of_a_pan,
+    "17_natural_convection": warm_wall,
 }
 
 

@@ -102,7 +102,8 @@ class DeviceSteps:
             call("correct")
 
         # The graph has the addresses of a force, but not its values.
-        parameters = settings.numbers(until, steady, None if force is None else force.most), force
+        store = None if force is None else force.store
+        parameters = settings.numbers(until, steady, None if force is None else force.most), store
         made = 0
         if not self._times:
             self._measure(lambda: call("predict"))

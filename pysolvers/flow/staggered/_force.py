@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..._checks import short
 from ..._data import NodeData
-from ..._runtime.fields import make_fields
+from ..._runtime.fields import Fields, make_fields
 
 Array = NDArray[np.float64]
 
@@ -28,6 +28,8 @@ class Force:
         The first time at which the force is needed.
     device : str or None
         Where the backend reads it.
+    store : Fields, optional
+        Those of the force that this one replaces: a graph on a device has their addresses.
 
     Raises
     ------
@@ -35,7 +37,9 @@ class Force:
         If it is no pair, or a component does not fit.
     """
 
-    def __init__(self, given: Any, n: int, time: float, device: str | None) -> None:
+    def __init__(
+        self, given: Any, n: int, time: float, device: str | None, store: Fields | None = None
+    ) -> None:
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise TypeError(
                 "force must be None or a tuple of the components along x and y, for example "
@@ -49,9 +53,9 @@ class Force:
         ]
         #: Whether a component depends on time.
         self.varies = any(part.varies for part in self._parts)
-        self._store = make_fields(
-            dict.fromkeys(_NAMES, ((n + 2, n + 2), np.float64)), device, "StaggeredCavity"
-        )
+        layout = dict.fromkeys(_NAMES, ((n + 2, n + 2), np.float64))
+        #: Where the backend reads the force.
+        self.store = store or make_fields(layout, device, "StaggeredCavity")
         self._time: float | None = None
         #: Largest magnitude of a component, on the faces inside of the cavity.
         self.most = 0.0
@@ -62,17 +66,17 @@ class Force:
         if time == self._time or (self._time is not None and not self.varies):
             return
         self._time = None
-        x, y = (self._store.get(name).copy() for name in _NAMES)
+        x, y = (self.store.get(name).copy() for name in _NAMES)
         n = len(x) - 2
         # The faces on walls have no force: their velocity is given.
         x[1:-1, 1:n] = np.broadcast_to(self._parts[0].at(time), (n, n + 1))[:, 1:-1]
         y[1:n, 1:-1] = np.broadcast_to(self._parts[1].at(time), (n + 1, n))[1:-1]
         for name, values in zip(_NAMES, (x, y), strict=True):
-            self._store.set(name, values)
+            self.store.set(name, values)
         self.most, self._time = float(max(np.abs(x).max(), np.abs(y).max())), time
 
     @property
     def operands(self) -> tuple[Array, Array]:
         """Both components for the backend."""
-        x, y = (self._store.operand(name, changes=False) for name in _NAMES)
+        x, y = (self.store.operand(name, changes=False) for name in _NAMES)
         return x, y

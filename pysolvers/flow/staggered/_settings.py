@@ -76,6 +76,6 @@ class StaggeredSettings(TimeSettings):
             -1.0 if self.pressure_tol is None else float(self.pressure_tol),
             self.relaxation,
             self.lid_velocity,
-            force or 0.0,
+            (force or 0.0) if self.dt is None else 0.0,  # only the automatic length depends on it
             self.largest_speed(is_forced=force is not None),
         )

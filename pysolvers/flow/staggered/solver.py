@@ -269,20 +269,23 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
                 threads=settings.call_threads or None,
             )
         self._history: list[tuple[float, ...]] = []
+        self._force: Force | None = None
         self._force = self._checked_force(force)
         self._data_given = {"force": force}
 
     def _checked_force(self, given: Any) -> Force | None:
         """Return a force at the faces of the cells, from the present time on."""
         s = self._settings
-        return None if given is None else Force(given, s.n, self.time, s.device)
+        store = None if self._force is None else self._force.store
+        return None if given is None else Force(given, s.n, self.time, s.device, store)
 
     @property
     def force(self) -> tuple[Any, Any] | None:
         """Force per mass on the fluid, as it was given: None or its two components.
 
         It can be set between steps. Values of arrays are copied at that time: an array that is
-        changed afterwards has to be set again.
+        changed afterwards has to be set again. On a device a constant `dt` keeps the graph of a
+        step: with an automatic length each force with another largest value needs a new one.
         """
         given: tuple[Any, Any] | None = self._data_given["force"]
         return given

@@ -132,7 +132,7 @@ def test_later_calls_launch_the_same_graph(steps, fake, monkeypatch):
         ({}, np.inf, 1e-3, None),
         ({"dt": 1e-3}, np.inf, -1.0, None),
         ({"lid_velocity": 0.0}, np.inf, -1.0, None),
-        ({}, np.inf, -1.0, SimpleNamespace(most=0.0)),
+        ({}, np.inf, -1.0, SimpleNamespace(most=0.0, store=object())),
     ],
 )
 def test_other_parameters_need_another_graph(steps, fake, options, until, steady, force):
