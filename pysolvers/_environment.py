@@ -29,4 +29,5 @@ def check_environment() -> None:
 
 
 def _short(text: str) -> str:
+    """Return the value of a variable for a message, cut to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")

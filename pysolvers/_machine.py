@@ -66,6 +66,7 @@ def gpu() -> dict[str, str] | None:
 
 
 def _first_line(*command: str) -> str | None:
+    """Return the first line that a command prints, None if it fails or prints nothing."""
     lines = (output_of(*command) or "").strip().splitlines()
     return lines[0] if lines else None
 

@@ -220,6 +220,7 @@ def _lines_of(call: Prepared) -> _Lines:
 
 
 def _restore(call: Prepared, lines: _Lines) -> None:
+    """Copy the result back to the array of the caller if the lines are a copy of it."""
     if lines.numbers[_RESULT] in lines.plan.copied:
         plan = lines.plan
         call.target.restore(lines.of[_RESULT], call.views[_RESULT], plan.outer + plan.inner)

@@ -186,6 +186,7 @@ def real_of(dtype: np.dtype) -> np.dtype:
 
 
 def _complex_of(dtype: np.dtype) -> np.dtype:
+    """Return the complex dtype of the same precision."""
     return np.result_type(dtype, np.complex64)
 
 

@@ -145,6 +145,7 @@ class Directive:
 
 
 def _address(array: Array) -> ctypes.c_void_p:
+    """Return where the elements begin, as an argument of ctypes."""
     return ctypes.c_void_p(array.ctypes.data)
 
 

@@ -134,6 +134,8 @@ class _Reducing(Library):
 
 
 class _Cupy(_Reducing):
+    """Arrays of CuPy."""
+
     has_fast_access = True
     converts = True
 
@@ -143,10 +145,12 @@ class _Cupy(_Reducing):
         current, ordinal_of = cupy.cuda.get_current_stream, cupy.cuda.runtime.getDevice
 
         def describe(array: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...], Any]:
+            """Return address, device, shape, strides in bytes and dtype."""
             data = array.data
             return data.ptr, data.device_id, array.shape, array.strides, array.dtype
 
         def empty(like: Any, ordinal: int) -> Any:
+            """Return a new array of the same shape and order on a device."""
             if like.flags.c_contiguous and ordinal_of() == ordinal:
                 return cupy.ndarray(like.shape, like.dtype)
             with cupy.cuda.Device(ordinal):
@@ -170,6 +174,8 @@ class _Cupy(_Reducing):
 
 
 class _Torch(_Reducing):
+    """Tensors of PyTorch."""
+
     has_fast_access = True
     converts = True
 
@@ -182,6 +188,7 @@ class _Torch(_Reducing):
         strided, empty_like = torch.strided, torch.empty_like
 
         def is_plain(tensor: Any) -> bool:
+            """Return whether the memory of a tensor has its values, without a gradient."""
             return not (
                 tensor.requires_grad
                 or tensor.is_conj()
@@ -190,6 +197,7 @@ class _Torch(_Reducing):
             )
 
         def current(ordinal: int) -> int:
+            """Return the address of the current stream of a device."""
             return int(torch.cuda.current_stream(ordinal).cuda_stream)
 
         return is_plain, None, current, lambda like, ordinal: empty_like(like)
@@ -234,6 +242,7 @@ class _Torch(_Reducing):
 
 @cache
 def _torch_dtype(dtype: np.dtype) -> Any:
+    """Return the dtype of PyTorch with the name of one of NumPy."""
     return getattr(sys.modules["torch"], dtype.name)
 
 
@@ -296,6 +305,8 @@ class _JaxTracer(Library):
 
 
 class _Numba(Library):
+    """Device arrays of Numba."""
+
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
         cuda = sys.modules["numba.cuda"]
         strides = contiguous_strides(shape, view.itemsize)

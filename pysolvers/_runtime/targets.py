@@ -603,6 +603,7 @@ def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int]
 
 @cache
 def _host() -> Target:
+    """Return the target of calls whose arrays are all on the host."""
     return Target(require("cpu"))
 
 

@@ -129,6 +129,7 @@ def naming(path: Path_, part: str) -> Iterator[None]:
 
 
 def _error(path: Path_, part: str, detail: str) -> ValueError:
+    """Return the error of a part of a file, with the path first."""
     return ValueError(f"{os.fspath(path)!r}, {part}: {detail}")
 
 

@@ -147,6 +147,7 @@ def write_files(
 def _cavity(
     args: argparse.Namespace, line_method: LineMethod, n: int | None = None
 ) -> LidDrivenCavity:
+    """Return a new solver with the options of the command line; `n` replaces theirs."""
     return LidDrivenCavity(
         args.re,
         args.n if n is None else n,
@@ -162,6 +163,7 @@ def _cavity(
 def _profile(
     title: str, place: str, at: Any, ours: Any, columns: dict[str, Any], source: str
 ) -> Iterator[str]:
+    """Yield a table of one velocity and the published one, with the largest difference."""
     published = columns[title[0]]
     values = ours(at)
     difference = values - published
@@ -176,6 +178,7 @@ def _profile(
 
 
 def _lid(result: CavityResult) -> Iterator[str]:
+    """Yield a table of the vorticity along the lid if there is a published one."""
     if result.reynolds not in ghia_reynolds_numbers():
         return
     table = ghia_lid_vorticity(result.reynolds)
@@ -189,6 +192,7 @@ def _lid(result: CavityResult) -> Iterator[str]:
 
 
 def _vortices(result: CavityResult) -> Iterator[str]:
+    """Yield the primary vortex, here and as published, and the differences."""
     node, fitted = result.primary_vortex(refine=False), result.primary_vortex()
     yield f"{'primary vortex':24} {'x':>9} {'y':>9} {'psi':>11} {'omega':>10}"
     rows: Sequence[tuple[str, Any]] = [("here, at a node", node), ("here, refined", fitted)]
@@ -206,12 +210,14 @@ def _vortices(result: CavityResult) -> Iterator[str]:
 
 
 def _vortex_row(name: str, x: float, y: float, psi: float | None, omega: float | None) -> str:
+    """Return a row of the table of the vortex; None leaves a cell empty."""
     psi_text = "" if psi is None else f"{psi:.6f}"
     omega_text = "" if omega is None else f"{omega:.5f}"
     return f"{name:24} {x:9.4f} {y:9.4f} {psi_text:>11} {omega_text:>10}".rstrip()
 
 
 def _time_split(result: CavityResult, elapsed: float) -> Iterator[str]:
+    """Yield the time of the solve and the share of each stage."""
     inside = sum(result.seconds.values())
     yield (
         f"Time: {elapsed:.2f} s, {1e3 * elapsed / max(result.iterations, 1):.3f} ms an iteration, "

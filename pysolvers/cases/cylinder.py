@@ -94,6 +94,7 @@ def grid_error(args: argparse.Namespace, fine: CylinderResult) -> str:
         name = f"{shape[0]} x {shape[1]}"
 
         def run() -> dict[str, float]:
+            """Return the values of a flow on the grid of this shape."""
             with warnings.catch_warnings():  # the coarser grid is for the comparison only
                 warnings.simplefilter("ignore", CoarseGridWarning)
                 solver = _solver(args, shape)
@@ -119,6 +120,7 @@ def _values(result: CylinderResult) -> dict[str, float]:
 
 
 def _solver(args: argparse.Namespace, shape: tuple[int, int]) -> SquareCylinder:
+    """Return a new solver on `shape` with the options of the command line."""
     return SquareCylinder(
         args.re,
         shape,
@@ -169,6 +171,7 @@ def write_files(result: CylinderResult, folder: Path, note: str, *, plot: bool) 
 
 
 def _unsteady(result: CylinderResult, published: str) -> Iterator[str]:
+    """Yield Strouhal number, drag and lift of the last periods."""
     history = result.history
     try:
         found = result.strouhal()
@@ -195,6 +198,7 @@ def _unsteady(result: CylinderResult, published: str) -> Iterator[str]:
 
 
 def _row(name: str, here: str, published: str = "") -> str:
+    """Return a row of three columns: quantity, value here, published value."""
     return f"{name:28} {here:>20} {published:>20}".rstrip()
 
 

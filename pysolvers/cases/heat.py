@@ -214,6 +214,7 @@ def _grid_error(args: argparse.Namespace, fine: HeatResult) -> str:
 
 
 def _solver(args: argparse.Namespace, shape: tuple[int, ...], dt: float, **options: Any) -> HeatADI:
+    """Return a new solver of a unit square or cube of temperature 1 whose sides have 0."""
     return HeatADI(
         shape,
         extent=((0.0, 1.0),) * len(shape),
@@ -227,6 +228,7 @@ def _solver(args: argparse.Namespace, shape: tuple[int, ...], dt: float, **optio
 
 
 def _speed(result: HeatResult, elapsed: float, ranks: str) -> Table:
+    """Return a table of the time of a step; `elapsed` are the seconds of all steps."""
     step = elapsed / max(result.steps, 1)
     columns = (
         Column("nodes"),
@@ -242,6 +244,7 @@ def _speed(result: HeatResult, elapsed: float, ranks: str) -> Table:
 
 
 def _figure(result: HeatResult, note: str) -> "Figure":
+    """Return a figure of T with a note below it."""
     from ..plots._figure import add_note, new_figure
     from ..plots.heat import draw_heat
 

@@ -183,6 +183,7 @@ def _plain(table: Table) -> dict[str, Any]:
 
 
 def _draw(folder: Path, name: str, pictures: Mapping[str, Callable[[], "Figure"]]) -> None:
+    """Write each picture to a file; without Matplotlib report it and write none."""
     for part, draw in pictures.items():
         path = folder / f"{name}-{part}.png"
         try:

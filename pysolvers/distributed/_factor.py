@@ -102,6 +102,7 @@ def _solver(target: Target, interior: TridiagonalFactor | None, threads: int) ->
     """Return a function that solves systems of the interior."""
 
     def solve(rows: slice, right: Array, solution: Array) -> bool:
+        """Solve with the factors; none of the systems is singular."""
         assert interior is not None  # of one row there is no interior to solve for
         interior._solve_views(target, right, solution, target.backend.TRANS["N"], threads)
         return True
@@ -393,6 +394,7 @@ class SplitFactor:
             usable = options.pivot is False or self._has_sums or matrices.is_dominant
 
             def solve(rows: slice, right: Array, solution: Array) -> bool:
+                """Solve with the factors of the interior, or with new ones of other rows."""
                 if rows == matrices.interior:
                     return _solver(target, interior, 0)(rows, right, solution)
                 factor, is_sound = self._factor_rows(target, given, matrices, rows)

@@ -570,6 +570,7 @@ def _tag(operation: str, kind: str) -> int:
 
 
 def _named(ranks: Sequence[int]) -> str:
+    """Return ranks as text: 'rank 2' or 'ranks 1, 2 and 5'."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

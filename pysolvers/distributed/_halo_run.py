@@ -151,6 +151,8 @@ class HaloRun:
 
 
 class _Priced(Protocol):
+    """A plan with a cost, in any unit that all plans share."""
+
     @property
     def cost(self) -> float: ...
 

@@ -71,6 +71,7 @@ def link_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox 
     ordinals, sizes = zip(*agreed.found, strict=True)
 
     def parts() -> NcclParts | None:
+        """Return the messages of NCCL, kept by the devices of the ranks; None without NCCL."""
         nccl = nccl_of(group, operation, device)
         if nccl is None:
             return None

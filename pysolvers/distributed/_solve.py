@@ -151,6 +151,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         return shape, [*diagonals, *sides]
 
     def solve(rows: slice, right: Array, solution: Array) -> bool:
+        """Solve the systems of rows; return whether none was singular."""
         shape, views = systems(rows, right, solution)
         return is_sound(rows, *solve_views(asking, shape, False, views))
 

@@ -134,6 +134,7 @@ class Accuracy:
         require(0 < error < 1, "error must be between 0 and 1", error)
 
         def is_large(dt: Any) -> Any:
+            """Return where a step, also a damped one, has a larger error."""
             exact = self.exact(dt)
             found = np.abs(self.factor(dt) - exact) > error
             if is_damped:

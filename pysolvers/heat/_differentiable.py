@@ -72,6 +72,7 @@ class Lines:
         return array * self.volumes(library) if 0.5 in self.ends else array
 
     def _numbers(self, library: ArrayLibrary, ends: tuple[float, float]) -> Array:
+        """Return `ends` at the first and the last node and 1 between them: shape (n, 1, ...)."""
         ones = library.ones(self.nodes, self.coupling)
         first, inner, last = ends[0] * ones[:1], ones[1:-1], ends[1] * ones[:1]
         line = library.xp.concatenate((first, inner, last), 0)

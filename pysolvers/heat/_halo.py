@@ -184,6 +184,7 @@ def plan_halo(
     numbers = _STAGES if shrinks and scheme == "douglas-gunn" else _STAGES[:1]
 
     def plan_for(steps: int) -> Plan | None:
+        """Return the cheapest plan of so many steps an exchange; None: too deep a halo."""
         depth = depth_for(ratio, steps, dtype)
         if depth > nodes or nodes + depth <= 2:
             return None

@@ -70,6 +70,8 @@ _LEAST = 0.1
 
 
 class Level(NamedTuple):
+    """Coefficients of one level of the grid."""
+
     faces: list[Array]  # from x on; at a node, between it and the next one
     sums: Array
     first: tuple[int, ...]  # unknown nodes, from x on
@@ -368,6 +370,7 @@ class Levels:
                 series[-2] = own[n - 2]
 
         def added(values: Array, share: Array | float) -> Array:
+            """Return the values of the kept nodes, with those between them divided by `share`."""
             moved = np.moveaxis(values, along, 0)
             out = moved[kept]
             out[:between] += share * moved[odd]

@@ -143,6 +143,7 @@ class HeatResult(Result):
         return {"u": "z y x"[-2 * self.u.ndim + 1 :]}
 
     def _scheme_text(self) -> str:
+        """Name of the scheme with the facts of its last step and of the start."""
         of_step = f", {self.iterations} iterations in the last step" if self.iterations else ""
         return self.scheme + of_step + (", damped start" if self.damped_start else "")
 

@@ -414,6 +414,7 @@ class _Whole:
         return self.own(self.out)
 
     def _remainder(self) -> None:
+        """Set t to r - A x at the nodes inside."""
         applied, at = self.applied(self.x), self.inner
         np.subtract(self.own(self.r)[at], applied[at], out=self.own(self.t)[at])
 
@@ -426,6 +427,7 @@ class _Whole:
         self._solve(self.factors[axis], *pair)
 
     def _solve(self, factor: Any, rhs: Array, x: Array) -> None:
+        """Solve systems with stored factors, one right side for each."""
         backend = self.levels._backend
         status = factor.solve(backend.TRANS["N"], rhs, x, 1, 1, self.levels._threads)
         raise_for_status(status, backend.STATUS, "HeatADI")
@@ -442,6 +444,7 @@ class _Whole:
         coarse.receive(self._restricted(self.own(self.t), self.weights))
 
     def _restricted(self, field: Array, weights: Sequence[Array | None]) -> Array:
+        """Restrict along each axis with weights, the first axis of the array first."""
         for axis, weight in reversed(list(enumerate(weights))):
             if weight is not None:
                 field = _restricted(field, weight, field.ndim - 1 - axis)
@@ -452,6 +455,7 @@ class _Whole:
         self.x += self._interpolated(coarse.x, self.weights)
 
     def _interpolated(self, field: Array, weights: Sequence[Array | None]) -> Array:
+        """Interpolate along each axis with weights, x first."""
         for axis, weight in enumerate(weights):
             if weight is not None:
                 field = _interpolated(field, weight, field.ndim - 1 - axis)
@@ -579,6 +583,7 @@ class _Divided(_Whole):
         self._of_odd = weight[odd].astype(self.dtype)
 
         def added(values: Array, share: Array | float) -> Array:
+            """Return the values of the kept rows, with those between them divided by `share`."""
             both = [np.zeros_like(values) for _ in range(2)]
             both[0][odd], both[1][odd] = share * values[odd], (1 - share) * values[odd]
             out = kept.taken(values)

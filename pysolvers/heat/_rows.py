@@ -150,6 +150,7 @@ class Rows:
         return share.stop - share.start
 
     def _shares(self, count: int) -> list[tuple[int, slice]]:
+        """Return each rank with the numbers of the lines that it solves."""
         size = self.group.size
         return [(q, slice(count * q // size, count * (q + 1) // size)) for q in range(size)]
 

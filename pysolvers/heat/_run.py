@@ -268,6 +268,7 @@ class WholeRun:
 
     @property
     def _ops(self) -> FieldOps:
+        """Operations on the whole field, with the device and the threads of the steps."""
         s = self._settings
         return FieldOps(s.device, s.call_threads or None)
 

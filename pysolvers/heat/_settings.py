@@ -146,6 +146,7 @@ def _checked_lines(
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
+    """Return the shape, one to three axes of enough nodes, or raise."""
     if not isinstance(shape, Sequence) or isinstance(shape, str):
         raise TypeError(f"shape must be a tuple of 1, 2 or 3 int, got {short(shape)}")
     require(len(shape) in _SCHEMES, "shape must have 1, 2 or 3 axes", shape)

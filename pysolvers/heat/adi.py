@@ -1013,6 +1013,7 @@ def _conductivity(
     """Return one factor per axis, and the values at the nodes or None, over the heat capacity."""
 
     def of_axes(given: Any) -> tuple[float, ...]:
+        """Return k over the heat capacity, from x on, also for the second axis of a rod."""
         found = per_axis("diffusivity", given, settings.axes)
         found = tuple(each / grid.capacity for each in found)
         return (*found, *found[:1] * (grid.axes - grid.named))  # of the plate of a rod

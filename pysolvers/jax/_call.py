@@ -94,9 +94,11 @@ def solve_lines(
     x = jax.ShapeDtypeStruct(shape, rhs.dtype)
 
     def on_host(*operands: jax.Array) -> jax.Array:
+        """Call the backend of the CPU, which needs no workspace."""
         return jax.ffi.ffi_call(_TARGET, x)(*operands, layout=layout)
 
     def on_device(*operands: jax.Array) -> jax.Array:
+        """Call the backend of the device; the workspace is a second result."""
         cuda = _backends()["cuda"]
         size = cuda.xla_tridiag_work(cuda.DTYPES[rhs.dtype.name], layout)
         results = (x, jax.ShapeDtypeStruct((size,), np.uint8))

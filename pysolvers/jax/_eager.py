@@ -189,6 +189,7 @@ def _program(options: tuple[Any, Any, Any], asks: bool) -> Callable[..., Any]:
     axis, pivot, periodic = options
 
     def compute(*operands: Any) -> tuple[Any, Any]:
+        """Return the solution, and whether a system was singular if the caller asks for it."""
         x = solve_tridiagonal(*operands, axis=axis, pivot=pivot, periodic=periodic)
         first = jax.lax.index_in_dim(x, 0, axis)
         return x, jax.numpy.isnan(first).any() if asks else False

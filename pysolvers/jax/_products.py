@@ -68,6 +68,7 @@ def multiply_negated(
 
 
 def _negated(*operands: jax.Array, axis: int, periodic: bool) -> jax.Array:
+    """Return -A x, as the primitive has it."""
     lower, diag, upper, x = operands
     return -multiply(lower, diag, upper, x, axis, periodic)
 
@@ -86,6 +87,7 @@ def _products(g: jax.Array, x: jax.Array, *, axis: int, periodic: bool) -> list[
 def _products_on_device(
     g: jax.Array, x: jax.Array, *, axis: int, periodic: bool
 ) -> Sequence[jax.Array]:
+    """Return the products by one kernel; empty ones need none."""
     shape = jnp.broadcast_shapes(g.shape, x.shape)
     if 0 in shape:
         return _products(g, x, axis=axis, periodic=periodic)
@@ -96,6 +98,7 @@ def _products_on_device(
 
 @cache
 def _compiled(primitive: Primitive, axis: int, periodic: bool) -> Callable[..., Any]:
+    """Return a compiled call of a primitive, kept by its parameters."""
     return jax.jit(partial(primitive.bind, axis=axis, periodic=periodic))
 
 
@@ -105,12 +108,14 @@ def _primitive(name: str, function: Callable[..., Any], *, several: bool) -> Pri
     primitive.multiple_results = several
 
     def abstract(*operands: Any, **params: Any) -> Any:
+        """Return shapes and dtypes of the results."""
         structs = (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in operands)
         results = jax.tree.leaves(jax.eval_shape(partial(function, **params), *structs))
         found = [operands[-1].update(shape=a.shape, weak_type=False) for a in results]
         return found if several else found[0]
 
     def batched(operands: Any, dims: Any, **params: Any) -> Any:
+        """Put a mapped axis first in all operands and results."""
         expanded = (
             a[None] if dim is None else jnp.moveaxis(a, dim, 0)
             for a, dim in zip(operands, dims, strict=True)
@@ -185,6 +190,7 @@ def _transposed(
     linear = [k for k, a in enumerate(operands) if ad.is_undefined_primal(a)]
 
     def of_linear(*values: Any) -> Any:
+        """Call the function with the operands in which it is linear."""
         every = list(operands)
         for k, value in zip(linear, values, strict=True):
             every[k] = value

@@ -83,6 +83,7 @@ def _solve(
         return solve_sums(lower, sums, upper, f)
 
     def solve_transposed(g: jax.Array) -> jax.Array:
+        """Solve with the transpose, the same matrix; a constant level of g is solved apart."""
         if not keeps_level:
             return solve(g)
         # The constant that is nearest to g / s, and smaller: g - a s then has the signs of g.
@@ -94,6 +95,7 @@ def _solve(
     # Without `checkpoint` the reverse pass would keep differences of x, too.
     @partial(jax.checkpoint, prevent_cse=False)
     def product(conductance: jax.Array, sums: jax.Array, x: jax.Array) -> jax.Array:
+        """Return A x, in which a constant x has exactly the row sums."""
         return sums * x - XP.flux_into(conductance, x, axis, periodic=periodic)
 
     return jax.lax.custom_linear_solve(

@@ -88,6 +88,7 @@ def _put(array: jax.Array, axis: int, index: int, values: jax.Array) -> jax.Arra
 
 
 def _at(axis: int, index: int) -> tuple[Any, ...]:
+    """Return the index of one entry along an axis."""
     return (slice(None),) * axis + (index,)
 
 

@@ -236,6 +236,8 @@ def implicit_diffusion(
 
 
 def _solver(pivot: bool | None) -> Any:
+    """Return the solve of a step with this choice of row exchanges."""
+
     def solve(*operands: Any, axis: int, periodic: bool) -> jax.Array:
         return solve_tridiagonal(*operands, axis=axis, periodic=periodic, pivot=pivot)
 

@@ -370,6 +370,7 @@ def _solve(
     has_products = not has_sums and _uses_products(rhs)
 
     def product(x: jax.Array) -> jax.Array:
+        """Return A x, by the operation with a gradient of its own if there is one."""
         if has_products:
             return -multiply_negated(lower, diag, upper, x, axis, periodic)
         return plain(lower, diag, upper, x)
@@ -481,6 +482,7 @@ def batched(solve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
     @mapped.def_vmap
     def rule(_: int, is_mapped: Sequence[bool], *operands: jax.Array) -> tuple[jax.Array, bool]:
+        """Give operands that are not mapped an axis of length 1 and call the mapped form."""
         return mapped(
             *(a if m else a[None] for a, m in zip(operands, is_mapped, strict=True))
         ), True

@@ -206,6 +206,7 @@ def decaying_bump(diffusion: float = 0.005, *, late: float = 0.0) -> ConvectionD
     """
 
     def source(x: Any, y: Any) -> Any:
+        """Return the source, without the factor exp(-t), for which the bump is the solution."""
         (p, p1, p2), (q, q1, q2) = _bump(x), _bump(y)
         return (p1 - p) * q + p * q1 - diffusion * (p2 * q + p * q2)
 
@@ -310,6 +311,7 @@ def entering_fronts(diffusion: float = 0.001) -> ConvectionDiffusion:
     """
 
     def initial(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        """Return 1 in the corner and on the sides where the fronts enter, 0 elsewhere."""
         inside = (x <= 0.2 + _ROUNDING) & (y <= 0.2 + _ROUNDING)
         return 1.0 * (inside | (x == 0) | (y == 0))
 
@@ -341,6 +343,7 @@ def heated_channel(speed: float = 250.0, *, diffusion: float = 2e-5) -> Convecti
     height = _CHANNEL[1][1]
 
     def heating(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        """Return the heat source: a strip across the channel."""
         del y
         return diffusion * 5e4 * ((x >= 0.15 - _ROUNDING) & (x <= 0.2 + _ROUNDING))
 
@@ -430,6 +433,7 @@ def table_errors(
 
 
 def _check_table(table: int) -> None:
+    """Raise if the paper has no table of this number."""
     if table not in (1, 2, 3, 4):
         raise ValueError(f"table must be 1, 2, 3 or 4, got {table!r}")
 
@@ -438,11 +442,13 @@ _Example = tuple[Callable[..., ConvectionDiffusion], Callable[..., Any], float]
 
 
 def _bump_example(diffusion: float) -> _Example:
+    """Return problem, solution and end time of the decaying bump; its source has the diffusion."""
     del diffusion
     return decaying_bump, decaying_bump_exact, 1.0
 
 
 def _pulse_example(diffusion: float) -> _Example:
+    """Return problem, solution and end time of the rotating pulse: a quarter of a turn."""
     return rotating_pulse, partial(rotating_pulse_exact, diffusion=diffusion), np.pi / 2
 
 

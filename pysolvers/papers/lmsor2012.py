@@ -175,6 +175,7 @@ def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR
         raise ValueError(f"problem must be 1, 2 or 3, got {problem!r}")
 
     def flow(z: Any) -> Any:
+        """Return the velocity along a coordinate in 0 .. 10."""
         if problem == 3:
             return 1e4 * reynolds + 0 * z
         return reynolds * (2 * z - 10) ** (3 if problem == 1 else 1)

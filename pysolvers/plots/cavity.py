@@ -54,12 +54,14 @@ def plot(
     """Draw a result and show it; see `CavityResult.plot`."""
 
     def draw_on(axes: "Axes") -> None:
+        """Draw vorticity and streamlines only."""
         plot_vorticity(axes, result, **options)
         vortex = result.primary_vortex()
         draw_streamlines(axes, result.x, result.psi, vortex, colours=("k", "k"))
         square(axes, f"vorticity and streamlines, Re = {result.reynolds:g}")
 
     def draw(figure: "Figure") -> Any:
+        """Draw all four parts and return their axes, two by two."""
         draw_cavity(result, tables, figure, **options)
         return np.array(figure.axes[:4]).reshape(2, 2)
 

@@ -46,6 +46,7 @@ def plot(
     """Draw a result and show it; see `CylinderResult.plot`."""
 
     def draw(figure: "Figure") -> Any:
+        """Draw all parts and return their axes, without colour bars."""
         draw_cylinder(result, figure, **options)
         return np.array([axes for axes in figure.axes if axes.get_title()])
 
@@ -185,6 +186,7 @@ def plot_histories(axes: "Axes", result: "CylinderResult") -> None:
 
 
 def _body(axes: "Axes", result: "CylinderResult", title: str) -> None:
+    """Fill the cylinder and set limits and labels of the flow around it."""
     axes.fill([-0.5, 0.5, 0.5, -0.5], [-0.5, -0.5, 0.5, 0.5], color="0.3", zorder=3)
     centre = result.grid.centre
     axes.set(

@@ -45,6 +45,7 @@ def _main(result: "Result") -> tuple[str, list[str]]:
 
 
 def _draw(axes: "Axes", result: "Result", **options: Any) -> "Axes":
+    """Draw the main field; one of two dimensions gets a colour bar."""
     name, dims = _main(result)
     drawn = _paint(axes, result, **options)
     if len(dims) == 2:
@@ -55,6 +56,7 @@ def _draw(axes: "Axes", result: "Result", **options: Any) -> "Axes":
 def _paint(
     axes: "Axes", result: Any, *, unit: str | None = None, ylim: Any = None, **options: Any
 ) -> Any:
+    """Draw the main field without a colour bar: a frame of a film, too."""
     name, dims = _main(result)
     field = getattr(result, name)
     places = [getattr(result, result._COORDINATES.get(dim, dim)) for dim in reversed(dims)]

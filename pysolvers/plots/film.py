@@ -87,6 +87,7 @@ def make_film(
         add_scale(axes, drawn, label)
 
     def update(number: int) -> list[Any]:
+        """Draw a frame in place of the former one."""
         axes.clear()
         paint(axes, frames[number], **options)
         return []

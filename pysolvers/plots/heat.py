@@ -94,6 +94,7 @@ def _labelled(result: "HeatResult", label: str) -> dict[str, str]:
 
 
 def _paint(axes: "Axes", result: "HeatResult", *, unit: str | None = None, **options: Any) -> Any:
+    """Draw T, of a box in its middle plane, without a colour bar: a frame of a film, too."""
     title = f"t = {result.time:.4g}"
     if result.u.ndim == 1:
         return _paint_rod(axes, result, title, unit, **options)

@@ -33,6 +33,7 @@ def plot(
     """Draw a result and show it; see `StaggeredResult.plot`."""
 
     def draw_on(axes: "Axes") -> None:
+        """Draw vorticity and streamlines only; at the start there is no vortex."""
         draw_vorticity(axes, result.x_faces, result.omega, **_vorticity(result) | options)
         if result.psi.any():
             vortex = result.primary_vortex()
@@ -139,6 +140,7 @@ def film(frames: "tuple[StaggeredResult, ...]", **options: Any) -> Any:
 
 
 def _paint(axes: "Axes", result: "StaggeredResult", **options: Any) -> Any:
+    """Draw speed and streamlines: a frame of a film."""
     u = (result.u[:, 1:] + result.u[:, :-1]) / 2
     v = (result.v[1:] + result.v[:-1]) / 2
     options = {

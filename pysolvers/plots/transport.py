@@ -102,6 +102,7 @@ def film(frames: "tuple[TransportResult, ...]", *, label: str = _LABEL, **option
 def _paint(
     axes: "Axes", result: "TransportResult", *, unit: str | None = None, **options: Any
 ) -> Any:
+    """Draw u without a colour bar: a frame of a film, too."""
     drawn = axes.pcolormesh(
         result.x, result.y, result.u, **{"shading": "gouraud", "cmap": "viridis", **options}
     )

@@ -55,6 +55,7 @@ def transform_columns(
     begun: list[Lock] = []  # one of each helper that took a panel, released at its end
 
     def work() -> None:
+        """Transform panels until none is left."""
         block = np.empty((size, columns + _PADDING), dtype)
         while panels:
             try:
@@ -69,6 +70,7 @@ def transform_columns(
             to[...] = result.reshape(to.shape)
 
     def help_work() -> None:
+        """Work in a thread of its own; keep an error for the caller."""
         done = Lock()
         done.acquire()
         begun.append(done)

@@ -294,6 +294,7 @@ class Pieces:
         extrapolate: Extrapolate,
         form: Form = Form(),  # noqa: B008
     ) -> None:
+        """Set all fields: of new splines, and of those that a transformation builds again."""
         self._knots, self._coefficients = knots, tuple(coefficients)
         self._axis, self.extrapolate, self._form = axis, extrapolate, form
 

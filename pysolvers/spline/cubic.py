@@ -200,6 +200,7 @@ class CubicSpline(PiecewisePolynomial):
         parts = prod(layout.parts)
 
         def compute(x: Array, *arguments: Any) -> None:
+            """Run one pass over the rows; `x` takes its result."""
             options = (*arguments, faults, self._threads)
             call(target, "CubicSpline", backend.spline_rows, codes, parts, x, *options)
 

@@ -373,6 +373,7 @@ class PiecewisePolynomial(ShownAsText):
 
     @staticmethod
     def _result(target: Target, like: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """Return a new array of the library of `like` for the values."""
         return target.result(None, {"rhs": like}, np.empty(0, dtype), shape, dtype)
 
     def _write_coefficients(self, target: Target, written: Array, arrays: Sequence[Array]) -> None:

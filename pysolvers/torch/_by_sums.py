@@ -158,4 +158,5 @@ torch.library.register_autograd(_NAME, _backward, setup_context=keep_operands)
 
 @torch.library.register_vmap(_NAME)
 def _vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
+    """Solve for a batch, whose axis comes first."""
     return _solve(*batch_first(arguments[:4], in_dims), *arguments[4:]), 0

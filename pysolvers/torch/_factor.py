@@ -263,6 +263,7 @@ def _run_make(
     has_sums: bool,
     check_signs: bool,
 ) -> Tensor:
+    """Factor, keep the factors and return their number; they end with the tensor."""
     owner = np.asarray(next(_NUMBERS), np.int64).view(_Owner)
     options = (rows, periodic, pivot, on_singular, has_sums, check_signs)
     owner.factors = _factors(lower, diag, upper, *options)
@@ -300,11 +301,13 @@ def _factors(
 
 @torch.library.register_fake(_MAKE)
 def _fake_make(lower: Tensor, *arguments: Any) -> Tensor:
+    """Return the number of factors without a value."""
     return torch.empty((), dtype=torch.int64, device="cpu")
 
 
 @torch.library.register_vmap(_MAKE)
 def _vmap_make(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, None]:
+    """Factor the matrices of a batch; the number is one for all."""
     return _make(*batch_first(arguments[:3], in_dims), *arguments[3:]), None
 
 
@@ -318,6 +321,7 @@ def _run_solve(
     trans: Any,
     *options: Any,
 ) -> Tensor:
+    """Solve with the kept factors, or with new ones if the batch is another one."""
     diagonals = (lower, diag, upper)
     x = result_like(rhs, *diagonals)
     _, periodic, _, _, has_sums, _ = options
@@ -334,6 +338,7 @@ def _run_solve(
 
 
 def _batch(*tensors: Tensor) -> tuple[int, ...]:
+    """Return the common batch shape."""
     return tuple(torch.broadcast_shapes(*(tensor.shape[:-1] for tensor in tensors)))
 
 
@@ -346,10 +351,12 @@ def _varying(batch: tuple[int, ...]) -> tuple[int, ...]:
 def _fake_solve(
     number: Tensor, lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *options: Any
 ) -> Tensor:
+    """Return the solution without values."""
     return result_like(rhs, lower, diag, upper)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep for the reverse pass what `keep_operands` keeps, of five tensors."""
     keep_operands(ctx, inputs, output, tensors=5)  # the number of the factor is before the others
 
 
@@ -410,4 +417,5 @@ torch.library.register_autograd(_SOLVE, _backward, setup_context=_keep)
 def _vmap_solve(
     info: Any, in_dims: tuple[Any, ...], number: Tensor, *arguments: Any
 ) -> tuple[Tensor, int]:
+    """Solve for a batch, whose axis comes first."""
     return _solve(number, *batch_first(arguments[:4], in_dims[1:]), *arguments[4:]), 0

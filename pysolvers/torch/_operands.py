@@ -70,6 +70,7 @@ def promoted(named: Mapping[str, Any]) -> torch.dtype:
 
 
 def _is_inexact(dtype: torch.dtype) -> bool:
+    """Return whether the dtype has floating-point numbers, real or complex."""
     return dtype.is_floating_point or dtype.is_complex
 
 

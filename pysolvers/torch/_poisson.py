@@ -100,11 +100,13 @@ _KEPT: WeakValueDictionary[str, _Solvers] = WeakValueDictionary()
 
 
 def _solvers_of(grid: str) -> _Solvers:
+    """Return the solvers for a grid, the same ones as long as someone holds them."""
     return _KEPT.setdefault(grid, _Solvers(grid))
 
 
 @torch.library.impl(_NAME, ("cpu", "cuda"))
 def _run(right: Tensor, grid: Any, transposed: bool) -> Tensor:
+    """Return S f, or S^T f if `transposed`, for each field of a batch."""
     solver, volumes = _solvers_of(grid).of(right)
     x = right.new_empty(right.shape)
     right = right.detach()
@@ -125,16 +127,19 @@ def _each(fields: Tensor, solver: ArrayPoisson) -> Sequence[Any]:
 
 @torch.library.register_fake(_NAME)
 def _fake(right: Tensor, grid: Any, transposed: bool) -> Tensor:
+    """Return the solution without values."""
     return right.new_empty(right.shape)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep the grid, and its solvers until the reverse pass."""
     _, ctx.grid, ctx.transposed = inputs
     if not torch.compiler.is_compiling():
         ctx.solvers = _KEPT.get(ctx.grid)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    """Return the gradient with respect to f: the other one of S and S^T."""
     return differentiable(_Differentiable, _solve, grad, ctx.grid, not ctx.transposed), None, None
 
 
@@ -157,6 +162,7 @@ torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
 def _vmap(
     info: Any, in_dims: tuple[Any, ...], right: Tensor, grid: str, transposed: bool
 ) -> tuple[Tensor, int]:
+    """Solve for a batch, whose axis comes first."""
     return _solve(right.movedim(in_dims[0], 0), grid, transposed), 0
 
 

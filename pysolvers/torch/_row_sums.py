@@ -88,10 +88,12 @@ def _run(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tens
 
 @torch.library.register_fake(_NAME)
 def _fake(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tensor:
+    """Return the solution without values."""
     return result_like(rhs, conductance, sums)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep the matrix, and the solution if the gradient of the matrix is asked for."""
     conductance, sums, rhs, ctx.periodic = inputs
     ctx.rhs_shape = rhs.shape
     solution = [output] if any(ctx.needs_input_grad[:2]) else []
@@ -129,4 +131,5 @@ torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
 
 @torch.library.register_vmap(_NAME)
 def _vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
+    """Solve for a batch, whose axis comes first."""
     return _solve(*batch_first(arguments[:3], in_dims), *arguments[3:]), 0

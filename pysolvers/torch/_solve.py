@@ -196,6 +196,7 @@ def _run(
     on_singular: Any,
     threads: int | None,
 ) -> Tensor:
+    """Solve with detached tensors; diagonals of one matrix for all go as vectors."""
     x = result_like(rhs, lower, diag, upper)
     lower, diag, upper, rhs = (
         a.detach() if a.requires_grad else a for a in (lower, diag, upper, rhs)
@@ -218,6 +219,7 @@ torch.library.register_fake(_NAME, fake_solution)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradients: y = A^-T g of the right side, and -y x of the diagonals."""
     lower, diag, upper, *solution = ctx.saved_tensors
     diagonals, periodic = (lower, diag, upper), ctx.options[0]
     matrix = _transposed(diagonals, grad.shape[-1], periodic=periodic)
@@ -271,4 +273,5 @@ torch.library.register_autograd(_NAME, _backward, setup_context=keep_operands)
 
 @torch.library.register_vmap(_NAME)
 def _vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
+    """Solve for a batch, whose axis comes first."""
     return _solve(*batch_first(arguments[:4], in_dims), *arguments[4:]), 0

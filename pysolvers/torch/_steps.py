@@ -235,6 +235,8 @@ def implicit_diffusion(
 
 
 def _solver(pivot: bool | None) -> Any:
+    """Return the solve of a step with this choice of row exchanges."""
+
     def solve(*operands: Any, axis: int, periodic: bool) -> Tensor:
         return solve_tridiagonal(*operands, axis=axis, periodic=periodic, pivot=pivot)
 
