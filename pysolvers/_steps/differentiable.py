@@ -66,6 +66,7 @@ def _lines(
 
 
 def _rows_last(library: ArrayLibrary, array: Array, shape: Shape) -> Array:
+    """Move the rows to the last axis; an array of one dimension is a line along it already."""
     ndim = len(shape.full)
     is_line = array.ndim == 1
     if array.ndim < ndim:
@@ -94,6 +95,7 @@ def _neighbour(library: ArrayLibrary, x: Array, by: int, *, periodic: bool) -> A
 def _product(
     library: ArrayLibrary, of: dict[str, Array], x: Array, *, periodic: bool, has_sums: bool
 ) -> Array:
+    """Return A x; with row sums, `diag` has the sums and A x takes differences of x."""
     above = _neighbour(library, x, 1, periodic=periodic)
     below = _neighbour(library, x, -1, periodic=periodic)
     if has_sums:
@@ -198,6 +200,7 @@ def _solved(
     *,
     periodic: bool,
 ) -> Array:
+    """Solve along the last axis; without `form`, `diag` is the main diagonal."""
     middle = diag if form is None else RowSums(diag, check_signs=False)
     return solve(lower, middle, upper, rhs, axis=-1, periodic=periodic)
 
