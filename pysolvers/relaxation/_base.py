@@ -180,6 +180,7 @@ class Relaxation(OverRanks, Iteration[RelaxationResult]):
 
     @property
     def _backend(self) -> Any:
+        """The module with the kernels: of the CPU or of the device."""
         return self._settings.backend
 
     @property

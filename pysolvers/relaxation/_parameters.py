@@ -120,6 +120,7 @@ def local_omega(c: Coefficients, shape: tuple[int, int], relaxation: str) -> Arr
 
 
 def _rows(d: Direction, block: slice) -> Direction:
+    """Return the part of some rows; numbers that are the same in all rows stay one row."""
     return Direction(*(a if a.shape[0] == 1 else a[block] for a in d))
 
 

@@ -97,6 +97,7 @@ class WholeRows:
         self.inner = slice(frame, rows + frame)
 
     def _set(self, part: slice, rows: int, frame: int) -> None:
+        """Set what depends on the own rows, which are `part` of the `rows` of the grid."""
         #: Numbers of the own rows of the grid.
         self.part = part
         #: Number of interior rows of the whole grid.

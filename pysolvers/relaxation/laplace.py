@@ -647,6 +647,7 @@ def _angle(n: int, low: float, high: float) -> float:
 
 
 def _centres(n: int, step: float) -> Array:
+    """Return the coordinates of n cells from 0 on."""
     return step * (np.arange(n, dtype=np.float64) + 0.5)
 
 

@@ -226,6 +226,7 @@ def checked_pairs(extent: Any) -> tuple[tuple[float, float], tuple[float, float]
 
 
 def _broadcast(name: str, values: Any, shape: tuple[int, ...]) -> Array:
+    """Return real values with the shape of the grid, or raise with both shapes."""
     found = real_array(name, values)
     try:
         return np.broadcast_to(found, shape)
