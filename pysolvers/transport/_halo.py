@@ -105,6 +105,7 @@ class TransportHalo(HaloRun):
 
     @property
     def _store(self) -> Fields:
+        """The fields of the held grid."""
         return self._state.store
 
     @property

@@ -232,6 +232,7 @@ def stable_part(ratio: float, number: float, cells: int, strips: int, *, upwind:
     width, count = min(cells // strips, 16), min(strips, 8)
 
     def is_stable(part: float) -> bool:
+        """Return whether this part of the step has no eigenvalue of a sweep above 1."""
         sweep = _sweep_in_strips(part * ratio, part * number, width, count, upwind=upwind)
         return bool(np.abs(np.linalg.eigvals(sweep)).max() <= 1 + 1e-9)
 

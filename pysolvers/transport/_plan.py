@@ -228,6 +228,7 @@ def plan_halo(
     least = min(part.stop - part.start for part in parts)
 
     def plan_for(steps: int) -> Plan | None:
+        """Return the plan of so many steps an exchange; None: too deep a halo."""
         if strips == 1:
             depth = depth_for(
                 along,

@@ -277,6 +277,7 @@ class GridData:
         at = (slice(None), *at) if axis == 0 else at
 
         def derivative(t: float) -> Array:
+            """Return du/dn: the flux over the diffusion across the side, which must be positive."""
             a = np.broadcast_to(across.at(t), self._shape)[at]
             require(
                 bool((a > 0).all()),
