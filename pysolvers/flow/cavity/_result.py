@@ -105,6 +105,7 @@ class CavityResult(Result, CavityProfiles):
 
     @cached_property
     def _velocity(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return u and v at the nodes, those of the lid on it."""
         return _fields.velocity(self.psi, self.lid_velocity)
 
     @property

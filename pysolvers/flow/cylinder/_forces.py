@@ -40,7 +40,7 @@ _BEFORE, _BEHIND, _ACROSS = 5.0, 2.0, 2.0
 
 
 class Levels(Protocol):
-    """Two consecutive levels of the fields."""
+    """Two levels of the fields, `dt_old` apart; `time` is that of the later one."""
 
     @property
     def psi(self) -> Array: ...
@@ -260,6 +260,7 @@ class _Face:
 
     @property
     def middle(self) -> int:
+        """Place of the middle node of the face."""
         return len(self.rows) // 2
 
     def place_of(self, row: int, column: int) -> int:

@@ -156,6 +156,7 @@ class CylinderResult(Result):
 
     @cached_property
     def _velocity(self) -> tuple[Array, Array]:
+        """Return u and v at the nodes."""
         return velocity(self.grid, self.psi)
 
     @property

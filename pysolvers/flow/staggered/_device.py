@@ -92,11 +92,13 @@ class DeviceSteps:
         """
 
         def call(*stages: str) -> Any:
+            """Enqueue these stages of one step; return the report of the backend."""
             status, report = call_backend(settings, self._fields, 1, stages, until, steady, force)
             self._device.check(status)
             return report
 
         def step() -> None:
+            """Enqueue one step, stage by stage."""
             call("predict")
             self._solve()
             call("correct")
