@@ -33,7 +33,7 @@ def plot(
     """Draw a result and show it; see `StaggeredResult.plot`."""
 
     def draw_on(axes: "Axes") -> None:
-        """Draw vorticity and streamlines only; at the start there is no vortex."""
+        """Draw vorticity and streamlines only; a fluid at rest has no vortex."""
         draw_vorticity(axes, result.x_faces, result.omega, **_vorticity(result) | options)
         if result.psi.any():
             vortex = result.primary_vortex()
