@@ -165,7 +165,7 @@ class Factor:
         stream: int = 0,
         /,
     ) -> Any: ...
-    def lent(
+    def borrowed(
         self,
         rhs: Any,
         axis: Any,
@@ -279,7 +279,7 @@ def tridiag_direct(
     sums: int = 0,
     /,
 ) -> Any: ...
-def tridiag_lent(
+def tridiag_borrowed(
     lower: Any,
     diag: Any,
     upper: Any,

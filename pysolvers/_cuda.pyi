@@ -76,7 +76,7 @@ from ._core import spline_points as spline_points
 from ._core import spline_rows as spline_rows
 from ._core import staggered_step as staggered_step
 from ._core import step_solve as step_solve
-from ._core import tridiag_lent as tridiag_lent
+from ._core import tridiag_borrowed as tridiag_borrowed
 from ._core import tridiag_solve as tridiag_solve
 from ._core import xla_products as xla_products
 from ._core import xla_tridiag as xla_tridiag

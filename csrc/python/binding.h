@@ -25,11 +25,11 @@ PyObject *tridiag_solve(PyObject *module, PyObject *args);
  * signs that are known (1) or checked (2); on the CPU only. */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
-/* tridiag_lent(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,
+/* tridiag_borrowed(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,
  * asks, library)
- * -> as tridiag_direct(), for numbers and arrays of a library, see loan.h; x is an array
- * of the library. device: -1, or the one that has the arrays. */
-PyObject *tridiag_lent(PyObject *module, PyObject *const *args, Py_ssize_t count);
+ * -> as tridiag_direct(), for numbers and arrays of a library, see borrowed.h; x is an
+ * array of the library. device: -1, or the one that has the arrays. */
+PyObject *tridiag_borrowed(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* borrow(array, device=0, stream=0) -> ndarray over the memory of an array of another
  * library, which `stream` can use from then on, or None if the backend cannot use it */

@@ -1,4 +1,4 @@
-/* borrow.c - borrow() and loans: arrays of other libraries as ndarrays, without a copy.
+/* borrow.c - arrays of other libraries as ndarrays, without a copy.
  *
  * The ndarray has the address, shape, strides and dtype of the array. Its elements are
  * in the memory of the backend; on a device they must not be touched here. Other arrays
@@ -6,7 +6,7 @@
  */
 #include "binding.h"
 #include "dlpack.h"
-#include "loan.h"
+#include "borrowed.h"
 #include "numpy_api.h"
 #include "pysolvers.h"
 
@@ -196,9 +196,9 @@ borrow(PyObject *Py_UNUSED(module), PyObject *args)
     return array;
 }
 
-/* ------------------------------------------------------------------ loans */
+/* ------------------------------------------------------- operands of a call */
 
-/* What loan_begin() knows of the library. */
+/* What borrowed_begin() knows of the library. */
 typedef struct {
     PyObject *is_plain, *describe, *current, *empty; /* borrowed */
     const DLPackExchangeAPI *api;                    /* null if it has none */
@@ -309,7 +309,7 @@ is_plain(const library *from, PyObject *object)
 /* An ndarray over an array of the library: a new reference; null, perhaps with an
  * exception, if the backend cannot use it. */
 static PyObject *
-view_of(const library *from, PyObject *object, const loan *l)
+view_of(const library *from, PyObject *object, const borrowed *l)
 {
     int64_t extents[2 * NPY_MAXDIMS];
     PyObject *array = NULL;
@@ -322,17 +322,17 @@ view_of(const library *from, PyObject *object, const loan *l)
         return from->api->borrow(object, &t) == 0 ? array_of(&t, 0, l->device, object)
                                                   : NULL;
     }
-    PyObject *const lent = from->describe != Py_None
-                               ? PyObject_CallOneArg(from->describe, object)
-                               : capsule_of(object, l->stream);
+    PyObject *const described = from->describe != Py_None
+                                    ? PyObject_CallOneArg(from->describe, object)
+                                    : capsule_of(object, l->stream);
 
-    if (lent != NULL && from->describe == Py_None) {
-        array = array_of_capsule(lent, l->device);
+    if (described != NULL && from->describe == Py_None) {
+        array = array_of_capsule(described, l->device);
     }
-    else if (lent != NULL && read_description(lent, &t, extents)) {
+    else if (described != NULL && read_description(described, &t, extents)) {
         array = array_of(&t, 0, l->device, object);
     }
-    Py_XDECREF(lent);
+    Py_XDECREF(described);
     return array;
 }
 
@@ -360,10 +360,10 @@ library_of(PyObject *functions, PyObject *object, library *from)
     return 1;
 }
 
-/* loan_begin() without the result; 0, perhaps with an exception, if it is not possible.
+/* borrowed_begin() without the result; 0, perhaps with an exception, if it is not possible.
  */
 static int
-take_operands(loan *l, PyObject *const *operands, int wanted, const library *from)
+take_operands(borrowed *l, PyObject *const *operands, int wanted, const library *from)
 {
     if (!device_of(from, operands[l->count - 1], &l->device) ||
         (wanted >= 0 && wanted != l->device) ||
@@ -381,13 +381,13 @@ take_operands(loan *l, PyObject *const *operands, int wanted, const library *fro
 }
 
 int
-loan_begin(loan *l, PyObject *const *operands, int count, PyObject *out, int wanted,
-           PyObject *functions)
+borrowed_begin(borrowed *l, PyObject *const *operands, int count, PyObject *out,
+               int wanted, PyObject *functions)
 {
     const ps_backend *const backend = ps_backend_get();
     library from;
 
-    *l = (loan){.count = count};
+    *l = (borrowed){.count = count};
     if ((backend->unavailable != NULL && backend->unavailable() != NULL) ||
         !library_of(functions, operands[count - 1], &from) ||
         !take_operands(l, operands, wanted, &from)) {
@@ -409,7 +409,7 @@ loan_begin(loan *l, PyObject *const *operands, int count, PyObject *out, int wan
 }
 
 void
-loan_end(loan *l)
+borrowed_end(borrowed *l)
 {
     for (int k = 0; k <= l->count; k++) {
         Py_CLEAR(l->arrays[k]);
@@ -418,7 +418,7 @@ loan_end(loan *l)
 }
 
 PyObject *
-loan_answer(const loan *l, PyObject *answer)
+borrowed_answer(const borrowed *l, PyObject *answer)
 {
     if (answer != l->arrays[l->count]) {
         return answer;

@@ -9,7 +9,7 @@
  */
 #include "binding.h"
 #include "call.h"
-#include "loan.h"
+#include "borrowed.h"
 #include "operand.h"
 #include "plain.h"
 #include "tridiag.h"
@@ -683,13 +683,13 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
 }
 
 PyObject *
-tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    loan l;
+    borrowed l;
 
     if (count != 12) {
-        return PyErr_Format(PyExc_TypeError, "tridiag_lent: need 12 arguments, got %zd",
-                            count);
+        return PyErr_Format(PyExc_TypeError,
+                            "tridiag_borrowed: need 12 arguments, got %zd", count);
     }
     const int device = (int)PyLong_AsLong(args[9]);
     const int singular = (int)PyLong_AsLong(args[10]);
@@ -697,20 +697,21 @@ tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
     if (PyErr_Occurred()) {
         return NULL;
     }
-    const int taken = loan_begin(&l, args, INPUTS, args[5], device, args[11]);
+    const int taken = borrowed_begin(&l, args, INPUTS, args[5], device, args[11]);
     PyObject *answer = NULL;
 
     if (taken > 0) {
-        PyObject *const lent[] = {l.arrays[LOWER], l.arrays[DIAG], l.arrays[UPPER],
-                                  l.arrays[RHS],   args[4],        l.arrays[INPUTS],
-                                  args[6],         args[7],        args[8]};
+        PyObject *const given[] = {l.arrays[LOWER], l.arrays[DIAG], l.arrays[UPPER],
+                                   l.arrays[RHS],   args[4],        l.arrays[INPUTS],
+                                   args[6],         args[7],        args[8]};
 
-        answer = loan_answer(
-            &l, solve_arguments(lent, &(place){l.device, singular, l.stream}, DIAGONALS));
+        answer = borrowed_answer(
+            &l,
+            solve_arguments(given, &(place){l.device, singular, l.stream}, DIAGONALS));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);
     }
-    loan_end(&l);
+    borrowed_end(&l);
     return answer;
 }

@@ -1,7 +1,7 @@
 /* dlpack.h - the structs of DLPack 1.x that the binding reads
  * (https://dmlc.github.io/dlpack).
  *
- * A library lends an array as a DLTensor: in a capsule that its method __dlpack__()
+ * A library offers an array as a DLTensor: in a capsule that its method __dlpack__()
  * returns, or through the functions of DLPackExchangeAPI, which its type offers in the
  * attribute __dlpack_c_exchange_api__.
  */

@@ -6,7 +6,7 @@
  */
 #include "binding.h"
 #include "call.h"
-#include "loan.h"
+#include "borrowed.h"
 #include "operand.h"
 #include "plain.h"
 
@@ -353,30 +353,31 @@ factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return PyErr_Occurred() ? NULL : solve_arguments(self, args, stream);
 }
 
-/* lent(rhs, axis, out, trans, shape, threads, library): the same for arrays of a library,
- * see loan.h. */
+/* borrowed(rhs, axis, out, trans, shape, threads, library): the same for arrays of a
+ * library, see borrowed.h. */
 static PyObject *
-factor_lent(PyObject *self, PyObject *const *args, Py_ssize_t count)
+factor_borrowed(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *answer = NULL;
-    loan l;
+    borrowed l;
 
     if (count != 7) {
-        return PyErr_Format(PyExc_TypeError, "lent: need 7 arguments, got %zd", count);
+        return PyErr_Format(PyExc_TypeError, "borrowed: need 7 arguments, got %zd",
+                            count);
     }
-    const int taken =
-        loan_begin(&l, args, 1, args[2], ((factor_object *)self)->store.device, args[6]);
+    const int taken = borrowed_begin(&l, args, 1, args[2],
+                                     ((factor_object *)self)->store.device, args[6]);
 
     if (taken > 0) {
-        PyObject *const lent[] = {l.arrays[0], args[1], l.arrays[1],
-                                  args[3],     args[4], args[5]};
+        PyObject *const given[] = {l.arrays[0], args[1], l.arrays[1],
+                                   args[3],     args[4], args[5]};
 
-        answer = loan_answer(&l, solve_arguments(self, lent, l.stream));
+        answer = borrowed_answer(&l, solve_arguments(self, given, l.stream));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);
     }
-    loan_end(&l);
+    borrowed_end(&l);
     return answer;
 }
 
@@ -387,8 +388,8 @@ PyDoc_STRVAR(factor_direct_doc,
              "NotImplemented.");
 
 PyDoc_STRVAR(
-    factor_lent_doc,
-    "lent($self, rhs, axis, out, trans, shape, threads, library, /)\n"
+    factor_borrowed_doc,
+    "borrowed($self, rhs, axis, out, trans, shape, threads, library, /)\n"
     "--\n\n"
     "Solve for arrays of a library that need no planning; return as direct does.");
 
@@ -396,7 +397,8 @@ static PyMethodDef factor_methods[] = {
     {"solve", factor_solve, METH_VARARGS, factor_solve_doc},
     {"direct", (PyCFunction)(void (*)(void))factor_direct, METH_FASTCALL,
      factor_direct_doc},
-    {"lent", (PyCFunction)(void (*)(void))factor_lent, METH_FASTCALL, factor_lent_doc},
+    {"borrowed", (PyCFunction)(void (*)(void))factor_borrowed, METH_FASTCALL,
+     factor_borrowed_doc},
     {NULL, NULL, 0, NULL},
 };
 

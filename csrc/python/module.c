@@ -147,8 +147,8 @@ PyDoc_STRVAR(tridiag_direct_doc,
              "periodic, threads, device=0, stream=0, singular=1, sums=0, /)\n--\n\n"
              "Solve for operands that need no planning; return x, (x, info), a status "
              "or NotImplemented.");
-PyDoc_STRVAR(tridiag_lent_doc,
-             "tridiag_lent($module, lower, diag, upper, rhs, axis, out, pivot, "
+PyDoc_STRVAR(tridiag_borrowed_doc,
+             "tridiag_borrowed($module, lower, diag, upper, rhs, axis, out, pivot, "
              "periodic, threads, device, asks, library, /)\n--\n\n"
              "Solve for arrays of a library that need no planning; return as "
              "tridiag_direct does.");
@@ -210,8 +210,8 @@ static PyMethodDef module_methods[] = {
     {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
     {"tridiag_direct", (PyCFunction)(void (*)(void))tridiag_direct, METH_FASTCALL,
      tridiag_direct_doc},
-    {"tridiag_lent", (PyCFunction)(void (*)(void))tridiag_lent, METH_FASTCALL,
-     tridiag_lent_doc},
+    {"tridiag_borrowed", (PyCFunction)(void (*)(void))tridiag_borrowed, METH_FASTCALL,
+     tridiag_borrowed_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
     {"staggered_step", staggered_step, METH_VARARGS, staggered_step_doc},

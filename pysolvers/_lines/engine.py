@@ -316,7 +316,7 @@ def solve_on_device(
 ) -> Any:
     """Solve as `solve_directly` does, for arrays of a library with fast access to a device."""
     backend, functions, ordinal = access
-    answer = backend.tridiag_lent(
+    answer = backend.tridiag_borrowed(
         *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
         ordinal,
         _ON_DEVICE[policy],

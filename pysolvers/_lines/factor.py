@@ -868,7 +868,7 @@ class TridiagonalFactor:
             access = None if type(rhs) is np.ndarray else fast_access_of(rhs, self._device)
             if access is None:
                 return None
-            answer = factors.core.lent(rhs, along, out, *options, access[1])
+            answer = factors.core.borrowed(rhs, along, out, *options, access[1])
             result = x = answer
         if answer is NotImplemented:
             return None

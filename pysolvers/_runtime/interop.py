@@ -76,7 +76,7 @@ class Library:
 
     @cached_property
     def fast_access(self) -> tuple[Any, Any, Any, Any]:
-        """The functions through which the extension takes arrays: ``csrc/python/loan.h``."""
+        """The functions through which the extension takes arrays: ``csrc/python/borrowed.h``."""
         return None, None, None, None
 
     def host_array(self, value: Any) -> Array | None:

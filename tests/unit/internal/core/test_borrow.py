@@ -154,13 +154,13 @@ class Described(Lent):
 
 
 @pytest.fixture(params=[Lent, Described])
-def lent(request):
+def foreign(request):
     """The type of the arrays on the device."""
     return request.param
 
 
 @pytest.fixture
-def device(monkeypatch, lent):
+def device(monkeypatch, foreign):
     """The CPU in place of a device with arrays of a library; counts the calls without planning."""
 
     class Library(interop.Library):
@@ -170,9 +170,9 @@ def device(monkeypatch, lent):
         def fast_access(self):
             return (
                 lambda a: not getattr(a, "lazy", False),
-                lent.describe if lent is Described else None,
+                foreign.describe if foreign is Described else None,
                 None,
-                lambda like, ordinal: lent(np.empty(like.shape, like.values.dtype)),
+                lambda like, ordinal: foreign(np.empty(like.shape, like.values.dtype)),
             )
 
     library, known = Library(), interop.library_of
@@ -196,7 +196,7 @@ def device(monkeypatch, lent):
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((5, 9), 1), ((9, 5), 0), ((3, 4, 9), 2)])
 @pytest.mark.parametrize("options", [{}, {"on_singular": "ignore"}, {"device": "cuda:0"}])
-def test_arrays_on_a_device_need_no_planning(device, rng, lent, dtype, shape, axis, options):
+def test_arrays_on_a_device_need_no_planning(device, rng, foreign, dtype, shape, axis, options):
     inner = np.moveaxis(np.empty(shape), axis, -1).shape
     system = [
         np.ascontiguousarray(np.moveaxis(a, -1, axis))
@@ -204,24 +204,24 @@ def test_arrays_on_a_device_need_no_planning(device, rng, lent, dtype, shape, ax
     ]
     expected = pysolvers.solve_tridiagonal(*system, axis=axis)
 
-    x = pysolvers.solve_tridiagonal(*map(lent, system), axis=axis, **options)
-    out = lent(np.empty(shape, dtype))
-    y = pysolvers.solve_tridiagonal(*map(lent, system), axis=axis, out=out, **options)
+    x = pysolvers.solve_tridiagonal(*map(foreign, system), axis=axis, **options)
+    out = foreign(np.empty(shape, dtype))
+    y = pysolvers.solve_tridiagonal(*map(foreign, system), axis=axis, out=out, **options)
 
     assert device == [x, y]
-    assert isinstance(x, lent)
+    assert isinstance(x, foreign)
     assert y is out
     np.testing.assert_array_equal(x.values, expected)
     np.testing.assert_array_equal(y.values, expected)
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((5, 9), 1), ((9, 5), 0), ((400, 9), 1)])
-def test_real_matrix_on_a_device_with_complex_sides(device, rng, lent, shape, axis):
+def test_real_matrix_on_a_device_with_complex_sides(device, rng, foreign, shape, axis):
     inner = np.moveaxis(np.empty(shape), axis, -1).shape
     system = [np.moveaxis(a, -1, axis).copy() for a in oracle.dominant(rng, inner)]
     system[3] = system[3] * (1 - 2j)
 
-    x = pysolvers.solve_tridiagonal(*map(lent, system), axis=axis)
+    x = pysolvers.solve_tridiagonal(*map(foreign, system), axis=axis)
 
     assert device == [x]
     np.testing.assert_array_equal(x.values, pysolvers.solve_tridiagonal(*system, axis=axis))
@@ -229,12 +229,12 @@ def test_real_matrix_on_a_device_with_complex_sides(device, rng, lent, shape, ax
 
 @pytest.mark.parametrize("factor", [1, 1 + 2j])
 @pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((5, 9), 1), ((9, 5), 0), ((3, 9, 4), 1)])
-def test_numbers_beside_arrays_on_a_device(device, rng, lent, shape, axis, factor):
+def test_numbers_beside_arrays_on_a_device(device, rng, foreign, shape, axis, factor):
     rhs = rng.standard_normal(shape) * factor
-    diag = lent(np.full(9, 3.0))
+    diag = foreign(np.full(9, 3.0))
 
-    x = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, lent(rhs), axis=axis)
-    y = pysolvers.solve_tridiagonal(-1, diag, -1.0, lent(rhs), axis=axis)
+    x = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, foreign(rhs), axis=axis)
+    y = pysolvers.solve_tridiagonal(-1, diag, -1.0, foreign(rhs), axis=axis)
 
     assert device == [x, y]
     expected = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, rhs, axis=axis)
@@ -242,10 +242,10 @@ def test_numbers_beside_arrays_on_a_device(device, rng, lent, shape, axis, facto
     np.testing.assert_allclose(y.values, expected, rtol=1e-13)
 
 
-def test_singular_systems_on_a_device(device, rng, lent):
+def test_singular_systems_on_a_device(device, rng, foreign):
     lower, diag, upper, rhs = oracle.dominant(rng, (300, 9))
     lower[7, 4:6] = diag[7, 4] = upper[7, 3:5] = 0
-    arrays = [lent(a) for a in (lower, diag, upper, rhs)]
+    arrays = [foreign(a) for a in (lower, diag, upper, rhs)]
 
     with pytest.raises(pysolvers.SingularSystemError) as caught:
         pysolvers.solve_tridiagonal(*arrays)
@@ -258,20 +258,20 @@ def test_singular_systems_on_a_device(device, rng, lent):
     np.testing.assert_allclose(x.values[others], expected, rtol=1e-12, atol=1e-14)
 
 
-def test_calls_that_are_planned_on_a_device(device, rng, lent):
+def test_calls_that_are_planned_on_a_device(device, rng, foreign):
     lower, diag, upper, rhs = oracle.dominant(rng, (6, 9))
-    arrays = [lent(a) for a in (lower, diag, upper, rhs)]
-    lazy = lent(upper)
+    arrays = [foreign(a) for a in (lower, diag, upper, rhs)]
+    lazy = foreign(upper)
     lazy.lazy = True
 
     for operands, options in [
         ((arrays[0], arrays[1].values, *arrays[2:]), {}),
         ((np.float32(-1), *arrays[1:]), {}),
-        ((lent(lower.astype("f4")), *arrays[1:]), {}),
+        ((foreign(lower.astype("f4")), *arrays[1:]), {}),
         ((*arrays[:2], lazy, arrays[3]), {}),
         (arrays, {"device": "cuda:1"}),
         (arrays, {"out": np.empty((6, 9))}),
-        (arrays, {"out": lent(np.empty((6, 8)))}),
+        (arrays, {"out": foreign(np.empty((6, 8)))}),
         (arrays, {"axis": 5}),
     ]:
         axis, out = options.get("axis", -1), options.get("out")
@@ -281,8 +281,8 @@ def test_calls_that_are_planned_on_a_device(device, rng, lent):
     assert targets.fast_access_of(arrays[3], "cpu") is None
 
 
-def test_memory_of_a_device_lives_as_long_as_the_call(device, rng, lent):
-    arrays = [lent(a) for a in oracle.dominant(rng, (6, 9))]
+def test_memory_of_a_device_lives_as_long_as_the_call(device, rng, foreign):
+    arrays = [foreign(a) for a in oracle.dominant(rng, (6, 9))]
     before = [sys.getrefcount(a) for a in (*arrays, *(a.values for a in arrays))]
 
     for _ in range(3):
@@ -293,8 +293,8 @@ def test_memory_of_a_device_lives_as_long_as_the_call(device, rng, lent):
     assert sys.getrefcount(x) == 2
 
 
-def test_error_of_an_allocation_is_raised(device, rng, lent, monkeypatch):
-    arrays = [lent(a) for a in oracle.dominant(rng, (6, 9))]
+def test_error_of_an_allocation_is_raised(device, rng, foreign, monkeypatch):
+    arrays = [foreign(a) for a in oracle.dominant(rng, (6, 9))]
 
     def full(shape, dtype):
         raise MemoryError("full")
@@ -304,18 +304,18 @@ def test_error_of_an_allocation_is_raised(device, rng, lent, monkeypatch):
         pysolvers.solve_tridiagonal(*arrays)
 
 
-def test_factor_on_a_device_needs_no_planning(device, rng, lent, monkeypatch):
+def test_factor_on_a_device_needs_no_planning(device, rng, foreign, monkeypatch):
     """The factor is made on the CPU, and used as if it were on a device."""
     *matrix, rhs = oracle.dominant(rng, (6, 9))
     factor = pysolvers.factor_tridiagonal(*matrix)
     expected = [factor.solve(rhs), factor.solve(rhs * 1j, trans="T")]
     monkeypatch.setattr(factor, "_device", "cuda:0")
-    out = lent(np.empty_like(rhs))
+    out = foreign(np.empty_like(rhs))
 
-    x = factor.solve(lent(rhs))
-    y = factor.solve(lent(rhs * 1j), trans="T")
+    x = factor.solve(foreign(rhs))
+    y = factor.solve(foreign(rhs * 1j), trans="T")
 
     np.testing.assert_array_equal(x.values, expected[0])
     np.testing.assert_array_equal(y.values, expected[1])
-    assert factor.solve(lent(rhs), out=out) is out
+    assert factor.solve(foreign(rhs), out=out) is out
     np.testing.assert_array_equal(out.values, expected[0])

@@ -58,7 +58,7 @@ def test_views_of_torch_are_borrowed_with_their_strides(torch):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tensors_are_lent_as_those_of_a_device(torch, rng, dtype):
+def test_tensors_are_borrowed_as_those_of_a_device(torch, rng, dtype):
     """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
     system = oracle.dominant(rng, (5, 9), np.dtype(dtype))
     tensors = [torch.array(a) for a in system]
@@ -68,7 +68,7 @@ def test_tensors_are_lent_as_those_of_a_device(torch, rng, dtype):
 
     def solve(*operands, out=None, device=-1):
         others = (-1, out, None, False, 1, device, 1, access)
-        return _core.tridiag_lent(*operands, *others)
+        return _core.tridiag_borrowed(*operands, *others)
 
     x = solve(*tensors)
     assert type(x) is torch.kind

@@ -1,4 +1,4 @@
-/* loan.h - the operands of a call from a library of arrays, and its result.
+/* borrowed.h - the operands of a call from a library of arrays, and its result.
  *
  * The library is described by a tuple of four functions, of which each can be None:
  *
@@ -11,31 +11,31 @@
  * A library without `describe` offers DLPack: the functions in C of
  * __dlpack_c_exchange_api__, or __dlpack__. The call runs on its current stream.
  */
-#ifndef PS_PYTHON_LOAN_H
-#define PS_PYTHON_LOAN_H
+#ifndef PS_PYTHON_BORROWED_H
+#define PS_PYTHON_BORROWED_H
 
 #include "numpy_api.h"
 
-enum { LOAN_MOST = 5 };
+enum { BORROWED_MOST = 5 };
 
 typedef struct {
     PyObject
-        *arrays[LOAN_MOST]; /* ndarrays over the operands, numbers, then the result */
-    PyObject *result;       /* the result, an array of the library */
+        *arrays[BORROWED_MOST]; /* ndarrays over the operands, numbers, then the result */
+    PyObject *result;           /* the result, an array of the library */
     int device, count;
     unsigned long long stream;
-} loan;
+} borrowed;
 
 /* Take `count` operands, of which the last one is an array and determines the device, and
  * `out`, or a new array if it is None. `wanted`: the device, or -1 for any. Returns 1; 0
  * if the operands are not numbers and arrays of one type in the memory of the backend; -1
- * with an exception if there is no memory for the result. loan_end() must follow. */
-int loan_begin(loan *l, PyObject *const *operands, int count, PyObject *out, int wanted,
-               PyObject *library);
-void loan_end(loan *l);
+ * with an exception if there is no memory for the result. borrowed_end() must follow. */
+int borrowed_begin(borrowed *l, PyObject *const *operands, int count, PyObject *out,
+                   int wanted, PyObject *library);
+void borrowed_end(borrowed *l);
 
 /* The answer of a call to its caller: the result of the library in place of its ndarray,
  * any other answer as it is. Replaces the reference. */
-PyObject *loan_answer(const loan *l, PyObject *answer);
+PyObject *borrowed_answer(const borrowed *l, PyObject *answer);
 
 #endif
