@@ -16,6 +16,10 @@ the work of a real transform of the same kind.
 
 The lines are given by their conductances and row sums, so that no ratio of the spacings loses
 lambda[k] (`_row_sums`).
+
+Sides, rows and eigenvalues are those of `pysolvers.poisson`. The transforms are not: a program that
+XLA compiles cannot call those of SciPy or cuFFT, and JAX has the complex one alone. The operator of
+PyTorch has no numerics of its own: it calls the solver for arrays (`torch._poisson`).
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +29,7 @@ import numpy as np
 from jax import numpy as jnp
 from numpy.typing import NDArray
 
-from ..poisson._axes import DIRICHLET, Axis, check_lengths
+from ..poisson._axes import DIRICHLET, Axis, check_lengths, wave_sums
 from ..poisson._differentiable import LinearPoisson
 from ._row_sums import solve_row_sums
 from ._xp import XP
@@ -165,17 +169,13 @@ class FastPoisson(LinearPoisson):
     def _solve_lines(self, field: jax.Array, half: int | None) -> jax.Array:
         """Solve the lines of all waves; `half`: axis with half the waves."""
         *others, last = self._axes
-        _, diag, upper = last.rows
-        sums = last.sums
-        for k, axis in enumerate(others):
-            waves = axis.eigenvalues(field.shape[k] if k == half else None)
-            sums = sums + waves.reshape((-1,) + (1,) * (len(others) - k))
-        sums = np.array(sums)
+        waves = [
+            axis.eigenvalues(field.shape[k] if k == half else None) for k, axis in enumerate(others)
+        ]
+        sums = wave_sums(last, waves, is_singular=self.is_singular)
         if self.is_singular:
-            # See `poisson._host`: the rows stay satisfied, and the first unknown is zero.
-            sums[(0,) * field.ndim] += diag[0] or -1.0
             field = self._without_mean(field)
-        conductance = -upper * last.volumes
+        conductance = -last.rows[2] * last.volumes
         conductance = conductance if last.is_periodic else conductance[:-1]
 
         def operand(numbers: NDArray[np.float64]) -> jax.Array:

@@ -225,6 +225,38 @@ class Axis:
         return -((2 / self.step * np.sin(np.pi / 2 * modes / self.intervals)) ** 2)
 
 
+def wave_sums(
+    last: "Axis | AxisPart", waves: Sequence[Array], *, is_singular: bool, is_first: bool = True
+) -> Array:
+    """Return the row sums of the lines of all waves.
+
+    Parameters
+    ----------
+    last : Axis or AxisPart
+        The axis of the lines.
+    waves : sequence of ndarray
+        Eigenvalues of the waves along each other axis.
+    is_singular : bool
+        Whether no side is Dirichlet. The matrices of lambda = 0 then get a further entry in their
+        first row, with which they are regular: see `_host`.
+    is_first : bool, default: True
+        Whether the rows of `last` begin with the first one of the whole axis.
+
+    Returns
+    -------
+    sums : ndarray
+        The last axis has the rows, or one entry if all rows of a wave have the same sum.
+    """
+    total: Array = np.zeros(())
+    for own in waves:
+        total = total[..., None] + own
+    is_even = not is_singular and not np.ptp(last.sums)
+    sums = total[..., None] + (last.sums[:1] if is_even else last.sums)
+    if is_singular and is_first:
+        sums[total == 0, 0] += last.rows[1][0] or -1.0
+    return sums
+
+
 def check_lengths(axes: Sequence[Axis], dtype: np.dtype) -> None:
     """Check that the matrices of these axes are in the range of a dtype.
 

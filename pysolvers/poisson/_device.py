@@ -39,6 +39,7 @@ from .._runtime.targets import find_target
 from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
+from ._axes import wave_sums
 from ._waves import PackedWaves, are_packed
 
 _OPERATION = "FastPoisson"
@@ -351,26 +352,20 @@ class DevicePoisson:
         )
         self._waves[k] = self._forward[k].after
 
-    def _eigenvalues(self) -> Array:
-        """Return the sums of the eigenvalues along the other axes, shape (waves, 1)."""
-        waves: Array = np.zeros(())
-        for k, axis in enumerate(self._axes[:-1]):
-            own = axis.eigenvalues(axis.count if self._counts[k] == self._waves[k] else None)
-            if axis.is_periodic:  # two reals for each wave
-                own = np.repeat(axis.eigenvalues(axis.count // 2 + 1), 2)
-            waves = waves[..., None] + own
-        return waves.reshape(-1, 1)
-
     def _matrices(self) -> tuple[Array, Array, Array]:
         """Return lower, row sums and upper of the waves, with the shape (waves or 1, rows or 1)."""
-        last = self._axes[-1]
-        lower, diag, upper = last.rows
-        waves = self._eigenvalues()
-        is_even = not self.is_singular and not np.ptp(last.sums)  # one number for all rows
-        sums = waves + (last.sums[:1] if is_even else last.sums)
-        if self.is_singular and self._group.rank == 0:
-            # As on the host. The sine part of wave 0 is zero, and its matrix is the same.
-            sums[waves[:, 0] == 0, 0] += diag[0] or -1.0
+        *others, last = self._axes
+        lower, _, upper = last.rows
+        waves = [
+            # Two reals for each wave. The sine part of wave 0 is zero, and its matrix is the same.
+            np.repeat(axis.eigenvalues(axis.count // 2 + 1), 2)
+            if axis.is_periodic
+            else axis.eigenvalues()
+            for axis in others
+        ]
+        is_first = self._group.rank == 0
+        sums = wave_sums(last, waves, is_singular=self.is_singular, is_first=is_first)
+        sums = sums.reshape(-1, sums.shape[-1])
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
         return tuple(operands)  # type: ignore[return-value]
 

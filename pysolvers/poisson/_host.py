@@ -36,6 +36,7 @@ from .._runtime.fp_mode import in_default_fp_mode
 from ..distributed import Group, Slab
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
+from ._axes import wave_sums
 from ._columns import transform_columns
 
 Array = NDArray[Any]
@@ -151,15 +152,14 @@ class HostPoisson:
     def _factored(self) -> Any:
         """Factor one matrix for each combination of waves."""
         *others, last = self._axes
-        lower, diag, upper = last.rows
-        sums, ndim = last.sums, len(self._axes)
-        for k, axis in enumerate(others):
-            count = axis.count // 2 + 1 if k == self._half else None
-            waves = axis.eigenvalues(count)
-            sums = sums + waves.reshape((-1,) + (1,) * (ndim - 1 - k))
-        sums = np.array(sums)
-        if self.is_singular and self._group.rank == 0:
-            sums[(0,) * ndim] += diag[0] or -1.0
+        lower, _, upper = last.rows
+        waves = [
+            axis.eigenvalues(axis.count // 2 + 1 if k == self._half else None)
+            for k, axis in enumerate(others)
+        ]
+        is_first = self._group.rank == 0
+        sums = wave_sums(last, waves, is_singular=self.is_singular, is_first=is_first)
+        sums = np.broadcast_to(sums, (*sums.shape[:-1], last.count))
         operands = [np.asarray(a, self._real) for a in (lower, sums, upper)]
         if self._is_complex:  # real and imaginary part are two right sides of one matrix
             operands = [a[..., None] for a in operands]

@@ -1,5 +1,7 @@
 """`FastPoisson` of JAX and PyTorch: the numbers of `pysolvers.FastPoisson`, and gradients."""
 
+import functools
+
 import numpy as np
 import poisson_reference
 import pytest
@@ -39,15 +41,15 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+def solver_of(library, shape, spacing, boundary, grid="nodes"):
+    """Return a solver of the library, for a boundary with arrays of NumPy."""
+    boundary = converted(library, boundary)
+    return library.functions.FastPoisson(shape, spacing, boundary=boundary, grid=grid)
+
+
 @pytest.fixture
 def make(differentiable):
-    """Return a solver of the library, whose boundary has arrays of NumPy."""
-
-    def solver(shape, spacing, boundary, grid="nodes"):
-        boundary = converted(differentiable, boundary)
-        return differentiable.functions.FastPoisson(shape, spacing, boundary=boundary, grid=grid)
-
-    return solver
+    return functools.partial(solver_of, differentiable)
 
 
 def spacing_of(edges, shape, grid):
@@ -77,8 +79,10 @@ def test_sides_of_all_kinds(differentiable, make, rng, grid, ends):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-@pytest.mark.parametrize("case", ["stretched", "stretched, all Neumann", "line", "box"])
-def test_grids_and_types(differentiable, make, rng, case, dtype):
+@pytest.mark.parametrize(
+    "case", ["given values", "stretched", "stretched, all Neumann", "line", "box"]
+)
+def test_grids_and_types(everywhere, rng, case, dtype):
     kinds, shape, edges = GRIDS[case]
     real = np.zeros(1, dtype).real.dtype
     for grid in ("nodes", "cells"):
@@ -89,11 +93,11 @@ def test_grids_and_types(differentiable, make, rng, case, dtype):
         )
         host = on_host(shape, spacing, boundary, grid=grid, dtype=dtype)
 
-        solve = differentiable.jit(make(shape, spacing, boundary, grid).solve)
-        u = solve(differentiable.array(f))
+        solve = everywhere.jit(solver_of(everywhere, shape, spacing, boundary, grid).solve)
+        u = solve(everywhere.array(f))
 
-        assert differentiable.dtype(u) == dtype
-        close(differentiable, u, host.solve(f))
+        assert everywhere.dtype(u) == dtype
+        close(everywhere, u, host.solve(f))
 
 
 @pytest.mark.parametrize("grid", ["nodes", slow("cells")])
@@ -130,13 +134,13 @@ def test_the_jacobian_is_the_inverse_of_a_dense_matrix(
         *(slow(case, grid) for case in GRIDS for grid in ("nodes", "cells")),
     ],
 )
-def test_derivatives_of_both_orders(differentiable, make, rng, case, grid):
+def test_derivatives_of_both_orders(everywhere, rng, case, grid):
     kinds, shape, edges = GRIDS[case]
     boundary = poisson_reference.conditions(kinds, shape, lambda sizes: 0.5)
-    solver = make(shape, spacing_of(edges, shape, grid), boundary, grid)
+    solver = solver_of(everywhere, shape, spacing_of(edges, shape, grid), boundary, grid)
     side = next((s for s in ("x-", "y+") if boundary.get(s, "periodic") != "periodic"), None)
     sizes = {"x-": shape[:-1], "y+": (*shape[:-2], shape[-1])}
-    weight = differentiable.array(rng.random(shape))
+    weight = everywhere.array(rng.random(shape))
 
     def loss(f, *values):
         is_flux = side is not None and isinstance(boundary[side], Neumann)
@@ -144,7 +148,7 @@ def test_derivatives_of_both_orders(differentiable, make, rng, case, grid):
         return (weight * solver.solve(f, boundary=new) ** 3).sum()
 
     arguments = [rng.random(shape), *([] if side is None else [rng.random(sizes[side])])]
-    check_derivatives(differentiable, loss, arguments, rng, rtol=1e-5)
+    check_derivatives(everywhere, loss, arguments, rng, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -208,29 +212,29 @@ def test_fields_and_values_broadcast(differentiable, make, rng):
     close(differentiable, small, differentiable.get(full), 10)
 
 
-def test_batches_by_vmap(differentiable, make, rng):
-    solver = make((4, 5), 0.2, {"x-": 0.0, "x+": Neumann(), "y": "periodic"})
+def test_batches_by_vmap(everywhere, rng):
+    solver = solver_of(everywhere, (4, 5), 0.2, {"x-": 0.0, "x+": Neumann(), "y": "periodic"})
     f, value = rng.random((4, 3, 5)), rng.random((3, 4))
 
     def solve(f, value):
         return solver.solve(f, boundary={"x-": value})
 
     def slope(f, value):
-        return differentiable.gradient_of(lambda v: (solve(f, v) ** 3).sum())(value)
+        return everywhere.gradient_of(lambda v: (solve(f, v) ** 3).sum())(value)
 
     for fields, values, axes in (
         (f, value[0], (1, None)),
         (f[:, 0], value, (None, 0)),
         (f, value, (1, 0)),
     ):
-        fields, values = converted(differentiable, (fields.copy(), values))
+        fields, values = converted(everywhere, (fields.copy(), values))
         for function in (solve, slope):
-            together = differentiable.vmap(function, axes)(fields, values)
-            alone = differentiable.jit(function)
+            together = everywhere.vmap(function, axes)(fields, values)
+            alone = everywhere.jit(function)
             for k in range(3):
                 one = fields[:, k] if axes[0] == 1 else fields
                 expected = alone(one, values[k] if axes[1] == 0 else values)
-                close(differentiable, together[k], differentiable.get(expected), 100)
+                close(everywhere, together[k], everywhere.get(expected), 100)
 
 
 @pytest.mark.parametrize("differentiable", ["torch"], indirect=True)
