@@ -119,9 +119,11 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
     device: str | None  # as all arguments: see `add_arguments`
     threads: int | None
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, is_base: bool = False) -> None:
+        """Make the arguments of the constructor attributes; a base has those of its subclasses."""
         super().__init_subclass__()
-        add_arguments(cls)
+        if not is_base:
+            add_arguments(cls)
 
     def __init__(self, settings: Settings, stages: Any = ()) -> None:
         self._settings: Any = settings
@@ -463,7 +465,7 @@ class OverRanks(Exclusive):
         return self._gathered()
 
 
-class Iteration(Solver[R]):
+class Iteration(Solver[R], is_base=True):
     """A solver of a steady problem, which makes iterations."""
 
     _UNIT = "iteration"

@@ -38,7 +38,7 @@ class TimeState(State):
     clock: tuple[float, int, float, float, int, float]
 
 
-class TimeStepping(Solver[R]):
+class TimeStepping(Solver[R], is_base=True):
     """A solution that advances in time by steps of a length that can be set.
 
     Parameters

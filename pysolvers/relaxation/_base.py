@@ -103,7 +103,7 @@ class _Call(NamedTuple):
     scale: float
 
 
-class Relaxation(OverRanks, Iteration[RelaxationResult]):
+class Relaxation(OverRanks, Iteration[RelaxationResult], is_base=True):
     """Iterations of a red-black relaxation; several calls give the same bits as one call.
 
     Parameters

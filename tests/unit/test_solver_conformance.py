@@ -219,6 +219,9 @@ def test_every_argument_is_an_attribute_also_of_copies_and_after_a_file(name, tm
     for argument in set(names) - {"dt", "force", *solver_cases.FIELDS.get(name, ())}:
         with pytest.raises(AttributeError):
             setattr(solver, argument, given[argument])
+    solver.step()
+    public = {one for one in dir(solver) if not one.startswith("_")}
+    assert {one for one in public if not hasattr(solver, one)} <= {"z"}  # of a plane
 
 
 def test_a_solver_made_of_a_function_without_a_name_can_be_pickled():
