@@ -186,6 +186,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:HeatADI. a step of dt:RuntimeWarning")
 @pytest.mark.parametrize("name", GIVEN)
 def test_every_argument_is_an_attribute_also_of_copies_and_after_a_file(name, tmp_path):
     args, options, other = GIVEN[name]
