@@ -28,6 +28,7 @@ if _typing.TYPE_CHECKING:
     from .factor import TridiagonalFactor, factor_tridiagonal
     from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
     from .heat import HeatADI
+    from .parabolic import ParabolicADI
     from .poisson import FastPoisson
     from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
     from .spline import CubicSpline
@@ -48,6 +49,7 @@ __all__ = [
     "HeatADI",
     "LidDrivenCavity",
     "Neumann",
+    "ParabolicADI",
     "PysolversError",
     "RedBlackSOR",
     "Robin",
@@ -91,6 +93,7 @@ _PLACES = {
     "factor": ("TridiagonalFactor", "factor_tridiagonal"),
     "flow": ("LidDrivenCavity", "SquareCylinder", "StaggeredCavity"),
     "heat": ("HeatADI",),
+    "parabolic": ("ParabolicADI",),
     "poisson": ("FastPoisson",),
     "relaxation": ("LMSOR", "RedBlackSOR", "SteadyConvectionDiffusion", "solve_laplace"),
     "spline": ("CubicSpline",),
@@ -107,7 +110,9 @@ _PLACES = {
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
-_SUBPACKAGES = ("distributed", "flow", "heat", "poisson", "relaxation", "spline", "transport")
+_SUBPACKAGES = (
+    *("distributed", "flow", "heat", "parabolic", "poisson", "relaxation", "spline", "transport"),
+)
 
 # Their libraries take seconds to import, or are missing.
 _LATE_SUBPACKAGES = ("jax", "papers", "plots", "torch")

@@ -52,6 +52,8 @@ class NodeData:
         Axis of the nodes along which an array of one dimension lies.
     time : float, default: 0
         The first time at which the values are needed, and are checked.
+    nodes : tuple of int, optional
+        Shape of the nodes, if axes of a batch come before those of the coordinates.
     """
 
     def __init__(
@@ -62,13 +64,16 @@ class NodeData:
         least: float = -np.inf,
         line: int = -1,
         time: float = 0.0,
+        nodes: tuple[int, ...] | None = None,
     ) -> None:
         self.name, self._least, self._line = name, least, line
         axes = "xyz"[: len(places)]
         depends = dependence(name, value, axes)
         #: Whether the quantity depends on time.
         self.varies = "t" in depends
-        self._nodes = np.broadcast_shapes(*(place.shape for place in places))
+        if nodes is None:
+            nodes = np.broadcast_shapes(*(place.shape for place in places))
+        self._nodes = nodes
         self._value = value
         self._arguments = protected(
             {axis: place for axis, place in zip(axes, places, strict=True) if axis in depends}

@@ -5,7 +5,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
-from ._checks import require, require_finite
+import numpy as np
+
+from ._checks import index, real_array, require, require_finite, short
 
 AXES = "xyz"
 """Names of the axes of space; x is the last one of an array."""
@@ -64,6 +66,56 @@ def per_axis(name: str, value: Any, axes: str) -> tuple[float, ...]:
         require_finite(name, number)
         require(number > 0, f"{name} must be positive", number)
     return tuple(float(number) for number in values)
+
+
+def checked_shape(shape: Any, least: int) -> tuple[int, ...]:
+    """Return the numbers of nodes along one to three axes, or raise."""
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
+        raise TypeError(f"shape must be a tuple of 1, 2 or 3 int, got {short(shape)}")
+    require(len(shape) in (1, 2, 3), "shape must have 1, 2 or 3 axes", shape)
+    return tuple(index("shape", n, least) for n in shape)
+
+
+def checked_domain(
+    solver: str, spacing: Any, extent: Any, coordinates: Any, shape: Sequence[int], axes: str
+) -> tuple[Any, Any, Any]:
+    """Return spacing, extent and coordinates in standard form: one of them, and None."""
+    if coordinates is not None:
+        if (spacing, extent) != (None, None):
+            raise TypeError(f"{solver} needs either spacing, extent or coordinates, got several")
+        return None, None, checked_lines(coordinates, shape, axes)
+    exactly_one(solver, spacing, extent)
+    if spacing is not None:
+        return per_axis("spacing", spacing, axes), None, None
+    return None, tuple(checked_extent(extent, axes).values()), None
+
+
+def checked_lines(
+    coordinates: Any, shape: Sequence[int], axes: str
+) -> tuple[tuple[float, ...], ...]:
+    """Return the coordinates along x, y, ...; one more than nodes on a periodic axis."""
+    names = ", ".join(axes)
+    rule = f"coordinates must be an array for each of {names}, as a tuple or a mapping"
+    if isinstance(coordinates, Mapping):
+        require(set(coordinates) == set(axes), rule, coordinates)
+        coordinates = tuple(coordinates[axis] for axis in axes)
+    if not isinstance(coordinates, tuple | list):
+        raise TypeError(f"{rule}, got {short(coordinates)}")
+    require(len(coordinates) == len(axes), rule, coordinates)
+    found = []
+    for axis, given, n in zip(axes, coordinates, reversed(shape), strict=True):
+        name = f"coordinates along {axis}"
+        line = real_array(name, given)
+        require(
+            line.ndim == 1 and line.size in (n, n + 1),
+            f"{name} must be an array of {n} numbers, or of {n + 1} on a periodic axis",
+            line.shape,
+        )
+        steps = np.diff(line)
+        is_rising = bool(np.isfinite(line).all() and (steps > 0).all())
+        require(is_rising, f"{name} must be finite and rising", line)
+        found.append(tuple(float(place) for place in line))
+    return tuple(found)
 
 
 def origin_and_step(

@@ -177,7 +177,8 @@ class Result(Saved, Shown):
         attributes = {name: getattr(self, name) for name in facts}
         dims = {name: axes.split() for name, axes in self._dims().items()}
         names = dict.fromkeys(name for axes in dims.values() for name in axes)
-        coords = {name: getattr(self, self._COORDINATES.get(name, name)) for name in names}
+        places = {name: self._COORDINATES.get(name, name) for name in names}
+        coords = {name: getattr(self, at) for name, at in places.items() if hasattr(self, at)}
         if not self.frames:
             fields = {name: (axes, getattr(self, name)) for name, axes in dims.items()}
             return xarray.Dataset(fields, coords, attributes)

@@ -1,14 +1,11 @@
 """Checked parameters of a heat solver."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
-from .._checks import index, real_array, require, short
-from .._domain import AXES, checked_extent, exactly_one, per_axis
+from .._checks import require
+from .._domain import AXES, checked_domain, checked_shape
 from .._solver.schema import Positive, Real
 from .._solver.settings import TimeSettings
 
@@ -47,27 +44,16 @@ class HeatSettings(TimeSettings):
     timed = False
 
     def _check(self) -> None:
-        self._set("shape", _checked_shape(self.shape))
+        self._set("shape", checked_shape(self.shape, _LEAST))
         if not self.is_paper:
             known = (*_CHOSEN, *_SCHEMES[len(self.shape)])
             axes = ("one axis", "two axes", "three axes")[len(self.shape) - 1]
             text = ", ".join(map(repr, known[:-1])) + f" or {known[-1]!r}"
             require(self.scheme in known, f"with {axes} scheme must be {text}", self.scheme)
-        self._set_domain(self.axes)
-
-    def _set_domain(self, axes: str) -> None:
-        """Check what places the nodes, of which one is given, and bring it to standard form."""
-        if self.coordinates is not None:
-            if (self.spacing, self.extent) != (None, None):
-                raise TypeError("HeatADI needs either spacing, extent or coordinates, got several")
-            self._set("coordinates", _checked_lines(self.coordinates, self.shape, axes))
-            return
-        exactly_one("HeatADI", self.spacing, self.extent)
-        if self.spacing is not None:
-            self._set("spacing", per_axis("spacing", self.spacing, axes))
-        else:
-            pairs = tuple(checked_extent(self.extent, axes).values())
-            self._set("extent", pairs)
+        places = self.spacing, self.extent, self.coordinates
+        found = checked_domain("HeatADI", *places, self.shape, self.axes)
+        for name, value in zip(("spacing", "extent", "coordinates"), found, strict=True):
+            self._set(name, value)
 
     @property
     def axes(self) -> str:
@@ -115,39 +101,3 @@ class HeatSettings(TimeSettings):
     @property
     def is_small(self) -> bool:
         return prod(self.shape) < _SERIAL_BELOW
-
-
-def _checked_lines(
-    coordinates: Any, shape: Sequence[int], axes: str
-) -> tuple[tuple[float, ...], ...]:
-    """Return the coordinates along x, y, ...; one more than nodes on a periodic axis."""
-    names = ", ".join(axes)
-    rule = f"coordinates must be an array for each of {names}, as a tuple or a mapping"
-    if isinstance(coordinates, Mapping):
-        require(set(coordinates) == set(axes), rule, coordinates)
-        coordinates = tuple(coordinates[axis] for axis in axes)
-    if not isinstance(coordinates, tuple | list):
-        raise TypeError(f"{rule}, got {short(coordinates)}")
-    require(len(coordinates) == len(axes), rule, coordinates)
-    found = []
-    for axis, given, n in zip(axes, coordinates, reversed(shape), strict=True):
-        name = f"coordinates along {axis}"
-        line = real_array(name, given)
-        require(
-            line.ndim == 1 and line.size in (n, n + 1),
-            f"{name} must be an array of {n} numbers, or of {n + 1} on a periodic axis",
-            line.shape,
-        )
-        steps = np.diff(line)
-        is_rising = bool(np.isfinite(line).all() and (steps > 0).all())
-        require(is_rising, f"{name} must be finite and rising", line)
-        found.append(tuple(float(place) for place in line))
-    return tuple(found)
-
-
-def _checked_shape(shape: Any) -> tuple[int, ...]:
-    """Return the shape, one to three axes of enough nodes, or raise."""
-    if not isinstance(shape, Sequence) or isinstance(shape, str):
-        raise TypeError(f"shape must be a tuple of 1, 2 or 3 int, got {short(shape)}")
-    require(len(shape) in _SCHEMES, "shape must have 1, 2 or 3 axes", shape)
-    return tuple(index("shape", n, _LEAST) for n in shape)

@@ -11,6 +11,7 @@ import pysolvers.papers.logp1993
 import pysolvers.papers.pta2020
 import pysolvers.papers.survey2014
 import pysolvers.papers.wei2013
+import pysolvers.parabolic
 import pysolvers.poisson
 import pysolvers.relaxation
 import pysolvers.spline
@@ -28,6 +29,7 @@ MODULES = (
     pysolvers.papers.pta2020,
     pysolvers.papers.survey2014,
     pysolvers.papers.wei2013,
+    pysolvers.parabolic,
     pysolvers.poisson,
     pysolvers.relaxation,
     pysolvers.spline,

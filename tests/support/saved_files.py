@@ -15,6 +15,7 @@ from pysolvers import (
     ConvectionDiffusion,
     HeatADI,
     Neumann,
+    ParabolicADI,
     RedBlackSOR,
     SteadyConvectionDiffusion,
 )
@@ -27,6 +28,7 @@ from pysolvers.flow import (
     StaggeredResult,
 )
 from pysolvers.heat import HeatResult
+from pysolvers.parabolic import ParabolicResult
 from pysolvers.relaxation import RelaxationResult
 from pysolvers.transport import TransportResult
 
@@ -39,6 +41,13 @@ def cavity(**options):
 
 def heat():
     return HeatADI((5, 6), 0.25, 0.01, boundary={"x": Neumann(1.0), "y": "periodic"}, initial=1.0)
+
+
+PAIR = {"diffusion": {"xx": 1.0, "xy": 0.5, "yy": 1.0}, "boundary": {"x": 0.0, "y": "linear"}}
+
+
+def parabolic():
+    return ParabolicADI((5, 6), batch=2, spacing=0.25, dt=0.01, initial=1.0, **PAIR)
 
 
 def gceidd():
@@ -94,6 +103,11 @@ CASES = {
         lambda path: GCEIDD.load(path, PULSE),
         lambda s: s.step(2),
     ),
+    "parabolic": (
+        lambda: parabolic().step(3),
+        lambda path: ParabolicADI.load(path, **PAIR),
+        lambda s: s.step(2),
+    ),
     "lmsor": (lambda: lmsor().iterate(4).iterate(2), LMSOR.load, lambda s: s.iterate(2)),
     "plate": (lambda: plate().iterate(4).iterate(2), RedBlackSOR.load, lambda s: s.iterate(2)),
     "staggered": (
@@ -107,6 +121,7 @@ CASES = {
     "staggered-result": (lambda: staggered().step(23).result(), StaggeredResult.load, repr),
     "cylinder-result": (lambda: cylinder().run(0.3), CylinderResult.load, repr),
     "gceidd-result": (lambda: gceidd().run(0.05), TransportResult.load, repr),
+    "parabolic-result": (lambda: parabolic().run(0.05), ParabolicResult.load, repr),
     "relaxation-result": (lambda: plate().solve(1e-6), RelaxationResult.load, repr),
 }
 

@@ -13,6 +13,7 @@ from pysolvers import (
     HeatADI,
     LidDrivenCavity,
     Neumann,
+    ParabolicADI,
     RedBlackSOR,
     SquareCylinder,
     StaggeredCavity,
@@ -32,6 +33,18 @@ def heat(initial=0.0, shape=(13, 9), **options):
 def transport(initial=0.0, boundary=0.2, source=None, velocity=(0.5, 1.0), **options):
     problem = ConvectionDiffusion(velocity, 0.01, initial=initial, boundary=boundary, source=source)
     return GCEIDD(problem, **{"shape": (17, 16), "dt": 0.01, "strips": 2} | options)
+
+
+def parabolic(initial=0.0, shape=(12, 9), **options):
+    """Two equations, of which a coefficient and a side differ."""
+    data = {
+        "diffusion": {"xx": np.array([0.3, 0.5])[:, None, None], "xy": 0.2, "yy": 0.4},
+        "advection": {"y": 1.0},
+        "source": 0.2,
+        "boundary": {"x-": 1.0, "x+": "linear", "y-": 0.0, "y+": Neumann(0.3)},
+    }
+    options = {"dt": 0.02, "batch": 2, "spacing": 0.2, **data, **options}
+    return ParabolicADI(shape, initial=initial, **options)
 
 
 def relaxed(initial=0.0, **options):
@@ -77,11 +90,15 @@ STARTS = {
     "mu": lambda initial=0.0, **o: transport(initial, scheme="mu", **o),
     "lmsor": relaxed,
     "plate": plate,
+    "parabolic": parabolic,
+    "parabolic-damped": lambda initial=0.0, **o: parabolic(initial, damped_start=True, **o),
+    "parabolic-douglas": lambda initial=0.0, **o: parabolic(initial, scheme="douglas", **o),
 }
 # One of each class.
 SOLVERS = {
     "HeatADI": heat,
     "GCEIDD": transport,
+    "ParabolicADI": parabolic,
     "LMSOR": relaxed,
     "RedBlackSOR": plate,
     "LidDrivenCavity": cavity,
@@ -89,7 +106,7 @@ SOLVERS = {
     "SquareCylinder": cylinder,
 }
 # Those that step in time.
-STEPPERS = ("HeatADI", "GCEIDD", "StaggeredCavity", "SquareCylinder")
+STEPPERS = ("HeatADI", "GCEIDD", "ParabolicADI", "StaggeredCavity", "SquareCylinder")
 # Fields that can be set; the others are computed from them.
 FIELDS = {
     "LidDrivenCavity": ("psi", "omega"),

@@ -15,6 +15,7 @@ from pysolvers import (
     Dirichlet,
     HeatADI,
     LidDrivenCavity,
+    ParabolicADI,
     SquareCylinder,
     StaggeredCavity,
     solve_laplace,
@@ -46,9 +47,27 @@ def transport():
     return GCEIDD(problem, (9, 9), 0.05)
 
 
+def parabolic(shape=(9, 8), **options):
+    """Two equations, of which pictures show the first one, of one axis both."""
+    axes = "xyz"[: len(shape)]
+    return ParabolicADI(
+        shape,
+        **{
+            "spacing": 0.125,
+            "dt": 0.05,
+            "diffusion": {name * 2: 0.1 for name in axes},
+            "boundary": 0.0,
+            "initial": lambda x: np.sin(3 * x),
+        }
+        | options,
+    )
+
+
 STEPPERS = {
     "heat": (heat, 0.02),
     "transport": (transport, 1.0),
+    "parabolic": (partial(parabolic, batch=2), 0.4),
+    "parabolic on a line": (partial(parabolic, (9,), batch=2), 0.4),
     "staggered": (lambda: StaggeredCavity(100, 8), 8.0),
     "cylinder": (lambda: SquareCylinder(100, (33, 201)), 1.0),
 }
@@ -60,11 +79,12 @@ def run(name):
 
 
 RESULTS = {
-    **{name: partial(run, name) for name in STEPPERS},
+    **{name: partial(run, name) for name in STEPPERS if "line" not in name},
     "heat in a box": lambda: heat_in_a_box().run(0.01),
     "heat in a strip": lambda: HeatADI((5, 9), extent=((0, 9), (0, 1)), dt=0.1, boundary=0.0).run(
         0.1
     ),
+    "parabolic in a box": lambda: parabolic((3, 5, 4)).run(0.1),
     "cavity": lambda: LidDrivenCavity(100, 17).solve(1e-3),
     "cavity by lines": lambda: LidDrivenCavity(100, 17, method="line-jacobi").solve(1e-2),
     "plate": lambda: solve_laplace((9, 8), spacing=0.1, boundary={"x": 0.0, "y-": 0.0, "y+": 1.0}),

@@ -1,0 +1,360 @@
+r"""Operators along the axes of a box as tridiagonal rows, and what a scheme does with them.
+
+The equation u_t = F_0(t, u) + sum_j F_j(t, u), F_j = A_j(t) u + g_j(t), has one part along each
+axis j, with a tridiagonal matrix A_j, and a part F_0 that steps treat explicitly. Nodes with given
+values have rows of 0 along each axis.
+
+Rows are kept as those of -A_j, so that ``residual`` adds A_j u to a field in one pass: it moves 3
+words per unknown, and 6 where the rows differ from line to line. Rows, factors and sides of
+coefficients that do not depend on time are made once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data import NodeData
+from .._errors import BackendError
+from .._runtime.backends import parse_device, require_device
+from .._solver.schema import RunBy
+from .._steps import residual
+from ..factor import TridiagonalFactor, factor_tridiagonal
+from ..tridiagonal import solve_tridiagonal
+from .grid import Grid, Index
+from .sides import Side
+
+Field = Any  # an array of the library of the device
+At = tuple[Index, Field]
+
+
+class Corner(NamedTuple):
+    """An entry of minus a matrix beyond its diagonals, in the row of an end and its third column.
+
+    Parameters
+    ----------
+    places : tuple of index
+        Of the end and its two neighbours, in a field.
+    entry : array
+        The entry.
+    factor : array
+        The multiple of the next row whose difference from the row of the end has three entries;
+        for the matrix 1 - h A it does not depend on h.
+    """
+
+    places: tuple[Index, Index, Index]
+    entry: Field
+    factor: Field
+
+
+class Rows(NamedTuple):
+    """Rows of minus a matrix: arrays that broadcast to the lines through the free nodes."""
+
+    lower: Field
+    diag: Field
+    upper: Field
+    corners: tuple[Corner, ...] = ()
+
+    @property
+    def diagonals(self) -> tuple[Field, Field, Field]:
+        """The three diagonals."""
+        return self[:3]
+
+
+@dataclass(frozen=True)
+class Level:
+    """All that the equation prescribes at a time.
+
+    Parameters
+    ----------
+    time : float
+        The time.
+    rows : tuple of Rows
+        Those along each axis.
+    inflows : tuple of list
+        Along each axis the index of nodes, and what sides add to F_j there.
+    source : array or None
+        The source at the free nodes, which is a part of F along the first axis.
+    values : list
+        Index and values of the nodes with given values.
+    explicit : object
+        What a subclass needs for F_0.
+    """
+
+    time: float
+    rows: tuple[Rows, ...]
+    inflows: tuple[list[At], ...]
+    source: Field
+    values: list[At]
+    explicit: Any
+
+
+class LineOperators(ABC):
+    """The parts of an equation.
+
+    Parameters
+    ----------
+    grid : Grid
+        The nodes.
+    sides : sequence of Side
+        Those that prescribe a value or a flux.
+    source : NodeData or None
+        The source.
+    dtype : dtype
+        Of the fields.
+    device, threads
+        As in `solve_tridiagonal`.
+    """
+
+    #: Whether there is a part F_0 of the unknowns.
+    has_explicit = False
+
+    def __init__(
+        self,
+        grid: Grid,
+        sides: list[Side],
+        source: NodeData | None,
+        dtype: Any,
+        device: str | None,
+        threads: int | None,
+    ) -> None:
+        self.grid, self.dtype = grid, np.dtype(dtype)
+        self._library = library_of(device, type(self).__name__).__name__
+        self._values = [side for side in sides if side.kind == "value"]
+        self._fluxes = [side for side in sides if side.kind == "flux"]
+        self._source = source
+        self._threads = threads
+        self._factors: dict[int, tuple[float, TridiagonalFactor]] = {}
+        self.seconds = dict.fromkeys(("coefficients", "products", "lines"), 0.0)
+        self.run_by = RunBy()
+
+    @property
+    def xp(self) -> Any:
+        """The library of the arrays."""
+        return import_module(self._library)
+
+    @abstractmethod
+    def _make_rows(
+        self, axis: int, time: float
+    ) -> tuple[Sequence[Any], Sequence[tuple[int, Any, Any]]]:
+        """Return the three diagonals of A at a time, which broadcast to a field, and the corners.
+
+        A corner is the number of the end, 0 or 1, the entry and the factor.
+        """
+
+    @abstractmethod
+    def _rows_vary(self, axis: int) -> bool:
+        """Return whether A changes with time."""
+
+    @abstractmethod
+    def _inflow(self, side: Side, time: float) -> Any:
+        """Return what a flux adds to the rates at the nodes of its side; None for nothing."""
+
+    @abstractmethod
+    def _inflow_varies(self, side: Side) -> bool:
+        """Return whether this changes with time."""
+
+    def _make_explicit(self, time: float, before: Any) -> Any:
+        """Return what `add_explicit` needs at a time; `before` is that of an earlier time."""
+        del time, before
+        return None
+
+    def add_explicit(self, level: Level, u: Field, out: Field) -> None:
+        """Add F_0 to a field."""
+        del level, u, out
+
+    def level(self, time: float, before: Level | None = None) -> Level:
+        """Return all that depends on time; parts that do not are those of an earlier level."""
+        start, axes = perf_counter(), range(self.grid.axes)
+        rows = tuple(
+            before.rows[axis] if before and not self._rows_vary(axis) else self._rows(axis, time)
+            for axis in axes
+        )
+        inflows = tuple(
+            before.inflows[axis]
+            if before and not any(self._inflow_varies(side) for side in self._fluxes_of(axis))
+            else self._inflows(axis, time)
+            for axis in axes
+        )
+        has_source = before is None or (self._source is not None and self._source.varies)
+        source = before.source if before and not has_source else self._source_at(time)
+        if before and not any(side.varies for side in self._values):
+            values = before.values
+        else:
+            values = [self._on_side(side, side.at(time), whole=True) for side in self._values]
+        explicit = self._make_explicit(time, before.explicit if before else None)
+        self.seconds["coefficients"] += perf_counter() - start
+        return Level(time, rows, inflows, source, values, explicit)
+
+    def _rows(self, axis: int, time: float) -> Rows:
+        through, grid = self.grid.through[axis], self.grid
+        diagonals, given = self._make_rows(axis, time)
+        corners = []
+        for end, entry, factor in given:
+            first = -end % grid.lines[axis].size
+            step = -1 if end else 1
+            places = [
+                grid.index({axis: slice(first + k * step, first + k * step + 1)}) for k in range(3)
+            ]
+            own = grid.index({axis: slice(None)})
+            values = (self.array(grid.part(each, own)) for each in (-entry, factor))
+            corners.append(Corner((places[0], places[1], places[2]), *values))
+        lower, diag, upper = (self.array(-grid.part(each, through)) for each in diagonals)
+        return Rows(lower, diag, upper, tuple(corners))
+
+    def _fluxes_of(self, axis: int) -> list[Side]:
+        return [side for side in self._fluxes if side.axis == axis]
+
+    def _inflows(self, axis: int, time: float) -> list[At]:
+        found = []
+        for side in self._fluxes_of(axis):
+            values = self._inflow(side, time)
+            if values is not None:
+                found.append(self._on_side(side, values))
+        return found
+
+    def _source_at(self, time: float) -> Field:
+        if self._source is None:
+            return None
+        return self.array(self.grid.part(self._source.at(time), self.grid.inner))
+
+    def _on_side(self, side: Side, values: Any, *, whole: bool = False) -> At:
+        """Return the index of the nodes of a side, and values there."""
+        index = self.grid.side(side.axis, side.end, whole=whole)
+        return index, self.array(self.grid.part(values, index))
+
+    def array(self, values: Any) -> Field:
+        """Return an array where the fields are, with their dtype."""
+        return self.xp.asarray(np.ascontiguousarray(values), self.dtype)
+
+    def to_host(self, field: Field) -> NDArray[Any]:
+        """Return a field as an array of the host: the field itself if it is one."""
+        found: NDArray[Any] = field if self.xp is np else self.xp.asnumpy(field)
+        return found
+
+    def place(self, level: Level, u: Field) -> None:
+        """Set the nodes with given values; those of two sides have that of the later axis."""
+        for index, values in level.values:
+            u[index] = values
+
+    def add_axis(self, level: Level, axis: int, u: Field, out: Field) -> None:
+        """Add F along an axis to a field."""
+        start = perf_counter()
+        self._subtract(level.rows[axis], axis, u, out)
+        for index, values in level.inflows[axis]:
+            out[index] += values
+        if axis == 0 and level.source is not None:
+            out[self.grid.inner] += level.source
+        self.seconds["products"] += perf_counter() - start
+
+    def add_change(self, old: Level, new: Level, axis: int, h: float, u: Field, out: Field) -> None:
+        """Add h times the difference of F along an axis, of the same u at two times."""
+        after, before = new.rows[axis], old.rows[axis]
+        if after is not before:
+            start = perf_counter()
+            pairs = zip(after.diagonals, before.diagonals, strict=True)
+            corners = tuple(
+                one._replace(entry=h * (one.entry - other.entry))
+                for one, other in zip(after.corners, before.corners, strict=True)
+            )
+            lower, diag, upper = (h * (one - other) for one, other in pairs)
+            change = Rows(lower, diag, upper, corners)
+            self._subtract(change, axis, u, out)
+            self.seconds["products"] += perf_counter() - start
+        if new.inflows[axis] is not old.inflows[axis]:
+            for level, factor in ((new, h), (old, -h)):
+                for index, values in level.inflows[axis]:
+                    out[index] += factor * values
+        if axis == 0 and new.source is not old.source:
+            for level, factor in ((new, h), (old, -h)):
+                out[self.grid.inner] += factor * level.source
+
+    def _subtract(self, rows: Rows, axis: int, u: Field, out: Field) -> None:
+        """Subtract the product of rows and a field from another one."""
+        at = self.grid.through[axis]
+        part = out[at]
+        residual(
+            *rows.diagonals,
+            u[at],
+            part,
+            axis=-1 - axis,
+            periodic=self.grid.periodic[axis],
+            out=part,
+            threads=self._threads,
+        )
+        for places, entry, _ in rows.corners:
+            out[places[0]] -= entry * u[places[2]]
+
+    def _matrix(self, rows: Rows, axis: int, h: float) -> tuple[Field, Field, Field]:
+        """Return the diagonals of 1 - h A, whose corners are eliminated."""
+        lower, diag, upper = h * rows.lower, 1 + h * rows.diag, h * rows.upper
+        if not rows.corners:
+            return lower, diag, upper
+        xp = self.xp
+        shape = np.broadcast_shapes(lower.shape, diag.shape, upper.shape)
+        lower, diag, upper = (xp.array(xp.broadcast_to(a, shape)) for a in (lower, diag, upper))
+        for places, _, factor in rows.corners:
+            one, two = (place[-1 - axis] for place in places[:2])
+            inner, outer = (lower, upper) if one.start else (upper, lower)
+            ends, nexts = ((..., at, *(slice(None) for _ in range(axis))) for at in (one, two))
+            diag[ends] -= factor * outer[nexts]
+            inner[ends] -= factor * diag[nexts]
+        return lower, diag, upper
+
+    def solve(self, level: Level, axis: int, h: float, field: Field) -> None:
+        """Replace a field by the solution x of (1 - h A) x = field along an axis."""
+        at, start, rows = self.grid.through[axis], perf_counter(), level.rows[axis]
+        options: dict[str, Any] = {
+            "axis": -1 - axis,
+            "periodic": self.grid.periodic[axis],
+            "on_singular": "nan",  # the solver finds it
+            "threads": self._threads,
+        }
+        part = field[at]
+        for places, _, multiple in rows.corners:
+            field[places[0]] -= multiple * field[places[1]]
+        if self._rows_vary(axis):
+            matrix = self._matrix(rows, axis, h)
+            _, info = solve_tridiagonal(*matrix, part, out=part, return_info=True, **options)
+        else:
+            kept = self._factors.get(axis)
+            if kept is None or kept[0] != h:
+                self._factors.pop(axis, None)
+                matrix = self._matrix(rows, axis, h)
+                factor: Any = factor_tridiagonal(*matrix, **options)
+                kept = self._factors[axis] = h, factor
+            kept[1].solve(part, out=part, threads=self._threads)
+            info = kept[1].info
+        self.run_by = RunBy(info.kernel, info.threads)
+        self.seconds["lines"] += perf_counter() - start
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which makes factors of its own."""
+        return {**self.__dict__, "_factors": {}}
+
+
+def library_of(device: str | None, what: str) -> Any:
+    """Return the library of arrays of a device: NumPy, or CuPy.
+
+    Raises
+    ------
+    BackendError
+        If the device is not available, or CuPy is not installed.
+    """
+    name, ordinal = parse_device(device)
+    if name == "cpu":
+        return np
+    require_device(ordinal)
+    try:
+        import cupy
+    except ImportError as error:
+        raise BackendError(f"{what}: device={device!r} needs CuPy: {error}") from None
+    cupy.cuda.Device(ordinal).use()
+    return cupy

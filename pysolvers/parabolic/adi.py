@@ -1,0 +1,534 @@
+"""Parabolic equations with mixed derivatives by alternating directions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import short
+from .._data import dependence
+from .._errors import ConvergenceError
+from .._runtime.fp_mode import in_default_fp_mode
+from .._solver.exclusive import exclusive
+from .._solver.files import SavedFile
+from .._solver.schema import Member, RunBy
+from .._solver.stepping import TimeState, TimeStepping
+from .._split import LINEAR, Scheme, Side, SplitSteps, default_theta, make_grid, split_boundary
+from .._split.schemes import DAMPED
+from .._split.sides import kind_of
+from .._views import read_only
+from ._operators import Coefficients, ParabolicOperators, node_data
+from ._result import ParabolicResult
+from ._settings import ParabolicSettings
+
+__all__ = ["ParabolicADI"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedParabolic(TimeState):
+    """What `save` writes.
+
+    Parameters
+    ----------
+    settings : ParabolicSettings
+        The parameters.
+    sides : tuple of str
+        Kinds of the sides, for a comparison with those that `load` takes.
+    begun : int
+        Number of steps before the start.
+    is_damped : bool or None
+        Whether the start is damped; None before it.
+    u : ndarray
+        The solutions.
+    """
+
+    settings: ParabolicSettings
+    sides: tuple[str, ...]
+    begun: int
+    is_damped: bool | None
+    u: Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]
+
+    _KIND: ClassVar = "pysolvers ParabolicADI state"
+
+    def _check(self, saved: SavedFile) -> None:
+        settings = self.settings
+        saved.require(self.begun <= self.made, "header", "begun must be at most made")
+        shape = (*settings.batch, *settings.shape)
+        saved.require_array("u", self.u, shape, np.dtype(settings.dtype))
+
+
+class ParabolicADI(TimeStepping[ParabolicResult]):
+    r"""Parabolic equations with mixed derivatives, by implicit steps along each axis.
+
+    .. math::
+        u_t = \sum_{i \le j} a_{ij}\,u_{ij} + \sum_i b_i\,u_i + c\,u + f
+
+    in one to three dimensions, one equation or a batch, by three-point differences on nodes that
+    include the boundary and can have any coordinates. A step is of second order in time and space:
+    products and tridiagonal solves along each axis, with mixed derivatives taken explicitly.
+    Equations of option prices have this form.
+
+    Parameters
+    ----------
+    shape : (nx,), (ny, nx) or (nz, ny, nx)
+        Number of nodes along each axis, at least 3; x is the last axis.
+    batch : int or tuple of int, optional
+        Number of equations that are solved together, or several axes of them: `u` has the shape
+        ``batch + shape``.
+    extent : ((x0, x1), ...), optional
+        Ends of the domain along x, y, ...; on a periodic axis the end is the image of the first
+        node. Exactly one of `extent`, `spacing` and `coordinates` is given.
+    spacing : float, sequence or mapping, optional
+        Distance of the nodes: one number for all axes, or one for each of x, y, ... The first node
+        lies at 0.
+    coordinates : sequence of array_like or mapping, optional
+        Coordinates of the nodes along x, y, ..., each an array of rising numbers. A periodic axis
+        has one more, that of the image of the first node.
+    diffusion : mapping
+        Coefficients of the second derivatives: ``{"xx": a, "xy": b, "yy": c, ...}``. ``"xy"`` is
+        the whole coefficient of :math:`u_{xy}`, once. A coefficient that is left out is 0. Each is
+        a number, an array that broadcasts to ``batch + shape``, or a function; see Notes. Those of
+        ``"xx"``, ``"yy"`` and ``"zz"`` are nowhere negative.
+    advection : mapping, optional
+        Coefficients of the first derivatives: ``{"x": b, ...}``, as those of `diffusion`.
+    reaction : number, array_like or callable, default: 0
+        The coefficient c.
+    source : number, array_like or callable, default: 0
+        The source f.
+    boundary : Dirichlet, Neumann, Robin, 'linear', 'periodic', number, array, callable or mapping
+        Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``,
+        ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. A number, an array
+        or a function is a Dirichlet condition. `Dirichlet` gives u; `Neumann` the flux
+        :math:`a\,\partial u/\partial n` with the outward normal n and the coefficient a of the
+        second derivative across the side; `Robin` :math:`a\,\partial u/\partial n = h (u_\infty -
+        u)`. ``"linear"`` is :math:`u_{nn} = 0`: the equation without this derivative holds at the
+        side. ``"periodic"`` applies to both sides of an axis. An array broadcasts to the batch and
+        the nodes of the side, without its axis. Nodes of two `Dirichlet` sides have the value of
+        the later axis.
+    initial : number, array_like or callable, default: 0
+        u at the start; a function of the coordinates. Nodes of Dirichlet sides have the values of
+        the sides instead.
+    dt : float
+        Time step; positive. It can be set between steps.
+    scheme : {'hundsdorfer-verwer', 'modified-craig-sneyd', 'craig-sneyd', 'douglas'}
+        The scheme; see Notes.
+    theta : float, optional
+        Its parameter, :math:`0 < \theta \le 1`; the default depends on the scheme, see Notes.
+    damped_start : bool, optional
+        Whether the first step is two half-steps of order 1, which damp the jumps of data that are
+        not smooth; see Notes. By default it is if the step of an explicit scheme would change u by
+        more than the range of its values.
+    start_time : float, default: 0
+        Time at the start: the first one at which functions of time are evaluated.
+    dtype : float64 or float32, default: float64
+        Dtype of the solution.
+    device : str, optional
+        ``'cpu'``, the default, or ``'cuda'``, ``'cuda:1'``, ..., which needs CuPy.
+    threads : int, optional
+        Number of host threads. The result has the same bits for any number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range, or if the equation is not parabolic:
+        the square of a mixed coefficient is larger than 4 times the product of the other two.
+    BackendError
+        If the device is not available.
+
+    Notes
+    -----
+    The parameters of a function must be among x, y, z and t, in any order. It is called with arrays
+    that broadcast; each has one axis for each axis of ``batch + shape``, so that a function can
+    contain parameters of the equations of a batch, for example an array of shape (B, 1, 1).
+    Coefficients of t are evaluated once in a step, and its rows are then factored in each step.
+
+    With the parts :math:`F_j`, the derivatives along axis j, and :math:`F_0`, the mixed ones, all
+    schemes begin with
+
+    .. math::
+        Y_0 = U + dt\,F(t_0, U), \qquad
+        Y_j = Y_{j-1} + \theta\,dt\,(F_j(t_1, Y_j) - F_j(t_0, U)),
+
+    where Douglas' [1]_ ends. The schemes of Craig and Sneyd [2]_ and Hundsdorfer and Verwer [3]_
+    correct :math:`Y_0` by values at :math:`t_1` and repeat the solves, which takes twice as long:
+
+    ========================== ========================= ===================================
+    scheme                     theta                     order
+    ========================== ========================= ===================================
+    ``'douglas'``              1/2                       2; 1 with mixed derivatives
+    ``'craig-sneyd'``          1/2                       2, for this theta only
+    ``'modified-craig-sneyd'`` 1/3, in three axes 6/13   2
+    ``'hundsdorfer-verwer'``   :math:`1/2 + \sqrt 3/6`   2
+    ========================== ========================= ===================================
+
+    With these theta the schemes are stable for diffusion with mixed derivatives and any step [4]_;
+    Douglas' scheme needs 2/3 for mixed derivatives along three axes, which is then the default.
+    Hundsdorfer and Verwer's is stable for :math:`\theta \ge 1 - 1/\sqrt 2` (three axes:
+    :math:`\tfrac32 (2 - \sqrt 3)`) without advection; the default is the value for advection [5]_,
+    which damps more. The schemes of one axis are those of Crank and Nicolson for ``'douglas'`` and
+    ``'craig-sneyd'``.
+
+    None of the schemes damps waves that are short along two axes. A damped start [6]_ makes the
+    first step by two half-steps of the product of implicit Euler steps along the axes, which damps
+    all of them; the order 2 remains in the mean, and is 3/2 next to sides whose values vary along
+    them. Where initial and boundary values are smooth and agree, and for prices of options from
+    payoffs with a kink on a node, it is not needed, and the error is smaller without it.
+
+    Central differences of :math:`b_i u_i` can oscillate where :math:`|b_i| h > 2 a_{ii}` and u is
+    not smooth on the grid. Where the diffusion along an axis vanishes at a side, as of a variance
+    at 0, ``"linear"`` makes the equation hold there; its first derivative is a difference from
+    three nodes, of order 2.
+
+    References
+    ----------
+    .. [1] J. Douglas, "Alternating direction methods for three space variables", *Numerische
+       Mathematik* 4, 41-63, 1962.
+    .. [2] I. J. D. Craig and A. D. Sneyd, "An alternating-direction implicit scheme for parabolic
+       equations with mixed derivatives", *Computers and Mathematics with Applications* 16,
+       341-350, 1988.
+    .. [3] W. Hundsdorfer, "Accuracy and stability of splitting with stabilizing corrections",
+       *Applied Numerical Mathematics* 42, 213-233, 2002.
+    .. [4] K. J. in 't Hout and B. D. Welfert, "Unconditional stability of second-order ADI schemes
+       applied to multi-dimensional diffusion equations with mixed derivative terms", *Applied
+       Numerical Mathematics* 59, 677-692, 2009.
+    .. [5] K. J. in 't Hout and B. D. Welfert, "Stability of ADI schemes applied to
+       convection-diffusion equations with mixed derivative terms", *Applied Numerical
+       Mathematics* 57, 19-35, 2007.
+    .. [6] R. Rannacher, "Finite element solution of diffusion problems with irregular data",
+       *Numerische Mathematik* 43, 309-327, 1984.
+
+    Examples
+    --------
+    A call option by the equation of Black and Scholes, for three volatilities at once; t is the
+    time before expiry:
+
+    >>> import numpy as np
+    >>> from pysolvers import ParabolicADI
+    >>> sigma, r = np.array([[0.1], [0.2], [0.4]]), 0.05
+    >>> option = ParabolicADI(
+    ...     (401,),
+    ...     batch=3,
+    ...     extent=((0.0, 800.0),),
+    ...     diffusion={"xx": lambda x: 0.5 * sigma**2 * x**2},
+    ...     advection={"x": lambda x: r * x},
+    ...     reaction=-r,
+    ...     boundary={"x-": 0.0, "x+": "linear"},
+    ...     initial=lambda x: np.maximum(x - 100.0, 0.0),
+    ...     dt=0.02,
+    ... )
+    >>> option.run(until=1.0).u[:, 50].round(1)
+    array([ 6.8, 10.4, 18. ])
+    """
+
+    _SETTINGS: ClassVar[Any] = ParabolicSettings
+    _RESULT: ClassVar[Any] = ParabolicResult
+    _STATE: ClassVar[Any] = SavedParabolic
+    _most_steps = 64  # of one call: between two calls the progress is shown
+
+    batch: tuple[int, ...]
+    spacing: tuple[float, ...] | None
+    extent: tuple[tuple[float, float], ...] | None
+    coordinates: tuple[tuple[float, ...], ...] | None
+    diffusion: Any
+    advection: Any
+    reaction: Any
+    source: Any
+    boundary: Any
+    initial: Any
+    scheme: Scheme
+    theta: float | None
+    damped_start: bool | None
+
+    @in_default_fp_mode
+    def __init__(
+        self,
+        shape: Sequence[int],
+        *,
+        batch: int | Sequence[int] = (),
+        extent: Sequence[Sequence[float]] | None = None,
+        spacing: float | Sequence[float] | Mapping[str, float] | None = None,
+        coordinates: Sequence[ArrayLike] | Mapping[str, ArrayLike] | None = None,
+        diffusion: Mapping[str, Any],
+        advection: Mapping[str, Any] | None = None,
+        reaction: Any = 0.0,
+        source: Any = 0.0,
+        boundary: Any,
+        initial: Any = 0.0,
+        dt: float,
+        scheme: Scheme = "hundsdorfer-verwer",
+        theta: float | None = None,
+        damped_start: bool | None = None,
+        start_time: float = 0.0,
+        dtype: Any = np.float64,
+        device: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._data_given = {
+            "diffusion": diffusion,
+            "advection": advection,
+            "reaction": reaction,
+            "source": source,
+            "boundary": boundary,
+            "initial": initial,
+        }
+        settings = self._SETTINGS(
+            shape=shape,
+            batch=batch,
+            spacing=spacing,
+            extent=extent,
+            coordinates=coordinates,
+            dt=dt,
+            start_time=start_time,
+            scheme=scheme,
+            theta=theta,
+            damped_start=damped_start,
+            dtype=dtype,
+            device=device,
+            threads=threads,
+        )
+        _ = settings.backend  # an error before any work, if there is none
+        axes = settings.axes
+        by_side = split_boundary(boundary, axes, (LINEAR,))
+        kinds = {name: kind_of(one) for name, one in by_side.items()}
+        grid = make_grid(
+            "shape",
+            settings.shape,
+            settings.batch,
+            settings.spacing,
+            settings.extent,
+            settings.coordinates,
+            kinds,
+        )
+        second = [one + two for k, two in enumerate(axes) for one in axes[: k + 1]]
+        coefficients = Coefficients(
+            grid,
+            _by_name("diffusion", diffusion, second),
+            _by_name("advection", {} if advection is None else advection, list(axes)),
+            reaction,
+            settings.start_time,
+        )
+        sides = [
+            Side(name, one, grid, settings.start_time)
+            for name, one in by_side.items()
+            if kinds[name] in ("value", "flux")
+        ]
+        heating = node_data(grid, "source", source, settings.start_time)
+        is_zero = not heating.varies and not heating.at(settings.start_time).any()
+        self._grid = grid
+        self._operators = ParabolicOperators(
+            grid,
+            sides,
+            coefficients,
+            None if is_zero else heating,
+            settings.dtype,
+            settings.device,
+            settings.call_threads or None,
+        )
+        super().__init__(settings, settings.dt, self._operators.seconds)
+        if "t" in dependence("initial", initial, axes):
+            raise TypeError(
+                "initial must be a number, an array or a function of the coordinates; the "
+                "function has the parameter t: leave t out, the start is at t = start_time"
+            )
+        start = node_data(grid, "initial", initial, 0.0).at(0.0)
+        chosen = settings.theta
+        if chosen is None:
+            chosen = default_theta(
+                settings.scheme, grid.axes, has_explicit=self._operators.has_explicit
+            )
+        self._theta = float(chosen)
+        self._steps = SplitSteps(self._operators, settings.scheme, self._theta)
+        self._u = self._steps.zeros()
+        self._restart(u=np.broadcast_to(start, grid.nodes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of nodes along each axis: shape of one solution."""
+        return tuple(self._settings.shape)
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along x: shape (nx,)."""
+        return self._grid.lines[0].copy()
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along y: shape (ny,); an error in one dimension."""
+        return self._line(1)
+
+    @property
+    def z(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
+        return self._line(2)
+
+    def _line(self, axis: int) -> NDArray[np.float64]:
+        if axis >= self._grid.axes:
+            raise AttributeError(f"a solver of shape {self.shape} has no axis {'xyz'[axis]}")
+        return self._grid.lines[axis].copy()
+
+    @property
+    def u(self) -> NDArray[Any]:
+        """The solutions at the current time, shape ``batch + shape``: read-only.
+
+        They can be set, to an array of the same shape: the solution goes on from these values at
+        the same time, and the start is made again. Nodes of Dirichlet sides keep the values of the
+        sides.
+        """
+        return read_only(self._operators.to_host(self._u))
+
+    @u.setter
+    @exclusive
+    def u(self, values: ArrayLike) -> None:
+        self._set_field("u", values)
+
+    def _restart(self, **fields: NDArray[Any]) -> None:
+        self._clock.begin(self.steps)
+        self._begun, self._is_damped = self.steps, self._settings.damped_start
+        self._set_solution(fields["u"])
+        self._operators.place(self._steps.level_at(self.time), self._u)
+
+    def _set_solution(self, values: NDArray[Any]) -> None:
+        self._u[...] = self._operators.array(values)
+
+    def _advance(self, count: int) -> bool:
+        made, first, clock = self._count.begin(), self.steps, self._clock
+        dt, steps = clock.dt, self._steps
+        for step in range(count):
+            time, end = clock.at(first + step), clock.segment.at(first + step + 1)
+            if self._is_damped is None:
+                self._is_damped = self._needs_damping(time, dt)
+            if self._is_damped and first + step < self._begun + DAMPED:
+                found = steps.damped_step(self._u, time, end, dt)
+            else:
+                found = steps.step(self._u, time, end, dt)
+            # No call between these statements: no signal handler runs there.
+            self._u = found
+            made[0] = step + 1
+        self._seconds.update(self._operators.seconds)
+        self._run_by: RunBy = self._operators.run_by
+        return self._is_in_bounds()
+
+    def _needs_damping(self, time: float, dt: float) -> bool:
+        """Return whether an explicit step would change u by more than the range of its values."""
+        span = float(self._u.max()) - float(self._u.min())
+        return dt * self._steps.initial_rate(time, self._u) > span
+
+    def _is_in_bounds(self) -> bool:
+        xp = self._operators.xp
+        return bool(xp.isfinite(xp.sum(self._u)) or xp.isfinite(self._u).all())
+
+    def _text(self) -> str:
+        s = self._settings
+        batch = f", batch={s.batch}" if s.batch else ""
+        return f"{s.shape}{batch}, dt={self.dt:g}, scheme={s.scheme!r}, theta={self._theta:.4g}"
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "u": np.array(self._operators.to_host(self._u)),
+            "lines": np.concatenate(self._grid.lines),
+            "batch": self._settings.batch,
+            "time": self.time,
+            "dt": self.dt,
+            "last_dt": self.last_dt,
+            "steps": self.steps,
+            "scheme": self._settings.scheme,
+            "theta": self._theta,
+            "damped_start": bool(self._is_damped),
+        }
+
+    @classmethod
+    def load(  # type: ignore[override]
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        diffusion: Mapping[str, Any],
+        advection: Mapping[str, Any] | None = None,
+        reaction: Any = 0.0,
+        source: Any = 0.0,
+        boundary: Any,
+        device: str | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Read a state that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        diffusion, advection, reaction, source, boundary
+            As in the solver that was saved.
+        device : str, optional
+            As in `ParabolicADI`.
+        threads : int, optional
+            As in `ParabolicADI`.
+
+        Returns
+        -------
+        solver : ParabolicADI
+            A solver in the saved state.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a state of `ParabolicADI`, is damaged or was changed, or if the sides
+            are of other kinds; the message names the file and the error.
+        """
+        return cls._load(
+            path,
+            "header or arguments",
+            diffusion=diffusion,
+            advection=advection,
+            reaction=reaction,
+            source=source,
+            boundary=boundary,
+            device=device,
+            threads=threads,
+        )
+
+    @classmethod
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
+        return cls(**state.settings.facts() | {"dt": state.dt} | data)
+
+    def _kept(self) -> dict[str, Any] | None:
+        return {
+            **(super()._kept() or {}),
+            "sides": tuple(self._grid.kinds.values()),
+            "begun": self._begun,
+            "is_damped": self._is_damped,
+            "u": np.array(self._operators.to_host(self._u)),
+        }
+
+    def _resume(self, state: Any) -> None:
+        sides = tuple(self._grid.kinds.values())
+        if state.sides != sides:
+            raise ValueError(
+                f"boundary must be of the same kinds as when the state was saved, {state.sides}, "
+                f"got {short(sides)}"
+            )
+        super()._resume(state)
+        self._begun, self._is_damped = state.begun, state.is_damped
+        self._steps.forget()
+        self._set_solution(state.u)
+        self._operators.seconds.update(state.seconds)
+
+    def _out_of_bounds(self) -> ConvergenceError:
+        text = f"{self!r} is not finite after step {self.steps}"
+        return ConvergenceError(text, self.result("diverged"))
+
+
+def _by_name(name: str, given: Any, known: list[str]) -> dict[str, Any]:
+    """Return coefficients by the names of axes."""
+    if not isinstance(given, Mapping):
+        example = dict.fromkeys(known[:1], 1.0)
+        raise TypeError(f"{name} must be a mapping, as {name}={example}, got {short(given)}")
+    for key in given:
+        if key not in known:
+            turned = key[::-1] if isinstance(key, str) and key[::-1] in known else ""
+            also = f"; {key!r} is {turned!r}, given once" if turned else ""
+            raise ValueError(f"{name}: the keys are {', '.join(known)}{also}, got {short(key)}")
+    return dict(given)
