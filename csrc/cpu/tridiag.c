@@ -18,8 +18,6 @@ typedef struct {
     int tested;    /* shorter ones: solved one after the other unless ps_pieces_fit() */
     int few;       /* tested ones that are solved one after the other in any case */
     int shared;    /* all systems have one matrix; each thread factors it once */
-    int sides;     /* several right-hand sides for each matrix: a block of matrices is
-                      factored, and solves for all of them */
     const char *isa;
     ps_factor factor;
     size_t store; /* bytes of the factor of a thread, before the other workspace */
@@ -58,23 +56,6 @@ is_shared(const ps_tridiag *t)
     return 1;
 }
 
-/* Whether each of several matrices has several right-hand sides, along one batch axis.
- * Lanes hold matrices. Only where it is faster than a solve for each of them. */
-static int
-has_sides(const ps_tridiag *t, const ps_job *job, int lanes)
-{
-    const int64_t least = job->strided ? PS_STRIDED_SIDES : PS_CONTIGUOUS_SIDES;
-    const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
-    int along_outer = t->outer >= least && t->inner >= lanes && !job->stream;
-    int along_inner = t->inner >= least && t->outer >= lanes && !job->stream;
-
-    for (int w = 0; w < 3; w++) {
-        along_outer = along_outer && matrix[w]->stride.outer == 0;
-        along_inner = along_inner && matrix[w]->stride.inner == 0;
-    }
-    return along_outer || along_inner;
-}
-
 /* Whether the systems are a few long ones, for which full vectors would take much memory:
  * they are solved with the shortest vectors. */
 static int
@@ -105,54 +86,18 @@ plan_shared(plan *p)
     p->lines.scratch = p->store + ps_aligned(make > solve ? make : solve);
 }
 
-/* The plan for blocks of matrices, each with all of its right-hand sides, which lie along
- * the outer axis. */
+/* Make the plan one for several right-hand sides of each matrix, if there are. */
 static void
-plan_sides(plan *p)
+plan_sides(plan *p, const ps_tridiag *t, ps_pivot pivot)
 {
-    ps_job *const job = &p->lines.job;
-    ps_tridiag *const t = &job->t;
     const ps_type_kernels *const kernels = p->lines.kernels;
-    const int64_t lanes = kernels->lanes;
-    ps_stride *const strides[] = {&t->lower.stride, &t->diag.stride, &t->upper.stride,
-                                  &t->rhs.stride, &t->x.stride};
+    ps_tridiag first;
+    const ps_sides sides = ps_sides_of(t, kernels->lanes, &first);
 
-    if (t->lower.stride.outer != 0 || t->diag.stride.outer != 0 ||
-        t->upper.stride.outer != 0 || t->inner < lanes) {
-        const int64_t outer = t->outer;
-
-        t->outer = t->inner;
-        t->inner = outer;
-        for (int k = 0; k < 5; k++) {
-            *strides[k] = ps_exchanged(*strides[k]);
-        }
-        p->sides = -1;
+    if (sides.count > 0 && pivot != PS_PIVOT_ALWAYS) {
+        p->lines = ps_plan_of(kernels, &first, PS_THOMAS, pivot, p->lines.threads);
+        ps_plan_sides(&p->lines, sides);
     }
-    p->factor = (ps_factor){.dtype = t->dtype,
-                            .flags = t->flags & (PS_PERIODIC | PS_ROW_SUMS),
-                            .rows = t->rows,
-                            .outer = 1,
-                            .inner = lanes,
-                            .pivot = job->pivot};
-    const size_t tile = kernels->factor_store(&p->factor);
-    const int is_strided = t->rhs.stride.inner == 1 && t->rows > 1;
-    const int64_t most = is_strided ? PS_GROUP_TILES : PS_CONTIGUOUS_TILES;
-    const int64_t room = PS_GROUP_BYTES / (int64_t)(tile + 1);
-    const int64_t least = is_strided ? PS_STRIDED_TILES : 1;
-    const int64_t all = (t->inner + lanes - 1) / lanes;
-    const int64_t share = all / (4 * p->lines.threads) + 1;
-    const int64_t wished = room < least ? least : room < most ? room : most;
-
-    job->group = wished < share ? wished : share;
-    job->shift = 0;
-    job->tiles = all;
-    p->factor.inner = job->group * lanes;
-    const size_t make = kernels->factor_make_scratch(&p->factor);
-    const size_t solve = kernels->factor_scratch(&p->factor, job);
-
-    p->store = ps_aligned(kernels->factor_store(&p->factor) +
-                          sizeof(int32_t) * (size_t)p->factor.inner);
-    p->lines.scratch = p->store + ps_aligned(make > solve ? make : solve);
 }
 
 static void
@@ -190,16 +135,13 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
         p->bytes = ps_partition_work(t, pivot, threads);
         return;
     }
-    p->sides = !p->spans && direct && !p->shared && !few &&
-               has_sides(t, &p->lines.job, p->lines.kernels->lanes);
     if (p->shared) {
         plan_shared(p);
     }
-    else if (p->sides) {
-        p->lines.job.t = *t;
-        plan_sides(p);
-    }
     else {
+        if (method == PS_THOMAS && !few) {
+            plan_sides(p, t, pivot);
+        }
         ps_plan_method(&p->lines);
     }
     p->bytes = p->lines.scratch * (size_t)threads;
@@ -333,96 +275,6 @@ run_shared(const plan *p, const ps_exec *exec, int64_t *pivoted)
     return status;
 }
 
-static const void *
-beyond(const void *data, int64_t elements, ps_dtype dtype)
-{
-    return (const char *)data + elements * ps_dtype_size(dtype);
-}
-
-/* Factor the matrices of block `index`, and solve for all of their right-hand sides.
- * Returns the number of matrices with row exchanges. */
-static int64_t
-solve_block(const plan *p, int64_t index, char *work)
-{
-    const ps_job *const job = &p->lines.job;
-    const ps_type_kernels *const kernels = p->lines.kernels;
-    const int64_t lanes = kernels->lanes, first = index * p->factor.inner;
-    const int64_t left = job->t.inner - first;
-    const int64_t count = left < p->factor.inner ? left : p->factor.inner;
-    const int64_t tiles = (count + lanes - 1) / lanes;
-    int32_t *const info = (int32_t *)(work + p->store) - p->factor.inner;
-    void *const scratch = work + p->store;
-    ps_factor f = p->factor;
-    ps_job matrix = {
-        .t = job->t, .pivot = job->pivot, .runs = 1, .run = count, .group = 1};
-    ps_job rhs = *job;
-    ps_input *const inputs[] = {&matrix.t.lower, &matrix.t.diag, &matrix.t.upper};
-    int64_t pivoted = 0;
-
-    f.store = work;
-    f.inner = count;
-    matrix.t.outer = 1;
-    matrix.t.inner = count;
-    matrix.t.rhs.data = NULL;
-    matrix.t.x.data = NULL;
-    matrix.t.info = info;
-    matrix.tiles = tiles;
-    for (int w = 0; w < 3; w++) {
-        inputs[w]->data =
-            beyond(inputs[w]->data, first * inputs[w]->stride.inner, job->t.dtype);
-    }
-    for (int64_t k = 0; k < tiles; k++) {
-        pivoted += kernels->factor_make(&f, &matrix, k, scratch);
-    }
-    rhs.t.lower.data = rhs.t.diag.data = rhs.t.upper.data = NULL;
-    rhs.t.flags &= PS_PERIODIC;
-    rhs.t.inner = count;
-    rhs.t.rhs.data = beyond(rhs.t.rhs.data, first * rhs.t.rhs.stride.inner, job->t.dtype);
-    rhs.t.x.data =
-        (void *)beyond(rhs.t.x.data, first * rhs.t.x.stride.inner, job->t.dtype);
-    rhs.runs = rhs.t.outer;
-    rhs.run = count;
-    rhs.group = tiles;
-    rhs.tiles = rhs.runs * tiles;
-    const ps_factor_rhs b = {.outer = rhs.t.outer, .inner = count, .inner_step = 1};
-
-    for (int64_t side = 0; side < rhs.runs; side++) {
-        kernels->factor_solve(&f, &b, &rhs, side, scratch);
-        for (int64_t k = 0; k < count && job->t.info != NULL; k++) {
-            job->t.info[p->sides > 0 ? side * job->t.inner + first + k
-                                     : (first + k) * job->t.outer + side] = info[k];
-        }
-    }
-    return pivoted * rhs.runs;
-}
-
-static void
-solve_blocks(void *self, int64_t begin, int64_t end, int thread)
-{
-    shared_run *const r = self;
-    int64_t pivoted = 0;
-
-    for (int64_t k = begin; k < end; k++) {
-        pivoted += solve_block(r->p, k, r->work + (size_t)thread * r->p->lines.scratch);
-    }
-    atomic_fetch_add(&r->pivoted, pivoted);
-}
-
-static ps_status
-run_sides(const plan *p, const ps_exec *exec, int64_t *pivoted)
-{
-    const ps_job *const job = &p->lines.job;
-    shared_run r = {.p = p, .work = exec->work};
-
-    atomic_init(&r.pivoted, 0);
-    const ps_status status =
-        ps_run(exec, p->lines.threads, (job->tiles + job->group - 1) / job->group,
-               ps_job_cost(job) * job->t.outer, solve_blocks, &r);
-
-    *pivoted = atomic_load(&r.pivoted);
-    return status;
-}
-
 /* Solve long systems with row exchanges, one after the other. */
 static ps_status
 solve_each(const ps_tridiag *t, const ps_exec *exec, int threads)
@@ -475,9 +327,6 @@ ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_ex
     if (p.lines.job.method == PS_PARTITION) {
         return ps_partition_solve(t, p.lines.job.pivot, exec, p.lines.threads,
                                   &report->pivoted);
-    }
-    if (p.sides) {
-        return run_sides(&p, exec, &report->pivoted);
     }
     return p.shared ? run_shared(&p, exec, &report->pivoted)
                     : ps_plan_run(&p.lines, exec, exec->work, &report->pivoted);

@@ -30,6 +30,9 @@ typedef struct {
     const ps_step *step;       /* null, or what the rows are made of, of the same axes */
     const ps_product *product; /* null, or a product, of the same axes */
     ps_output made[3];         /* the diagonals that write_rows() writes */
+    int64_t sides;    /* 0, or right-hand sides of each matrix, along the outer strides of
+                         operands; outer is then 1 */
+    int sides_inside; /* info is that of [system][side], not [side][system] */
 } ps_job;
 
 /* Long systems divided into chunks, solved in three steps: eliminate the interior rows of
@@ -206,6 +209,15 @@ ps_stride ps_turned(ps_stride stride);
 /* The strides of an operand whose outer and inner axes change places. */
 ps_stride ps_exchanged(ps_stride stride);
 
+/* Whether each of several matrices has several right-hand sides, along one batch axis.
+ * Then *first is the batch of the first one, whose outer strides lead to the others. */
+typedef struct {
+    int64_t count; /* 0: no */
+    int inside;    /* they are along inner */
+} ps_sides;
+
+ps_sides ps_sides_of(const ps_tridiag *t, int lanes, ps_tridiag *first);
+
 /* The plan of a call that solves the groups of a job with one kernel. */
 typedef struct {
     const ps_type_kernels *kernels;
@@ -225,6 +237,9 @@ ps_plan ps_plan_of(const ps_type_kernels *kernels, const ps_tridiag *t, ps_metho
 void ps_plan_kernel(ps_plan *plan, size_t (*scratch)(const ps_job *job),
                     int64_t (*solve)(const ps_job *job, int64_t index, void *scratch));
 void ps_plan_method(ps_plan *plan);
+
+/* Make a plan for a batch of first right-hand sides one for all of them. */
+void ps_plan_sides(ps_plan *plan, ps_sides sides);
 
 /* The approximate number of unknowns of a group of a job, with 8 lanes per tile: the cost
  * of an iteration over groups. */

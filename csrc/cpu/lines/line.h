@@ -67,6 +67,7 @@ enum { OPEN, CUT, RING };
 
 /* Words kept per row. Solve: c, y and, unless OPEN, the far entry, all divided by the
  * pivot; with exchanges the pivot row (next, second, pivot) and its right-hand side.
+ * Solve of several right-hand sides: c, y, m, 1 / pivot.
  * Factor: m, 1 / pivot, c and, if RING, the multiplier of the bottom row and the far
  * entry; with exchanges the pivot row, m and the exchange. folded.inc: by position. */
 enum {
@@ -74,6 +75,7 @@ enum {
     THOMAS_KEPT_FAR = 3,
     THOMAS_FACTOR = 3,
     THOMAS_FACTOR_FAR = 5,
+    SIDES_KEPT = 4,
     PIVOT_KEPT = 4,
     PIVOT_KEPT_FAR = 6,
     PIVOT_FACTOR = 5,
@@ -85,11 +87,13 @@ enum {
 #define PIVOT_WORDS(periodic, factor)                          \
     ((factor) ? ((periodic) ? PIVOT_FACTOR_FAR : PIVOT_FACTOR) \
               : ((periodic) ? PIVOT_KEPT_FAR : PIVOT_KEPT))
-#define KEPT_WORDS(pivot, ends) \
-    ((pivot) == PS_PIVOT_ALWAYS ? PIVOT_WORDS(0, 0) : THOMAS_WORDS(ends, 0))
 
-/* What is kept of a row. */
-enum { NOTHING, ROW, FACTOR };
+/* What is kept of a row. SIDES: a row, and what other right-hand sides of it need. */
+enum { NOTHING, ROW, FACTOR, SIDES };
+#define ROW_WORDS(ends, keeps) \
+    ((keeps) == SIDES ? SIDES_KEPT : THOMAS_WORDS(ends, (keeps) == FACTOR))
+#define KEPT_WORDS(pivot, ends, keeps) \
+    ((pivot) == PS_PIVOT_ALWAYS ? PIVOT_WORDS(0, 0) : ROW_WORDS(ends, keeps))
 
 /* What the word PS_DIAG holds: diagonal entries; row sums; or those of a symmetric open
  * system, in which the multiplier of a row is the entry that is kept of the row above. */
@@ -279,7 +283,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
     if (keeps == FACTOR || form != DIAGONAL) {
         s->bad |= is_bad(pivot);
     }
-    if (keeps == ROW) {
+    if (keeps == ROW || keeps == SIDES) {
         to[0] = quotient(u, pivot, inverse, form);
         put_value(&to[1], scaled(s->r, inverse));
     }
@@ -288,12 +292,24 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
         to[1] = inverse;
         to[2] = quotient(u, pivot, inverse, form);
     }
+    if (keeps == SIDES) {
+        to[2] = m;
+        to[3] = inverse;
+    }
     if (keeps == FACTOR && ends == RING) {
         to[3] = m_bottom;
     }
     if (keeps != NOTHING && ends != OPEN) {
         to[THOMAS_WORDS(ends, keeps == FACTOR) - 1] = scaled(s->far, inverse);
     }
+}
+
+/* Replace y of a row kept with SIDES by that of another right-hand side. */
+PS_INLINE void
+eliminate_side(value *r, value rhs, num *kept)
+{
+    *r = sub_mul(rhs, kept[2], *r);
+    put_value(&kept[1], scaled(*r, kept[3]));
 }
 
 /* Lanes with a bad pivot in the rows that were eliminated with right-hand sides. */

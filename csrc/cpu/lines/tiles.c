@@ -183,10 +183,54 @@ ps_plan_method(ps_plan *plan)
     }
 }
 
+ps_sides
+ps_sides_of(const ps_tridiag *t, int lanes, ps_tridiag *first)
+{
+    const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
+    const int64_t least = t->x.stride.row == 1 ? PS_CONTIGUOUS_SIDES : PS_STRIDED_SIDES;
+    int along_outer = t->outer >= least && t->inner >= lanes;
+    int along_inner = t->inner >= least && t->outer >= lanes;
+
+    for (int w = 0; w < 3; w++) {
+        along_outer = along_outer && matrix[w]->stride.outer == 0;
+        along_inner = along_inner && matrix[w]->stride.inner == 0;
+    }
+    if (t->flags & PS_PERIODIC) {
+        along_outer = along_inner = 0;
+    }
+    *first = *t;
+    if (along_inner && !along_outer) {
+        ps_stride *const strides[] = {&first->lower.stride, &first->diag.stride,
+                                      &first->upper.stride, &first->rhs.stride,
+                                      &first->x.stride};
+
+        first->inner = t->outer;
+        for (int k = 0; k < 5; k++) {
+            *strides[k] = ps_exchanged(*strides[k]);
+        }
+    }
+    first->outer = 1;
+    return along_outer   ? (ps_sides){t->outer, 0}
+           : along_inner ? (ps_sides){t->inner, 1}
+                         : (ps_sides){0, 0};
+}
+
+void
+ps_plan_sides(ps_plan *plan, ps_sides sides)
+{
+    ps_job *const job = &plan->job;
+
+    job->sides = sides.count;
+    job->sides_inside = sides.inside;
+    job->stream =
+        job->t.rows * job->t.inner * sides.count * (int64_t)plan->kernels->element >
+        PS_STREAM_BYTES;
+}
+
 int64_t
 ps_job_cost(const ps_job *job)
 {
-    return job->t.rows * job->group * 8;
+    return job->t.rows * job->group * (job->sides > 0 ? job->sides : 1) * 8;
 }
 
 typedef struct {
