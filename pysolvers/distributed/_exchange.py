@@ -135,11 +135,11 @@ class Exchange:
     def post(self, name: str) -> None:
         """Begin to exchange parts that `complete` will ask for; it waits for nothing.
 
-        The ranks then meet, each after its device has completed what was enqueued.
+        A barrier follows, which a rank enters when its device has completed what was enqueued.
         """
 
-    def met(self) -> None:
-        """Take note that the ranks met after `post`."""
+    def passed(self) -> None:
+        """Take note of a barrier after `post`."""
 
     def complete(self, name: str) -> None:
         """Get the parts of a field that does not change since `post`; collective."""
@@ -187,9 +187,9 @@ class _PeerExchange(_OnDevices):
         self._arrived: str | None = None  # the field whose parts are in the inbox
 
     def refresh(self, name: str) -> None:
-        with self._inbox.meeting(self._operation, self._source):
+        with self._inbox.barrier(self._operation, self._source):
             self.post(name)
-        self.met()
+        self.passed()
         self.take()
 
     def post(self, name: str) -> None:
@@ -201,9 +201,9 @@ class _PeerExchange(_OnDevices):
         self._copy_own(name)
         self._posted = name
 
-    def met(self) -> None:
+    def passed(self) -> None:
         self._arrived = self._posted
-        self._inbox.met(self)
+        self._inbox.passed(self)
 
     def take(self) -> None:
         """Copy the parts that have arrived to the field."""
@@ -231,21 +231,21 @@ class _NcclExchange(_OnDevices):
     def __init__(self, *arguments: Any, parts: NcclParts) -> None:
         super().__init__(*arguments)
         self._parts = parts
-        self._posted = self._met = ""  # fields whose parts may travel after a meeting, or now
+        self._posted = self._ready = ""  # fields whose parts may travel after a barrier, or now
 
     def refresh(self, name: str) -> None:
-        with self._group._meeting(self._operation):
+        with self._group._barrier(self._operation):
             messages = self._packed(name)
         self._exchange(name, messages)
 
     def post(self, name: str) -> None:
         self._posted = name
 
-    def met(self) -> None:
-        self._met = self._posted
+    def passed(self) -> None:
+        self._ready = self._posted
 
     def complete(self, name: str) -> None:
-        if self._met == name:
+        if self._ready == name:
             self._exchange(name, self._packed(name))
         else:
             self.refresh(name)
@@ -257,7 +257,7 @@ class _NcclExchange(_OnDevices):
 
     def _exchange(self, name: str, messages: dict[int, Array]) -> None:
         """Exchange messages that `_packed` returned; collective."""
-        self._met = ""
+        self._ready = ""
         receives = self._others(self._receives)
         self._parts.exchange(self._operation, messages, self._target, name, receives)
 

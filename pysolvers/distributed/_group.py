@@ -181,7 +181,7 @@ class Group:
         if self._closed or self._lost or self._transport is None:
             self._closed = True
             return
-        with self._meeting("Group.close"):
+        with self._barrier("Group.close"):
             pass
         self._closed = True
         self._transport.close()
@@ -372,8 +372,8 @@ class Group:
         """Return a context in which this rank prepares numbers that all ranks need."""
         return AgreedNumbers(self, operation, count, dtype)
 
-    def _meeting(self, operation: str) -> "AgreedNumbers":
-        """Return a context after which the ranks meet; one that raises in it raises on all."""
+    def _barrier(self, operation: str) -> "AgreedNumbers":
+        """Return a context with a barrier at its end; a rank that raises in it raises on all."""
         return self._agreed_numbers(operation, 0, np.dtype(np.float64))
 
     def agreement(self, operation: str) -> "Agreement":

@@ -5,7 +5,7 @@ How many are wrong, and so how deep a halo a number of steps needs, depends on t
 its reach. The cost of a step is that of the kernels at all nodes held, and its part of an exchange.
 
 The loop is the same for all schemes. Where the call of the kernels uses up the halo, the next one
-is posted behind it, so that the meeting in which the ranks compare their steps is that of the
+is posted behind it, so that the barrier in which the ranks compare their steps is that of the
 exchange, too.
 """
 
@@ -129,7 +129,7 @@ class HaloRun:
             self._fields.wait()
         found = self.compare(dt, first, count, own)
         if posts:
-            self._halo.met()
+            self._halo.passed()
         return found
 
     def compare(self, dt: float, first: int, count: int, value: float) -> NDArray[np.float64]:

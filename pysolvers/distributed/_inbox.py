@@ -1,10 +1,10 @@
 """Inboxes: memory of the device of each rank, into which the other ranks of the host copy arrays.
 
 They are opened by CUDA IPC. An inbox has two slots, which are used in turn. A message is sent in
-three steps: each rank copies what it sends into the inboxes of the others, the ranks meet, each
-after its device has completed the copies, and each rank copies what it got to its place. A rank
-writes into a slot again only after the ranks have met for the other one, and so after the first one
-was read: one meeting per message is enough.
+three steps: each rank copies what it sends into the inboxes of the others; a barrier, which a rank
+enters when its device has completed the copies; and each rank copies what it got to its place. A
+rank writes into a slot again only after the barrier of the other one, and so after the first one
+was read: one barrier per message is enough.
 """
 
 import weakref
@@ -113,17 +113,17 @@ class Inbox:
         self._last = None
 
     @contextmanager
-    def meeting(self, operation: str, source: DeviceFields) -> Iterator[None]:
-        """Let the ranks meet after the copies that are enqueued in this context; collective.
+    def barrier(self, operation: str, source: DeviceFields) -> Iterator[None]:
+        """Wait for the copies that are enqueued in this context, on all ranks; collective.
 
         A rank that raises in the context raises on all ranks.
         """
-        with self._group._meeting(operation):
+        with self._group._barrier(operation):
             yield
             source.wait()
 
-    def met(self, receiver: Receiver) -> None:
-        """Take note that the ranks met after a message for this receiver was sent."""
+    def passed(self, receiver: Receiver) -> None:
+        """Take note of a barrier after a message for this receiver was sent."""
         self._slot = 1 - self._slot
         self._last = weakref.ref(receiver)
 

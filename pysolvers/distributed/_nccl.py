@@ -1,7 +1,7 @@
 """Messages between the devices of all ranks by NCCL, on one host or on several.
 
-The ranks meet by MPI before each exchange, so that a rank that raised an error raises on all ranks
-and no device waits for a message of it. The order of the stream is enough after that: messages are
+A barrier of MPI precedes each exchange, so that a rank that raised an error raises on all ranks and
+no device waits for a message of it. The order of the stream is enough after that: messages are
 enqueued behind the work that makes them and before the work that uses them. Then the host waits
 until the device has completed both, which is bounded by the timeout of the group: no other wait is.
 

@@ -119,7 +119,7 @@ class Plan(NamedTuple):
     Attributes
     ----------
     steps : int
-        Steps between two exchanges.
+        Steps between two exchanges; 0 if the lines are cut and corrected in each step.
     depth : int
         Nodes of each neighbour along the cut axis.
     cost : float
@@ -132,6 +132,16 @@ class Plan(NamedTuple):
     depth: int
     cost: float
     stages: Sequence[Stage] = ()
+
+    @classmethod
+    def of_cut_lines(cls, cost: float) -> "Plan":
+        """Return the plan of steps whose lines are cut."""
+        return cls(0, 1, cost)
+
+    @property
+    def has_cut_lines(self) -> bool:
+        """Whether the lines are cut: there is no halo for further steps."""
+        return self.steps == 0
 
     @property
     def mean_depth(self) -> float:

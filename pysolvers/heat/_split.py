@@ -55,7 +55,6 @@ Array = NDArray[Any]
 
 _OPERATION = "HeatADI"
 _ALL = 1 << 62  # steps between two exchanges of one rank
-_CUT = 0  # steps between two exchanges: cut lines, which are corrected in each step
 _KEPT = 1.1  # a run for longer steps is kept if its cost is at most so many times the least one
 
 
@@ -185,7 +184,11 @@ class SplitState:
         group: Group,
         split: Slab,
     ) -> None:
-        require(not settings.is_paper, "'wei2013' has no group: group must be None", group)
+        require(
+            not settings.is_paper,
+            "a HeatADI of pysolvers.papers runs in one process: group must be None",
+            group,
+        )
         name, ordinal = parse_device(settings.device)
         if name != "cpu":
             require_device(ordinal)
@@ -351,7 +354,7 @@ class SplitState:
         """Whether the run can make the steps: its halo is for steps that are not shorter."""
         if self._plan_dt == self._grid.dt:
             return True
-        is_cut = _CUT in (known.steps, known.steps if wanted is None else wanted.steps)
+        is_cut = known.has_cut_lines or (wanted is not None and wanted.has_cut_lines)
         if wanted is None or is_cut or self._plan_dt < self._grid.dt:
             return False
         return known.cost <= _KEPT * wanted.cost
@@ -367,7 +370,7 @@ class SplitState:
         if self._axis == 0 and self.least > 1:  # the lines of the last sweep are cut
             cost = cost_of_cuts(*about, COSTS[self._link])
             if plan is None or plan.cost > cost:
-                plan = Plan(_CUT, 1, cost)
+                plan = Plan.of_cut_lines(cost)
         if plan is None and self._link != "cpu":
             remedy = "fewer ranks" if self._axis == 0 else "split=Slab(0), fewer ranks"
             raise ValueError(
@@ -381,7 +384,7 @@ class SplitState:
         """Begin to step with the halo of a plan; collective."""
         is_delta = self._settings.scheme == "douglas-gunn"
         end: Dirichlet | Neumann = Neumann(0.0)
-        if plan.steps == _CUT:  # an array, if the values are to be replaced
+        if plan.has_cut_lines:  # an array, if the values are to be replaced
             end = Dirichlet(0.0 if is_delta else np.zeros(self.own_shape[1:]))
         ops, grid, sides, source = self.extended(
             plan.depth, lambda name, grid: Side(name, end, grid)
@@ -393,7 +396,7 @@ class SplitState:
         exchanged = "t" if is_delta else "w"
         faces = faces_of(self.group, self._axis, settings.shape[self._axis], ops.halo)
         run: HeatHalo
-        if plan.steps == _CUT:
+        if plan.has_cut_lines:
             cuts = [
                 sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
             ]

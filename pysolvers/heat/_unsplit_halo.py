@@ -215,7 +215,7 @@ class HaloUnsplit(DeviceUnsplit):
         self._evaluated = levels, time, sum(gains)
         norm = sqrt(sum(squares))
         levels.norm = norm if isfinite(norm) else 0.0
-        with group._meeting(_OPERATION):
+        with group._barrier(_OPERATION):
             super()._solve(levels, base, change, time, basis, rtol, most)
         if levels.is_closed:
             self._add_mean(levels, change)

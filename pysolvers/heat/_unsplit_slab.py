@@ -46,7 +46,7 @@ _OPERATION = "HeatADI"
 _START = 0.5  # t of a half-step of the start, in multiples of dt
 
 # Nodes up to which each device makes the step of the whole field: a stage with a halo takes two
-# meetings of the ranks and an exchange more, some 0.3 ms, and an iteration of a million nodes takes
+# barriers of the ranks and an exchange more, some 0.3 ms, and an iteration of a million nodes takes
 # 0.3 ms, a third of which are latencies (an estimate for an H200).
 _HELD_BY_ALL = 1 << 20
 _SAVES = 0.9  # largest part of the nodes along the cut axis that a device holds with a halo

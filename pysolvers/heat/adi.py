@@ -194,7 +194,7 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
         Whether the first step is two half-steps of the backward Euler method, which damp the
         jumps of data that are not smooth; see Notes. By default it is if an explicit step would
         leave the range of initial and boundary values, because these do not agree or change
-        fast, and :math:`k\,dt/h^2` is large. The result tells which start was made.
+        fast, and :math:`k\,dt/h^2` is large. The result says which start was made.
     dtype : float64 or float32, default: float64
         Dtype of the solution.
     device : str, optional

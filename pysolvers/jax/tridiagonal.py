@@ -455,7 +455,7 @@ def _uses_products(rhs: jax.Array) -> bool:
     """Return whether the derivatives use the kernel of a device.
 
     `shard_map` refuses primitives for which it has no rule. Where it can be in use, that is if
-    operands vary over a mesh, and in versions of JAX that do not tell, the derivatives are array
+    operands vary over a mesh, and in versions of JAX that do not say, the derivatives are array
     operations.
     """
     return has_device() and hasattr(jax.lax, "pcast") and not _varying_axes(rhs)

@@ -102,7 +102,7 @@ class GCEIDD(transport.GCEIDD):
     strategy : {'3s', 'naive'}, default: '3s'
         For ``kernels='paper'``: use of shared memory in the solves along x. ``'naive'`` has none;
         ``'3s'`` has three stages, by the next three options. `occupancy` and the kernel of
-        `result` tell what a call did.
+        `result` say what a call did.
     few_strips : int, default: 512
         Largest number of strips for a multiprocessor with which 3S is the naive kernel, stage 1.
     short_strip : int, default: 32

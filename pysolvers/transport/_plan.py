@@ -44,7 +44,7 @@ import numpy as np
 
 from ..distributed._halo_run import cheapest, cost_of_exchange, negligible
 
-# Cost of a step with rows for columns, in steps of the nodes of a rank, besides three meetings of
+# Cost of a step with rows for columns, in steps of the nodes of a rank, besides three barriers of
 # the ranks and the way of the field, twice.
 _TRANSPOSED = 1.5
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # between two exchanges

@@ -29,6 +29,6 @@ def check_halo(group, rng, links):
             halo.post("u")
             state.wait()
             group.objects("test", None)
-            halo.met()
+            halo.passed()
             halo.complete("u")
             np.testing.assert_array_equal(state.get("u"), own)

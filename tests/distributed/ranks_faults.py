@@ -193,7 +193,7 @@ def end_before_messages(group, again):
     halo = halo_between(again, field_on_device((9, 5)), 0, 1)
     halo.post("u")
     again.objects("test", None)
-    halo.met()
+    halo.passed()
     if group.rank == 1:
         raise RuntimeError("no data")
     attempt(group, "run", lambda: halo.complete("u"))
