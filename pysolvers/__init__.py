@@ -32,12 +32,13 @@ if _typing.TYPE_CHECKING:
     from .poisson import FastPoisson
     from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
     from .spline import CubicSpline
-    from .transport import GCEIDD, ConvectionDiffusion
+    from .transport import GCEIDD, AdvectionDiffusion, ConvectionDiffusion
     from .tridiagonal import SolveInfo, from_banded, solve_tridiagonal
 
 __all__ = [
     "GCEIDD",
     "LMSOR",
+    "AdvectionDiffusion",
     "BackendError",
     "CoarseGridWarning",
     "ConvectionDiffusion",
@@ -105,7 +106,7 @@ _PLACES = {
         "theta_step",
         "tridiagonal_matvec",
     ),
-    "transport": ("GCEIDD", "ConvectionDiffusion"),
+    "transport": ("GCEIDD", "AdvectionDiffusion", "ConvectionDiffusion"),
     "tridiagonal": ("SolveInfo", "from_banded", "solve_tridiagonal"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

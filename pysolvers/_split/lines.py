@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data import NodeData
 from .._errors import BackendError
 from .._runtime.backends import parse_device, require_device
 from .._solver.schema import RunBy
@@ -105,8 +104,8 @@ class LineOperators(ABC):
         The nodes.
     sides : sequence of Side
         Those that prescribe a value or a flux.
-    source : NodeData or None
-        The source.
+    source : object or None
+        The source: its values ``at(time)``, and whether it ``varies``, as those of `NodeData`.
     dtype : dtype
         Of the fields.
     device, threads
@@ -120,7 +119,7 @@ class LineOperators(ABC):
         self,
         grid: Grid,
         sides: list[Side],
-        source: NodeData | None,
+        source: Any,
         dtype: Any,
         device: str | None,
         threads: int | None,

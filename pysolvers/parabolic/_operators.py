@@ -31,6 +31,7 @@ from .._checks import require
 from .._data import NodeData
 from .._split import LINEAR, Grid, Level, LineOperators, Side
 from .._split.lines import Field, Rows
+from .._split.solver import node_data
 from .._steps import tridiagonal_matvec
 
 Array = NDArray[np.float64]
@@ -92,11 +93,6 @@ class Coefficients:
                 "excess is",
                 float((square - most).max()),
             )
-
-
-def node_data(grid: Grid, name: str, value: Any, time: float, least: float = -np.inf) -> NodeData:
-    """Return a quantity at the nodes of a grid."""
-    return NodeData(name, value, *grid.places(), least=least, time=time, nodes=grid.nodes)
 
 
 class ParabolicOperators(LineOperators):

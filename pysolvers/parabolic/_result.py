@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._repr import place_text, shape_text, steps_text
 from .._solver.files import SavedFile
-from .._solver.result import Result
-from .._solver.schema import Count, Line, Member, Positive
+from .._solver.schema import Count, Positive
 from .._split import LABELS, SCHEMES
+from .._split.solver import SplitResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ParabolicResult(Result):
+class ParabolicResult(SplitResult):
     """The solutions of a batch of parabolic equations, with scheme, steps and times.
 
     Parameters
@@ -57,56 +52,23 @@ class ParabolicResult(Result):
         The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
-    u: Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]
-    lines: Line
     batch: tuple[Count, ...]
-    time: float
-    dt: Positive
-    last_dt: Positive
-    steps: int
     scheme: str
     theta: Positive
-    damped_start: bool
 
     _KIND: ClassVar = "pysolvers parabolic result"
-    _PLOTS: ClassVar = "parabolic"
+    _CAPTION: ClassVar = "Parabolic equation"
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of one solution."""
-        return self.u.shape[len(self.batch) :]
-
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along x: shape (nx,)."""
-        return self._line(0)
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,); an error in one dimension."""
-        return self._line(1)
-
-    @property
-    def z(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
-        return self._line(2)
-
-    def _line(self, axis: int) -> NDArray[np.float64]:
-        if axis >= len(self.shape):
-            raise AttributeError(f"a solution of shape {self.shape} has no axis {'xyz'[axis]}")
-        end = sum(self.shape[::-1][: axis + 1])
-        return self.lines[end - self.shape[-1 - axis] : end]
+    def _batch(self) -> tuple[int, ...]:
+        return self.batch
 
     def _check(self, saved: SavedFile) -> None:
-        axes = self.u.ndim - len(self.batch)
-        fits = axes in (1, 2, 3) and self.u.shape[: len(self.batch)] == self.batch
-        saved.require(fits, "member 'u'", f"it must have the axes {self.batch} and 1 to 3 others")
-        saved.require_array("lines", self.lines, (sum(self.shape),), np.float64)
+        super()._check(saved)
         saved.require(self.scheme in SCHEMES, "header", "scheme must be one of " + str(SCHEMES))
 
-    @property
-    def _has_lines(self) -> bool:
-        return True
+    def _scheme_text(self) -> str:
+        return f"{LABELS[self.scheme]}, theta = {self.theta:.4g}"
 
     def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write the solution to a VTK file; see `Result.to_vtk`.
@@ -122,20 +84,3 @@ class ParabolicResult(Result):
                 "write u[k] of to_xarray()"
             )
         super().to_vtk(path)
-
-    def _dims(self) -> Mapping[str, str]:
-        count = len(self.batch)
-        names = ["problem"] if count == 1 else [f"problem_{k}" for k in range(count)]
-        return {"u": " ".join([*names, *"zyx"[-len(self.shape) :]])}
-
-    def _table(self) -> tuple[str, Mapping[str, str]]:
-        problems = f"{shape_text(self.batch)} problems of " if self.batch else ""
-        damped = ", damped start" if self.damped_start else ""
-        facts = {
-            "nodes": problems + shape_text(self.shape),
-            "time": f"{self.time:g} ({steps_text(self)}, {self.stop_reason})",
-            "scheme": f"{LABELS[self.scheme]}, theta = {self.theta:.4g}{damped}",
-            "u": f"{self.u.min():.6g} to {self.u.max():.6g}",
-            "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
-        }
-        return "Parabolic equation", facts

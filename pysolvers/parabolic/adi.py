@@ -5,24 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._checks import short
-from .._data import dependence
-from .._errors import ConvergenceError
 from .._runtime.fp_mode import in_default_fp_mode
-from .._solver.exclusive import exclusive
-from .._solver.files import SavedFile
-from .._solver.schema import Member, RunBy
-from .._solver.stepping import TimeState, TimeStepping
-from .._split import LINEAR, Scheme, Side, SplitSteps, default_theta, make_grid, split_boundary
-from .._split.schemes import DAMPED
+from .._split import LINEAR, Scheme, Side, default_theta, make_grid, split_boundary
 from .._split.sides import kind_of
-from .._views import read_only
-from ._operators import Coefficients, ParabolicOperators, node_data
+from .._split.solver import SplitSolver, SplitState, initial_values, node_data
+from ._operators import Coefficients, ParabolicOperators
 from ._result import ParabolicResult
 from ._settings import ParabolicSettings
 
@@ -30,39 +23,19 @@ __all__ = ["ParabolicADI"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SavedParabolic(TimeState):
-    """What `save` writes.
-
-    Parameters
-    ----------
-    settings : ParabolicSettings
-        The parameters.
-    sides : tuple of str
-        Kinds of the sides, for a comparison with those that `load` takes.
-    begun : int
-        Number of steps before the start.
-    is_damped : bool or None
-        Whether the start is damped; None before it.
-    u : ndarray
-        The solutions.
-    """
+class SavedParabolic(SplitState):
+    """What `save` writes; the settings are those of `ParabolicADI`."""
 
     settings: ParabolicSettings
-    sides: tuple[str, ...]
-    begun: int
-    is_damped: bool | None
-    u: Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]
 
     _KIND: ClassVar = "pysolvers ParabolicADI state"
 
-    def _check(self, saved: SavedFile) -> None:
-        settings = self.settings
-        saved.require(self.begun <= self.made, "header", "begun must be at most made")
-        shape = (*settings.batch, *settings.shape)
-        saved.require_array("u", self.u, shape, np.dtype(settings.dtype))
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return (*self.settings.batch, *self.settings.shape)
 
 
-class ParabolicADI(TimeStepping[ParabolicResult]):
+class ParabolicADI(SplitSolver[ParabolicResult]):
     r"""Parabolic equations with mixed derivatives, by implicit steps along each axis.
 
     .. math::
@@ -228,7 +201,6 @@ class ParabolicADI(TimeStepping[ParabolicResult]):
     _SETTINGS: ClassVar[Any] = ParabolicSettings
     _RESULT: ClassVar[Any] = ParabolicResult
     _STATE: ClassVar[Any] = SavedParabolic
-    _most_steps = 64  # of one call: between two calls the progress is shown
 
     batch: tuple[int, ...]
     spacing: tuple[float, ...] | None
@@ -319,8 +291,7 @@ class ParabolicADI(TimeStepping[ParabolicResult]):
         ]
         heating = node_data(grid, "source", source, settings.start_time)
         is_zero = not heating.varies and not heating.at(settings.start_time).any()
-        self._grid = grid
-        self._operators = ParabolicOperators(
+        operators = ParabolicOperators(
             grid,
             sides,
             coefficients,
@@ -329,98 +300,13 @@ class ParabolicADI(TimeStepping[ParabolicResult]):
             settings.device,
             settings.call_threads or None,
         )
-        super().__init__(settings, settings.dt, self._operators.seconds)
-        if "t" in dependence("initial", initial, axes):
-            raise TypeError(
-                "initial must be a number, an array or a function of the coordinates; the "
-                "function has the parameter t: leave t out, the start is at t = start_time"
-            )
-        start = node_data(grid, "initial", initial, 0.0).at(0.0)
         chosen = settings.theta
         if chosen is None:
-            chosen = default_theta(
-                settings.scheme, grid.axes, has_explicit=self._operators.has_explicit
-            )
+            mixed = operators.has_explicit
+            chosen = default_theta(settings.scheme, grid.axes, has_explicit=mixed)
         self._theta = float(chosen)
-        self._steps = SplitSteps(self._operators, settings.scheme, self._theta)
-        self._u = self._steps.zeros()
-        self._restart(u=np.broadcast_to(start, grid.nodes))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of nodes along each axis: shape of one solution."""
-        return tuple(self._settings.shape)
-
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along x: shape (nx,)."""
-        return self._grid.lines[0].copy()
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,); an error in one dimension."""
-        return self._line(1)
-
-    @property
-    def z(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
-        return self._line(2)
-
-    def _line(self, axis: int) -> NDArray[np.float64]:
-        if axis >= self._grid.axes:
-            raise AttributeError(f"a solver of shape {self.shape} has no axis {'xyz'[axis]}")
-        return self._grid.lines[axis].copy()
-
-    @property
-    def u(self) -> NDArray[Any]:
-        """The solutions at the current time, shape ``batch + shape``: read-only.
-
-        They can be set, to an array of the same shape: the solution goes on from these values at
-        the same time, and the start is made again. Nodes of Dirichlet sides keep the values of the
-        sides.
-        """
-        return read_only(self._operators.to_host(self._u))
-
-    @u.setter
-    @exclusive
-    def u(self, values: ArrayLike) -> None:
-        self._set_field("u", values)
-
-    def _restart(self, **fields: NDArray[Any]) -> None:
-        self._clock.begin(self.steps)
-        self._begun, self._is_damped = self.steps, self._settings.damped_start
-        self._set_solution(fields["u"])
-        self._operators.place(self._steps.level_at(self.time), self._u)
-
-    def _set_solution(self, values: NDArray[Any]) -> None:
-        self._u[...] = self._operators.array(values)
-
-    def _advance(self, count: int) -> bool:
-        made, first, clock = self._count.begin(), self.steps, self._clock
-        dt, steps = clock.dt, self._steps
-        for step in range(count):
-            time, end = clock.at(first + step), clock.segment.at(first + step + 1)
-            if self._is_damped is None:
-                self._is_damped = self._needs_damping(time, dt)
-            if self._is_damped and first + step < self._begun + DAMPED:
-                found = steps.damped_step(self._u, time, end, dt)
-            else:
-                found = steps.step(self._u, time, end, dt)
-            # No call between these statements: no signal handler runs there.
-            self._u = found
-            made[0] = step + 1
-        self._seconds.update(self._operators.seconds)
-        self._run_by: RunBy = self._operators.run_by
-        return self._is_in_bounds()
-
-    def _needs_damping(self, time: float, dt: float) -> bool:
-        """Return whether an explicit step would change u by more than the range of its values."""
-        span = float(self._u.max()) - float(self._u.min())
-        return dt * self._steps.initial_rate(time, self._u) > span
-
-    def _is_in_bounds(self) -> bool:
-        xp = self._operators.xp
-        return bool(xp.isfinite(xp.sum(self._u)) or xp.isfinite(self._u).all())
+        start = initial_values(grid, initial)
+        self._set_up(settings, operators, settings.scheme, self._theta, start)
 
     def _text(self) -> str:
         s = self._settings
@@ -429,16 +315,10 @@ class ParabolicADI(TimeStepping[ParabolicResult]):
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "u": np.array(self._operators.to_host(self._u)),
-            "lines": np.concatenate(self._grid.lines),
+            **super()._facts(),
             "batch": self._settings.batch,
-            "time": self.time,
-            "dt": self.dt,
-            "last_dt": self.last_dt,
-            "steps": self.steps,
             "scheme": self._settings.scheme,
             "theta": self._theta,
-            "damped_start": bool(self._is_damped),
         }
 
     @classmethod
@@ -493,32 +373,6 @@ class ParabolicADI(TimeStepping[ParabolicResult]):
     @classmethod
     def _from_saved(cls, state: Any, **data: Any) -> Self:
         return cls(**state.settings.facts() | {"dt": state.dt} | data)
-
-    def _kept(self) -> dict[str, Any] | None:
-        return {
-            **(super()._kept() or {}),
-            "sides": tuple(self._grid.kinds.values()),
-            "begun": self._begun,
-            "is_damped": self._is_damped,
-            "u": np.array(self._operators.to_host(self._u)),
-        }
-
-    def _resume(self, state: Any) -> None:
-        sides = tuple(self._grid.kinds.values())
-        if state.sides != sides:
-            raise ValueError(
-                f"boundary must be of the same kinds as when the state was saved, {state.sides}, "
-                f"got {short(sides)}"
-            )
-        super()._resume(state)
-        self._begun, self._is_damped = state.begun, state.is_damped
-        self._steps.forget()
-        self._set_solution(state.u)
-        self._operators.seconds.update(state.seconds)
-
-    def _out_of_bounds(self) -> ConvergenceError:
-        text = f"{self!r} is not finite after step {self.steps}"
-        return ConvergenceError(text, self.result("diverged"))
 
 
 def _by_name(name: str, given: Any, known: list[str]) -> dict[str, Any]:

@@ -2,7 +2,16 @@
 
 from ._limits import SuggestedStep, suggest_dt
 from ._result import TransportResult
+from .advection_diffusion import AdvectionDiffusion, AdvectionDiffusionResult
 from .gceidd import GCEIDD
 from .problem import ConvectionDiffusion
 
-__all__ = ["GCEIDD", "ConvectionDiffusion", "SuggestedStep", "TransportResult", "suggest_dt"]
+__all__ = [
+    "GCEIDD",
+    "AdvectionDiffusion",
+    "AdvectionDiffusionResult",
+    "ConvectionDiffusion",
+    "SuggestedStep",
+    "TransportResult",
+    "suggest_dt",
+]

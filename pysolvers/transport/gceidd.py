@@ -255,9 +255,9 @@ class GCEIDD(OverRanks, TimeStepping[TransportResult]):
                 kind = type(problem).__name__
                 raise TypeError(f"problem must be a ConvectionDiffusion, got {kind}")
             super().__init__(settings, settings.dt)
-            x, y = problem.nodes(settings.shape)
             self._state = state = run_of(problem, settings, group, split)
             self._group, self._data = state.group, state.data
+            x, y = problem.nodes(settings.shape)
             self._x, self._y = x[state.part[1]], y[state.part[0]]
             if agreed is not None:
                 agreed.same = settings.agreed() | {"extent": problem.extent} | state.agreed

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Dirichlet, Neumann, condition_of, sides_of
+from .._boundary import Dirichlet, Neumann, Robin
 from .._checks import require, short
 from .._data import NodeData, dependence
-from .._domain import checked_extent
+from .._domain import AXES, checked_extent
 from .._functions import arguments_of
 from .._repr import ShownAsText
+from .._split import split_boundary
 
 __all__ = ["SIDES", "ConvectionDiffusion"]
 
@@ -25,40 +26,46 @@ _WHOLE = slice(None), slice(None)
 SIDES = ("x-", "x+", "y-", "y+")
 """Names of the sides: the lower and the upper end along x, then along y."""
 
+OUTFLOW = "outflow"
+"""Name of the condition that nothing diffuses through a side."""
+
 _TERMS = 2
 _LEAST_SPACING = 1e-150  # its square is a number
 
 
 class ConvectionDiffusion(ShownAsText):
-    r"""A problem of convection and diffusion on a rectangle.
+    r"""A problem of convection and diffusion on a rectangle or in a box.
 
-    .. math:: u_t = (a_x u_x - b_x u)_x + (a_y u_y - b_y u)_y + f(x, y, t)
+    .. math:: u_t = (a_x u_x - b_x u)_x + (a_y u_y - b_y u)_y \;[+\; (a_z u_z - b_z u)_z] + f
 
     Velocity, diffusion, source and initial values are numbers, arrays that broadcast to the
-    shape of the solution, (ny, nx), or functions. The parameters of a function must be among x, y
-    and t, in any order; x has the shape (1, nx) and y the shape (ny, 1). Values that depend on x
-    only, or on y only, are stored as a table of one axis.
+    shape of the solution, (ny, nx) or (nz, ny, nx), or functions. The parameters of a function must
+    be among x, y, z and t, in any order; in two dimensions x has the shape (1, nx) and y the shape
+    (ny, 1). Values that depend on x only, or on y only, are stored as a table of one axis. GCEIDD
+    solves problems in two dimensions with Dirichlet and Neumann sides, `AdvectionDiffusion` all.
 
     Parameters
     ----------
-    velocity : (b_x, b_y)
+    velocity : (b_x, b_y) or (b_x, b_y, b_z)
         Each a number, an array or a function.
-    diffusion : a or (a_x, a_y)
+    diffusion : a, (a_x, a_y) or (a_x, a_y, a_z)
         Each a number, an array or a function; nowhere negative.
-    extent : ((x0, x1), (y0, y1)), default: the unit square
-        The rectangle.
+    extent : ((x0, x1), (y0, y1)[, (z0, z1)]), default: the unit square
+        The domain; on a periodic axis the end is the image of the first node.
     source : number, array, function or sequence of (factor, field), optional
         The source f. A sequence of up to two pairs is the sum of factor times field. A field must
         not depend on time; a factor is a number or a function of t. This form avoids the
         evaluation of the field in each step.
-    boundary : Dirichlet, Neumann, number, array, callable or mapping
+    boundary : Dirichlet, Neumann, Robin, 'outflow', 'periodic', number, array, callable or mapping
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
-        ``"y-"``, ``"y+"`` for one side or ``"x"``, ``"y"`` for both sides of an axis. A number,
+        ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. A number,
         an array or a function is a Dirichlet condition. `Dirichlet` gives the value of u,
         `Neumann` the diffusive flux into the domain, :math:`a\,\partial u/\partial n` with the
         outward normal n and the diffusion across the side: a number, an array along the side, or
-        a function that is called with the nodes of the side. A corner node of two Dirichlet
-        sides has the value of the side ``"x-"`` or ``"x+"``.
+        a function that is called with the nodes of the side. For `Robin` this flux is
+        :math:`h (u_\infty - u)`, and for ``"outflow"`` it is 0: the velocity alone carries u
+        through the side. ``"periodic"`` applies to both sides of an axis. A node of two Dirichlet
+        sides has the value of that of the earlier axis in the order x, y, z.
     initial : number, array or function, default: 0
         Values at time 0; a function must not depend on t.
 
@@ -70,7 +77,7 @@ class ConvectionDiffusion(ShownAsText):
 
     See Also
     --------
-    GCEIDD : The solver.
+    GCEIDD, AdvectionDiffusion : The solvers.
 
     Examples
     --------
@@ -93,15 +100,17 @@ class ConvectionDiffusion(ShownAsText):
         source: Any = None,
         initial: Any = 0.0,
     ) -> None:
-        self._velocity = _pair("velocity", velocity)
-        both = isinstance(diffusion, tuple | list)
-        self._diffusion = _pair("diffusion", diffusion if both else (diffusion, diffusion))
-        (_, x), (_, y) = checked_extent(extent, "xy").items()
-        self._extent = x, y
-        self._source = _terms(source)
-        self._boundary = _by_side(boundary)
-        if "t" in dependence("initial", initial):
-            raise TypeError("initial must be a number, an array or a function of (x, y)")
+        self._axes = axes = _axes_of(velocity)
+        self._velocity = _per_axis("velocity", velocity, axes)
+        is_several = isinstance(diffusion, tuple | list)
+        each = diffusion if is_several else (diffusion,) * len(axes)
+        self._diffusion = _per_axis("diffusion", each, axes)
+        self._extent = tuple(checked_extent(extent, axes).values())
+        self._source = _terms(source, axes)
+        self._boundary = _by_side(boundary, axes)
+        if "t" in dependence("initial", initial, axes):
+            names = ", ".join(axes)
+            raise TypeError(f"initial must be a number, an array or a function of ({names})")
         self._initial = initial
 
     def __repr__(self) -> str:
@@ -109,37 +118,40 @@ class ConvectionDiffusion(ShownAsText):
             ", ".join(_word(value) for value in values)
             for values in (self._velocity, self._diffusion)
         )
-        sides = ", ".join(f"{side} {type(edge).__name__}" for side, edge in self.boundary.items())
+        sides = ", ".join(
+            f"{side} {edge if isinstance(edge, str) else type(edge).__name__}"
+            for side, edge in self.boundary.items()
+        )
         return (
             f"ConvectionDiffusion(velocity=({velocity}), diffusion=({diffusion}), "
             f"extent={self.extent}): {sides}"
         )
 
     @property
-    def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The rectangle: ((x0, x1), (y0, y1))."""
+    def extent(self) -> tuple[tuple[float, float], ...]:
+        """The domain: ((x0, x1), (y0, y1)), with three axes also (z0, z1)."""
         return self._extent
 
     @property
-    def boundary(self) -> dict[str, Dirichlet | Neumann]:
-        """Condition of each side,  ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``."""
+    def boundary(self) -> dict[str, Any]:
+        """Condition of each side,  ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, ..."""
         return dict(self._boundary)
 
-    def nodes(self, shape: tuple[int, int]) -> tuple[Array, Array]:
-        """Return the coordinates of the nodes of a grid.
+    def nodes(self, shape: Sequence[int]) -> tuple[Array, ...]:
+        """Return the coordinates of the nodes of a grid without periodic axes.
 
         Parameters
         ----------
-        shape : (ny, nx)
-            Number of nodes along y and x, those on the boundary included.
+        shape : (ny, nx) or (nz, ny, nx)
+            Number of nodes along each axis, those on the boundary included.
 
         Returns
         -------
-        x, y : ndarray of float, shapes (nx,) and (ny,)
+        x, y, ... : ndarray of float, shapes (nx,), (ny,), ...
             Coordinates along each axis.
         """
-        x, y = (np.linspace(*ends, n) for ends, n in zip(self.extent, reversed(shape), strict=True))
-        return x, y
+        ends = zip(self.extent, reversed(shape), strict=True)
+        return tuple(np.linspace(*each, n) for each, n in ends)
 
     def _grid_data(
         self,
@@ -192,7 +204,9 @@ class GridData:
         is_held: bool,
         time: float,
     ) -> None:
-        self._grid, self._part, self.extent = shape, part, problem.extent
+        _require_of_plane(problem)
+        self._grid, self._part = shape, part
+        self.extent = problem.extent[0], problem.extent[1]
         self._first = time
         for axis, h in zip("xy", self.spacing, strict=True):
             require(
@@ -335,22 +349,47 @@ def _word(value: Any) -> str:
     return f"{float(value):g}" if np.ndim(value) == 0 else "array"
 
 
-def _pair(name: str, values: Any) -> tuple[Any, Any]:
-    """Return values along x and along y, whose functions have known parameters."""
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__") or len(values) != 2:
-        raise ValueError(f"{name} must be a pair, along x and along y, got {short(values)}")
-    for axis, value in zip("xy", values, strict=True):
-        dependence(f"{name} along {axis}", value)
-    return values[0], values[1]
+def _require_of_plane(problem: ConvectionDiffusion) -> None:
+    """Raise ValueError unless GCEIDD solves the problem."""
+    kinds = [f"{side}: {edge}" for side, edge in problem.boundary.items() if isinstance(edge, str)]
+    kinds += [f"{side}: Robin" for side, e in problem.boundary.items() if isinstance(e, Robin)]
+    if kinds or len(problem.extent) != 2:
+        found = ", ".join(kinds) or f"{len(problem.extent)} axes"
+        raise ValueError(
+            "GCEIDD solves problems of two axes, with Dirichlet and Neumann sides, got "
+            f"{found}: use AdvectionDiffusion"
+        )
 
 
-def _terms(source: Any) -> list[tuple[Any, Any]]:
+def _axes_of(velocity: Any) -> str:
+    """Return the names of the axes, of which the velocity has a component each."""
+    is_sequence = not isinstance(velocity, str | bytes) and hasattr(velocity, "__len__")
+    if not is_sequence or len(velocity) not in (2, 3):
+        raise ValueError(
+            "velocity must be a pair, along x and along y, or three with one along z, got "
+            f"{short(velocity)}"
+        )
+    return AXES[: len(velocity)]
+
+
+def _per_axis(name: str, values: Any, axes: str) -> tuple[Any, ...]:
+    """Return values along each axis, whose functions have known parameters."""
+    is_sequence = not isinstance(values, str | bytes) and hasattr(values, "__len__")
+    if not is_sequence or len(values) != len(axes):
+        along = " and ".join(f"along {axis}" for axis in axes)
+        raise ValueError(f"{name} must be a number, or one {along}, got {short(values)}")
+    for axis, value in zip(axes, values, strict=True):
+        dependence(f"{name} along {axis}", value, axes)
+    return tuple(values)
+
+
+def _terms(source: Any, axes: str) -> list[tuple[Any, Any]]:
     """Return the source as factors and fields."""
     if source is None:
         return []
     is_sum = isinstance(source, tuple | list) and all(isinstance(t, tuple | list) for t in source)
     if not is_sum:
-        dependence("source", source)
+        dependence("source", source, axes)
         return [(1.0, source)]
     if len(source) > _TERMS or any(len(term) != 2 for term in source):
         raise ValueError(
@@ -359,17 +398,16 @@ def _terms(source: Any) -> list[tuple[Any, Any]]:
     for factor, field in source:
         if callable(factor):
             arguments_of("factor of source", factor, "t")
-        if "t" in dependence("field of source", field):
+        if "t" in dependence("field of source", field, axes):
             raise TypeError("field of source: a field with a factor must not depend on time")
     return [(factor, field) for factor, field in source]
 
 
-def _by_side(boundary: Any) -> dict[str, Dirichlet | Neumann]:
+def _by_side(boundary: Any, axes: str) -> dict[str, Any]:
     """Return the condition of each side, whose functions have known parameters."""
-    found = {
-        side: condition_of(side, given, "Dirichlet, Neumann")
-        for side, given in sides_of(boundary, "xy").items()
-    }
+    found = split_boundary(boundary, axes, (OUTFLOW,))
     for side, edge in found.items():
-        dependence(f"boundary {side}", edge.value if isinstance(edge, Dirichlet) else edge.flux)
+        if isinstance(edge, Dirichlet | Neumann | Robin):
+            given = {Dirichlet: "value", Neumann: "flux", Robin: "ambient"}[type(edge)]
+            dependence(f"boundary {side}", getattr(edge, given), axes)
     return found

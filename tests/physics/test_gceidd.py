@@ -981,7 +981,7 @@ GOOD = {"velocity": (1.0, 0.5), "diffusion": 0.01, "boundary": 0.0}
     ("options", "error", "message"),
     [
         ({"velocity": 1.0}, ValueError, "velocity must be a pair"),
-        ({"velocity": (1, lambda x: x**2, 3)}, ValueError, "velocity must be a pair"),
+        ({"velocity": (1, lambda x: x**2, 3)}, ValueError, "for each of x, y, z"),
         ({"velocity": (1, lambda r: r)}, TypeError, "velocity along y: .*among x, y, t, got r"),
         ({"velocity": (1, lambda *a: 3)}, TypeError, r"among x, y, t, got \*a"),
         ({"velocity": (np.nan, 1)}, ValueError, "velocity along x must be finite"),

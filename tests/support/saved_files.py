@@ -11,6 +11,7 @@ import numpy as np
 from pysolvers import (
     GCEIDD,
     LMSOR,
+    AdvectionDiffusion,
     CoarseGridWarning,
     ConvectionDiffusion,
     HeatADI,
@@ -30,7 +31,7 @@ from pysolvers.flow import (
 from pysolvers.heat import HeatResult
 from pysolvers.parabolic import ParabolicResult
 from pysolvers.relaxation import RelaxationResult
-from pysolvers.transport import TransportResult
+from pysolvers.transport import AdvectionDiffusionResult, TransportResult
 
 PULSE = ConvectionDiffusion((0.5, 1.0), 0.01, initial=lambda x, y: x * (1 - y), boundary=0.0)
 
@@ -103,6 +104,11 @@ CASES = {
         lambda path: GCEIDD.load(path, PULSE),
         lambda s: s.step(2),
     ),
+    "advection": (
+        lambda: AdvectionDiffusion(PULSE, (7, 8), 0.01).step(3),
+        lambda path: AdvectionDiffusion.load(path, PULSE),
+        lambda s: s.step(2),
+    ),
     "parabolic": (
         lambda: parabolic().step(3),
         lambda path: ParabolicADI.load(path, **PAIR),
@@ -121,6 +127,11 @@ CASES = {
     "staggered-result": (lambda: staggered().step(23).result(), StaggeredResult.load, repr),
     "cylinder-result": (lambda: cylinder().run(0.3), CylinderResult.load, repr),
     "gceidd-result": (lambda: gceidd().run(0.05), TransportResult.load, repr),
+    "advection-result": (
+        lambda: AdvectionDiffusion(PULSE, (7, 8), 0.01).run(0.05),
+        AdvectionDiffusionResult.load,
+        repr,
+    ),
     "parabolic-result": (lambda: parabolic().run(0.05), ParabolicResult.load, repr),
     "relaxation-result": (lambda: plate().solve(1e-6), RelaxationResult.load, repr),
 }

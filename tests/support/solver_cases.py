@@ -8,6 +8,7 @@ import numpy as np
 from pysolvers import (
     GCEIDD,
     LMSOR,
+    AdvectionDiffusion,
     CoarseGridWarning,
     ConvectionDiffusion,
     HeatADI,
@@ -33,6 +34,13 @@ def heat(initial=0.0, shape=(13, 9), **options):
 def transport(initial=0.0, boundary=0.2, source=None, velocity=(0.5, 1.0), **options):
     problem = ConvectionDiffusion(velocity, 0.01, initial=initial, boundary=boundary, source=source)
     return GCEIDD(problem, **{"shape": (17, 16), "dt": 0.01, "strips": 2} | options)
+
+
+def advected(initial=0.0, shape=(12, 9), **options):
+    sides = {"x-": 0.2, "x+": "outflow", "y": "periodic"}
+    velocity = 0.5, np.linspace(1, 2, shape[-1])
+    problem = ConvectionDiffusion(velocity, 0.1, initial=initial, boundary=sides, source=1.0)
+    return AdvectionDiffusion(problem, shape, **{"dt": 0.02} | options)
 
 
 def parabolic(initial=0.0, shape=(12, 9), **options):
@@ -91,6 +99,10 @@ STARTS = {
     "lmsor": relaxed,
     "plate": plate,
     "parabolic": parabolic,
+    "advected": advected,
+    "advected-third": lambda initial=0.0, **o: advected(
+        initial, **{"differences": "third-order"} | o
+    ),
     "parabolic-damped": lambda initial=0.0, **o: parabolic(initial, damped_start=True, **o),
     "parabolic-douglas": lambda initial=0.0, **o: parabolic(initial, scheme="douglas", **o),
 }
@@ -99,6 +111,7 @@ SOLVERS = {
     "HeatADI": heat,
     "GCEIDD": transport,
     "ParabolicADI": parabolic,
+    "AdvectionDiffusion": advected,
     "LMSOR": relaxed,
     "RedBlackSOR": plate,
     "LidDrivenCavity": cavity,
@@ -106,7 +119,14 @@ SOLVERS = {
     "SquareCylinder": cylinder,
 }
 # Those that step in time.
-STEPPERS = ("HeatADI", "GCEIDD", "ParabolicADI", "StaggeredCavity", "SquareCylinder")
+STEPPERS = (
+    "HeatADI",
+    "GCEIDD",
+    "ParabolicADI",
+    "AdvectionDiffusion",
+    "StaggeredCavity",
+    "SquareCylinder",
+)
 # Fields that can be set; the others are computed from them.
 FIELDS = {
     "LidDrivenCavity": ("psi", "omega"),

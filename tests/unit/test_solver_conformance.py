@@ -139,6 +139,22 @@ GIVEN = {
             "dtype": np.float32,
         },
     ),
+    "AdvectionDiffusion": (
+        (
+            pysolvers.ConvectionDiffusion((1, 2), 0.1, boundary=growing, initial=wave),
+            (9, 11),
+            0.01,
+        ),
+        {
+            "differences": "upwind",
+            "damped_start": True,
+            "dtype": np.float32,
+            "start_time": -2.0,
+            "device": "cpu",
+            "threads": 1,
+        },
+        {"shape": (9, 11)},
+    ),
     "LMSOR": (
         (
             pysolvers.SteadyConvectionDiffusion(
@@ -243,7 +259,7 @@ def test_every_argument_is_an_attribute_also_of_copies_and_after_a_file(name, tm
     require_arguments(loaded, None)
     if name in ("HeatADI", "ParabolicADI"):  # which `load` takes again
         assert loaded.boundary is solver.boundary
-    if name == "GCEIDD":
+    if name in ("GCEIDD", "AdvectionDiffusion"):
         assert loaded.problem is solver.problem
     for argument in set(names) - {"dt", "force", *solver_cases.FIELDS.get(name, ())}:
         with pytest.raises(AttributeError):
@@ -464,8 +480,10 @@ def test_values_too_large_for_the_dtype_are_refused():
         heat(dtype=np.float32).u = np.full((13, 9), 1e39)
 
 
-# ParabolicADI computes with arrays of CuPy there.
-@pytest.mark.parametrize("name", [name for name in STARTS if "parabolic" not in name])
+# Solvers of _split compute with arrays of CuPy there.
+@pytest.mark.parametrize(
+    "name", [name for name in STARTS if name.partition("-")[0] not in ("parabolic", "advected")]
+)
 def test_fields_on_a_device_can_be_set(name, rng):
     """The way to a device; its kernels are those of the CPU."""
     with shared_device.in_place_of_cuda():

@@ -1,4 +1,4 @@
-"""Figures of parabolic equations: curves or a map, of the first equations of a batch."""
+"""Figures of solvers by schemes that split: curves or a map, of the first ones of a batch."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from .film import make_film
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..parabolic import ParabolicResult
+    from .._split.solver import SplitResult
 
 __all__ = ["film", "plot"]
 
@@ -21,7 +21,7 @@ _LABEL = "u"
 
 
 def plot(
-    result: "ParabolicResult",
+    result: "SplitResult",
     ax: "Axes | None" = None,
     *,
     show: bool | None = None,
@@ -39,7 +39,7 @@ def plot(
     return show_figure(ax, draw, _SIZE, lambda figure: draw(figure.subplots()), show)
 
 
-def film(frames: "tuple[ParabolicResult, ...]", *, label: str = _LABEL, **options: Any) -> Any:
+def film(frames: "tuple[SplitResult, ...]", *, label: str = _LABEL, **options: Any) -> Any:
     """Return a film; `options` are those of `make_film` and of `plot`."""
     fields = [frame.u for frame in frames]
     low, high = (min(map(np.min, fields)), max(map(np.max, fields))) if frames else (0.0, 1.0)
@@ -53,7 +53,7 @@ def film(frames: "tuple[ParabolicResult, ...]", *, label: str = _LABEL, **option
 
 def _paint(
     axes: "Axes",
-    result: "ParabolicResult",
+    result: "SplitResult",
     *,
     label: str = _LABEL,
     unit: str | None = None,
