@@ -104,12 +104,13 @@ static void
 make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec *exec)
 {
     const size_t element = ps_isa_get()->type[t->dtype]->element;
-    const int few = is_few(t, element);
-    const ps_isa *const isa = few ? &ps_isa_baseline : ps_isa_get();
     const ps_method method = method_of(t, options, element);
     const ps_pivot pivot = ps_options_pivot(options);
     const int threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
     const int direct = method == PS_THOMAS || method == PS_PIVOTED;
+    const int single = !direct && t->outer * t->inner == 1; /* its rows fill the lanes */
+    const int few = !single && is_few(t, element);
+    const ps_isa *const isa = few ? &ps_isa_baseline : ps_isa_get();
 
     memset(p, 0, sizeof *p);
     p->lines = ps_plan_of(isa->type[t->dtype], t, method, pivot, threads);

@@ -4,6 +4,8 @@ import numpy as np
 import oracle
 import pytest
 
+from pysolvers import solve_tridiagonal
+
 
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
@@ -29,6 +31,31 @@ def test_any_number_of_systems_fills_the_lanes(solve, rng, method, axis):
 
         error = oracle.backward_error(*system, x)
         assert error <= 10 * oracle.eps(x.dtype), f"{systems} systems"
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("method", ["cr", "pcr", "cr-pcr", "pcr-thomas"])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_rows_of_one_system_fill_the_lanes(rng, dtype, method, periodic):
+    """With a system per lane the operations are the same."""
+    options = {"method": method, "periodic": periodic}
+    for rows in (*oracle.ROWS, 5001):
+        lower, diag, upper, rhs = oracle.dominant(rng, (3, rows), dtype)
+        if not periodic:
+            lower[:, 0] = upper[:, -1] = np.nan
+        if rows > 5:  # two bad pivots, of which the first that is met is reported
+            for a in (lower, diag, upper):
+                a[2, [rows // 3, rows // 2]] = 0
+        options |= {"on_singular": "ignore", "return_info": True}
+
+        x, info = solve_tridiagonal(lower, diag, upper, rhs, **options)
+
+        for k in range(3):
+            wide = [np.repeat(a[k], 2)[::2] for a in (lower, diag, upper, rhs)]
+            alone, its = solve_tridiagonal(*wide, **options)
+            np.testing.assert_array_equal(alone, x[k], f"{rows} rows")
+            bad = list(info.singular_rows[np.ravel(info.singular) == k])
+            assert list(its.singular_rows) == bad, f"{rows} rows"
 
 
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
