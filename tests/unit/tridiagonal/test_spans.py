@@ -7,6 +7,7 @@ import pytest
 from pysolvers import SingularSystemError, solve_tridiagonal
 
 ROWS = 1 << 18  # from here on
+RING_ROWS = 1 << 15  # periodic systems, from here on
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 # Of the accuracy set those that are made in a time that grows with the rows.
 NUMBERS = [1, 2, 3, 4, 5, 6, 7, 14, 16, 17, 18, 19, 20]
@@ -21,6 +22,12 @@ def one_by_one(operands, **options):
     """Each system by itself."""
     alone = [solve_tridiagonal(*s, pivot=True, **options) for s in zip(*operands, strict=True)]
     return np.stack(alone)
+
+
+def ring_error(x, *system):
+    """Return the largest normwise backward error of periodic systems, in eps."""
+    normwise, _ = oracle.backward_errors(*system, x, periodic=True)
+    return np.max(normwise) / oracle.eps(x.dtype)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -119,6 +126,59 @@ def test_entries_do_not_grow(rng, dtype, axis):
             assert normwise_error(*system, mine) <= 20
             compared += 1
     assert compared > 0
+
+
+@pytest.mark.parametrize("rows", [RING_ROWS, RING_ROWS + 1, 300_001])
+@pytest.mark.parametrize("diag", [1.999, 1.3, 0.1, -1.3])
+def test_a_ring_whose_solutions_oscillate(rng, diag, rows):
+    """Without spans a row is carried on, and rounded, from the middle to the ends: 700 eps."""
+    rhs = oracle.uniform(rng, (rows,))
+    matrix = [np.full(rows, value) for value in (-1.0, diag, -1.0)]
+
+    x = solve_tridiagonal(*matrix, rhs, pivot=True, periodic=True)
+
+    assert ring_error(x, *matrix, rhs) <= 20
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rings_of_all_types(rng, dtype):
+    *matrix, rhs = systems(rng, 3, RING_ROWS + 511, dtype)
+    skewed = [np.full_like(rhs, value) for value in (1.4, 1.2, -1.6)]  # advection-diffusion
+
+    for operands in ((*matrix, rhs), (*skewed, rhs)):
+        x = solve_tridiagonal(*operands, pivot=True, periodic=True)
+
+        assert ring_error(x, *operands) <= 20
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("side", "axis"), [(3, 1), (3, 0), (19, 0)])
+def test_rings_have_the_same_bits_whatever_lies_beside(rng, side, axis, threads):
+    operands = systems(rng, side, RING_ROWS + 5)
+    laid = operands if axis == 1 else [np.ascontiguousarray(a.T) for a in operands]
+
+    x = solve_tridiagonal(*laid, axis=axis, pivot=True, periodic=True, threads=threads)
+
+    expected = one_by_one(operands, periodic=True, threads=2)
+    np.testing.assert_array_equal(x if axis == 1 else x.T, expected)
+    chosen = solve_tridiagonal(*laid, axis=axis, periodic=True, threads=threads)
+    np.testing.assert_array_equal(chosen, x)
+
+
+@pytest.mark.parametrize("place", [0, 1000, RING_ROWS // 2, RING_ROWS - 1])
+def test_a_singular_ring_among_others(rng, place):
+    operands = systems(rng, 4, RING_ROWS)
+    for a in operands[:3]:
+        a[2, place] = 0
+    out = np.empty_like(operands[3])
+
+    with pytest.raises(SingularSystemError) as caught:
+        solve_tridiagonal(*operands, pivot=True, periodic=True, out=out)
+
+    assert list(caught.value.systems) == [2]
+    others = [0, 1, 3]
+    expected = one_by_one([a[others] for a in operands], periodic=True)
+    np.testing.assert_array_equal(out[others], expected)
 
 
 def lapack_error(system):

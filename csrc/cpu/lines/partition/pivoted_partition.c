@@ -9,7 +9,7 @@
 int
 ps_span_fits(const ps_tridiag *t)
 {
-    return t->rows >= PS_LONG_PIVOTED_ROWS && !(t->flags & PS_PERIODIC);
+    return t->rows >= (t->flags & PS_PERIODIC ? PS_RING_ROWS : PS_LONG_PIVOTED_ROWS);
 }
 
 static ps_span
