@@ -86,14 +86,12 @@ class HeatSettings(TimeSettings):
         """Whether the scheme or the kernels are those of Wei et al., for constant data."""
         return False
 
-    @property
-    def codes(self) -> tuple[int, int, int, int, int]:
-        """Scheme, kernels, memory, mapping and block for the backend."""
-        b = self.backend
+    def codes(self, backend: Any) -> tuple[int, int, int, int, int]:
+        """Return scheme, kernels, memory, mapping and block for the backend."""
         return (
-            b.HEAT_SCHEMES[str(self.scheme)],
-            b.HEAT_KERNELS[self.kernels],
-            b.HEAT_MEMORY[self.memory],
+            backend.HEAT_SCHEMES[str(self.scheme)],
+            backend.HEAT_KERNELS[self.kernels],
+            backend.HEAT_MEMORY[self.memory],
             int(self.mapping[1]),
             self.block or 0,
         )

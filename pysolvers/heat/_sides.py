@@ -294,7 +294,7 @@ class Side:
     @property
     def exchange(self) -> Any:
         """What a step takes from T per T, by the coefficient of Robin: a number or an array."""
-        return self._gain * self.coefficient
+        return self._gain * self.coefficient if self.coefficient else 0.0
 
     @property
     def loss(self) -> Any:

@@ -169,16 +169,16 @@ class HeatState:
         measures : bool
             Whether `largest` is to be that after these steps.
         """
-        s = self._settings
-        status, report = s.backend.heat_step(
-            s.codes,
+        s, backend = self._settings, self._settings.backend
+        status, report = backend.heat_step(
+            s.codes(backend),
             (int(is_fresh), int(s.timed)),
-            *self._arguments(count, first, lost, measures=measures),
+            *self._arguments(backend.HEAT_SIDES, count, first, lost, measures=measures),
             s.call_threads,
             made,
             *self.place,
         )
-        raise_for_status(status, s.backend.STATUS, "HeatADI")
+        raise_for_status(status, backend.STATUS, "HeatADI")
         found: dict[str, Any] = report
         return found
 
@@ -218,7 +218,13 @@ class HeatState:
         self._state.wait()
 
     def _arguments(
-        self, count: int, first: int, lost: tuple[int, int], *, measures: bool
+        self,
+        kinds: dict[str, int],
+        count: int,
+        first: int,
+        lost: tuple[int, int],
+        *,
+        measures: bool,
     ) -> tuple[Any, ...]:
         """Return ratios, sides, tables, source, k, t, w and largest for the backend."""
         source, shape = self._source, self._settings.shape
@@ -233,7 +239,7 @@ class HeatState:
         k = self._read("k")
         return (
             ratio,
-            self._tables.arguments(self._settings.backend.HEAT_SIDES, first=first, row=lost[0]),
+            self._tables.arguments(kinds, first=first, row=lost[0]),
             self._read("tables"),
             values,
             steps,
