@@ -163,3 +163,34 @@ def condition_of(name: str, given: Any, kinds: str = "Dirichlet, Neumann, Robin,
             f"boundary {name}: the condition must be one of {kinds}, or a value, got {short(given)}"
         )
     return Dirichlet(given)
+
+
+def boundary_by_side(
+    boundary: Any, axes: str, kinds: str = "Dirichlet, Neumann, Robin, periodic"
+) -> dict[str, Any]:
+    """Return what each side prescribes, ``"x-"``, ``"x+"``, ``"y-"``, ...
+
+    Parameters
+    ----------
+    boundary : condition or mapping
+        For all sides, or by side or axis.
+    axes : str
+        Names of the axes.
+    kinds : str
+        Conditions that the solver offers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a side is missing, unknown, or periodic without the other one.
+    """
+    given = sides_of(boundary, axes)
+    found = {name: condition_of(name, one, kinds) for name, one in given.items()}
+    for axis in axes:
+        pair = found[axis + "-"], found[axis + "+"]
+        require(
+            isinstance(pair[0], str) == isinstance(pair[1], str),
+            f"boundary: both sides along {axis} must be periodic, or none of them",
+            pair,
+        )
+    return found

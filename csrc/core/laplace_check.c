@@ -10,7 +10,8 @@ ps_status
 ps_laplace_check(const ps_laplace *l)
 {
     if (l == NULL || l->t == NULL || l->diag == NULL || l->gain == NULL ||
-        !ps_colours_legal(l->dtype, l->nx, l->ny, l->pitch)) {
+        !ps_colours_legal(l->dtype, l->nx, l->ny, l->pitch) ||
+        !ps_colours_periodic(l->periodic, l->nx, l->ny)) {
         return PS_BAD_ARGUMENT;
     }
     if ((unsigned)l->variant >= PS_LAPLACE_VARIANTS || !isfinite(l->ax) ||

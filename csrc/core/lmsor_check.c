@@ -44,7 +44,8 @@ ps_status
 ps_lmsor_check(const ps_lmsor *l)
 {
     if (l == NULL || l->u == NULL ||
-        !ps_colours_legal(l->dtype, l->nx, l->ny, l->pitch)) {
+        !ps_colours_legal(l->dtype, l->nx, l->ny, l->pitch) ||
+        !ps_colours_periodic(l->periodic, l->nx, l->ny)) {
         return PS_BAD_ARGUMENT;
     }
     if ((unsigned)l->kernel >= PS_LMSOR_KERNELS ||

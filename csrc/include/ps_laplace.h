@@ -62,6 +62,7 @@ struct ps_laplace {
     ps_laplace_coefficients coefficients; /* a host has tables only */
     int64_t nx, ny;                       /* cells */
     int64_t pitch;                        /* a multiple of 16, at least (nx+3)/2 */
+    uint32_t periodic;                    /* bits of ps_stop.h; a device has 0 only */
     double ax, ay; /* a_W = a_E and a_S = a_N away from walls; rounded to the dtype */
     void *t;
     const void *diag, *gain;

@@ -2,7 +2,7 @@
  *
  *   u_xx + u_yy - f u_x - g u_y + s = 0
  *
- * on a rectangle with given boundary values: LMSOR (Boukas and Missirlis 1998), LSOR and
+ * on a rectangle with given boundary values or periodic axes: LMSOR (Boukas and Missirlis 1998), LSOR and
  * SOR. The spacings are h along x and k along y; D = 2 (h^2 + k^2).
  */
 #ifndef PS_LMSOR_H
@@ -90,8 +90,9 @@ typedef enum {
 struct ps_lmsor {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     ps_lmsor_kernel kernel;
-    int64_t nx, ny; /* interior nodes */
-    int64_t pitch;  /* a multiple of 16, at least (nx+3)/2 */
+    int64_t nx, ny;    /* interior nodes */
+    int64_t pitch;     /* a multiple of 16, at least (nx+3)/2 */
+    uint32_t periodic; /* bits of ps_stop.h; a device has 0 only */
     double cx, cy;
     void *u;
     const void *omega, *west, *east, *north, *south, *skew_x, *skew_y;

@@ -1,4 +1,5 @@
-/* ps_stop.h - stopping criterion of relaxations, shared by ps_lmsor.h and ps_laplace.h.
+/* ps_stop.h - stopping criterion and periodic axes of relaxations, shared by ps_lmsor.h
+ * and ps_laplace.h.
  */
 #ifndef PS_STOP_H
 #define PS_STOP_H
@@ -49,6 +50,12 @@ typedef struct {
         *history; /* null, or ceil(count / every) measures in the memory of the field */
     int64_t first_row, rows; /* 0, 0: all interior rows, 1 <= j <= ny */
 } ps_stop;
+
+/* Periodic axes, as bits. The frame along such an axis contains copies: column 0 is column
+ * nx, column nx+1 is column 1, and likewise the rows. The caller makes the frame agree
+ * with the nodes at first; every half-sweep keeps it so. The number of nodes along a
+ * periodic axis is even, so that neighbours have different colours. */
+enum { PS_PERIODIC_X = 1, PS_PERIODIC_Y = 2 };
 
 /* What was done. A device backend waits for the end of the call. */
 typedef struct {

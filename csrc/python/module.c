@@ -166,14 +166,14 @@ PyDoc_STRVAR(staggered_step_doc,
              "clock, force, count, threads, made, device=0, stream=0, /)\n--\n\n"
              "Make steps of the cavity on a staggered grid; return status and report.");
 PyDoc_STRVAR(lmsor_iterate_doc,
-             "lmsor_iterate($module, kernel, relaxation, omega, nx, ny, pitch, cx, cy, "
-             "u, fields, tables, stop, count, threads, made, device=0, stream=0, "
-             "/)\n--\n\n"
+             "lmsor_iterate($module, kernel, relaxation, omega, nx, ny, pitch, periodic, "
+             "cx, cy, u, fields, tables, stop, count, threads, made, device=0, "
+             "stream=0, /)\n--\n\n"
              "Relax convection and diffusion; return status and report.");
 PyDoc_STRVAR(
     laplace_iterate_doc,
-    "laplace_iterate($module, variant, coefficients, nx, ny, pitch, ax, ay, t, diag, "
-    "gain, source, stop, count, threads, made, device=0, stream=0, /)\n--\n\n"
+    "laplace_iterate($module, variant, coefficients, nx, ny, pitch, periodic, ax, ay, t, "
+    "diag, gain, source, stop, count, threads, made, device=0, stream=0, /)\n--\n\n"
     "Relax the temperatures of a plate; return status and report.");
 PyDoc_STRVAR(
     gceidd_step_doc,

@@ -170,11 +170,11 @@ lmsor_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     ps_lmsor_report report = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "iidLLLddOO!O!O!LiO|iK:lmsor_iterate", &kernel,
-                          &relaxation, &l.omega_constant, &nx, &ny, &pitch, &l.cx, &l.cy,
-                          &u, &PyTuple_Type, &fields, &PyTuple_Type, &tables,
-                          &PyTuple_Type, &stop, &count, &threads, &made_array, &device,
-                          &stream)) {
+    if (!PyArg_ParseTuple(args, "iidLLLIddOO!O!O!LiO|iK:lmsor_iterate", &kernel,
+                          &relaxation, &l.omega_constant, &nx, &ny, &pitch, &l.periodic,
+                          &l.cx, &l.cy, &u, &PyTuple_Type, &fields, &PyTuple_Type,
+                          &tables, &PyTuple_Type, &stop, &count, &threads, &made_array,
+                          &device, &stream)) {
         return NULL;
     }
     l.kernel = (ps_lmsor_kernel)kernel;
@@ -231,10 +231,10 @@ laplace_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     ps_laplace_report report = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "iiLLLddOOOOO!LiO|iK:laplace_iterate", &variant,
-                          &coefficients_of, &nx, &ny, &pitch, &l.ax, &l.ay, &t, &diag,
-                          &gain, &source, &PyTuple_Type, &stop, &count, &threads,
-                          &made_array, &device, &stream)) {
+    if (!PyArg_ParseTuple(args, "iiLLLIddOOOOO!LiO|iK:laplace_iterate", &variant,
+                          &coefficients_of, &nx, &ny, &pitch, &l.periodic, &l.ax, &l.ay,
+                          &t, &diag, &gain, &source, &PyTuple_Type, &stop, &count,
+                          &threads, &made_array, &device, &stream)) {
         return NULL;
     }
     l.variant = (ps_laplace_variant)variant;

@@ -4,8 +4,8 @@
 
 #include "numpy_api.h"
 
-/* lmsor_iterate(kernel, relaxation, omega, nx, ny, pitch, cx, cy, u, fields, tables,
- *                stop, count, threads, made, device=0, stream=0)
+/* lmsor_iterate(kernel, relaxation, omega, nx, ny, pitch, periodic, cx, cy, u, fields,
+ *                tables, stop, count, threads, made, device=0, stream=0)
  *     -> (status, report or None)
  *   fields: omega, west, east, north, south, skew_x, skew_y, source, each an array like u
  *   or None; tables: x and y, or None twice; stop: criterion, norm, every, tolerance,
@@ -13,8 +13,8 @@
  *   iterations, also if the call is interrupted. */
 PyObject *lmsor_iterate(PyObject *module, PyObject *args);
 
-/* laplace_iterate(variant, nx, ny, pitch, ax, ay, t, diag, gain, source, stop, count,
- *                 threads, made, device=0, stream=0)
+/* laplace_iterate(variant, coefficients, nx, ny, pitch, periodic, ax, ay, t, diag, gain,
+ *                 source, stop, count, threads, made, device=0, stream=0)
  *     -> (status, report or None) */
 PyObject *laplace_iterate(PyObject *module, PyObject *args);
 

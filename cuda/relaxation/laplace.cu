@@ -39,12 +39,20 @@ with_kernels(const ps_laplace *l, Use use)
     });
 }
 
+ps_status
+check(const ps_laplace *l)
+{
+    const ps_status status = ps_laplace_check(l);
+
+    return status == PS_OK && l->periodic != 0 ? PS_UNSUPPORTED : status;
+}
+
 } // namespace
 
 ps_status
 ps_cuda_laplace_work(const ps_laplace *l, size_t *bytes)
 {
-    const ps_status status = ps_laplace_check(l);
+    const ps_status status = check(l);
 
     if (status != PS_OK) {
         return status;
@@ -65,7 +73,7 @@ ps_status
 ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
                         ps_laplace_report *report)
 {
-    const ps_status status = ps_laplace_check(l);
+    const ps_status status = check(l);
 
     if (status != PS_OK) {
         return status;
@@ -84,7 +92,7 @@ ps_status
 ps_cuda_laplace_enqueue(const ps_laplace *l, int64_t count, const ps_exec *exec,
                         const char **kernel)
 {
-    const ps_status status = ps_laplace_check(l);
+    const ps_status status = check(l);
 
     if (status != PS_OK) {
         return status;

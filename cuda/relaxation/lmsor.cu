@@ -29,7 +29,8 @@ template <typename Use>
 ps_status
 with_kernels(const ps_lmsor *l, Use use)
 {
-    const ps_status status = ps_lmsor_check(l);
+    const ps_status legal = ps_lmsor_check(l);
+    const ps_status status = legal == PS_OK && l->periodic != 0 ? PS_UNSUPPORTED : legal;
     const auto prepared = [](Relaxation &kernels, void *self) {
         const ps_status ready = kernels.prepare();
 

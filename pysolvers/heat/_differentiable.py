@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
 from .._checks import require, require_broadcast
 from .._domain import AXES, per_axis
 from .._xp import ArrayLibrary
-from ._sides import boundary_by_side, check_coefficient, check_nodes, coupling_of
+from ._sides import check_coefficient, check_nodes, coupling_of
 
 Array = Any
 

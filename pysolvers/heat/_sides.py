@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require, require_finite
 from .._data import NodeData
 from .._domain import AXES, origin_and_step
@@ -379,32 +379,6 @@ def heat_of(grid: Grid, sides: Iterable[Side], t: NDArray[Any]) -> float:
     for axis in range(grid.axes):
         total = total @ grid.widths(axis, axis in periodic)
     return float(total)
-
-
-def boundary_by_side(boundary: Any, axes: str) -> dict[str, Any]:
-    """Return what each side prescribes, ``"x-"``, ``"x+"``, ``"y-"``, ...
-
-    Parameters
-    ----------
-    boundary : condition or mapping
-        For all sides, or by side or axis.
-    axes : str
-        Names of the axes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a side is missing, unknown, or periodic without the other one.
-    """
-    found = {name: condition_of(name, one) for name, one in sides_of(boundary, axes).items()}
-    for axis in axes:
-        pair = found[axis + "-"], found[axis + "+"]
-        require(
-            isinstance(pair[0], str) == isinstance(pair[1], str),
-            f"boundary: both sides along {axis} must be periodic, or none of them",
-            pair,
-        )
-    return found
 
 
 def check_nodes(what: str, shape: Sequence[int], sides: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._boundary import PERIODIC, Neumann
+from .._boundary import PERIODIC, Neumann, boundary_by_side
 from .._checks import index, require, require_finite, short
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
@@ -37,7 +37,7 @@ from ._levels import BASIS
 from ._result import HeatResult
 from ._run import run_of
 from ._settings import HeatSettings, Scheme
-from ._sides import Grid, Side, boundary_by_side, check_nodes
+from ._sides import Grid, Side, check_nodes
 
 __all__ = ["HeatADI"]
 

@@ -86,8 +86,9 @@ class LMSOR(solvers.LMSOR):
         if kernel == 3:
             require(self.problem.separable, "kernel 3 needs f(x) and g(y)", self.problem)
         require(
-            kernel in ("auto", 1) or not self._is_upwind,
-            "kernel must be 'auto' or 1 with upwind differences of a convection that varies",
+            kernel in ("auto", 1) or not self._is_stored,
+            "kernel must be 'auto' or 1 with upwind differences of a convection that varies, and "
+            "with sides that do not have given values",
             kernel,
         )
         require(

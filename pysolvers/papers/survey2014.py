@@ -139,6 +139,8 @@ class RedBlackSOR(relaxation.RedBlackSOR):
         rule = "with a group coefficients must be 'tables'"
         require(self._group is None or coefficients == "tables", rule, coefficients)
         if variant in directive.MODELS:
+            rule = f"periodic axes need variant 'auto', 'naive' or 'split', not {variant!r}"
+            require(not self._periodic, rule, "periodic")
             directive.load(variant)
 
     def _call(self, count: int, stop: Stop, made: NDArray[np.int64]) -> tuple[int, Any]:

@@ -62,8 +62,13 @@ class RelaxationState(State):
 
     @property
     def interior(self) -> tuple[int, int]:
-        """Number of interior nodes along y and x."""
+        """Number of nodes inside of the frame along y and x."""
         raise NotImplementedError
+
+    @property
+    def unknown(self) -> tuple[int, int]:
+        """Number of nodes along y and x at which u is unknown."""
+        return self.interior
 
     def _check(self, saved: SavedFile) -> None:
         ny, nx = self.interior
@@ -76,8 +81,8 @@ class RelaxationState(State):
         )
         for name in self._INSIDE:
             shape = getattr(self, name).shape
-            fits = all(size in (1, n) for size, n in zip(shape, (ny, nx), strict=True))
-            rule = f"it must broadcast to {ny, nx}, got shape {shape}"
+            fits = all(size in (1, n) for size, n in zip(shape, self.unknown, strict=True))
+            rule = f"it must broadcast to {self.unknown}, got shape {shape}"
             saved.require(fits, f"member {name!r}", rule)
 
 
@@ -138,6 +143,7 @@ class Relaxation(OverRanks, Iteration[RelaxationResult], is_base=True):
             **fields,
         }
         self._state = make_fields(layout, settings.device, type(self).__name__)
+        self._periodic = 0  # bits of the periodic axes: 1 is x, 2 is y
         self._criterion: Criterion = "residual"
         self._norm, self._every = self._NORM, 1
         self._measures: list[tuple[int, float]] = []
@@ -218,10 +224,15 @@ class Relaxation(OverRanks, Iteration[RelaxationResult], is_base=True):
         values = field.copy()
         values[self._place] = fields["u"]
         field[1:-1, 1:-1] = values[1:-1, 1:-1]
+        self._settle(field)
+        self._grid.wrap(field, self._periodic)
         self._state.set("u", self._grid.pack(field, self._dtype))
         self._rows.refresh()
         self._measures.clear()
         self._last_call = None
+
+    def _settle(self, values: NDArray[Any]) -> None:
+        """Give nodes with values that the problem prescribes these values, in place."""
 
     def _text(self) -> str:
         return f"{self.shape}, dtype={self._dtype.name}"

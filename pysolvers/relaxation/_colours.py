@@ -55,6 +55,21 @@ class ColourGrid:
             field[colour, row::2, : quarter.shape[1]] = quarter
         return field
 
+    def wrap(self, values: Array, periodic: int) -> None:
+        """Copy the nodes at the ends of periodic axes to the frame.
+
+        Parameters
+        ----------
+        values : ndarray, shape (ny + 2, nx + 2)
+            Changed in place.
+        periodic : int
+            Bits of the axes: 1 is x, 2 is y.
+        """
+        if periodic & 1:
+            values[:, 0], values[:, -1] = values[:, -2], values[:, 1]
+        if periodic & 2:
+            values[0], values[-1] = values[-2], values[1]
+
     def unpack(self, field: Array) -> Array:
         """Return the values of a field: a new array of shape (ny + 2, nx + 2)."""
         if self.interleaved:

@@ -17,6 +17,7 @@ Words per node and iteration: those of the iteration with one process; 2 exchang
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,53 @@ def rows_of(
     return HaloRows(*checked_group(group, split), rows, operation, device, frame=frame)
 
 
+def periodic_codes(
+    periodic: Sequence[bool], shape: Sequence[int], operation: str, group: Any, *, on_device: bool
+) -> int:
+    """Return the bits of the periodic axes: 1 is x, 2 is y.
+
+    Parameters
+    ----------
+    periodic : sequence of bool
+        Whether the axes x and y are periodic.
+    shape : (ny, nx)
+        Number of nodes along y and x.
+    operation : str
+        Of the caller, for messages.
+    group : Group or None
+        The ranks.
+    on_device : bool
+        Whether a device iterates.
+
+    Raises
+    ------
+    ValueError
+        If the nodes cannot be coloured, or if no kernel has the periodic axes.
+    """
+    code = 0
+    for bit, name, is_periodic, n in zip((1, 2), "xy", periodic, shape[::-1], strict=True):
+        if is_periodic:
+            code |= bit
+            require(
+                n % 2 == 0,
+                f"{operation}: a periodic axis needs an even number of nodes, so that neighbours "
+                f"have different colours: take one node more or less along {name}",
+                n,
+            )
+    require(
+        not (code and on_device),
+        f"{operation}: periodic axes have no kernels on devices: use device='cpu'",
+        "periodic",
+    )
+    require(
+        not (code & 2 and group is not None),
+        f"{operation}: with a group the axis y of the rows must not be periodic: exchange x and y, "
+        "or use one process",
+        "periodic",
+    )
+    return code
+
+
 class WholeRows:
     """All rows of the grid.
 
@@ -107,6 +155,14 @@ class WholeRows:
     def exchange(self) -> str:
         """How rows travel from rank to rank: as `exchange` of a result."""
         return "none"
+
+    @property
+    def part_of_held(self) -> slice:
+        """Which rows of the grid, without its frame, are inside of the frame that is held here.
+
+        For a grid with further rows before the first and after the last one.
+        """
+        return slice(self.held.start, self.held.stop - 2)
 
     @property
     def held_interior(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._boundary import Boundary, Neumann, Robin, condition_of, sides_of
+from .._boundary import PERIODIC, Boundary, Neumann, Robin, boundary_by_side, condition_of, sides_of
 from .._checks import require, require_finite, require_scale
 from .._domain import exactly_one, per_axis
 from .._functions import call
@@ -26,7 +26,7 @@ from ..distributed._group import agreement_of, own_device
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
-from ._rows import rows_of
+from ._rows import periodic_codes, rows_of
 from .problem import (
     checked_pairs,
     checked_shape,
@@ -47,10 +47,14 @@ Sides = Mapping[str, Boundary | ArrayLike]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wall:
-    """-S_P and S_u of the cells at a side, both divided by the coefficient a between cells."""
+    """-S_P and S_u of the cells at a side, both divided by the coefficient a between cells.
+
+    A side of a periodic axis has none: its cells have neighbours.
+    """
 
     exchange: float
     heat: Array
+    is_periodic: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +122,8 @@ class RedBlackState(RelaxationState):
         S_u/a at the walls.
     exchange : tuple of float
         -S_P/a at the walls, in the order of `heat`.
+    periodic : tuple of bool
+        Whether the axes x and y are periodic.
     source : ndarray
         The source at the cells.
     """
@@ -125,6 +131,7 @@ class RedBlackState(RelaxationState):
     settings: RedBlackSettings
     exchange: tuple[NotNegative, NotNegative, NotNegative, NotNegative]
     heat: Walls
+    periodic: tuple[bool, bool]
     source: Table
 
     _KIND = "pysolvers red-black SOR state"
@@ -140,8 +147,9 @@ class RedBlackState(RelaxationState):
         """The walls by side."""
         heat = self.heat
         lines = heat.west, heat.east, heat.south, heat.north
-        pairs = zip(self.exchange, lines, strict=True)
-        return dict(zip(_SIDES, itertools.starmap(_Wall, pairs), strict=True))
+        along = [self.periodic["xy".index(side[0])] for side in _SIDES]
+        parts = zip(self.exchange, lines, along, strict=True)
+        return dict(zip(_SIDES, itertools.starmap(_Wall, parts), strict=True))
 
     def _check(self, saved: SavedFile) -> None:
         super()._check(saved)
@@ -173,13 +181,14 @@ class RedBlackSOR(Relaxation):
         Instead of `extent`: size of the cells. The plate then begins at 0.
     conductivity : float, default: 1
         Conductivity k of the plate; positive.
-    boundary : Dirichlet, Neumann, Robin, number, array, callable or mapping
+    boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
         Condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``
-        for one side or ``"x"``, ``"y"`` for both sides of an axis; required. A number, an array or
-        a function is a Dirichlet condition. `Neumann` gives the inflow
+        for one side or ``"x"``, ``"y"`` for both sides of an axis; required. ``"periodic"`` joins
+        both sides of an axis, which then has an even number of cells; on the CPU only. A number,
+        an array or a function is a Dirichlet condition. `Neumann` gives the inflow
         :math:`k\,\partial T/\partial n`. Arrays have one entry per cell along the side;
         functions are called with the coordinates of the centres of the faces. At least one side
-        must not be `Neumann`.
+        must be neither `Neumann` nor periodic.
     source : number, array_like or callable, default: 0
         Heat source q per area: a number, an array that broadcasts to `shape`, or a function of
         coordinates.
@@ -233,7 +242,8 @@ class RedBlackSOR(Relaxation):
     with the coefficients :math:`a_x = a_W = a_E`, :math:`a_y = a_S = a_N`, and the smallest
     eigenvalue :math:`2 - 2 \cos \theta` of the second difference along an axis, walls included:
     :math:`\theta = \pi / n` for n cells between two sides of given temperature,
-    :math:`\pi / (2 n)` with one of them, 0 with none, and a value in between for `Robin`, small if
+    :math:`\pi / (2 n)` with one of them, 0 with none or for a periodic axis, and a value in between
+    for `Robin`, small if
     its coefficient times the size of a cell is small with respect to k. An iteration multiplies the
     error by about omega - 1. It takes many iterations to solve for a plate whose temperature is
     fixed by little exchange, or by a distant side only; `FastPoisson` solves without iterations
@@ -309,6 +319,13 @@ class RedBlackSOR(Relaxation):
             self._sourced = bool(self._source.any())
             layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
             super().__init__(settings, grid, layout, rows)
+            self._periodic = periodic_codes(
+                [walls[side].is_periodic for side in ("x-", "y-")],
+                self._shape,
+                "RedBlackSOR",
+                rows.group,
+                on_device=settings.is_on_device,
+            )
             self._check_experiment()
             self._gap = jacobi_gap(self._shape, self._a, walls)
             chosen = settings.omega
@@ -364,6 +381,8 @@ class RedBlackSOR(Relaxation):
     def _find_walls(self, boundary: Any, resistance: tuple[float, float]) -> dict[str, _Wall]:
         """Return what each side gives to the nodes next to it; one side at least fixes u."""
         given = sides_of(boundary, "xy")
+        if not any(isinstance(one, _Wall) for one in given.values()):
+            given = boundary_by_side(given, "xy")
         walls = {}
         for side in _SIDES:
             step = resistance["xy".index(side[0])]
@@ -374,7 +393,8 @@ class RedBlackSOR(Relaxation):
             walls[side] = _wall(side, given[side], ends, len(along), step)
         if not any(wall.exchange for wall in walls.values()):
             raise ValueError(
-                "boundary must fix the temperature at one side at least, got Neumann on all sides"
+                "boundary must fix the temperature at one side at least, by a value or Robin; all "
+                "sides are Neumann or periodic"
             )
         return walls
 
@@ -386,7 +406,7 @@ class RedBlackSOR(Relaxation):
         t[1:-1, 0], t[1:-1, -1] = walls["x-"].heat, walls["x+"].heat
         t[0, 1:-1], t[-1, 1:-1] = walls["y-"].heat, walls["y+"].heat
         along_x, along_y = (
-            a * _neighbours(n, walls[f"{axis}-"].exchange, walls[f"{axis}+"].exchange)
+            a * _neighbours(n, walls[f"{axis}-"], walls[f"{axis}+"])
             for a, n, axis in ((ax, nx, "x"), (ay, ny, "y"))
         )
         # The first and the last row have places in the tables, all others share one.
@@ -396,6 +416,7 @@ class RedBlackSOR(Relaxation):
         diag = np.ones((3, nx + 2))
         diag[:, 1:-1] = along_x + places[:, None]
         self._norms = self._right_hand_side(t, volume)
+        self._grid.wrap(t, self._periodic)
         self._state.set("u", self._grid.pack(t[held], self._dtype))
         self._set_table("diag", diag)
         self._set_table("gain", self._omega / diag)
@@ -471,6 +492,7 @@ class RedBlackSOR(Relaxation):
             self._grid.nx,
             self._grid.ny,
             self._grid.pitch,
+            self._periodic,
             *self._a,
             state.operand("u"),
             state.operand("diag", changes=False),
@@ -497,6 +519,7 @@ class RedBlackSOR(Relaxation):
         return {
             "exchange": tuple(float(wall.exchange) for wall in walls),
             "heat": heat,
+            "periodic": tuple(self._walls[side].is_periodic for side in ("x-", "y-")),
             "source": self._source,
         }
 
@@ -610,7 +633,9 @@ def jacobi_gap(shape: tuple[int, int], a: tuple[float, float], walls: Mapping[st
     numerator = denominator = 0.0
     for each, axis, n in zip(a, "xy", (nx, ny), strict=True):
         low, high = (walls[axis + end].exchange for end in "-+")
-        if n == 1:
+        if walls[axis + "-"].is_periodic:
+            denominator += each * 2  # the eigenvalue is 0
+        elif n == 1:
             numerator += each * (low + high)
             denominator += each * (low + high)
         else:
@@ -651,11 +676,11 @@ def _centres(n: int, step: float) -> Array:
     return step * (np.arange(n, dtype=np.float64) + 0.5)
 
 
-def _neighbours(n: int, low: float, high: float) -> Array:
+def _neighbours(n: int, low: _Wall, high: _Wall) -> Array:
     """Return a_P / a of a line of n cells: 2, except at the walls at its ends."""
     count = np.full(n, 2.0)
-    count[0] += low - 1
-    count[-1] += high - 1
+    for end, wall in ((0, low), (-1, high)):
+        count[end] += 0.0 if wall.is_periodic else wall.exchange - 1
     return count
 
 
@@ -674,7 +699,9 @@ def _wall(side: str, given: Any, places: Mapping[str, Array], cells: int, step: 
     """Return the terms of a side; `step` is the resistance of a whole cell, step / k."""
     if isinstance(given, _Wall):
         return given
-    condition = condition_of(side, given, "Dirichlet, Neumann, Robin")
+    condition = condition_of(side, given)
+    if condition == PERIODIC:
+        return _Wall(0.0, np.zeros(cells), True)
     if isinstance(condition, Neumann):
         return _Wall(0.0, step * _along(side, condition.flux, places, cells))
     if isinstance(condition, Robin):

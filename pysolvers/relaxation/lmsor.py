@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod, sqrt
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,9 +18,16 @@ from ..distributed import Group, Slab
 from ..distributed._group import agreement_of, own_device
 from ._base import Omega, Relaxation, RelaxationSettings, RelaxationState, Stop
 from ._colours import ColourGrid, split_by_parity
-from ._parameters import Coefficients, Direction, coefficients, local_omega
-from ._rows import rows_of
-from .problem import Differences, SteadyConvectionDiffusion
+from ._parameters import Coefficients, Direction, coefficients, local_omega, sided_fields
+from ._rows import periodic_codes, rows_of
+from .problem import (
+    AlongSides,
+    Differences,
+    SavedSides,
+    SteadyConvectionDiffusion,
+    boundary_of,
+    saved_sides,
+)
 
 __all__ = ["LMSOR"]
 
@@ -50,17 +58,29 @@ class LMSORState(RelaxationState):
     g: Table
     source: Table
     frame: Table
+    sides: SavedSides
+    along: AlongSides
 
     _KIND = "pysolvers LMSOR state"
     _INSIDE = ("f", "g", "source")
 
     @property
     def interior(self) -> tuple[int, int]:
-        return self.shape[0] - 2, self.shape[1] - 2
+        is_sided = any(kind != "Dirichlet" for kind in self.sides.kinds)
+        return self.shape if is_sided else (self.shape[0] - 2, self.shape[1] - 2)
+
+    @property
+    def unknown(self) -> tuple[int, int]:
+        ny, nx = self.shape
+        given = [kind == "Dirichlet" for kind in self.sides.kinds]
+        return ny - sum(given[2:]), nx - sum(given[:2])
 
     def _check(self, saved: SavedFile) -> None:
         super()._check(saved)
         saved.require_array("frame", self.frame, self.shape, np.float64)
+        ny, nx = self.shape
+        for name, nodes in (("west", ny), ("east", ny), ("south", nx), ("north", nx)):
+            saved.require_array(f"along_{name}", getattr(self.along, name), (nodes,), np.float64)
 
 
 class LMSOR(Relaxation):
@@ -123,6 +143,11 @@ class LMSOR(Relaxation):
     .. math:: \omega_{1,2} = \frac{2}{1 \mp \mu_{max} \mu_{min}
         + \sqrt{(1 - \mu_{max}^2)(1 - \mu_{min}^2)}} .
 
+    With sides other than given values, the nodes on them are relaxed as the others are, and the
+    coefficients of all nodes are stored. :math:`\mu_{max}` then has the cosine of the first
+    eigenvector between these sides, which is 1 along a periodic axis. A periodic axis needs an
+    even number of nodes, and the CPU; every half-sweep is then a pass over the field of its own.
+
     With a `group`, `problem` and `initial` are those of the whole domain, of which each rank holds
     the rows ``split.part(ny, group.rank, group.size)``, at least three. `u`, `y` and the results
     are those of these rows; `gather` returns the whole solution. The iterations have the same bits
@@ -181,11 +206,16 @@ class LMSOR(Relaxation):
                 threads=threads,
             )
             self._prepare(problem, settings)
-            rows = rows_of(group, split, problem.shape[0], "LMSOR", settings.device)
+            frame = int(problem._is_sided)
+            rows = rows_of(group, split, problem.shape[0], "LMSOR", settings.device, frame=frame)
+            periodic = [problem._is_periodic(axis) for axis in "xy"]
+            codes = periodic_codes(
+                periodic, problem.shape, "LMSOR", rows.group, on_device=settings.is_on_device
+            )
             if agreed is not None:
                 facts = "shape", "extent", "differences"
                 agreed.same = settings.agreed() | {name: getattr(problem, name) for name in facts}
-            ny, nx = rows.held_interior, problem.interior[1]
+            ny, nx = rows.held_interior, problem.shape[1] - 2 * (1 - frame)
             grid, real = ColourGrid(nx, ny, self._kernel == "serial"), np.dtype(settings.dtype)
             self._fields, self._tables = self._operands(is_split=rows.group is not None)
             places, table = len(Direction._fields), np.dtype(float)
@@ -193,6 +223,7 @@ class LMSOR(Relaxation):
             layout: dict[str, Any] = dict.fromkeys(self._fields, (grid.shape, real))
             layout.update({name: shapes[name[0]] for name in self._tables})
             super().__init__(settings, grid, layout, rows)
+            self._periodic = codes
             self._check_experiment()
             self._set_up(problem._start(initial))
         self._rows.start(self._state)
@@ -205,7 +236,7 @@ class LMSOR(Relaxation):
             raise TypeError(f"problem must be a SteadyConvectionDiffusion, got {kind}")
         self._relaxation = settings.relaxation
         self._kernel = str(settings.kernel)
-        if self._is_upwind:
+        if self._is_stored:
             self._kernel = "1"  # which stores all coefficients
 
     @property
@@ -213,9 +244,9 @@ class LMSOR(Relaxation):
         """Solution now, with the boundary: shape (ny, nx), a new array.
 
         With a group, the rows of this rank. It can be set, to an array of the same shape, with a
-        group on all ranks: the iteration goes on from its values at the interior nodes.
+        group on all ranks: the iteration goes on from its values at the nodes where u is unknown.
         """
-        return self._grid.unpack(self._state.get("u"))[self._place]
+        return self._grid.unpack(self._state.get("u"))[self._place].copy()
 
     @u.setter
     @exclusive
@@ -238,10 +269,44 @@ class LMSOR(Relaxation):
         return self.problem.y[self._rows.part].copy()
 
     @property
-    def _is_upwind(self) -> bool:
-        """Whether the differences are upwind ones of a convection that varies."""
+    def _is_stored(self) -> bool:
+        """Whether nodes differ in more than the skew parts of their coefficients.
+
+        They do with upwind differences of a convection that varies, and with sides that do not
+        have given values.
+        """
         problem = self.problem
-        return problem.differences == "upwind" and problem.f.size * problem.g.size > 1
+        varies = problem.f.size * problem.g.size > 1
+        return problem._is_sided or (problem.differences == "upwind" and varies)
+
+    @property
+    def _place(self) -> tuple[slice, ...]:
+        if not self.problem._is_sided:
+            return super()._place
+        return self._rows.inner, slice(1, -1)
+
+    def _settle(self, values: NDArray[Any]) -> None:
+        problem = self.problem
+        if problem._is_sided:
+            given = np.ones(problem.shape, bool)
+            given[problem._unknown] = False
+            held = self._rows.part_of_held
+            inside = values[1:-1, 1:-1]
+            np.copyto(inside, problem._start()[held], where=given[held], casting="same_kind")
+
+    def _scale(self, criterion: str, norm: str) -> float:
+        del criterion
+        if norm == "max":
+            return 1.0
+        # The kernel counts the nodes with given values on sides among others, which measure 0.
+        counted, unknown = (prod(each) for each in (self._counted, self.problem.interior))
+        return sqrt(counted / unknown)
+
+    @property
+    def _counted(self) -> tuple[int, int]:
+        """Number of nodes along y and x over which the kernel takes the mean."""
+        problem = self.problem
+        return problem.shape if problem._is_sided else problem.interior
 
     def _operands(self, *, is_split: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the fields and of the tables that the kernel reads."""
@@ -253,10 +318,14 @@ class LMSOR(Relaxation):
             fields, tables = (), _TABLES
         elif self._kernel == "auto" and self.problem.separable and not is_split:
             fields, tables = ("omega",), _TABLES
-        return (*fields, "source") if self.problem.source.any() else fields, tables
+        is_sourced = self.problem._is_sided or self.problem.source.any()
+        return (*fields, "source") if is_sourced else fields, tables
 
     def _set_up(self, u: NDArray[np.float64]) -> None:
         """Fill the fields and the tables that the kernel reads."""
+        if self.problem._is_sided:
+            self._set_up_with_sides(u)
+            return
         c = coefficients(self.problem)
         # Kernel 1 reads stored coefficients and neither of the two.
         self._centres = tuple(0.0 if isinstance(a, np.ndarray) else a for a in (c.cx, c.cy))
@@ -270,6 +339,16 @@ class LMSOR(Relaxation):
             x[:, 1:-1], y[:, 1:-1] = np.concatenate(c.x), np.stack([a[:, 0] for a in c.y])
             self._state.set("x_table", split_by_parity(x, self._grid.pitch))
             self._state.set("y_table", y)
+
+    def _set_up_with_sides(self, u: NDArray[np.float64]) -> None:
+        """Fill the fields that kernel 1 reads if nodes on sides are relaxed too."""
+        self._centres = 0.0, 0.0
+        held = self._rows.held
+        fields = sided_fields(self.problem, self._relaxation) | {"u": u}
+        for name, values in fields.items():
+            framed = np.pad(values, 1)
+            self._grid.wrap(framed, self._periodic)
+            self._state.set(name, self._grid.pack(framed[held], self._dtype))
 
     def _field(self, name: str, c: Coefficients) -> NDArray[Any]:
         """Return what a field holds at the nodes, in the dtype, 0 on the frame."""
@@ -299,6 +378,7 @@ class LMSOR(Relaxation):
             self._grid.nx,
             self._grid.ny,
             self._grid.pitch,
+            self._periodic,
             *self._centres,
             state.operand("u"),
             tuple(map(here.get, _STORED)),
@@ -321,7 +401,8 @@ class LMSOR(Relaxation):
     def _problem(self) -> dict[str, Any]:
         problem = self.problem
         names = "shape", "extent", "differences", "f", "g", "source"
-        return {name: getattr(problem, name) for name in names} | {"frame": problem._start()}
+        kept = {name: getattr(problem, name) for name in names}
+        return kept | {"frame": problem._start(), **saved_sides(problem)}
 
     @classmethod
     def _from_saved(cls, state: Any, **data: Any) -> Self:
@@ -331,7 +412,7 @@ class LMSOR(Relaxation):
             shape=state.shape,
             extent=state.extent,
             source=state.source,
-            boundary=state.frame,
+            boundary=boundary_of(state.sides, state.along, state.frame),
             differences=state.differences,
         )
         return cls(problem, **state.settings.facts(), **data)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._boundary import condition_of, sides_of
-from .._checks import index, real_array, require, short
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
+from .._checks import index, real_array, require, require_finite, short
 from .._domain import checked_extent, exactly_one, per_axis
 from .._errors import CoarseGridWarning, warn_user
 from .._functions import call
 from .._options import check_choice
 from .._repr import ShownAsText
+from .._solver.schema import Line, NotNegative
 
 __all__ = ["Differences", "SteadyConvectionDiffusion"]
 
@@ -22,37 +24,103 @@ Array = NDArray[np.float64]
 Values = ArrayLike | Callable[..., ArrayLike]
 Differences = Literal["central", "upwind"]
 
+_Kind = Literal["Dirichlet", "Neumann", "Robin", "periodic"]
 _DIFFERENCES = {"central": 0, "upwind": 1}
 _PECLET = 2.0  # cell Peclet number above which central differences oscillate
 
 
+@dataclass(frozen=True, kw_only=True)
+class AlongSides:
+    """Fluxes of `Neumann` and ambient values of `Robin` sides at their nodes; 0 on others."""
+
+    west: Line
+    east: Line
+    south: Line
+    north: Line
+
+
+Four = tuple[_Kind, _Kind, _Kind, _Kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedSides:
+    """Conditions of the sides x-, x+, y- and y+ in a file.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+        Names of the conditions.
+    coefficients : tuple of float
+        Of `Robin` sides; 0 of others.
+    """
+
+    kinds: Four
+    coefficients: tuple[NotNegative, NotNegative, NotNegative, NotNegative]
+
+
+def saved_sides(problem: SteadyConvectionDiffusion) -> dict[str, Any]:
+    """Return what a file holds of the sides: ``sides``, and ``along`` with their values."""
+    sides, (ny, nx) = problem._sides, problem.shape
+    lengths = {"x": ny, "y": nx}
+    names = (each.name for each in fields(AlongSides))
+    lines = {
+        name: problem._fluxes.get(side, np.zeros(lengths[side[0]]))
+        for name, side in zip(names, sides, strict=True)
+    }
+    kinds: Any = tuple(
+        one if isinstance(one, str) else type(one).__name__ for one in sides.values()
+    )
+    numbers: Any = tuple(_coefficient(one) for one in sides.values())
+    return {"sides": SavedSides(kinds=kinds, coefficients=numbers), "along": AlongSides(**lines)}
+
+
+def boundary_of(sides: SavedSides, along: AlongSides, frame: Array) -> Any:
+    """Return saved conditions as an argument of `SteadyConvectionDiffusion`."""
+    if all(kind == "Dirichlet" for kind in sides.kinds):
+        return frame
+    lines = along.west, along.east, along.south, along.north
+    edges = frame[:, 0], frame[:, -1], frame[0], frame[-1]
+    made: dict[str, Any] = {
+        "Dirichlet": lambda k: Dirichlet(edges[k]),
+        "Neumann": lambda k: Neumann(lines[k]),
+        "Robin": lambda k: Robin(sides.coefficients[k], lines[k]),
+        "periodic": lambda k: PERIODIC,
+    }
+    return {side: made[sides.kinds[k]](k) for k, side in enumerate(("x-", "x+", "y-", "y+"))}
+
+
 class SteadyConvectionDiffusion(ShownAsText):
-    r"""Steady convection and diffusion with given boundary values.
+    r"""Steady convection and diffusion on a rectangle.
 
     .. math:: u_{xx} + u_{yy} - f(x, y)\, u_x - g(x, y)\, u_y + s(x, y) = 0
 
-    on a rectangle. Node (i, j) is at ``(x[i], y[j])``; the first axis of arrays is y.
+    with values, fluxes or exchange given on the sides, or periodic axes. Node (i, j) is at
+    ``(x[i], y[j])``; the first axis of arrays is y.
 
     Parameters
     ----------
     f, g : number, array_like or callable
-        Convection along x and y: a number, an array that broadcasts to `shape` or to the interior
-        nodes, or a function of coordinates; only the values at interior nodes are used.
+        Convection along x and y: a number, an array that broadcasts to `shape` or to the nodes
+        where u is unknown, or a function of coordinates; only the values at these nodes are used.
     shape : (ny, nx)
         Number of nodes along y and x, those on the boundary included: the shape of the solution.
         Each at least 3.
     extent : ((x0, x1), (y0, y1)), optional
-        Ends of the rectangle along x and y.
+        Ends of the rectangle along x and y. The end of a periodic axis is the image of its first
+        node, and no node.
     spacing : float, (hx, hy) or mapping, optional
         Instead of `extent`: distance of the nodes. The first node then lies at 0.
     source : number, array_like or callable, default: 0
         The source s, in the forms of `f`; u is larger where it is positive.
-    boundary : number, array_like, callable, Dirichlet or mapping
-        Values of u on the boundary: a number, an array that broadcasts to `shape`, of which only
-        the boundary nodes are read, a function of coordinates, `Dirichlet` with one of these; or
-        a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, ``"x"``, ``"y"``, with
-        arrays along the side. A corner node has the value of the side ``"y-"`` or ``"y+"`` of a
-        mapping.
+    boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
+        Condition of all sides: values of u as a number, an array that broadcasts to `shape`, of
+        which only the boundary nodes are read, a function of coordinates, or `Dirichlet` with one
+        of these; `Neumann` with :math:`\partial u/\partial n`, or `Robin` with
+        :math:`\partial u/\partial n = h (u_\infty - u)`; ``"periodic"``. Or a mapping with the
+        keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, ``"x"``, ``"y"``, with arrays along the side.
+        ``Neumann()``, a gradient of 0, is a side through which the fluid flows out. A corner node
+        has the value of the side ``"y-"`` or ``"y+"`` of a mapping, or of the one side with given
+        values. At least one side must be neither `Neumann` nor periodic.
     differences : {'central', 'upwind'}, optional
         Differences of the convection. Central ones, the default, are of second order, but the
         solution oscillates from node to node if a cell Péclet number, h abs(f) or k abs(g) with
@@ -74,6 +142,12 @@ class SteadyConvectionDiffusion(ShownAsText):
     -----
     The parameters of a function must be among x and y, in any order. It is called with x of shape
     (1, n) and y of shape (m, 1).
+
+    At `Neumann` and `Robin` sides the equation holds at the nodes of the side too: the central
+    difference of the condition gives the value beyond the side, so that the order is 2. Fluid of
+    the value :math:`u_\infty` that flows in through a side, with the flux
+    :math:`b u - \partial u/\partial n` conserved, is ``Robin(b, u)`` with the speed b of the
+    convection into the domain (Danckwerts 1953).
 
     Examples
     --------
@@ -99,18 +173,28 @@ class SteadyConvectionDiffusion(ShownAsText):
     ) -> None:
         exactly_one("SteadyConvectionDiffusion", spacing, extent)
         ny, nx = self.shape = checked_shape(shape, 3)
+        self._sides = boundary_by_side(boundary, "xy")
+        #: Number of intervals along x and y.
+        across, up = (n - (not self._is_periodic(axis)) for n, axis in ((nx, "x"), (ny, "y")))
         if spacing is not None:
             h, k = per_axis("spacing", spacing, "xy")
-            extent = (0.0, (nx - 1) * h), (0.0, (ny - 1) * k)
+            extent = (0.0, across * h), (0.0, up * k)
         self.extent = checked_pairs(extent)
         check_choice("differences", differences or "central", _DIFFERENCES)
         self.differences: Differences = differences or "central"
-        self.x = np.linspace(*self.extent[0], nx)
-        self.y = np.linspace(*self.extent[1], ny)
+        self.x = np.linspace(*self.extent[0], across + 1)[:nx]
+        self.y = np.linspace(*self.extent[1], up + 1)[:ny]
+        self._unknown = tuple(
+            slice(self._is_given(axis + "-"), n - self._is_given(axis + "+"))
+            for n, axis in ((ny, "y"), (nx, "x"))
+        )
         self.f = _squeeze(self._inside("f", f), 0)
         self.g = _squeeze(self._inside("g", g), 1)
         self.source = self._inside("source", source)
-        self._frame = self._boundary(boundary)
+        self._frame, self._fluxes = self._boundary(isinstance(boundary, Mapping))
+        fixes = (isinstance(one, Dirichlet) or _coefficient(one) for one in self._sides.values())
+        rule = "boundary must fix u at one side at least, by a value or Robin"
+        require(any(fixes), rule, "Neumann or periodic on all sides")
         if differences is None and self.cell_peclet > _PECLET:
             warn_user(
                 f"SteadyConvectionDiffusion: the cell Peclet number is {self.cell_peclet:.3g}, and "
@@ -124,12 +208,14 @@ class SteadyConvectionDiffusion(ShownAsText):
     def spacing(self) -> tuple[float, float]:
         """Spacings h and k of the nodes along x and y."""
         (ny, nx), ((x0, x1), (y0, y1)) = self.shape, self.extent
-        return (x1 - x0) / (nx - 1), (y1 - y0) / (ny - 1)
+        across, up = (n - (not self._is_periodic(axis)) for n, axis in ((nx, "x"), (ny, "y")))
+        return (x1 - x0) / across, (y1 - y0) / up
 
     @property
     def interior(self) -> tuple[int, int]:
-        """Number of interior nodes along y and x."""
-        return self.shape[0] - 2, self.shape[1] - 2
+        """Number of nodes along y and x at which u is unknown: not on sides with given values."""
+        rows, columns = self._unknown
+        return rows.stop - rows.start, columns.stop - columns.start
 
     @property
     def cell_peclet(self) -> float:
@@ -143,7 +229,7 @@ class SteadyConvectionDiffusion(ShownAsText):
         return self.f.shape[0] == 1 and self.g.shape[1] == 1
 
     def _start(self, inside: Values | None = None) -> Array:
-        """Return u with its boundary values, and `inside` at the interior nodes.
+        """Return u with its boundary values, and `inside` at the other nodes.
 
         Parameters
         ----------
@@ -157,7 +243,7 @@ class SteadyConvectionDiffusion(ShownAsText):
         """
         u = self._frame.copy()
         if inside is not None:
-            u[1:-1, 1:-1] = self._inside("initial", inside)
+            u[self._unknown] = self._inside("initial", inside)
         return u
 
     def __repr__(self) -> str:
@@ -166,25 +252,43 @@ class SteadyConvectionDiffusion(ShownAsText):
             f"differences={self.differences!r}): cell Peclet number {self.cell_peclet:.3g}"
         )
 
+    def _is_periodic(self, axis: str) -> bool:
+        """Whether an axis is periodic."""
+        return isinstance(self._sides[axis + "-"], str)
+
+    def _is_given(self, side: str) -> bool:
+        """Whether the values of u on a side are given."""
+        return isinstance(self._sides[side], Dirichlet)
+
+    @property
+    def _is_sided(self) -> bool:
+        """Whether a side has no given values."""
+        return not all(map(self._is_given, self._sides))
+
     def _inside(self, name: str, values: Any) -> Array:
-        """Return values that broadcast to the interior nodes, two axes each."""
+        """Return values that broadcast to the nodes where u is unknown, two axes each."""
         if callable(values):
-            places = {"x": self.x[None, 1:-1], "y": self.y[1:-1, None]}
+            rows, columns = self._unknown
+            places = {"x": self.x[None, columns], "y": self.y[rows, None]}
             return checked_values(name, call(name, values, places), self.interior)
         array = np.atleast_2d(real_array(name, values))
-        # An array over all nodes is one in which an axis has the length of `shape`.
+        # An array over all nodes is one in which an axis has a length of `shape` only.
         if np.ndim(array) == 2 and any(
-            size == n for size, n in zip(array.shape, self.shape, strict=True)
+            size == n != inner
+            for size, n, inner in zip(array.shape, self.shape, self.interior, strict=True)
         ):
             checked = checked_values(name, array, self.shape, finite=False)
-            array = checked[
-                tuple(slice(1, -1) if size > 1 else slice(None) for size in checked.shape)
-            ]
+            parts = zip(self._unknown, checked.shape, strict=True)
+            array = checked[tuple(part if size > 1 else slice(None) for part, size in parts)]
         return checked_values(name, array, self.interior)
 
-    def _boundary(self, given: Any) -> Array:
-        """Return values on the frame, 0 inside; at corners those of the later side remain."""
-        frame = np.zeros(self.shape)
+    def _boundary(self, by_side: bool) -> tuple[Array, dict[str, Array]]:
+        """Return values on the frame, and the fluxes or ambient values at the nodes of sides.
+
+        The frame is 0 inside; at corners the values of the later side remain. `by_side` says
+        whether the condition was a mapping.
+        """
+        frame, fluxes = np.zeros(self.shape), {}
         sides = {
             "x-": np.s_[:, :1],
             "x+": np.s_[:, -1:],
@@ -192,22 +296,41 @@ class SteadyConvectionDiffusion(ShownAsText):
             "y+": np.s_[-1:, :],
         }
         x, y = self.x[None, :], self.y[:, None]
-        by_side = isinstance(given, Mapping)
-        for side, one in sides_of(given, "xy").items():
+        for side, one in self._sides.items():
+            if one == PERIODIC:
+                continue
             name = f"boundary {side}" if by_side else "boundary"
-            values = condition_of(side, one, "Dirichlet").value
+            is_given = isinstance(one, Dirichlet)
+            _coefficient(one)
+            values = one.value if is_given else one.ambient if _is_robin(one) else one.flux
             if callable(values):
                 rows, columns = sides[side]
                 values = call(name, values, {"x": x[:, columns], "y": y[rows]})
-            elif by_side:
+            elif by_side or not is_given:
                 line = real_array(name, values)
                 values = line[:, None] if side[0] == "x" and line.ndim == 1 else line
             else:
                 values = _broadcast(name, values, self.shape)[sides[side]]
-            part = frame[sides[side]]
+            part = frame[sides[side]] if is_given else np.empty_like(frame[sides[side]])
             part[...] = _broadcast(name, values, part.shape)
             require(bool(np.isfinite(part).all()), f"{name} must be finite", part)
-        return frame
+            if not is_given:
+                fluxes[side] = part.ravel()
+        return frame, fluxes
+
+
+def _is_robin(condition: Any) -> bool:
+    return isinstance(condition, Robin)
+
+
+def _coefficient(condition: Any) -> float:
+    """Return the coefficient of a Robin side, 0 of others, or raise."""
+    if not isinstance(condition, Robin):
+        return 0.0
+    require_finite("coefficient of Robin", condition.coefficient)
+    rule = "coefficient of Robin must be at least 0"
+    require(condition.coefficient >= 0, rule, condition.coefficient)
+    return float(condition.coefficient)
 
 
 def checked_shape(shape: Any, least: int) -> tuple[int, int]:

@@ -105,6 +105,8 @@ check_lmsor(void)
     EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.stop.first_row = 2, l.stop.rows = NY));
     EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.stop.first_row = NY + 1, l.stop.rows = 1));
     EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.stop.first_row = 2, l.stop.rows = INT64_MAX));
+    EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.nx = 5, l.periodic = PS_PERIODIC_X));
+    EXPECT(PS_OK, PS_LMSOR_1, (l.nx = 6, l.periodic = PS_PERIODIC_X));
     EXPECT(PS_BAD_LAYOUT, PS_LMSOR_1, l.omega = u);
     EXPECT(PS_BAD_LAYOUT, PS_LMSOR_3, l.x_table = u + 1);
     CHECK(ps_lmsor_check(NULL) == PS_BAD_ARGUMENT, "no struct");
@@ -126,6 +128,11 @@ check_laplace(void)
     EXPECT_PLATE(PS_BAD_ARGUMENT, (l.coefficients = PS_LAPLACE_COEFFICIENT_COUNT,
                                    l.variant = PS_LAPLACE_SPLIT));
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.ax = (double)NAN);
+    EXPECT_PLATE(PS_OK, (l.nx = 6, l.periodic = PS_PERIODIC_X));
+    EXPECT_PLATE(PS_BAD_ARGUMENT, (l.nx = 5, l.periodic = PS_PERIODIC_X));
+    EXPECT_PLATE(PS_OK, (l.nx = 5, l.ny = 4, l.periodic = PS_PERIODIC_Y));
+    EXPECT_PLATE(PS_BAD_ARGUMENT, (l.ny = 5, l.periodic = PS_PERIODIC_Y));
+    EXPECT_PLATE(PS_BAD_ARGUMENT, (l.nx = 6, l.ny = 4, l.periodic = 4));
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.stop.every = -1);
     EXPECT_PLATE(PS_OK, (l.stop.first_row = 2, l.stop.rows = NY - 1));
     EXPECT_PLATE(PS_BAD_ARGUMENT, (l.stop.first_row = 2, l.stop.rows = NY));

@@ -29,8 +29,7 @@ def flow(shape, **options):
         shape=shape,
         extent=((0.0, 1.0), (0.0, 1.5)),
         source=lambda x, y: x - y,
-        boundary=lambda x, y: x * y,
-        **({"differences": "central"} | options),
+        **({"differences": "central", "boundary": lambda x, y: x * y} | options),
     )
 
 
@@ -49,6 +48,22 @@ def check_bits_of_one_process(group, rng):
                 assert (whole is None) == (group.rank > 0)
                 if whole is not None:
                     np.testing.assert_array_equal(whole, one.u)
+
+
+def check_sides(group, rng):
+    """Nodes on sides are unknowns; x is periodic, or has an outflow."""
+    for ny in (12, 15):
+        for along in ({"x": "periodic"}, {"x-": lambda y: y, "x+": Neumann()}):
+            boundary = {**along, "y-": Robin(2.0, lambda x: x), "y+": Neumann(0.3)}
+            problem = flow((ny, 14), boundary=boundary)
+            one = LMSOR(problem).iterate(25)
+            split = LMSOR(problem, group=group, split=SPLIT).iterate(25)
+            np.testing.assert_array_equal(split.u, part_of(group, one.u, 0))
+            one.u, split.u = one.u + 1, split.u + 1
+            expected = one.iterate(3).u
+            np.testing.assert_array_equal(split.iterate(3).u, part_of(group, expected, 0))
+    with pytest.raises(ValueError, match="the axis y of the rows must not be periodic"):
+        LMSOR(flow((12, 14), boundary={"x": 0.0, "y": "periodic"}), group=group, split=SPLIT)
 
 
 MEASURES = (("residual", "max"), ("residual", "l2"), ("change", "l2"), ("solution", "max"))

@@ -16,6 +16,7 @@ from pysolvers import (
     Neumann,
     ParabolicADI,
     RedBlackSOR,
+    Robin,
     SquareCylinder,
     StaggeredCavity,
     SteadyConvectionDiffusion,
@@ -55,9 +56,9 @@ def parabolic(initial=0.0, shape=(12, 9), **options):
     return ParabolicADI(shape, initial=initial, **options)
 
 
-def relaxed(initial=0.0, **options):
+def relaxed(initial=0.0, boundary=0.5, **options):
     problem = SteadyConvectionDiffusion(
-        1.0, 2.0, shape=(14, 9), extent=SQUARE, boundary=0.5, source=1.0
+        1.0, 2.0, shape=(14, 9), extent=SQUARE, boundary=boundary, source=1.0
     )
     return LMSOR(problem, initial=initial, **options)
 
@@ -97,6 +98,9 @@ STARTS = {
     "cp": transport,
     "mu": lambda initial=0.0, **o: transport(initial, scheme="mu", **o),
     "lmsor": relaxed,
+    "lmsor-sides": lambda initial=0.0, **o: relaxed(
+        initial, {"x": Robin(2.0, lambda y: y), "y": Neumann(0.2)}, **o
+    ),
     "plate": plate,
     "parabolic": parabolic,
     "advected": advected,

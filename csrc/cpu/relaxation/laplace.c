@@ -47,7 +47,8 @@ relaxation_of(const ps_laplace *l)
         .describe = describe,
         .self = l,
         .interleaved = naive,
-        .blocked = l->variant == PS_LAPLACE_AUTO,
+        .blocked = l->variant == PS_LAPLACE_AUTO && l->periodic == 0,
+        .periodic = l->periodic,
         .row_words = 1 + (l->source != NULL),
     };
 }

@@ -159,7 +159,8 @@ relaxation_of(const problem *p)
         .row = kernels->row[PS_ROW_SKEW],
         .describe = describe_skew,
         .self = p,
-        .blocked = l->kernel == PS_LMSOR_AUTO,
+        .blocked = l->kernel == PS_LMSOR_AUTO && l->periodic == 0,
+        .periodic = l->periodic,
         .row_words = 4 + (l->source != NULL),
     };
 

@@ -13,6 +13,10 @@
  * row is computed twice. Half-sweeps 0 and 1 read from one field and write to the
  * other: if an iteration within a pass ends the call, the pass is repeated up to this
  * iteration.
+ *
+ * periodic axes: plain passes. The half-sweep that relaxes a row copies its end nodes, and
+ * the first or the last row as a whole, to the frame of the same colour, which only the
+ * next half-sweep reads.
  */
 #include "relaxation/relax.h"
 
@@ -153,6 +157,37 @@ make_row(const pass *p, int64_t s, int64_t j, int64_t begin, int64_t end, int th
     }
 }
 
+/* Copy what half-sweep s wrote to row j to the frame of periodic axes. */
+static void
+wrap_row(const pass *p, int64_t s, int64_t j)
+{
+    const ps_relax *const r = p->r;
+    const size_t size = element_bytes(r);
+    const int parity = (int)((j + s) & 1); /* of the nodes: the last one is even */
+    const size_t last = (size_t)(r->interleaved ? r->nx : r->nx / 2) * size;
+    const size_t step = r->interleaved ? size : 0;
+    char *const row = p->to + (size_t)(s & 1) * p->plane_bytes + (size_t)j * p->row_bytes;
+
+    if (r->periodic & PS_PERIODIC_X) {
+        if (parity == 0) {
+            memcpy(row, row + last, size);
+        }
+        else {
+            memcpy(row + last + step, row + step, size);
+        }
+    }
+    if (r->periodic & PS_PERIODIC_Y) {
+        const size_t across = (size_t)r->ny * p->row_bytes;
+
+        if (j == 1) {
+            memcpy(row + across, row, p->row_bytes);
+        }
+        if (j == r->ny) {
+            memcpy(row - across, row, p->row_bytes);
+        }
+    }
+}
+
 static void
 make_region(const pass *p, region g, int thread)
 {
@@ -205,6 +240,9 @@ make_rows(void *self, int64_t begin, int64_t end, int thread)
 
     for (int64_t j = begin + 1; j <= end; j++) {
         make_row(p, p->sweep, j, 0, p->tile, thread);
+        if (p->r->periodic != 0) {
+            wrap_row(p, p->sweep, j);
+        }
     }
 }
 

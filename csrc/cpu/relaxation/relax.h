@@ -77,9 +77,10 @@ typedef struct {
     void (*describe)(const void *self, int colour, int64_t j, size_t offset,
                      void *scratch, ps_relax_row *row);
     const void *self;
-    int interleaved; /* both colours in one array; one thread */
-    int blocked;     /* several iterations per pass over memory */
-    int row_words;   /* words per node that are read in a row, including the field */
+    int interleaved;   /* both colours in one array; one thread */
+    int blocked;       /* several iterations per pass over memory; no axis is periodic */
+    uint32_t periodic; /* bits of ps_stop.h */
+    int row_words;     /* words per node that are read in a row, including the field */
 } ps_relax;
 
 /* Bytes of workspace of a call, and the call. */
