@@ -78,6 +78,8 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
     rows : ndarray of int, shape (K,)
         For each singular system, the row of the first pivot that is zero or not finite, because
         a product of entries overflows, or, without row exchanges, whose reciprocal overflows.
+    message : str, optional
+        Of a solver whose systems have no pivots.
 
     Attributes
     ----------
@@ -85,13 +87,16 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
         The arguments.
     """
 
-    def __init__(self, systems: NDArray[np.intp], rows: NDArray[np.intp]) -> None:
-        super().__init__(systems, rows)
+    def __init__(
+        self, systems: NDArray[np.intp], rows: NDArray[np.intp], message: str = ""
+    ) -> None:
+        super().__init__(systems, rows, message)
         self.systems = systems
         self.rows = rows
+        self.message = message
 
     def __str__(self) -> str:
-        return singular_text(self.systems, self.rows)
+        return self.message or singular_text(self.systems, self.rows)
 
 
 class SingularSystemWarning(RuntimeWarning):

@@ -1,11 +1,12 @@
 r"""Direct solution of the Poisson equation, as a function of JAX.
 
-With T the transforms along all axes but x, A the rows along x and lambda[k] the sum of the
-eigenvalues of the waves k (Hockney 1965),
+With T the transforms along all axes but that of the lines, A the rows along this axis, lambda[k]
+the sum of the eigenvalues of the waves k and c the number `helmholtz` (Hockney 1965),
 
-    f^ = T f,    (A + lambda[k]) u^[k] = f^[k],    u = inverse T u^.
+    f^ = T f,    (A + lambda[k] - c) u^[k] = f^[k],    u = inverse T u^.
 
-Wave k of a uniform axis is phi_k(j) = sin or cos (j + a) (k + b) pi / N, with the shifts a and b of
+The eigenvectors of other axes than uniform ones are products with matrices (`poisson._modes`). Wave
+k of a uniform axis is phi_k(j) = sin or cos (j + a) (k + b) pi / N, with the shifts a and b of
 `poisson._axes`. Its sums over j or k are parts of
 
     sum_j v_j exp(-i pi (j + a) (k + b) / N)
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 
 from ..poisson._axes import DIRICHLET, Axis, check_lengths, wave_sums
 from ..poisson._differentiable import LinearPoisson
+from ..poisson._methods import EIGENVECTORS, LINES, TRANSFORM, check_distance
 from ._row_sums import solve_row_sums
 from ._xp import XP
 
@@ -79,6 +81,33 @@ class _Waves(NamedTuple):
         waves = jnp.fft.fft(values * before, 2 * self.intervals, axis)
         found = jax.lax.slice_in_dim(waves, 0, count, axis=axis) * after
         return -found.imag if self.is_sine else found.real
+
+
+class _Products(NamedTuple):
+    """The eigenvectors of an axis: amplitudes of values, and values of amplitudes."""
+
+    amplitudes: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, axis: Axis) -> "_Products":
+        """Return the eigenvectors of the rows of an axis."""
+        return cls(axis.modes.forward, axis.modes.backward)
+
+    def forward(self, values: jax.Array, axis: int) -> jax.Array:
+        """Return the amplitudes of real values."""
+        return _product(self.amplitudes, values, axis)
+
+    def backward(self, values: jax.Array, axis: int) -> jax.Array:
+        """Return the real values of amplitudes."""
+        return _product(self.values, values, axis)
+
+
+def _product(matrix: NDArray[np.float64], values: jax.Array, axis: int) -> jax.Array:
+    """Multiply the vectors along an axis by a matrix, in the full precision of the values."""
+    lines = jnp.moveaxis(values, axis, -1)
+    product = jnp.matmul(lines, _real(matrix.T, values), precision=jax.lax.Precision.HIGHEST)
+    return jnp.moveaxis(product, -1, axis)
 
 
 def _along(numbers: NDArray[Any], like: jax.Array, axis: int) -> jax.Array:
@@ -137,72 +166,121 @@ class FastPoisson(LinearPoisson):
 
     _library = XP
 
-    def _solve(self, right: jax.Array) -> jax.Array:
+    def _solve(self, right: jax.Array, helmholtz: jax.Array | None) -> jax.Array:
         check_lengths(self._axes, np.dtype(right.dtype))
-        inner = tuple(axis.unknowns for axis in self._axes)
-        return jnp.zeros_like(right).at[inner].set(self._solve_unknowns(right[inner]))
+        inner = (..., *(axis.unknowns for axis in self._axes))
+        found = self._solve_unknowns(right[inner], helmholtz)
+        return jnp.zeros_like(right).at[inner].set(found)
 
-    def _solve_unknowns(self, right: jax.Array) -> jax.Array:
-        """Transform, solve the lines and transform back."""
-        others = list(enumerate(self._axes[:-1]))
-        plain = [(k, _Waves.of(axis)) for k, axis in others if not axis.is_periodic]
+    def _solve_unknowns(self, right: jax.Array, helmholtz: jax.Array | None) -> jax.Array:
+        """Transform, solve the lines and transform back; axes are counted from the end."""
+        ndim = len(self._axes)
+        axes = dict(zip(range(-ndim, 0), self._axes, strict=True))
+        methods = dict(zip(axes, self._methods, strict=True))
+        transforms: list[tuple[int, Any]] = [
+            (k, _Products.of(axis)) for k, axis in axes.items() if methods[k] == EIGENVECTORS
+        ]
+        others = [k for k, method in methods.items() if method == TRANSFORM]
+        transforms += [(k, _Waves.of(axes[k])) for k in others if not axes[k].is_periodic]
         field = right
-        for k, waves in plain:
+        for k, waves in transforms:
             field = _of_parts(lambda a, w=waves, k=k: w.forward(a, k), field)
         half = None
-        periodic = [k for k, axis in others if axis.is_periodic]
+        periodic = [k for k in others if axes[k].is_periodic]
         for k in periodic:
             if jnp.iscomplexobj(field):
                 field = jnp.fft.fft(field, axis=k)
             else:
                 half, field = k, jnp.fft.rfft(field, axis=k)
-        field = self._solve_lines(field, half)
+        eigenvalues = [
+            None if method == LINES else self._eigenvalues(axes[k], method, k == half)
+            for k, method in methods.items()
+        ]
+        field = self._solve_waves(field, eigenvalues, helmholtz)
         for k in reversed(periodic):
             if k == half:
                 field = jnp.fft.irfft(field, right.shape[k], axis=k)
             else:
                 field = jnp.fft.ifft(field, axis=k)
-        for k, waves in plain:
+        for k, waves in reversed(transforms):
             field = _of_parts(lambda a, w=waves, k=k: w.backward(a, k), field)
         return field
 
-    def _solve_lines(self, field: jax.Array, half: int | None) -> jax.Array:
-        """Solve the lines of all waves; `half`: axis with half the waves."""
-        *others, last = self._axes
-        waves = [
-            axis.eigenvalues(field.shape[k] if k == half else None) for k, axis in enumerate(others)
-        ]
-        sums = wave_sums(last, waves, is_singular=self.is_singular)
-        if self.is_singular:
-            field = self._without_mean(field)
-        conductance = -last.rows[2] * last.volumes
-        conductance = conductance if last.is_periodic else conductance[:-1]
+    def _eigenvalues(self, axis: Axis, method: str, is_half: bool) -> NDArray[np.float64]:
+        """Return the eigenvalues of the waves of an axis; `is_half`: of half the waves."""
+        if method == EIGENVECTORS:
+            return axis.modes.values
+        return axis.eigenvalues(axis.count // 2 + 1 if is_half else None)
 
-        def operand(numbers: NDArray[np.float64]) -> jax.Array:
-            return jnp.asarray(numbers.astype(field.real.dtype))
+    def _solve_waves(
+        self,
+        field: jax.Array,
+        eigenvalues: list[NDArray[np.float64] | None],
+        helmholtz: jax.Array | None,
+    ) -> jax.Array:
+        """Solve the lines of all waves, or divide by lambda - c."""
+        number = self.helmholtz if helmholtz is None else 0.0
+        is_singular = self.is_singular and helmholtz is None
+        place = self._methods.index(LINES) if LINES in self._methods else None
+        line = None if place is None else self._axes[place]
+        sums = wave_sums(eigenvalues, line, helmholtz=number, is_singular=is_singular)
+        if place is not None:
+            axis = place - len(self._axes)
+            field, sums = jnp.moveaxis(field, axis, -1), np.moveaxis(sums, axis, -1)
+            field = self._solve_lines(field, sums, self._axes[place], helmholtz, is_singular)
+            return jnp.moveaxis(field, -1, axis)
+        if helmholtz is not None:
+            return field / (_real(sums, field) - helmholtz)
+        if is_singular:
+            sums[(0,) * sums.ndim] = np.inf
+        else:
+            check_distance(self.helmholtz, sums, np.dtype(field.real.dtype))
+        return field * _real(1 / sums, field)
 
+    def _solve_lines(
+        self,
+        field: jax.Array,
+        sums: NDArray[np.float64],
+        line: Axis,
+        helmholtz: jax.Array | None,
+        is_singular: bool,
+    ) -> jax.Array:
+        """Solve lines along the last axis from the row sums."""
+        if is_singular:
+            field = _without_mean(field, line, len(self._axes))
+        # The coupling of unknown i to the next one; minus, as the sums are.
+        conductance = -line.couplings[1:]
+        conductance = conductance if line.is_periodic else conductance[:-1]
+        scaled = _real(sums * line.volumes, field)
+        if helmholtz is not None:
+            scaled = scaled - helmholtz * _real(line.volumes, field)
         # The parts of complex waves are two batches: the vectors of the CPU then hold entries of
         # several matrices, and the rows of a line are contiguous. Side by side, as complex numbers
         # have them, they take 2 to 4 times as long.
         is_complex = jnp.iscomplexobj(field)
         parts = jnp.stack([field.real, field.imag]) if is_complex else field
         found = solve_row_sums(
-            operand(conductance),
-            operand(sums * last.volumes),
-            parts * operand(last.volumes),
+            _real(conductance, field),
+            scaled,
+            parts * _real(line.volumes, field),
             axis=-1,
-            periodic=last.is_periodic,
+            periodic=line.is_periodic,
         )
         field = jax.lax.complex(found[0], found[1]) if is_complex else found
-        return self._without_mean(field) if self.is_singular else field
+        return _without_mean(field, line, len(self._axes)) if is_singular else field
 
-    def _without_mean(self, field: jax.Array) -> jax.Array:
-        """Make the mean of a transformed field zero."""
-        volumes = self._axes[-1].volumes
-        first = (0,) * (field.ndim - 1)
-        line = field[first]
-        weights = jnp.asarray((volumes / volumes.sum()).astype(line.real.dtype))
-        return field.at[first].add(-(weights * line).sum())
+
+def _real(numbers: NDArray[np.float64], like: jax.Array) -> jax.Array:
+    """Return numbers in the real precision of an array."""
+    return jnp.asarray(numbers.astype(like.real.dtype))
+
+
+def _without_mean(field: jax.Array, line: Axis, ndim: int) -> jax.Array:
+    """Make the means of transformed fields zero; the lines are the last axis."""
+    first = (..., *(0,) * (ndim - 1), slice(None))
+    lines = field[first]
+    weights = _real(line.volumes / line.volumes.sum(), field)
+    return field.at[first].add(-(weights * lines).sum(-1, keepdims=True))
 
 
 def _of_parts(transform: Any, field: jax.Array) -> jax.Array:

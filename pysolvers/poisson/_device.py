@@ -138,6 +138,8 @@ class DevicePoisson:
         Axis of the array along which the lines lie.
     group : Group, optional
         Ranks; if there are several, they hold parts of the axis of the lines, an `AxisPart`.
+    helmholtz : float, default: 0
+        The number c, at least 0.
 
     Raises
     ------
@@ -152,8 +154,9 @@ class DevicePoisson:
         device: str,
         line: int = -1,
         group: Group = ONE_PROCESS,
+        helmholtz: float = 0.0,
     ) -> None:
-        self._line, self._group = line, group
+        self._line, self._group, self._helmholtz = line, group, helmholtz
         self._factor: SplitFactor | None = None
         with group.agreement(_OPERATION):
             ordinal = parse_device(device)[1]
@@ -163,7 +166,7 @@ class DevicePoisson:
             self._axes, self._dtype = tuple(axes), dtype
             self._real = np.empty(0, dtype).real.dtype
             self._parts = 2 if dtype.kind == "c" else 1
-            self.is_singular = all(axis.has_null_vector for axis in axes)
+            self.is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
             self._own: list[Array] = []  # the matrices
             self._lasting: list[Any] = []  # those of `enqueue`
             self._counts = [axis.count for axis in axes]
@@ -172,7 +175,7 @@ class DevicePoisson:
             self._backward: dict[int, _Transform] = {}
             self._packed: PackedWaves | None = None
             if group.size == 1 and are_packed(axes, dtype, self._device):
-                self._packed = PackedWaves(axes, dtype, self._device, self._kept)
+                self._packed = PackedWaves(axes, dtype, self._device, self._kept, helmholtz)
             else:
                 for k in range(len(axes) - 1):
                     self._plan(k)
@@ -214,7 +217,8 @@ class DevicePoisson:
         Parameters
         ----------
         f : array
-            Right side: on the device, or a NumPy array of the dtype of the solver.
+            Right side: on the device, or a NumPy array of the dtype of the solver. Leading axes
+            are a batch.
         additions : mapping of (axis, end) to ndarray
             What the sides add to the rows next to them, on the host or as returned by `kept`.
         values : mapping of (axis, end) to ndarray
@@ -233,16 +237,20 @@ class DevicePoisson:
             )
             token = np.empty((1,), self._dtype)
             (right,), _, _ = target.operands(named, {"the solver": token})
-            require_broadcast("f", right.shape, shape)
-            result = target.result(out, named, right, shape, self._dtype)
+            batch = right.shape[: max(right.ndim - len(shape), 0)]
+            require_broadcast("f", right.shape[len(batch) :], shape)
+            whole, line = batch + shape, self._line % len(shape) - len(shape)
+            result = target.result(out, named, right, whole, self._dtype)
             (right,) = target.move(right)
-            solution = np.moveaxis(target.destination(result), self._line, -1)
+            solution = np.moveaxis(target.destination(result), line, -1)
             buffers = self._buffers(target)
         inner = tuple(axis.unknowns for axis in self._axes)
-        source = np.moveaxis(np.broadcast_to(right, shape), self._line, -1)[inner]
-        self._run(target, source, additions, solution[inner], buffers)
-        for (k, end), given in values.items():
-            target.write(_layer(solution, k, end), given)
+        sources = np.moveaxis(np.broadcast_to(right, whole), line, -1)
+        for place in np.ndindex(batch):
+            one = solution[place]
+            self._run(target, sources[place][inner], additions, one[inner], buffers)
+            for (k, end), given in values.items():
+                target.write(_layer(one, k, end), given)
         return target.finish(result)
 
     def enqueue(self, f: Array, result: Array, device: Device) -> None:
@@ -363,8 +371,9 @@ class DevicePoisson:
             else axis.eigenvalues()
             for axis in others
         ]
-        is_first = self._group.rank == 0
-        sums = wave_sums(last, waves, is_singular=self.is_singular, is_first=is_first)
+        sums = wave_sums(
+            [*waves, None], last, helmholtz=self._helmholtz, is_singular=self.is_singular
+        )
         sums = sums.reshape(-1, sums.shape[-1])
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
         return tuple(operands)  # type: ignore[return-value]

@@ -1,30 +1,38 @@
-r"""The solution on the CPU: transforms by SciPy, lines by the factored matrices.
+r"""The solution on the CPU: transforms by SciPy, products with eigenvectors, lines by factors.
 
-With f the right side less the contributions of the sides, and A the rows along x,
+With f the right side less the contributions of the sides, A the rows along the axis of the lines,
+and c the number `helmholtz`,
 
-    f^ = T f,    (A + lambda[k]) u^[k] = f^[k] for each combination k of waves,    u = inverse T u^
+    f^ = T f,    (A + lambda[k] - c) u^[k] = f^[k] for each combination k of waves,    u = T^-1 u^
 
-where T transforms all axes but x, and lambda[k] is the sum of the eigenvalues along these axes
-(Hockney 1965). The matrices are made from their off-diagonals and row sums: the row sums are
-lambda[k] and what the rows next to Dirichlet sides lose to these, known without rounding errors,
-while the main diagonal loses lambda[k] where the spacing of x is small beside that of the other
-axes. The factors then have relative errors of a few eps for any ratio of the spacings
-(`pysolvers.RowSums`).
+where T transforms all other axes, and lambda[k] is the sum of the eigenvalues along these axes
+(Hockney 1965). Waves are sines, cosines or exponentials, which T finds by SciPy's transforms or, if
+there are few of them, by a matrix product; or the eigenvectors of any rows (`_modes`), which T
+finds by a matrix product (Lynch, Rice and Thomas 1964). Without lines f^ is divided by lambda - c.
 
-If all sides are Neumann or periodic, the matrix A of lambda = 0 has the null vector 1 and the left
-null vector v of the volumes. If v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...),
-s != 0, has x[0] = 0 and satisfies A x = b. s is the diagonal entry of this row: the rounding errors
-of v b then change x by no more than those of the other rows do, in any unit of length.
+The matrices of the lines are made from their off-diagonals and row sums: the row sums are
+lambda[k] - c and what the rows next to Dirichlet and Robin sides lose to these, known without
+rounding errors, while the main diagonal loses lambda[k] where the spacing of the lines is small
+beside that of the other axes. The factors then have relative errors of a few eps for any ratio of
+the spacings (`pysolvers.RowSums`). This needs row sums of one sign, that is, c >= 0.
+
+If all sides are Neumann or periodic and c = 0, the matrix A of lambda = 0 has the null vector 1 and
+the left null vector v of the volumes. If v b = 0, the solution of (A + s e e^T) x = b, with a unit
+vector e and s != 0, has e^T x = 0 and satisfies A x = b. s is the diagonal entry of the row of e,
+which is that of the strongest couplings: the rounding errors of v b then change x by no more than
+those of the other rows do, in any unit of length.
+
+Fields have a leading axis of the batch, of length 1 if there is none.
 
 Words moved per unknown in two dimensions: 2 for each transform, 2 and 3 words of factors for the
 lines; 9 in all, and 11 if a side has values other than zero. Operations: 5 log2(n) for the two
-transforms and 5 for the lines.
+transforms, or 4 n for the two products, and 5 for the lines.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isfinite, prod, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,26 +45,48 @@ from ..distributed import Group, Slab
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._axes import wave_sums
-from ._columns import transform_columns
+from ._columns import transform_columns, transform_rows
+from ._methods import check_distance
 
 Array = NDArray[Any]
 
 _SERIAL_BELOW = 1 << 18  # unknowns: below, starting threads costs more than they save
 
 
+class _Product(NamedTuple):
+    """Matrices of an axis: amplitudes of values, and values of amplitudes."""
+
+    forward: Array
+    backward: Array
+
+
+class _Work(NamedTuple):
+    """Work arrays of a call, with the shape (batch, unknowns); `waves` of complex waves."""
+
+    values: Array
+    other: Array | None  # for products, which cannot be made in place
+    waves: Array
+
+
 class HostPoisson:
-    """Transforms and factors for one grid.
+    """Transforms, products and factors for one grid.
 
     Parameters
     ----------
     axes : sequence of Axis
-        In the order of the array; the lines lie along the last one.
+        In the order of the array.
     dtype : dtype
         Of the solution.
     threads : int
         0 leaves the choice to the backend.
     group : Group, optional
-        Ranks; if there are several, they hold parts of the last axis, which is an `AxisPart`.
+        Ranks; if there are several, they hold parts of the axis of the lines, which is an
+        `AxisPart`.
+    methods : sequence of str, optional
+        For each axis ``"transform"``, ``"eigenvectors"`` or, at most once, ``"lines"``; by default
+        lines along the last axis, and transforms.
+    helmholtz : float, default: 0
+        The number c; not negative if there are lines.
     """
 
     def __init__(
@@ -65,33 +95,54 @@ class HostPoisson:
         dtype: np.dtype,
         threads: int,
         group: Group = ONE_PROCESS,
+        methods: Sequence[str] | None = None,
+        helmholtz: float = 0.0,
     ) -> None:
         self._group = group
         self._fft = extra_module("scipy.fft", "poisson")
         self._axes, self._dtype = tuple(axes), dtype
         self._real = np.empty(0, dtype).real.dtype
         self._shape = tuple(axis.count for axis in axes)
+        last = len(axes) - 1
+        self._methods = tuple(methods or ["transform"] * last + ["lines"])
+        self._helmholtz = helmholtz
+        self._line = self._methods.index("lines") if "lines" in self._methods else None
         backend = backends.require("cpu")
-        most = threads or backend.default_threads()
-        self.threads = 1 if not threads and prod(self._shape) < _SERIAL_BELOW else most
-        cosines = [k for k, axis in enumerate(axes[:-1]) if not axis.is_periodic]
-        waves = [k for k, axis in enumerate(axes[:-1]) if axis.is_periodic]
+        self._most = threads or backend.default_threads()
+        self._is_free = not threads
+        self.threads = self._count_of_threads(1)
+        self._products = {
+            k: self._product(k) for k, name in enumerate(self._methods) if name == "eigenvectors"
+        }
+        others = [k for k, name in enumerate(self._methods) if name == "transform"]
+        cosines = [k for k in others if not axes[k].is_periodic]
+        waves = [k for k in others if axes[k].is_periodic]
         # The axis of a real transform to half the waves comes first among the periodic ones.
-        self._order = [*cosines, *reversed(waves)]
+        self._order = [*self._products, *cosines, *reversed(waves)]
         self._half = waves[-1] if waves and dtype.kind == "f" else None
         self._is_complex = bool(waves) or dtype.kind == "c"
-        self.is_singular = all(axis.has_null_vector for axis in axes)
-        self._factor = self._factored()
-        self._spare: list[tuple[Array, Array]] = []
+        self.is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
+        sums = wave_sums(
+            [self._eigenvalues(k) for k in range(len(axes))],
+            None if self._line is None else axes[self._line],
+            helmholtz=helmholtz,
+            is_singular=self.is_singular,
+        )
+        self._factor = None if self._line is None else self._factored(sums)
+        self._inverse = self._divisor(sums) if self._line is None else None
+        self._spare: list[_Work] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to make the solver again: the factors lie in memory of the backend."""
-        return HostPoisson, (self._axes, self._dtype, self.threads, self._group)
+        rest = self._group, self._methods, self._helmholtz
+        return HostPoisson, (self._axes, self._dtype, self._most * (not self._is_free), *rest)
 
     @property
     def nbytes(self) -> int:
-        """Size of the factors in bytes."""
-        return self._factor.nbytes
+        """Size of the factors and the matrices of the products in bytes."""
+        own = sum(matrix.nbytes for product in self._products.values() for matrix in product)
+        own += 0 if self._inverse is None else self._inverse.nbytes
+        return own if self._factor is None else own + self._factor.nbytes
 
     @in_default_fp_mode
     def solve(self, f: Array, sides: Mapping[tuple[int, int], Array], result: Array) -> float:
@@ -102,116 +153,188 @@ class HostPoisson:
         f : ndarray
             Right side; broadcasts to the shape of the solution.
         sides : mapping of (axis, end) to ndarray
-            What each side adds to the rows of the unknowns next to it.
+            What each side adds to the rows of the unknowns next to it; broadcasts with the axes of
+            the batch.
         result : ndarray
-            The solution. Values on Dirichlet nodes are not written.
+            The solution, with any number of leading axes of a batch. Values on Dirichlet nodes are
+            not written.
 
         Returns
         -------
         defect : float
             In a singular case the mean that was subtracted from the right side, divided by the
-            root mean square of the right side; otherwise 0.
+            root mean square of the right side, the largest of the batch; otherwise 0.
         """
-        inner = tuple(axis.unknowns for axis in self._axes)
+        ndim = len(self._axes)
+        inner: tuple[Any, ...] = (..., *(axis.unknowns for axis in self._axes))
+        batch = result.shape[:-ndim]
+        count, is_plain = prod(batch), len(batch) < 2
+        if not count:
+            return 0.0
+        work, threads = self._take(count), self._count_of_threads(count)
         source = np.broadcast_to(f, result.shape)[inner]
-        work, field = self._take()
-        if sides or not self._order or source.dtype != self._dtype:
-            work[...] = source
-            source = work
-            for (axis, end), values in sides.items():
-                work[(slice(None),) * axis + (-end,)] += values
-        scale = self._root_mean_square(source) if self.is_singular else 0.0
-        defect = 0.0
-        self._forward(source, work, field)
-        if self.is_singular:
-            defect = self._subtract_mean(field)
-        lines = field.view(self._real).reshape(*field.shape, 2) if self._is_complex else field
-        self._factor.solve(lines, out=lines, threads=self.threads)
+        if sides or not is_plain or not self._is_direct(source):
+            own = work.values.reshape(*batch, *self._shape)
+            own[...] = source
+            for (axis, end), added in sides.items():
+                layer: tuple[Any, ...] = (..., -end, *(slice(None),) * (ndim - 1 - axis))
+                own[layer] += added
+            source = work.values
+        elif not batch:
+            source = source[None]
+        scales = self._root_mean_squares(source) if self.is_singular else np.zeros(1)
+        field = self._forward(source, work, threads)
+        defects = self._subtract_mean(field) if self.is_singular else np.zeros(1)
+        self._solve_waves(field, field, threads)
         if self.is_singular:
             self._subtract_mean(field)
-        self._backward(field, work, result[inner])
-        self._spare.append((work, field))
-        return defect / scale if scale else 0.0
+        # Several axes of a batch have no common stride.
+        target = result[inner] if batch else result[inner][None]
+        own = target if is_plain else np.empty((count, *self._shape), self._dtype)
+        self._backward(field, work, own, threads)
+        if not is_plain:
+            target[...] = own.reshape(target.shape)
+        self._spare.append(work)
+        return float(np.divide(defects, scales, out=np.zeros(len(scales)), where=scales > 0).max())
 
     @in_default_fp_mode
     def transform(self, field: Array) -> None:
         """Replace real values at the unknowns by their waves; no axis may be periodic."""
-        self._forward(field, field, field)
+        whole = field[None]
+        self._forward(whole, _Work(whole, None, whole), self.threads)
 
     @in_default_fp_mode
     def solve_lines(self, field: Array, out: Array) -> None:
         """Solve the lines of all waves of a field."""
-        self._factor.solve(field, out=out, threads=self.threads)
+        self._solve_waves(field[None], out[None], self.threads)
 
     @in_default_fp_mode
     def transform_back(self, field: Array, result: Array) -> None:
         """Write the values whose waves `field` contains to `result`; changes `field`."""
-        self._backward(field, field, result)
+        whole = field[None]
+        self._backward(whole, _Work(whole, None, whole), result[None], self.threads)
+
+    def _count_of_threads(self, count: int) -> int:
+        """Return the number of threads for a batch."""
+        return 1 if self._is_free and count * prod(self._shape) < _SERIAL_BELOW else self._most
+
+    def _product(self, k: int) -> _Product:
+        """Return the matrices of an axis, in the dtype of real values."""
+        _, forward, backward = self._axes[k].modes
+        return _Product(np.asarray(forward, self._real), np.asarray(backward, self._real))
+
+    def _eigenvalues(self, k: int) -> Array | None:
+        """Return the eigenvalues of the waves along an axis; None for that of the lines."""
+        axis = self._axes[k]
+        if k == self._line:
+            return None
+        if k in self._products:
+            return axis.modes.values
+        return axis.eigenvalues(axis.count // 2 + 1 if k == self._half else None)
+
+    def _divisor(self, sums: Array) -> Array:
+        """Return the reciprocals of lambda - c; 0 for the wave that is constant."""
+        check_distance(self._helmholtz, sums, self._dtype)
+        #: Distance of c to the nearest eigenvalue.
+        self.distance = float(np.abs(sums).min())
+        if self.is_singular:
+            sums[(0,) * sums.ndim] = np.inf
+        return np.asarray(1 / sums, self._real)
 
     @in_default_fp_mode
-    def _factored(self) -> Any:
+    def _factored(self, sums: Array) -> Any:
         """Factor one matrix for each combination of waves."""
-        *others, last = self._axes
-        lower, _, upper = last.rows
-        waves = [
-            axis.eigenvalues(axis.count // 2 + 1 if k == self._half else None)
-            for k, axis in enumerate(others)
-        ]
-        is_first = self._group.rank == 0
-        sums = wave_sums(last, waves, is_singular=self.is_singular, is_first=is_first)
-        sums = np.broadcast_to(sums, (*sums.shape[:-1], last.count))
-        operands = [np.asarray(a, self._real) for a in (lower, sums, upper)]
+        assert self._line is not None
+        axis, ndim = self._axes[self._line], len(self._axes)
+        lower, _, upper = axis.rows
+        shape = list(sums.shape)
+        shape[self._line] = axis.count
+        along = (-1,) + (1,) * (ndim - 1 - self._line)
+        operands = [lower.reshape(along), np.broadcast_to(sums, shape), upper.reshape(along)]
+        operands = [np.asarray(a, self._real) for a in operands]
         if self._is_complex:  # real and imaginary part are two right sides of one matrix
             operands = [a[..., None] for a in operands]
-        axis = -2 if self._is_complex else -1
-        options: dict[str, Any] = {"rows": last.count, "periodic": last.is_periodic}
+        place = self._line - ndim - int(self._is_complex)
+        options: dict[str, Any] = {"rows": axis.count, "periodic": axis.is_periodic}
         if self._group.size > 1:
-            options |= {"group": self._group, "split": Slab(axis)}
+            options |= {"group": self._group, "split": Slab(place)}
         lower, sums, upper = operands
         form = RowSums(sums, check_signs=False)
-        return factor_tridiagonal(lower, form, upper, axis=axis, threads=self.threads, **options)
+        return factor_tridiagonal(lower, form, upper, axis=place, threads=self._most, **options)
 
-    def _take(self) -> tuple[Array, Array]:
-        """Return work arrays for values and for waves; calls in several threads get their own.
-
-        They are one array, unless real values have complex waves.
-        """
-        try:
-            return self._spare.pop()
-        except IndexError:
-            work = np.empty(self._shape, self._dtype)
+    def _take(self, count: int) -> _Work:
+        """Return work arrays; calls in several threads get their own."""
+        while self._spare:
+            try:
+                found = self._spare.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if len(found.values) == count:
+                return found
+        values = np.empty((count, *self._shape), self._dtype)
+        other = np.empty_like(values) if self._products else None
         if self._half is None:
-            return work, work
-        shape = list(self._shape)
-        shape[self._half] = shape[self._half] // 2 + 1
-        return work, np.empty(shape, np.result_type(self._dtype, np.complex64))
+            return _Work(values, other, values)
+        shape = list(values.shape)
+        shape[self._half + 1] = self._shape[self._half] // 2 + 1
+        return _Work(values, other, np.empty(shape, np.result_type(self._dtype, np.complex64)))
 
-    def _forward(self, source: Array, work: Array, field: Array) -> None:
-        """Transform `source` to the waves in `field`; changes `work`, which can be `source`."""
-        wave = False
+    def _is_direct(self, a: Array) -> bool:
+        """Whether the first operation can read `a`."""
+        return bool(self._order) and a.dtype == self._dtype and self._fits(self._order[0], a)
+
+    def _fits(self, k: int, a: Array) -> bool:
+        """Whether an operation along axis k can read or write `a`: products need whole rows."""
+        if k not in self._products:
+            return True
+        size = a.itemsize
+        rows = a.strides[-2] if a.ndim > 1 and a.shape[-2] > 1 else a.shape[-1] * size
+        is_whole = a.dtype.kind == "f" and a.strides[-1] == size and rows % size == 0
+        if k < len(self._axes) - 2:
+            return is_whole and rows == a.shape[-1] * size
+        return is_whole and rows >= a.shape[-1] * size
+
+    def _forward(self, source: Array, work: _Work, threads: int) -> Array:
+        """Transform `source`, which can be `work.values`, and return the array of the waves."""
         for k in self._order:
-            wave = wave or k == self._half
-            target = field if wave else work
-            self._along(k, source, target, backward=False)
+            if k == self._half:
+                target = work.waves
+            elif k in self._products and source is work.values:
+                assert work.other is not None
+                target = work.other
+            elif k in self._products or not any(source is own for own in work):
+                target = work.values
+            else:
+                target = source
+            self._along(k, source, target, threads, backward=False)
             source = target
+        return source
 
-    def _backward(self, field: Array, work: Array, result: Array) -> None:
-        """Transform the waves in `field` to `result`; changes `field` and `work`."""
-        source = field
+    def _backward(self, source: Array, work: _Work, result: Array, threads: int) -> None:
+        """Transform waves, which are in an array of `work`, to `result`."""
         for k in reversed(self._order):
-            target = work if source is work or k == self._half else field
-            if k == self._order[0]:
+            if k == self._order[0] and self._fits(k, result):
                 target = result
-            self._along(k, source, target, backward=True)
+            elif k in self._products and source is work.values:
+                assert work.other is not None
+                target = work.other
+            elif k in self._products or k == self._half:
+                target = work.values
+            else:
+                target = source
+            self._along(k, source, target, threads, backward=True)
             source = target
-        if not self._order:
-            result[...] = field
+        if source is not result:
+            result[...] = source
 
-    def _along(self, k: int, source: Array, target: Array, *, backward: bool) -> None:
-        """Transform along an axis."""
+    def _along(self, k: int, source: Array, target: Array, threads: int, *, backward: bool) -> None:
+        """Transform along an axis of the grid."""
+        if k in self._products:
+            _multiply(self._products[k][backward], source, target, k - len(self._axes))
+            return
         name, kind = self._axes[k].transform
         prefix = "i" if backward else ""
-        options: dict[str, Any] = {"axis": 0, "overwrite_x": True}
+        options: dict[str, Any] = {}
         if kind:
             options["type"] = kind
         elif k != self._half:
@@ -220,16 +343,50 @@ class HostPoisson:
             name = "rfft"
             if backward:
                 options["n"] = self._axes[k].count
-        transform = partial(getattr(self._fft, prefix + name), **options)
-        transform_columns(transform, source, target, k, source.dtype, self.threads)
+        function = getattr(self._fft, prefix + name)
+        if k == len(self._axes) - 1:
+            is_own = source is target or backward
+            transform = partial(function, axis=-1, overwrite_x=is_own, **options)
+            transform_rows(transform, source, target, threads)
+            return
+        transform = partial(function, axis=0, overwrite_x=True, **options)
+        if len(source) > 1 and source.ndim == 3:
+            transform_columns(transform, source, target, k + 1, source.dtype, threads)
+            return
+        for one, to in zip(source, target, strict=True):
+            transform_columns(transform, one, to, k, source.dtype, threads)
 
-    def _subtract_mean(self, field: Array) -> float:
-        """Make the mean of a transformed field zero; return the magnitude of the old mean."""
-        volumes = self._axes[-1].volumes
-        first = (0,) * (len(self._axes) - 1)
-        total = self._sum((volumes / self._sum(volumes.sum())) @ field[first])
-        field[first] -= total
-        return float(abs(total)) / self._gain
+    def _solve_waves(self, field: Array, out: Array, threads: int) -> None:
+        """Solve the lines of all waves, or divide by lambda - c; `out` can be `field`."""
+        if self._inverse is not None:
+            np.multiply(field, self._inverse, out=out)
+            return
+        assert self._factor is not None
+        if len(field) == 1:
+            field, out = field[0], out[0]
+        if self._is_complex:
+            field = field.view(self._real).reshape(*field.shape, 2)
+            out = out.view(self._real).reshape(*out.shape, 2)
+        self._factor.solve(field, out=out, threads=threads)
+
+    def _subtract_mean(self, field: Array) -> Array:
+        """Make the means of a transformed batch zero; return the magnitudes of the old means."""
+        first: list[Any] = [0] * len(self._axes)
+        if self._line is None:
+            place = (slice(None), *first)
+            total = field[place].copy()
+            field[place] = 0
+        else:
+            volumes = self._axes[self._line].volumes
+            first[self._line] = slice(None)
+            lines = field[(slice(None), *first)]
+            total = self._sum(lines @ (volumes / self._sum(volumes.sum())))
+            lines -= total[:, None]
+        return np.asarray(np.abs(total) / self._gain)
+
+    def _root_mean_squares(self, batch: Array) -> Array:
+        """Return the root mean square of each field over all ranks."""
+        return np.array([self._root_mean_square(a) for a in batch])
 
     def _root_mean_square(self, a: Array) -> float:
         """Return the root mean square over all ranks, also where squares overflow or underflow."""
@@ -245,7 +402,7 @@ class HostPoisson:
 
     def _sum(self, value: Any) -> Any:
         """Return the sum over all ranks."""
-        return value if self._group.size == 1 else self._of_ranks(value).sum()
+        return value if self._group.size == 1 else self._of_ranks(value).sum(axis=0)
 
     def _of_ranks(self, value: Any) -> Array:
         """Return the values of all ranks."""
@@ -255,10 +412,33 @@ class HostPoisson:
     def _gain(self) -> float:
         """What the transforms make of the constant 1."""
         gain = 1.0
-        for axis in self._axes[:-1]:
-            name, _ = axis.transform
-            gain *= axis.intervals if name == "fft" else 2 * axis.intervals
+        for k, axis in enumerate(self._axes):
+            if k in self._products:
+                gain *= float(self._products[k].forward[0].sum(dtype=np.float64))
+            elif k != self._line:
+                name, _ = axis.transform
+                gain *= axis.intervals if name == "fft" else 2 * axis.intervals
         return gain
+
+
+def _multiply(matrix: Array, source: Array, target: Array, axis: int) -> None:
+    """Multiply the vectors along an axis, -3 .. -1, by a matrix; `target` is another array."""
+    if source.dtype.kind == "c":
+        if axis == -1:
+            for part in ("real", "imag"):
+                product = np.ascontiguousarray(getattr(source, part)) @ matrix.T
+                getattr(target, part)[...] = product
+            return
+        source, target = source.view(matrix.dtype), target.view(matrix.dtype)
+    if axis == -1:
+        if source.flags.c_contiguous and target.flags.c_contiguous:
+            source, target = (a.reshape(-1, len(matrix)) for a in (source, target))
+        np.matmul(source, matrix.T, out=target)
+        return
+    if axis == -3:
+        shape = (len(source), len(matrix), -1)
+        source, target = source.reshape(shape), target.reshape(shape)
+    np.matmul(matrix, source, out=target)
 
 
 def _sum_of_squares(a: Array) -> float:

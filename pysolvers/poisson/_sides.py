@@ -6,13 +6,57 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Dirichlet, Neumann, Robin
-from .._checks import require, require_broadcast, short
+from .._boundary import Dirichlet, Neumann, Robin, sides_of
+from .._checks import require, require_broadcast, require_finite, short
 from .._functions import call
 from .._plain import require_plain
-from ._axes import DIRICHLET, NEUMANN, PERIODIC
+from ._axes import DIRICHLET, NEUMANN, ON_AXIS, PERIODIC, ROBIN
 
 Array = NDArray[Any]
+
+
+class _OnAxis:
+    """The condition of the end r = 0: there is none."""
+
+
+_NO_SIDE = _OnAxis()
+
+
+def conditions_of(
+    boundary: Any, names: str, *, from_axis: bool, complete: bool = True
+) -> dict[str, Any]:
+    """Return the condition of each side as `sides_of`; with `from_axis` x- is the axis r = 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `sides_of`, or if the axis r = 0 has a condition.
+    """
+    if not from_axis:
+        return sides_of(boundary, names, complete=complete)
+    if not isinstance(boundary, Mapping):
+        boundary = {"x+": boundary, **dict.fromkeys(names[1:], boundary)}
+    if "x-" in boundary:
+        raise ValueError(
+            "boundary x-: the axis r = 0 is no side and needs no condition, "
+            f"got {short(boundary['x-'])}: leave out x-"
+        )
+    given = dict(boundary)
+    if "x" in given and "x+" not in given:
+        given["x+"] = given.pop("x")
+    if complete:
+        given["x-"] = _NO_SIDE
+    return sides_of(given, names, complete=complete)
+
+
+def coefficient_of(name: str, condition: Any) -> float:
+    """Return the coefficient of a Robin condition; 0 of others."""
+    if not isinstance(condition, Robin):
+        return 0.0
+    what = f"boundary {name}: the coefficient of Robin"
+    require_finite(what, condition.coefficient)
+    require(condition.coefficient >= 0, f"{what} must be at least 0", condition.coefficient)
+    return float(condition.coefficient)
 
 
 def kind_of_condition(name: str, condition: Any) -> str:
@@ -25,6 +69,10 @@ def kind_of_condition(name: str, condition: Any) -> str:
     """
     if isinstance(condition, Neumann):
         return NEUMANN
+    if isinstance(condition, Robin):
+        return ROBIN
+    if isinstance(condition, _OnAxis):
+        return ON_AXIS
     if isinstance(condition, str):
         require(
             condition == PERIODIC,
@@ -32,35 +80,50 @@ def kind_of_condition(name: str, condition: Any) -> str:
             condition,
         )
         return PERIODIC
-    if condition is None or isinstance(condition, Robin):
+    if condition is None:
         raise TypeError(
-            f"boundary {name}: the condition must be Dirichlet, Neumann or 'periodic', "
+            f"boundary {name}: the condition must be Dirichlet, Neumann, Robin or 'periodic', "
             f"got {short(condition)}"
         )
     return DIRICHLET
 
 
-def require_kind(side: str, condition: Any, kind: str) -> None:
-    """Raise TypeError unless a condition is of the kind that the side has in a solver."""
+def require_kind(side: str, condition: Any, kind: str, coefficient: float = 0.0) -> None:
+    """Raise unless a condition is of the kind, and has the coefficient, of a side in a solver."""
     found = kind_of_condition(side, condition)
     if found != kind:
         raise TypeError(
             f"boundary {side} is {kind} in this solver, but {condition!r} is "
             f"{found}: create another FastPoisson"
         )
+    given = coefficient_of(side, condition)
+    require(
+        given == coefficient,
+        f"boundary {side}: the coefficient of Robin is {coefficient:g} in this solver, and another "
+        "one needs another FastPoisson",
+        given,
+    )
 
 
 def condition_value(condition: Any) -> Any:
-    """Return the value of a Dirichlet condition or the outward derivative of a Neumann one."""
+    """Return the value, the ambient value of Robin, or the outward derivative of Neumann."""
     if isinstance(condition, Dirichlet):
         return condition.value
+    if isinstance(condition, Robin):
+        return condition.ambient
     return condition.flux if isinstance(condition, Neumann) else condition
 
 
 def values_at(
-    name: str, given: Any, places: Mapping[str, Array], shape: Sequence[int], dtype: np.dtype
+    name: str,
+    given: Any,
+    places: Mapping[str, Array],
+    shape: Sequence[int],
+    dtype: np.dtype,
+    *,
+    batch: bool = False,
 ) -> Array:
-    """Return values on a grid as an array of this dtype that broadcasts to `shape`.
+    """Return values on a grid as an array that broadcasts to `shape`.
 
     Parameters
     ----------
@@ -74,6 +137,8 @@ def values_at(
         Shape of the values.
     dtype : dtype
         float32, float64, complex64 or complex128.
+    batch : bool, default: False
+        Whether the values can have leading axes of a batch.
 
     Raises
     ------
@@ -96,5 +161,6 @@ def values_at(
             f"{name} is {array.dtype}, but the solver is {dtype}: "
             "create FastPoisson with dtype=np.complex128"
         )
-    require_broadcast(name, array.shape, shape)
+    own = array.shape[max(array.ndim - len(shape), 0) :] if batch else array.shape
+    require_broadcast(name, own, shape)
     return array

@@ -42,7 +42,7 @@ def are_packed(axes: Sequence[Axis], dtype: np.dtype, device: Device) -> bool:
     return (
         dtype.kind == "f"
         and len(others) > 0
-        and all(axis.step is not None for axis in axes)
+        and all(axis.has_transform for axis in axes)
         and all(
             axis.transform[1] in (0, 2) or (axis.transform[1] == 1 and len(others) == 1)
             for axis in others
@@ -64,6 +64,8 @@ class PackedWaves:
         The device.
     keep : callable
         Copies an array of the host to the device.
+    helmholtz : float, default: 0
+        The number c, at least 0.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class PackedWaves:
         dtype: np.dtype,
         device: Device,
         keep: Callable[[Array], Array],
+        helmholtz: float = 0.0,
     ) -> None:
         self._dtype = dtype
         first, *others = axes
@@ -91,9 +94,9 @@ class PackedWaves:
         names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
         self._scale = 1 / prod(lengths)
-        self._is_singular = all(axis.has_null_vector for axis in axes)
+        self._is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
         self._volumes = keep(first.volumes)
-        tables = [_shifts(others), _turns(others[-1], self._length // 2 + 1)]
+        tables = [_shifts(others) - helmholtz, _turns(others[-1], self._length // 2 + 1)]
         tables.append(_turns(others[0], self._rows) if len(others) > 1 else _no_turns(1))
         self._tables = [keep(np.asarray(table, dtype)) for table in tables]
         lower, diag, upper = first.rows

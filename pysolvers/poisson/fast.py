@@ -1,4 +1,4 @@
-"""The Poisson equation on a rectangle or a box, solved directly by transforms and lines."""
+"""The Poisson and the Helmholtz equation on a rectangle, a box, a cylinder or a sphere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._boundary import sides_of
-from .._checks import index, require, require_finite
-from .._domain import checked_extent, exactly_one
+from .._checks import require
 from .._errors import SingularSystemWarning
 from .._repr import ShownAsText
 from .._runtime.arrays import DTYPES, check_out
@@ -24,12 +22,14 @@ from .._views import read_only
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of, own_device
 from ..distributed._systems import ranks_of
-from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
+from ._axes import DIRICHLET, ON_AXIS, PERIODIC, AxisPart, check_lengths
 from ._device import DevicePoisson
+from ._grid import Geometry, checked_shape, grid_of
 from ._host import HostPoisson
-from ._sides import condition_value, kind_of_condition, require_kind, values_at
+from ._methods import EIGENVECTORS, FEW, LINES, Method, methods_of
+from ._sides import condition_value, conditions_of, require_kind, values_at
 
-__all__ = ["FastPoisson", "checked_shape", "grid_axes"]
+__all__ = ["FastPoisson"]
 
 Array = NDArray[Any]
 
@@ -56,7 +56,10 @@ class PoissonSettings(Settings):
     shape: Any
     spacing: Any
     extent: Any
+    helmholtz: float
     grid: Grid
+    geometry: Geometry
+    methods: Any
     dtype: Annotated[Any, _checked_dtype]
     on_incompatible: OnIncompatible
 
@@ -65,14 +68,16 @@ class PoissonSettings(Settings):
 
 
 class FastPoisson(ShownAsText):
-    r"""Direct solver of the Poisson equation on an interval, a rectangle or a box.
+    r"""Direct solver of the Poisson and the Helmholtz equation on boxes, cylinders and spheres.
 
-    .. math:: u_{xx} + u_{yy} + u_{zz} = f
+    .. math:: u_{xx} + u_{yy} + u_{zz} - c\, u = f
 
-    by central differences of second order, with Dirichlet, Neumann and periodic sides in any
-    combination. Sine, cosine or Fourier transforms along all axes but x leave one tridiagonal
-    system along x for each combination of waves. Its matrices are factored when the solver is
-    created. The grid can be stretched along x.
+    on an interval, a rectangle or a box, by differences of second order, with Dirichlet, Neumann,
+    Robin and periodic sides in any combination, and any spacing along any axis. In a cylinder or a
+    sphere the term of x is that of the radius, :math:`r^{-p} (r^p u_r)_r` with p = 1 or 2. Each
+    axis is solved by one of three methods: a sine, cosine or Fourier transform; products with the
+    eigenvectors of its rows; or, along one axis, tridiagonal systems, one for each combination of
+    waves of the other axes. Their matrices are made when the solver is created.
 
     Parameters
     ----------
@@ -80,35 +85,46 @@ class FastPoisson(ShownAsText):
         Shape of the solution; x is the last axis.
     spacing : float, (hx, hy) or (hx, hy, hz), optional
         Distance between the nodes, or size of the cells: one number for all axes, or one for each
-        axis in the order x, y, z. The grid then begins at 0. Instead of a number, the entry of x
-        can be an ascending array of coordinates: of the nodes, or of the faces of the cells.
-        Periodic nodes need one coordinate more, that of the image of the first node.
-    boundary : Dirichlet, Neumann, 'periodic', number, array, callable or mapping
+        axis in the order x, y, z. The grid then begins at 0. Instead of a number, an entry can be
+        an ascending array of coordinates: of the nodes, or of the faces of the cells. Periodic
+        nodes need one coordinate more, that of the image of the first node.
+    boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
         Condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ... for
         one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. Each side must be given.
         `Dirichlet` gives u, `Neumann` the derivative :math:`\partial u/\partial n` along the
-        outward normal. A number, an array or a function is a Dirichlet condition. A value is a
-        number, an array that broadcasts to the side (the shape of the solution without the axis
-        of the side), or a function of coordinates; see Notes. ``"periodic"`` applies to both
-        sides of an axis.
+        outward normal, `Robin` :math:`\partial u/\partial n = H (u_\infty - u)` with one number
+        H for the side and values :math:`u_\infty`. A number, an array or a function is a
+        Dirichlet condition. A value is a number, an array that broadcasts to the side (the shape
+        of the solution without the axis of the side), or a function of coordinates; see Notes.
+        ``"periodic"`` applies to both sides of an axis. The axis r = 0 of a cylinder or sphere is
+        no side and has no condition.
     extent : ((x0, x1), (y0, y1)) or ((x0, x1), (y0, y1), (z0, z1)), optional
         Instead of `spacing`: ends of the domain along each axis.
+    helmholtz : float, default: 0
+        The number c, in 1 / length^2. If c < 0, the equation has no unique solution for some
+        values; see Notes.
     grid : {'nodes', 'cells'}, default: 'nodes'
         Where the values lie: on nodes, including those on the boundary, or in the centres of
         cells, half a cell away from the boundary. On periodic axes the node or cell after the
         last is the first.
+    geometry : {'cartesian', 'cylinder', 'sphere'}, default: 'cartesian'
+        In a cylinder x is the radius and y the axial coordinate z, in a sphere x is the radius,
+        and the only axis; the solution does not depend on angles. Radii are not negative.
+    methods : mapping, optional
+        Methods of some axes, ``{'x': 'transform'}``: ``'transform'``, ``'eigenvectors'`` or
+        ``'lines'``; chosen by default, see Notes.
     dtype : dtype, default: float64
         Dtype of the solution: float32, float64, complex64 or complex128.
     on_incompatible : {'warn', 'raise', 'ignore'}, default: 'warn'
-        Reaction to a right side that has no solution because all sides are Neumann or periodic;
-        see Notes.
+        Reaction to a right side that has no solution because all sides are Neumann or periodic
+        and c = 0; see Notes.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:N'``. A solver on a device takes arrays of
         CuPy, PyTorch, JAX and other libraries on this device, and copies NumPy arrays to the
         device and back. It needs cuFFT, which is in the extra ``cuda``.
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits for
-        any number.
+        any number. Products with eigenvectors run on the threads of the BLAS of NumPy.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of the solution; see Notes.
     split : pysolvers.distributed.Slab, optional
@@ -122,14 +138,20 @@ class FastPoisson(ShownAsText):
         The parameter.
     dtype : dtype
         Dtype of the solution.
+    geometry : str
+        The parameter.
+    helmholtz : float
+        The parameter.
     is_singular : bool
-        Whether all sides are Neumann or periodic.
+        Whether all sides are Neumann or periodic and c = 0.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter has the wrong type or is out of range; the message names the rule and
         the value.
+    SingularSystemError
+        If c < 0 is an eigenvalue of the discrete operator, up to rounding errors.
     ModuleNotFoundError
         If SciPy is not installed; it is the extra ``poisson`` of the package. A device does not
         need it.
@@ -143,17 +165,36 @@ class FastPoisson(ShownAsText):
     x, y, z; no equation contains them. A node that belongs to a Dirichlet and to a Neumann side
     has the Dirichlet value.
 
+    Leading axes of f are a batch of right sides, which are solved together.
+
+    At most one axis has lines. They cost least and lose no digits, but need :math:`c \ge 0`. The
+    axis that takes longest otherwise has them: the longest one without a transform, if it has 150
+    nodes or more, or x. Other axes have transforms if they are uniform, without Robin sides and no
+    radius; coordinates with equal distances up to their rounding errors are uniform. On a CPU
+    uniform axes of up to 64 real unknowns have eigenvectors, too: the products are faster. A
+    product takes 2 n operations per unknown for an axis of n unknowns; the eigenvectors are
+    computed in float64, with small relative errors of all eigenvalues for any stretching.
+
+    With c < 0 no axis has lines, and the operator has eigenvalues on both sides of c.
+    `eigenvalue_distance` is the distance to the nearest one. If it is at most 64 rounding units of
+    c, the solver raises `SingularSystemError`; if at most their square root, it issues a
+    `SingularSystemWarning`.
+
     The parameters of a function must be among x, y and z, in any order. It is called with arrays
     that broadcast.
 
-    If all sides are Neumann or periodic, the solution is determined up to a constant. The solver
-    returns the one with mean zero: the sum of u times the volume of its cell is zero, where a
-    node on a Neumann side has half a cell. A solution exists only if the integral of f is the sum
+    If all sides are Neumann or periodic and c = 0, the solution is determined up to a constant. The
+    solver returns the one with mean zero: the sum of u times the volume of its cell is zero, where
+    a node on a Neumann side has half a cell. A solution exists only if the integral of f is the sum
     of the outward derivatives over the sides. The solver subtracts the mean of the difference
     from f. If this changes f by more than the square root of the rounding unit, relative to the
     root mean square of f (with the derivatives on the sides counted as part of f in the cells
     next to them), a `SingularSystemWarning` or an error states the mean. On a device the mean is
     subtracted without a report, because the call does not wait for the device.
+
+    A device solves one axis by lines, which can be stretched, radial or have Robin sides, and the
+    others by transforms. Other grids, and c < 0, are errors; `pysolvers.jax.FastPoisson` solves
+    them on a device. Batches are solved one field after the other.
 
     On a device the call enqueues the work on the stream and returns. With `out`, a solve can be
     captured in a CUDA graph if `boundary` is not given; the solver must then exist as long as the
@@ -163,15 +204,16 @@ class FastPoisson(ShownAsText):
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `f`, the solution, the
     coordinates and arrays over the sides are those of the part. The tridiagonal systems lie along
     the split axis, so that transforms need no exchange; the systems exchange 2 numbers for each
-    line of each rank. An axis with an array of coordinates must be the split one. `apply` is not
-    offered. All ranks make the same calls. With ``device="cuda"`` each rank uses its own device; a
-    call waits for the device, and cannot be captured in a graph.
+    line of each rank; the other axes have transforms or eigenvectors. c is not negative, and
+    `apply` is not offered. All ranks make the same calls. With ``device="cuda"`` each rank uses its
+    own device; a call waits for the device, and cannot be captured in a graph.
 
     The rounding errors of the solution do not grow with the condition number of the Laplacian: if
     f has no values that cancel in the solution, the largest error is a few rounding units of the
-    largest value up to 100 nodes along x, and grows as the number of these nodes, for any ratio of
-    the spacings of the axes. In float32, a smooth solution on 1000 nodes has an error of about
-    2e-6.
+    largest value up to 100 nodes along the lines, and grows as the number of these nodes, for any
+    ratio of the spacings of the axes. Along an axis with eigenvectors it grows as the square root
+    of the ratio of its volumes, to 1e-13 for a ratio of 1e4. In float32, a smooth solution on 1000
+    nodes has an error of about 2e-6.
 
     References
     ----------
@@ -183,6 +225,11 @@ class FastPoisson(ShownAsText):
     .. [3] U. Schumann and R. A. Sweet, "Fast Fourier transforms for direct solution of Poisson's
        equation with staggered boundary conditions", J. Comput. Phys. 75 (1988) 123-137.
 
+    .. [4] R. E. Lynch, J. R. Rice and D. H. Thomas, "Direct solution of partial difference
+       equations by tensor product methods", Numer. Math. 6 (1964) 185-199.
+    .. [5] T. Ogita and K. Aishima, "Iterative refinement for symmetric eigenvalue decomposition",
+       Japan J. Indust. Appl. Math. 35 (2018) 1007-1035.
+
     Examples
     --------
     >>> import numpy as np
@@ -191,6 +238,15 @@ class FastPoisson(ShownAsText):
     >>> u = solver.solve(0.0)
     >>> bool(np.allclose(u, 1 - solver.x / 2))
     True
+
+    A pipe with a wall at r = 1, between two planes; u = (1 - r^2) / 4 far from these.
+
+    >>> pipe = FastPoisson(
+    ...     (81, 33), extent=((0, 1), (0, 8)), boundary={"x+": 0.0, "y": 0.0}, geometry="cylinder"
+    ... )
+    >>> u = pipe.solve(-1.0)
+    >>> print(f"{u[40, 0]:.4f}")
+    0.2500
     """
 
     @in_default_fp_mode
@@ -201,7 +257,10 @@ class FastPoisson(ShownAsText):
         *,
         boundary: Any,
         extent: Sequence[Sequence[float]] | None = None,
+        helmholtz: float = 0.0,
         grid: Grid = "nodes",
+        geometry: Geometry = "cartesian",
+        methods: Mapping[str, Method] | None = None,
         dtype: Any = np.float64,
         on_incompatible: OnIncompatible = "warn",
         device: str | None = None,
@@ -214,26 +273,40 @@ class FastPoisson(ShownAsText):
                 shape=shape,
                 spacing=spacing,
                 extent=extent,
+                helmholtz=helmholtz,
                 grid=grid,
+                geometry=geometry,
+                methods=methods,
                 dtype=dtype,
                 on_incompatible=on_incompatible,
                 device=own_device(device, group),
                 threads=threads,
             )
             self.shape, self.grid, self.dtype = settings.shape, settings.grid, settings.dtype
-            names = _NAMES[: len(self.shape)]
-            conditions = sides_of(boundary, names)
-            kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
-            self._axes: list[Any] = grid_axes(self.shape, spacing, extent, grid, kinds)
-            check_lengths(self._axes, self.dtype)
-            self._line = len(self.shape) - 1  # axis of the tridiagonal systems
+            self.geometry, self.helmholtz = settings.geometry, settings.helmholtz
+            place = grid_of(self.shape, spacing, extent, grid, boundary, geometry)
+            self._axes: list[Any] = list(place.axes)
+            check_lengths(place.axes, self.dtype)
+            self.is_singular = not self.helmholtz and all(a.has_null_vector for a in place.axes)
             self._group, slab = ranks_of(group, split)
-            if split is not None:
+            self._methods = methods_of(
+                place.axes,
+                methods,
+                helmholtz=self.helmholtz,
+                split=None if split is None else slab.of(len(self.shape)),
+                few=FEW if self.dtype.kind == "f" and not settings.is_on_device else 0,
+                products=not settings.is_on_device,
+            )
+            # Axis of the tridiagonal systems, on a device.
+            self._line = self._methods.index(LINES) if LINES in self._methods else 0
+            if settings.is_on_device:
+                self._check_device()
+            if self._group.size > 1:
                 self._hold_part(slab)
             self._values = {
                 side: self._side_values(side, condition)
-                for side, condition in conditions.items()
-                if kinds[side] in (DIRICHLET, NEUMANN)
+                for side, condition in place.conditions.items()
+                if place.kinds[side] not in (PERIODIC, ON_AXIS)
             }
             if agreed is not None:
                 agreed.same = settings.agreed() | {"boundary": self.boundary, "split": split}
@@ -241,22 +314,22 @@ class FastPoisson(ShownAsText):
                 agreed.same["dtype"] = str(self.dtype)
         self._host: HostPoisson | None = None
         self._device: DevicePoisson | None = None
-        axes = [
-            *self._axes[: self._line],
-            *self._axes[self._line + 1 :],
-            self._axes[self._line],
-        ]
         if not settings.is_on_device:
-            count = settings.call_threads
-            self._host = HostPoisson(axes, self.dtype, count, self._group)
+            rest = settings.call_threads, self._group, self._methods, self.helmholtz
+            self._host = HostPoisson(self._axes, self.dtype, *rest)
         else:
+            axes = [a for k, a in enumerate(self._axes) if k != self._line]
             self._device = DevicePoisson(
-                axes, self.dtype, str(settings.device), self._line, self._group
+                [*axes, self._axes[self._line]],
+                self.dtype,
+                str(settings.device),
+                self._line,
+                self._group,
+                self.helmholtz,
             )
             additions, values = self._given_on_device(self._values)
             self._kept_additions = self._device.kept(additions)
             self._kept_values = self._device.kept(values)
-        self.is_singular = all(axis.has_null_vector for axis in self._axes)
 
     @property
     def settings(self) -> PoissonSettings:
@@ -280,7 +353,10 @@ class FastPoisson(ShownAsText):
 
     @property
     def boundary(self) -> dict[str, str]:
-        """Kind of each side: ``'Dirichlet'``, ``'Neumann'`` or ``'periodic'``."""
+        """Kind of each side: ``'Dirichlet'``, ``'Neumann'``, ``'Robin'`` or ``'periodic'``.
+
+        ``'axis'`` is the end r = 0 of a radial axis.
+        """
         return {
             axis.name + sign: end
             for axis in reversed(self._axes)
@@ -289,14 +365,39 @@ class FastPoisson(ShownAsText):
 
     @property
     def nbytes(self) -> int:
-        """Size of the matrices of all waves, as they are stored, in bytes."""
+        """Size of the matrices of all waves and axes, as they are stored, in bytes."""
         engine = self._host or self._device
         assert engine is not None
         return engine.nbytes
 
+    @property
+    def methods(self) -> dict[str, Method]:
+        """Method of each axis: ``'transform'``, ``'eigenvectors'`` or ``'lines'``."""
+        return {a.name: m for a, m in reversed(list(zip(self._axes, self._methods, strict=True)))}
+
+    @property
+    def eigenvalue_distance(self) -> float:
+        r"""Distance of `helmholtz` to the nearest eigenvalue of the discrete operator.
+
+        :math:`\min |\lambda - c|`; the solution changes by the change of f divided by this
+        distance at most, in the norm weighted by the volumes. It is 0 if `is_singular`. Read for
+        the first time, it can take the eigenvalues of the axis of the lines.
+        """
+        if self.helmholtz < 0:
+            assert self._host is not None
+            return self._host.distance
+        whole = [getattr(axis, "whole", axis) for axis in self._axes]
+        return self.helmholtz - float(sum(axis.spectrum.max() for axis in whole))
+
     def __repr__(self) -> str:
         kinds = ", ".join(f"{side}: {kind}" for side, kind in self.boundary.items())
-        return f"<FastPoisson shape={self.shape} grid={self.grid} dtype={self.dtype} {kinds}>"
+        methods = ", ".join(f"{axis}: {method}" for axis, method in self.methods.items())
+        equation = f" helmholtz={self.helmholtz:g}" if self.helmholtz else ""
+        equation += f" geometry={self.geometry}" if self.geometry != "cartesian" else ""
+        return (
+            f"<FastPoisson shape={self.shape} grid={self.grid} dtype={self.dtype}{equation} "
+            f"{kinds}; {methods}>"
+        )
 
     def solve(
         self,
@@ -314,14 +415,17 @@ class FastPoisson(ShownAsText):
         ----------
         f : number, array_like or callable
             Right side, as an array that broadcasts to `shape` or as a function of coordinates.
-            It is not changed. NumPy arrays are converted to the dtype of the solver. A solver on
-            a device also takes arrays on this device, of its own dtype.
+            Leading axes before those of `shape` are a batch. It is not changed. NumPy arrays are
+            converted to the dtype of the solver. A solver on a device also takes arrays on this
+            device, of its own dtype.
         boundary : mapping, optional
             New conditions of some sides for this call, with the keys of the parameter `boundary`
-            of the solver. The kind of each side must be the same as in the solver. The other
-            sides keep the values given to the solver.
+            of the solver. The kind of each side, and the coefficient of a Robin side, must be the
+            same as in the solver. Arrays can have the leading axes of the batch, on a CPU. The
+            other sides keep the values given to the solver.
         out : array, optional
-            Array for the solution, of the shape and dtype of the solver. It can be `f`.
+            Array for the solution, of the dtype of the solver and its shape, with the leading axes
+            of the batch. It can be `f`.
         stream : int or object, optional
             Stream of the device on which the work is enqueued; as in `solve_tridiagonal`.
 
@@ -351,22 +455,17 @@ class FastPoisson(ShownAsText):
                     "create FastPoisson with device='cuda'"
                 )
             shape = tuple(axis.size for axis in self._axes)
-            right = np.asarray(values_at("f", f, self._places(), shape, self.dtype))
+            given = values_at("f", f, self._places(), shape, self.dtype, batch=True)
+            right = np.asarray(given)
             values = self._values | changed
             additions = self._additions(values)
+            whole = self._batch_of(right, changed) + shape
             if out is None:
-                result = np.empty(shape, self.dtype)
+                result = np.empty(whole, self.dtype)
             else:
-                result = check_out(out, shape, self.dtype, {})
+                result = check_out(out, whole, self.dtype, {})
         assert self._host is not None
-        line = self._line
-        if line == len(shape) - 1:
-            defect = self._host.solve(right, additions, result)
-        else:
-            right = np.moveaxis(np.broadcast_to(right, shape), line, -1)
-            defect = self._host.solve(
-                right, self._lines_last(additions), np.moveaxis(result, line, -1)
-            )
+        defect = self._host.solve(right, additions, result)
         self._write_sides(values, result)
         if defect > sqrt(np.finfo(self.dtype).eps):
             self._report(defect)
@@ -374,13 +473,13 @@ class FastPoisson(ShownAsText):
 
     @in_default_fp_mode
     def apply(self, u: ArrayLike, *, boundary: Mapping[str, Any] | None = None) -> Array:
-        """Return the discrete Laplacian of a field.
+        """Return the discrete Laplacian of a field, less `helmholtz` times the field.
 
         Parameters
         ----------
         u : array_like, shape of the solver
-            The field. Values on nodes of Dirichlet sides are not read: those of the sides are
-            used.
+            The field, or a batch of fields along leading axes. Values on nodes of Dirichlet sides
+            are not read: those of the sides are used.
         boundary : mapping, optional
             As in `solve`.
 
@@ -392,42 +491,66 @@ class FastPoisson(ShownAsText):
         """
         if self._group.size > 1:
             raise ValueError("apply needs the whole field: create FastPoisson without a group")
-        given = np.asarray(values_at("u", u, self._places(), self.shape, self.dtype), self.dtype)
-        values = self._values if boundary is None else self._values | self._changed(boundary)
-        inner = tuple(axis.unknowns for axis in self._axes)
-        field = np.broadcast_to(given, self.shape)[inner]
+        places = self._places()
+        given = values_at("u", u, places, self.shape, self.dtype, batch=True)
+        changed = {} if boundary is None else self._changed(boundary)
+        inner, ndim = (..., *(axis.unknowns for axis in self._axes)), len(self.shape)
+        whole = self._batch_of(given, changed) + self.shape
+        field = np.broadcast_to(np.asarray(given, self.dtype), whole)[inner]
         total = np.zeros(field.shape, self.dtype)
         for k, axis in enumerate(self._axes):
             lower, diag, upper = (
-                a.astype(total.real.dtype).reshape((-1,) + (1,) * (len(self._axes) - 1 - k))
-                for a in axis.rows
+                a.astype(total.real.dtype).reshape((-1,) + (1,) * (ndim - 1 - k)) for a in axis.rows
             )
             total += diag * field
-            before, after = np.roll(field, 1, k), np.roll(field, -1, k)
+            before, after = (np.roll(field, shift, k - ndim) for shift in (1, -1))
             if not axis.is_periodic:
-                before[_at(k, 0)] = 0
-                after[_at(k, -1)] = 0
+                before[_at(k, 0, ndim)] = 0
+                after[_at(k, -1, ndim)] = 0
             total += lower * before + upper * after
-        for (k, end), addition in self._additions(values).items():
-            total[_at(k, -end)] -= addition
-        result = np.zeros(self.shape, self.dtype)
+        total -= total.real.dtype.type(self.helmholtz) * field
+        for (k, end), addition in self._additions(self._values | changed).items():
+            total[_at(k, -end, ndim)] -= addition
+        result = np.zeros(whole, self.dtype)
         result[inner] = total
         return result
 
     def _hold_part(self, split: Slab) -> None:
         """Replace the axis that is split by the part of this rank: the lines lie along it."""
-        line = split.of(len(self.shape))
-        for axis in self._axes:
-            require(
-                axis is self._axes[line] or axis.step is not None,
-                "split must be the axis whose spacing is an array of coordinates,",
-                split,
-            )
-        if self._group.size == 1:
-            return
-        self._line = line
         part = split.part(self.shape[self._line], self._group.rank, self._group.size)
         self._axes[self._line] = AxisPart(self._axes[self._line], part)
+
+    def _check_device(self) -> None:
+        """Raise ValueError unless the kernels of the device solve the equation."""
+        advice = "write device='cpu', or pysolvers.jax.FastPoisson for arrays of a device"
+        require(
+            LINES in self._methods,
+            "FastPoisson: a device solves along one axis by lines, which needs helmholtz >= 0; "
+            f"{advice}; got methods",
+            self.methods,
+        )
+        require(
+            EIGENVECTORS not in self._methods,
+            "FastPoisson: a device offers one axis that is stretched, radial or has Robin sides, "
+            f"by lines, and transforms along the others; {advice}; got methods",
+            self.methods,
+        )
+
+    def _batch_of(self, given: Any, changed: Mapping[str, Array]) -> tuple[int, ...]:
+        """Return the leading axes of an array and of the values of sides of a call."""
+        ndim = len(self.shape)
+        own = np.shape(given)[: max(np.ndim(given) - ndim, 0)]
+        for side, values in changed.items():
+            batch = values.shape[: max(values.ndim - ndim + 1, 0)]
+            if not batch:
+                continue
+            require(
+                len(batch) <= len(own)
+                and all(n in (1, m) for n, m in zip(batch[::-1], own[::-1], strict=False)),
+                f"boundary {side}: the leading axes of the values must be those of f, {own}, got",
+                batch,
+            )
+        return own
 
     def _lines_last(
         self, additions: Mapping[tuple[int, int], Array]
@@ -456,7 +579,7 @@ class FastPoisson(ShownAsText):
             for k, axis in enumerate(kept)
         }
 
-    def _side_values(self, side: str, condition: Any) -> Array:
+    def _side_values(self, side: str, condition: Any, *, batch: bool = False) -> Array:
         """Return what a condition prescribes on a side, in the dtype of the solver."""
         axis = next(axis for axis in self._axes if axis.name == side[0])
         kept = [other for other in self._axes if other is not axis]
@@ -464,7 +587,7 @@ class FastPoisson(ShownAsText):
         places[side[0]] = axis.edges[0 if side[1] == "-" else -1]
         shape = tuple(other.size for other in kept)
         given = condition_value(condition)
-        values = values_at(f"boundary {side}", given, places, shape, self.dtype)
+        values = values_at(f"boundary {side}", given, places, shape, self.dtype, batch=batch)
         return np.array(values, self.dtype)
 
     def _changed(self, boundary: Mapping[str, Any]) -> dict[str, Array]:
@@ -475,12 +598,15 @@ class FastPoisson(ShownAsText):
                 f"{{'x-': 1.0}}, got {type(boundary).__name__}"
             )
         kinds, found = self.boundary, {}
-        for side, condition in sides_of(
-            boundary, _NAMES[: len(self.shape)], complete=False
+        names = _NAMES[: len(self.shape)]
+        from_axis = kinds["x-"] == ON_AXIS
+        for side, condition in conditions_of(
+            boundary, names, from_axis=from_axis, complete=False
         ).items():
-            require_kind(side, condition, kinds[side])
+            axis = next(axis for axis in self._axes if axis.name == side[0])
+            require_kind(side, condition, kinds[side], axis.exchange["-+".index(side[1])])
             if side in self._values:
-                found[side] = self._side_values(side, condition)
+                found[side] = self._side_values(side, condition, batch=self._host is not None)
         return found
 
     @in_default_fp_mode
@@ -493,15 +619,17 @@ class FastPoisson(ShownAsText):
                 given = values.get(axis.name + sign)
                 if given is None or not axis.holds[end] or not given.any():
                     continue
-                whole = np.broadcast_to(given, [other.size for other in kept])
-                part = whole[tuple(other.unknowns for other in kept)]
+                sizes = tuple(other.size for other in kept)
+                batch = given.shape[: max(given.ndim - len(sizes), 0)]
+                whole = np.broadcast_to(given, batch + sizes)
+                part = whole[(..., *(other.unknowns for other in kept))]
                 found[k, end] = part * np.asarray(-axis.side_factor(end)).astype(part.real.dtype)
         return found
 
     def _write_sides(self, values: Mapping[str, Array], result: Array) -> None:
         """Write the values of Dirichlet sides to their nodes, in the order x, y, z."""
         for (k, end), given in self._node_values(values).items():
-            result[_at(k, -end)] = given
+            result[_at(k, -end, len(self.shape))] = given
 
     def _node_values(self, values: Mapping[str, Array]) -> dict[tuple[int, int], Array]:
         """Return the values of the Dirichlet nodes in the order x, y, z."""
@@ -537,7 +665,7 @@ class FastPoisson(ShownAsText):
         with self._group.agreement(_OPERATION):
             changed = {} if boundary is None else self._changed(boundary)
             if locate(f) is None:
-                right = values_at("f", f, self._places(), shape, self.dtype)
+                right = values_at("f", f, self._places(), shape, self.dtype, batch=True)
                 f = np.asarray(right, self.dtype)
             additions, values = self._kept_additions, self._kept_values
             if changed:
@@ -569,89 +697,6 @@ class FastPoisson(ShownAsText):
         warnings.warn(text, SingularSystemWarning, stacklevel=3)
 
 
-def _at(axis: int, place: int) -> tuple[Any, ...]:
-    """Return the index of one layer along an axis."""
-    return (slice(None),) * axis + (place,)
-
-
-def grid_axes(
-    shape: Sequence[int], spacing: Any, extent: Any, grid: str, kinds: Mapping[str, str]
-) -> list[Axis]:
-    """Return the axes in the order of the array, x last; `kinds` of the sides by name."""
-    edges = _edges(tuple(shape), spacing, extent, grid, kinds)
-    return [
-        Axis(name, size, grid == "nodes", (kinds[name + "-"], kinds[name + "+"]), *edges[name])
-        for name, size in zip(reversed(_NAMES[: len(shape)]), shape, strict=True)
-    ]
-
-
-def checked_shape(shape: Any) -> tuple[int, ...]:
-    """Return the shape of a solution, or raise TypeError or ValueError."""
-    if not isinstance(shape, tuple | list):
-        return (index("shape", shape, 1),)
-    require(1 <= len(shape) <= 3, "shape must have 1, 2 or 3 axes", tuple(shape))
-    return tuple(index("shape", size, 1) for size in shape)
-
-
-def _edges(
-    shape: tuple[int, ...], spacing: Any, extent: Any, grid: str, kinds: Mapping[str, str]
-) -> dict[str, tuple[NDArray[np.float64], float | None]]:
-    """Return nodes or faces along each axis, and their distance if it is constant."""
-    exactly_one("FastPoisson", spacing, extent)
-    names = _NAMES[: len(shape)]
-    counts = {
-        name: size + int(grid == "cells" or kinds[name + "-"] == "periodic")
-        for name, size in zip(names, reversed(shape), strict=True)
-    }
-    found: dict[str, tuple[NDArray[np.float64], float | None]] = {}
-    if extent is not None:
-        for name, (low, high) in checked_extent(extent, names).items():
-            intervals = counts[name] - 1
-            require(intervals > 0, f"shape must have at least 2 nodes along {name}", shape)
-            edges: Any = np.linspace(low, high, counts[name])
-            found[name] = edges, (high - low) / intervals
-        return found
-    for name, step in zip(names, _per_axis(spacing, names), strict=True):
-        if np.ndim(step):
-            found[name] = _coordinates(name, step, counts[name], grid)
-            continue
-        require_finite(f"spacing along {name}", step)
-        require(step > 0, f"spacing along {name} must be positive", step)
-        places: Any = np.arange(counts[name]) * float(step)
-        found[name] = places, float(step)
-    return found
-
-
-def _per_axis(spacing: Any, names: str) -> list[Any]:
-    """Return the spacing of each axis: a number, or an array of the distances of nodes."""
-    is_array = isinstance(spacing, np.ndarray)
-    if not isinstance(spacing, tuple | list) and not (is_array and spacing.ndim):
-        return [spacing] * len(names)
-    if is_array and len(names) == 1:
-        return [spacing]
-    require(
-        len(spacing) == len(names),
-        f"spacing must be a number, or a tuple with an entry for each of {', '.join(names)}",
-        spacing,
-    )
-    return list(spacing)
-
-
-def _coordinates(name: str, given: Any, count: int, grid: str) -> tuple[NDArray[np.float64], None]:
-    """Return checked coordinates along the axis of the lines."""
-    what = "nodes" if grid == "nodes" else "faces of the cells"
-    require(
-        name == "x",
-        "spacing can be an array of coordinates along x only, the axis of the tridiagonal systems; "
-        "swap the axes, or give a number along",
-        name,
-    )
-    edges = np.array(given, np.float64)
-    require(
-        edges.shape == (count,),
-        f"spacing along x must have the coordinates of {count} {what}, shape ({count},)",
-        edges.shape,
-    )
-    require(bool(np.isfinite(edges).all()), "spacing along x must be finite", edges)
-    require(bool((np.diff(edges) > 0).all()), "spacing along x must be ascending", edges)
-    return edges, None
+def _at(axis: int, place: int, ndim: int) -> tuple[Any, ...]:
+    """Return the index of one layer along an axis of the last `ndim` axes."""
+    return (..., place, *(slice(None),) * (ndim - 1 - axis))

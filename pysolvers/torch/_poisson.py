@@ -5,7 +5,8 @@ The operator is the solution S for sides of value zero, or its transpose
     S^T = v S v^-1,
 
 with the volumes v of the unknowns: see `pysolvers.poisson._differentiable`. S is linear, so that
-the reverse pass is the operator with the other value of `transposed`, and keeps nothing. S^T moves
+the reverse pass is the operator with the other value of `transposed`, and keeps nothing but, for
+the derivative with respect to the number `helmholtz`, the solution. S^T moves
 4 words per unknown more than S if the volumes vary: on a stretched grid, and between nodes if a
 side is Neumann.
 
@@ -16,7 +17,7 @@ The operator has its grid as text. Solvers of `pysolvers` for this grid exist as
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -24,17 +25,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._boundary import Neumann
+from .._boundary import Neumann, Robin
 from ..poisson import FastPoisson as ArrayPoisson
-from ..poisson._axes import NEUMANN, PERIODIC, Axis
+from ..poisson._axes import NEUMANN, ON_AXIS, PERIODIC, ROBIN, Axis
 from ..poisson._differentiable import LinearPoisson
+from ..poisson._grid import Geometry
+from ..poisson._methods import Method
 from ._operands import differentiable
 from ._xp import XP
 
 _NAME = "pysolvers::solve_poisson"
 torch.library.define(
     _NAME,
-    "(Tensor right, str grid, bool transposed) -> Tensor",
+    "(Tensor right, Tensor? helmholtz, str grid, bool transposed) -> Tensor",
     tags=torch.Tag.pt2_compliant_tag,
 )
 _solve = torch.ops.pysolvers.solve_poisson.default
@@ -62,29 +65,40 @@ class _Solvers:
     def __init__(self, grid: str) -> None:
         self._grid = grid
         self._made: dict[tuple[torch.dtype, torch.device], _Solver] = {}
+        # With another number `helmholtz`: the last one.
+        self._other: tuple[Any, _Solver] | None = None
 
     def __reduce__(self) -> Any:
         return _solvers_of, (self._grid,)
 
-    def of(self, like: Tensor) -> _Solver:
-        """Return the solver for the dtype and the device of a tensor."""
+    def of(self, like: Tensor, helmholtz: float | None) -> _Solver:
+        """Return the solver for the dtype and the device of a tensor, and a number c."""
         key = like.dtype, like.device
+        if helmholtz is not None:
+            found = self._other
+            if found is None or found[0] != (*key, helmholtz):
+                found = self._other = (*key, helmholtz), self._make(like, helmholtz)
+            return found[1]
         if key not in self._made:
-            self._made[key] = self._make(like)
+            self._made[key] = self._make(like, None)
         return self._made[key]
 
-    def _make(self, like: Tensor) -> _Solver:
+    def _make(self, like: Tensor, helmholtz: float | None) -> _Solver:
         """Return a solver, and the volumes of the nodes along the axes where they differ."""
-        shape, spacing, kinds, grid = json.loads(self._grid)
+        shape, spacing, kinds, coefficients, rest = json.loads(self._grid)
         conditions = {PERIODIC: PERIODIC, NEUMANN: Neumann()}
+        boundary = {side: conditions.get(kind, 0.0) for side, kind in kinds.items()}
+        boundary |= {side: Robin(number) for side, number in coefficients.items()}
+        if helmholtz is not None:
+            rest["helmholtz"] = helmholtz
         solver = ArrayPoisson(
             shape,
             [np.array(steps) if isinstance(steps, list) else steps for steps in spacing],
-            boundary={side: conditions.get(kind, 0.0) for side, kind in kinds.items()},
-            grid=grid,
+            boundary={side: given for side, given in boundary.items() if kinds[side] != ON_AXIS},
             dtype=str(like.dtype).removeprefix("torch."),
             on_incompatible="ignore",
             device=str(like.device),
+            **rest,
         )
         volumes = []
         for k, axis in enumerate(solver._axes):
@@ -105,42 +119,46 @@ def _solvers_of(grid: str) -> _Solvers:
 
 
 @torch.library.impl(_NAME, ("cpu", "cuda"))
-def _run(right: Tensor, grid: Any, transposed: bool) -> Tensor:
+def _run(right: Tensor, helmholtz: Tensor | None, grid: Any, transposed: bool) -> Tensor:
     """Return S f, or S^T f if `transposed`, for each field of a batch."""
-    solver, volumes = _solvers_of(grid).of(right)
-    x = right.new_empty(right.shape)
+    number = None if helmholtz is None else float(helmholtz)
+    solver, volumes = _solvers_of(grid).of(right, number)
     right = right.detach()
     for volume in volumes if transposed else ():
         right = right / volume
-    for one, result in zip(_each(right, solver), _each(x, solver), strict=True):
-        solver.solve(one, out=result)
+    x = torch.empty_like(right, memory_format=torch.contiguous_format)
+    fields = (right.numpy(), x.numpy()) if right.device.type == "cpu" else (right, x)
+    solver.solve(fields[0], out=fields[1])
     for volume in volumes if transposed else ():
         x.mul_(volume)
     return x
 
 
-def _each(fields: Tensor, solver: ArrayPoisson) -> Sequence[Any]:
-    """Return the fields of a batch, as arrays that the solver takes."""
-    batch = fields.reshape(-1, *solver.shape)
-    return list(batch.numpy() if batch.device.type == "cpu" else batch)
-
-
 @torch.library.register_fake(_NAME)
-def _fake(right: Tensor, grid: Any, transposed: bool) -> Tensor:
+def _fake(right: Tensor, helmholtz: Tensor | None, grid: Any, transposed: bool) -> Tensor:
     """Return the solution without values."""
     return right.new_empty(right.shape)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     """Keep the grid, and its solvers until the reverse pass."""
-    _, ctx.grid, ctx.transposed = inputs
+    _, helmholtz, ctx.grid, ctx.transposed = inputs
+    saved = [] if helmholtz is None else [helmholtz]
+    if ctx.needs_input_grad[1]:
+        saved.append(output)
+    ctx.save_for_backward(*saved)
     if not torch.compiler.is_compiling():
         ctx.solvers = _KEPT.get(ctx.grid)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-    """Return the gradient with respect to f: the other one of S and S^T."""
-    return differentiable(_Differentiable, _solve, grad, ctx.grid, not ctx.transposed), None, None
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+    """Return the other operator, applied to the gradient, and the derivative by the number."""
+    helmholtz = ctx.saved_tensors[0] if ctx.saved_tensors else None
+    options = ctx.grid, not ctx.transposed
+    found = differentiable(_Differentiable, _solve, grad, helmholtz, *options)
+    if not ctx.needs_input_grad[1]:
+        return found, None, None, None
+    return found, (found.conj() * ctx.saved_tensors[1]).real.sum(), None, None
 
 
 class _Differentiable(torch.autograd.Function):
@@ -151,8 +169,9 @@ class _Differentiable(torch.autograd.Function):
     backward = staticmethod(_backward)
 
     @staticmethod
-    def forward(right: Tensor, grid: str, transposed: bool) -> Tensor:
-        return _solve(right, grid, transposed)
+    def forward(right: Tensor, helmholtz: Tensor | None, grid: str, transposed: bool) -> Tensor:
+        """Call the operator."""
+        return _solve(right, helmholtz, grid, transposed)
 
 
 torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
@@ -160,23 +179,34 @@ torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
 
 @torch.library.register_vmap(_NAME)
 def _vmap(
-    info: Any, in_dims: tuple[Any, ...], right: Tensor, grid: str, transposed: bool
+    info: Any,
+    in_dims: tuple[Any, ...],
+    right: Tensor,
+    helmholtz: Tensor | None,
+    grid: str,
+    transposed: bool,
 ) -> tuple[Tensor, int]:
-    """Solve for a batch, whose axis comes first."""
-    return _solve(right.movedim(in_dims[0], 0), grid, transposed), 0
+    """Solve a batch of `torch.vmap`, whose axis comes first; one after the other for many c."""
+    if in_dims[1] is None:
+        return _solve(right.movedim(in_dims[0], 0), helmholtz, grid, transposed), 0
+    assert helmholtz is not None
+    fields = [right] * info.batch_size if in_dims[0] is None else right.unbind(in_dims[0])
+    numbers = helmholtz.unbind(in_dims[1])
+    pairs = zip(fields, numbers, strict=True)
+    return torch.stack([_solve(one, c, grid, transposed) for one, c in pairs]), 0
 
 
 class FastPoisson(LinearPoisson):
-    r"""Direct solver of the Poisson equation, with gradients.
+    r"""Direct solver of the Poisson and the Helmholtz equation, with gradients.
 
-    .. math:: u_{xx} + u_{yy} + u_{zz} = f
+    .. math:: u_{xx} + u_{yy} + u_{zz} - c\, u = f
 
-    on an interval, a rectangle or a box, with the equations of `pysolvers.FastPoisson`, and on one
-    device with its numbers.
+    on an interval, a rectangle, a box, a cylinder or a sphere, with the equations of
+    `pysolvers.FastPoisson`, and on one device with its numbers.
 
     Parameters
     ----------
-    shape, spacing, boundary, extent, grid
+    shape, spacing, boundary, extent, helmholtz, grid, geometry, methods
         As in `pysolvers.FastPoisson`. Values of `boundary` are numbers or tensors, but no
         functions.
 
@@ -185,7 +215,7 @@ class FastPoisson(LinearPoisson):
     shape : tuple of int
         Shape of the solution.
     is_singular : bool
-        Whether all sides are Neumann or periodic.
+        Whether all sides are Neumann or periodic and c = 0.
 
     Raises
     ------
@@ -206,7 +236,9 @@ class FastPoisson(LinearPoisson):
 
     .. math:: S^T g = v \, S (g / v),
 
-    one more solve. The reverse pass keeps nothing. If all sides are Neumann or periodic, the mean
+    one more solve. The reverse pass keeps nothing, but the solution if c, which is then a tensor
+    without axes given to `solve`, needs a gradient; each new value of c factors new matrices. If
+    all sides are Neumann or periodic, the mean
     of the difference between f and the derivatives on the sides is subtracted without a report,
     and the mean of the solution is zero.
 
@@ -244,17 +276,31 @@ class FastPoisson(LinearPoisson):
         *,
         boundary: Any,
         extent: Sequence[Sequence[float]] | None = None,
+        helmholtz: float = 0.0,
         grid: Literal["nodes", "cells"] = "nodes",
+        geometry: Geometry = "cartesian",
+        methods: Mapping[str, Method] | None = None,
     ) -> None:
-        super().__init__(shape, spacing, boundary=boundary, extent=extent, grid=grid)
+        options: dict[str, Any] = {"grid": grid, "geometry": geometry, "methods": methods}
+        super().__init__(
+            shape, spacing, boundary=boundary, extent=extent, helmholtz=helmholtz, **options
+        )
+        options["helmholtz"] = self.helmholtz
         steps = [_spacing(axis) for axis in reversed(self._axes)]
-        self._grid = json.dumps([self.shape, steps, self._kinds, grid])
+        coefficients = {
+            axis.name + sign: axis.exchange[end]
+            for axis in self._axes
+            for end, sign in enumerate("-+")
+            if axis.ends[end] == ROBIN
+        }
+        self._grid = json.dumps([self.shape, steps, self._kinds, coefficients, options])
         self._solvers = _solvers_of(self._grid)
 
-    def _solve(self, right: Tensor) -> Tensor:
-        return differentiable(_Differentiable, _solve, right, self._grid, False)
+    def _solve(self, right: Tensor, helmholtz: Tensor | None) -> Tensor:
+        return differentiable(_Differentiable, _solve, right, helmholtz, self._grid, False)
 
 
 def _spacing(axis: Axis) -> Any:
     """Return the spacing of an axis as the parameter of FastPoisson."""
-    return axis.edges.tolist() if axis.step is None else axis.step
+    is_shifted = axis.power and axis.edges[0] != 0
+    return axis.edges.tolist() if axis.step is None or is_shifted else axis.step

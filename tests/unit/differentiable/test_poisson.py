@@ -260,7 +260,7 @@ def test_types_promote(differentiable, make):
 
 
 def test_errors_name_the_rule(differentiable, make):
-    ones, many = (differentiable.array(np.ones(shape)) for shape in (5, (2, 5)))
+    ones, many = (differentiable.array(np.ones(shape)) for shape in (5, (2, 4)))
     with pytest.raises(TypeError, match="boundary x- must be a number or an array"):
         make(5, 0.1, lambda x: x)
     with pytest.raises(ValueError, match=r"boundary y- must broadcast to shape \(5,\), got"):
@@ -268,7 +268,7 @@ def test_errors_name_the_rule(differentiable, make):
     solver = make(5, 0.1, 0.0)
     with pytest.raises(TypeError, match="x- is Dirichlet in this solver"):
         solver.solve(ones, boundary={"x-": Neumann()})
-    with pytest.raises(ValueError, match=r"f must broadcast to shape \(5,\), got shape \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"f must broadcast to shape \(5,\), got shape \(4,\)"):
         solver.solve(many)
 
 
