@@ -8,6 +8,8 @@ ratio is that of the medians of the times; "bar" is what it should be at most.
     kept factors    the same with `factor_theta`, compared with `factor_tridiagonal` and its solve
     numpy           the right-hand side of the step by NumPy, and the solve
     diffusion       `implicit_diffusion` of (75, 200, 300) in columns of several depths
+    numba           `implicit_diffusion` compared with kernels of Numba as users write them for this
+                    step, with `prange`, column by column or level by level (if it is installed)
     mask            `solve_tridiagonal(where=)` of the same
     sides           3 and 10 right-hand sides with one matrix per column, and as many solves
 """
@@ -31,6 +33,7 @@ from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 
+from .jobs import numba_or_none
 from .options import add_options
 from .record import Measurement, Record, finish
 from .timing import medians
@@ -97,6 +100,65 @@ def batches(shape: tuple[int, ...], options: Record) -> list[tuple[str, float | 
     ]
 
 
+def by_numba(u: Any, faces: Any, thick: Any, dt: float, inside: Any, x: Any) -> dict[str, Call]:
+    """Return the step of `implicit_diffusion` as users write it with Numba, if it is installed.
+
+    Column by column, as the equations are written down, and level by level, which the compiler
+    turns into vector instructions.
+    """
+    if (numba := numba_or_none()) is None:
+        return {}
+
+    @numba.njit
+    def row(k, j, i, u, faces, thick, dt, inside):
+        lower = upper = 0.0
+        if k > 0 and inside[k, j, i] and inside[k - 1, j, i]:
+            lower = 2 * dt * faces[k - 1, j, i] / (thick[k - 1] + thick[k])
+        if k < len(thick) - 1 and inside[k, j, i] and inside[k + 1, j, i]:
+            upper = 2 * dt * faces[k, j, i] / (thick[k] + thick[k + 1])
+        return lower, thick[k] + lower + upper, upper, thick[k] * u[k, j, i]
+
+    @numba.njit(parallel=True)
+    def by_columns(u, faces, thick, dt, inside, x):
+        layers, rows, columns = u.shape
+        for j in numba.prange(rows):
+            c = np.empty(layers)
+            y = np.empty(layers)
+            for i in range(columns):
+                for k in range(layers):
+                    lower, pivot, upper, rhs = row(k, j, i, u, faces, thick, dt, inside)
+                    if k > 0:
+                        pivot -= lower * c[k - 1]
+                        rhs += lower * y[k - 1]
+                    c[k] = upper / pivot
+                    y[k] = rhs / pivot
+                x[-1, j, i] = y[-1]
+                for k in range(layers - 2, -1, -1):
+                    x[k, j, i] = y[k] + c[k] * x[k + 1, j, i]
+
+    @numba.njit(parallel=True)
+    def by_levels(u, faces, thick, dt, inside, x):
+        layers, rows, columns = u.shape
+        for j in numba.prange(rows):
+            c = np.empty((layers, columns))
+            for k in range(layers):
+                for i in range(columns):
+                    lower, pivot, upper, rhs = row(k, j, i, u, faces, thick, dt, inside)
+                    if k > 0:
+                        pivot -= lower * c[k - 1, i]
+                        rhs += lower * x[k - 1, j, i]
+                    c[k, i] = upper / pivot
+                    x[k, j, i] = rhs / pivot
+            for k in range(layers - 2, -1, -1):
+                for i in range(columns):
+                    x[k, j, i] += c[k, i] * x[k + 1, j, i]
+
+    return {
+        "numba, columns": lambda: by_columns(u, faces, thick, dt, inside, x),
+        "numba, levels": lambda: by_levels(u, faces, thick, dt, inside, x),
+    }
+
+
 def oceans(shape: tuple[int, ...], options: Record) -> list[tuple[str, float | None, Call, Call]]:
     """Return the cases of columns along axis 0."""
     *matrix, lower, diag, upper, u = systems(shape)
@@ -107,15 +169,13 @@ def oceans(shape: tuple[int, ...], options: Record) -> list[tuple[str, float | N
     def solve() -> Any:
         return solve_tridiagonal(lower, diag, upper, u, **out)
 
-    return [
+    def diffuse() -> Any:
+        return implicit_diffusion(u, faces, thick, 1e3, where=inside, **out)
+
+    found: list[tuple[str, float | None, Call, Call]] = [
         ("product", 1.0, lambda: tridiagonal_matvec(*matrix, u, **out), solve),
         ("theta step", 1.35, lambda: theta_step(*matrix, u, dt=DT, **out), solve),
-        (
-            "diffusion",
-            1.2,
-            lambda: implicit_diffusion(u, faces, thick, 1e3, where=inside, **out),
-            solve,
-        ),
+        ("diffusion", 1.2, diffuse, solve),
         (
             "mask",
             None,
@@ -123,6 +183,9 @@ def oceans(shape: tuple[int, ...], options: Record) -> list[tuple[str, float | N
             solve,
         ),
     ]
+    for name, peer in by_numba(u, faces, thick, 1e3, inside, x).items():
+        found.append((name, 0.33 if name.endswith("columns") else None, diffuse, peer))
+    return found
 
 
 def tracers(shape: tuple[int, ...], options: Record) -> list[tuple[str, float | None, Call, Call]]:
@@ -184,7 +247,7 @@ def tables(record: Record) -> list[Table]:
         Column("case", left=True),
         Column("values", left=True),
         Column("ms", ".2f"),
-        Column("solve, ms", ".2f"),
+        Column("compared, ms", ".2f"),
         Column("ratio", ".2f"),
         Column("bar", ".2f"),
     ]
@@ -193,14 +256,20 @@ def tables(record: Record) -> list[Table]:
         f"{record['settings']['runs']} runs. Measured on {record['machine']['cpu']}; load before: "
         f"{record['load']}."
     )
-    return [Table("", columns_, rows, (note,))]
+    has_peer = any(entry["name"].startswith("numba") for entry in record["cases"])
+    peer = (
+        "numba: the diffusion compared with kernels of Numba."
+        if has_peer
+        else "Numba is not installed."
+    )
+    return [Table("", columns_, rows, (note, peer))]
 
 
 def missed(record: Record) -> list[str]:
     """Return what misses its bar."""
     return [
-        f"{entry['name']}, {shape_text(entry['shape'])}: {ratio_of(entry):.2f} times its solve, "
-        f"bar {entry['bar']:g}"
+        f"{entry['name']}, {shape_text(entry['shape'])}: {ratio_of(entry):.2f} times its solve or "
+        f"peer, bar {entry['bar']:g}"
         for entry in record["cases"]
         if entry["bar"] is not None and ratio_of(entry) > entry["bar"]
     ]

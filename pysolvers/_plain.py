@@ -47,7 +47,7 @@ def what_is_lost(name: str, value: Any) -> str:
         return f"its unit would be lost; write {name}.to_value({str(value.units)!r})"
     if _has(value, "units", "magnitude"):  # pint
         return f"its unit would be lost; write {name}.to({str(value.units)!r}).magnitude"
-    if _is_lazy(value):
+    if is_lazy(value):
         return (
             "all of it would be loaded into one array; write xarray.apply_ufunc(..., "
             "dask='parallelized') or dask.array.map_blocks(...), with the systems in one chunk, "
@@ -61,7 +61,7 @@ def _has(value: Any, *names: str) -> bool:
     return all(hasattr(value, name) for name in names)
 
 
-def _is_lazy(value: Any) -> bool:
+def is_lazy(value: Any) -> bool:
     """Whether a value is computed by a graph of dask; labelled arrays have none if in memory."""
     graph = getattr(value, "__dask_graph__", None)
     return graph is not None and graph() is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -11,9 +13,10 @@ from .._checks import integer, require, require_flag, require_number
 from .._lines.factor import More, TridiagonalFactor
 from .._lines.step import Choice, Prepared, Step, make_step, multiply, prepare
 from .._options import OnSingular, SolveInfo
-from .._plain import require_plain
+from .._plain import is_lazy, require_plain
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import padded_shape
+from .blocks import any_lazy, by_blocks
 
 Array = NDArray[Any]
 Contact = Literal["first", "last"]
@@ -673,7 +676,8 @@ def implicit_diffusion(
     Parameters
     ----------
     T : array_like or xarray.DataArray, shape (..., n, ...)
-        The values at the time t, n layers along `axis`.
+        The values at the time t, n layers along `axis`. This and other operands can be arrays of
+        dask, also in a DataArray, that have whole columns in each chunk.
     K : array_like or xarray.DataArray
         Diffusivities, :math:`\ge 0`, in length^2 / time: n - 1 along `axis`, those of the faces
         between the layers, or n + 1 with the outer faces; broadcastable with T otherwise, or a
@@ -700,7 +704,7 @@ def implicit_diffusion(
         inside and one outside; outside, the result is T, and no operand counts there, also if it
         is NaN.
     out : array, optional
-        Array for the result. It can be T itself. Not with a DataArray.
+        Array for the result. It can be T itself. Not with a DataArray or arrays of dask.
     device, stream, threads
         As in `solve_tridiagonal`.
     check_finite : bool, default: False
@@ -710,15 +714,17 @@ def implicit_diffusion(
     -------
     array or xarray.DataArray, shape of T and all that broadcasts with it
         The values at the time t + dt: `out`, or a new array of the library of T; a DataArray with
-        the coordinates, name and attributes of T if T is one.
+        the coordinates, name and attributes of T if T is one. If an operand is an array of dask,
+        the result is one too, and each of its blocks is computed by a call of its own.
 
     Raises
     ------
     TypeError
         If an operand has another dtype than float32 and float64, integers or booleans, if `where`
-        is no array of booleans, or if an array is one of dask.
+        is no array of booleans.
     ValueError
-        If K has neither n - 1 nor n + 1 faces, shapes do not broadcast, or options contradict.
+        If K has neither n - 1 nor n + 1 faces, shapes do not broadcast, columns lie in several
+        chunks, or options contradict.
     SingularSystemError
         If a thickness is 0, or a matrix is not finite.
     BackendError
@@ -760,34 +766,62 @@ def implicit_diffusion(
         "value_first": value_first,
         "value_last": value_last,
     }
-    if hasattr(T, "dims") and hasattr(T, "copy"):
-        require(out is None, "implicit_diffusion: out must be None with a DataArray", out)
-        return _with_labels(named, axis, dt, theta, device, stream, threads, check_finite)
-    if isinstance(axis, str):
-        raise TypeError(
-            f"implicit_diffusion: axis must be an int for an array, got {axis!r}: names are those "
-            "of dimensions of an xarray.DataArray"
-        )
-    return _diffuse(
-        named,
-        int(integer("axis", axis)),
-        dt,
-        theta,
-        out=out,
+    step = partial(
+        _diffuse,
+        dt=dt,
+        theta=theta,
         device=device,
         stream=stream,
         threads=threads,
         check_finite=check_finite,
     )
+    if hasattr(T, "dims") and hasattr(T, "copy"):
+        require(out is None, "implicit_diffusion: out must be None with a DataArray", out)
+        return _with_labels(named, axis, step)
+    if isinstance(axis, str):
+        raise TypeError(
+            f"implicit_diffusion: axis must be an int for an array, got {axis!r}: names are those "
+            "of dimensions of an xarray.DataArray"
+        )
+    return _step_arrays(named, int(integer("axis", axis)), step, out=out)
+
+
+def _step_arrays(
+    named: dict[str, Any],
+    axis: int,
+    step: Callable[..., Any],
+    *,
+    out: Any = None,
+    dims: tuple[str, ...] = (),
+) -> Any:
+    """Make the step of `implicit_diffusion` for arrays, those of dask block by block."""
+    if not any_lazy(named):
+        return step(named, axis, out=out)
+    require(out is None, "implicit_diffusion: out must be None with arrays of dask", out)
+    whole = [v for name, v in named.items() if not name.startswith(("flux_", "value_"))]
+    ndim = max(1, *(np.ndim(value) for value in whole))
+    columns = tuple(n for n in named if n.startswith("value_") and named[n] is not None)
+    along = _along(axis, ndim) - ndim
+    faces_of(named["K"], named["T"], along, columns)
+    return by_blocks(step, named, along, ndim, dims)
+
+
+def _along(axis: int, ndim: int) -> int:
+    """Return the axis of the columns, counted from the first one of T."""
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-ndim} .. {ndim - 1} for T of {ndim} axes, got {axis}"
+        )
+    return axis % ndim
 
 
 def _diffuse(
     named: dict[str, Any],
     axis: int,
+    *,
     dt: float,
     theta: float,
-    *,
-    out: Any,
+    out: Any = None,
     device: str | None,
     stream: object,
     threads: int | None,
@@ -798,11 +832,7 @@ def _diffuse(
     columns = tuple(n for n in given if n.startswith(("flux_", "value_")))
     where = given.pop("where", None)
     T, K = (_numbers(given.pop(name)) for name in ("T", "K"))
-    ndim = max(len(_shape_of(T)), len(_shape_of(K)), 1)
-    if not -ndim <= axis < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for T of {ndim} axes, got {axis}"
-        )
+    _along(axis, max(len(_shape_of(T)), len(_shape_of(K)), 1))
     lower, upper = faces_of(K, T, axis, columns)
     operands = {"lower": lower, "diag": given.pop("dz"), "upper": upper, "T": T, **given}
     choice = Choice(
@@ -856,24 +886,11 @@ def faces_of(K: Any, T: Any, axis: int, columns: tuple[str, ...]) -> tuple[Any, 
     return K, K
 
 
-def _with_labels(
-    named: dict[str, Any],
-    axis: int | str,
-    dt: float,
-    theta: float,
-    device: str | None,
-    stream: object,
-    threads: int | None,
-    check_finite: bool,
-) -> Any:
+def _with_labels(named: dict[str, Any], axis: int | str, step: Callable[..., Any]) -> Any:
     """Make the step for a DataArray: dimensions of the same name belong together."""
     T = named["T"]
     dims = tuple(T.dims)
-    if isinstance(axis, int) and not -len(dims) <= axis < len(dims):
-        raise np.exceptions.AxisError(
-            f"axis must be in {-len(dims)} .. {len(dims) - 1} for T of {len(dims)} axes, got {axis}"
-        )
-    along = dims[axis] if isinstance(axis, int) else axis
+    along = dims[_along(axis, len(dims))] if isinstance(axis, int) else axis
     if along not in dims:
         raise ValueError(
             f"implicit_diffusion: axis must be a dimension of T, one of {dims}, got {along!r}"
@@ -899,19 +916,10 @@ def _with_labels(
         all_dims = [dim for dim in dims if not (is_column and dim == along)]
         order = [own.index(dim) for dim in all_dims if dim in own]
         places = tuple(slice(None) if dim in own else None for dim in all_dims)
-        require_plain(name, value.data)
+        if not is_lazy(value.data):
+            require_plain(name, value.data)
         plain[name] = value.data.transpose(order)[places]
-    result = _diffuse(
-        plain,
-        dims.index(along),
-        dt,
-        theta,
-        out=None,
-        device=device,
-        stream=stream,
-        threads=threads,
-        check_finite=check_finite,
-    )
+    result = _step_arrays(plain, dims.index(along), step, dims=dims)
     return T.copy(data=result)
 
 

@@ -242,7 +242,7 @@ def step(
 
 def diffusion(
     library: ArrayLibrary,
-    solve: Callable[..., Array],
+    solve_symmetric: Callable[..., Array],
     T: Any,
     K: Any,
     dz: Any,
@@ -257,7 +257,11 @@ def diffusion(
     theta: float = 1,
     where: Any = None,
 ) -> Array:
-    """Make the step of `pysolvers.implicit_diffusion`; dt can be an array without axes."""
+    """Make the step of `pysolvers.implicit_diffusion`; dt can be an array without axes.
+
+    `solve_symmetric` is `solve_row_sums` of the library: the flux through a face is that of both of
+    its rows, so that the matrix is its own transpose.
+    """
     require_number("theta", theta)
     require(0 < theta <= 1, "implicit_diffusion: theta must be greater than 0 and at most 1", theta)
     ends = {
@@ -277,13 +281,12 @@ def diffusion(
     of, shape = _lines(library, arrays, where, axis=axis, leader="T", periodic=False)
     xp, inside = library.xp, of.get("where")
     h = _length(library, dt, theta, of["T"])
-    k_lower, thick, k_upper = _masked(library, of, 1.0, periodic=False)
+    _, thick, k = _masked(library, of, 1.0, periodic=False)
     start = _clean(library, of["T"], inside)
-    whole = xp.zeros_like(start + thick + k_lower + k_upper)
-    thick = thick + whole
-    above = _neighbour(library, thick, 1, periodic=False)
-    below = _neighbour(library, thick, -1, periodic=False)
-    lower, upper = 2 * h * k_lower / (above + thick), 2 * h * k_upper / (thick + below)
+    whole = xp.zeros_like(start + thick + k)
+    thick, rows, last = thick + whole, whole.shape[-1], whole.ndim - 1
+    above, below = (library.rows(thick, i, rows - 1 + i, last) for i in (0, 1))
+    conductance = 2 * h * library.rows(k + whole, 0, rows - 1, last) / (above + below)
     sums, rhs = thick, start
     if source is not None:
         rhs = start + h * _clean(library, of["source"], inside)
@@ -296,9 +299,9 @@ def diffusion(
             rhs = rhs + xp.where(at, h * values, whole)
             continue
         face = _clean(library, _rows_last(library, faces[not is_first], shape), at)
-        k = 2 * h * face / thick
-        sums, rhs = sums + k, rhs + k * values
-    y = _solved(solve, -lower, sums, -upper, rhs, RowSums(0, check_signs=False), periodic=False)
+        outer = 2 * h * face / thick
+        sums, rhs = sums + outer, rhs + outer * values
+    y = solve_symmetric(conductance, sums, rhs + whole, axis=-1, periodic=False)
     x = y if theta == 1 else start + (y - start) / float(theta)
     if inside is not None:
         x = xp.where(inside, x, of["T"])

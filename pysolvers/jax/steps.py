@@ -7,6 +7,7 @@ from jax.typing import ArrayLike
 
 from .._row_sums import RowSums
 from .._steps import differentiable
+from ._row_sums import solve_row_sums
 from ._xp import XP
 from .tridiagonal import solve_tridiagonal
 
@@ -219,7 +220,7 @@ def implicit_diffusion(
     """
     return differentiable.diffusion(
         XP,
-        _solver(None),
+        solve_row_sums,
         T,
         K,
         dz,

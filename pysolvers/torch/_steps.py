@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .._row_sums import RowSums
 from .._steps import differentiable
+from ._row_sums import solve_row_sums
 from ._solve import solve_tridiagonal
 from ._xp import XP
 
@@ -218,7 +219,7 @@ def implicit_diffusion(
     """
     return differentiable.diffusion(
         XP,
-        _solver(None),
+        solve_row_sums,
         T,
         K,
         dz,

@@ -177,6 +177,40 @@ def test_theta_steps_with_one_matrix(axis):
     np.testing.assert_array_equal(out, x)
 
 
+@pytest.mark.parametrize("columns", [64, 131])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_adjacent_systems_are_made_in_registers_as_in_blocks(dtype, columns):
+    rng = np.random.default_rng(columns)
+    shape = (37, columns)
+    lower, upper = rng.uniform(0, 1, (2, *shape)).astype(dtype)
+    diag, u, source = -(lower + upper), *rng.standard_normal((2, *shape)).astype(dtype)
+    depth = rng.integers(0, 38, columns)
+    inside = (np.arange(37)[:, None] < depth) | (rng.random(shape) < 0.1)
+    for array in (lower, diag, upper, source):
+        array[~inside] = np.nan
+    options = {"dt": 0.3, "theta": 0.7}
+
+    x = theta_step(lower, diag, upper, u, source=source, where=inside, axis=0, **options)
+
+    turned = [np.ascontiguousarray(a.T) for a in (lower, diag, upper, u, source, inside)]
+    same = theta_step(*turned[:4], source=turned[4], where=turned[5], **options)
+    np.testing.assert_array_equal(x, same.T)
+    np.testing.assert_array_equal(x[~inside], u[~inside])
+    h = 0.7 * 0.3
+    for k in range(0, columns, 9):
+        rows = np.flatnonzero(inside[:, k])
+        a = np.zeros((37, 37))
+        for i in rows:
+            a[i, i] = diag[i, k]
+            for j, entry in ((i - 1, lower[i, k]), (i + 1, upper[i, k])):
+                if j in rows:
+                    a[i, j] = entry
+        rhs = u[:, k] + h * np.where(inside[:, k], source[:, k], 0)
+        y = np.linalg.solve(np.eye(37) - h * a, rhs.astype(float))
+        exact = u[:, k] + (y - u[:, k]) / 0.7
+        np.testing.assert_allclose(x[:, k], exact, atol=100 * np.finfo(dtype).eps)
+
+
 def test_theta_steps_in_place_and_with_any_number_of_threads_have_the_same_bits():
     for shape in ((5000, 33), (2, 20001)):
         lower, diag, upper, u = operands(11, shape, np.float64)
