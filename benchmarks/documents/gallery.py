@@ -148,6 +148,14 @@ def base_of_a_pan(axes: Axes) -> None:
     axes.legend()
 
 
+def smiles(axes: Axes) -> None:
+    names = names_of("15_options")
+    for one, curve in zip(names["rho"].ravel(), names["smiles"], strict=True):
+        axes.plot(names["k"], curve, label=rf"correlation {one:g}")
+    axes.set(xlabel="strike", ylabel="implied volatility (%)", title="calls of Heston's model")
+    axes.legend()
+
+
 def warm_wall(axes: Axes) -> None:
     flow, T, *_ = names_of("17_natural_convection")["found"][1e5]
     axes.contourf(flow.x, flow.y, T, np.linspace(0, 1, 21), cmap="coolwarm")
@@ -254,6 +262,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "11_gradients": conductivity,
     "12_gradients_torch": conductivities,
     "13_splines": closed_curve,
+    "15_options": smiles,
     "16_plate_in_SI_units": base_of_a_pan,
     "17_natural_convection": warm_wall,
 }

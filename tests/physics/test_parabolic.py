@@ -1,6 +1,8 @@
 """ParabolicADI: orders in space and time, stability, prices of options, exact discrete waves."""
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -251,6 +253,16 @@ def test_heston_calls_have_the_prices_of_the_formula(number):
     at_mean = CubicSpline(v[:60], result.u[:60])(parameters[1])
     exact = [heston_call(spot, parameters[1], parameters) for spot in spots]
     np.testing.assert_allclose(CubicSpline(s, at_mean)(spots), exact, rtol=0, atol=1e-3)
+
+
+def test_the_page_on_options_gives_the_price():
+    page = (Path(__file__).parents[2] / "docs" / "options.md").read_text()
+    names = {}
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    exec(compile(code, "options.md", "exec"), names)
+    x, y = names["x"], names["y"]
+    found = CubicSpline(x, CubicSpline(y, names["price"])(0.04))(100.0)
+    assert found == pytest.approx(heston_call(100.0, 0.04, HESTON[1][0]), abs=3e-3)
 
 
 def test_problems_of_a_batch_are_those_of_one_each(rng):
