@@ -30,7 +30,7 @@ ASAN    := .venv-asan
 BIN     := $(VENV)/bin
 PACKAGE := $(VENV)/package.stamp
 SOURCES := pyproject.toml setup.py $(shell find $(wildcard csrc cuda) -type f)
-C_FILES := $(filter-out csrc/third_party/%,$(shell find $(wildcard csrc cuda tests/c) -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh'))
+C_FILES := $(filter-out csrc/third_party/%,$(shell find $(wildcard csrc cuda tests/c tests/programs pysolvers/include) -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh'))
 
 ifdef GPU_PYTHON
 GPU_READY := build/gpu-package.stamp

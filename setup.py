@@ -100,6 +100,15 @@ UNROLL = "-fpeel-loops"
 # its speed by up to 14 % (HeatADI).
 ALIGN = "-falign-functions=64"
 
+# The library for programs without Python. Its object files are those of the module.
+LIBRARY = "pysolvers.lib.libpysolvers"
+LIBRARY_SUFFIX = ".dylib" if sys.platform == "darwin" else ".so"
+# Leave out what the public functions do not reach: the solvers.
+if sys.platform == "darwin":
+    LIBRARY_FLAGS = ["-dynamiclib", "-Wl,-dead_strip", "-install_name", "@rpath/libpysolvers.dylib"]
+else:
+    LIBRARY_FLAGS = ["-Wl,--gc-sections", "-Wl,-soname,libpysolvers.so", "-lm"]
+
 ISA_PROBE = """
 #if !defined(__x86_64__)
 #error "not x86-64"
@@ -153,6 +162,7 @@ def extensions():
     if wanted == "1" and not find_nvcc():
         raise SystemExit("PYSOLVERS_CUDA=1: no nvcc on PATH, in NVCC, CUDA_HOME or CUDA_PATH")
     found = [extension("pysolvers._core", sources("core", "cpu", "python"), "csrc/cpu")]
+    found.append(extension(LIBRARY, sources("core", "cpu"), "csrc/cpu"))
     if wanted == "1" or (wanted == "auto" and find_nvcc() and native_architectures()):
         found.append(cuda_extension("pysolvers"))
     elif wanted == "auto":
@@ -175,7 +185,10 @@ def extension(name, files, *folders):
         files,
         depends=[*headers(), "setup.py"],
         include_dirs=["csrc/include", "csrc/python", *folders],
-        define_macros=[("PS_MODULE_NAME", name.split(".")[-1]), ("PS_ABI_VERSION", abi_version())],
+        define_macros=[
+            ("PS_MODULE_NAME", "_core" if name == LIBRARY else name.split(".")[-1]),
+            ("PS_ABI_VERSION", abi_version()),
+        ],
     )
 
 
@@ -298,13 +311,21 @@ class CudaDistribution(setuptools.Distribution):
 class BuildExtensions(build_ext):
     """Compile each file with the flags that it needs, several at a time."""
 
+    def get_ext_filename(self, name):
+        """Return the path of a module, or of the library, whose name no Python is part of."""
+        *folders, last = name.split(".")
+        if last == LIBRARY.split(".")[-1]:
+            return os.path.join(*folders, last + LIBRARY_SUFFIX)
+        return super().get_ext_filename(name)
+
     def build_extension(self, ext):
         target = Path(self.get_ext_fullpath(ext.name))
         own_flags, macros = self.isa_flags()
         left_out = INSTRUCTION_SETS.keys() - own_flags
         used = [source for source in ext.sources if instruction_set(source) not in left_out]
         flags, link_flags = self.flags([*ext.define_macros, *macros], ext.include_dirs)
-        cache = ObjectCache(ext.name.split(".")[-1], self.force)
+        is_library = ext.name == LIBRARY
+        cache = ObjectCache("_core" if is_library else ext.name.split(".")[-1], self.force)
         cuda = Cuda(ext) if any(source.endswith(".cu") for source in used) else None
 
         def compile_unit(unit):
@@ -325,6 +346,9 @@ class BuildExtensions(build_ext):
         if cuda:
             cuda.link(objects, target, link_flags)
             return
+        if is_library:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            link_flags += LIBRARY_FLAGS
         self.compiler.link_shared_object(
             sorted(objects),
             str(target),

@@ -4,6 +4,7 @@
 #include "lines/layout.h"
 #include "lines/product.h"
 #include "lines/products.h"
+#include "ps_api.h"
 #include "runtime/backend.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
@@ -559,4 +560,10 @@ const ps_backend *
 ps_backend_get(void)
 {
     return &pysolvers::cuda;
+}
+
+const void *
+ps_c_api(void)
+{
+    return nullptr;
 }

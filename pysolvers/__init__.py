@@ -5,6 +5,7 @@ import typing as _typing
 
 if _typing.TYPE_CHECKING:
     from ._boundary import Dirichlet, Neumann, Robin
+    from ._building import get_include
     from ._errors import (
         BackendError,
         CoarseGridWarning,
@@ -68,6 +69,7 @@ __all__ = [
     "factor_theta",
     "factor_tridiagonal",
     "from_banded",
+    "get_include",
     "implicit_diffusion",
     "residual",
     "solve_laplace",
@@ -79,6 +81,7 @@ __all__ = [
 # A module is imported at the first use of one of its names: a program uses few of them.
 _PLACES = {
     "_boundary": ("Dirichlet", "Neumann", "Robin"),
+    "_building": ("get_include",),
     "_errors": (
         "BackendError",
         "CoarseGridWarning",
@@ -116,7 +119,7 @@ _SUBPACKAGES = (
 )
 
 # Their libraries take seconds to import, or are missing.
-_LATE_SUBPACKAGES = ("jax", "papers", "plots", "torch")
+_LATE_SUBPACKAGES = ("jax", "numba", "papers", "plots", "torch")
 
 
 def __dir__() -> list[str]:

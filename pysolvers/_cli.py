@@ -1,4 +1,4 @@
-"""The command line: ``pysolvers info | run CASE | bench NAME | reproduce PAPER``.
+"""The command line: ``pysolvers info | config | run CASE | bench NAME | reproduce PAPER``.
 
 ``python -m pysolvers`` is the same command. ``bench`` and ``reproduce`` work in a copy of the
 source: their code is in its folder ``benchmarks``, which is not installed.
@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from . import _building as building
 from . import _machine as machine
 from ._errors import DistributedError, PysolversError
 from ._runtime import backends as _backends
@@ -115,6 +116,10 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="print versions, backends and the machine")
     info.add_argument("--json", action="store_true", help="print one JSON object")
     info.set_defaults(run=run_info, takes_ranks=True)
+
+    config = commands.add_parser("config", help="print the flags for programs in C and Fortran")
+    building.add_config_arguments(config)
+    config.set_defaults(run=building.run_config)
 
     run = commands.add_parser("run", help="solve a case and compare it with published results")
     case = run.add_subparsers(metavar="CASE", required=True)

@@ -86,6 +86,7 @@ _Result = TypeVar("_Result")
 _Info = NDArray[int32] | None
 
 ABI: Final[int]
+C_API: Final[object]
 CLOCK: Final[dict[str, int]]
 COLUMNS: Final[int]
 CRITERIA: Final[dict[str, int]]

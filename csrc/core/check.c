@@ -13,6 +13,7 @@
  */
 #include <stdbool.h>
 
+#include "ps_api.h"
 #include "ps_step.h"
 
 enum { AXES = 3, TERMS = 2 * AXES, SEARCH_STEPS = 100000 };
@@ -247,7 +248,7 @@ check_output(const ps_output *x, int64_t size, extents n, lattice *taken)
     return may_repeat(taken, n) ? PS_BAD_LAYOUT : PS_OK;
 }
 
-/* Check an input of the extents n against the lattice of the output. */
+/* Check an input of the extents n against the lattice of the output, or alone. */
 static ps_status
 check_input(const ps_input *input, int64_t size, extents n, const lattice *taken)
 {
@@ -258,6 +259,9 @@ check_input(const ps_input *input, int64_t size, extents n, const lattice *taken
         return PS_BAD_ARGUMENT;
     }
 
+    if (taken == NULL) {
+        return PS_OK;
+    }
     const lattice read = lattice_of(input->data, input->stride, size, n);
     return overlap(taken, size, &read, size) ? PS_BAD_LAYOUT : PS_OK;
 }
@@ -273,7 +277,7 @@ check_rhs(const ps_input *rhs, const ps_output *x, int64_t size, extents n,
     return check_input(rhs, size, n, taken);
 }
 
-/* Check the diagonals against the lattice of an output. */
+/* Check the diagonals against the lattice of an output, or alone. */
 static ps_status
 check_matrix(const ps_tridiag *t, const lattice *taken)
 {
@@ -395,6 +399,16 @@ factor_is_legal(const ps_factor *f)
            (!has_sums || f->pivot == PS_PIVOT_NEVER) &&
            flags_are_legal(f->flags & ~of_sums) &&
            sizes_are_legal(f->dtype, (extents){f->rows, f->outer, f->inner});
+}
+
+ps_status
+ps_matrix_check(const ps_factor *f, const ps_tridiag *t)
+{
+    if (f == NULL || !factor_is_legal(f) || t == NULL ||
+        !flags_are_legal(t->flags & ~(uint32_t)PS_ROW_SUMS)) {
+        return PS_BAD_ARGUMENT;
+    }
+    return t->outer == 0 || t->inner == 0 ? PS_OK : check_matrix(t, NULL);
 }
 
 ps_status

@@ -17,6 +17,7 @@
 #include "heat.h"
 #include "memory.h"
 #include "part.h"
+#include "ps_api.h"
 #include "pysolvers.h"
 #include "relax.h"
 #include "spikes.h"
@@ -80,6 +81,26 @@ add_constants(PyObject *module)
     return PyModule_AddStringConstant(module, "NAME", backend->name);
 }
 
+/* Set module.C_API, the capsule of pysolvers_api.h, if there is one. */
+static int
+add_c_api(PyObject *module)
+{
+    union {
+        const void *found;
+        void *table; /* of a capsule, which nobody changes */
+    } api = {ps_c_api()};
+
+    if (api.found == NULL) {
+        return 0;
+    }
+    PyObject *const capsule = PyCapsule_New(api.table, "pysolvers._core.C_API", NULL);
+    const int failed =
+        capsule == NULL || PyModule_AddObjectRef(module, "C_API", capsule) < 0;
+
+    Py_XDECREF(capsule);
+    return failed ? -1 : 0;
+}
+
 static PyObject *
 describe(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
@@ -117,7 +138,7 @@ module_exec(PyObject *module)
         return -1;
     }
     if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||
-        step_add(module) < 0) {
+        step_add(module) < 0 || add_c_api(module) < 0) {
         return -1;
     }
     return add_constants(module);
