@@ -3,8 +3,6 @@
 import argparse
 from pathlib import Path
 
-__all__ = ["get_include"]
-
 _PACKAGE = Path(__file__).resolve().parent
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers._cli import main
 
 HERE = Path(__file__).parent
 COMPILERS = {".c": ("CC", "cc"), ".cpp": ("CXX", "c++"), ".f90": ("FC", "gfortran")}
@@ -33,9 +33,8 @@ def run(*command, **options):
     return done.stdout
 
 
-def config(capsys, *options):
-    assert main(["config", *options]) == 0
-    return capsys.readouterr().out.split()
+def config(*options):
+    return run(sys.executable, "-m", "pysolvers", "config", *options).split()
 
 
 @pytest.fixture(autouse=True)
@@ -48,10 +47,10 @@ def numbers(text):
     return [float(word.strip(",")) for word in text.split() if word.strip("-,")[0].isdigit()]
 
 
-def test_c(tmp_path, capsys):
+def test_c(tmp_path):
     flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    command = [compiler_of(".c"), *flags, *config(capsys, "--cflags"), HERE / "heat.c"]
-    run(*command, "-o", tmp_path / "heat", *config(capsys, "--libs"), "-lm")
+    command = [compiler_of(".c"), *flags, *config("--cflags"), HERE / "heat.c"]
+    run(*command, "-o", tmp_path / "heat", *config("--libs"), "-lm")
 
     error, singular = run(tmp_path / "heat").splitlines()
 
@@ -59,10 +58,10 @@ def test_c(tmp_path, capsys):
     assert singular == "status 1, nan nan 1 1" or singular == "status 1, -nan -nan 1 1"
 
 
-def test_cpp(tmp_path, capsys):
-    command = [compiler_of(".cpp"), "-std=c++17", "-Wall", *config(capsys, "--cflags")]
+def test_cpp(tmp_path):
+    command = [compiler_of(".cpp"), "-std=c++17", "-Wall", *config("--cflags")]
     program = tmp_path / "periodic"
-    run(*command, HERE / "periodic.cpp", "-o", program, *config(capsys, "--libs"))
+    run(*command, HERE / "periodic.cpp", "-o", program, *config("--libs"))
 
     solved, repeated = run(program).splitlines()
 
@@ -72,11 +71,11 @@ def test_cpp(tmp_path, capsys):
     assert repeated == "operands overlap, or x repeats an element"
 
 
-def test_fortran(tmp_path, capsys):
+def test_fortran(tmp_path):
     compiler = compiler_of(".f90")
-    (module,) = config(capsys, "--fortran")
+    (module,) = config("--fortran")
     command = [compiler, "-Wall", module, HERE / "columns.f90", "-o", "columns"]
-    run(*command, *config(capsys, "--libs"), cwd=tmp_path)
+    run(*command, *config("--libs"), cwd=tmp_path)
 
     solved, contiguous, text = run(tmp_path / "columns").splitlines()
 
@@ -87,10 +86,10 @@ def test_fortran(tmp_path, capsys):
     assert text == "operands overlap, or x repeats an element"
 
 
-def test_pkg_config_has_the_flags(capsys):
+def test_pkg_config_has_the_flags():
     if shutil.which("pkg-config") is None:
         pytest.skip("there is no pkg-config")
-    (folder,) = config(capsys, "--pkgconfig")
+    (folder,) = config("--pkgconfig")
     environment = os.environ | {"PKG_CONFIG_PATH": folder}
 
     found = run("pkg-config", "--cflags", "--libs", "pysolvers", env=environment).split()
@@ -102,10 +101,10 @@ def test_pkg_config_has_the_flags(capsys):
 
 
 @pytest.mark.slow
-def test_cmake(tmp_path, capsys):
+def test_cmake(tmp_path):
     if shutil.which("cmake") is None:
         pytest.skip("there is no cmake")
-    (folder,) = config(capsys, "--cmake")
+    (folder,) = config("--cmake")
     run("cmake", "-S", HERE, "-B", tmp_path, f"-Dpysolvers_DIR={folder}")
     run("cmake", "--build", tmp_path)
 
