@@ -15,6 +15,7 @@ def call(n=6, **changes):
     operands["clock"][_core.CLOCK["u"]] = 2
     numbers = {"re": 10.0, "tau": 0.5, "gamma": 0.0, "dt": 0.0}
     numbers |= {"until": 1.0, "steady": -1.0, "tol": -1.0, "omega": 1.5}
+    numbers |= {"lid": 1.0, "push": 0.0, "bound": 100.0}
     codes = {"kernel": 0, "pressure": 1, "stages": 7}
     for table in (operands, numbers, codes):
         table.update({name: value for name, value in changes.items() if name in table})
@@ -22,7 +23,7 @@ def call(n=6, **changes):
     most = changes.get("most_sweeps", 3)
     made = np.zeros(1, np.int64)
     tables = tuple(codes.values()), tuple(numbers.values()), most
-    return _core.staggered_step(*tables, *operands.values(), 1, 1, made)
+    return _core.staggered_step(*tables, *operands.values(), None, 1, 1, made)
 
 
 def test_call_of_the_binding():
@@ -45,6 +46,9 @@ def test_call_of_the_binding():
         {"gamma": 1.5},
         {"omega": 2.0},
         {"tol": np.nan},
+        {"lid": np.inf},
+        {"push": -1.0},
+        {"bound": 0.0},
         {"kernel": 3},
         {"pressure": 2},
         {"stages": 8},
