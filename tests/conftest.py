@@ -56,7 +56,7 @@ def pytest_addoption(parser):
     )
 
 
-# Tests that start processes, compile programs of JAX or draw many random cases.
+# Tests that start processes, compile programs of JAX, draw figures or many random cases.
 LONG = (
     "distributed/",
     "notebooks/",
@@ -65,7 +65,10 @@ LONG = (
     "unit/differentiable/",
     "unit/jax/",
     "unit/test_hypothesis",
+    "unit/test_plots",
     "unit/test_random_calls",
+    "unit/test_spline_hypothesis",
+    "unit/tridiagonal/test_determinism",
 )
 
 
