@@ -17,6 +17,7 @@ BENCHMARKS = {
     "calls": "the cost of calls with small systems, also on a GPU",
     "jobs": "six jobs and the programs that people would write for them, also on a GPU",
     "implicit": "iterations and times of HeatADI(scheme='implicit')",
+    "parabolic": "ParabolicADI: steps over the words that they move, and a batch",
     "poisson": "FastPoisson, sparse LU and multigrid; on a GPU cuFFT and CuPy",
     "splines": "CubicSpline and SciPy; on a GPU CuPy",
     "steps": "products, implicit steps, masks and several right-hand sides, and the solve alone",

@@ -1,0 +1,197 @@
+"""`ParabolicADI`: the time of a step over that of the words that it has to move, and a batch.
+
+Plates of float64 with constant coefficients and with arrays, by the schemes of Douglas and of
+modified Craig and Sneyd, and with a mixed derivative. "words" are those of a step per node if each
+product of rows, each solve and each sum of fields is one pass over its operands; "share" is the
+time of a copy that moves so many words, over that of the step.
+
+    product along an axis     3 words, and 3 for rows that are arrays
+    solve along an axis       2 words, and 3 for factors of arrays
+    mixed derivative          2 products from one field to another, of 2 words each, a product with
+                              its coefficient (2, and 1 for an array) and a sum (3)
+    sums of fields            1 to 3 words each
+
+The batch are calls of Heston's model with random parameters, and one of them alone.
+"""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from pysolvers import ParabolicADI
+from pysolvers._progress import progress
+from pysolvers._repr import shape_text
+from pysolvers._runtime import backends
+from pysolvers.cases.tables import Column, Table
+
+from .options import add_options
+from .record import Measurement, Record, finish
+from .timing import cpu_bandwidth, medians
+
+WORD = 8
+PLATE, BATCH = (4096, 4096), (64, 50, 100)
+SMALL_PLATE, SMALL_BATCH = (64, 65), (3, 9, 10)
+COPIED = 1 << 24  # words of a copy that measures the bandwidth
+
+# Scheme, and whether there is a mixed derivative.
+SCHEMES = (
+    ("douglas", False),
+    ("modified-craig-sneyd", False),
+    ("modified-craig-sneyd", True),
+)
+
+
+def words(scheme: str, *, has_arrays: bool, is_mixed: bool) -> int:
+    """Return the words of a step in two dimensions, per node."""
+    rows = 3 * has_arrays
+    lines = 2 * (3 + rows) + 1  # F, from a field of zeros
+    solves = 2 * (2 + rows)
+    if scheme == "douglas":
+        return lines + solves + 2 + 3
+    mixed = 2 * (2 + 2) + 2 + has_arrays + 3 if is_mixed else 0
+    # F and F_0 of two levels, each of which is scaled and added to the right side of the second
+    # sweep; scaled right sides of both sweeps; two solutions.
+    sums = (2 + 3) + 4 + 2 * 3 + (2 * (2 + 3) + 2 * 2 if is_mixed else 0)
+    return 2 * (lines + mixed + solves) + sums
+
+
+def plate(
+    shape: tuple[int, ...], scheme: Any, threads: int, *, has_arrays: bool, is_mixed: bool
+) -> ParabolicADI:
+    """Return a solver on a plate."""
+    rng = np.random.default_rng(0)
+    k = 1 + 0.1 * rng.random(shape) if has_arrays else 1.0
+    diffusion = {"xx": k, "yy": k} | ({"xy": 0.5 * k} if is_mixed else {})
+    return ParabolicADI(
+        shape,
+        extent=((0, 1), (0, 1)),
+        diffusion=diffusion,
+        boundary=0.0,
+        initial=rng.random(shape),
+        dt=1e-4,
+        scheme=scheme,
+        damped_start=False,
+        threads=threads,
+    )
+
+
+def heston(count: int, shape: tuple[int, ...], threads: int) -> ParabolicADI:
+    """Return a solver of calls with parameters of their own."""
+    rng = np.random.default_rng(1)
+    kappa, eta, sigma, rho = (
+        rng.uniform(low, high, (count, 1, 1))
+        for low, high in ((0.5, 3.0), (0.02, 0.12), (0.1, 0.5), (-0.9, 0.1))
+    )
+    s = 100 + 20 * np.sinh(np.linspace(-np.arcsinh(5), np.arcsinh(35), shape[1]))
+    s[0] = 0.0
+    v = 0.02 * np.sinh(np.linspace(0, np.arcsinh(150), shape[0]))
+    return ParabolicADI(
+        shape,
+        batch=count,
+        coordinates=(s, v),
+        diffusion={
+            "xx": lambda x, y: 0.5 * y * x**2,
+            "xy": lambda x, y: rho * sigma * x * y,
+            "yy": lambda y: 0.5 * sigma**2 * y,
+        },
+        advection={"x": lambda x: 0.03 * x, "y": lambda y: kappa * (eta - y)},
+        reaction=-0.03,
+        boundary={"x-": 0.0, "x+": "linear", "y": "linear"},
+        initial=np.maximum(s - 100, 0.0),
+        dt=0.01,
+        scheme="modified-craig-sneyd",
+        damped_start=False,
+        threads=threads,
+    )
+
+
+def cases(args: argparse.Namespace) -> list[Record]:
+    """Measure all cases."""
+    shape = SMALL_PLATE if args.quick else PLATE
+    bandwidth = cpu_bandwidth(1 << 16 if args.quick else COPIED)
+    kinds = [(has_arrays, *each) for has_arrays in (False, True) for each in SCHEMES]
+    found = []
+    for has_arrays, scheme, is_mixed in progress(kinds, "parabolic"):
+        kind = {"has_arrays": has_arrays, "is_mixed": is_mixed}
+        solver = plate(shape, scheme, args.threads, **kind)
+        solver.step()  # makes the factors
+        seconds = medians({"step": solver.step}, args.runs)["step"]
+        count = words(scheme, **kind)
+        share = count * WORD * np.prod(shape) / bandwidth / seconds
+        name = ("arrays" if has_arrays else "constants") + (", mixed" if is_mixed else "")
+        found.append(
+            {
+                "name": name,
+                "scheme": scheme,
+                "shape": list(shape),
+                "words": count,
+                "seconds": float(f"{seconds:.4g}"),
+                "share": float(f"{share:.3g}"),
+            }
+        )
+    count, *own = SMALL_BATCH if args.quick else BATCH
+    for each in (count, 1):
+        solver = heston(each, tuple(own), args.threads)
+        solver.step()
+        seconds = medians({"step": solver.step}, args.runs)["step"]
+        found.append(
+            {
+                "name": "Heston",
+                "scheme": "modified-craig-sneyd",
+                "shape": [each, *own],
+                "words": None,
+                "seconds": float(f"{seconds:.4g}"),
+                "share": None,
+            }
+        )
+    return found
+
+
+def tables(record: Record) -> list[Table]:
+    """Return the table of a record."""
+    rows = []
+    for entry in record["cases"]:
+        nodes = np.prod(entry["shape"])
+        of_node = 1e9 * entry["seconds"] / nodes
+        rows.append(
+            (
+                entry["name"],
+                entry["scheme"],
+                shape_text(entry["shape"]),
+                1e3 * entry["seconds"],
+                of_node,
+                entry["words"],
+                None if entry["share"] is None else 100 * entry["share"],
+            )
+        )
+    columns = [
+        Column("coefficients", left=True),
+        Column("scheme", left=True),
+        Column("nodes", left=True),
+        Column("ms of a step", ".2f"),
+        Column("ns of a node", ".2f"),
+        Column("words"),
+        Column("share, %", ".0f"),
+    ]
+    note = (
+        f"Float64, {record['settings']['threads']} threads, medians of "
+        f"{record['settings']['runs']} runs. Measured on {record['machine']['cpu']}; load before: "
+        f"{record['load']}."
+    )
+    return [Table("", columns, rows, (note,))]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
+    add_options(parser, "quick", "threads", runs=7)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the table, and write the record."""
+    measurement = Measurement("parabolic")
+    args.threads = args.threads or backends.require("cpu").default_threads()
+    settings = {"quick": args.quick, "threads": args.threads, "runs": args.runs}
+    record = measurement.record(cases(args), settings)
+    finish(args, record, tables(record))
+    return 0

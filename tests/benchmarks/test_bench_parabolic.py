@@ -1,0 +1,30 @@
+"""The benchmark of ParabolicADI at small size, and its record."""
+
+import json
+
+import command_line
+
+from benchmarks import parabolic
+
+
+def test_quick_run_has_a_share_for_each_plate(tmp_path, capsys):
+    path = tmp_path / "record.json"
+    assert (
+        command_line.main(["bench", "parabolic", "--quick", "--runs", "1", "--json", str(path)])
+        == 0
+    )
+
+    found = json.loads(path.read_text())["cases"]
+    assert [case["share"] is None for case in found] == [False] * 6 + [True] * 2
+    assert all(case["seconds"] > 0 for case in found)
+    assert "modified-craig-sneyd" in capsys.readouterr().out
+
+
+def test_arrays_and_a_second_sweep_move_more_words():
+    count = parabolic.words
+    one = count("douglas", has_arrays=False, is_mixed=False)
+    assert one == 16
+    assert count("douglas", has_arrays=True, is_mixed=False) == one + 12
+    two = count("modified-craig-sneyd", has_arrays=False, is_mixed=False)
+    assert two > 2 * (one - 5)
+    assert count("modified-craig-sneyd", has_arrays=False, is_mixed=True) > two
