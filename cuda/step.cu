@@ -1,9 +1,9 @@
 /* step.cu - implicit steps: ps_step.h.
  *
- * Where lines/partition/step_way.h offers it, one pass makes the rows and solves them: 5
- * words per unknown, 6 with a source, and one byte or two for a mask. Systems that it
- * marks, because they are not dominant, are then solved with row exchanges, from rows
- * that are computed for them alone.
+ * Where lines/partition/one_pass.h offers it, one pass makes the rows and solves them: 5
+ * words per unknown, 6 with a source, 2 to 5 for fluxes, and a byte or two for a mask.
+ * Systems that it marks, because they are not dominant, are then solved with row
+ * exchanges, from rows that are computed for them alone.
  *
  * Otherwise a pass computes the rows of the solve (lines/step_rows.h) into the workspace,
  * and the methods of tridiag.cu solve them. If all systems along a batch axis have one
@@ -16,7 +16,7 @@
 #include <cstdlib>
 
 #include "device/number.cuh"
-#include "lines/partition/step_way.h"
+#include "lines/partition/one_pass.h"
 #include "lines/pivoted/pivoted.h"
 #include "lines/step_rows.h"
 #include "runtime/backend.h"
@@ -102,6 +102,14 @@ varies(const ps_step &s, int64_t ps_stride::*axis)
            (s.where.data != nullptr && s.where.stride.*axis != 0);
 }
 
+/* Whether something enters through a face at an end of the systems. */
+static bool
+has_ends(const ps_step &s)
+{
+    return s.flux[0].data != nullptr || s.flux[1].data != nullptr ||
+           s.value[0].data != nullptr || s.value[1].data != nullptr;
+}
+
 static StepPlan
 step_plan_of(const ps_step &s, char *memory)
 {
@@ -141,9 +149,7 @@ step_plan_of(const ps_step &s, char *memory)
     if (is_masked && s.t.rhs.data == s.t.x.data) {
         p.kept = {parts.take(bytes(count)), of_rhs};
     }
-    const bool has_ends = s.flux[0].data != nullptr || s.flux[1].data != nullptr ||
-                          s.value[0].data != nullptr || s.value[1].data != nullptr;
-    if (is_masked && has_ends) {
+    if (is_masked && has_ends(s)) {
         p.ends = parts.take<int32_t>(static_cast<size_t>(2 * p.outer * p.inner) *
                                      sizeof(int32_t));
     }
@@ -162,31 +168,50 @@ namespace {
 
 /* A step in one pass. */
 struct OnePass {
-    StepWay way;
+    OnePassStep step;
     uint8_t *marks; /* null: rows are never exchanged */
     void *work;     /* of the pass */
     uint32_t *words;
+    int32_t *ends;
     char *rest; /* of the workspace: the plan of the marked systems */
 };
 
 } // namespace
 
-/* Whether one pass solves a step, whose systems have more than one matrix. */
+/* Whether one pass solves a step. Not where all systems have one matrix, but for fluxes
+ * along strided axes. */
 static bool
-has_one_pass(const ps_step &s, ps_pivot pivot, const ps_cuda_device *device, StepWay *way)
+has_one_pass(const ps_step &s, ps_pivot pivot, const ps_cuda_device *device,
+             OnePassStep *step)
 {
+    const bool is_flux = s.kind == PS_STEP_FLUX;
+    const bool has_one_matrix =
+        !varies(s, &ps_stride::outer) && !varies(s, &ps_stride::inner);
     const double h = s.step;
-    StepTerms terms = {0, 1, 0, 0, {}, nullptr};
+    StepTerms terms = {};
 
-    if (device == nullptr || s.kind == PS_STEP_FLUX || pivot == PS_PIVOT_ALWAYS ||
-        (s.t.flags & PS_ROW_SUMS) != 0 ||
-        !(varies(s, &ps_stride::outer) || varies(s, &ps_stride::inner))) {
+    if (device == nullptr || pivot == PS_PIVOT_ALWAYS || (s.t.flags & PS_ROW_SUMS) != 0 ||
+        (has_one_matrix && !is_flux)) {
         return false;
     }
+    terms.couple = 1;
     if (s.kind == PS_STEP_THETA) {
-        terms = {1, -h, (s.gain - 1) * h, s.gain * h, s.source, nullptr};
+        terms.own = 1;
+        terms.couple = -h;
+        terms.product = (s.gain - 1) * h;
+        terms.weight = s.gain * h;
     }
-    return ps_cuda_step_way(&s.t, terms, device, way);
+    terms.source = s.source;
+    terms.where = s.where;
+    terms.is_flux = is_flux;
+    terms.step = h;
+    terms.gain = s.gain;
+    for (int end = 0; end < 2; end++) {
+        terms.flux[end] = s.flux[end];
+        terms.value[end] = s.value[end];
+    }
+    return ps_cuda_one_pass(&s.t, terms, device, step) &&
+           (!has_one_matrix || step->by_columns);
 }
 
 static bool
@@ -194,20 +219,27 @@ one_pass_of(const ps_step &s, ps_pivot pivot, char *memory, OnePass *p)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
     const size_t systems = static_cast<size_t>(s.t.outer * s.t.inner);
+    const bool is_masked = s.where.data != nullptr;
     StepMemory parts = {memory};
 
     *p = {};
-    if (!has_one_pass(s, pivot, device, &p->way)) {
+    if (!has_one_pass(s, options_of(s, pivot).pivot, device, &p->step)) {
         return false;
     }
-    if (pivot == PS_PIVOT_AUTO) {
+    if (options_of(s, pivot).pivot == PS_PIVOT_AUTO) {
         p->marks = parts.take<uint8_t>(systems);
     }
-    p->work = parts.take(ps_cuda_step_way_work(p->way, device));
-    if (s.where.data != nullptr) {
-        p->words = parts.take<uint32_t>(systems * static_cast<size_t>(p->way.chunks) *
-                                        sizeof(uint32_t));
-        p->way.terms.words = p->words;
+    p->work = parts.take(ps_cuda_one_pass_work(p->step, device));
+    if (is_masked && p->step.by_columns) {
+        const size_t words = static_cast<size_t>(p->step.chunks) *
+                             static_cast<size_t>(mask_words(p->step.chunk_rows));
+
+        p->words = parts.take<uint32_t>(systems * words * sizeof(uint32_t));
+        p->step.terms.words = p->words;
+    }
+    if (is_masked && has_ends(s)) {
+        p->ends = parts.take<int32_t>(2 * systems * sizeof(int32_t));
+        p->step.terms.ends = p->ends;
     }
     p->rest = parts.next;
     return true;
@@ -382,12 +414,18 @@ restore_outside(const ps_step &s, const StepPlan &p, const uint8_t *marks,
 }
 
 static const char *
-kernel_of(const StepWay &way)
+kernel_of(const OnePassStep &step)
 {
-    if (way.by_columns) {
-        return way.columns.blocks > 1 ? "step columns cluster" : "step columns";
+    const bool is_flux = step.terms.is_flux;
+
+    if (step.by_columns) {
+        return step.columns.blocks > 1
+                   ? (is_flux ? "flux columns cluster" : "step columns cluster")
+                   : (is_flux ? "flux columns" : "step columns");
     }
-    return way.plan.shape.blocks > 1 ? "step tiles cluster" : "step tiles";
+    return step.plan.shape.blocks > 1
+               ? (is_flux ? "flux tiles cluster" : "step tiles cluster")
+               : (is_flux ? "flux tiles" : "step tiles");
 }
 
 static ps_status
@@ -398,15 +436,18 @@ solve_in_one_pass(const ps_step &s, const OnePass &one, const ps_exec *exec,
     const int64_t count = one.marks != nullptr ? -1 : 0; /* of exchanges: not known */
     ps_status status = PS_OK;
 
-    *report = {PS_PARTITION, 0, count, one.marks, count, one.marks, kernel_of(one.way)};
+    *report = {PS_PARTITION, 0, count, one.marks, count, one.marks, kernel_of(one.step)};
     if (one.words != nullptr) {
-        status = ps_cuda_step_words(s.where.data, s.where.stride, s.t.rows, s.t.outer,
-                                    s.t.inner, (s.t.flags & PS_PERIODIC) != 0,
-                                    one.way.chunk_rows, one.way.chunks,
-                                    !one.way.by_columns, one.words, stream);
+        status = ps_cuda_step_words(s.where, s.t.rows, s.t.outer, s.t.inner,
+                                    (s.t.flags & PS_PERIODIC) != 0, one.step.chunk_rows,
+                                    one.step.chunks, one.words, stream);
+    }
+    if (status == PS_OK && one.ends != nullptr) {
+        status =
+            ps_cuda_step_ends(s.where, s.t.rows, s.t.outer, s.t.inner, one.ends, stream);
     }
     if (status == PS_OK) {
-        status = ps_cuda_step_way_solve(one.way, ps_cuda_device_get(), one.marks,
+        status = ps_cuda_one_pass_solve(one.step, ps_cuda_device_get(), one.marks,
                                         one.work, stream);
     }
     if (status != PS_OK || one.marks == nullptr) {

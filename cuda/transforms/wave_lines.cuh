@@ -388,7 +388,7 @@ template <typename Real>
 ps_status
 launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream)
 {
-    return with_chunks<Real>(job.shape, [&](auto rows, auto is_cluster) {
+    return with_chunks<ColumnTuning<Real>>(job.shape, [&](auto rows, auto is_cluster) {
         if constexpr (rows.value == ColumnTuning<Real>::rows) {
             if (streams<Real>(job)) {
                 return launch_chunks<Real, rows.value, is_cluster.value, true>(job,

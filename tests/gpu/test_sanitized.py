@@ -152,15 +152,22 @@ def test_steps(rng, kind, dtype, axis):
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES[:2])
-def test_diffusion_between_layers(rng, dtype, axis):
+@pytest.mark.parametrize("masked", [False, True])
+def test_diffusion_between_layers(rng, masked, dtype, axis):
     for systems, rows in STEP_BATCHES[1:]:
-        T, K = rng.random((2, systems, rows)).astype(dtype)
+        T, d, s = rng.random((3, systems, rows)).astype(dtype)
+        K = rng.random((systems, rows + 1)).astype(dtype)
         where = np.arange(rows) < rng.integers(1, rows, (systems, 1))
-        T, K, mask = (np.ascontiguousarray(a if axis else a.T) for a in (T, K[:, 1:], where))
+        arrays = (T, K[:, 1:-1] if masked else K, 0.5 + d, s, where)
+        T, K, d, s, mask = (np.ascontiguousarray(a if axis else a.T) for a in arrays)
+        if masked:  # one thickness
+            d, options = 1.0, {"where": mask, "flux_last": 0.1}
+        else:
+            options = {"value_first": 0.5, "flux_last": 0.1, "theta": 0.5}
+        if not axis:  # along contiguous layers a source has a pass of its own
+            options["source"] = s
         answers = [
-            pysolvers.implicit_diffusion(
-                T, K, 1.0, 0.3, axis=axis, flux_last=0.1, where=mask, device=device
-            )
+            pysolvers.implicit_diffusion(T, K, d, 0.3, axis=axis, device=device, **options)
             for device in BOTH
         ]
         np.testing.assert_allclose(*answers, rtol=0, atol=200 * oracle.eps(dtype))

@@ -259,42 +259,242 @@ def diffused(T, K, dz, dt, theta, source, flux, value):
     return np.linalg.solve(np.eye(n) - theta * dt * a, rhs)
 
 
+# Layers and columns: parts of chunks, of 16, 24 and 17 or 11 layers, and of blocks; clusters.
+# Whole vectors of 16 bytes, and not.
+LAYERS = ((1, 3), (2, 40), (15, 8), (16, 33), (17, 64), (23, 9), (25, 32), (33, 40), (75, 64))
+LONG_LAYERS = ((192, 12), (193, 33), (500, 16))
+
+
+def diffusion_case(rng, layers, columns, dtype, faces):
+    """Return T, K with `faces` outer faces, dz, source, flux and value of the ends, and depths."""
+
+    def uniform(low, *shape):
+        return rng.uniform(low, low + 2, shape).astype(dtype)
+
+    arrays = [uniform(-1, layers, columns), uniform(0.1, layers - 1 + faces, columns)]
+    arrays += [uniform(0.5, layers, columns), uniform(-1, layers, columns)]
+    return *arrays, uniform(-1, 2, columns), uniform(0, 2, columns)
+
+
+def require_diffusion(x, given, theta, where, *, source=True, flux=True, value=(True, True)):
+    """Require that x is the step of every column, by dense matrices, and T outside."""
+    T, K, dz, s, q, v = (np.asarray(a, np.float64) for a in given)
+    if len(K) < len(T):
+        K = np.pad(K, ((1, 1), (0, 0)))
+    for j in range(T.shape[1]):
+        inside = np.flatnonzero(where[:, j])
+        if not len(inside):
+            continue
+        m = slice(inside[0], inside[-1] + 1)  # the mask is one run of layers
+        truth = diffused(
+            *(T[m, j], K[m.start : m.stop + 1, j], dz[m, j], 0.7, theta),
+            (s[m, j] if source else 0 * s[m, j]),
+            (q[:, j] if flux else (0, 0)),
+            [v[end, j] if value[end] else None for end in (0, 1)],
+        )
+        eps = 60 * oracle.eps(x.dtype) * (1 + np.abs(truth).max())
+        np.testing.assert_allclose(x[m, j], truth, rtol=0, atol=eps)
+    np.testing.assert_array_equal(x[~where], np.asarray(given[0])[~where])
+
+
 @pytest.mark.parametrize("theta", [0.5, 1.0])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("one_dz", [False, True])
-def test_diffusion(rng, theta, axis, one_dz):
-    for n, batch in ((1, 3), (2, 40), (18, 9), (75, 64), (40, 33)):
-        T, dz = rng.uniform(-1, 1, (n, batch)), rng.uniform(0.5, 2, (n, batch))
-        K, source = rng.uniform(0, 3, (n + 1, batch)), rng.uniform(-1, 1, (n, batch))
-        flux, value = rng.uniform(-1, 1, (2, batch)), rng.uniform(0, 3, batch)
-        depth = rng.integers(1, n + 1, batch)
-        where = np.arange(n)[:, None] < depth
+@pytest.mark.parametrize("dtype", REALS)
+def test_diffusion(rng, theta, axis, one_dz, dtype):
+    for layers, columns in LAYERS + (LONG_LAYERS if theta == 1 else ()):
+        given = list(diffusion_case(rng, layers, columns, dtype, 2))
         if one_dz:
-            dz = dz[:, :1] + 0 * dz
+            given[2] = given[2][:, :1] + 0 * given[2]
+        first = rng.integers(0, layers, columns)
+        where = np.arange(layers)[:, None] >= first
+        where &= np.arange(layers)[:, None] < first + rng.integers(0, layers + 1, columns)
         turn = (lambda a: a.T.copy()) if axis == 1 else np.ascontiguousarray
         for mask in (None, where):
-            layers = n + 0 * depth if mask is None else depth
-            T_in = T if mask is None else np.where(mask, T, np.nan)
+            T, K, dz, source, flux, value = given
+            T = T if mask is None else np.where(mask, T, np.nan)
+            s = source if mask is None else np.where(mask, source, np.inf)
+            # Along contiguous layers a source is added in a pass of its own.
+            has_source = layers % 2 == 0
             x = pysolvers.implicit_diffusion(
-                *(turn(T_in), turn(K), dz[:, 0] if one_dz else turn(dz), 0.7),
+                *(turn(T), turn(K), dz[:, 0] if one_dz else turn(dz), 0.7),
                 axis=axis,
                 theta=theta,
-                source=turn(source),
+                source=turn(s) if has_source else None,
                 flux_first=flux[0],
                 flux_last=flux[1],
-                value_last=value,
+                value_last=value[1],
                 where=None if mask is None else turn(mask),
                 device="cuda",
             )
-            x = x if axis == 0 else x.T
-            for j, m in enumerate(layers):
-                truth = diffused(
-                    *(T[:m, j], K[: m + 1, j], dz[:m, j], 0.7, theta, source[:m, j]),
-                    flux[:, j],
-                    (None, value[j]),
+            inside = np.ones(T.shape, bool) if mask is None else mask
+
+            require_diffusion(
+                x if axis == 0 else x.T,
+                [T, K, dz, source, flux, value],
+                theta,
+                inside,
+                source=has_source,
+                value=(False, True),
+            )
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("ends", ["none", "flux", "values"])
+def test_diffusion_along_a_middle_axis_in_place(rng, ends, dtype):
+    planes, columns = 3, 20
+    for layers in (2, 17, 24, 75):
+        faces = 2 if ends == "values" else 0
+        cases = [diffusion_case(rng, layers, columns, dtype, faces) for _ in range(planes)]
+        T, K, dz, source, flux, value = (np.stack(a) for a in zip(*cases, strict=True))
+        options = {}
+        if ends == "flux":
+            options = {"flux_first": flux[:, 0], "flux_last": flux[:, 1]}
+        if ends == "values":
+            options = {"value_first": value[:, 0], "value_last": value[:, 1]}
+        depth = rng.integers(1, layers + 1, columns)  # one mask for all planes
+        where = np.arange(layers)[:, None] < depth
+        for mask in (None, where):
+            mine = T.copy()
+            x = pysolvers.implicit_diffusion(
+                *(mine, K, dz, 0.7),
+                axis=1,
+                theta=0.5,
+                source=source,
+                where=mask,
+                out=mine,
+                device="cuda",
+                **options,
+            )
+
+            assert x is mine
+            inside = np.ones(where.shape, bool) if mask is None else mask
+            for plane in range(planes):
+                require_diffusion(
+                    mine[plane],
+                    cases[plane],
+                    0.5,
+                    inside,
+                    flux=ends == "flux",
+                    value=(ends == "values",) * 2,
                 )
-                np.testing.assert_allclose(x[:m, j], truth, rtol=1e-12, atol=1e-12)
-                np.testing.assert_array_equal(x[m:, j], T_in[m:, j])
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("K", ["number", "profile"])
+def test_diffusion_of_one_profile(rng, K, axis, dtype):
+    for layers, columns in ((2, 40), (24, 33), (75, 64), (100, 12)):
+        given = list(diffusion_case(rng, layers, columns, dtype, 2))
+        profile = given[1][:, 0] if K == "profile" else dtype(0.7)
+        given[1] = np.resize(profile, layers + 1)[:, None] + 0 * given[1]
+        given[2] = given[2][:, :1] + 0 * given[2]
+        where = np.arange(layers)[:, None] < rng.integers(0, layers + 1, columns)
+        T, _, dz, _, flux, value = given
+        for mask in (None, where):
+            arrays = (T, T if mask is None else mask)
+            T_in, where_in = (a if axis == 0 else a.T.copy() for a in arrays)
+            x = pysolvers.implicit_diffusion(
+                *(T_in, profile, dz[:, 0], 0.7),
+                axis=axis,
+                theta=0.5,
+                flux_last=flux[1],
+                value_first=value[0],
+                where=None if mask is None else where_in,
+                device="cuda",
+            )
+
+            require_diffusion(
+                x if axis == 0 else x.T,
+                [*given[:4], np.stack([0 * flux[1], flux[1]]), value],
+                0.5,
+                np.ones(T.shape, bool) if mask is None else mask,
+                source=False,
+                value=(True, False),
+            )
+
+
+def test_diffusion_conserves(rng):
+    for axis, shape in ((0, (75, 20, 30)), (2, (20, 30, 75)), (1, (20, 75, 30))):
+        faces = [n - (k == axis) for k, n in enumerate(shape)]
+        T, dz = rng.uniform(-1, 1, shape), rng.uniform(0.5, 2, shape)
+
+        x = pysolvers.implicit_diffusion(
+            T, rng.uniform(0, 9, faces), dz, 40.0, axis=axis, device="cuda"
+        )
+
+        before, after = (dz * T).sum(axis), (dz * x).sum(axis)
+        assert (np.abs(after - before) <= 1e-14 * (dz * np.abs(T)).sum(axis)).all()
+
+
+# Chunks of 16 and 32 rows along strided axes; of 17 and 11 rows of tiles.
+BORDERS = (1, 2, 11, 12, 15, 16, 17, 18, 31, 32, 33, 34, 63, 65, 95, 97, 255, 257)
+
+
+def along(axis, array, inner):
+    """Return systems along the last axis as an array with them along `axis`."""
+    if axis == 0:
+        return array.T.copy()
+    if axis == 1:
+        return np.moveaxis(array.reshape(-1, inner, array.shape[1]), -1, 1).copy()
+    return np.ascontiguousarray(array)
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("kind", ["plain", "source", "mask", "both"])
+def test_borders_of_chunks(rng, kind, axis, dtype):
+    for rows in BORDERS:
+        systems = 20 if rows % 3 else 33
+        *operands, u, source = sources(rng, 2 * systems, rows, dtype)
+        options, periodic = {}, rows > 2 and rows % 2 == 0
+        if kind in ("source", "both"):
+            options["source"] = source
+        if kind in ("mask", "both"):
+            where = rng.uniform(size=u.shape) < 0.7
+            where[::5] = False  # whole systems
+            where[1::5] = True
+            options["where"] = where
+        x = pysolvers.theta_step(
+            *(along(axis, a, systems) for a in (*operands, u)),
+            dt=0.3,
+            periodic=periodic,
+            pivot=False,
+            axis=axis,
+            device="cuda",
+            **{name: along(axis, a, systems) for name, a in options.items()},
+        )
+
+        x = np.moveaxis(x, axis, -1).reshape(u.shape)
+        if "where" in options:
+            options["source"] = np.where(where, options["source"], 0) if kind == "both" else None
+        require_step(x, u, operands, 0.3, 0.5, periodic=periodic, **options)
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("axis", ["last", "first"])
+def test_masks_of_every_layout(rng, axis, dtype):
+    systems, rows = 36, 70
+    *operands, u, _ = sources(rng, systems, rows, dtype)
+    wide = rng.uniform(size=(systems + 4, 2 * rows + 3)) < 0.8
+    masks = [
+        wide[2:-2, 3 : rows + 3],  # rows that begin anywhere
+        wide[2:-2, : 2 * rows : 2],  # every other byte
+        np.ascontiguousarray(wide[2:-2, :rows].T).T,  # the other order
+        np.broadcast_to(wide[:1, :rows], u.shape),  # one mask
+        np.broadcast_to(wide[2:-2, :1], u.shape),  # whole systems
+    ]
+    turn = (lambda a: a) if axis == "last" else (lambda a: a.T)
+    for where in masks:
+        x = pysolvers.theta_step(
+            *(np.ascontiguousarray(turn(a)) for a in (*operands, u)),
+            dt=0.3,
+            where=turn(where),
+            axis=-1 if axis == "last" else 0,
+            device="cuda",
+        )
+
+        require_step(turn(x), u, operands, 0.3, 0.5, where=where)
 
 
 @named

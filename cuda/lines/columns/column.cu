@@ -1,6 +1,7 @@
 /* column.cu - the choice of shape and kernel for batches along a strided axis. */
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
@@ -39,6 +40,9 @@ chunk_of(int64_t rows, int32_t width)
     const int32_t blocks = blocks_of<Tuned>(rows, Tuned::rows, width);
     int32_t best = Tuned::rows;
 
+    if (Tuned::prefers_long) {
+        return rows <= Tuned::shorter[0] && width == 5 ? Tuned::shorter[0] : best;
+    }
     if (rows > best && rows <= Tuned::alone && width == 5) {
         return Tuned::alone;
     }
@@ -57,10 +61,11 @@ chunk_of(int64_t rows, int32_t width)
 
 /* The shape with the fewest blocks that hold 1 << width systems; false if there is
  * none. */
-template <typename Number, typename Tuned, int OPERANDS>
+template <typename Number, typename Job>
 static bool
 cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shape)
 {
+    using Tuned = typename Job::Tuned;
     const int32_t most = std::min(device->cluster_blocks, most_blocks);
     const int32_t chunk = chunk_of<Tuned>(rows, width);
     const int32_t units = warps_of(rows, chunk, width);
@@ -71,10 +76,11 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
     *shape = {static_cast<int32_t>(rows), chunk, width, warps, lanes, blocks, 0, 0, 0};
     shape->set_first();
     return blocks <= most && 1 << (width + lanes) <= 32 * warps &&
-           (blocks > 1 ? column_bytes<Number, Tuned::rows, true, ColumnAccess::sectors,
-                                      OPERANDS>(*shape)
-                       : column_bytes<Number, Tuned::rows, false, ColumnAccess::sectors,
-                                      OPERANDS>(*shape)) +
+           (blocks > 1
+                ? column_bytes<Number, Tuned::rows, true, ColumnAccess::sectors, Job>(
+                      *shape)
+                : column_bytes<Number, Tuned::rows, false, ColumnAccess::sectors, Job>(
+                      *shape)) +
                    statics_bytes <=
                static_cast<size_t>(device->shared_bytes);
 }
@@ -82,7 +88,7 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
 /* The width: that of a warp if such a block holds whole systems. Otherwise two lines of
  * memory of neighbouring systems (one for complex128), because fewer sectors are then
  * shared by two tiles. Otherwise as many systems as a cluster can hold. */
-template <typename Number, typename Tuned, int OPERANDS>
+template <typename Number, typename Job>
 static bool
 shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape *shape)
 {
@@ -90,7 +96,7 @@ shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape
     constexpr int32_t preferred = bytes < 16 ? 2 * line : line;
 
     for (int32_t width = widest; (bytes << width) >= least; width--) {
-        if (cut<Number, Tuned, OPERANDS>(rows, width, device, shape) &&
+        if (cut<Number, Job>(rows, width, device, shape) &&
             (shape->blocks == 1 || (bytes << width) <= preferred)) {
             return true;
         }
@@ -106,7 +112,7 @@ ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
 
     (void)with_number(dtype, [&](auto zero) {
         using Number = decltype(zero);
-        fits = shape_of<Number, ColumnTuning<Number>, 4>(rows, widest, device, shape);
+        fits = shape_of<Number, ColumnJob<Number>>(rows, widest, device, shape);
         return PS_OK;
     });
     return fits;
@@ -136,14 +142,22 @@ ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
 }
 
 bool
-ps_cuda_step_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                            ColumnShape *shape)
+ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
+                            const ps_cuda_device *device, ColumnShape *shape)
 {
     return lies_by_column(t) && with_real(t->dtype, [&](auto zero) {
-               using Number = decltype(zero);
-               return shape_of<Number, StepColumnTuning<Number>,
-                               StepColumnJob<Number>::operands>(t->rows, 5, device,
-                                                                shape);
+               using Real = decltype(zero);
+
+               switch (kind) {
+               case StepKind::flux:
+                   return shape_of<Real, FluxColumnJob<Real>>(t->rows, 5, device, shape);
+               case StepKind::more:
+                   return shape_of<Real, StepColumnJob<Real, true>>(t->rows, 5, device,
+                                                                    shape);
+               default:
+                   return shape_of<Real, StepColumnJob<Real, false>>(t->rows, 5, device,
+                                                                     shape);
+               }
            });
 }
 
@@ -161,16 +175,15 @@ is_aligned_to(int64_t bytes, const ps_tridiag &t, const ps_input &in)
 }
 
 /* Halves of sectors have a separate path in float32 only: it is no faster for other
- * types. */
+ * types. Operands with null data are not copied. */
 static ColumnAccess
-access_of(const ps_tridiag &t)
+access_of(const ps_tridiag &t, std::initializer_list<const ps_input *> inputs)
 {
-    const ps_input *const inputs[] = {&t.lower, &t.diag, &t.upper, &t.rhs};
     bool by_sectors = true, by_halves = true;
 
     for (const ps_input *in : inputs) {
-        by_sectors = by_sectors && is_aligned_to(32, t, *in);
-        by_halves = by_halves && is_aligned_to(16, t, *in);
+        by_sectors = by_sectors && (in->data == nullptr || is_aligned_to(32, t, *in));
+        by_halves = by_halves && (in->data == nullptr || is_aligned_to(16, t, *in));
     }
     if (!by_halves) {
         return ColumnAccess::elements;
@@ -212,7 +225,7 @@ job_of(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks,
     ColumnJob<Number> job = {s,
                              {s.lower, s.diag, s.upper, s.rhs},
                              {-1, -1, -1, -1},
-                             access_of(t),
+                             access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs}),
                              shape,
                              tiles_of(t, shape),
                              marks,
@@ -236,11 +249,64 @@ ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
     });
 }
 
-/* Whether the source can be copied as the other operands are. */
-static bool
-is_aligned_source(const ps_tridiag &t, const ps_input &source)
+/* The ring of a step copies `in` one row ahead. */
+template <typename Number>
+static void
+copy_ahead(const ps_tridiag &t, Input<Number> *in, int32_t *absent)
 {
-    return source.data == nullptr || is_aligned_to(32, t, source);
+    in->data += in->row;
+    *absent = static_cast<int32_t>(t.rows - 1);
+}
+
+template <typename Number, bool HAS_MORE>
+static ps_status
+solve_step(const ps_tridiag &t, const StepTerms &terms, const ColumnJob<Number> &plain,
+           cudaStream_t stream)
+{
+    StepColumnJob<Number, HAS_MORE> job = {};
+
+    static_cast<ColumnJob<Number> &>(job) = plain;
+    for (int q = 0; q < 4; q++) {
+        job.inputs[q] = plain.inputs[q];
+        job.absent[q] = plain.absent[q];
+    }
+    copy_ahead(t, &job.inputs[3], &job.absent[3]);
+    job.inputs[4] = input_of<Number>(terms.source);
+    job.absent[4] = -1;
+    job.access = access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs, &terms.source});
+    job.terms = step_numbers_of<Number>(terms);
+    return launch_step_columns(job, stream);
+}
+
+template <typename Real>
+static ps_status
+solve_flux(const ps_tridiag &t, const StepTerms &terms,
+           const ColumnJob<BySums<Real>> &plain, cudaStream_t stream)
+{
+    using Number = BySums<Real>;
+    static constexpr ps_input none = {};
+    const auto is_shared = [&](const ps_input &in) {
+        return in.stride.inner == 0 && (t.outer == 1 || in.stride.outer == 0);
+    };
+    const bool has_one_thickness = is_shared(t.diag);
+    const bool has_one_diffusivity = has_one_thickness && is_shared(t.upper);
+    FluxColumnJob<Real> job = {};
+
+    static_cast<ColumnJob<Number> &>(job) = plain;
+    job.inputs[0] = input_of<Number>(terms.source);
+    job.inputs[1] = has_one_thickness ? Input<Number>{} : job.t.diag;
+    job.inputs[2] = has_one_diffusivity ? Input<Number>{} : job.t.upper;
+    job.inputs[3] = job.t.rhs;
+    job.absent[0] = -1;
+    job.absent[2] = plain.absent[2];
+    if (!has_one_thickness) {
+        copy_ahead(t, &job.inputs[1], &job.absent[1]);
+    }
+    copy_ahead(t, &job.inputs[3], &job.absent[3]);
+    job.access = access_of(t, {&terms.source, has_one_thickness ? &none : &t.diag,
+                               has_one_diffusivity ? &none : &t.upper, &t.rhs});
+    job.terms = flux_numbers_of<Real>(terms, has_one_thickness, has_one_diffusivity);
+    return launch_flux_columns(job, stream);
 }
 
 ps_status
@@ -252,25 +318,17 @@ ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
         uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
 
     return with_real(t->dtype, [&](auto zero) {
-        using Number = decltype(zero);
-        StepColumnJob<Number> job = {};
-        ColumnJob<Number> &plain = job;
+        using Real = decltype(zero);
 
-        plain = job_of<Number>(*t, shape, marks, counter);
-        for (int q = 0; q < 4; q++) {
-            job.inputs[q] = plain.inputs[q];
-            job.absent[q] = plain.absent[q];
+        if (terms.kind() == StepKind::flux) {
+            return solve_flux(*t, terms, job_of<BySums<Real>>(*t, shape, marks, counter),
+                              stream);
         }
-        job.inputs[3].data += job.inputs[3].row;
-        job.absent[3] = job.t.rows - 1;
-        job.inputs[4] = input_of<Number>(terms.source);
-        job.absent[4] = -1;
-        if (job.access == ColumnAccess::halves || !is_aligned_source(*t, terms.source)) {
-            job.access = ColumnAccess::elements;
-        }
-        job.terms = step_numbers_of<Number>(terms);
-        job.is_in_place = t->rhs.data == t->x.data;
-        return launch_step_columns(job, stream);
+        const ColumnJob<Real> plain = job_of<Real>(*t, shape, marks, counter);
+
+        return terms.kind() == StepKind::more
+                   ? solve_step<Real, true>(*t, terms, plain, stream)
+                   : solve_step<Real, false>(*t, terms, plain, stream);
     });
 }
 

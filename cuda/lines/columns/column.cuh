@@ -23,7 +23,8 @@
  * is called for the same i. inner may be rows, or a function that is cheaper because
  * self.pads is 0, so that only i = 0 and i = ROWS - 1 can be ends of the system. lower
  * of row 0 and upper of the last row must be 0 unless the system is periodic. Systems
- * beyond the batch may have any rows; put is called for them as well.
+ * beyond the batch may have any rows; put is called for them as well. put may change x,
+ * from which x of the row before is computed.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_CUH
@@ -227,7 +228,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     template <typename Put>
     __device__ __forceinline__ void substitute(const Put &put) const
     {
-        chunk.substitute(y_left, y, [&](int i, Number x) {
+        chunk.substitute(y_left, y, [&](int i, auto &x) {
             if (i >= self.pads) {
                 put(i, x);
             }

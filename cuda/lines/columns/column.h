@@ -19,23 +19,20 @@ namespace pysolvers::columns {
 template <typename Number> struct ColumnTuning {
     static constexpr int rows = 32, alone = 32, threads = sizeof(Number) == 4 ? 512 : 256;
     static constexpr int shorter[] = {16, 20, 24};
+    static constexpr bool prefers_long = false; /* otherwise the fewest pads */
 };
 template <> struct ColumnTuning<Complex<float>> {
     static constexpr int rows = 16, alone = 32, threads = 512;
     static constexpr int shorter[] = {16, 16, 16};
+    static constexpr bool prefers_long = false;
 };
 template <> struct ColumnTuning<Complex<double>> {
     static constexpr int rows = 8, alone = 8, threads = 256;
     static constexpr int shorter[] = {4, 4, 8};
+    static constexpr bool prefers_long = false;
 };
 
 template <typename Real> struct ColumnTuning<BySums<Real>> : ColumnTuning<Real> {};
-
-/* The same for the rows of steps, which take more registers. */
-template <typename Number> struct StepColumnTuning : ColumnTuning<Number> {
-    static constexpr int rows = 24, alone = 24;
-    static constexpr int shorter[] = {16, 16, 24};
-};
 
 /* The largest number of threads of a block with chunks of ROWS rows: chunks shorter than
  * those of clusters leave registers for more threads. */
@@ -60,8 +57,11 @@ enum class ColumnAccess { sectors, halves, elements };
 
 /* The rows are those in memory: of a step, step_column.cuh. */
 template <typename Number> struct ColumnJob {
-    static constexpr bool is_step = false;
+    using Tuned = ColumnTuning<Number>;
+    static constexpr bool is_step = false, keeps_u = false;
     static constexpr int operands = 4; /* that the ring copies */
+    /* numbers of a lane in shared memory besides those of its chunk */
+    template <int ROWS> static constexpr int words = 0;
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     int32_t absent[4];       /* the row that each operand does not have, or -1 */
@@ -72,15 +72,42 @@ template <typename Number> struct ColumnJob {
     uint32_t *work_queue; /* null, or the number of tiles that were drawn */
 };
 
+/* The shapes of steps: the longest chunks, because the registers of shorter ones leave no
+ * room for another block. */
+template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Number> {
+    static constexpr int rows = MOST, alone = MOST;
+    static constexpr int shorter[] = {16, 16, MOST};
+    static constexpr bool prefers_long = true;
+};
+
 /* The same for a step: inputs and absent rows are those of the ring, with u[i + 1] in the
- * place of u[i] and then the source. */
-template <typename Number> struct StepColumnJob : ColumnJob<Number> {
-    static constexpr bool is_step = true;
-    static constexpr int operands = 5;
+ * place of u[i] and then, with HAS_MORE, the source. HAS_MORE: there is a source or a
+ * mask. */
+template <typename Number, bool HAS_MORE> struct StepColumnJob : ColumnJob<Number> {
+    using Tuned = StepColumnTuning<Number, 32>;
+    static constexpr bool is_step = true, keeps_u = HAS_MORE;
+    static constexpr int operands = HAS_MORE ? 5 : 4;
+    /* u of the last row, two numbers of u, the words of the mask */
+    template <int ROWS> static constexpr int words = 3 + mask_words(ROWS);
     Input<Number> inputs[5];
     int32_t absent[5];
     StepNumbers<Number> terms;
-    bool is_in_place; /* x is u */
+};
+
+/* The same for fluxes: the ring has the source, d[i + 1], the diffusivity of the face
+ * after row i, and u[i + 1]. What is not there, and a thickness that holds for all
+ * systems, is not copied. A face has one diffusivity, which is that of `upper`. */
+template <typename Real> struct FluxColumnJob : ColumnJob<BySums<Real>> {
+    using Tuned = StepColumnTuning<Real, 24>;
+    static constexpr bool is_step = true, keeps_u = true;
+    static constexpr int operands = 4;
+    static constexpr int fetched = 18;
+    /* u of the last row; numbers that are copied in advance or computed from them; tables
+     * of 2 ROWS + 1 numbers for the four chunks of a system in a warp, if so many */
+    template <int ROWS> static constexpr int words = 1 + fetched + ROWS / 4 + 1;
+    Input<BySums<Real>> inputs[4];
+    int32_t absent[4];
+    FluxNumbers<Real> terms;
 };
 
 /* The shape for systems of so many rows, with a width of at most `widest`; false if a
@@ -94,8 +121,8 @@ bool ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
 bool ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                             ColumnShape *shape);
 /* The same for a step of real numbers. */
-bool ps_cuda_step_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                                 ColumnShape *shape);
+bool ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
+                                 const ps_cuda_device *device, ColumnShape *shape);
 
 /* Bytes of workspace, and the solve by PS_PARTITION of an accepted batch; marks may be
  * null. */
@@ -114,8 +141,11 @@ ps_status ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>
 ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
-template <typename Number>
-ps_status launch_step_columns(const StepColumnJob<Number> &job, cudaStream_t stream);
+template <typename Number, bool HAS_MORE>
+ps_status launch_step_columns(const StepColumnJob<Number, HAS_MORE> &job,
+                              cudaStream_t stream);
+template <typename Real>
+ps_status launch_flux_columns(const FluxColumnJob<Real> &job, cudaStream_t stream);
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
  * an operand one element per lane. Two batches in flight are enough, and more of them
@@ -126,6 +156,7 @@ template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS = 
 struct ColumnRing {
     static constexpr int batch = 4; /* rows */
     static constexpr int slots = IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
+                                         OPERANDS == 4 &&
                                          !number_traits<Number>::is_complex
                                      ? 3
                                      : 2;
@@ -133,22 +164,20 @@ struct ColumnRing {
     static constexpr int words = slots * batch_words;
 };
 
-/* Words of shared memory of a warp: its ring, and the part of its chunks that is not in
- * registers. */
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
-          int OPERANDS = 4>
+/* Words of shared memory of a warp: its ring, the part of its chunks that is not in
+ * registers, and those of its job. */
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
 static constexpr int column_words =
-    ColumnRing<Number, IS_CLUSTER, ACCESS, OPERANDS>::words +
-    ColumnChunk<Number, ROWS>::words;
+    ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>::words +
+    ColumnChunk<Number, ROWS>::words + 32 * Job::template words<ROWS>;
 
 /* Dynamic shared memory of a block. */
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
-          int OPERANDS = 4>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
 inline size_t
 column_bytes(const ColumnShape &shape)
 {
     return shape.warps * sizeof(Number) *
-               column_words<Number, ROWS, IS_CLUSTER, ACCESS, OPERANDS> +
+               column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job> +
            ColumnExchange<Number>::bytes_of(shape);
 }
 

@@ -38,11 +38,10 @@ with_column_grid(Kernel kernel, const ColumnShape &shape, int64_t tiles, size_t 
 
 /* call(rows, is_cluster) with the rows of a chunk, and whether there are clusters, as
  * integral constants. */
-template <typename Number, typename Call>
+template <typename Tuned, typename Call>
 inline ps_status
 with_chunks(const ColumnShape &shape, const Call &call)
 {
-    using Tuned = ColumnTuning<Number>;
     constexpr auto rows = std::integral_constant<int, Tuned::rows>();
     constexpr auto alone = std::integral_constant<int, Tuned::alone>();
     constexpr auto least = std::integral_constant<int, Tuned::shorter[0]>();

@@ -43,7 +43,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
 {
     using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
     constexpr int words = /* of a warp */
-        column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job::operands>;
+        column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
     __shared__ Arrivals arrivals[2];
     __shared__ uint32_t tickets[2];
     const Systems<Number> &t = job.t;
@@ -62,14 +62,15 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
     Column<Number, ROWS, IS_CLUSTER> column(
         job.shape, own, t.periodic, memory + blockDim.x / 32 * words,
         ring + Stage::Ring::words + threadIdx.x % 32, arrivals);
-    StepColumn<Job, ROWS> step(job, own);
+    StepColumn<Job, ROWS> step(job, own, ring + Stage::Ring::words + threadIdx.x % 32);
 
     column.begin();
     scheduler.begin();
-    stage.begin();
     if constexpr (Job::is_step) {
+        step.start();
         step.fetch((scheduler.tile << job.shape.width) + own.column);
     }
+    stage.begin();
     column.started();
     for (; scheduler.tile < job.tiles; scheduler.advance()) {
         const int64_t first = scheduler.tile << job.shape.width;
@@ -77,28 +78,43 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
         Row<Number> batch[Stage::batch];
         [[maybe_unused]] Number source[Stage::batch]; /* of a step */
         const auto rows = [&](int i, bool is_padded, bool has_lower, bool has_upper) {
+            const int b = i / Stage::batch, k = i % Stage::batch;
+
             if constexpr (Job::is_step) {
-                if (i % Stage::batch == 0) {
-                    stage.read(i / Stage::batch, batch, source);
+                /* with the first rows of the next tile */
+                if (k == 0 && b == Stage::batches - Stage::Ring::slots) {
+                    step.fetch((scheduler.at(1) << job.shape.width) + own.column);
                 }
-                return step.row(i, is_padded, has_lower, has_upper,
-                                batch[i % Stage::batch], source[i % Stage::batch],
+            }
+            if (k == 0) {
+                if constexpr (Job::operands > 4) {
+                    stage.read(b, batch, source);
+                }
+                else {
+                    stage.read(b, batch);
+                }
+            }
+            const Row<Number> &row = batch[k];
+
+            if constexpr (Job::is_step) {
+                if (i == 0) {
+                    step.begin(first + own.column);
+                }
+                Number added(0);
+
+                if constexpr (Job::operands > 4) {
+                    added = source[k];
+                }
+                return step.row(i, is_padded, has_lower, has_upper, row, added,
                                 first + own.column);
             }
             else {
-                if (i % Stage::batch == 0) {
-                    stage.read(i / Stage::batch, batch);
-                }
-                const Row<Number> &row = batch[i % Stage::batch];
                 return Row<Number>{has_lower ? row.lower : Number(0), row.diag,
                                    has_upper ? row.upper : Number(0), row.rhs};
             }
         };
 
         scheduler.draw_ticket();
-        if constexpr (Job::is_step) {
-            step.begin();
-        }
         column.eliminate(
             [&](int i) {
                 return rows(i, false, i > 0 || first_row != 0,
@@ -115,9 +131,6 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 }
             },
             watches);
-        if constexpr (Job::is_step) {
-            step.fetch((scheduler.at(1) << job.shape.width) + own.column);
-        }
         scheduler.publish(arrivals[column.round & 1], job.shape.blocks);
         column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
             const int64_t at = first + which;
@@ -133,19 +146,14 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
             const ColumnPlace place(t, first + own.column);
             Number *const x = place.at(t.x, own.start);
 
-            column.substitute([&](int i, Number value) {
+            column.substitute([&](int i, auto &value) {
                 if constexpr (Job::is_step) {
-                    if (step.is_inside(i)) {
-                        x[i * t.x.row] = value;
-                    }
+                    x[i * t.x.row] = step.stored(i, value);
                 }
                 else {
                     x[i * t.x.row] = value;
                 }
             });
-            if constexpr (Job::is_step) {
-                step.keep_outside(x, place);
-            }
         }
     }
 }
@@ -156,8 +164,7 @@ launch_rings(const Job &job, cudaStream_t stream)
 {
     void (*const kernel)(const Job) =
         column_kernel<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
-    const size_t bytes =
-        column_bytes<Number, ROWS, IS_CLUSTER, ACCESS, Job::operands>(job.shape);
+    const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ACCESS, Job>(job.shape);
     const auto start = [&](Launch &launch) {
         if (job.work_queue == nullptr) {
             return launch.run(kernel, job);
@@ -171,53 +178,47 @@ launch_rings(const Job &job, cudaStream_t stream)
                                         start);
 }
 
-template <typename Number, int ROWS, bool IS_CLUSTER>
+template <typename Number, typename Job>
 inline ps_status
-launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
+launch_shape(const Job &job, cudaStream_t stream)
 {
     using Access = ColumnAccess;
 
-    if constexpr (number_traits<Number>::dtype == PS_F32) {
-        if (job.access == Access::halves) {
-            return launch_rings<Number, ROWS, IS_CLUSTER, Access::halves>(job, stream);
+    return with_chunks<typename Job::Tuned>(job.shape, [&](auto rows, auto cluster) {
+        constexpr int ROWS = rows.value;
+        constexpr bool IS_CLUSTER = cluster.value;
+
+        if constexpr (number_traits<Number>::dtype == PS_F32) {
+            if (job.access == Access::halves) {
+                return launch_rings<Number, ROWS, IS_CLUSTER, Access::halves>(job,
+                                                                              stream);
+            }
         }
-    }
-    return job.access == Access::elements
-               ? launch_rings<Number, ROWS, IS_CLUSTER, Access::elements>(job, stream)
-               : launch_rings<Number, ROWS, IS_CLUSTER, Access::sectors>(job, stream);
-}
-
-/* Steps have no path of their own for halves of sectors. */
-template <typename Number>
-ps_status
-launch_step_columns(const StepColumnJob<Number> &job, cudaStream_t stream)
-{
-    using Access = ColumnAccess;
-    const auto launch = [&](auto rows, auto is_cluster) {
-        return job.access == Access::sectors
-                   ? launch_rings<Number, rows.value, is_cluster.value, Access::sectors>(
-                         job, stream)
-                   : launch_rings<Number, rows.value, is_cluster.value, Access::elements>(
-                         job, stream);
-    };
-    constexpr auto rows = std::integral_constant<int, StepColumnTuning<Number>::rows>();
-    constexpr auto fewer =
-        std::integral_constant<int, StepColumnTuning<Number>::shorter[0]>();
-
-    if (job.shape.blocks > 1) {
-        return launch(rows, std::true_type());
-    }
-    return job.shape.chunk < rows.value ? launch(fewer, std::false_type())
-                                        : launch(rows, std::false_type());
+        return job.access == Access::elements
+                   ? launch_rings<Number, ROWS, IS_CLUSTER, Access::elements>(job, stream)
+                   : launch_rings<Number, ROWS, IS_CLUSTER, Access::sectors>(job, stream);
+    });
 }
 
 template <typename Number>
 ps_status
 launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
 {
-    return with_chunks<Number>(job.shape, [&](auto rows, auto is_cluster) {
-        return launch_chunks<Number, rows.value, is_cluster.value>(job, stream);
-    });
+    return launch_shape<Number>(job, stream);
+}
+
+template <typename Number, bool HAS_MORE>
+ps_status
+launch_step_columns(const StepColumnJob<Number, HAS_MORE> &job, cudaStream_t stream)
+{
+    return launch_shape<Number>(job, stream);
+}
+
+template <typename Real>
+ps_status
+launch_flux_columns(const FluxColumnJob<Real> &job, cudaStream_t stream)
+{
+    return launch_shape<BySums<Real>>(job, stream);
 }
 
 } // namespace pysolvers::columns

@@ -149,7 +149,7 @@ struct ColumnStage {
 
             from[k] = ColumnPlace(job.t, system).at(job.inputs[q], start + row);
             wanted[k] = system < job.t.outer * job.t.inner ? present(start, q) : 0;
-            if constexpr (Job::operands > 4) {
+            if constexpr (Job::is_step) {
                 wanted[k] = has_copy(k, q) ? wanted[k] : 0;
             }
         }

@@ -2,9 +2,14 @@
  * lines/join/step_terms.cuh.
  *
  * The ring copies u[i + 1] with row i, so that a thread has u[i - 1] and u[i] in
- * registers, and the source as a fifth operand. The two numbers of u before the first
- * row that the ring brings, and the word of the mask, are loaded one tile in advance. A
- * tile is read before any of its x is written, so that x may be u.
+ * registers. What else a chunk needs, the numbers before its first row and the word of its
+ * mask, is copied to shared memory with the first rows of the tile, behind the numbers g
+ * of the chunk. A tile is read before any of its x is written, so that x may be u.
+ *
+ * A row outside of a mask is a row of the identity with the right-hand side 0. Its number
+ * g, which the elimination of the next row does not read from shared memory, is replaced
+ * by u, which the substitution stores; the row before it continues with 0. No row is read
+ * twice, and all rows are stored.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_STEP_COLUMN_CUH
 #define PS_CUDA_LINES_COLUMNS_STEP_COLUMN_CUH
@@ -15,47 +20,129 @@ namespace pysolvers::columns {
 
 /* For a job whose rows are those in memory: nothing. */
 template <typename Job, int ROWS> struct StepColumn {
-    __device__ __forceinline__ StepColumn(const Job &, const ColumnThreadPlace<ROWS> &)
-    {
-    }
-    __device__ __forceinline__ void fetch(int64_t)
-    {
-    }
-    __device__ __forceinline__ void begin()
+    template <typename Number>
+    __device__ __forceinline__ StepColumn(const Job &, const ColumnThreadPlace<ROWS> &,
+                                          Number *)
     {
     }
 };
 
-template <typename Number, int ROWS> struct StepColumn<StepColumnJob<Number>, ROWS> {
-    __device__ __forceinline__ StepColumn(const StepColumnJob<Number> &j,
-                                          const ColumnThreadPlace<ROWS> &place)
-        : job(j), self(place)
+/* What the rows of all steps have. `g` has the numbers of the chunk; behind the last row
+ * are those that are copied one tile in advance. */
+template <typename Job, typename Number, int ROWS> struct StepColumnBase {
+    __device__ __forceinline__ StepColumnBase(const Job &j,
+                                              const ColumnThreadPlace<ROWS> &place,
+                                              Number *of_lane)
+        : job(j), self(place), g{of_lane}
     {
     }
 
-    /* Load what the rows of `system` need besides those of the ring. */
-    __device__ __forceinline__ void fetch(int64_t system)
+    /* Substitution: what is stored in row i, and how the row before it continues. */
+    template <typename X> __device__ __forceinline__ Number stored(int i, X &x) const
+    {
+        if constexpr (Job::keeps_u) {
+            if (job.terms.words != nullptr) {
+                const bool keeps = keeps_u(inside, i);
+                const Number value = keeps ? Number(g[i]) : Number(x);
+
+                x = keeps ? X(0) : x;
+                return value;
+            }
+        }
+        return x;
+    }
+
+  protected:
+    const Job &job;
+    const ColumnThreadPlace<ROWS> &self;
+    const LaneWords<Number> g;
+    MaskBits<ROWS> inside = ~MaskBits<ROWS>(0); /* of the mask */
+
+    template <typename T>
+    __device__ __forceinline__ void fetch_word(int k, const T *from) const
+    {
+        copy_async<sizeof(T)>(&g[ROWS + k], from);
+    }
+    __device__ __forceinline__ uint32_t word(int k) const
+    {
+        return *reinterpret_cast<const uint32_t *>(&g[ROWS + k]);
+    }
+    /* The words of the mask, as number k and the next one. */
+    __device__ __forceinline__ void fetch_mask(int k, int64_t system,
+                                               int64_t systems) const
+    {
+        if (job.terms.words != nullptr) {
+            const int64_t chunk =
+                (self.block * job.shape.warps + self.warp) * job.shape.parts() +
+                self.part;
+
+#pragma unroll
+            for (int h = 0; h < mask_words(ROWS); h++) {
+                fetch_word(k + h, job.terms.words +
+                                      (chunk * mask_words(ROWS) + h) * systems + system);
+            }
+        }
+    }
+    __device__ __forceinline__ void begin_mask(int k)
+    {
+        if (job.terms.words != nullptr) {
+            inside = word(k);
+            if constexpr (mask_words(ROWS) > 1) {
+                inside |= MaskBits<ROWS>(word(k + 1)) << 32;
+            }
+        }
+    }
+    /* Before row i is made, when g of the row before it is stored: u of that row. */
+    __device__ __forceinline__ void keep_u(int i, Number before) const
+    {
+        if (i > 0 && keeps_u(inside, i - 1)) {
+            g[i - 1] = before;
+        }
+    }
+    __device__ __forceinline__ void keep_last_u(int i, Number u) const
+    {
+        if (i == ROWS - 1 && keeps_u(inside, i)) {
+            g[i] = u;
+        }
+    }
+};
+
+template <typename Number, bool HAS_MORE, int ROWS>
+struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
+    : StepColumnBase<StepColumnJob<Number, HAS_MORE>, Number, ROWS> {
+    using Base = StepColumnBase<StepColumnJob<Number, HAS_MORE>, Number, ROWS>;
+    using Base::Base, Base::job, Base::self, Base::g, Base::inside;
+
+    /* Start the copies of what the rows of `system` need besides those of the ring. */
+    __device__ __forceinline__ void fetch(int64_t system) const
     {
         const int64_t systems = job.t.outer * job.t.inner;
         const int64_t safe = min(system, systems - 1);
         const ColumnPlace place(job.t, safe);
         const int32_t row = max(self.start, 0);
 
-        next.now = *place.at(job.t.rhs, row);
-        next.before = Number(0);
+        this->fetch_word(0, place.at(job.t.rhs, row));
         if (row > 0 || job.t.periodic) {
-            next.before = *place.at(job.t.rhs, row > 0 ? row - 1 : job.t.rows - 1);
+            this->fetch_word(1, place.at(job.t.rhs, row > 0 ? row - 1 : job.t.rows - 1));
         }
-        next.inside = ~0u;
-        if (job.terms.words != nullptr) {
-            next.inside = job.terms.words[chunk() * systems + safe];
+        if constexpr (HAS_MORE) {
+            this->fetch_mask(2, safe, systems);
         }
     }
 
-    /* Before the rows of the system that was fetched. */
-    __device__ __forceinline__ void begin()
+    /* Called first. */
+    __device__ __forceinline__ void start() const
     {
-        has = next;
+    }
+
+    /* Before the rows of the system that was fetched, whose copies have arrived. */
+    __device__ __forceinline__ void begin(int64_t)
+    {
+        now = g[ROWS];
+        before = self.start > 0 || job.t.periodic ? Number(g[ROWS + 1]) : Number(0);
+        if constexpr (HAS_MORE) {
+            this->begin_mask(2);
+        }
     }
 
     /* Row i of the chunk, from what the ring has brought: called for i = 0, 1, ... */
@@ -72,11 +159,11 @@ template <typename Number, int ROWS> struct StepColumn<StepColumnJob<Number>, RO
         }
         const Row<Number> made =
             make(i, has_lower ? from.lower : Number(0), from.diag,
-                 has_upper ? from.upper : Number(0), has.before, has.now, behind, source);
+                 has_upper ? from.upper : Number(0), before, now, behind, source);
 
         if (!is_padded || i >= self.pads) {
-            has.before = has.now;
-            has.now = behind;
+            before = now;
+            now = behind;
         }
         return made;
     }
@@ -94,58 +181,297 @@ template <typename Number, int ROWS> struct StepColumn<StepColumnJob<Number>, RO
         const bool has_lower = t.periodic || row > 0;
         const bool has_upper = t.periodic || row < last;
         const auto u_at = [&](int32_t r) { return *place.at(t.rhs, r); };
+        Number source(0);
 
+        if constexpr (HAS_MORE) {
+            source = job.terms.has_source ? *place.at(job.inputs[4], row) : Number(0);
+        }
         return make(i, has_lower ? *place.at(t.lower, row) : Number(0),
                     *place.at(t.diag, row),
                     has_upper ? *place.at(t.upper, row) : Number(0),
                     has_lower ? u_at(row > 0 ? row - 1 : last) : Number(0), u_at(row),
-                    has_upper ? u_at(row < last ? row + 1 : 0) : Number(0),
-                    job.terms.has_source ? *place.at(job.inputs[4], row) : Number(0));
+                    has_upper ? u_at(row < last ? row + 1 : 0) : Number(0), source);
     }
 
-    /* Whether x of row i is stored: not that of a row outside, which is u. */
-    __device__ __forceinline__ bool is_inside(int i) const
+  private:
+    Number before, now; /* u of the row before the next one that is made, and of that */
+
+    __device__ __forceinline__ Row<Number> make(int i, Number lower, Number diag,
+                                                Number upper, Number left, Number u,
+                                                Number right,
+                                                [[maybe_unused]] Number source) const
     {
-        return !job.terms.keeps_u(has.inside, i);
+        if constexpr (HAS_MORE) {
+            if (job.terms.words != nullptr) {
+                this->keep_u(i, left);
+                this->keep_last_u(i, u);
+            }
+            return job.terms.row(static_cast<uint32_t>(inside >> i), lower, diag, upper,
+                                 left, u, right, source);
+        }
+        else {
+            return job.terms.row(lower, diag, upper, left, u, right, Number(0));
+        }
+    }
+};
+
+/* The rows of fluxes. Numbers that all systems share are computed once, in a table. */
+template <typename Real, int ROWS>
+struct StepColumn<FluxColumnJob<Real>, ROWS>
+    : StepColumnBase<FluxColumnJob<Real>, BySums<Real>, ROWS> {
+    using Number = BySums<Real>;
+    using Base = StepColumnBase<FluxColumnJob<Real>, Number, ROWS>;
+    using Base::job, Base::self, Base::g, Base::inside;
+
+    __device__ __forceinline__ StepColumn(const FluxColumnJob<Real> &j,
+                                          const ColumnThreadPlace<ROWS> &place,
+                                          Number *of_lane)
+        : Base(j, place, of_lane),
+          table(of_lane - threadIdx.x % 32 + 32 * (ROWS + FluxColumnJob<Real>::fetched) +
+                self.part * (2 * ROWS + 1))
+    {
     }
 
-    /* Store u in the rows outside, if x, which begins with row 0 of the chunk, has not
-     * its place. */
-    __device__ __forceinline__ void keep_outside(Number *x,
-                                                 const ColumnPlace &place) const
+    __device__ __forceinline__ void start() const
     {
-        if (job.is_in_place || job.terms.words == nullptr) {
+        if (!job.terms.has_one_thickness) {
             return;
         }
+        const ColumnPlace place(job.t, 0);
+        const auto d_at = [&](int32_t row) {
+            return Real(*place.at(job.t.diag, min(max(row, 0), job.t.rows - 1)));
+        };
+
 #pragma unroll 1
-        for (int i = self.pads; i < ROWS; i++) {
-            if (!is_inside(i)) {
-                x[i * job.t.x.row] = *place.at(job.t.rhs, self.start + i);
+        for (int i = self.column; i <= ROWS; i += 1 << job.shape.width) {
+            const int32_t row = self.start + i;
+            const Real d = d_at(row);
+
+            table[i] = job.terms.per_face(d_at(row - 1), d);
+            if (job.terms.has_one_diffusivity && row > 0 && row < job.t.rows) {
+                table[i] = Real(table[i]) * Real(*place.at(job.t.upper, row - 1));
+            }
+            if (i < ROWS) {
+                table[ROWS + 1 + i] = d;
+            }
+        }
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void fetch(int64_t system) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        const Systems<Number> &t = job.t;
+        const int64_t systems = t.outer * t.inner;
+        const int64_t safe = min(system, systems - 1);
+        const ColumnPlace place(t, safe);
+        const int32_t row = max(self.start, 0), last = t.rows - 1;
+        const bool has_before = self.start > 0;
+
+        this->fetch_word(at_u, place.at(t.rhs, row));
+        if (has_before) {
+            this->fetch_word(at_u + 1, place.at(t.rhs, row - 1));
+            if (!f.has_one_diffusivity) {
+                this->fetch_word(at_face, place.at(t.upper, row - 1));
+            }
+        }
+        if (!f.has_one_thickness) {
+            this->fetch_word(at_d, place.at(t.diag, row));
+            if (has_before) {
+                this->fetch_word(at_d + 1, place.at(t.diag, row - 1));
+            }
+        }
+        this->fetch_mask(at_mask, safe, systems);
+        if (f.ends != nullptr) {
+            this->fetch_word(at_ends, f.ends + safe);
+            this->fetch_word(at_ends + 1, f.ends + systems + safe);
+        }
+        else if (f.has_ends) {
+            if (self.start <= 0) {
+                fetch_end(place, 0, 0);
+            }
+            if (self.start + ROWS == t.rows) {
+                fetch_end(place, 1, last);
             }
         }
     }
 
-  private:
-    const StepColumnJob<Number> &job;
-    const ColumnThreadPlace<ROWS> &self;
-    /* u of the row before the next one that is made, and of that row; the word of the
-     * mask */
-    struct Kept {
-        Number before, now;
-        uint32_t inside;
-    } has, next;
-
-    __device__ __forceinline__ int64_t chunk() const
+    __device__ __forceinline__ void begin(int64_t system)
     {
-        return (self.block * job.shape.warps + self.warp) * job.shape.parts() + self.part;
+        const FluxNumbers<Real> &f = job.terms;
+        const bool has_before = self.start > 0;
+
+        now = g[ROWS + at_u];
+        before = has_before ? Real(g[ROWS + at_u + 1]) : Real(0);
+        d = g[ROWS + at_d];
+        left = 0;
+        if (has_before) {
+            left = f.has_one_thickness ? Real(table[0])
+                                       : f.per_face(g[ROWS + at_d + 1], g[ROWS + at_d]);
+            left *= f.has_one_diffusivity ? Real(1) : Real(g[ROWS + at_face]);
+        }
+        this->begin_mask(at_mask);
+        if (f.has_ends) {
+            begin_ends(system);
+        }
     }
 
-    __device__ __forceinline__ Row<Number> make(int i, Number lower, Number diag,
-                                                Number upper, Number before, Number u,
-                                                Number behind, Number source) const
+    __device__ __forceinline__ Row<Number> row(int i, bool is_padded, bool,
+                                               bool has_upper, const Row<Number> &from,
+                                               Number, int64_t)
     {
-        return job.terms.row(has.inside >> i, lower, diag, upper, before, u, behind,
-                             source);
+        const FluxNumbers<Real> &f = job.terms;
+        const bool is_there = !is_padded || i >= self.pads;
+        const Real behind = has_upper ? Real(from.rhs) : Real(0);
+        Real k, next_d = 0;
+
+        if (f.has_one_thickness) {
+            d = table[ROWS + 1 + i];
+            k = table[i + 1];
+        }
+        else {
+            next_d = from.diag;
+            k = f.per_face(d, next_d);
+        }
+        if (!f.has_one_diffusivity) {
+            k *= Real(from.upper);
+        }
+        const Real right = has_upper ? k : Real(0);
+        const Row<Number> made =
+            make(i, left, d, right, before, now, behind, from.lower, is_there);
+
+        if (is_there) {
+            before = now;
+            now = behind;
+            left = right;
+            d = next_d;
+        }
+        return made;
+    }
+
+    __device__ __forceinline__ Row<Number> row_in_memory(int i, int64_t system) const
+    {
+        const Systems<Number> &t = job.t;
+        const FluxNumbers<Real> &f = job.terms;
+        const int32_t row = self.start + i;
+
+        if (system >= t.outer * t.inner) {
+            return copy_row<Number>();
+        }
+        const ColumnPlace place(t, system);
+        const Real own = *place.at(t.diag, row), u = *place.at(t.rhs, row);
+        Real lower = 0, upper = 0, u_left = 0, u_right = 0, source = 0;
+
+        if (row > 0) {
+            u_left = *place.at(t.rhs, row - 1);
+            lower = f.per_face(own, *place.at(t.diag, row - 1)) *
+                    Real(*place.at(t.upper, row - 1));
+        }
+        if (row < t.rows - 1) {
+            u_right = *place.at(t.rhs, row + 1);
+            upper = f.per_face(own, *place.at(t.diag, row + 1)) *
+                    Real(*place.at(t.upper, row));
+        }
+        if (f.has_source) {
+            source = *place.at(job.inputs[0], row);
+        }
+        return make(i, lower, own, upper, u_left, u, u_right, source, true);
+    }
+
+  private:
+    /* The numbers behind those of the chunk: two of u, the face, two of d, the word of the
+     * mask, flux, value, and d and K of the outer faces, what follows from these, the ends
+     * of the mask; those of the last end after those of the first one. */
+    static constexpr int at_u = 0, at_face = 2, at_d = 3, at_mask = 5, at_flux = 6,
+                         at_value = 8, at_sum = 10, at_load = 12, at_outer_d = 14,
+                         at_ends = 14, at_outer_face = 16;
+    Number *const table;       /* 2 h / (d[i - 1] + d[i]), i = 0 .. ROWS, then d */
+    Real before, now, left, d; /* of the next row that is made: u of the row before it and
+                                  of itself, k of the face before it, its thickness */
+    int32_t first, last;       /* the ends, counted from row 0 of the chunk */
+
+    /* The operand with the outer face at an end. */
+    __device__ __forceinline__ const Input<Number> &faces(int end) const
+    {
+        return end == 0 ? job.t.lower : job.t.upper;
+    }
+
+    __device__ __forceinline__ void fetch_end(const ColumnPlace &place, int end,
+                                              int32_t row) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+
+        if (f.flux[end].data != nullptr) {
+            this->fetch_word(at_flux + end, place.at(f.flux[end], 0));
+        }
+        if (f.value[end].data != nullptr) {
+            this->fetch_word(at_value + end, place.at(f.value[end], 0));
+            this->fetch_word(at_outer_d + end, place.at(job.t.diag, row));
+            this->fetch_word(at_outer_face + end, place.at(faces(end), row));
+        }
+    }
+
+    /* What enters through the outer faces of this chunk. Ends of a mask are known only
+     * here, so that their numbers are loaded. */
+    __device__ __forceinline__ void begin_ends(int64_t system)
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        const bool is_masked = f.ends != nullptr;
+        const int64_t systems = job.t.outer * job.t.inner;
+        const ColumnPlace place(job.t, min(system, systems - 1));
+
+        first = (is_masked ? static_cast<int32_t>(this->word(at_ends)) : 0) - self.start;
+        last =
+            (is_masked ? static_cast<int32_t>(this->word(at_ends + 1)) : job.t.rows - 1) -
+            self.start;
+#pragma unroll 1
+        for (int end = 0; end < 2; end++) {
+            const int32_t i = end == 0 ? first : last, row = self.start + i;
+            Real sum = 0, load = 0;
+
+            if (i < self.pads || i >= ROWS) {
+                continue;
+            }
+            const auto number = [&](int k, const auto &operand, int32_t at) {
+                return is_masked ? Real(*place.at(operand, at)) : Real(g[ROWS + k + end]);
+            };
+
+            if (f.flux[end].data != nullptr) {
+                load = f.step * number(at_flux, f.flux[end], 0);
+            }
+            if (f.value[end].data != nullptr) {
+                sum = 2 * f.step * number(at_outer_face, faces(end), row) *
+                      reciprocal(number(at_outer_d, job.t.diag, row));
+                load += sum * number(at_value, f.value[end], 0);
+            }
+            g[ROWS + at_sum + end] = sum;
+            g[ROWS + at_load + end] = load;
+        }
+    }
+
+    __device__ __forceinline__ Row<Number> make(int i, Real lower, Real own, Real upper,
+                                                Real u_left, Real u, Real u_right,
+                                                Real source, bool is_there) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        Real sum = 0, load = 0;
+
+        if (f.has_ends && is_there) {
+            if (i == first) {
+                sum = g[ROWS + at_sum];
+                load = g[ROWS + at_load];
+            }
+            if (i == last) {
+                sum += g[ROWS + at_sum + 1];
+                load += g[ROWS + at_load + 1];
+            }
+        }
+        if (f.words != nullptr) {
+            this->keep_u(i, u_left);
+            this->keep_last_u(i, u);
+        }
+        return f.row(static_cast<uint32_t>(inside >> i), lower, own, upper, u_left, u,
+                     u_right, source, sum, load);
     }
 };
 

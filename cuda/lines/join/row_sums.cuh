@@ -249,6 +249,11 @@ template <typename Real, int ROWS, typename Kept> struct SummedRows {
             put(i, y);
         }
     }
+
+    __device__ __forceinline__ Real &g_of(int i)
+    {
+        return g[i];
+    }
 };
 
 template <typename Real, int ROWS>

@@ -143,7 +143,8 @@ template <typename Number, int ROWS> struct Chunk {
         return Segment<Number>::closed(first(pads), above, last);
     }
 
-    /* x_i of all rows, from the last to the first: put(i, x). */
+    /* x_i of all rows, from the last to the first: put(i, x), which may change x, from
+     * which x of the row before is computed. */
     template <typename Put>
     __device__ __forceinline__ void substitute(Number y_left, Number y,
                                                const Put &put) const
@@ -154,6 +155,11 @@ template <typename Number, int ROWS> struct Chunk {
             y = x[i].at(y_left, y);
             put(i, y);
         }
+    }
+
+    __device__ __forceinline__ Number &g_of(int i)
+    {
+        return x[i].g;
     }
 
   private:

@@ -9,25 +9,79 @@
  * which is that of PS_STEP_THETA with couple = -h, own = 1, product = (gain - 1) h and
  * weight = gain h, and of PS_STEP_MATRIX with 1, 0, 0 and 0. Five words per unknown as a
  * solve, 10 operations more, one word more with a source. A row outside of a mask is a
- * row of the identity with the right-hand side 0. The mask comes as words of bits, one
- * for each chunk: bit i + 1 is that of row i of the chunk, bits 0 and rows + 1 are those
- * of the rows before and after it, which of a periodic system are those of its ends.
+ * row of the identity with the right-hand side 0.
+ *
+ * The row of PS_STEP_FLUX, in row-sum form, comes from the diffusivities K of the faces
+ * before and after it, and from the thicknesses d and u of it and of its neighbours:
+ *
+ *   -k_lower, d, -k_upper,  k = 2 h K / (d + d of the neighbour),
+ *   d u + gain h d source - (gain - 1) (k_lower (u - u[i-1]) + k_upper (u - u[i+1]))
+ *
+ * and in the first and the last inner row of a system what enters through its outer face:
+ * k = 2 h K / d is added to the row sum, gain (h flux + k value) - (gain - 1) k u to the
+ * right-hand side. 16 operations and a reciprocal more than a solve. Four words per
+ * unknown, K, d, u and x, of which those of d, or of d and K, are none if all systems have
+ * the same; one word more with a source. The sum of two thicknesses and its reciprocal are
+ * normal numbers.
+ *
+ * Bit i + 1 of the bits of a mask for a chunk is that of row i of the chunk; bits 0 and rows
+ * + 1 are those of the rows before and after it, which of a periodic system are those of
+ * its ends.
  */
 #ifndef PS_CUDA_LINES_JOIN_STEP_TERMS_CUH
 #define PS_CUDA_LINES_JOIN_STEP_TERMS_CUH
 
+#include <type_traits>
+
 #include "device/operand.cuh"
-#include "lines/join/segment.cuh"
+#include "lines/join/row_sums.cuh"
+#include "ps_step.h"
 
 namespace pysolvers::join {
 
 using namespace device;
 
+/* What the kernels of steps are compiled for; more: a source, a mask, or both. */
+enum class StepKind { bare, more, flux };
+
 struct StepTerms {
     double own, couple, product, weight;
     ps_input source;       /* null data: none */
-    const uint32_t *words; /* null: all rows are inside */
+    ps_mask where;         /* null data: none; its batch axes are those of the step, */
+    int64_t inner;         /* of which this is the length of the inner one */
+    const uint32_t *words; /* null, or the bits of the mask for strided systems */
+    /* of PS_STEP_FLUX */
+    bool is_flux;
+    double step, gain;
+    ps_input flux[2], value[2]; /* null data: none */
+    const int32_t *ends;        /* null, or the first inner row of each system, and then
+                                   the last one of each */
+
+    StepKind kind() const
+    {
+        return is_flux                                           ? StepKind::flux
+               : where.data != nullptr || source.data != nullptr ? StepKind::more
+                                                                 : StepKind::bare;
+    }
 };
+
+/* The words of the bits of a chunk, and their type. */
+__host__ __device__ constexpr int
+mask_words(int chunk_rows)
+{
+    return chunk_rows > 30 ? 2 : 1;
+}
+
+template <int ROWS>
+using MaskBits = std::conditional_t<(mask_words(ROWS) > 1), uint64_t, uint32_t>;
+
+/* Whether x of row i of a chunk is u. */
+template <typename Bits>
+__device__ __forceinline__ bool
+keeps_u(Bits inside, int i)
+{
+    return (inside >> (i + 1) & 1u) == 0;
+}
 
 /* The numbers in the precision of the kernel. */
 template <typename Number> struct StepNumbers {
@@ -35,8 +89,20 @@ template <typename Number> struct StepNumbers {
     bool has_source;
     const uint32_t *words;
 
-    /* The row from its operands; bits 0, 1 and 2 of `inside` are those of the row before
-     * it, of itself and of the row after it. Without branches, so that the rows of a
+    /* The row from its operands. */
+    __device__ __forceinline__ Row<Number> row(Number lower, Number diag, Number upper,
+                                               Number before, Number u, Number behind,
+                                               Number source) const
+    {
+        const Number sum = lower * before + diag * u + upper * behind;
+        /* A sum that is not finite is not multiplied by 0. */
+        const Number old = product != Number(0) ? product * sum : Number(0);
+        const Number added = has_source ? weight * source : Number(0);
+
+        return {couple * lower, own + couple * diag, couple * upper, u + old + added};
+    }
+    /* The same with a mask: bits 0, 1 and 2 of `inside` are those of the row before the
+     * row, of itself and of the row after it. Without branches, so that the rows of a
      * chunk overlap. */
     __device__ __forceinline__ Row<Number> row(uint32_t inside, Number lower, Number diag,
                                                Number upper, Number before, Number u,
@@ -44,25 +110,12 @@ template <typename Number> struct StepNumbers {
     {
         const bool is_inside = (inside & 2u) != 0;
         const bool has_left = (inside & 3u) == 3u, has_right = (inside & 6u) == 6u;
+        const Row<Number> made =
+            row(has_left ? lower : Number(0), diag, has_right ? upper : Number(0),
+                has_left ? before : Number(0), u, has_right ? behind : Number(0), source);
 
-        lower = has_left ? lower : Number(0);
-        before = has_left ? before : Number(0);
-        upper = has_right ? upper : Number(0);
-        behind = has_right ? behind : Number(0);
-
-        const Number sum = lower * before + diag * u + upper * behind;
-        /* A sum that is not finite is not multiplied by 0. */
-        const Number old = product != Number(0) ? product * sum : Number(0);
-        const Number added = has_source ? weight * source : Number(0);
-
-        return {couple * lower, is_inside ? own + couple * diag : Number(1),
-                couple * upper, is_inside ? u + old + added : Number(0)};
-    }
-    /* Whether x of row i of a chunk is u, by the word of the chunk, of which all bits are
-     * set without a mask. */
-    static __device__ __forceinline__ bool keeps_u(uint32_t word, int i)
-    {
-        return (word >> (i + 1) & 1u) == 0;
+        return {made.lower, is_inside ? made.diag : Number(1), made.upper,
+                is_inside ? made.rhs : Number(0)};
     }
 };
 
@@ -75,13 +128,79 @@ step_numbers_of(const StepTerms &t)
             t.source.data != nullptr,       t.words};
 }
 
-/* The words of a mask for systems that are cut into `chunks` chunks of chunk_rows rows,
- * whose last one ends with the system: word (chunk, system) at chunk * systems + system,
- * or at system * chunks + chunk if by_system. */
-ps_status ps_cuda_step_words(const uint8_t *where, const ps_stride &stride, int64_t rows,
-                             int64_t outer, int64_t inner, bool periodic, int chunk_rows,
-                             int chunks, bool by_system, uint32_t *words,
-                             cudaStream_t stream);
+template <typename Real> struct FluxNumbers {
+    Real step, gain;
+    bool has_source, has_ends; /* has_ends: whether something enters through a face */
+    bool has_one_thickness;    /* for all systems; and then one diffusivity of a face */
+    bool has_one_diffusivity;
+    const uint32_t *words;
+    const int32_t *ends;
+    Input<Real> flux[2], value[2];
+
+    /* 2 h / (d + d of the neighbour): k per K of a face. */
+    __device__ __forceinline__ Real per_face(Real d, Real of_neighbour) const
+    {
+        return 2 * step * fast_reciprocal(d + of_neighbour);
+    }
+
+    /* The row from k of its faces; `sum` and `load` are what enters through an outer face.
+     * Bits of `inside` as of StepNumbers. */
+    __device__ __forceinline__ Row<BySums<Real>> row(uint32_t inside, Real lower, Real d,
+                                                     Real upper, Real before, Real u,
+                                                     Real behind, Real source, Real sum,
+                                                     Real load) const
+    {
+        const bool is_inside = (inside & 2u) != 0;
+        const bool has_left = (inside & 3u) == 3u, has_right = (inside & 6u) == 6u;
+        const Real more = gain - 1;
+
+        lower = has_left ? lower : Real(0);
+        upper = has_right ? upper : Real(0);
+        if (has_source) {
+            load += step * d * source;
+        }
+        Real rhs = d * u + gain * load;
+
+        if (more != Real(0)) { /* a loss that is not finite is not multiplied by 0 */
+            const Real loss = lower * (u - (has_left ? before : u)) +
+                              upper * (u - (has_right ? behind : u)) + sum * u;
+
+            rhs -= more * loss;
+        }
+        return {-lower, is_inside ? d + sum : Real(1), -upper, is_inside ? rhs : Real(0)};
+    }
+};
+
+template <typename Real>
+inline FluxNumbers<Real>
+flux_numbers_of(const StepTerms &t, bool has_one_thickness, bool has_one_diffusivity)
+{
+    FluxNumbers<Real> n = {static_cast<Real>(t.step),
+                           static_cast<Real>(t.gain),
+                           t.source.data != nullptr,
+                           false,
+                           has_one_thickness,
+                           has_one_diffusivity,
+                           t.words,
+                           t.ends,
+                           {},
+                           {}};
+
+    for (int end = 0; end < 2; end++) {
+        n.flux[end] = input_of<Real>(t.flux[end]);
+        n.value[end] = input_of<Real>(t.value[end]);
+        n.has_ends =
+            n.has_ends || t.flux[end].data != nullptr || t.value[end].data != nullptr;
+    }
+    return n;
+}
+
+/* The bits of a mask for systems that are cut into `chunks` chunks of chunk_rows rows,
+ * whose last one ends with the system: word h of chunk c of a system at (c
+ * mask_words(chunk_rows) + h) * systems + system. */
+ps_status ps_cuda_step_words(const ps_mask &where, int64_t rows, int64_t outer,
+                             int64_t inner, bool periodic, int chunk_rows, int chunks,
+                             uint32_t *words, cudaStream_t stream);
 
 } // namespace pysolvers::join
 

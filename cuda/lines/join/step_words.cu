@@ -1,7 +1,8 @@
-/* step_words.cu - the bits of a mask, a word for each chunk: step_terms.cuh.
+/* step_words.cu - the bits of a mask for the chunks of strided systems: step_terms.cuh.
  *
- * A kernel of its own, so that the kernels of steps load one word per chunk and not one
- * byte per row with its neighbours. The gain of this design was not measured.
+ * A kernel of its own, so that the kernels of steps load a word per chunk and not a byte
+ * per row with its neighbours. It moves a byte per unknown and a word or two per chunk, a
+ * twentieth of what the step moves.
  */
 #include "lines/join/step_terms.cuh"
 #include "runtime/launch.cuh"
@@ -18,15 +19,21 @@ namespace {
 struct WordsJob {
     const uint8_t *where;
     ps_stride stride;
-    int64_t rows, inner, systems, count;
+    int64_t rows, inner, systems, count; /* count: of threads */
     int32_t chunk_rows, chunks;
-    bool periodic, by_system;
+    bool periodic;
     uint32_t *words;
+};
+
+/* The bytes of WIDTH neighbouring systems. */
+template <int WIDTH> struct alignas(WIDTH) Bytes {
+    uint8_t of[WIDTH];
 };
 
 } // namespace
 
-/* A thread per word. */
+/* A thread per chunk of WIDTH neighbouring systems. */
+template <int WIDTH>
 static __global__ void
 __launch_bounds__(threads_a_block) step_words_kernel(const __grid_constant__ WordsJob job)
 {
@@ -35,51 +42,75 @@ __launch_bounds__(threads_a_block) step_words_kernel(const __grid_constant__ Wor
     if (index >= job.count) {
         return;
     }
-    const int64_t fast = job.by_system ? job.chunks : job.systems;
-    const int64_t slow = quotient(index, fast), rest = index - slow * fast;
-    const int64_t system = job.by_system ? slow : rest;
-    const int64_t chunk = job.by_system ? rest : slow;
+    const int64_t fast = job.systems / WIDTH, chunk = quotient(index, fast);
+    const int64_t system = (index - chunk * fast) * WIDTH;
     const int64_t j = quotient(system, job.inner), k = system - j * job.inner;
     const uint8_t *const own = job.where + j * job.stride.outer + k * job.stride.inner;
     const int64_t before = job.rows - (job.chunks - chunk) * job.chunk_rows - 1;
-    uint32_t word = 0;
+    const int words = mask_words(job.chunk_rows);
 
-    /* several rows are loaded before one is used */
 #pragma unroll 1
-    for (int first = 0; first < job.chunk_rows + 2; first += at_once) {
-        uint8_t inside[at_once];
+    for (int h = 0; h < words; h++) {
+        const int end = min(job.chunk_rows + 2 - 32 * h, 32);
+        uint32_t word[WIDTH] = {};
+
+        /* several rows are loaded before one is used */
+#pragma unroll 1
+        for (int first = 0; first < end; first += at_once) {
+            Bytes<WIDTH> inside[at_once];
 
 #pragma unroll
-        for (int k = 0; k < at_once; k++) {
-            int64_t row = before + first + k;
+            for (int r = 0; r < at_once; r++) {
+                int64_t row = before + 32 * h + first + r;
 
-            if (job.periodic && (row == -1 || row == job.rows)) {
-                row = row < 0 ? job.rows - 1 : 0;
+                if (job.periodic && (row == -1 || row == job.rows)) {
+                    row = row < 0 ? job.rows - 1 : 0;
+                }
+                inside[r] = {};
+                if (first + r < end && row >= 0 && row < job.rows) {
+                    inside[r] = *reinterpret_cast<const Bytes<WIDTH> *>(
+                        own + row * job.stride.row);
+                }
             }
-            const bool is_there =
-                first + k < job.chunk_rows + 2 && row >= 0 && row < job.rows;
-
-            inside[k] = is_there ? own[row * job.stride.row] : uint8_t(0);
+#pragma unroll
+            for (int r = 0; r < at_once; r++) {
+#pragma unroll
+                for (int w = 0; w < WIDTH; w++) {
+                    word[w] |= inside[r].of[w] != 0 ? 1u << (first + r) : 0u;
+                }
+            }
         }
 #pragma unroll
-        for (int k = 0; k < at_once; k++) {
-            word |= inside[k] != 0 ? 1u << (first + k) : 0u;
+        for (int w = 0; w < WIDTH; w++) {
+            job.words[(chunk * words + h) * job.systems + system + w] = word[w];
         }
     }
-    job.words[index] = word;
+}
+
+/* Whether four neighbouring systems always lie in one word. */
+static bool
+has_words_of_four(const ps_mask &where, int64_t rows, int64_t outer, int64_t inner)
+{
+    const ps_stride &s = where.stride;
+
+    return s.inner == 1 && inner % 4 == 0 && (rows == 1 || s.row % 4 == 0) &&
+           (outer == 1 || s.outer % 4 == 0) &&
+           reinterpret_cast<uintptr_t>(where.data) % 4 == 0;
 }
 
 ps_status
-ps_cuda_step_words(const uint8_t *where, const ps_stride &stride, int64_t rows,
-                   int64_t outer, int64_t inner, bool periodic, int chunk_rows,
-                   int chunks, bool by_system, uint32_t *words, cudaStream_t stream)
+ps_cuda_step_words(const ps_mask &where, int64_t rows, int64_t outer, int64_t inner,
+                   bool periodic, int chunk_rows, int chunks, uint32_t *words,
+                   cudaStream_t stream)
 {
-    const int64_t systems = outer * inner, count = systems * chunks;
-    const WordsJob job = {where,      stride, rows,     inner,     systems, count,
-                          chunk_rows, chunks, periodic, by_system, words};
+    const int64_t systems = outer * inner;
+    const int width = has_words_of_four(where, rows, outer, inner) ? 4 : 1;
+    const int64_t count = systems / width * chunks;
+    const WordsJob job = {where.data, where.stride, rows,   inner,    systems,
+                          count,      chunk_rows,   chunks, periodic, words};
 
     return Launch(divided_up(count, threads_a_block), threads_a_block, 0, stream)
-        .run(step_words_kernel, job);
+        .run(width == 4 ? step_words_kernel<4> : step_words_kernel<1>, job);
 }
 
 } // namespace pysolvers::join

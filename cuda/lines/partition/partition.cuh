@@ -88,6 +88,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
 
         if (has_next) {
             worker.tiles.load(next, worker.turn() ^ 1);
+            if constexpr (AnyJob::is_step) {
+                worker.step.fetch(own, next);
+            }
         }
         if (work_queue && TOP != TOP_DEVICES && is_there && threadIdx.x == 0) {
             if (worker.round == 0) {
@@ -173,16 +176,30 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
     return launch_tiles(kernel, job, top, plan, stream);
 }
 
-template <typename Number>
-ps_status
-launch_step_partition(const StepJob<Number> &job, const Plan &plan, cudaStream_t stream)
+template <typename Number, typename AnyJob>
+inline ps_status
+launch_step(const AnyJob &job, const Plan &plan, cudaStream_t stream)
 {
     return plan.shape.blocks > 1
-               ? launch_tiles(
-                     partition_kernel<Number, TOP_CLUSTER, true, StepJob<Number>>, job,
-                     TOP_CLUSTER, plan, stream)
-               : launch_tiles(partition_kernel<Number, TOP_BLOCK, true, StepJob<Number>>,
-                              job, TOP_BLOCK, plan, stream);
+               ? launch_tiles(partition_kernel<Number, TOP_CLUSTER, true, AnyJob>, job,
+                              TOP_CLUSTER, plan, stream)
+               : launch_tiles(partition_kernel<Number, TOP_BLOCK, true, AnyJob>, job,
+                              TOP_BLOCK, plan, stream);
+}
+
+template <typename Number, bool IS_MASKED>
+ps_status
+launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,
+                      cudaStream_t stream)
+{
+    return launch_step<Number>(job, plan, stream);
+}
+
+template <typename Real>
+ps_status
+launch_flux_partition(const FluxJob<Real> &job, const Plan &plan, cudaStream_t stream)
+{
+    return launch_step<BySums<Real>>(job, plan, stream);
 }
 
 } // namespace pysolvers::partition

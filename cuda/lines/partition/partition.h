@@ -102,10 +102,24 @@ template <typename Number> struct Job {
                                 neighbour */
 };
 
+/* The mask of a step, for systems of two batch axes. */
+struct StepMask {
+    Input<uint8_t> where; /* null data: none */
+    int64_t inner;        /* systems of the inner axis */
+};
+
 /* The same for a step without a source. */
-template <typename Number> struct StepJob : Job<Number> {
-    static constexpr bool is_step = true;
+template <typename Number, bool IS_MASKED> struct StepJob : Job<Number> {
+    static constexpr bool is_step = true, is_flux = false, is_masked = IS_MASKED;
     StepNumbers<Number> terms;
+    StepMask mask;
+};
+
+/* The same for fluxes: lower and upper are the diffusivities, diag the thicknesses. */
+template <typename Real> struct FluxJob : Job<BySums<Real>> {
+    static constexpr bool is_step = true, is_flux = true, is_masked = true;
+    FluxNumbers<Real> terms;
+    StepMask mask;
 };
 
 template <typename Number>
@@ -126,8 +140,11 @@ template <typename Number>
 ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
                            cudaStream_t stream);
 /* The same for a step along the rows, in one pass over memory. */
-template <typename Number>
-ps_status launch_step_partition(const StepJob<Number> &job, const Plan &plan,
+template <typename Number, bool IS_MASKED>
+ps_status launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,
+                                cudaStream_t stream);
+template <typename Real>
+ps_status launch_flux_partition(const FluxJob<Real> &job, const Plan &plan,
                                 cudaStream_t stream);
 
 } // namespace pysolvers::partition

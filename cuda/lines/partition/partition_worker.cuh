@@ -10,15 +10,9 @@
 
 #include "device/cluster.cuh"
 #include "lines/partition/partition.h"
+#include "lines/partition/step_tile.cuh"
 
 namespace pysolvers::partition {
-
-/* Of a chunk of a step: u of the rows before and after it, and the word of its mask. */
-template <typename AnyJob> struct StepEnds {};
-template <typename Number> struct StepEnds<StepJob<Number>> {
-    Number before, behind;
-    uint32_t inside;
-};
 
 template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>>
 struct Worker {
@@ -34,7 +28,7 @@ struct Worker {
     int round = -1; /* number of tiles of the block, minus one */
     Levels<Number, ROWS> levels;
     Number y_left, y;
-    StepEnds<AnyJob> step_ends;
+    StepTile<AnyJob, ROWS> step;
 
     __device__ __forceinline__ Worker(const AnyJob &j, void *memory, TileState &state,
                                       WarpExchange<Number> &place, uint8_t *not_stored)
@@ -43,7 +37,7 @@ struct Worker {
           exchange(place), skip(not_stored),
           messages(reinterpret_cast<Message<Number> *>(
               tiles.memory + (j.tiling.direct ? 4 : 5) * j.tiling.words)),
-          device_messages(reinterpret_cast<DeviceMessage<Number> *>(messages))
+          device_messages(reinterpret_cast<DeviceMessage<Number> *>(messages)), step(j)
     {
         if (TOP == TOP_DEVICES) {
             device_round = job.devices.round();
@@ -98,8 +92,7 @@ struct Worker {
         bool not_dominant = false;
         const auto row_at = [&](int i, [[maybe_unused]] bool is_first) {
             if constexpr (AnyJob::is_step) {
-                return make_step_row(i, is_first, ends, lower[i * pitch], diag[i * pitch],
-                                     upper[i * pitch], rhs, pitch);
+                return step.row(i, is_first, ends, {lower, diag, upper, rhs, pitch});
             }
             else {
                 return Row<Number>{lower[i * pitch], diag[i * pitch], upper[i * pitch],
@@ -108,7 +101,7 @@ struct Worker {
         };
 
         if constexpr (AnyJob::is_step) {
-            fetch_step_ends(self, range, rhs, pitch);
+            step.begin(self, range, tiles, {lower, diag, upper, rhs, pitch});
         }
         const auto inner = [&](int i) {
             Row<Number> row = row_at(i, false);
@@ -139,74 +132,10 @@ struct Worker {
         if (!right) {
             levels.eliminate_safe(self, any);
         }
+        if constexpr (AnyJob::is_step) {
+            step.keep_u(self.start, rhs, pitch, levels.chunk);
+        }
         levels.not_dominant = not_dominant && self.lane < shape.lanes;
-    }
-
-    /* For the rows of a step: u of the rows next to the chunk, which are in the tile or
-     * belong to another block of the cluster, which has not stored its x yet. `rhs` is
-     * that of the first row of the chunk. */
-    __device__ __forceinline__ void fetch_step_ends(const ThreadPlace<ROWS> &self,
-                                                    const TileRange &range,
-                                                    const Number *rhs, int pitch)
-    {
-        const int32_t first = max(self.start, 0), end = self.start + ROWS;
-        const int64_t system = range.system + self.slot;
-        const auto u_at = [&](int32_t row) {
-            return row >= range.begin && row < range.begin + range.rows
-                       ? rhs[(row - self.start) * pitch]
-                       : *tiles.at(job.t.rhs, system, row);
-        };
-
-        step_ends = {Number(0), Number(0), ~0u};
-        if (end <= 0) { /* no rows */
-            return;
-        }
-        if (first > 0 || job.t.periodic) {
-            step_ends.before = u_at(first > 0 ? first - 1 : shape.rows - 1);
-        }
-        if (end < shape.rows || job.t.periodic) {
-            step_ends.behind = u_at(end < shape.rows ? end : 0);
-        }
-        if (job.terms.words != nullptr) {
-            const int32_t chunk =
-                (self.block * shape.warps + self.warp) * shape.lanes + self.lane;
-
-            step_ends.inside = job.terms.words[system * shape.chunks() + chunk];
-        }
-    }
-
-    /* x of the rows of a step that are outside is u. */
-    __device__ __forceinline__ void keep_outside(const ThreadPlace<ROWS> &self,
-                                                 const TileRange &range, Number *x) const
-    {
-        if (job.terms.words == nullptr) {
-            return;
-        }
-#pragma unroll 1
-        for (int i = max(-self.start, 0); i < ROWS; i++) {
-            if (job.terms.keeps_u(step_ends.inside, i)) {
-                x[i * tiles.row_pitch()] =
-                    *tiles.at(job.t.rhs, range.system + self.slot, self.start + i);
-            }
-        }
-    }
-
-    /* Row i of the chunk of a step; is_first: row 0 of the system. */
-    __device__ __forceinline__ Row<Number> make_step_row(int i, bool is_first, bool ends,
-                                                         Number lower, Number diag,
-                                                         Number upper, const Number *rhs,
-                                                         int pitch) const
-    {
-        if (is_first && !job.has_left) {
-            lower = Number(0);
-        }
-        if (i == ROWS - 1 && ends) {
-            upper = Number(0);
-        }
-        return job.terms.row(
-            step_ends.inside >> i, lower, diag, upper,
-            i == 0 || is_first ? step_ends.before : rhs[(i - 1) * pitch], rhs[i * pitch],
-            i == ROWS - 1 ? step_ends.behind : rhs[(i + 1) * pitch], Number(0));
     }
 
     /* Moduli of complex numbers are expensive, so they are computed only if needed. */
@@ -225,14 +154,16 @@ struct Worker {
         Number *const x =
             tiles.array(4, turn()) + offset_of(self.slot, self.start, range);
 
-        levels.chunk.substitute(y_left, y, [&](int i, Number value) {
+        levels.chunk.substitute(y_left, y, [&](int i, auto &value) {
             if (self.start + i >= 0) {
-                x[i * tiles.row_pitch()] = value;
+                if constexpr (AnyJob::is_step) {
+                    x[i * tiles.row_pitch()] = step.stored(i, value, levels.chunk);
+                }
+                else {
+                    x[i * tiles.row_pitch()] = value;
+                }
             }
         });
-        if constexpr (AnyJob::is_step) {
-            keep_outside(self, range, x);
-        }
         tiles.written();
 
         const bool not_dominant = is_not_dominant(self, range);

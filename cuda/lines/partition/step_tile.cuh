@@ -1,0 +1,330 @@
+/* step_tile.cuh - the rows of an implicit step in the kernels of tiles:
+ * lines/join/step_terms.cuh.
+ *
+ * A thread reads u and the thicknesses of the neighbours of a row from the tile; those
+ * next to its chunk may belong to another block of the cluster, which has not stored its x
+ * yet. The bytes of a mask are loaded four at a time, one tile in advance, and become bits
+ * when the rows are made. A row outside is a row of the identity with the right-hand side
+ * 0; after the elimination u takes the place of its number g, which the substitution
+ * stores, and the row before it continues with 0.
+ */
+#ifndef PS_CUDA_LINES_PARTITION_STEP_TILE_CUH
+#define PS_CUDA_LINES_PARTITION_STEP_TILE_CUH
+
+#include "lines/partition/partition.h"
+
+namespace pysolvers::partition {
+
+/* The operands of a tile in shared memory, from the first row of a chunk on. */
+template <typename Number> struct TileRows {
+    const Number *lower, *diag, *upper, *u;
+    int pitch;
+};
+
+/* For a job whose rows are those in memory: nothing. */
+template <typename AnyJob, int ROWS> struct StepTile {
+    __device__ __forceinline__ explicit StepTile(const AnyJob &)
+    {
+    }
+};
+
+/* The bytes of a mask for a chunk and the rows next to it: from row `first` on, after
+ * `skipped` bytes of the first word. */
+template <int ROWS> struct MaskRun {
+    static constexpr int words = (ROWS + 2 + 3 + 3) / 4;
+    uint32_t word[words];
+    int skipped;
+
+    /* `system` is row 0 of the system. Whole words are loaded at once where their rows are
+     * contiguous. */
+    __device__ __forceinline__ void load(const uint8_t *system, int64_t row_stride,
+                                         int32_t first, int32_t rows, bool periodic)
+    {
+        const bool is_run = row_stride == 1;
+
+        skipped = is_run
+                      ? static_cast<int>(reinterpret_cast<uintptr_t>(system + first) % 4)
+                      : 0;
+#pragma unroll
+        for (int k = 0; k < words; k++) {
+            const int32_t row = first - skipped + 4 * k;
+
+            if (is_run && row >= 0 && row + 4 <= rows) {
+                word[k] = *reinterpret_cast<const uint32_t *>(system + row);
+            }
+            else {
+                word[k] = single_bytes(system, row_stride, row, rows, periodic);
+            }
+        }
+    }
+    /* Bit i: whether byte `skipped` + i is not 0. */
+    __device__ __forceinline__ uint32_t bits() const
+    {
+        uint32_t all = 0;
+
+#pragma unroll
+        for (int k = 0; k < words; k++) {
+            const uint32_t w = word[k];
+            const uint32_t set =
+                (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) >> 7 & 0x01010101u;
+
+            all |= (set * 0x01020408u >> 24) << (4 * k);
+        }
+        return all >> skipped;
+    }
+
+  private:
+    /* The bytes of four rows, 0 for rows that do not exist. */
+    static __device__ __forceinline__ uint32_t single_bytes(const uint8_t *system,
+                                                            int64_t row_stride,
+                                                            int32_t row, int32_t rows,
+                                                            bool periodic)
+    {
+        uint32_t bytes = 0;
+
+#pragma unroll 1
+        for (int i = 0; i < 4; i++) {
+            int32_t at = row + i;
+
+            if (periodic && (at == -1 || at == rows)) {
+                at = at < 0 ? rows - 1 : 0;
+            }
+            if (at >= 0 && at < rows) {
+                bytes |= uint32_t(system[at * row_stride]) << (8 * i);
+            }
+        }
+        return bytes;
+    }
+};
+
+/* What the rows of all steps have. */
+template <typename AnyJob, typename Number, int ROWS> struct StepTileBase {
+    __device__ __forceinline__ explicit StepTileBase(const AnyJob &j) : job(j)
+    {
+    }
+
+    /* Start the loads for the next tile. */
+    __device__ __forceinline__ void fetch(const ThreadPlace<ROWS> &self,
+                                          const TileRange &next)
+    {
+        if constexpr (AnyJob::is_masked) {
+            const StepMask &m = job.mask;
+
+            if (m.where.data != nullptr && self.slot < next.systems) {
+                const int64_t system = next.system + self.slot;
+                const int64_t j = quotient(system, m.inner);
+
+                run.load(m.where.system(j, system - j * m.inner), m.where.row,
+                         self.start - 1, job.shape.rows, job.t.periodic);
+            }
+        }
+    }
+
+    /* After the elimination: u of the rows outside. */
+    template <typename Chunk>
+    __device__ __forceinline__ void keep_u(int32_t start, const Number *u, int pitch,
+                                           Chunk &chunk)
+    {
+        if constexpr (AnyJob::is_masked) {
+            if (job.mask.where.data == nullptr || start <= -ROWS) {
+                return;
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS - 1; i++) {
+                if (start + i >= 0 && keeps_u(inside, i)) {
+                    chunk.g_of(i) = u[i * pitch];
+                }
+            }
+            last_u = u[(ROWS - 1) * pitch];
+        }
+    }
+
+    /* Substitution: what is stored in row i, and how the row before it continues. */
+    template <typename X, typename Chunk>
+    __device__ __forceinline__ Number stored(int i, X &x,
+                                             [[maybe_unused]] Chunk &chunk) const
+    {
+        if constexpr (AnyJob::is_masked) {
+            if (job.mask.where.data != nullptr) {
+                const bool keeps = keeps_u(inside, i);
+                const Number u = i < ROWS - 1 ? Number(chunk.g_of(i)) : last_u;
+                const Number value = keeps ? u : Number(x);
+
+                x = keeps ? X(0) : x;
+                return value;
+            }
+        }
+        return x;
+    }
+
+  protected:
+    const AnyJob &job;
+    uint32_t inside = ~0u;
+    Number last_u;
+    MaskRun<ROWS> run;
+
+    __device__ __forceinline__ void begin_mask()
+    {
+        if constexpr (AnyJob::is_masked) {
+            if (job.mask.where.data != nullptr) {
+                inside = run.bits();
+            }
+        }
+    }
+
+    /* For an operand, numbers of the rows before and after a chunk; `of` is its array from
+     * the first row of the chunk on, `in` the operand. */
+    template <typename Tiles, typename Operand>
+    __device__ __forceinline__ void
+    neighbours(const ThreadPlace<ROWS> &self, const TileRange &range, const Tiles &tiles,
+               const Number *of, int pitch, const Operand &in, Number &before,
+               Number &behind) const
+    {
+        const int32_t first = max(self.start, 0), end = self.start + ROWS;
+        const int32_t rows = job.shape.rows;
+        const auto number_at = [&](int32_t row) {
+            return row >= range.begin && row < range.begin + range.rows
+                       ? of[(row - self.start) * pitch]
+                       : *tiles.at(in, range.system + self.slot, row);
+        };
+
+        before = behind = Number(0);
+        if (end <= 0) { /* no rows */
+            return;
+        }
+        if (first > 0 || job.t.periodic) {
+            before = number_at(first > 0 ? first - 1 : rows - 1);
+        }
+        if (end < rows || job.t.periodic) {
+            behind = number_at(end < rows ? end : 0);
+        }
+    }
+};
+
+template <typename Number, bool IS_MASKED, int ROWS>
+struct StepTile<StepJob<Number, IS_MASKED>, ROWS>
+    : StepTileBase<StepJob<Number, IS_MASKED>, Number, ROWS> {
+    using Base = StepTileBase<StepJob<Number, IS_MASKED>, Number, ROWS>;
+    using Base::Base, Base::job, Base::inside;
+
+    /* Before the rows of a chunk, whose tile has arrived. */
+    template <typename Tiles>
+    __device__ __forceinline__ void begin(const ThreadPlace<ROWS> &self,
+                                          const TileRange &range, const Tiles &tiles,
+                                          const TileRows<Number> &at)
+    {
+        this->begin_mask();
+        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, before, behind);
+    }
+
+    /* Row i of the chunk; is_first: row 0 of the system. */
+    __device__ __forceinline__ Row<Number> row(int i, bool is_first, bool ends,
+                                               const TileRows<Number> &at) const
+    {
+        const Number *const u = at.u + i * at.pitch;
+        const Number lower =
+            is_first && !job.has_left ? Number(0) : at.lower[i * at.pitch];
+        const Number upper = i == ROWS - 1 && ends ? Number(0) : at.upper[i * at.pitch];
+        const Number left = i == 0 || is_first ? before : u[-at.pitch];
+        const Number right = i == ROWS - 1 ? behind : u[at.pitch];
+
+        if constexpr (IS_MASKED) {
+            return job.terms.row(inside >> i, lower, at.diag[i * at.pitch], upper, left,
+                                 *u, right, Number(0));
+        }
+        else {
+            return job.terms.row(lower, at.diag[i * at.pitch], upper, left, *u, right,
+                                 Number(0));
+        }
+    }
+
+  private:
+    Number before, behind; /* u of the rows next to the chunk */
+};
+
+template <typename Real, int ROWS>
+struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>, ROWS> {
+    using Number = BySums<Real>;
+    using Base = StepTileBase<FluxJob<Real>, Number, ROWS>;
+    using Base::Base, Base::job, Base::inside;
+
+    template <typename Tiles>
+    __device__ __forceinline__ void begin(const ThreadPlace<ROWS> &self,
+                                          const TileRange &range, const Tiles &tiles,
+                                          const TileRows<Number> &at)
+    {
+        this->begin_mask();
+        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, before, behind);
+        this->neighbours(self, range, tiles, at.diag, at.pitch, job.t.diag, d_before,
+                         d_behind);
+        if (job.terms.has_ends && self.start > -ROWS) {
+            begin_ends(self, range, tiles, at);
+        }
+    }
+
+    __device__ __forceinline__ Row<Number> row(int i, bool is_first, bool ends,
+                                               const TileRows<Number> &at) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        const Number *const u = at.u + i * at.pitch, *const d = at.diag + i * at.pitch;
+        const bool has_left = i > 0 && !is_first;
+        const Real d_left = has_left ? Real(d[-at.pitch]) : Real(d_before);
+        const Real d_right = i < ROWS - 1 ? Real(d[at.pitch]) : Real(d_behind);
+        const Real u_left = has_left ? Real(u[-at.pitch]) : Real(before);
+        const Real u_right = i < ROWS - 1 ? Real(u[at.pitch]) : Real(behind);
+        const Real lower = f.per_face(d_left, *d) * Real(at.lower[i * at.pitch]);
+        const Real upper = f.per_face(*d, d_right) * Real(at.upper[i * at.pitch]);
+        Real sum = 0, load = 0;
+
+        if (f.has_ends) {
+            sum = i == first ? sum_in[0] : Real(0);
+            load = i == first ? load_in[0] : Real(0);
+            sum += i == last ? sum_in[1] : Real(0);
+            load += i == last ? load_in[1] : Real(0);
+        }
+        return f.row(inside >> i, is_first ? Real(0) : lower, *d,
+                     i == ROWS - 1 && ends ? Real(0) : upper, u_left, *u, u_right,
+                     Real(0), sum, load);
+    }
+
+  private:
+    Number before, behind, d_before, d_behind; /* of the rows next to the chunk */
+    int32_t first, last;        /* the ends, counted from the first row of the chunk */
+    Real sum_in[2], load_in[2]; /* what enters there */
+
+    template <typename Tiles>
+    __device__ __forceinline__ void begin_ends(const ThreadPlace<ROWS> &self,
+                                               const TileRange &range, const Tiles &tiles,
+                                               const TileRows<Number> &at)
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        const int64_t systems = job.t.outer * job.t.inner;
+        const int64_t system = range.system + self.slot;
+
+        first = (f.ends != nullptr ? f.ends[system] : 0) - self.start;
+        last =
+            (f.ends != nullptr ? f.ends[systems + system] : job.t.rows - 1) - self.start;
+#pragma unroll
+        for (int end = 0; end < 2; end++) {
+            const int32_t i = end == 0 ? first : last;
+
+            sum_in[end] = load_in[end] = 0;
+            if (i < max(-self.start, 0) || i >= ROWS) {
+                continue;
+            }
+            if (f.flux[end].data != nullptr) {
+                load_in[end] = f.step * *tiles.at(f.flux[end], system, 0);
+            }
+            if (f.value[end].data != nullptr) {
+                const Real face = (end == 0 ? at.lower : at.upper)[i * at.pitch];
+
+                sum_in[end] = 2 * f.step * face * reciprocal(Real(at.diag[i * at.pitch]));
+                load_in[end] += sum_in[end] * *tiles.at(f.value[end], system, 0);
+            }
+        }
+    }
+};
+
+} // namespace pysolvers::partition
+
+#endif
