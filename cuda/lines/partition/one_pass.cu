@@ -132,6 +132,37 @@ solve_tiles(const OnePassStep &step, uint8_t *marks, void *work, cudaStream_t st
     return launch_step_partition(job, step.plan, stream);
 }
 
+/* Remove the operands `absent` from the copies of a tiling, which then treats the others
+ * alike if it did so with all of them. */
+static void
+leave_out(uint32_t absent, Tiling *how)
+{
+    const uint32_t others = 31u & ~absent;
+    const bool by_vectors =
+        (how->vectors & others) == others && (how->dense & others) == 0;
+
+    how->runs &= others;
+    how->dense &= others;
+    how->vectors = by_vectors ? 31u : how->vectors & others;
+}
+
+template <typename Real>
+static ps_status
+solve_flux_tiles(const OnePassStep &step, uint8_t *marks, void *work, cudaStream_t stream)
+{
+    const bool has_one_thickness = step.t.diag.stride.inner == 0 &&
+                                   (step.t.outer == 1 || step.t.diag.stride.outer == 0);
+    auto job = step_job_of<FluxJob<Real>, BySums<Real>>(step, marks, work);
+
+    job.inputs[0] = {};
+    if (has_one_thickness) {
+        job.inputs[1] = {};
+    }
+    leave_out(has_one_thickness ? 3u : 1u, &job.tiling);
+    job.terms = flux_numbers_of<Real>(step.terms, has_one_thickness, false);
+    return launch_flux_partition(job, step.plan, stream);
+}
+
 ps_status
 ps_cuda_one_pass_solve(const OnePassStep &step, const ps_cuda_device *device,
                        uint8_t *marks, void *work, cudaStream_t stream)
@@ -144,10 +175,7 @@ ps_cuda_one_pass_solve(const OnePassStep &step, const ps_cuda_device *device,
         using Real = decltype(zero);
 
         if (step.terms.is_flux) {
-            auto job = step_job_of<FluxJob<Real>, BySums<Real>>(step, marks, work);
-
-            job.terms = flux_numbers_of<Real>(step.terms, false, false);
-            return launch_flux_partition(job, step.plan, stream);
+            return solve_flux_tiles<Real>(step, marks, work, stream);
         }
         return step.terms.where.data != nullptr
                    ? solve_tiles<Real, true>(step, marks, work, stream)

@@ -50,6 +50,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     TileRange range = {};
 
     worker.tiles.init();
+    if constexpr (AnyJob::is_flux) {
+        worker.step.start(worker.tiles, worker.range_of(0, rank));
+    }
     __syncthreads();
     if (is_cluster) {
         cluster_sync(); /* every block has started, so that its memory may be written */

@@ -89,7 +89,7 @@ ps_status ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *dev
                                   uint8_t *marks, const ps_exec *exec, void *work);
 
 template <typename Number> struct Job {
-    static constexpr bool is_step = false;
+    static constexpr bool is_step = false, is_flux = false;
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     Shape shape;
@@ -110,12 +110,14 @@ struct StepMask {
 
 /* The same for a step without a source. */
 template <typename Number, bool IS_MASKED> struct StepJob : Job<Number> {
-    static constexpr bool is_step = true, is_flux = false, is_masked = IS_MASKED;
+    static constexpr bool is_step = true, is_masked = IS_MASKED;
     StepNumbers<Number> terms;
     StepMask mask;
 };
 
-/* The same for fluxes: lower and upper are the diffusivities, diag the thicknesses. */
+/* The same for fluxes: lower and upper are the diffusivities, diag the thicknesses. A face
+ * has one diffusivity, which is that of `upper`: `lower` is not copied, and neither is a
+ * thickness that holds for all systems. */
 template <typename Real> struct FluxJob : Job<BySums<Real>> {
     static constexpr bool is_step = true, is_flux = true, is_masked = true;
     FluxNumbers<Real> terms;

@@ -19,7 +19,7 @@ struct Worker {
     static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
     const AnyJob &job;
     const Shape &shape;
-    Tiles<Number, BY_ROW> tiles;
+    Tiles<Number, BY_ROW, AnyJob::is_flux> tiles;
     WarpExchange<Number> &exchange;
     uint8_t *skip;             /* for each slot, whether its x is not stored */
     Message<Number> *messages; /* of the blocks of a cluster, alternating by tile */

@@ -172,8 +172,20 @@ template <typename AnyJob, typename Number, int ROWS> struct StepTileBase {
         }
     }
 
-    /* For an operand, numbers of the rows before and after a chunk; `of` is its array from
-     * the first row of the chunk on, `in` the operand. */
+    /* The number of a row next to a chunk, whose numbers of the operand begin at `of`: from
+     * the tile, or from memory if another block has it. */
+    template <typename Tiles, typename Operand>
+    __device__ __forceinline__ Number next_to(const ThreadPlace<ROWS> &self,
+                                              const TileRange &range, const Tiles &tiles,
+                                              const Number *of, int pitch,
+                                              const Operand &in, int32_t row) const
+    {
+        return row >= range.begin && row < range.begin + range.rows
+                   ? of[(row - self.start) * pitch]
+                   : *tiles.at(in, range.system + self.slot, row);
+    }
+
+    /* The numbers of the rows before and after a chunk. */
     template <typename Tiles, typename Operand>
     __device__ __forceinline__ void
     neighbours(const ThreadPlace<ROWS> &self, const TileRange &range, const Tiles &tiles,
@@ -182,21 +194,17 @@ template <typename AnyJob, typename Number, int ROWS> struct StepTileBase {
     {
         const int32_t first = max(self.start, 0), end = self.start + ROWS;
         const int32_t rows = job.shape.rows;
-        const auto number_at = [&](int32_t row) {
-            return row >= range.begin && row < range.begin + range.rows
-                       ? of[(row - self.start) * pitch]
-                       : *tiles.at(in, range.system + self.slot, row);
-        };
 
         before = behind = Number(0);
         if (end <= 0) { /* no rows */
             return;
         }
         if (first > 0 || job.t.periodic) {
-            before = number_at(first > 0 ? first - 1 : rows - 1);
+            before = next_to(self, range, tiles, of, pitch, in,
+                             first > 0 ? first - 1 : rows - 1);
         }
         if (end < rows || job.t.periodic) {
-            behind = number_at(end < rows ? end : 0);
+            behind = next_to(self, range, tiles, of, pitch, in, end < rows ? end : 0);
         }
     }
 };
@@ -248,14 +256,42 @@ struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>,
     using Base = StepTileBase<FluxJob<Real>, Number, ROWS>;
     using Base::Base, Base::job, Base::inside;
 
+    /* Called first, with the rows of the block: a thickness that holds for all systems is
+     * loaded once, as one system. */
+    template <typename Tiles>
+    __device__ __forceinline__ void start(const Tiles &tiles, const TileRange &range)
+    {
+        shared_d = nullptr;
+        if (!job.terms.has_one_thickness) {
+            return;
+        }
+        Number *const to = tiles.memory + job.tiling.words;
+
+        for (int r = threadIdx.x; r < range.rows; r += blockDim.x) {
+            to[r] = *tiles.at(job.t.diag, 0, range.begin + r);
+        }
+        shared_d = to;
+    }
+
     template <typename Tiles>
     __device__ __forceinline__ void begin(const ThreadPlace<ROWS> &self,
                                           const TileRange &range, const Tiles &tiles,
                                           const TileRows<Number> &at)
     {
+        d_at = at.diag;
+        d_pitch = at.pitch;
+        if (shared_d != nullptr) { /* threads without rows read from its begin */
+            d_at = shared_d + (self.start > -ROWS ? self.start - range.begin : 0);
+            d_pitch = 1;
+        }
+        face = Number(0);
+        if (self.start > 0) {
+            face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
+                                 self.start - 1);
+        }
         this->begin_mask();
         this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, before, behind);
-        this->neighbours(self, range, tiles, at.diag, at.pitch, job.t.diag, d_before,
+        this->neighbours(self, range, tiles, d_at, d_pitch, job.t.diag, d_before,
                          d_behind);
         if (job.terms.has_ends && self.start > -ROWS) {
             begin_ends(self, range, tiles, at);
@@ -266,14 +302,16 @@ struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>,
                                                const TileRows<Number> &at) const
     {
         const FluxNumbers<Real> &f = job.terms;
-        const Number *const u = at.u + i * at.pitch, *const d = at.diag + i * at.pitch;
+        const Number *const u = at.u + i * at.pitch, *const d = d_at + i * d_pitch;
+        const Number *const k = at.upper + i * at.pitch;
         const bool has_left = i > 0 && !is_first;
-        const Real d_left = has_left ? Real(d[-at.pitch]) : Real(d_before);
-        const Real d_right = i < ROWS - 1 ? Real(d[at.pitch]) : Real(d_behind);
+        const Real d_left = has_left ? Real(d[-d_pitch]) : Real(d_before);
+        const Real d_right = i < ROWS - 1 ? Real(d[d_pitch]) : Real(d_behind);
         const Real u_left = has_left ? Real(u[-at.pitch]) : Real(before);
         const Real u_right = i < ROWS - 1 ? Real(u[at.pitch]) : Real(behind);
-        const Real lower = f.per_face(d_left, *d) * Real(at.lower[i * at.pitch]);
-        const Real upper = f.per_face(*d, d_right) * Real(at.upper[i * at.pitch]);
+        const Real lower =
+            f.per_face(d_left, *d) * (has_left ? Real(k[-at.pitch]) : Real(face));
+        const Real upper = f.per_face(*d, d_right) * Real(*k);
         Real sum = 0, load = 0;
 
         if (f.has_ends) {
@@ -288,7 +326,11 @@ struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>,
     }
 
   private:
-    Number before, behind, d_before, d_behind; /* of the rows next to the chunk */
+    const Number *shared_d; /* null, or the thicknesses of all systems */
+    const Number *d_at;     /* those from the first row of the chunk on */
+    int d_pitch;
+    /* of the rows next to the chunk, and K of the face before it */
+    Number before, behind, d_before, d_behind, face;
     int32_t first, last;        /* the ends, counted from the first row of the chunk */
     Real sum_in[2], load_in[2]; /* what enters there */
 
@@ -316,9 +358,11 @@ struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>,
                 load_in[end] = f.step * *tiles.at(f.flux[end], system, 0);
             }
             if (f.value[end].data != nullptr) {
-                const Real face = (end == 0 ? at.lower : at.upper)[i * at.pitch];
+                const Real outer = end == 0
+                                       ? *tiles.at(job.t.lower, system, self.start + i)
+                                       : at.upper[i * at.pitch];
 
-                sum_in[end] = 2 * f.step * face * reciprocal(Real(at.diag[i * at.pitch]));
+                sum_in[end] = 2 * f.step * outer * reciprocal(Real(d_at[i * d_pitch]));
                 load_in[end] += sum_in[end] * *tiles.at(f.value[end], system, 0);
             }
         }

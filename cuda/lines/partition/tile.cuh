@@ -94,8 +94,9 @@ struct TileState {
     int32_t skew[2][8]; /* offsets of the five arrays, of this tile and the next one */
 };
 
-/* The tiles of a kernel. BY_ROW: rows are contiguous in shared memory. */
-template <typename Number, bool BY_ROW> struct Tiles {
+/* The tiles of a kernel. BY_ROW: rows are contiguous in shared memory. HAS_ABSENT: inputs
+ * with null data are not copied. */
+template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     static constexpr int vector = 16 / sizeof(Number), inputs_count = 4;
     static constexpr uint32_t all_operands = 31;
     const Systems<Number> &t;
@@ -323,6 +324,11 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
+    __device__ __forceinline__ bool is_there(int q) const
+    {
+        return !HAS_ABSENT || inputs[q].data != nullptr;
+    }
+
     /* The row that a short operand does not have. */
     __device__ __forceinline__ int32_t absent_row(int q) const
     {
@@ -349,7 +355,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
                     copy_async_cached(to + copy.to + offset, copy.from + along);
                 });
             }
-            else {
+            else if (is_there(q)) {
                 walk<1>(inputs[q], range, how.fast,
                         [&](int i, int, const Number *from, int offset) {
                             if (i != absent) {
@@ -383,7 +389,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
             for (int i = row0; i < range.rows; i += row_step) {
 #pragma unroll
                 for (int q = 0; q < inputs_count; q++) {
-                    if (q % 2 == 1 || range.begin + i != absent_row(q)) {
+                    if (is_there(q) && (q % 2 == 1 || range.begin + i != absent_row(q))) {
                         copy_async_of_line<WIDTH * sizeof(Number)>(
                             memory + q * how.words + offset, from[q]);
                     }
