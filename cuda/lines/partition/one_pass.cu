@@ -7,6 +7,8 @@
  * pass over a long system would read u where x is stored already; strided systems that
  * the column kernels do not accept; a source along a contiguous axis.
  */
+#include <algorithm>
+
 #include "device/work_queue.cuh"
 #include "lines/geometry.h"
 #include "lines/partition/one_pass.h"
@@ -109,16 +111,37 @@ ps_cuda_one_pass_work(const OnePassStep &step, const ps_cuda_device *device)
     return step.plan.work_queue ? work_queue_bytes(1) : 0;
 }
 
+static StepMask
+mask_of(const OnePassStep &step)
+{
+    const ps_mask &where = step.terms.where;
+    const int64_t inner = step.terms.inner;
+    const int64_t spans[] = {
+        where.stride.row * (step.t.rows - 1), where.stride.inner * (inner - 1),
+        where.stride.outer * (step.t.outer * step.t.inner / inner - 1)};
+    StepMask mask = {input_of<uint8_t>({where.data, where.stride}), inner, where.data,
+                     where.data};
+
+    if (where.data == nullptr) {
+        return mask;
+    }
+    for (const int64_t span : spans) {
+        mask.begin += std::min<int64_t>(span, 0);
+        mask.end += std::max<int64_t>(span, 0);
+    }
+    mask.end++;
+    return mask;
+}
+
 /* A job for tiles, but for its numbers. */
 template <typename StepJobOf, typename Number>
 static StepJobOf
 step_job_of(const OnePassStep &step, uint8_t *marks, void *work)
 {
-    const ps_mask &where = step.terms.where;
     StepJobOf job = {};
 
     static_cast<Job<Number> &>(job) = job_of<Number>(step.t, step.plan, marks, work);
-    job.mask = {input_of<uint8_t>({where.data, where.stride}), step.terms.inner};
+    job.mask = mask_of(step);
     return job;
 }
 

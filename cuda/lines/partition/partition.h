@@ -104,8 +104,9 @@ template <typename Number> struct Job {
 
 /* The mask of a step, for systems of two batch axes. */
 struct StepMask {
-    Input<uint8_t> where; /* null data: none */
-    int64_t inner;        /* systems of the inner axis */
+    Input<uint8_t> where;       /* null data: none */
+    int64_t inner;              /* systems of the inner axis */
+    const uint8_t *begin, *end; /* all its bytes lie between */
 };
 
 /* The same for a step without a source. */

@@ -28,38 +28,46 @@ template <typename AnyJob, int ROWS> struct StepTile {
     }
 };
 
-/* The bytes of a mask for a chunk and the rows next to it: from row `first` on, after
- * `skipped` bytes of the first word. */
+/* The bytes of a mask for a chunk and the rows next to it, in words that begin `skipped`
+ * bytes before the row before the chunk. */
 template <int ROWS> struct MaskRun {
     static constexpr int words = (ROWS + 2 + 3 + 3) / 4;
     uint32_t word[words];
+    uint32_t last_row, row_0; /* of a periodic system, for its first and its last chunk */
     int skipped;
 
-    /* `system` is row 0 of the system. Whole words are loaded at once where their rows are
-     * contiguous. */
-    __device__ __forceinline__ void load(const uint8_t *system, int64_t row_stride,
+    /* `system` is row 0 of the system, `first` the row before the chunk. A word whose rows
+     * are contiguous is loaded at once, with bytes of other systems if it has some. */
+    __device__ __forceinline__ void load(const StepMask &mask, const uint8_t *system,
                                          int32_t first, int32_t rows, bool periodic)
     {
-        const bool is_run = row_stride == 1;
+        const int64_t stride = mask.where.row;
 
-        skipped = is_run
+        skipped = stride == 1
                       ? static_cast<int>(reinterpret_cast<uintptr_t>(system + first) % 4)
                       : 0;
 #pragma unroll
         for (int k = 0; k < words; k++) {
             const int32_t row = first - skipped + 4 * k;
+            const uint8_t *const at = system + row;
 
-            if (is_run && row >= 0 && row + 4 <= rows) {
-                word[k] = *reinterpret_cast<const uint32_t *>(system + row);
-            }
-            else {
-                word[k] = single_bytes(system, row_stride, row, rows, periodic);
-            }
+            word[k] = stride == 1 && at >= mask.begin && at + 4 <= mask.end
+                          ? *reinterpret_cast<const uint32_t *>(at)
+                          : single_bytes(system, stride, row, rows);
+        }
+        last_row = row_0 = 0;
+        if (periodic && first < 0) {
+            last_row = system[(rows - 1) * stride];
+        }
+        if (periodic && first + ROWS + 1 == rows) {
+            row_0 = *system;
         }
     }
-    /* Bit i: whether byte `skipped` + i is not 0. */
-    __device__ __forceinline__ uint32_t bits() const
+    /* Bit i: whether row `first` + i is inside. */
+    __device__ __forceinline__ uint32_t bits(int32_t first, int32_t rows) const
     {
+        const uint32_t behind = ~0u << max(-first, 0);
+        const uint32_t before = rows - first < 32 ? ~(~0u << (rows - first)) : ~0u;
         uint32_t all = 0;
 
 #pragma unroll
@@ -70,27 +78,23 @@ template <int ROWS> struct MaskRun {
 
             all |= (set * 0x01020408u >> 24) << (4 * k);
         }
-        return all >> skipped;
+        return (all >> skipped & behind & before) |
+               (last_row != 0 ? 1u << (-1 - first) : 0) |
+               (row_0 != 0 ? 1u << (ROWS + 1) : 0);
     }
 
   private:
     /* The bytes of four rows, 0 for rows that do not exist. */
     static __device__ __forceinline__ uint32_t single_bytes(const uint8_t *system,
-                                                            int64_t row_stride,
-                                                            int32_t row, int32_t rows,
-                                                            bool periodic)
+                                                            int64_t stride, int32_t row,
+                                                            int32_t rows)
     {
         uint32_t bytes = 0;
 
-#pragma unroll 1
+#pragma unroll
         for (int i = 0; i < 4; i++) {
-            int32_t at = row + i;
-
-            if (periodic && (at == -1 || at == rows)) {
-                at = at < 0 ? rows - 1 : 0;
-            }
-            if (at >= 0 && at < rows) {
-                bytes |= uint32_t(system[at * row_stride]) << (8 * i);
+            if (row + i >= 0 && row + i < rows) {
+                bytes |= uint32_t(system[(row + i) * stride]) << (8 * i);
             }
         }
         return bytes;
@@ -114,8 +118,8 @@ template <typename AnyJob, typename Number, int ROWS> struct StepTileBase {
                 const int64_t system = next.system + self.slot;
                 const int64_t j = quotient(system, m.inner);
 
-                run.load(m.where.system(j, system - j * m.inner), m.where.row,
-                         self.start - 1, job.shape.rows, job.t.periodic);
+                run.load(m, m.where.system(j, system - j * m.inner), self.start - 1,
+                         job.shape.rows, job.t.periodic);
             }
         }
     }
@@ -163,11 +167,11 @@ template <typename AnyJob, typename Number, int ROWS> struct StepTileBase {
     Number last_u;
     MaskRun<ROWS> run;
 
-    __device__ __forceinline__ void begin_mask()
+    __device__ __forceinline__ void begin_mask(int32_t start)
     {
         if constexpr (AnyJob::is_masked) {
             if (job.mask.where.data != nullptr) {
-                inside = run.bits();
+                inside = run.bits(start - 1, job.shape.rows);
             }
         }
     }
@@ -221,7 +225,7 @@ struct StepTile<StepJob<Number, IS_MASKED>, ROWS>
                                           const TileRange &range, const Tiles &tiles,
                                           const TileRows<Number> &at)
     {
-        this->begin_mask();
+        this->begin_mask(self.start);
         this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, before, behind);
     }
 
@@ -289,7 +293,7 @@ struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>,
             face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
                                  self.start - 1);
         }
-        this->begin_mask();
+        this->begin_mask(self.start);
         this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, before, behind);
         this->neighbours(self, range, tiles, d_at, d_pitch, job.t.diag, d_before,
                          d_behind);
