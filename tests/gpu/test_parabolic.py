@@ -1,0 +1,66 @@
+"""ParabolicADI and AdvectionDiffusion on a GPU, by arrays of CuPy: the solutions of the CPU."""
+
+import numpy as np
+import pytest
+from parabolic_cases import HESTON, SCHEMES, heston_mesh, heston_solver
+from solver_cases import advected, parabolic
+
+from pysolvers import Neumann, ParabolicADI, Robin
+
+pytest.importorskip("cupy")
+
+
+def assert_same(make, count=3, **options):
+    there, here = make(device="cuda", **options), make(**options)
+    there.step(count)
+    here.step(count)
+    scale = np.abs(here.u).max()
+    np.testing.assert_allclose(there.u, here.u, rtol=0, atol=1e-12 * scale)
+    return there, here
+
+
+@pytest.mark.parametrize("damped", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_schemes_and_sides(scheme, damped, rng):
+    there, here = assert_same(parabolic, scheme=scheme, damped_start=damped)
+    there.u = here.u = rng.random(here.u.shape)
+    np.testing.assert_allclose(there.step(2).u, here.step(2).u, rtol=0, atol=1e-12)
+    assert there.result().backend == "cuda"
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_coefficients_and_sides_of_place_and_time(axes, rng):
+    shape, names = (7, 9, 12)[-axes:], "xyz"[:axes]
+    diffusion = {name * 2: lambda x, t: 1 + x + t for name in names}
+    if axes > 1:
+        diffusion["xy"] = rng.random(shape)
+    boundary = {"x-": Robin(0.5, lambda t: t), "x+": "linear", "y": Neumann(0.2), "z": "periodic"}
+    options = {
+        "spacing": 0.1,
+        "dt": 0.02,
+        "diffusion": diffusion,
+        "advection": {"x": lambda t: np.cos(t)},
+        "reaction": -0.1,
+        "source": lambda x, t: x * t,
+        "boundary": {k: v for k, v in boundary.items() if k[0] in names},
+        "initial": rng.random(shape),
+    }
+    assert_same(lambda **more: ParabolicADI(shape, **options, **more))
+
+
+def test_heston():
+    parameters, mesh = HESTON[1]
+    s, v = heston_mesh((80, 40), mesh)
+    assert_same(lambda **more: heston_solver(parameters, s, v, dt=0.02, **more), 10)
+
+
+@pytest.mark.parametrize("differences", ["central", "upwind", "third-order"])
+def test_advection_and_diffusion(differences):
+    assert_same(advected, differences=differences)
+
+
+def test_a_state_goes_on_elsewhere(tmp_path):
+    there, here = assert_same(advected)
+    there.save(tmp_path / "state")
+    again = type(here).load(tmp_path / "state", here.problem, device="cpu")
+    np.testing.assert_allclose(again.step().u, here.step().u, rtol=0, atol=1e-12)
