@@ -47,12 +47,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require
-from ._modes import Modes, Rows, eigenvectors
+from ._modes import Block, Modes, Rows, eigenvectors, halved
 
 Array = NDArray[np.float64]
 
 DIRICHLET, NEUMANN, ROBIN, PERIODIC = "Dirichlet", "Neumann", "Robin", "periodic"
 ON_AXIS = "axis"  # the end r = 0, which is no side
+
+ROUNDING = 4
+"""Rounding errors of coordinates, in units of the largest one, that equal distances can have."""
 
 POWERS = {"cartesian": 0, "cylinder": 1, "sphere": 2}
 """Power of r in the area of a face, by geometry."""
@@ -165,8 +168,17 @@ class Axis:
 
     @cached_property
     def _steps(self) -> Array:
-        """Distances of the edges; exactly equal on a uniform axis."""
-        return np.diff(self.edges) if self.step is None else np.full(self.intervals, self.step)
+        """Distances of the edges; exactly equal on a uniform axis.
+
+        Exactly symmetric if the edges are symmetric up to their rounding errors.
+        """
+        if self.step is not None:
+            return np.full(self.intervals, self.step)
+        edges = self.edges
+        halves = (edges - edges[::-1]) / 2
+        rest = edges - halves
+        rounding = ROUNDING * np.finfo(float).eps * np.abs(edges).max()
+        return np.diff(halves if np.ptp(rest) <= rounding else edges)
 
     @cached_property
     def _bounds(self) -> Array:
@@ -277,7 +289,17 @@ class Axis:
             return self._sines()
         length = float(self.edges[-1] - self.edges[0])
         kind = self.is_periodic, self.has_null_vector
-        return eigenvectors(Rows(self.name, self.volumes, self.couplings, length, *kind))
+        rows = Rows(self.name, self.volumes, self.couplings, length, *kind)
+        return eigenvectors(rows, is_symmetric=self.is_symmetric)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the rows are the same in reverse order, and not periodic."""
+        is_even = self.ends[0] == self.ends[1] and self.exchange[0] == self.exchange[1]
+        steps = self._steps
+        return (
+            is_even and not (self.is_periodic or self.power) and bool((steps == steps[::-1]).all())
+        )
 
     def _sines(self) -> Modes:
         """Return the waves sin or cos ((j + a) (k + b) pi / N) at all places j."""
@@ -291,7 +313,10 @@ class Axis:
         assert self.step is not None
         # The scale of the transforms of SciPy: twice the scalar products.
         forward = 2 * waves.T * (self.volumes / self.step)
-        return Modes(self.eigenvalues(), np.ascontiguousarray(forward), waves / (2 * squares))
+        matrices = np.ascontiguousarray(forward), waves / (2 * squares)
+        if self.ends[0] == self.ends[1] and self.count > 1:
+            return halved(self.eigenvalues(), *matrices)
+        return Modes(self.eigenvalues(), (Block(*matrices),))
 
     @property
     def spectrum(self) -> Array:
@@ -409,7 +434,9 @@ def check_lengths(axes: Sequence[Axis], dtype: np.dtype) -> None:
             if axis.exchange[end]:
                 rule = f"boundary {axis.name}{sign}: the coefficient of Robin must be in the range "
                 rule += f"of {dtype} after division by the spacing"
-                require(axis.side_factor(end) <= limits.max / 16, rule, axis.exchange[end])
+                with np.errstate(over="ignore"):
+                    factor = axis.side_factor(end)
+                require(factor <= limits.max / 16, rule, axis.exchange[end])
 
 
 class AxisPart:

@@ -65,7 +65,7 @@ def transform_columns(
 
         return run
 
-    _share(start, panels, threads)
+    share(start, panels, threads)
 
 
 def transform_rows(transform: Transform, source: Array, target: Array, threads: int) -> None:
@@ -96,10 +96,10 @@ def transform_rows(transform: Transform, source: Array, target: Array, threads: 
     def run(_: int, place: tuple[Any, ...]) -> None:
         target[place] = transform(source[place])
 
-    _share(lambda: run, panels, threads)
+    share(lambda: run, panels, threads)
 
 
-def _share(
+def share(
     start: Callable[[], Callable[[int, tuple[Any, ...]], None]],
     panels: deque[tuple[int, tuple[Any, ...]]],
     threads: int,

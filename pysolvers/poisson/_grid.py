@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from .._checks import index, require, require_finite
 from .._domain import AXES, checked_extent, exactly_one
-from ._axes import POWERS, Axis
+from ._axes import POWERS, ROUNDING, Axis
 from ._sides import coefficient_of, conditions_of, kind_of_condition
 
 Geometry = Literal["cartesian", "cylinder", "sphere"]
 
 _MOST_AXES = {"cylinder": 2, "sphere": 1}
-_UNIFORM = 4  # rounding errors of coordinates, in units of the largest one, of equal distances
 
 
 class Grid(NamedTuple):
@@ -141,6 +140,6 @@ def _coordinates(
     if count < 2:
         return edges, None
     step = float((edges[-1] - edges[0]) / (count - 1))
-    rounding = _UNIFORM * np.finfo(float).eps * np.abs(edges).max()
+    rounding = ROUNDING * np.finfo(float).eps * np.abs(edges).max()
     # Rows next to each other then differ by less than the rounding errors of the coordinates.
     return edges, step if np.abs(steps - step).max() <= rounding else None

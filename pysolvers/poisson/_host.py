@@ -29,6 +29,7 @@ lines; 9 in all, and 11 if a side has values other than zero. Operations: 5 log2
 transforms, or 4 n for the two products, and 5 for the lines.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isfinite, prod, sqrt
@@ -45,19 +46,14 @@ from ..distributed import Group, Slab
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._axes import wave_sums
-from ._columns import transform_columns, transform_rows
+from ._columns import share, transform_columns, transform_rows
 from ._methods import check_distance
+from ._products import Product
 
 Array = NDArray[Any]
 
+_IN_CACHE = 1 << 20  # bytes of the fields of a batch that are solved together
 _SERIAL_BELOW = 1 << 18  # unknowns: below, starting threads costs more than they save
-
-
-class _Product(NamedTuple):
-    """Matrices of an axis: amplitudes of values, and values of amplitudes."""
-
-    forward: Array
-    backward: Array
 
 
 class _Work(NamedTuple):
@@ -112,7 +108,9 @@ class HostPoisson:
         self._is_free = not threads
         self.threads = self._count_of_threads(1)
         self._products = {
-            k: self._product(k) for k, name in enumerate(self._methods) if name == "eigenvectors"
+            k: Product(axes[k].modes, self._real)
+            for k, name in enumerate(self._methods)
+            if name == "eigenvectors"
         }
         others = [k for k, name in enumerate(self._methods) if name == "transform"]
         cosines = [k for k in others if not axes[k].is_periodic]
@@ -140,7 +138,7 @@ class HostPoisson:
     @property
     def nbytes(self) -> int:
         """Size of the factors and the matrices of the products in bytes."""
-        own = sum(matrix.nbytes for product in self._products.values() for matrix in product)
+        own = sum(product.nbytes for product in self._products.values())
         own += 0 if self._inverse is None else self._inverse.nbytes
         return own if self._factor is None else own + self._factor.nbytes
 
@@ -167,33 +165,59 @@ class HostPoisson:
         """
         ndim = len(self._axes)
         inner: tuple[Any, ...] = (..., *(axis.unknowns for axis in self._axes))
-        batch = result.shape[:-ndim]
-        count, is_plain = prod(batch), len(batch) < 2
+        batch, shape = result.shape[:-ndim], self._shape
+        count = prod(batch)
         if not count:
             return 0.0
-        work, threads = self._take(count), self._count_of_threads(count)
-        source = np.broadcast_to(f, result.shape)[inner]
-        if sides or not is_plain or not self._is_direct(source):
-            own = work.values.reshape(*batch, *self._shape)
-            own[...] = source
-            for (axis, end), added in sides.items():
-                layer: tuple[Any, ...] = (..., -end, *(slice(None),) * (ndim - 1 - axis))
-                own[layer] += added
+        source, target = np.broadcast_to(f, result.shape)[inner], result[inner]
+        additions = {
+            place: np.broadcast_to(added, batch + added.shape[-(ndim - 1) :] if ndim > 1 else batch)
+            for place, added in sides.items()
+        }
+        if len(batch) != 1:  # several axes of a batch have no common stride
+            source = source.reshape(count, *shape)
+            additions = {k: a.reshape(count, *a.shape[len(batch) :]) for k, a in additions.items()}
+        if len(batch) > 1:
+            own = np.empty((count, *shape), self._dtype)
+        else:
+            own = target if batch else target[None]
+        step = max(1, _IN_CACHE // (prod(shape) * self._dtype.itemsize))
+        threads, defects = self._count_of_threads(count), [0.0]
+        # Parts of a batch that stay in the cache, each by one thread.
+        inside = threads if count <= step else 1
+
+        def run(_: int, part: Any) -> None:
+            added = {place: a[part] for place, a in additions.items()}
+            defects.append(self._solve_part(source[part], added, own[part], inside))
+
+        parts = deque((step, (slice(j, j + step),)) for j in range(0, count, step))
+        # Ranks exchange in the order of the parts.
+        share(lambda: run, parts, threads if self._group.size == 1 else 1)
+        if len(batch) > 1:
+            target[...] = own.reshape(target.shape)
+        return max(defects)
+
+    def _solve_part(
+        self,
+        source: Array,
+        additions: Mapping[tuple[int, int], Array],
+        result: Array,
+        threads: int,
+    ) -> float:
+        """Solve for a batch with one axis; arguments and result as those of `solve`."""
+        work = self._take(len(source))
+        if additions or not self._is_direct(source):
+            work.values[...] = source
+            for (axis, end), added in additions.items():
+                work.values[(slice(None),) * (axis + 1) + (-end,)] += added
             source = work.values
-        elif not batch:
-            source = source[None]
         scales = self._root_mean_squares(source) if self.is_singular else np.zeros(1)
         field = self._forward(source, work, threads)
         defects = self._subtract_mean(field) if self.is_singular else np.zeros(1)
         self._solve_waves(field, field, threads)
         if self.is_singular:
             self._subtract_mean(field)
-        # Several axes of a batch have no common stride.
-        target = result[inner] if batch else result[inner][None]
-        own = target if is_plain else np.empty((count, *self._shape), self._dtype)
-        self._backward(field, work, own, threads)
-        if not is_plain:
-            target[...] = own.reshape(target.shape)
+        self._backward(field, work, result, threads)
         self._spare.append(work)
         return float(np.divide(defects, scales, out=np.zeros(len(scales)), where=scales > 0).max())
 
@@ -217,11 +241,6 @@ class HostPoisson:
     def _count_of_threads(self, count: int) -> int:
         """Return the number of threads for a batch."""
         return 1 if self._is_free and count * prod(self._shape) < _SERIAL_BELOW else self._most
-
-    def _product(self, k: int) -> _Product:
-        """Return the matrices of an axis, in the dtype of real values."""
-        _, forward, backward = self._axes[k].modes
-        return _Product(np.asarray(forward, self._real), np.asarray(backward, self._real))
 
     def _eigenvalues(self, k: int) -> Array | None:
         """Return the eigenvalues of the waves along an axis; None for that of the lines."""
@@ -285,7 +304,7 @@ class HostPoisson:
 
     def _fits(self, k: int, a: Array) -> bool:
         """Whether an operation along axis k can read or write `a`: products need whole rows."""
-        if k not in self._products:
+        if k not in self._products or self._products[k].is_halved:
             return True
         size = a.itemsize
         rows = a.strides[-2] if a.ndim > 1 and a.shape[-2] > 1 else a.shape[-1] * size
@@ -330,7 +349,9 @@ class HostPoisson:
     def _along(self, k: int, source: Array, target: Array, threads: int, *, backward: bool) -> None:
         """Transform along an axis of the grid."""
         if k in self._products:
-            _multiply(self._products[k][backward], source, target, k - len(self._axes))
+            product = self._products[k]
+            multiply = product.backward if backward else product.forward
+            multiply(source, target, k - len(self._axes))
             return
         name, kind = self._axes[k].transform
         prefix = "i" if backward else ""
@@ -402,7 +423,9 @@ class HostPoisson:
 
     def _sum(self, value: Any) -> Any:
         """Return the sum over all ranks."""
-        return value if self._group.size == 1 else self._of_ranks(value).sum(axis=0)
+        if self._group.size == 1:
+            return value
+        return self._of_ranks(value).reshape(self._group.size, *np.shape(value)).sum(axis=0)
 
     def _of_ranks(self, value: Any) -> Array:
         """Return the values of all ranks."""
@@ -414,31 +437,11 @@ class HostPoisson:
         gain = 1.0
         for k, axis in enumerate(self._axes):
             if k in self._products:
-                gain *= float(self._products[k].forward[0].sum(dtype=np.float64))
+                gain *= self._products[k].gain
             elif k != self._line:
                 name, _ = axis.transform
                 gain *= axis.intervals if name == "fft" else 2 * axis.intervals
         return gain
-
-
-def _multiply(matrix: Array, source: Array, target: Array, axis: int) -> None:
-    """Multiply the vectors along an axis, -3 .. -1, by a matrix; `target` is another array."""
-    if source.dtype.kind == "c":
-        if axis == -1:
-            for part in ("real", "imag"):
-                product = np.ascontiguousarray(getattr(source, part)) @ matrix.T
-                getattr(target, part)[...] = product
-            return
-        source, target = source.view(matrix.dtype), target.view(matrix.dtype)
-    if axis == -1:
-        if source.flags.c_contiguous and target.flags.c_contiguous:
-            source, target = (a.reshape(-1, len(matrix)) for a in (source, target))
-        np.matmul(source, matrix.T, out=target)
-        return
-    if axis == -3:
-        shape = (len(source), len(matrix), -1)
-        source, target = source.reshape(shape), target.reshape(shape)
-    np.matmul(matrix, source, out=target)
 
 
 def _sum_of_squares(a: Array) -> float:

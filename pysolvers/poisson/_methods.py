@@ -23,7 +23,7 @@ LINES: Method = "lines"
 _TRANSFORM = 120.0
 _PRODUCT = 0.8
 #: Length up to which sines and cosines are found by products, where real numbers are transformed.
-FEW = 64
+FEW = 80
 
 
 def methods_of(

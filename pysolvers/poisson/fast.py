@@ -171,7 +171,7 @@ class FastPoisson(ShownAsText):
     axis that takes longest otherwise has them: the longest one without a transform, if it has 150
     nodes or more, or x. Other axes have transforms if they are uniform, without Robin sides and no
     radius; coordinates with equal distances up to their rounding errors are uniform. On a CPU
-    uniform axes of up to 64 real unknowns have eigenvectors, too: the products are faster. A
+    uniform axes of up to 80 real unknowns have eigenvectors, too: the products are faster. A
     product takes 2 n operations per unknown for an axis of n unknowns; the eigenvectors are
     computed in float64, with small relative errors of all eigenvalues for any stretching.
 

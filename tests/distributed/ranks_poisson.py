@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from slabs import chosen, part_of
 
-from pysolvers import DistributedError, FastPoisson, Neumann, SingularSystemWarning
+from pysolvers import DistributedError, FastPoisson, Neumann, Robin, SingularSystemWarning
 from pysolvers.distributed import Slab
 
 PLANE = {"shape": (18, 15), "extent": ((0.0, 2.0), (0.0, 1.0))}
@@ -26,6 +26,17 @@ PROBLEMS = {
     | {"boundary": "periodic", "grid": "cells", "on_incompatible": "ignore"},
     "box": BOX | {"boundary": {"x": 1.0, "y": Neumann(1.0), "z-": lambda x, y: x * y, "z+": 0.0}},
     "periodic box": BOX | {"boundary": {"x": "periodic", "y": "periodic", "z": 1.0}},
+    "stretched": PLANE
+    | {"extent": None, "spacing": (EDGES[:15] + EDGES[1:], np.linspace(0, 1, 18) ** 2)}
+    | {"boundary": {"x": 1.0, "y-": Robin(2.0, 0.5), "y+": 0.0}, "helmholtz": 0.3},
+    "stretched box": BOX
+    | {"extent": None, "spacing": (np.linspace(0, 1, 11) ** 2, EDGES[:13], np.linspace(0, 2, 10))}
+    | {"boundary": {"x": Neumann(), "y": Robin(1.0, 2.0), "z": "periodic"}, "grid": "cells"},
+    "closed": PLANE
+    | {"extent": None, "spacing": (np.linspace(0, 1, 16) ** 2, np.linspace(0, 1, 19) ** 1.4)}
+    | {"boundary": Neumann(), "grid": "cells", "on_incompatible": "ignore"},
+    "pipe": PLANE
+    | {"boundary": {"x+": 1.0, "y": Neumann(0.2)}, "geometry": "cylinder", "grid": "cells"},
     "line": {"shape": (40,), "spacing": 0.1, "boundary": {"x-": 1.0, "x+": Neumann(2.0)}},
 }
 
@@ -37,11 +48,15 @@ def check_fields_of_one_process(group, rng):
             f = rng.standard_normal(problem["shape"]).astype(dtype)
             expected = FastPoisson(**problem).solve(f)
             size = np.abs(expected).max()
+            batch = np.stack([f, 2 * f])
             for axis in range(f.ndim):
                 solver = FastPoisson(**problem, group=group, split=Slab(axis))
                 u = solver.solve(part_of(group, f, axis))
                 wanted = part_of(group, expected, axis)
                 np.testing.assert_allclose(u, wanted, rtol=0, atol=bound * size, err_msg=name)
+                if number % 3 == 0:
+                    both = solver.solve(part_of(group, batch, axis + 1))
+                    np.testing.assert_allclose(both[0], u, rtol=0, atol=bound * size)
 
 
 def check_thin_lines(group, rng):
@@ -84,8 +99,14 @@ def check_functions_and_stretched_coordinates(group, rng):
         u = solver.solve(f, boundary=boundary)
         expected = part_of(group, one.solve(f, boundary=boundary), 1)
         np.testing.assert_allclose(u, expected, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="array of coordinates"):
-        FastPoisson(**problem, group=group, split=Slab(0))
+    whole = FastPoisson(**problem, group=group, split=Slab(0))
+    assert whole.methods == {"x": "eigenvectors", "y": "lines"}
+    u = whole.solve(f)
+    np.testing.assert_allclose(u, part_of(group, one.solve(f), 0), rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="helmholtz must be at least 0 with a group"):
+        FastPoisson(**problem, helmholtz=-1.0, group=group, split=Slab(0))
+    with pytest.raises(ValueError, match="with split the axis y, and no other, must have 'lines'"):
+        FastPoisson(**problem, methods={"x": "lines"}, group=group, split=Slab(0))
 
 
 def check_reports_on_all_ranks(group, rng):

@@ -82,7 +82,10 @@ def assembled(lines, helmholtz=0.0):
 
 
 def solve(weights, losses, right):
-    """Solve (losses + sum of weights) u[i] - sum of weights u[j] = right; not singular."""
+    """Solve (losses + sum of weights) u[i] - sum of weights u[j] = right; not singular.
+
+    `right` can have a second axis, of several right sides.
+    """
     a, s, r = weights.copy(), losses.copy(), right.astype(np.result_type(right, WIDE))
     count = len(s)
     pivots = np.empty(count, WIDE)
@@ -91,7 +94,7 @@ def solve(weights, losses, right):
         factors = a[:k, k] / pivots[k]
         a[:k, :k] += factors[:, None] * a[k, :k]
         s[:k] += factors * s[k]
-        r[:k] += factors * r[k]
+        r[:k] += np.multiply.outer(factors, r[k])
     u = np.empty_like(r)
     for k in range(count):
         u[k] = (r[k] + a[k, :k] @ u[:k]) / pivots[k]
@@ -103,16 +106,25 @@ def solution(lines, f, helmholtz=0.0):
 
     In singular cases the mean of f, weighted by the volumes, is subtracted, and that of u is zero.
     """
+    return _solution(lines, f.ravel(), helmholtz).reshape(f.shape)
+
+
+def magnitude(lines, f, helmholtz=0.0):
+    """Return the largest entry of |S| |f|, where the solution is S f: values of f may cancel."""
+    return np.abs(_solution(lines, np.diag(f.ravel()), helmholtz)).sum(1).max()
+
+
+def _solution(lines, f, helmholtz):
+    """Return the solution for one or several right sides, in columns."""
     weights, losses = assembled(lines, helmholtz)
     volumes = np.ones(1, WIDE)
     for one in lines:
         volumes = np.outer(volumes, one.volumes / one.volumes.max()).ravel()
-    right = -f.ravel().astype(np.result_type(f, WIDE))
+    right = -f.astype(np.result_type(f, WIDE))
     if losses.any():
-        return solve(weights, losses, right).reshape(f.shape)
+        return solve(weights, losses, right)
     right -= volumes @ right / volumes.sum()
     u = np.zeros_like(right)  # the first unknown is zero
     if len(u) > 1:
         u[1:] = solve(weights[1:, 1:], weights[1:, 0], right[1:])
-    u -= volumes @ u / volumes.sum()
-    return u.reshape(f.shape)
+    return u - volumes @ u / volumes.sum()
