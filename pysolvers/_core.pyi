@@ -421,6 +421,7 @@ def gceidd_step(
     source: tuple[tuple[_Array, NDArray[float64] | None], ...],
     kinds: tuple[int, ...],
     edges: tuple[_Array, ...],
+    exchange: tuple[_Array | None, ...],
     count: int,
     threads: int,
     made: NDArray[int64],

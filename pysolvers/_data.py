@@ -78,8 +78,11 @@ class NodeData:
         self._arguments = protected(
             {axis: place for axis, place in zip(axes, places, strict=True) if axis in depends}
         )
+        found = self._shaped(self._call(time), time)
+        if not callable(value):
+            self._value = found.copy()  # the caller can change an array later
         #: Shape of the values; 1 along an axis along which they are constant.
-        self.shape = self._shaped(self._call(time), time).shape
+        self.shape = found.shape
         if self.varies and self._arguments:
             # Values that are equal along an axis at one time can differ later.
             used = np.broadcast_shapes(*(place.shape for place in self._arguments.values()))

@@ -148,6 +148,14 @@ def base_of_a_pan(axes: Axes) -> None:
     axes.legend()
 
 
+def year_of_a_column(axes: Axes) -> None:
+    names = names_of("14_ocean_column")
+    record, steps = names["record"], names["steps"]
+    days = np.arange(1, steps + 1) / 365
+    axes.contourf(days, names["depth"], record.T, 24, cmap="RdYlBu_r")
+    axes.set(xlabel="time (years)", ylabel="depth (m)", ylim=(200, 0), title="a column of the sea")
+
+
 def smiles(axes: Axes) -> None:
     names = names_of("15_options")
     for one, curve in zip(names["rho"].ravel(), names["smiles"], strict=True):
@@ -262,6 +270,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "11_gradients": conductivity,
     "12_gradients_torch": conductivities,
     "13_splines": closed_curve,
+    "14_ocean_column": year_of_a_column,
     "15_options": smiles,
     "16_plate_in_SI_units": base_of_a_pan,
     "17_natural_convection": warm_wall,

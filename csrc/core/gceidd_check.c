@@ -65,7 +65,14 @@ data_are_there(const ps_gceidd *g)
     for (int side = 0; side < PS_GCEIDD_SIDE_COUNT; side++) {
         const ps_gceidd_edge *const edge = &g->edge[side];
 
-        if ((unsigned)edge->kind >= PS_GCEIDD_KIND_COUNT || edge->data.data == NULL) {
+        if ((unsigned)edge->kind >= PS_GCEIDD_KIND_COUNT || edge->data.data == NULL ||
+            (edge->kind == PS_GCEIDD_ROBIN) != (edge->exchange.data != NULL)) {
+            return 0;
+        }
+    }
+    for (int side = 0; side < PS_GCEIDD_SIDE_COUNT; side += 2) {
+        if ((g->edge[side].kind == PS_GCEIDD_PERIODIC) !=
+            (g->edge[side + 1].kind == PS_GCEIDD_PERIODIC)) {
             return 0;
         }
     }
@@ -144,6 +151,9 @@ ps_gceidd_in_step(const ps_gceidd *g, int64_t k)
     }
     for (int side = PS_GCEIDD_WEST; side <= PS_GCEIDD_EAST; side++) {
         now.edge[side].data = data_from(g->edge[side].data, line, size);
+        if (g->edge[side].kind == PS_GCEIDD_ROBIN) {
+            now.edge[side].exchange = data_from(g->edge[side].exchange, line, size);
+        }
     }
     now.u = (char *)g->u + bytes;
     for (int n = 0; n < PS_GCEIDD_OLDER && g->older[n] != NULL; n++) {

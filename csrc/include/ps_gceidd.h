@@ -3,8 +3,8 @@
  *
  *   u_t = (a_x u_x - b_x u)_x + (a_y u_y - b_y u)_y + f
  *
- * on a rectangle. Each side prescribes values (Dirichlet) or outward normal derivatives
- * (Neumann). A step consists of a sweep along x and a sweep along y. A sweep divides its
+ * on a rectangle. Each side prescribes values (Dirichlet), outward normal derivatives
+ * (Neumann) or exchange (Robin), or an axis is periodic. A step consists of a sweep along x and a sweep along y. A sweep divides its
  * lines into strips, predicts the values at the interfaces explicitly, solves the strips
  * implicitly, and corrects the interfaces by interpolation. The stability of the explicit
  * prediction limits the step: about a dt/h^2 < 4, and CFL < 3 if feet are extrapolated.
@@ -42,14 +42,22 @@
  *
  * Known values in the rows are P at the interfaces and the values of Dirichlet sides at
  * the ends. At an end with the outward derivative g the value beyond the end is
- * V_inside + 2 h g. The correction after the solve is
+ * V_inside + 2 h g; at one with exchange, of the coefficient c and the ambient value w, it
+ * is V_inside + 2 h c (w - V_end). The correction after the solve is
  *
  *   V_i = 2/3 (V_{i+1} + V_{i-1}) - 1/6 (V_{i+2} + V_{i-2})   at the interfaces.
  *
  * Lines on a Dirichlet side are not swept: the sweep along x keeps their old values, and
  * the sweep along y reads these values and then replaces them. Lines on a Neumann side
  * are swept as interior lines. At a corner of two Dirichlet sides, west or east
- * determines the value. */
+ * determines the value.
+ *
+ * Along a periodic axis node n is node 0 once more, with the same values and data, and the
+ * neighbour of node 0 before it is n-1. Feet beyond an end are at the other end. In
+ * several strips node 0 is an interface, too: it is predicted and corrected as the others.
+ * One strip is the cyclic system of all nodes, solved three times with a known value of
+ * node 0: twice for what its row then lacks, which is linear in this value, and with the
+ * value with which it lacks nothing. */
 #define PS_GCEIDD_SCHEME_LIST(X) \
     X(PS_GCEIDD_CP, "cp")        \
     X(PS_GCEIDD_CFD, "cfd")      \
@@ -90,7 +98,9 @@
     X(PS_GCEIDD_NORTH, "north")
 #define PS_GCEIDD_KIND_LIST(X)          \
     X(PS_GCEIDD_DIRICHLET, "dirichlet") \
-    X(PS_GCEIDD_NEUMANN, "neumann")
+    X(PS_GCEIDD_NEUMANN, "neumann")     \
+    X(PS_GCEIDD_ROBIN, "robin")         \
+    X(PS_GCEIDD_PERIODIC, "periodic")
 
 /* Parts of a sweep. The time of a fused sweep is reported as its solve. */
 #define PS_GCEIDD_PART_LIST(X)      \
@@ -137,10 +147,12 @@ typedef struct {
     const double *factor;
 } ps_gceidd_term;
 
-/* Boundary condition of a side: values of u, or outward derivatives. */
+/* Boundary condition of a side: values of u, outward derivatives, or ambient values with
+ * the coefficient `exchange`, not negative, which is null for the other kinds. The data of
+ * a periodic axis are not read. A device has Dirichlet and Neumann sides only. */
 typedef struct {
     ps_gceidd_kind kind;
-    ps_gceidd_data data;
+    ps_gceidd_data data, exchange;
 } ps_gceidd_edge;
 
 /* Interface k = 1 .. strips-1 along an axis of n cells is node k n / strips, rounded

@@ -22,7 +22,8 @@ static const char *const parts[] = {PS_GCEIDD_PART_LIST(PS_TEXT_)};
 typedef struct {
     PyObject *fields[1 + PS_GCEIDD_OLDER], *before;
     PyObject *velocity[PS_GCEIDD_AXES], *diffusion[PS_GCEIDD_AXES];
-    PyObject *source, *edges[PS_GCEIDD_SIDE_COUNT], *made;
+    PyObject *source, *edges[PS_GCEIDD_SIDE_COUNT];
+    PyObject *exchange[PS_GCEIDD_SIDE_COUNT], *made; /* exchange: or None */
 } arguments;
 
 /* Whether an operand is a field, which lies in memory without gaps. */
@@ -160,7 +161,10 @@ borrow_data_of_steps(const arguments *in, int64_t count, operand like, ps_gceidd
     for (int side = 0; side < PS_GCEIDD_SIDE_COUNT; side++) {
         const operand *const shape = side < PS_GCEIDD_SOUTH ? &across_x : &across_y;
 
-        if (borrow_data(in->edges[side], sides[side], shape, &g->edge[side].data) < 0) {
+        if (borrow_data(in->edges[side], sides[side], shape, &g->edge[side].data) < 0 ||
+            (in->exchange[side] != Py_None &&
+             borrow_data(in->exchange[side], "exchange", shape, &g->edge[side].exchange) <
+                 0)) {
             return -1;
         }
     }
@@ -229,14 +233,16 @@ gceidd_step(PyObject *Py_UNUSED(module), PyObject *args)
 
     if (!PyArg_ParseTuple(
             args,
-            "(iiiiiiiii)(LL)(LL)(dd)d(dd)(OOO)O(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
+            "(iiiiiiiii)(LL)(LL)(dd)d(dd)(OOO)O(OO)(OO)O!(iiii)(OOOO)(OOOO)LiO|iK:gceidd_"
+            "step",
             &codes[0], &codes[1], &codes[2], &codes[3], &codes[4], &codes[5],
             &g.few_strips, &g.short_strip, &g.throttle, &strips[0], &strips[1], &lost[0],
             &lost[1], &g.spacing[0], &g.spacing[1], &g.dt, &g.lowest, &g.highest,
             &in.fields[0], &in.fields[1], &in.fields[2], &in.before, &in.velocity[0],
             &in.velocity[1], &in.diffusion[0], &in.diffusion[1], &PyTuple_Type,
             &in.source, &kind[0], &kind[1], &kind[2], &kind[3], &in.edges[0],
-            &in.edges[1], &in.edges[2], &in.edges[3], &count, &threads, &in.made, &device,
+            &in.edges[1], &in.edges[2], &in.edges[3], &in.exchange[0], &in.exchange[1],
+            &in.exchange[2], &in.exchange[3], &count, &threads, &in.made, &device,
             &stream)) {
         return NULL;
     }

@@ -199,8 +199,8 @@ PyDoc_STRVAR(
 PyDoc_STRVAR(
     gceidd_step_doc,
     "gceidd_step($module, codes, strips, lost, spacing, dt, limits, fields, before, "
-    "velocity, diffusion, source, kinds, edges, count, threads, made, device=0, "
-    "stream=0, /)\n--\n\n"
+    "velocity, diffusion, source, kinds, edges, exchange, count, threads, made, "
+    "device=0, stream=0, /)\n--\n\n"
     "Make steps of convection and diffusion; return status and report.");
 PyDoc_STRVAR(heat_step_doc,
              "heat_step($module, codes, switches, ratios, sides, tables, source, "

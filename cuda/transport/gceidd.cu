@@ -331,6 +331,13 @@ ps_cuda_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
     ps_status status = ps_gceidd_check(g);
     (void)exec;
 
+    for (int side = 0; status == PS_OK && side < PS_GCEIDD_SIDE_COUNT; side++) {
+        if (g->edge[side].kind != PS_GCEIDD_DIRICHLET &&
+            g->edge[side].kind != PS_GCEIDD_NEUMANN) {
+            status = PS_UNSUPPORTED;
+        }
+    }
+
     if (status == PS_OK &&
         (!ps_cuda_gceidd_can_be_swept(g) ||
          (method_along(g, PS_GCEIDD_X) == BY_PARTS && !ps_cuda_gceidd_stages_fit(g)))) {

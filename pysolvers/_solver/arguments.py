@@ -9,6 +9,9 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 class Argument:
     """An argument of the constructor: data as they were given, or a setting in its standard form.
 
+    Data are the objects of the caller. A solver has values of its own: an array that the caller
+    changes later changes what this attribute shows, and nothing else.
+
     Parameters
     ----------
     name : str

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side, sides_of
 from .._checks import index, real_array, require, require_finite, short
 from .._domain import checked_extent, exactly_one, per_axis
 from .._errors import CoarseGridWarning, warn_user
@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 Values = ArrayLike | Callable[..., ArrayLike]
 Differences = Literal["central", "upwind"]
 
+OUTFLOW = "outflow"
+_CONDITIONS = "Dirichlet, Neumann, Robin, 'outflow', periodic"
 _Kind = Literal["Dirichlet", "Neumann", "Robin", "periodic"]
 _DIFFERENCES = {"central": 0, "upwind": 1}
 _PECLET = 2.0  # cell Peclet number above which central differences oscillate
@@ -112,13 +114,14 @@ class SteadyConvectionDiffusion(ShownAsText):
         Instead of `extent`: distance of the nodes. The first node then lies at 0.
     source : number, array_like or callable, default: 0
         The source s, in the forms of `f`; u is larger where it is positive.
-    boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
+    boundary : Dirichlet, Neumann, Robin, 'outflow', 'periodic', number, array, callable or mapping
         Condition of all sides: values of u as a number, an array that broadcasts to `shape`, of
         which only the boundary nodes are read, a function of coordinates, or `Dirichlet` with one
         of these; `Neumann` with :math:`\partial u/\partial n`, or `Robin` with
-        :math:`\partial u/\partial n = h (u_\infty - u)`; ``"periodic"``. Or a mapping with the
+        :math:`\partial u/\partial n = h (u_\infty - u)`; ``"outflow"``, which is ``Neumann()``;
+        ``"periodic"``. Or a mapping with the
         keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, ``"x"``, ``"y"``, with arrays along the side.
-        ``Neumann()``, a gradient of 0, is a side through which the fluid flows out. A corner node
+        A corner node
         has the value of the side ``"y-"`` or ``"y+"`` of a mapping, or of the one side with given
         values. At least one side must be neither `Neumann` nor periodic.
     differences : {'central', 'upwind'}, optional
@@ -173,7 +176,10 @@ class SteadyConvectionDiffusion(ShownAsText):
     ) -> None:
         exactly_one("SteadyConvectionDiffusion", spacing, extent)
         ny, nx = self.shape = checked_shape(shape, 3)
-        self._sides = boundary_by_side(boundary, "xy")
+        given = sides_of(boundary, "xy")
+        outflow = {side for side, one in given.items() if isinstance(one, str) and one == OUTFLOW}
+        given = {side: Neumann() if side in outflow else one for side, one in given.items()}
+        self._sides = boundary_by_side(given, "xy", _CONDITIONS)
         #: Number of intervals along x and y.
         across, up = (n - (not self._is_periodic(axis)) for n, axis in ((nx, "x"), (ny, "y")))
         if spacing is not None:

@@ -6,8 +6,9 @@ With one strip a sweep solves rows
 
 with U at feet, means of two values, for characteristics, and with given values at Dirichlet sides.
 So V lies between the smallest and the largest of U + dt/2 f and of the given values (discrete
-maximum principle). After n steps u lies between the smallest and the largest of the initial values
-and of the values on sides so far, plus the sum of dt min(f, 0) and of dt max(f, 0) over the steps.
+maximum principle). A `Robin` side adds e (w - V_n) with e >= 0: its ambient values w are given
+ones, too. After n steps u lies between the smallest and the largest of the initial values and of
+the given values so far, plus the sum of dt min(f, 0) and of dt max(f, 0) over the steps.
 
 This needs velocities that are constant along their own axis: otherwise the rows have the divergence
 q as well, which gathers what flows together. A side with an outward derivative g > 0 lifts u, and
@@ -170,6 +171,8 @@ def rows_of(
         ends = factor[:, None] * bounds[f"source {k}"]
         below, above = below + ends.min(axis=1), above + ends.max(axis=1)
     for side, kind in data.kinds.items():
+        if kind == "periodic":
+            continue
         low, high = bounds[side].T
         if kind == "neumann":
             low, high = np.where(low < 0, -inf, inf), np.where(high > 0, inf, -inf)

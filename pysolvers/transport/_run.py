@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._boundary import PERIODIC
 from .._checks import require
 from .._runtime.backends import parse_device
 from .._solver.clock import Segment
@@ -316,6 +317,11 @@ def run_of(
     """
     if group is None and split is None:
         return WholeRun(problem, settings)
+    require(
+        PERIODIC not in problem.boundary.values(),
+        "GCEIDD: with a group no axis must be periodic: use one process, or AdvectionDiffusion",
+        PERIODIC,
+    )
     return SplitRun(problem, settings, *checked_group(group, split))
 
 

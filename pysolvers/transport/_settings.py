@@ -38,18 +38,16 @@ class TransportSettings(TimeSettings):
     def _check(self) -> None:
         self._set("shape", check_shape(self.shape, _LEAST_STRIP + 1))
         self._set("strips", check_pair("strips", self.strips, 1))
-        for axis, cells, count in zip("xy", self.cells, self.strips, strict=True):
+
+    def check_strips(self, of_axes: tuple[int, int]) -> None:
+        """Raise ValueError unless the strips of so many cells along x and y are long enough."""
+        for axis, cells, count in zip("xy", of_axes, self.strips, strict=True):
             require(
                 cells // count >= _LEAST_STRIP,
                 f"strips along {axis} must have at least {_LEAST_STRIP} cells each, "
                 f"so at most {cells // _LEAST_STRIP} strips of {cells} cells",
                 count,
             )
-
-    @property
-    def cells(self) -> tuple[int, int]:
-        """Number of cells along x and y."""
-        return self.shape[1] - 1, self.shape[0] - 1
 
     @property
     def has_range(self) -> bool:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._data import NodeData
 from .._errors import raise_for_status
 from .._runtime.fields import Fields, count_of_a_call, make_fields
 from ._range import NO_ROW, bounds_of, rows_of
 from ._settings import TransportSettings
-from .problem import SIDES, GridData
+from .problem import SIDES, GridData, Quantity
 
 Array = NDArray[Any]
 
@@ -58,14 +57,15 @@ class TransportState:
         *,
         keeps: bool = False,
     ) -> None:
-        self._data, self._nodes, self._device = data, settings.shape, settings.device
+        self._data, self._nodes, self._device = data, data.nodes, settings.device
         self._settings = settings
         self._names = field_names(settings.scheme)
-        self._tables: dict[str, NodeData] = {
+        self._tables: dict[str, Quantity] = {
             **{f"velocity {axis}": b for axis, b in zip("xy", data.velocity, strict=True)},
             **{f"diffusion {axis}": a for axis, a in zip("xy", data.diffusion, strict=True)},
             **{f"source {k}": field for k, field in enumerate(data.fields)},
             **data.edges,
+            **{f"exchange {side}": c for side, c in data.exchange.items()},
         }
         self.most_steps = min(most_steps, self._steps_at_once())
         kept = [_kept(name) for name in self._names] if keeps else []
@@ -78,7 +78,7 @@ class TransportState:
             if not table.varies:
                 self._state.set(name, table.at(0.0)[None])
         for name in self._names:
-            self._state.set(name, data.initial)
+            self._state.set(name, data.wrapped(data.initial))
         self._kinds = settings.backend.GCEIDD_KINDS
         self._factors: Sequence[Array] = (
             ()
@@ -104,17 +104,17 @@ class TransportState:
     @property
     def u(self) -> Array:
         """The solution, to be read."""
-        field: Array = self._state.get("u")[0]
+        field: Array = self._state.get("u")[0][self._data.shown]
         return field
 
     def fields(self) -> dict[str, Array]:
         """Return everything that the next step depends on."""
-        return {name: self._state.get(name)[0] for name in self._names}
+        return {name: self._state.get(name)[0][self._data.shown] for name in self._names}
 
     def set_fields(self, fields: dict[str, Array]) -> None:
         """Replace what `fields` returned."""
         for name in self._names:
-            self._state.set(name, fields[name])
+            self._state.set(name, self._data.wrapped(fields[name]))
 
     def forget(self) -> None:
         """Replace the half levels before the solution by the solution, as at time 0."""
@@ -151,7 +151,7 @@ class TransportState:
         if kind == "velocity":
             b = values if axis == "x" else values.transpose(0, 2, 1)
             self._even[name] = (b == b[..., :1]).all(axis=(1, 2))
-        elif kind != "diffusion":
+        elif kind not in ("diffusion", "exchange"):
             self._bounds[name] = bounds_of(values)
 
     def _set_rows(self) -> None:
@@ -226,6 +226,12 @@ class TransportState:
             ),
             tuple(self._kinds[self._data.kinds[side]] for side in SIDES),
             tuple(self._table(side, count, shapes[side[0]]) for side in SIDES),
+            tuple(
+                self._table(f"exchange {side}", count, shapes[side[0]])
+                if side in self._data.exchange
+                else None
+                for side in SIDES
+            ),
         )
 
     def _table(self, name: str, count: int, shape: tuple[int, ...]) -> Array:

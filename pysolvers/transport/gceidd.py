@@ -28,7 +28,7 @@ from ._result import TransportResult
 from ._run import run_of
 from ._settings import Scheme, TransportSettings, Upwind
 from ._state import field_names
-from .problem import ConvectionDiffusion
+from .problem import ConvectionDiffusion, cells_of
 
 __all__ = ["GCEIDD"]
 
@@ -147,9 +147,9 @@ class GCEIDD(OverRanks, TimeStepping[TransportResult]):
 
     Notes
     -----
-    Source and boundary values are evaluated at the end of the step; each sweep uses half of the
-    source. Functions of time are evaluated for up to 64 steps ahead, so that one call of the
-    backend makes many steps.
+    Velocity, diffusion, source and boundary values are evaluated at the end of the step; each sweep
+    uses half of the source. Functions of time are evaluated for up to 64 steps ahead, so that one
+    call of the backend makes many steps.
 
     **The scheme is of first order and diffusive.** In an axis with velocity b it adds a numerical
     diffusion of about :math:`b^2\,dt/2` by the implicit step and, with p = h abs(b)/(2a),
@@ -167,6 +167,13 @@ class GCEIDD(OverRanks, TimeStepping[TransportResult]):
 
     - from the first step on in which a velocity is not constant along its own axis;
     - above after a `Neumann` flux into the domain, below after one out of it, in strips after both.
+
+    **Sides.** `Neumann`, ``"outflow"`` and `Robin` fluxes act on the ends of the lines, and
+    ``"periodic"`` axes have interfaces at the first node too if they have several strips; with one
+    strip each line is a cyclic system, solved exactly by three eliminations. The sum of u is then
+    kept to rounding by ``'cp'`` and ``'mu'``, for any velocity. The shape does not contain the
+    image of the first node. Periodic axes are for the CPU and one process, `Robin` sides for the
+    CPU.
 
     **Values on sides.** At the start `u` has the initial values at all nodes, also where a
     Dirichlet side gives other ones; after a step the nodes of Dirichlet sides have the values of
@@ -254,18 +261,32 @@ class GCEIDD(OverRanks, TimeStepping[TransportResult]):
             if not isinstance(problem, ConvectionDiffusion):
                 kind = type(problem).__name__
                 raise TypeError(f"problem must be a ConvectionDiffusion, got {kind}")
+            settings.check_strips(cells_of(problem, settings.shape))
             super().__init__(settings, settings.dt)
             self._state = state = run_of(problem, settings, group, split)
             self._group, self._data = state.group, state.data
-            x, y = problem.nodes(settings.shape)
-            self._x, self._y = x[state.part[1]], y[state.part[0]]
+            self._x, self._y = state.data.x, state.data.y
+            self._check_kinds()
             if agreed is not None:
                 agreed.same = settings.agreed() | {"extent": problem.extent} | state.agreed
-                kinds = [type(edge).__name__ for edge in problem.boundary.values()]
+                kinds = [
+                    edge if isinstance(edge, str) else type(edge).__name__
+                    for edge in problem.boundary.values()
+                ]
                 agreed.same["boundary"] = kinds
         self._state.connect()
         self._range = self._range_from(self._data.initial)
         self._warn_of_instability(settings.dt, 4)
+
+    def _check_kinds(self) -> None:
+        """Raise ValueError if a device has no kernels for the sides."""
+        found = {"robin", "periodic"}.intersection(self._data.kinds.values())
+        require(
+            not (found and self._settings.is_on_device),
+            "GCEIDD: Robin and periodic sides have no kernels on devices: use device='cpu', or "
+            "AdvectionDiffusion",
+            ", ".join(sorted(found)),
+        )
 
     @property
     def u(self) -> NDArray[Any]:
@@ -454,7 +475,7 @@ class GCEIDD(OverRanks, TimeStepping[TransportResult]):
             ratio = data.largest("diffusion", axis, self.time) * dt / h**2
             moved = data.largest("velocity", axis, self.time) * dt / h
             upwind, strips = s.scheme != "cfd", s.strips[axis]
-            part = stable_part(ratio, moved, s.cells[axis], strips, upwind=upwind)
+            part = stable_part(ratio, moved, data.cells[axis], strips, upwind=upwind)
             if part < 1:
                 warnings.warn(
                     f"GCEIDD: with {strips} strips along {'xy'[axis]} the explicit prediction is "

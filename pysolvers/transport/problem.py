@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Dirichlet, Neumann, Robin
-from .._checks import require, short
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
+from .._checks import require, require_finite, short
 from .._data import NodeData, dependence
 from .._domain import AXES, checked_extent
 from .._functions import arguments_of
@@ -42,7 +42,7 @@ class ConvectionDiffusion(ShownAsText):
     shape of the solution, (ny, nx) or (nz, ny, nx), or functions. The parameters of a function must
     be among x, y, z and t, in any order; in two dimensions x has the shape (1, nx) and y the shape
     (ny, 1). Values that depend on x only, or on y only, are stored as a table of one axis. GCEIDD
-    solves problems in two dimensions with Dirichlet and Neumann sides, `AdvectionDiffusion` all.
+    solves problems in two dimensions, `AdvectionDiffusion` also those in three.
 
     Parameters
     ----------
@@ -186,6 +186,47 @@ class ConvectionDiffusion(ShownAsText):
         return GridData(self, shape, part, sweep, is_held=is_held, time=time)
 
 
+def cells_of(problem: ConvectionDiffusion, shape: tuple[int, int]) -> tuple[int, int]:
+    """Return the number of cells along x and y: on a periodic axis as many as nodes."""
+    across, up = (
+        n - (problem.boundary[axis + "-"] != PERIODIC)
+        for axis, n in zip("xy", reversed(shape), strict=True)
+    )
+    return across, up
+
+
+def _wrapped(values: Array, periodic: tuple[bool, ...]) -> Array:
+    """Return values with the first ones once more at the end of periodic axes."""
+    pads = [(0, int(is_on and n > 1)) for is_on, n in zip(periodic, values.shape, strict=True)]
+    return np.pad(values, pads, mode="wrap") if any(after for _, after in pads) else values
+
+
+class Wrapped:
+    """A quantity with its values at the first nodes once more at the end of periodic axes.
+
+    Parameters
+    ----------
+    data : NodeData
+        The quantity at the nodes.
+    periodic : tuple of bool
+        Whether the axes y and x are periodic.
+    """
+
+    def __init__(self, data: Any, periodic: tuple[bool, ...]) -> None:
+        self._data, self._periodic = data, periodic
+        self.name, self.varies = data.name, data.varies
+        self.shape = tuple(
+            n + int(is_on and n > 1) for n, is_on in zip(data.shape, periodic, strict=True)
+        )
+
+    def at(self, time: float) -> Array:
+        """Return the values at a time, in an array of `shape`."""
+        return _wrapped(self._data.at(time), self._periodic)
+
+
+Quantity = NodeData | Wrapped
+
+
 class GridData:
     """The data of a problem at the nodes of a grid, or of a part of it.
 
@@ -207,6 +248,10 @@ class GridData:
         _require_of_plane(problem)
         self._grid, self._part = shape, part
         self.extent = problem.extent[0], problem.extent[1]
+        #: Whether the axes y and x, as those of arrays, are periodic.
+        self.periodic = tuple(problem.boundary[axis + "-"] == PERIODIC for axis in "yx")
+        #: Number of cells of the grid along x and y.
+        self.cells = cells_of(problem, shape)
         self._first = time
         for axis, h in zip("xy", self.spacing, strict=True):
             require(
@@ -215,29 +260,36 @@ class GridData:
                 f"{1 / _LEAST_SPACING:g}, choose another unit of length",
                 h,
             )
-        x, y = problem.nodes(shape)
+        x, y = (
+            np.linspace(*ends, cells + 1)[:n]
+            for ends, cells, n in zip(self.extent, self.cells, reversed(shape), strict=True)
+        )
+        #: Coordinates of the nodes of the part.
+        self.x, self.y = x[part[1]], y[part[0]]
         whole, place = (x[None, :], y[:, None]), (x[None, part[1]], y[part[0], None])
         self._shape = len(place[1]), place[0].shape[1]
         silent = [axis for axis in "xy" if sweep not in ("", axis)]
-        self.velocity = [
+        self.velocity: list[Any] = [
             self._node_data(
                 f"velocity along {axis}", 0.0 if axis in silent else value, place, whole
             )
             for axis, value in zip("xy", problem._velocity, strict=True)
         ]
-        self.diffusion = [
+        self.diffusion: list[Any] = [
             self._node_data(
                 f"diffusion along {axis}", 0.0 if axis in silent else value, place, whole, 0.0
             )
             for axis, value in zip("xy", problem._diffusion, strict=True)
         ]
-        self.fields = [
+        self.fields: list[Any] = [
             self._node_data("source", field, place, whole) for _, field in problem._source
         ]
         self.factors = [factor for factor, _ in problem._source]
         self.initial = self._node_data("initial", problem._initial, place, whole).at(0.0)
         self.kinds: dict[str, str] = {}
-        self.edges: dict[str, NodeData] = {}
+        self.edges: dict[str, Quantity] = {}
+        #: The exchange coefficient of Robin sides over the diffusion there.
+        self.exchange: dict[str, Quantity] = {}
         for side, edge in problem.boundary.items():
             is_given = isinstance(edge, Dirichlet) or side[0] not in silent
             at = _at_side(side, place)
@@ -247,8 +299,17 @@ class GridData:
                 self.edges[side] = NodeData(f"end of the halo {side}", values, *at)
                 continue
             own = edge if is_given and self._has(side) else Neumann()
-            self.kinds[side] = "dirichlet" if isinstance(own, Dirichlet) else "neumann"
+            own = Neumann() if own == OUTFLOW else own
+            if own == PERIODIC:
+                self.kinds[side] = "periodic"
+                self.edges[side] = NodeData(f"boundary {side}", 0.0, *at)
+                continue
+            self.kinds[side] = type(own).__name__.lower()
             self.edges[side] = self._edge(side, own, at, _at_side(side, whole))
+            if isinstance(own, Robin):
+                self.exchange[side] = self._exchange(side, own.coefficient, at)
+        if any(self.periodic):
+            self._wrap_all()
 
     def _has(self, side: str) -> bool:
         """Whether a side of the grid is a side of the part."""
@@ -275,46 +336,88 @@ class GridData:
             value = values[tuple(own if size > 1 else slice(None) for own, size in held)]
         return NodeData(name, value, *places, least=least, line=line, time=self._first)
 
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """Nodes of the part along y and x; on a periodic axis the first one twice."""
+        (ny, nx), (is_y, is_x) = self._shape, self.periodic
+        return ny + is_y, nx + is_x
+
+    def wrapped(self, values: Array) -> Array:
+        """Return values at the nodes with the first one once more at the end of periodic axes."""
+        return _wrapped(values, self.periodic)
+
+    @property
+    def shown(self) -> Part:
+        """The nodes along y and x without the second first one of periodic axes."""
+        ny, nx = self._shape
+        return slice(0, ny), slice(0, nx)
+
+    def _wrap_all(self) -> None:
+        """Give all data values at the image of the first node of periodic axes."""
+        for data in (self.velocity, self.diffusion, self.fields):
+            data[:] = [Wrapped(one, self.periodic) for one in data]
+        for sides in (self.edges, self.exchange):
+            wrapped = {side: Wrapped(one, self.periodic) for side, one in sides.items()}
+            sides.update(wrapped)
+
+    def _exchange(self, side: str, coefficient: Any, places: Places) -> NodeData:
+        """Return the coefficient of a Robin side over the diffusion there."""
+        name = f"boundary {side}: coefficient of Robin"
+        require_finite(name, coefficient)
+        require(coefficient >= 0, f"{name} must be at least 0", coefficient)
+        return self._over_diffusion(
+            f"boundary {side}: Robin", side, lambda t: np.array([[float(coefficient)]]), places
+        )
+
     def _edge(
-        self, side: str, edge: Dirichlet | Neumann, places: Places, whole: Places
+        self, side: str, edge: Dirichlet | Neumann | Robin, places: Places, whole: Places
     ) -> NodeData:
-        """Return the value of u, or its outward derivative."""
+        """Return the value of u, its outward derivative, or the ambient value."""
         name, line = f"boundary {side}", 0 if side[0] == "x" else 1
-        if isinstance(edge, Dirichlet):
-            return self._node_data(name, edge.value, places, whole, line=line)
+        if not isinstance(edge, Neumann):
+            value = edge.value if isinstance(edge, Dirichlet) else edge.ambient
+            return self._node_data(name, value, places, whole, line=line)
         flux = self._node_data(name, edge.flux, places, whole, line=line)
         if not flux.varies and not flux.at(0.0).any():
             return flux
+        what = f"{name}: a flux other than 0"
+        return self._over_diffusion(what, side, flux.at, places, varies=flux.varies)
+
+    def _over_diffusion(
+        self, what: str, side: str, flux: Any, places: Places, *, varies: bool = False
+    ) -> NodeData:
+        """Return what a function of time gives at a side, over the diffusion across the side."""
         axis, end = "xy".index(side[0]), "-+".index(side[1])
         across = self.diffusion[axis]
         at: tuple[Any, ...] = (slice(-1, None) if end else slice(1),)
         at = (slice(None), *at) if axis == 0 else at
 
         def derivative(t: float) -> Array:
-            """Return du/dn: the flux over the diffusion across the side, which must be positive."""
+            """Return the flux over the diffusion across the side, which must be positive."""
             a = np.broadcast_to(across.at(t), self._shape)[at]
             require(
                 bool((a > 0).all()),
-                f"{name}: a flux other than 0 needs a positive diffusion along {side[0]}",
+                f"{what} needs a positive diffusion along {side[0]}",
                 float(a.min()),
             )
-            return np.asarray(flux.at(t) / a)
+            return np.asarray(flux(t) / a)
 
-        is_steady = not flux.varies and not across.varies
-        now = self._first
+        is_steady = not varies and not across.varies
+        now, name = self._first, f"boundary {side}"
         return NodeData(name, derivative(now) if is_steady else derivative, *places, time=now)
 
     @property
     def varies(self) -> bool:
         """Whether data change with time."""
-        fields = *self.velocity, *self.diffusion, *self.fields, *self.edges.values()
+        sides = *self.edges.values(), *self.exchange.values()
+        fields = *self.velocity, *self.diffusion, *self.fields, *sides
         return any(map(callable, self.factors)) or any(field.varies for field in fields)
 
     @property
     def spacing(self) -> tuple[float, float]:
         """Spacing of the nodes along x and y."""
         (x0, x1), (y0, y1) = self.extent
-        return (x1 - x0) / (self._grid[1] - 1), (y1 - y0) / (self._grid[0] - 1)
+        return (x1 - x0) / self.cells[0], (y1 - y0) / self.cells[1]
 
     def factor(self, term: int, time: float) -> float:
         """Return the factor of a term of the source."""
@@ -325,7 +428,7 @@ class GridData:
 
     def largest(self, name: str, axis: int, time: float) -> float:
         """Return the largest magnitude of velocity or diffusion along an axis."""
-        data: NodeData = getattr(self, name)[axis]
+        data: Quantity = getattr(self, name)[axis]
         return float(np.abs(data.at(time)).max())
 
 
@@ -351,13 +454,10 @@ def _word(value: Any) -> str:
 
 def _require_of_plane(problem: ConvectionDiffusion) -> None:
     """Raise ValueError unless GCEIDD solves the problem."""
-    kinds = [f"{side}: {edge}" for side, edge in problem.boundary.items() if isinstance(edge, str)]
-    kinds += [f"{side}: Robin" for side, e in problem.boundary.items() if isinstance(e, Robin)]
-    if kinds or len(problem.extent) != 2:
-        found = ", ".join(kinds) or f"{len(problem.extent)} axes"
+    if len(problem.extent) != 2:
         raise ValueError(
-            "GCEIDD solves problems of two axes, with Dirichlet and Neumann sides, got "
-            f"{found}: use AdvectionDiffusion"
+            f"GCEIDD solves problems of two axes, got {len(problem.extent)} axes: use "
+            "AdvectionDiffusion"
         )
 
 

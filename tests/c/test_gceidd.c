@@ -54,6 +54,9 @@ problem_new(ps_dtype dtype, ps_gceidd_scheme scheme, ps_gceidd_kind kind)
     for (int side = 0; side < PS_GCEIDD_SIDE_COUNT; side++) {
         g->edge[side].kind = kind;
         g->edge[side].data = (ps_gceidd_data){p.numbers[7], LENGTH, 1, 1};
+        if (kind == PS_GCEIDD_ROBIN) {
+            g->edge[side].exchange = g->edge[side].data;
+        }
     }
     return p;
 }
@@ -237,6 +240,10 @@ what_is_wrong_is_refused(void)
     REFUSED(g->diffusion[0].data = NULL, PS_BAD_ARGUMENT);
     REFUSED(g->edge[PS_GCEIDD_NORTH].data.data = NULL, PS_BAD_ARGUMENT);
     REFUSED(g->edge[PS_GCEIDD_EAST].kind = PS_GCEIDD_KIND_COUNT, PS_BAD_ARGUMENT);
+    REFUSED(g->edge[PS_GCEIDD_EAST].kind = PS_GCEIDD_ROBIN, PS_BAD_ARGUMENT);
+    REFUSED(g->edge[PS_GCEIDD_EAST].exchange = g->edge[PS_GCEIDD_EAST].data,
+            PS_BAD_ARGUMENT);
+    REFUSED(g->edge[PS_GCEIDD_EAST].kind = PS_GCEIDD_PERIODIC, PS_BAD_ARGUMENT);
     REFUSED(g->u = NULL, PS_BAD_ARGUMENT);
     REFUSED(g->older[1] = NULL, PS_BAD_ARGUMENT);
     REFUSED(g->older[1] = (double *)g->u + NODES - 1, PS_BAD_LAYOUT);

@@ -1003,7 +1003,7 @@ GOOD = {"velocity": (1.0, 0.5), "diffusion": 0.01, "boundary": 0.0}
         ({"source": [(lambda x, y: x, 1)]}, TypeError, "factor of source: .*among t, got x, y"),
         ({"initial": lambda t: t}, TypeError, "initial must be"),
         ({"initial": [[1, 2], [3, 4]]}, ValueError, "initial must broadcast"),
-        ({"boundary": "periodic"}, ValueError, "Neumann sides, got x-: periodic, .*use Adv"),
+        ({"boundary": {"x-": "periodic", "x+": 0, "y": 0}}, ValueError, "both sides along x"),
         ({"boundary": {"x": Dirichlet(0)}}, ValueError, "each side must be given"),
         ({"boundary": {"z": Dirichlet(0)}}, ValueError, "the sides are x-, x\\+"),
         ({"boundary": {"x": Dirichlet(0), "x-": Neumann(0)}}, ValueError, "given once"),

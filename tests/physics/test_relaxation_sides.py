@@ -183,7 +183,7 @@ def test_danckwerts_inflow_conserves_the_flux():
         0.0,
         shape=(3, 129),
         extent=((0, 1), (0, 1)),
-        boundary={"x-": Robin(4.0, 2.0), "x+": Neumann(), "y": Neumann()},
+        boundary={"x-": Robin(4.0, 2.0), "x+": "outflow", "y": Neumann()},
     )
     np.testing.assert_allclose(LMSOR(problem).solve(1e-12).u, 2.0, atol=1e-8)
 
@@ -295,7 +295,7 @@ def test_states_are_read_with_their_sides(solver, dtype, tmp_path, rng):
 
 
 def test_given_values_stay_if_u_is_set(rng):
-    sides = {"x-": 1.0, "x+": Neumann(), "y-": lambda x: 1 + x, "y+": Robin(1.0, 2.0)}
+    sides = {"x-": 1.0, "x+": "outflow", "y-": lambda x: 1 + x, "y+": Robin(1.0, 2.0)}
     problem = SteadyConvectionDiffusion(
         0.0, 0.0, shape=(5, 6), extent=((0, 1), (0, 1)), boundary=sides
     )
@@ -334,6 +334,7 @@ def make_flow(boundary, shape=(6, 8), **options):
         (lambda: make_flow(Neumann()), "boundary must fix u at one side at least"),
         (lambda: make_flow({"x": "periodic", "y": Robin(0.0, 1.0)}), "boundary must fix u at one"),
         (lambda: make_flow({"x-": "periodic", "x+": 0.0, "y": 0.0}), "both sides along x must be"),
+        (lambda: make_flow({"x": 0.0, "y": "open"}), "must be one of .* 'outflow', periodic"),
         (lambda: make_flow({"x": 0.0, "y": Robin(-1.0)}), "coefficient of Robin must be at least"),
         (lambda: make_flow({"x": 0.0, "y": Neumann(np.ones(3))}), r"must broadcast to \(1, 8\)"),
         (

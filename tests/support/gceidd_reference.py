@@ -10,7 +10,9 @@ class Reference:
     """Convection and diffusion on (ny + 1, nx + 1) nodes; everything is given as node arrays.
 
     `velocity` and `diffusion` are pairs of arrays or functions of time that return them, `source`
-    is such a function, `sides` maps a name to ("dirichlet" | "neumann", such a function).
+    is such a function, `sides` maps a name to ("dirichlet" | "neumann", such a function), to
+    ("robin", the ambient value as such a function, the coefficient over the diffusion) or to
+    ("periodic",): the first node is then not repeated.
     """
 
     def __init__(self, u, spacing, dt, velocity, diffusion, source, sides, **options):
@@ -55,15 +57,22 @@ class Reference:
         self.u = v
 
     def side(self, name, count):
+        if self.sides[name][0] == "periodic":
+            return np.zeros(count)
         return np.broadcast_to(self.sides[name][1](self.time), (count,))
+
+    def exchange(self, name, count):
+        given = self.sides[name][2](self.time) if self.sides[name][0] == "robin" else 0.0
+        return np.broadcast_to(given, (count,))
 
     def swept(self, u, older, axis, velocity, diffusion, names):
         """Sweep along the last axis of `u`: the fields come turned, names = low, high, ..."""
         kinds = [self.sides[name][0] for name in names]
-        first = 0 if kinds[2] == "neumann" else 1
-        last = u.shape[0] - (0 if kinds[3] == "neumann" else 1)
+        first = int(kinds[2] == "dirichlet")
+        last = u.shape[0] - int(kinds[3] == "dirichlet")
         lines = np.s_[first:last]
         ends = [self.side(name, u.shape[0])[lines] for name in names[:2]]
+        self.gains = [self.exchange(name, u.shape[0])[lines] for name in names[:2]]
         field = np.zeros(self.u.shape) + self.source(self.time)
         f = 0.5 * (field if axis == 0 else field.T)[lines]
         v = u.copy()
@@ -81,6 +90,8 @@ class Reference:
         return v
 
     def lines(self, u, older, b, a, f, kinds, ends, h, strips):
+        if kinds[0] == "periodic":
+            return self.cycles(u, older, b, a, f, h, strips)
         dt, n = self.dt, u.shape[1] - 1
         interfaces = [k * n // strips for k in range(1, strips)]
         foot = self.at_feet(u, b, h)
@@ -97,9 +108,59 @@ class Reference:
             upper = -dt * (sp / h**2 - np.minimum(bp, 0) / h)
             diag = 1 + dt * ((sm + sp) / h**2 + (np.maximum(bp, 0) - np.minimum(bm, 0)) / h)
         predicted = self.predicted(u, older, interfaces, foot, q, ah, f, h)
+        for k, (beyond_end, gain) in enumerate(zip((lower, upper), self.gains, strict=True)):
+            # With exchange the value beyond is that inside + 2 h c (w - v).
+            at = -k
+            if kinds[k] == "robin":
+                extra = -beyond_end[:, at] * 2 * h * gain
+                diag[:, at], rhs[:, at] = diag[:, at] + extra, rhs[:, at] + extra * ends[k]
+        ends = [0 * end if kind == "robin" else end for kind, end in zip(kinds, ends, strict=True)]
         v = solved(lower, diag, upper, rhs, predicted, interfaces, kinds, ends, h)
         for i in interfaces:
             v[:, i] = 2 / 3 * (v[:, i + 1] + v[:, i - 1]) - (v[:, i + 2] + v[:, i - 2]) / 6
+        return v
+
+    def cycles(self, u, older, b, a, f, h, strips):
+        """Sweep along a periodic axis, by one dense system for each line."""
+        dt, n = self.dt, u.shape[1]
+        before, after = np.roll(np.arange(n), 1), np.roll(np.arange(n), -1)
+        interfaces = [k * n // strips for k in range(strips)] if strips > 1 else []
+        s = np.arange(n) - b * dt / h
+        k, part = np.floor(s).astype(int), s - np.floor(s)
+        low, high = (np.take_along_axis(u, (k + shift) % n, 1) for shift in (0, 1))
+        foot = low + part * (high - low)
+        v = np.empty_like(u)
+        for row in range(len(u)):
+            bp, ap = 0.5 * (b[row] + b[row, after]), 0.5 * (a[row] + a[row, after])
+            bm, am = bp[before], ap[before]
+            q = dt * (bp - bm) / h
+            if self.scheme == "cfd":
+                lower, upper, right = dt * am / h**2, dt * ap / h**2, foot[row] + dt * f[row]
+            else:
+                sp = ap / (1 + h * abs(bp) / (2 * ap)) if self.upwind == "modified" else ap
+                lower = dt * (sp[before] / h**2 + np.maximum(bm, 0) / h)
+                upper = dt * (sp / h**2 - np.minimum(bp, 0) / h)
+                right = u[row] + dt * f[row]
+            matrix = np.diag(1 + q + lower + upper)
+            for i in range(n):
+                matrix[i, before[i]] -= lower[i]
+                matrix[i, after[i]] -= upper[i]
+            for i in interfaces:
+                matrix[i] = np.eye(n)[i]
+                if self.scheme == "mu":
+                    s1, s2 = older[0][row, i], older[1][row, i]
+                    right[i] = u[row, i] + (
+                        u[row, i] - s1 if self.predictor == "newest" else s1 - s2
+                    )
+                    continue
+                spread = ap[i] * (u[row, after[i]] - u[row, i])
+                spread = (spread - am[i] * (u[row, i] - u[row, before[i]])) / h**2
+                right[i] = (1 - q[i]) * foot[row, i] + dt * (spread + f[row, i])
+            v[row] = np.linalg.solve(matrix, right)
+        solved = v.copy()
+        for i in interfaces:
+            near = solved[:, (i + 1) % n] + solved[:, i - 1]
+            v[:, i] = 2 / 3 * near - (solved[:, (i + 2) % n] + solved[:, i - 2]) / 6
         return v
 
     def predicted(self, u, older, interfaces, foot, q, ah, f, h):

@@ -280,6 +280,36 @@ def test_a_solver_made_of_a_function_without_a_name_can_be_pickled():
     assert again.problem.extent == moved.problem.extent
 
 
+ARRAYS = {
+    "HeatADI": lambda d: heat(
+        d[0], boundary={"x": d[1], "y": pysolvers.Robin(1.0, d[2])}, source=d[3], diffusivity=0.2
+    ),
+    "GCEIDD": lambda d: transport(
+        d[4], {"x": d[5], "y": pysolvers.Neumann(d[6])}, d[7], velocity=(d[8], 0.5)
+    ),
+    "LMSOR": lambda d: solver_cases.relaxed(d[9], {"x": d[10], "y": pysolvers.Robin(1.0, d[11])}),
+    "RedBlackSOR": lambda d: solver_cases.plate(d[12], source=d[12]),
+    "StaggeredCavity": lambda d: solver_cases.staggered(force=(d[13], 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_that_are_changed_later_change_no_solver(name, rng):
+    """Nor does a solver change them, also where it computes its tables again for another dt."""
+    shapes = [(13, 9), (13,), (9,), (13, 9), (17, 16), (17,), (16,), (17, 16), (17, 16)]
+    shapes += [(14, 7), (14,), (9,), (12, 7), (8, 9)]
+    data = [0.1 + 0.1 * rng.random(shape) for shape in shapes]
+    kept = [each.copy() for each in data]
+    solver, expected = ARRAYS[name](data), ARRAYS[name](kept)
+    for one, other in zip(data, kept, strict=True):
+        np.testing.assert_array_equal(one, other)
+        one[...] = np.nan
+    for length in (1.0, 0.5):
+        if name in ("HeatADI", "GCEIDD"):
+            solver.dt = expected.dt = 0.01 * length
+        np.testing.assert_array_equal(solver.step(4).u, expected.step(4).u)
+
+
 def test_an_argument_that_is_set_names_the_constructor():
     with pytest.raises(AttributeError, match=r"scheme of a HeatADI cannot be set: .*scheme=\.\.\."):
         heat().scheme = "implicit"

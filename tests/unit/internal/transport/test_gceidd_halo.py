@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import gceidd_reference
 import numpy as np
 import pytest
 
@@ -265,3 +266,15 @@ def test_no_held_grids_where_a_step_reaches_over_the_neighbours():
     growing = WIDE._replace(divergence=1.0)
     large = [slice(0, 4000), slice(4000, 8000)]
     assert plan_halo(large, 7999, 1, 40, growing, growing, "float64", **kind) is None
+
+
+@pytest.mark.parametrize("courant", [0.0, 0.4, 0.999, 1.5, 2.25, 7.75])
+def test_reach_is_that_of_the_farthest_node_that_a_foot_reads(courant):
+    """Up to this Courant number, in both directions: by the feet of unit vectors."""
+    n = 41
+    method = gceidd_reference.Reference(np.zeros((1, n)), (1, 1), 1.0, (), (), None, None)
+    farthest = 0
+    for number in np.linspace(-courant, courant, 33):
+        feet = method.at_feet(np.eye(n), np.full((n, n), number), 1.0)[:, n // 2]
+        farthest = max(farthest, np.abs(np.flatnonzero(feet) - n // 2).max())
+    assert Coefficients(courant, 0.1, 0.1, 0.0).reach == max(1, farthest)
