@@ -62,6 +62,35 @@ def test_bits_are_those_of_the_cpu(shape, dtype, separable, rng):
         assert_same(here, there)
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (33, 20), (130, 257)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nodes_on_sides_are_relaxed(shape, dtype, rng):
+    equation = SteadyConvectionDiffusion(
+        lambda x, y: 9 * np.sin(y),
+        5.0,
+        shape=shape,
+        extent=((0, 1), (0, 1)),
+        source=1.0,
+        boundary={"x-": 1.0, "x+": "outflow", "y-": Robin(2.0, lambda x: x), "y+": Neumann(0.3)},
+    )
+    here, there = pair(LMSOR, equation, dtype=dtype)
+    assert_same(here.iterate(23), there.iterate(23))
+    here.u = there.u = rng.normal(size=shape)
+    assert_same(here.iterate(5), there.iterate(5))
+
+
+def test_periodic_axes_are_refused():
+    sides = {"x": "periodic", "y": 0.0}
+    square = ((0, 1), (0, 1))
+    flow = SteadyConvectionDiffusion(0.0, 0.0, shape=(8, 8), extent=square, boundary=sides)
+    for call in (
+        lambda: LMSOR(flow, device="cuda"),
+        lambda: RedBlackSOR((8, 8), spacing=1.0, boundary=sides, device="cuda"),
+    ):
+        with pytest.raises(ValueError, match="periodic axes have no kernels on devices"):
+            call()
+
+
 @pytest.mark.parametrize("relaxation", ["lmsor", "lsor", "lmsor-2012", 1.4])
 def test_parameters_computed_on_the_way(relaxation, rng):
     f, g = 60 * rng.normal(size=(1, 90)), 60 * rng.normal(size=(77, 1))
