@@ -6,8 +6,10 @@ import gpu_libraries
 import numpy as np
 import pytest
 from poisson_pairs import (
+    ONE_AXIS,
     PAIRS,
     check_ocean,
+    check_one_axis,
     check_same_solution,
     near,
     right_side,
@@ -229,6 +231,12 @@ def test_lines_of_any_ratio_of_the_spacings(x, exponent, dtype):
 @pytest.mark.parametrize("ends", ["NN", "DN", "ND", "PP"])
 def test_thin_layers_of_an_ocean(ends, dtype):
     check_ocean(ends, dtype, 256, 50)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize("case", ONE_AXIS)
+def test_one_axis_of_lines_and_batches(rng, case, dtype):
+    check_one_axis(rng, case, dtype)
 
 
 def test_axis_too_long_for_packed_waves(rng):

@@ -4,11 +4,27 @@ import numpy as np
 import pytest
 from poisson_reference import condition
 
-from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers import Dirichlet, FastPoisson, Neumann, Robin
 from pysolvers.poisson import _device
 
 PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
+
+EDGES = X, Y = np.linspace(0, 1, 9) ** 2, np.linspace(0, 1, 8) ** 1.5
+# Shape, spacing and further arguments of problems with one axis of lines, on cells.
+ONE_AXIS = {
+    "packed": ((7, 8), (0.2, 0.3), {"boundary": {"x": Neumann(), "y": 1.0}, "helmholtz": 0.6}),
+    "stretched y": ((7, 8), (0.2, Y), {"boundary": {"x": 1.0, "y-": Neumann(0.2), "y+": 0.0}}),
+    "Robin": ((7, 8), (0.2, 0.3), {"boundary": {"x": Robin(2.0, 0.5), "y": Neumann(1.0)}}),
+    "pipe": ((7, 8), (X, 0.3), {"boundary": {"x+": 1.0, "y": 0.5}, "geometry": "cylinder"}),
+    "closed pipe": ((7, 8), (X, 0.3), {"boundary": Neumann(), "geometry": "cylinder"}),
+    "box": (
+        (7, 4, 8),
+        (0.2, 0.3, Y),
+        {"boundary": {"x": "periodic", "y": 1.0, "z": Robin(0.5, 2.0)}, "helmholtz": 0.1},
+    ),
+    "sphere": ((8,), X, {"boundary": Robin(0.5, 1.0), "geometry": "sphere"}),
+}
 
 
 def numbers(rng, shape, dtype):
@@ -83,3 +99,15 @@ def check_ocean(ends, dtype, nodes, most):
 def set_panel(monkeypatch, values):
     """Let devices transform so many values at once."""
     monkeypatch.setattr(_device, "_PANEL", values)
+
+
+def check_one_axis(rng, case, dtype):
+    """Require the solutions of the CPU for a batch, on a grid with one axis of lines."""
+    shape, spacing, options = ONE_AXIS[case]
+    options = options | {"grid": "cells", "dtype": dtype, "on_incompatible": "ignore"}
+    here, there = (FastPoisson(shape, spacing, device=d, **options) for d in ("cpu", "cuda"))
+    f = rng.uniform(-1, 1, (2, 3, *shape)).astype(dtype)
+    expected = here.solve(f)
+    most = 100 * np.finfo(dtype).eps * np.abs(expected).max()
+    np.testing.assert_allclose(there.solve(f), expected, rtol=0, atol=most)
+    np.testing.assert_allclose(there.solve(f[1, 2]), expected[1, 2], rtol=0, atol=most)

@@ -8,7 +8,7 @@ import pytest
 from array_libraries import IGNORED, check_derivatives, close, converted
 
 import pysolvers
-from pysolvers import Neumann
+from pysolvers import Neumann, Robin
 
 pytest.importorskip("scipy")
 pytestmark = IGNORED
@@ -187,6 +187,87 @@ def test_gradients_of_thin_lines_in_single_precision(differentiable, make, rng, 
         assert differentiable.dtype(found) == np.float32
         most = 2e-5 * np.abs(desired).max()
         np.testing.assert_allclose(differentiable.get(found), desired, rtol=0, atol=most)
+
+
+Y = np.linspace(0, 1, 6) ** 2
+# Shape, spacing and further arguments of problems with eigenvectors, a term in u, Robin sides, a
+# radius, or no lines.
+GENERAL = {
+    "two stretched axes": (
+        (5, 6),
+        (STRETCHED, Y[:5]),
+        {"boundary": {"x": 1.0, "y-": Neumann(0.3), "y+": Robin(2.0, 0.5)}, "helmholtz": 0.7},
+    ),
+    "all Neumann": (
+        (5, 6),
+        ([*STRETCHED, 1.2], Y),
+        {"boundary": Neumann(), "grid": "cells", "methods": {"x": "eigenvectors"}},
+    ),
+    "pipe": (
+        (5, 6),
+        ([*STRETCHED, 1.2], 0.2),
+        {"boundary": {"x+": 1.0, "y": "periodic"}, "grid": "cells", "geometry": "cylinder"},
+    ),
+    "without lines": (
+        (4, 5),
+        (0.3, Y[:4]),
+        {"boundary": {"x": "periodic", "y": Robin(1.5, 0.2)}, "helmholtz": -7.0},
+    ),
+    "sphere": ((6,), 0.2, {"boundary": Robin(0.8, 1.0), "geometry": "sphere"}),
+}
+
+
+def general(library, case):
+    """Return a solver of the library, and that of NumPy."""
+    shape, spacing, options = GENERAL[case]
+    if isinstance(spacing, tuple):
+        spacing = tuple(np.asarray(step) if np.ndim(step) else step for step in spacing)
+    solver = library.functions.FastPoisson(shape, spacing, **options)
+    return solver, pysolvers.FastPoisson(shape, spacing, on_incompatible="ignore", **options)
+
+
+@pytest.mark.parametrize("case", GENERAL)
+def test_general_grids_and_batches(differentiable, rng, case):
+    solver, host = general(differentiable, case)
+    f = rng.random((2, 3, *host.shape))
+    u = differentiable.jit(solver.solve)(differentiable.array(f))
+    assert solver.is_singular == host.is_singular
+    close(differentiable, u, host.solve(f))
+    with pytest.raises(ValueError, match="f must broadcast to shape"):
+        solver.solve(differentiable.array(f[..., :-1]))
+
+
+@pytest.mark.parametrize("case", GENERAL)
+def test_derivatives_of_general_grids(differentiable, rng, case):
+    solver, host = general(differentiable, case)
+    weight = differentiable.array(rng.random(host.shape))
+    arguments = [rng.random(host.shape)]
+    if case in ("two stretched axes", "without lines", "pipe"):
+        arguments.append(np.array(host.helmholtz + 0.4))
+
+    def loss(f, *number):
+        options = {"helmholtz": number[0]} if number else {}
+        return (weight * solver.solve(f, **options) ** 3).sum()
+
+    check_derivatives(differentiable, loss, arguments, rng, rtol=1e-5)
+
+
+def test_number_of_a_call(differentiable, rng):
+    shape, spacing, options = GENERAL["two stretched axes"]
+    solver, _ = general(differentiable, "two stretched axes")
+    f = rng.random(shape)
+    other = pysolvers.FastPoisson(shape, spacing, **options | {"helmholtz": 1.3})
+    number = differentiable.array(np.array(1.3))
+    u = differentiable.jit(lambda f, c: solver.solve(f, helmholtz=c))(
+        differentiable.array(f), number
+    )
+    close(differentiable, u, other.solve(f))
+    with pytest.raises(ValueError, match="helmholtz must be an array without axes"):
+        solver.solve(differentiable.array(f), helmholtz=differentiable.array(np.ones(3)))
+    together = differentiable.vmap(lambda c: solver.solve(differentiable.array(f), helmholtz=c))(
+        differentiable.array(np.array([1.3, 0.7]))
+    )
+    close(differentiable, together[0], other.solve(f))
 
 
 def test_spacings_out_of_the_range_of_the_dtype(differentiable, make):

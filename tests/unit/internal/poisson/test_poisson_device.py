@@ -9,7 +9,14 @@ import functools
 import fake_device
 import numpy as np
 import pytest
-from poisson_pairs import PAIRS, check_ocean, check_same_solution
+from poisson_pairs import (
+    EDGES,
+    ONE_AXIS,
+    PAIRS,
+    check_ocean,
+    check_one_axis,
+    check_same_solution,
+)
 from transform_device import Device, Plan, PlanOfWaves
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
@@ -228,3 +235,26 @@ def test_memory_of_a_call_is_freed(device):
     assert solver.nbytes > 0
     del solver
     assert device.live == 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize("case", ONE_AXIS)
+def test_one_axis_of_lines_and_batches_are_those_of_the_cpu(device, rng, case, dtype):
+    check_one_axis(rng, case, dtype)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            {"spacing": (EDGES[0], EDGES[1])},
+            "a device offers one axis that is stretched, radial or has Robin",
+        ),
+        ({"helmholtz": -1.0}, "which needs helmholtz >= 0; write device='cpu', or pysolvers.jax"),
+        ({"methods": {"y": "eigenvectors"}}, "and transforms along the others; write device='cpu'"),
+    ],
+)
+def test_what_a_device_does_not_offer(device, change, text):
+    given = {"shape": (7, 8), "spacing": 0.2, "boundary": 0.0, "grid": "cells", "device": "cuda"}
+    with pytest.raises(ValueError, match=text):
+        FastPoisson(**given | change)
