@@ -43,7 +43,7 @@ ps_cuda_merged(const ps_tridiag *t)
 namespace {
 
 /* How a batch is solved. */
-struct Way {
+struct Shapes {
     Plan plan;
     ColumnShape columns;
     bool is_there;            /* otherwise no plan fits the device */
@@ -51,37 +51,37 @@ struct Way {
 };
 
 /* A batch with its plan. */
-struct Planned : Way {
+struct Planned : Shapes {
     ps_tridiag t;
 };
 
 } // namespace
 
-static Way
-way_of(const ps_tridiag &t, const ps_cuda_device *device)
+static Shapes
+shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
-    Way w = {};
+    Shapes s = {};
 
-    w.by_columns = ps_cuda_column_accepts(&t, device, &w.columns);
-    if (w.by_columns) {
-        w.is_there = true;
-        return w;
+    s.by_columns = ps_cuda_column_accepts(&t, device, &s.columns);
+    if (s.by_columns) {
+        s.is_there = true;
+        return s;
     }
     const Choice c = ps_cuda_choose(&t, device);
-    w.is_long = c.warps > 0;
-    w.is_there = ps_cuda_plan(&t, device, c, &w.plan);
-    return w;
+    s.is_long = c.warps > 0;
+    s.is_there = ps_cuda_plan(&t, device, c, &s.plan);
+    return s;
 }
 
 static bool
 plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 {
     /* the lines of a V-cycle (heat/diffusion.cu) have some 20 geometries */
-    static thread_local Remembered<Geometry, Way, 32> ways;
+    static thread_local Remembered<Geometry, Shapes, 32> known;
 
     p->t = ps_cuda_merged(t);
-    static_cast<Way &>(*p) = remembered_plan(ways, geometry_of(p->t, device, 0),
-                                             [&] { return way_of(p->t, device); });
+    static_cast<Shapes &>(*p) = remembered_plan(known, geometry_of(p->t, device, 0),
+                                                [&] { return shapes_of(p->t, device); });
     return p->is_there;
 }
 
