@@ -102,15 +102,25 @@ def order(coarse, fine):
     return np.log2(np.array(coarse) / np.array(fine))
 
 
-@pytest.mark.parametrize("differences", DIFFERENCES)
-@pytest.mark.parametrize("sides", ["value", "flux", "robin", "some", "periodic"])
+def cases():
+    """Each kind of sides with each kind of differences, of which some are slow."""
+    for sides in ("some", "value", "flux", "robin", "periodic"):
+        for differences in DIFFERENCES:
+            is_short = sides == "some" or differences == "third-order"
+            yield pytest.param(sides, differences, marks=() if is_short else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("sides", "differences"), list(cases()))
 def test_a_smooth_solution_has_the_order_of_the_differences(sides, differences):
     wave = Wave(2, sides)
     coarse, fine = (wave.errors(n, n - 1, differences=differences) for n in (17, 33))
     assert order(coarse, fine)[1] > (0.75 if differences == "upwind" else 1.75)
 
 
-@pytest.mark.parametrize("differences", DIFFERENCES)
+@pytest.mark.parametrize(
+    "differences",
+    [*(pytest.param(d, marks=pytest.mark.slow) for d in DIFFERENCES[:2]), DIFFERENCES[2]],
+)
 def test_in_three_dimensions(differences):
     wave = Wave(3, "some")
     coarse, fine = (wave.errors(n, 2 * n - 2, differences=differences) for n in (9, 17))

@@ -231,6 +231,36 @@ def test_a_linear_side_is_of_order_two(end):
     assert order(error(33), error(65)) > 1.8
 
 
+@pytest.mark.parametrize("varies", [False, True])
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_differences_are_exact_for_parabolas(end, varies, rng):
+    """Where the diffusion vanishes at a linear side, on nodes of any distance."""
+    line = np.cumsum(rng.uniform(0.5, 2.0, 9))
+    sign = 1.0
+    if end == "high":
+        line, sign = -line[::-1], -1.0
+    first = line[0] if end == "low" else line[-1]
+
+    def speed(t=0.0):
+        return 0.8 * sign * (1 + t * varies)
+
+    sides = {"x-": "linear", "x+": lambda x: 1 + x + x**2}
+    solver = ParabolicADI(
+        (9,),
+        coordinates=[line],
+        diffusion={"xx": lambda x: abs(x - first)},
+        advection={"x": (lambda t: speed(t)) if varies else speed()},
+        source=lambda x, t: -2 * abs(x - first) - speed(t) * (1 + 2 * x),
+        boundary=sides if end == "low" else {"x-": sides["x+"], "x+": "linear"},
+        initial=sides["x+"],
+        dt=0.3,
+        damped_start=False,
+    )
+    expected = 1 + line + line**2
+    np.testing.assert_allclose(solver.step(5).u, expected, rtol=1e-12)
+    assert "linear" in solver.boundary.values()
+
+
 @pytest.mark.parametrize("number", HESTON)
 def test_two_formulas_for_heston_calls_agree(number):
     parameters, _ = HESTON[number]
