@@ -30,6 +30,7 @@ from ._version import __version__
 from .cases import cavity as cavity_case
 from .cases import cylinder as cylinder_case
 from .cases import heat as heat_case
+from .cases import poisson as poisson_case
 from .distributed._launch import launched
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -132,6 +133,9 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     heat = case.add_parser("heat", help="a cooling square or cube, also split over ranks")
     heat_case.add_heat_arguments(heat)
     heat.set_defaults(run=heat_case.run_heat, takes_ranks=True)
+    poisson = case.add_parser("poisson", help="the flow through a duct, or a heated pipe")
+    poisson_case.add_poisson_arguments(poisson)
+    poisson.set_defaults(run=poisson_case.run_poisson)
 
     for name, text in _OF_THE_SOURCE.items():
         command = commands.add_parser(name, help=f"{text}, in a copy of the source")

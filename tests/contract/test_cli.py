@@ -86,6 +86,7 @@ def test_wrong_usage_is_2_and_says_why_on_stderr(capsys):
         ("run", "cylinder", "--shape", "160", "800", "--no-plot"),
         ("run", "cylinder", "--steady", "--film", "film.gif", "--no-plot"),
         ("run", "heat", "--until", "0", "--no-plot"),
+        ("run", "poisson", "--n", "12", "--no-plot"),
         ("run", "heat", "--dtype", "int32", "--no-plot"),
         ("bench", "nothing"),
     ):

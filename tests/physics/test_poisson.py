@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers._cli import main
+from pysolvers.cases.poisson import duct_series, pipe_series
 
 PAIRS = ("DD", "DN", "ND", "NN")
 GRIDS = ("nodes", "cells")
@@ -191,3 +193,23 @@ def test_torsion_of_a_square_bar():
 
     assert 1.95 < order(errors) < 2.05
     assert errors[-1] < 2e-6
+
+
+def test_series_of_ducts_and_pipes():
+    # Torsion of a square bar: 0.1405770 times the side to the fourth (Timoshenko and Goodier).
+    assert 4 * duct_series(1.0).mean == pytest.approx(0.1405770, abs=5e-8)
+    assert duct_series(1.0).middle == pytest.approx(0.0736714, abs=5e-8)
+    # Long ones have the profiles x (1 - x) / 2 and (1 - r^2) / 4.
+    assert duct_series(60.0).middle == pytest.approx(1 / 8, abs=1e-15)
+    assert pipe_series(60.0).middle == pytest.approx(1 / 4, abs=1e-15)
+
+
+@pytest.mark.parametrize("problem", ["duct", "pipe"])
+def test_command_compares_with_the_series(problem, capsys, tmp_path):
+    options = ["--n", "64", "--no-plot", "--output", str(tmp_path)]
+    assert main(["run", "poisson", "--problem", problem, *options]) == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith("64 x 64 ") and "." in line][:1]
+    orders = [float(word) for word in line.split()[5::3]]
+    assert all(1.95 < order < 2.05 for order in orders), out
+    assert (tmp_path / f"poisson_{problem}_64.npz").exists()
