@@ -65,6 +65,7 @@ class Grid:
         self.through = tuple(self.index({axis: slice(None)}) for axis in range(self.axes))
 
     def _free(self, axis: int) -> slice:
+        """Return the nodes along an axis that are not on a side with a given value."""
         name, n = self.names[axis], self.lines[axis].size
         first, last = (self.kinds[name + end] == "value" for end in "-+")
         return slice(int(first), n - int(last))

@@ -193,6 +193,7 @@ class LineOperators(ABC):
         return Level(time, rows, inflows, source, values, explicit)
 
     def _rows(self, axis: int, time: float) -> Rows:
+        """Return the diagonals of -A on the lines through free nodes, and the corners."""
         through, grid = self.grid.through[axis], self.grid
         diagonals, given = self._make_rows(axis, time)
         corners = []
@@ -209,9 +210,11 @@ class LineOperators(ABC):
         return Rows(lower, diag, upper, tuple(corners))
 
     def _fluxes_of(self, axis: int) -> list[Side]:
+        """Return the sides across an axis whose flux is given."""
         return [side for side in self._fluxes if side.axis == axis]
 
     def _inflows(self, axis: int, time: float) -> list[At]:
+        """Return what the fluxes across an axis add, and at which nodes."""
         found = []
         for side in self._fluxes_of(axis):
             values = self._inflow(side, time)
@@ -220,6 +223,7 @@ class LineOperators(ABC):
         return found
 
     def _source_at(self, time: float) -> Field:
+        """Return the source at the free nodes; None without one."""
         if self._source is None:
             return None
         return self.array(self.grid.part(self._source.at(time), self.grid.inner))

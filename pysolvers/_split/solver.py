@@ -99,6 +99,7 @@ class SplitResult(Result):
         return self._line(2)
 
     def _line(self, axis: int) -> NDArray[np.float64]:
+        """Return the part of `lines` that belongs to an axis, or raise AttributeError."""
         if axis >= len(self.shape):
             raise AttributeError(f"a solution of shape {self.shape} has no axis {'xyz'[axis]}")
         end = sum(self.shape[::-1][: axis + 1])

@@ -116,6 +116,7 @@ class ParabolicOperators(LineOperators):
             self._fields: list[Field] = [self.xp.zeros(grid.nodes, self.dtype) for _ in range(2)]
 
     def _of_axis(self, axis: int) -> tuple[NodeData, NodeData, NodeData]:
+        """Return the coefficients of u_xx, u_x and u along an axis."""
         given = self._coefficients
         return given.second[axis], given.first[axis], given.reaction
 
@@ -237,6 +238,7 @@ class ParabolicOperators(LineOperators):
         return self.grid.part(second.at(time), index), self.grid.part(first.at(time), index)
 
     def _require_diffusion(self, side: Side, second: Array) -> None:
+        """Raise unless the coefficient of u_nn is positive at a side with a flux."""
         require(
             bool((second > 0).all()),
             f"boundary {side.name}: a flux other than 0 needs a positive diffusion coefficient "
@@ -316,6 +318,7 @@ class ParabolicOperators(LineOperators):
             xp.add(target, part, out=target)
 
     def _derivative(self, axis: int, u: Field, out: Field) -> None:
+        """Write the first derivative along an axis to an array."""
         lower, diag, upper = self._first[axis].diagonals
         tridiagonal_matvec(
             lower,
@@ -337,6 +340,7 @@ class ParabolicOperators(LineOperators):
         return found if per is None else found - self._on(per, at) * u[at]
 
     def _on(self, values: Field, at: Any) -> Field:
+        """Return the part of values that broadcast to the field."""
         return self.grid.part(values, at)
 
     def _set_cross(self, side: Side, other: int, slope: Any, u: Field, cross: Field) -> None:

@@ -52,6 +52,7 @@ class ParabolicSettings(TimeSettings):
 
 
 def _checked_batch(batch: Any) -> tuple[int, ...]:
+    """Return the batch axes as a tuple, or raise."""
     if isinstance(batch, int):
         batch = (batch,)
     if not isinstance(batch, tuple | list):

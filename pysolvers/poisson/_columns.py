@@ -56,6 +56,7 @@ def transform_columns(
         block = np.empty((size, columns + _PADDING), dtype)
 
         def run(number: int, place: tuple[Any, ...]) -> None:
+            """Transform the columns of one panel, in the block of this thread."""
             values = _columns_first(source[place], axis)
             panel = block[:, :number]
             np.copyto(panel.reshape(values.shape), values, casting="unsafe")

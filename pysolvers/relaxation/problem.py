@@ -326,6 +326,7 @@ class SteadyConvectionDiffusion(ShownAsText):
 
 
 def _is_robin(condition: Any) -> bool:
+    """Return whether a condition has an exchange."""
     return isinstance(condition, Robin)
 
 

@@ -307,6 +307,7 @@ class AdvectionDiffusion(SplitSolver[AdvectionDiffusionResult]):
 
     @property
     def _parts(self) -> TransportOperators:
+        """The operators, with the coefficients that the numbers need."""
         found: Any = self._operators
         return found
 
