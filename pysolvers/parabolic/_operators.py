@@ -158,6 +158,7 @@ class ParabolicOperators(LineOperators):
         diag = second * along(diag2) + first * along(diag1) + reaction / grid.axes * along(inside)
         for side in self._fluxes_of(axis):
             if side.coefficient:
+                self._require_diffusion(side, self._at_side(side, time)[0])
                 at_end = self._at_end(axis, side.end)
                 diag = diag - side.coefficient * self._gain(side, time) * along(at_end)
         corners = []

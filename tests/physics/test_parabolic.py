@@ -373,6 +373,7 @@ def test_a_constant_is_kept_between_insulated_linear_and_periodic_sides():
         ({"source": lambda x, s: x}, TypeError, "source: the parameters"),
         ({"initial": lambda t: t}, TypeError, "leave t out"),
         ({"diffusion": {"yy": 1.0}, "boundary": Neumann(1.0)}, ValueError, "flux other than 0"),
+        ({"diffusion": {"yy": 1.0}, "boundary": Robin(1.0)}, ValueError, "flux other than 0"),
         ({"extent": ((0, 1), (0, 1))}, TypeError, "spacing"),
         ({"batch": 0}, ValueError, "batch must be at least 1"),
     ],
