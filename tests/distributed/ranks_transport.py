@@ -17,6 +17,7 @@ from pysolvers import (
     Dirichlet,
     DistributedError,
     Neumann,
+    Robin,
 )
 from pysolvers.distributed import Slab
 from pysolvers.papers.gceidd2022 import GCEIDD
@@ -45,6 +46,12 @@ SIDES = {
     "y+": Dirichlet(lambda x, t: x + t),
 }
 OTHER_SIDES = {"x-": Neumann(), "x+": 1.0, "y-": lambda x: x**2, "y+": Neumann(lambda x: 0.01 * x)}
+EXCHANGE = {
+    "x-": Robin(0.7, lambda y, t: np.sin(3 * t) + y),
+    "x+": "outflow",
+    "y-": Robin(0.05, lambda x: x),
+    "y+": Robin(0.2, 0.5),
+}
 SOURCE = {"source": lambda x, y, t: np.sin(x + 2 * y) * np.exp(-t)}
 SUM = {"source": [(lambda t: 1 + t, lambda x, y: x * y), (0.5, 2.0)]}
 SPREAD = {"diffusion": (lambda x, y: 0.01 + 0.02 * x, lambda y: 0.02 + 0.01 * y**2)}
@@ -55,6 +62,7 @@ PROBLEMS = {
     "source": problem(**TURNING, **SOURCE, **SPREAD, boundary=OTHER_SIDES),
     "sum": problem(**SUM, boundary=SIDES),
     "no flux": problem(**TURNING, **SUM, boundary=Neumann()),
+    "exchange": problem(**TURNING, **SPREAD, boundary=EXCHANGE),
 }
 METHODS = (
     {},
@@ -83,12 +91,19 @@ def check_fields_of_one_process(group, rng):
                 assert (split.time, split.steps) == (one.time, one.steps)
 
 
+def check_periodic_axes_are_refused(group, rng):
+    given = problem(boundary={"x": "periodic", "y": 0.0})
+    with pytest.raises(ValueError, match="with a group no axis must be periodic"):
+        GCEIDD(given, **METHOD, group=group, split=Slab(0))
+
+
 # A grid on which the ranks exchange a halo, with 26 strips of 5 cells.
 LARGE = {"shape": (131, 131), "dt": 0.004}
 STEADY = {
     "values": problem(velocity=(lambda y: 1 - y, lambda x: 0.5 * x - 0.3)),
     "sources": problem(**SUM, **SPREAD, velocity=(0.7, -0.9), boundary=SIDES),
     "function": problem(**SOURCE, velocity=(-0.7, 0.9), boundary=OTHER_SIDES),
+    "exchange": problem(**SPREAD, velocity=(0.7, -0.9), boundary=EXCHANGE),
 }
 LOCAL = (
     {"strips": (1, 1)},

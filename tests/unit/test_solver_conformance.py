@@ -96,7 +96,12 @@ GIVEN = {
     ),
     "GCEIDD": (
         (
-            pysolvers.ConvectionDiffusion((1, 2), 0.1, boundary=growing, initial=wave),
+            pysolvers.ConvectionDiffusion(
+                (1, 2),
+                0.1,
+                boundary={"x": "periodic", "y-": pysolvers.Robin(1.0, growing), "y+": "outflow"},
+                initial=wave,
+            ),
             (9, 11),
             0.01,
         ),
@@ -158,22 +163,26 @@ GIVEN = {
     "LMSOR": (
         (
             pysolvers.SteadyConvectionDiffusion(
-                1.0, 0.0, shape=(5, 6), extent=((0, 1), (0, 1)), boundary=1.0
+                1.0,
+                0.0,
+                shape=(5, 6),
+                extent=((0, 1), (0, 1)),
+                boundary={"x": "periodic", "y-": pysolvers.Robin(2.0, wave), "y+": "outflow"},
             ),
         ),
         {"relaxation": 1.25, "dtype": np.float32, "initial": wave, "device": "cpu", "threads": 2},
         {},
     ),
     "RedBlackSOR": (
-        ((4, 5),),
+        ((4, 6),),
         {
             "spacing": 0.5,
             "conductivity": 2.0,
-            "boundary": 1.0,
+            "boundary": {"x": "periodic", "y": 1.0},
             "source": wave,
             "omega": 1.25,
             "dtype": np.float32,
-            "initial": np.ones((4, 5)),
+            "initial": np.ones((4, 6)),
             "threads": 2,
         },
         {"spacing": (0.5, 0.5), "extent": None},
@@ -322,7 +331,7 @@ def test_an_argument_that_is_set_names_the_constructor():
         lambda: gceidd2022.GCEIDD(
             pysolvers.ConvectionDiffusion((1, 0), 0.1, boundary=0.0), (5, 5), 0.1, few_strips=3
         ),
-        lambda: lmsor2012.LMSOR(GIVEN["LMSOR"][0][0], kernel=2),
+        lambda: lmsor2012.LMSOR(GIVEN["LMSOR"][0][0], kernel=1),
         lambda: survey2014.StaggeredCavity(100, 6, kernels="serial"),
         lambda: pta2020.LidDrivenCavity(100, 7, block=None),
     ],
