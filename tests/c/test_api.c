@@ -193,6 +193,12 @@ wrong_arguments_write_nothing(void)
     CHECK(pysolvers_factor_solve(factors, 'N', 1, 4, &good.rhs, &good.x, 0) ==
               PYSOLVERS_BAD_ARGUMENT,
           "systems");
+    CHECK(pysolvers_factor_solve(factors, 'N', 1, 0, &good.rhs, &good.x, 0) ==
+              PYSOLVERS_OK,
+          "no systems along inner");
+    CHECK(pysolvers_factor_solve(factors, 'N', 0, 5, &good.rhs, &good.x, 0) ==
+              PYSOLVERS_OK,
+          "no systems along outer");
     pysolvers_factor_free(factors);
     pysolvers_factor_free(NULL);
     batch_free(&b);

@@ -363,10 +363,13 @@ ps_status
 ps_cpu_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec,
                    size_t *bytes)
 {
-    const ps_factor part = part_of(f, exec, 0);
-    const ps_factor_rhs its = ps_factor_rhs_of(f, b, 0);
+    *bytes = 0;
+    if (b->outer > 0 && b->inner > 0) {
+        const ps_factor part = part_of(f, exec, 0);
+        const ps_factor_rhs its = ps_factor_rhs_of(f, b, 0);
 
-    *bytes = work_of_part(&part, &its, NULL, exec);
+        *bytes = work_of_part(&part, &its, NULL, exec);
+    }
     return PS_OK;
 }
 
