@@ -31,7 +31,7 @@ transforms, or 4 n for the two products, and 5 for the lines.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import isfinite, prod, sqrt
 from typing import Any, NamedTuple
 
@@ -166,10 +166,14 @@ class HostPoisson:
         ndim = len(self._axes)
         inner: tuple[Any, ...] = (..., *(axis.unknowns for axis in self._axes))
         batch, shape = result.shape[:-ndim], self._shape
+        source = (f if f.shape == result.shape else np.broadcast_to(f, result.shape))[inner]
+        target = result[inner]
+        if not batch:
+            added = {place: a[None] for place, a in sides.items()}
+            return self._solve_part(source[None], added, target[None], self.threads)
         count = prod(batch)
         if not count:
             return 0.0
-        source, target = np.broadcast_to(f, result.shape)[inner], result[inner]
         additions = {
             place: np.broadcast_to(added, batch + added.shape[-(ndim - 1) :] if ndim > 1 else batch)
             for place, added in sides.items()
@@ -177,10 +181,7 @@ class HostPoisson:
         if len(batch) != 1:  # several axes of a batch have no common stride
             source = source.reshape(count, *shape)
             additions = {k: a.reshape(count, *a.shape[len(batch) :]) for k, a in additions.items()}
-        if len(batch) > 1:
-            own = np.empty((count, *shape), self._dtype)
-        else:
-            own = target if batch else target[None]
+        own = target if len(batch) == 1 else np.empty((count, *shape), self._dtype)
         step = max(1, _IN_CACHE // (prod(shape) * self._dtype.itemsize))
         threads, defects = self._count_of_threads(count), [0.0]
         # Parts of a batch that stay in the cache, each by one thread.
@@ -211,15 +212,20 @@ class HostPoisson:
             for (axis, end), added in additions.items():
                 work.values[(slice(None),) * (axis + 1) + (-end,)] += added
             source = work.values
-        scales = self._root_mean_squares(source) if self.is_singular else np.zeros(1)
+        if not self.is_singular:
+            field = self._forward(source, work, threads)
+            self._solve_waves(field, field, threads)
+            self._backward(field, work, result, threads)
+            self._spare.append(work)
+            return 0.0
+        scales = [self._root_mean_square(one) for one in source]
         field = self._forward(source, work, threads)
-        defects = self._subtract_mean(field) if self.is_singular else np.zeros(1)
+        defects = self._subtract_mean(field)
         self._solve_waves(field, field, threads)
-        if self.is_singular:
-            self._subtract_mean(field)
+        self._subtract_mean(field)
         self._backward(field, work, result, threads)
         self._spare.append(work)
-        return float(np.divide(defects, scales, out=np.zeros(len(scales)), where=scales > 0).max())
+        return max(d / s if s else 0.0 for d, s in zip(defects.tolist(), scales, strict=True))
 
     @in_default_fp_mode
     def transform(self, field: Array) -> None:
@@ -398,16 +404,18 @@ class HostPoisson:
             total = field[place].copy()
             field[place] = 0
         else:
-            volumes = self._axes[self._line].volumes
             first[self._line] = slice(None)
             lines = field[(slice(None), *first)]
-            total = self._sum(lines @ (volumes / self._sum(volumes.sum())))
+            total = self._sum(lines @ self._weights)
             lines -= total[:, None]
         return np.asarray(np.abs(total) / self._gain)
 
-    def _root_mean_squares(self, batch: Array) -> Array:
-        """Return the root mean square of each field over all ranks."""
-        return np.array([self._root_mean_square(a) for a in batch])
+    @cached_property
+    def _weights(self) -> Array:
+        """The volumes of the lines, divided by their sum."""
+        assert self._line is not None
+        volumes = self._axes[self._line].volumes
+        return np.asarray(volumes / self._sum(volumes.sum()))
 
     def _root_mean_square(self, a: Array) -> float:
         """Return the root mean square over all ranks, also where squares overflow or underflow."""
@@ -431,7 +439,7 @@ class HostPoisson:
         """Return the values of all ranks."""
         return self._group.allgather("FastPoisson", np.array(value))
 
-    @property
+    @cached_property
     def _gain(self) -> float:
         """What the transforms make of the constant 1."""
         gain = 1.0

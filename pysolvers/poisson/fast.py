@@ -536,10 +536,10 @@ class FastPoisson(ShownAsText):
             self.methods,
         )
 
-    def _batch_of(self, given: Any, changed: Mapping[str, Array]) -> tuple[int, ...]:
+    def _batch_of(self, given: Array, changed: Mapping[str, Array]) -> tuple[int, ...]:
         """Return the leading axes of an array and of the values of sides of a call."""
         ndim = len(self.shape)
-        own = np.shape(given)[: max(np.ndim(given) - ndim, 0)]
+        own: tuple[int, ...] = given.shape[: max(given.ndim - ndim, 0)]
         for side, values in changed.items():
             batch = values.shape[: max(values.ndim - ndim + 1, 0)]
             if not batch:
