@@ -166,7 +166,10 @@ def condition_of(name: str, given: Any, kinds: str = "Dirichlet, Neumann, Robin,
 
 
 def boundary_by_side(
-    boundary: Any, axes: str, kinds: str = "Dirichlet, Neumann, Robin, periodic"
+    boundary: Any,
+    axes: str,
+    kinds: str = "Dirichlet, Neumann, Robin, periodic",
+    named: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Return what each side prescribes, ``"x-"``, ``"x+"``, ``"y-"``, ...
 
@@ -178,19 +181,25 @@ def boundary_by_side(
         Names of the axes.
     kinds : str
         Conditions that the solver offers.
+    named : tuple of str
+        Further conditions, of one side, that are given by these texts.
 
     Raises
     ------
     TypeError, ValueError
         If a side is missing, unknown, or periodic without the other one.
     """
+    kinds = ", ".join([kinds, *named])
     given = sides_of(boundary, axes)
-    found = {name: condition_of(name, one, kinds) for name, one in given.items()}
+    found = {
+        name: one if isinstance(one, str) and one in named else condition_of(name, one, kinds)
+        for name, one in given.items()
+    }
     for axis in axes:
-        pair = found[axis + "-"], found[axis + "+"]
+        pair = [found[axis + end] == PERIODIC for end in _ENDS]
         require(
-            isinstance(pair[0], str) == isinstance(pair[1], str),
+            pair[0] == pair[1],
             f"boundary: both sides along {axis} must be periodic, or none of them",
-            pair,
+            tuple(found[axis + end] for end in _ENDS),
         )
     return found

@@ -3,12 +3,11 @@
 from .grid import Grid, make_grid
 from .lines import Level, LineOperators, Rows
 from .schemes import LABELS, SCHEMES, Scheme, SplitSteps, default_theta
-from .sides import LINEAR, PERIODIC, Side, split_boundary
+from .sides import LINEAR, Side
 
 __all__ = [
     "LABELS",
     "LINEAR",
-    "PERIODIC",
     "SCHEMES",
     "Grid",
     "Level",
@@ -19,5 +18,4 @@ __all__ = [
     "SplitSteps",
     "default_theta",
     "make_grid",
-    "split_boundary",
 ]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._boundary import PERIODIC
 from .._checks import require
 from .._domain import AXES, origin_and_step
-from .sides import PERIODIC
 
 Array = NDArray[np.float64]
 Index = tuple[Any, ...]

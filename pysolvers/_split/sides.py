@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
+from .._boundary import Dirichlet, Neumann, Robin
 from .._checks import require, require_finite
 from .._data import NodeData
 
@@ -20,38 +20,6 @@ LINEAR = "linear"
 """Name of the condition that the second derivative across a side is 0."""
 
 _KINDS = {Dirichlet: "value", Neumann: "flux", Robin: "flux"}
-
-
-def split_boundary(boundary: Any, axes: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what each side prescribes, by ``"x-"``, ``"x+"``, ``"y-"``, ...
-
-    Parameters
-    ----------
-    boundary : condition or mapping
-        For all sides, or by side or axis.
-    axes : str
-        Names of the axes.
-    names : tuple of str
-        Conditions that are named by a text, besides ``'periodic'``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a side is missing, unknown, or periodic without the other one.
-    """
-    kinds = ", ".join(["Dirichlet, Neumann, Robin", *map(repr, names), repr(PERIODIC)])
-    found = {}
-    for name, given in sides_of(boundary, axes).items():
-        is_named = isinstance(given, str) and given in names
-        found[name] = given if is_named else condition_of(name, given, kinds)
-    for axis in axes:
-        pair = found[axis + "-"], found[axis + "+"]
-        require(
-            (pair[0] == PERIODIC) == (pair[1] == PERIODIC),
-            f"boundary: both sides along {axis} must be periodic, or none of them",
-            pair,
-        )
-    return found
 
 
 def kind_of(condition: Any) -> str:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._boundary import boundary_by_side
 from .._checks import short
 from .._runtime.fp_mode import in_default_fp_mode
-from .._split import LINEAR, Scheme, Side, default_theta, make_grid, split_boundary
+from .._split import LINEAR, Scheme, Side, default_theta, make_grid
 from .._split.sides import kind_of
 from .._split.solver import SplitSolver, SplitState, initial_values, node_data
 from ._operators import Coefficients, ParabolicOperators
@@ -265,7 +266,7 @@ class ParabolicADI(SplitSolver[ParabolicResult]):
         )
         _ = settings.backend  # an error before any work, if there is none
         axes = settings.axes
-        by_side = split_boundary(boundary, axes, (LINEAR,))
+        by_side = boundary_by_side(boundary, axes, named=(LINEAR,))
         kinds = {name: kind_of(one) for name, one in by_side.items()}
         grid = make_grid(
             "shape",

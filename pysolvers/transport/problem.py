@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
 from .._checks import require, require_finite, short
 from .._data import NodeData, dependence
 from .._domain import AXES, checked_extent
 from .._functions import arguments_of
 from .._repr import ShownAsText
-from .._split import split_boundary
 
 __all__ = ["SIDES", "ConvectionDiffusion"]
 
@@ -505,7 +504,7 @@ def _terms(source: Any, axes: str) -> list[tuple[Any, Any]]:
 
 def _by_side(boundary: Any, axes: str) -> dict[str, Any]:
     """Return the condition of each side, whose functions have known parameters."""
-    found = split_boundary(boundary, axes, (OUTFLOW,))
+    found = boundary_by_side(boundary, axes, named=(OUTFLOW,))
     for side, edge in found.items():
         if isinstance(edge, Dirichlet | Neumann | Robin):
             given = {Dirichlet: "value", Neumann: "flux", Robin: "ambient"}[type(edge)]
