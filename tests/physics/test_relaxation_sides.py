@@ -224,6 +224,30 @@ def test_plate_with_a_periodic_axis_is_a_strip_of_a_wider_one(shape, periodic):
     assert np.abs(balance).max() < 1e-11
 
 
+@pytest.mark.parametrize("periodic", ["x", "y"])
+@pytest.mark.parametrize("solver", ["lmsor", "plate"])
+def test_a_shift_along_a_periodic_axis_shifts_each_iteration(solver, periodic, rng):
+    """By two nodes, so that the colours stay; from the start, and where u was set."""
+    sides = {periodic: "periodic", {"x": "y", "y": "x"}[periodic]: 1.0}
+    axis, fields = "yx".index(periodic), rng.random((2, 8, 6))
+
+    def moved(values, count=2):
+        return np.roll(values, count, axis)
+
+    def make(field):
+        if solver == "plate":
+            return RedBlackSOR(field.shape, spacing=0.1, boundary=sides, initial=field)
+        problem = make_flow(sides, field.shape)
+        rows, columns = problem._unknown
+        return LMSOR(problem, initial=field[rows, columns])
+
+    one, other = make(fields[0]), make(moved(fields[0]))
+    for _ in range(2):
+        for count in (1, 1, 3):
+            np.testing.assert_array_equal(other.iterate(count).u, moved(one.iterate(count).u))
+        one.u, other.u = fields[1], moved(fields[1])
+
+
 def iterations(make, most=20_000, **options):
     try:
         return make(**options).solve(1e-9, max_iterations=most).iterations

@@ -35,7 +35,7 @@ def test_step_has_the_force_at_its_start(pressure, lid):
     n, re, dt = 9, 40, 0.004
 
     def fx(t, y, x):
-        return np.sin(3 * x) * y + t
+        return np.sin(3 * x) * y * (1 + 5 * t)
 
     fy = np.random.default_rng(1).random((n + 1, n))
     cavity = StaggeredCavity(
