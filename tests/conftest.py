@@ -60,9 +60,11 @@ def pytest_addoption(parser):
 LONG = (
     "distributed/",
     "notebooks/",
+    "programs/",
     "benchmarks/",
     "contract/",
     "unit/differentiable/",
+    "unit/internal/runtime/test_directive",
     "unit/jax/",
     "unit/test_hypothesis",
     "unit/test_plots",
@@ -72,15 +74,25 @@ LONG = (
 )
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the files of LONG, which import much, where only quick tests are asked for."""
+    is_quick = config.option.markexpr == "quick"
+    return True if is_quick and _is_long(collection_path) else None
+
+
+def _is_long(path):
+    place = path.relative_to(Path(__file__).parent).as_posix()
+    return f"{place}/".startswith(LONG)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark one case of each function as quick, apart from those of LONG, and slow and GPU cases."""
-    folder, seen = Path(__file__).parent, set()
+    seen = set()
     for item in items:
-        place = item.path.relative_to(folder).as_posix()
         function = item.nodeid.split("[")[0]
         others = {mark.name for mark in item.iter_markers()} & {"slow", "gpu"}
-        if not others and not place.startswith(LONG) and function not in seen:
+        if not others and not _is_long(item.path) and function not in seen:
             seen.add(function)
             item.add_marker(pytest.mark.quick)
 
