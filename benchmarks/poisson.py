@@ -7,6 +7,12 @@ aggregation as preconditioner of conjugate gradients, up to a relative residual 
 residuals in the record are relative to |A| |u| + |f| in the maximum norm. PyAMG is no dependency of
 the project: without it its column is empty.
 
+With --grids, stretched grids, each beside the uniform one of the same size, SciPy's sparse LU,
+PyAMG and, with one stretched axis, a loop over the waves of `scipy.fft` with
+`scipy.linalg.solve_banded`; and a batch of fields beside a loop over them. The stretched axes have
+tanh(2 s) / tanh(2), which is symmetric; the products with eigenvectors run on the threads of the
+BLAS of NumPy.
+
 With --gpu, float64 and float32, beside the transforms of cuFFT alone and a solver made of CuPy:
 `cuFFT alone` is one real transform forward and one back along each axis but x, of all lines at
 once, contiguous, without what makes them sine transforms: the bar is 2.5 times this time. The CuPy
@@ -47,6 +53,17 @@ LU_LIMIT = {2: 5_000_000, 3: 100_000}
 AMG_LIMIT = 5_000_000  # unknowns above which PyAMG is left out, for its set-up time
 TOLERANCE = 1e-8
 
+# Shape, axes that are stretched, and the largest ratio to the uniform grid.
+GRID_CASES = (
+    ((2048, 2048), "x", 1.5),
+    ((2048, 2048), "y", 1.5),
+    ((2048, 2048), "xy", 7.0),
+    ((128, 128, 128), "xyz", 1.5),
+)
+QUICK_GRID_CASES = (((24, 30), "y", np.inf), ((6, 5, 7), "xyz", np.inf))
+BATCH, QUICK_BATCH = (200, 65, 65), (5, 9, 9)
+BATCH_BAR = 8.0  # a loop over the fields takes so many times as long
+
 Solve = Callable[[np.ndarray], np.ndarray]
 
 
@@ -74,22 +91,31 @@ def package(shape: tuple[int, ...], threads: int | None) -> Solve:
 
 def sparse_lu(shape: tuple[int, ...]) -> Solve:
     """Return SciPy's sparse LU with its factors made."""
+    return factors_of(-laplacian(shape))
+
+
+def factors_of(matrix: Any) -> Solve:
+    """Return SciPy's sparse LU of a matrix."""
     from scipy.sparse.linalg import splu
 
     factors = splu(
-        -laplacian(shape).tocsc(),
+        matrix.tocsc(),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
-    return lambda f: factors.solve(f.ravel()).reshape(shape)
+    return lambda f: factors.solve(f.ravel()).reshape(f.shape)
 
 
 def multigrid(shape: tuple[int, ...]) -> Solve:
     """Return PyAMG with its hierarchy made."""
+    return multigrid_of(laplacian(shape).tocsr(), shape)
+
+
+def multigrid_of(matrix: Any, shape: tuple[int, ...]) -> Solve:
+    """Return PyAMG for minus a matrix."""
     import pyamg
 
-    matrix = laplacian(shape).tocsr()
     matrix.indices, matrix.indptr = matrix.indices.astype("i4"), matrix.indptr.astype("i4")
     hierarchy = pyamg.smoothed_aggregation_solver(matrix)
     return lambda f: hierarchy.solve(-f.ravel(), tol=TOLERANCE, accel="cg").reshape(shape)
@@ -164,6 +190,112 @@ def measure(shape: tuple[int, ...], runs: int, threads: int) -> Record:
         "setup": setup,
         "residual": residual,
     }
+
+
+def stretched(shape: tuple[int, ...], axes: str, threads: int | None) -> FastPoisson:
+    """Return a solver on cells between Dirichlet sides that are stretched along some axes."""
+    spacing: list[Any] = []
+    for name, n in zip("xyz", reversed(shape), strict=False):
+        faces = np.tanh(2 * np.linspace(-1, 1, n + 1)) / np.tanh(2)
+        spacing.append(faces if name in axes else 2 / n)
+    return FastPoisson(shape, tuple(spacing), boundary=0.0, grid="cells", threads=threads)
+
+
+def stretched_laplacian(solver: FastPoisson) -> Any:
+    """Return the matrix of a solver, of all axes."""
+    from scipy import sparse
+
+    total = sparse.csr_array((np.prod(solver.shape), np.prod(solver.shape)))
+    for k, axis in enumerate(solver._axes):
+        lower, diag, upper = axis.rows
+        line = sparse.diags_array([lower[1:], diag, upper[:-1]], offsets=[-1, 0, 1])
+        before = sparse.eye_array(int(np.prod(solver.shape[:k])))
+        after = sparse.eye_array(int(np.prod(solver.shape[k + 1 :])))
+        total = total + sparse.kron(sparse.kron(before, line), after)
+    return total
+
+
+def banded_loop(solver: FastPoisson, axes: str, threads: int) -> Solve:
+    """Return a sine transform along the uniform axis, and a banded solve for each wave."""
+    import scipy.fft
+    from scipy.linalg import solve_banded
+
+    k = 1 if axes == "x" else 0  # of the lines
+    lower, diag, upper = solver._axes[k].rows
+    waves = solver._axes[1 - k].eigenvalues()
+    bands = np.zeros((3, len(diag)))
+    bands[0, 1:], bands[2, :-1] = upper[:-1], lower[1:]
+
+    def solve(f: np.ndarray) -> np.ndarray:
+        field = scipy.fft.dst(f, 2, axis=1 - k, workers=threads)
+        lines = field if k == 1 else field.T
+        for wave, line in zip(waves, lines, strict=True):
+            bands[1] = diag + wave
+            line[:] = solve_banded((1, 1), bands, line)
+        return np.asarray(scipy.fft.idst(field, 2, axis=1 - k, workers=threads, overwrite_x=True))
+
+    return solve
+
+
+def grids_measure(shape: tuple[int, ...], axes: str, bar: float, runs: int, threads: int) -> Record:
+    """Return medians of the solve times on a stretched grid and on the uniform one."""
+    solver = stretched(shape, axes, None)
+    out = np.empty(shape)
+    found: dict[str, Callable[[], Solve]] = {
+        "uniform": lambda: package(shape, None),
+        "package": lambda: lambda f: solver.solve(f, out=out),
+    }
+    if len(axes) == 1 and len(shape) == 2:
+        found["banded loop"] = lambda: banded_loop(solver, axes, threads)
+    matrix = stretched_laplacian(solver)
+    if np.prod(shape) <= LU_LIMIT[len(shape)]:
+        found["splu"] = lambda: factors_of(matrix)
+    if machine.versions("pyamg")["pyamg"] and np.prod(shape) <= AMG_LIMIT:
+        found["pyamg"] = lambda: multigrid_of(-matrix.tocsr(), shape)
+    f = np.random.default_rng(1).uniform(-1, 1, shape)
+    _, setup, seconds = times(found, f, runs)
+    case = {"shape": list(shape), "stretched": axes, "methods": dict(solver.methods)}
+    return case | {"seconds": seconds, "setup": setup, "most": None if bar == np.inf else bar}
+
+
+def batch_measure(shape: tuple[int, ...], runs: int, bar: float | None) -> Record:
+    """Return medians of the times of a batch, and of a loop over its fields by transforms."""
+    count, *size = shape
+    options: dict[str, Any] = {"boundary": 0.0, "grid": "nodes"}
+    solver = FastPoisson(size, 1.0, **options)
+    single = FastPoisson(size, 1.0, methods={"x": "lines", "y": "transform"}, **options)
+    f = np.random.default_rng(1).uniform(-1, 1, shape)
+    out = np.empty(shape)
+    calls: dict[str, Call] = {
+        "package": lambda: solver.solve(f, out=out),
+        "loop": lambda: [single.solve(f[k], out=out[k]) for k in range(count)],
+    }
+    seconds = {name: round(found, 6) for name, found in medians(calls, runs).items()}
+    return {"shape": list(shape), "stretched": "", "seconds": seconds, "least": bar}
+
+
+def grids_table(record: Record) -> Table:
+    """Return the table of stretched grids and of a batch: milliseconds of a solve."""
+    names = {
+        "package": "`FastPoisson`",
+        "uniform": "on a uniform grid",
+        "loop": "one field after the other",
+        "banded loop": "`scipy.fft` and `solve_banded`",
+        "splu": "`splu`",
+        "pyamg": "PyAMG",
+    }
+    rows = []
+    for entry in record["cases"]:
+        own, cells = entry["seconds"]["package"], []
+        for name in names:
+            seconds = entry["seconds"].get(name)
+            text = "" if seconds is None else f"{seconds * 1e3:.1f}"
+            cells.append(f"{text} ({seconds / own:.2g} ×)" if text and name != "package" else text)
+        methods = ", ".join(f"{a}: {m}" for a, m in entry.get("methods", {}).items())
+        rows.append((shape_text(entry["shape"]), entry["stretched"], methods, *cells))
+    columns = [Column("cells or fields and nodes"), Column("stretched along"), Column("methods")]
+    note = f"Milliseconds; {record['settings']['threads']} threads; load: {record['load']}."
+    return Table("", [*columns, *map(Column, names.values())], rows, (note,))
 
 
 def gpu_package(shape: tuple[int, ...], dtype: np.dtype) -> Call:
@@ -253,6 +385,8 @@ def gpu_measure(shape: tuple[int, ...], dtype: np.dtype, runs: int) -> Record:
 
 def tables(record: Record) -> list[Table]:
     """Return the table of a record."""
+    if "stretched" in record["cases"][0]:
+        return [grids_table(record)]
     on_gpu = "dtype" in record["cases"][0]
     return [gpu_table(record) if on_gpu else cpu_table(record)]
 
@@ -318,6 +452,11 @@ def missed(record: Record) -> list[str]:
         for name, bar in entry.get("bars", {}).items():
             if name in seconds and seconds[name] / seconds["package"] < bar:
                 found.append(f"{size}: {name} takes less than {bar:g} times as long")
+        ratio = seconds.get("package", 0.0) / seconds.get("uniform", np.inf)
+        if entry.get("most") and ratio > entry["most"]:
+            found.append(f"{size}, {entry['stretched']}: more than {entry['most']:g} x uniform")
+        if entry.get("least") and seconds["loop"] < entry["least"] * seconds["package"]:
+            found.append(f"{size}: a loop takes less than {entry['least']:g} times as long")
         alone = seconds.get("cuFFT alone", np.inf)
         if seconds.get("graph", 0.0) > GPU_BAR * alone:
             found.append(f"{size}, {entry['dtype']}: more than {GPU_BAR} times cuFFT alone")
@@ -336,6 +475,7 @@ def failed(record: Record) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
     add_options(parser, "quick", "gpu", "sizes", "runs")
+    parser.add_argument("--grids", action="store_true", help="stretched grids and a batch")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -350,6 +490,14 @@ def run(args: argparse.Namespace) -> int:
         todo = [(shape, dtype) for shape in sizes for dtype in dtypes]
         cases = [gpu_measure(*case, args.runs) for case in progress(todo, "poisson")]
         record = measurement.record(cases, settings)
+    elif args.grids:
+        measurement = Measurement("poisson_grids", ("scipy", "pyamg"))
+        threads = backends.require("cpu").default_threads()
+        kinds = QUICK_GRID_CASES if args.quick else GRID_CASES
+        cases = [grids_measure(*case, args.runs, threads) for case in progress(kinds, "poisson")]
+        batch = (QUICK_BATCH, args.runs, None) if args.quick else (BATCH, args.runs, BATCH_BAR)
+        cases.append(batch_measure(*batch))
+        record = measurement.record(cases, settings | {"threads": threads})
     else:
         measurement = Measurement("poisson", ("scipy", "pyamg"))
         threads = backends.require("cpu").default_threads()

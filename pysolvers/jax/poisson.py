@@ -119,16 +119,16 @@ def _along(numbers: NDArray[Any], like: jax.Array, axis: int) -> jax.Array:
 
 
 class FastPoisson(LinearPoisson):
-    r"""Direct solver of the Poisson equation, for functions of JAX.
+    r"""Direct solver of the Poisson and the Helmholtz equation, for functions of JAX.
 
-    .. math:: u_{xx} + u_{yy} + u_{zz} = f
+    .. math:: u_{xx} + u_{yy} + u_{zz} - c\, u = f
 
-    on an interval, a rectangle or a box, with the equations and the numbers of
-    `pysolvers.FastPoisson`.
+    on an interval, a rectangle, a box, a cylinder or a sphere, with the equations and the numbers
+    of `pysolvers.FastPoisson`.
 
     Parameters
     ----------
-    shape, spacing, boundary, extent, grid
+    shape, spacing, boundary, extent, helmholtz, grid, geometry, methods
         As in `pysolvers.FastPoisson`. Values of `boundary` are numbers or arrays, also arrays
         that JAX traces, but no functions.
 
@@ -137,7 +137,7 @@ class FastPoisson(LinearPoisson):
     shape : tuple of int
         Shape of the solution.
     is_singular : bool
-        Whether all sides are Neumann or periodic.
+        Whether all sides are Neumann or periodic and c = 0.
 
     Raises
     ------
@@ -147,10 +147,10 @@ class FastPoisson(LinearPoisson):
 
     Notes
     -----
-    The solution is linear in f and in the values of the sides, so that it can be differentiated
-    any number of times with respect to them. If all sides are Neumann or periodic, the mean of
-    the difference between f and the derivatives on the sides is subtracted without a report, and
-    the mean of the solution is zero.
+    The solution is linear in f and in the values of the sides, and a function of the number c, an
+    argument of `solve`; it can be differentiated any number of times with respect to all of them.
+    If all sides are Neumann or periodic and c = 0, the mean of the difference between f and the
+    derivatives on the sides is subtracted without a report, and the mean of the solution is zero.
 
     Examples
     --------

@@ -48,7 +48,7 @@ Array = NDArray[np.float64]
 _MOST = 12  # refinements
 _CLOSE = 1e-9  # a change of the vectors after which the next one is below the rounding errors
 _TURNED = 1e-2  # a change that is not small: the vectors are turned within their block
-_NOISE = 64  # rounding errors of a scalar product, which do not decide about vectors
+_NOISE = 64  # rounding errors of a scalar product, and one for each term: they decide nothing
 _LOST = 1e-3  # relative error of the smallest eigenvalue by LAPACK from which B itself is used
 
 
@@ -255,7 +255,8 @@ def _refined(rows: Rows, vectors: Array) -> Array:
         # A gap of zero: the block is turned, or has nothing to turn.
         with np.errstate(divide="ignore", invalid="ignore"):
             change /= gaps
-        rounding = _NOISE * np.finfo(float).eps * np.sqrt(np.outer(values, values))
+        eps = (_NOISE + len(values)) * np.finfo(float).eps
+        rounding = eps * np.sqrt(np.outer(values, values))
         is_noise = np.abs(products) <= rounding
         is_equal = ~(np.abs(change) < np.where(is_noise, _CLOSE / 2, _TURNED))
         change[is_equal] = defects[is_equal] / 2

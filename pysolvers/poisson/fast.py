@@ -211,9 +211,8 @@ class FastPoisson(ShownAsText):
     The rounding errors of the solution do not grow with the condition number of the Laplacian: if
     f has no values that cancel in the solution, the largest error is a few rounding units of the
     largest value up to 100 nodes along the lines, and grows as the number of these nodes, for any
-    ratio of the spacings of the axes. Along an axis with eigenvectors it grows as the square root
-    of the ratio of its volumes, to 1e-13 for a ratio of 1e4. In float32, a smooth solution on 1000
-    nodes has an error of about 2e-6.
+    ratio of the spacings of the axes and along an axis. In float32, a smooth solution on 1000 nodes
+    has an error of about 2e-6.
 
     References
     ----------

@@ -238,14 +238,14 @@ class FastPoisson(LinearPoisson):
 
     one more solve. The reverse pass keeps nothing, but the solution if c, which is then a tensor
     without axes given to `solve`, needs a gradient; each new value of c factors new matrices. If
-    all sides are Neumann or periodic, the mean
-    of the difference between f and the derivatives on the sides is subtracted without a report,
-    and the mean of the solution is zero.
+    all sides are Neumann or periodic and c = 0, the mean of the difference between f and the
+    derivatives on the sides is subtracted without a report, and the mean of the solution is zero.
 
     `solve` works inside `torch.compile` with ``fullgraph=True``, `torch.vmap`, `torch.func.grad`
     and `torch.func.jacrev`, on the current stream. Create the solver outside of the function that
-    is compiled. The fields of a batch of `torch.vmap` are solved one after the other. Forward-mode
-    derivatives (`torch.func.jvp`) are not offered.
+    is compiled. Fields of a batch are solved together on the CPU, and one after the other on a
+    device and for several values of c. Forward-mode derivatives (`torch.func.jvp`) are not
+    offered.
 
     The matrices for a dtype and a device are factored in the first solve, and kept as long as the
     solver. Solvers with the same grid and the same kinds of sides share them. On the CPU, the

@@ -275,6 +275,21 @@ def test_stretched_axis_has_all_digits():
         assert error < 1e-12, (ratio, ends, error)
 
 
+@pytest.mark.parametrize("ends", ["PP", "RR", "RN"])
+def test_eigenvectors_of_any_number_of_unknowns(ends):
+    """Nearly equal pairs of eigenvalues of periodic axes, and uniform axes with Robin sides."""
+    for n in range(3, 131):
+        s = np.linspace(0, 1, n + 1)
+        edges = s + 0.05 * np.sin(2 * np.pi * s) if ends == "PP" and n % 4 else s
+        boundary = conditions_of("x", ends, (1.0, 1.0))
+        options = {"boundary": boundary, "grid": "cells", "helmholtz": 0.5}
+        by_lines, by_products = (
+            FastPoisson(n, edges, methods={"x": method}, **options).solve(lambda x: 1 + x)
+            for method in ("lines", "eigenvectors")
+        )
+        np.testing.assert_allclose(by_products, by_lines, rtol=0, atol=1e-13)
+
+
 def test_symmetric_axes_are_halved(rng):
     """Coordinates that are symmetric up to rounding: even and odd eigenvectors."""
     for size, grid in itertools.product((2, 3, 8, 9), ("nodes", "cells")):
