@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,9 @@ from .._plain import is_lazy, require_plain
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import padded_shape
 from .blocks import any_lazy, by_blocks
+
+if TYPE_CHECKING:
+    from ..distributed import Group, Slab
 
 Array = NDArray[Any]
 Contact = Literal["first", "last"]
@@ -35,6 +38,8 @@ def tridiagonal_matvec(
     stream: object = None,
     threads: int | None = None,
     check_finite: bool = False,
+    group: Group | None = None,
+    split: Slab | None = None,
 ) -> Array:
     r"""Multiply batched tridiagonal matrices by vectors along one axis.
 
@@ -58,6 +63,10 @@ def tridiagonal_matvec(
         As in `solve_tridiagonal`.
     check_finite : bool, default: False
         Whether to raise an error if an entry of an operand is NaN or infinite.
+    group, split : pysolvers.distributed.Group and Slab, optional
+        As in `solve_tridiagonal`: each rank passes its part of the operands and gets its part of
+        the result. If the vectors are cut, neighbours exchange one number of each system, and the
+        result has the bits of a call with the whole arrays.
 
     Returns
     -------
@@ -108,9 +117,17 @@ def tridiagonal_matvec(
         threads=threads,
         check_finite=check_finite,
     )
-    call = prepare({"lower": lower, "diag": diag, "upper": upper, "x": x}, None, choice)
-    _require_real_sums(call, form)
-    return multiply(call, "x", None, 1.0, 0.0, has_sums=form is not None)
+    named = {"lower": lower, "diag": diag, "upper": upper, "x": x}
+
+    def product(call: Prepared) -> Array:
+        _require_real_sums(call, form)
+        return multiply(call, "x", None, 1.0, 0.0, has_sums=form is not None)
+
+    if group is not None or split is not None:
+        from .split import multiply_split
+
+        return multiply_split(group, split, named, choice, product)
+    return product(prepare(named, None, choice))
 
 
 def residual(
@@ -128,6 +145,8 @@ def residual(
     stream: object = None,
     threads: int | None = None,
     check_finite: bool = False,
+    group: Group | None = None,
+    split: Slab | None = None,
 ) -> Array:
     r"""Return the residuals of batched tridiagonal systems, in one pass.
 
@@ -147,7 +166,7 @@ def residual(
         Whether to compute each residual with twice the digits of the dtype and to round it once:
         then a residual of the size of a rounding error is accurate, as a step of iterative
         refinement needs it ([1]_, ch. 12).
-    axis, periodic, device, stream, threads, check_finite
+    axis, periodic, device, stream, threads, check_finite, group, split
         As in `tridiagonal_matvec`.
     out : array, optional
         Array for the result, with its dtype and shape. It can be `rhs` itself; it must not overlap
@@ -202,9 +221,18 @@ def residual(
         check_finite=check_finite,
     )
     named = {"lower": lower, "diag": diag, "upper": upper, "x": x, "rhs": rhs}
-    call = prepare(named, None, choice)
-    _require_real_sums(call, form)
-    return multiply(call, "x", "rhs", -1.0, 1.0, extended=bool(extended), has_sums=form is not None)
+
+    def difference(call: Prepared) -> Array:
+        _require_real_sums(call, form)
+        return multiply(
+            call, "x", "rhs", -1.0, 1.0, extended=bool(extended), has_sums=form is not None
+        )
+
+    if group is not None or split is not None:
+        from .split import multiply_split
+
+        return multiply_split(group, split, named, choice, difference)
+    return difference(prepare(named, None, choice))
 
 
 @overload
@@ -229,6 +257,8 @@ def theta_step(
     stream: object = ...,
     threads: int | None = ...,
     check_finite: bool = ...,
+    group: Group | None = ...,
+    split: Slab | None = ...,
     return_info: Literal[False] = ...,
 ) -> Array: ...
 @overload
@@ -253,6 +283,8 @@ def theta_step(
     stream: object = ...,
     threads: int | None = ...,
     check_finite: bool = ...,
+    group: Group | None = ...,
+    split: Slab | None = ...,
     return_info: bool,
 ) -> Array | tuple[Array, SolveInfo]: ...
 def theta_step(
@@ -276,6 +308,8 @@ def theta_step(
     stream: object = None,
     threads: int | None = None,
     check_finite: bool = False,
+    group: Group | None = None,
+    split: Slab | None = None,
     return_info: bool = False,
 ) -> Array | tuple[Array, SolveInfo]:
     r"""Make an implicit step in time of linear equations with tridiagonal matrices, in one pass.
@@ -315,6 +349,9 @@ def theta_step(
         Reaction to a singular matrix :math:`I - \theta\, dt\, A`, as in `solve_tridiagonal`.
     check_finite : bool, default: False
         Whether to raise an error if an entry of an operand, inside `where`, is NaN or infinite.
+    group, split : pysolvers.distributed.Group and Slab, optional
+        As in `solve_tridiagonal`. Systems that are cut are solved as there, between two passes over
+        the parts; without `where`, `projected` and `RowSums`.
 
     Returns
     -------
@@ -404,6 +441,21 @@ def theta_step(
     if projected is not None:
         _require_projected(theta, pivot, contact, periodic=periodic)
         named["projected"] = projected
+    if group is not None or split is not None:
+        from .split import step_split
+
+        settings = {"dt": dt, "theta": theta, "pivot": pivot, "on_singular": on_singular}
+        whole = partial(theta_step, where=where, contact=contact, **settings)
+        return step_split(
+            group,
+            split,
+            named,
+            choice,
+            whole,
+            settings,
+            refused={"where": where, "projected": projected, "RowSums": form},
+            has_info=return_info,
+        )
     if theta == 0:
         return _explicit(named, where, choice, dt, has_sums=form is not None, info=return_info)
     call = prepare(named, where, choice)

@@ -20,7 +20,7 @@ SOLVERS = (
     "conformance",
     "device_unsplit",
 )
-SUBJECTS = ("solve", "factor", *SOLVERS, "device", "unsplit")
+SUBJECTS = ("solve", "factor", "steps", *SOLVERS, "device", "unsplit")
 
 
 def jobs():
@@ -30,7 +30,7 @@ def jobs():
     subjects, as its ranks take longer to start than for most of them; a slow one has one subject,
     with all combinations of its cases.
     """
-    lines = ("solve", "factor")
+    lines = ("solve", "factor", "steps")
     yield from ((1, lines), (2, (*lines, "device")), (3, (*lines, *SOLVERS)), (4, lines))
     for subject in SUBJECTS:
         for ranks in (1, 2, 3, 4):

@@ -1,0 +1,216 @@
+"""Products and implicit steps of arrays that are split over the ranks of a group.
+
+A product needs one number of each neighbour and system. The rows at the ends of a part are computed
+by a call of three rows, so that each row has the bits of a call with the whole arrays. A step that
+is cut is a split solve: (I - h A) y = u + h s needs no neighbours of u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._lines.step import Choice, Prepared, finish, prepare
+from .._runtime.device import is_device_array
+from ..distributed import Group, Slab
+from ..distributed._group import own_device
+from ..distributed._halo import faces_of, refresh_halo
+from ..distributed._systems import check_short, check_sizes, checked_group
+from ..tridiagonal import solve_tridiagonal
+
+Array = NDArray[Any]
+Multiply = Callable[[Prepared], Array]
+
+_MATRIX = ("lower", "diag", "upper")
+_NODES = 4  # the x of the rank before, the first and the last own one, and that of the rank after
+
+
+def multiply_split(
+    group: Group | None,
+    split: Slab | None,
+    named: dict[str, Any],
+    choice: Choice,
+    multiply: Multiply,
+) -> Array:
+    """Return a product, or a residual, of operands of which each rank holds its part.
+
+    `multiply` computes that of a prepared call in one process.
+    """
+    operation = choice.operation
+    group, split = checked_group(group, split)
+    with group.agreement(operation) as agreed:
+        given = named if choice.out is None else {**named, "out": choice.out}
+        choice = choice._replace(device=own_device(choice.device, group, given))
+        call = prepare(named, None, choice)
+        full = call.shape.full
+        along = split.of(len(full))
+        is_cut = along == call.shape.axis and group.size > 1
+        if is_cut:
+            check_short(group, call.shape)
+        agreed.own = full[along]
+        agreed.same = {
+            "dtype": str(call.dtype),
+            "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),
+            "axis": call.shape.axis,
+            "batch shape of x": call.views["x"].shape[:-1] if is_cut and call.result.size else None,
+            "periodic": choice.periodic,
+        }
+    check_sizes(along, agreed.found)
+    if not is_cut or not call.result.size:
+        with group.agreement(operation):
+            return multiply(call)
+    halo = _ends_of(call, group)
+    with group.agreement(operation):
+        ends = _end_rows(call, halo, group, multiply)
+        multiply(call._replace(choice=choice._replace(periodic=False)))
+        for row, values in ends:
+            call.target.write(_row(call.views["result"], row), call.target.upload(values))
+        return finish(call)
+
+
+def _row(view: Array, row: int) -> Array:
+    """View a row of an operand, the only one if all rows are the same."""
+    at = row % view.shape[-1]
+    return view[..., at : at + 1]
+
+
+def _on_host(call: Prepared, name: str, row: int) -> Array:
+    """Return a row of an operand in the memory of the host."""
+    view = _row(call.views[name], row)
+    return call.target.download(view) if is_device_array(view) else np.array(view)
+
+
+def _ends_of(call: Prepared, group: Group) -> Array:
+    """Return the first and the last x of this rank, between those of its neighbours."""
+    own = [_on_host(call, "x", row) for row in (0, -1)]
+    field = np.concatenate([own[0], own[0], own[1], own[1]], axis=-1)
+    axis = field.ndim - 1
+    refresh_halo(group, call.choice.operation, faces_of(group, axis, _NODES, (1, 1)), field)
+    return field
+
+
+def _end_rows(
+    call: Prepared, halo: Array, group: Group, multiply: Multiply
+) -> list[tuple[int, Array]]:
+    """Return the rows of the result that need a neighbour, by their numbers."""
+    rows, periodic = call.shape.rows, call.choice.periodic
+    has_before = periodic or group.rank > 0
+    has_after = periodic or group.rank < group.size - 1
+    found = []
+    for row, is_wanted in ((0, has_before), (-1, has_after)):
+        if not is_wanted or (row == -1 and rows == 1 and has_before):
+            continue
+        is_first, is_last = row == 0 or rows == 1, row == -1 or rows == 1
+        own = _on_host(call, "x", row)
+        before = halo[..., :1] if is_first else _on_host(call, "x", rows - 2)
+        after = halo[..., 3:] if is_last else _on_host(call, "x", 1)
+        before = np.zeros_like(own) if is_first and not has_before else before
+        after = np.zeros_like(own) if is_last and not has_after else after
+        x = np.concatenate([before, own, after], axis=-1)
+        operands = {"x": x}
+        for name, view in call.views.items():
+            if name in ("x", "result"):
+                continue
+            is_corner = (name == "lower" and is_first and not has_before) or (
+                name == "upper" and is_last and not has_after
+            )
+            value = np.zeros_like(own[..., :1]) if is_corner else _on_host(call, name, row)
+            operands[name] = np.repeat(value, 3, axis=-1) if view.ndim else value
+        ordered = {name: operands[name] for name in call.views if name in operands}
+        small = prepare(
+            ordered,
+            None,
+            Choice(
+                operation=call.choice.operation,
+                leader=call.choice.leader,
+                vectors=call.choice.vectors,
+                replaces="",
+                threads=1,
+            ),
+        )
+        found.append((row, np.asarray(multiply(small))[..., 1:2]))
+    return found
+
+
+def step_split(
+    group: Group | None,
+    split: Slab | None,
+    named: dict[str, Any],
+    choice: Choice,
+    whole: Callable[..., Any],
+    settings: Mapping[str, Any],
+    *,
+    refused: Mapping[str, Any],
+    has_info: bool,
+) -> Any:
+    """Make a theta step of operands of which each rank holds its part.
+
+    `whole` makes that of systems that are not cut; `refused` has operands that others cannot have.
+    """
+    operation = choice.operation
+    group, split = checked_group(group, split)
+    options: dict[str, Any] = {
+        "axis": choice.axis,
+        "periodic": choice.periodic,
+        "threads": choice.threads,
+    }
+    with group.agreement(operation) as agreed:
+        given = named if choice.out is None else {**named, "out": choice.out}
+        choice = choice._replace(device=own_device(choice.device, group, given))
+        options |= {"device": choice.device, "stream": choice.stream}
+        arrays = {name: _with_axes(value) for name, value in named.items()}
+        ndim = max(np.ndim(value) for value in arrays.values())
+        along = split.of(ndim)
+        is_cut = along == choice.axis % ndim and group.size > 1
+        for name, value in refused.items():
+            if is_cut and value is not None:
+                raise ValueError(
+                    f"{operation} does not take {name} if its systems are cut over the ranks of a "
+                    "group: split the arrays along another axis"
+                )
+        if is_cut and settings["theta"] == 0:
+            raise ValueError(
+                f"{operation}: theta must be greater than 0 if systems are cut: write u + dt * "
+                "(tridiagonal_matvec(lower, diag, upper, u, group=group, split=split) + source)"
+            )
+        agreed.same = {"is cut": is_cut, "return_info": has_info, **settings}
+    if not is_cut:
+        with group.agreement(operation):
+            return whole(
+                *(named[name] for name in (*_MATRIX, "u")),
+                source=named.get("source"),
+                projected=named.get("projected"),
+                out=choice.out,
+                check_finite=choice.check_finite,
+                return_info=has_info,
+                **options,
+            )
+    theta = float(settings["theta"])
+    h = theta * float(settings["dt"])
+    lower, diag, upper, u = (arrays[name] for name in (*_MATRIX, "u"))
+    y, info = solve_tridiagonal(
+        -h * lower,
+        1 - h * diag,
+        -h * upper,
+        u + h * arrays["source"] if "source" in arrays else u,
+        pivot=settings["pivot"],
+        on_singular=settings["on_singular"],
+        check_finite=choice.check_finite,
+        group=group,
+        split=split,
+        return_info=True,
+        **options,
+    )
+    x = y if theta == 1 else u + (y - u) / theta
+    if choice.out is not None:
+        choice.out[...] = x
+        x = choice.out
+    return (x, info) if has_info else x
+
+
+def _with_axes(value: Any) -> Any:
+    """Return an operand with arithmetic: an array of any library, or one of NumPy."""
+    return value if hasattr(value, "shape") else np.asarray(value)

@@ -1,0 +1,119 @@
+"""Checks of split products and steps, run by every rank of an MPI job; see test_distributed.py."""
+
+import itertools
+
+import numpy as np
+import oracle
+from ranks_solve import cut, joined
+
+import pysolvers
+from pysolvers import RowSums, residual, theta_step, tridiagonal_matvec
+from pysolvers.distributed import Slab
+
+
+def cases(rng, group, dtypes=oracle.DTYPES):
+    """Yield whole operands, their shape, the axis of the systems, and the one that is cut."""
+    for shape, dtype in itertools.product([(5, 7), (3, 4, 6), (4, 3)], dtypes):
+        for axis, along in itertools.product(range(len(shape)), repeat=2):
+            if shape[along] < group.size:
+                continue
+            batch = (*shape[:axis], *shape[axis + 1 :])
+            operands = oracle.dominant(rng, (*batch, shape[axis]), dtype)
+            yield [np.moveaxis(a, -1, axis) for a in operands], shape, axis, along
+
+
+def check_products_have_the_bits_of_the_whole(group, rng):
+    for (lower, diag, upper, x), shape, axis, along in cases(rng, group):
+        for periodic in (False, True):
+            b = np.ascontiguousarray(x[::-1])
+            options = {"axis": axis, "periodic": periodic}
+            split = {"group": group, "split": Slab(along)}
+            for matrix in (
+                (lower, diag, upper),
+                (-np.ones((), x.real.dtype), diag.real, np.flip(upper.real, axis)),
+            ):
+                parts = [cut(group, a, shape, along) for a in matrix]
+                own, rhs = (cut(group, a, shape, along).copy() for a in (x, b))
+
+                y = tridiagonal_matvec(*parts, own, **options, **split)
+                r = residual(*parts, own, rhs, **options, **split, out=rhs)
+
+                assert r is rhs
+                whole = tridiagonal_matvec(*matrix, x, **options)
+                np.testing.assert_array_equal(joined(group, y, along), whole)
+                whole = residual(*matrix, x, b, **options)
+                np.testing.assert_array_equal(joined(group, r, along), whole)
+
+
+def check_row_sums_and_extended_residuals(group, rng):
+    lower, upper = rng.uniform(0, 1, (2, 4, 9))
+    sums, x = rng.standard_normal((2, 4, 9))
+    split = {"group": group, "split": Slab(1)}
+    parts = [cut(group, a, (4, 9), 1) for a in (lower, sums, upper, x)]
+
+    y = tridiagonal_matvec(
+        parts[0], RowSums(parts[1], check_signs=False), parts[2], parts[3], **split
+    )
+    r = residual(*parts, parts[3], extended=True, **split)
+
+    whole = tridiagonal_matvec(lower, RowSums(sums, check_signs=False), upper, x)
+    np.testing.assert_array_equal(joined(group, y, 1), whole)
+    whole = residual(lower, sums, upper, x, x, extended=True)
+    np.testing.assert_array_equal(joined(group, r, 1), whole)
+
+
+def check_corners_do_not_matter(group, rng):
+    """Also if the x of another rank is not finite."""
+    *matrix, x = oracle.dominant(rng, (3, 8))
+    matrix[0][:, 0] = matrix[2][:, -1] = np.nan
+    x[:, -1] = np.inf
+    parts = [cut(group, a, (3, 8), 1) for a in (*matrix, x)]
+
+    y = tridiagonal_matvec(*parts, group=group, split=Slab(1))
+
+    whole = tridiagonal_matvec(*matrix, x)
+    np.testing.assert_array_equal(joined(group, y, 1), whole)
+
+
+def check_theta_steps(group, rng):
+    for operands, shape, axis, along in cases(rng, group, (np.float64, np.complex128)):
+        lower, diag, upper, u = operands
+        matrix = (lower, -np.abs(diag) - 2, upper)
+        source, split = u[::-1], {"group": group, "split": Slab(along)}
+        for theta in (0.5, 1):
+            options = {"dt": 0.3, "theta": theta, "axis": axis}
+            parts = [cut(group, a, shape, along) for a in (*matrix, u)]
+            own = parts[-1].copy()
+
+            x, info = theta_step(
+                *parts[:-1],
+                own,
+                source=cut(group, source, shape, along),
+                out=own,
+                return_info=True,
+                **options,
+                **split,
+            )
+
+            assert x is own
+            whole = theta_step(*matrix, u, source=source, **options)
+            np.testing.assert_allclose(joined(group, x, along), whole, rtol=1e-10, atol=1e-12)
+            assert info.rows == shape[axis] or along != axis
+
+
+def check_what_cut_steps_do_not_take(group, rng):
+    *matrix, u = oracle.dominant(rng, (3, 12))
+    parts = [cut(group, a, (3, 12), 1) for a in (*matrix, u)]
+    options = {"dt": 0.1, "group": group, "split": Slab(1)}
+    refused = {
+        "where": {"where": np.ones(parts[-1].shape, bool)},
+        "projected": {"projected": parts[-1]},
+        "theta must be greater": {"theta": 0},
+    }
+    for text, more in refused.items():
+        message = ""
+        try:
+            theta_step(*parts, **options, **more)
+        except (ValueError, pysolvers.DistributedError) as error:
+            message = str(error)
+        assert text in message or group.size == 1, message
