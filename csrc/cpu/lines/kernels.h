@@ -209,7 +209,8 @@ ps_stride ps_turned(ps_stride stride);
 /* The strides of an operand whose outer and inner axes change places. */
 ps_stride ps_exchanged(ps_stride stride);
 
-/* Whether each of several matrices has several right-hand sides, along one batch axis.
+/* Whether each of several matrices has several right-hand sides, along one batch axis, and
+ * the kernels eliminate it once for them: open ones of real numbers, given by diagonals.
  * Then *first is the batch of the first one, whose outer strides lead to the others. */
 typedef struct {
     int64_t count; /* 0: no */

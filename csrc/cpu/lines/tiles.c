@@ -195,7 +195,8 @@ ps_sides_of(const ps_tridiag *t, int lanes, ps_tridiag *first)
         along_outer = along_outer && matrix[w]->stride.outer == 0;
         along_inner = along_inner && matrix[w]->stride.inner == 0;
     }
-    if (t->flags & PS_PERIODIC) {
+    if (t->flags & (PS_PERIODIC | PS_ROW_SUMS) ||
+        (t->dtype != PS_F32 && t->dtype != PS_F64)) {
         along_outer = along_inner = 0;
     }
     *first = *t;
