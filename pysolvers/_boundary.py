@@ -7,6 +7,7 @@ from typing import Any
 from ._checks import require, short
 
 PERIODIC = "periodic"
+OUTFLOW = "outflow"  # nothing diffuses through the side
 
 _ENDS = "-+"
 

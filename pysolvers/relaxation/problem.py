@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side, sides_of
+from .._boundary import OUTFLOW, PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
 from .._checks import index, real_array, require, require_finite, short
 from .._domain import checked_extent, exactly_one, per_axis
 from .._errors import CoarseGridWarning, warn_user
@@ -24,8 +24,6 @@ Array = NDArray[np.float64]
 Values = ArrayLike | Callable[..., ArrayLike]
 Differences = Literal["central", "upwind"]
 
-OUTFLOW = "outflow"
-_CONDITIONS = "Dirichlet, Neumann, Robin, 'outflow', periodic"
 _Kind = Literal["Dirichlet", "Neumann", "Robin", "periodic"]
 _DIFFERENCES = {"central": 0, "upwind": 1}
 _PECLET = 2.0  # cell Peclet number above which central differences oscillate
@@ -176,10 +174,10 @@ class SteadyConvectionDiffusion(ShownAsText):
     ) -> None:
         exactly_one("SteadyConvectionDiffusion", spacing, extent)
         ny, nx = self.shape = checked_shape(shape, 3)
-        given = sides_of(boundary, "xy")
-        outflow = {side for side, one in given.items() if isinstance(one, str) and one == OUTFLOW}
-        given = {side: Neumann() if side in outflow else one for side, one in given.items()}
-        self._sides = boundary_by_side(given, "xy", _CONDITIONS)
+        given = boundary_by_side(boundary, "xy", named=(OUTFLOW,))
+        self._sides: dict[str, Any] = {
+            side: Neumann() if one == OUTFLOW else one for side, one in given.items()
+        }
         #: Number of intervals along x and y.
         across, up = (n - (not self._is_periodic(axis)) for n, axis in ((nx, "x"), (ny, "y")))
         if spacing is not None:

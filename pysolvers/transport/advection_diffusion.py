@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from .._boundary import Neumann
+from .._boundary import OUTFLOW, Neumann
 from .._checks import index, require, short
 from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.schema import Positive, Real
@@ -21,7 +21,7 @@ from .._split import Side, make_grid
 from .._split.sides import kind_of
 from .._split.solver import SplitResult, SplitSolver, SplitState, initial_values
 from ._operators import THIRD, TransportOperators
-from .problem import OUTFLOW, ConvectionDiffusion
+from .problem import ConvectionDiffusion
 
 __all__ = ["AdvectionDiffusion", "AdvectionDiffusionResult"]
 

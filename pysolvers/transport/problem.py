@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
+from .._boundary import OUTFLOW, PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
 from .._checks import require, require_finite, short
 from .._data import NodeData, dependence
 from .._domain import AXES, checked_extent
@@ -24,9 +24,6 @@ _WHOLE = slice(None), slice(None)
 
 SIDES = ("x-", "x+", "y-", "y+")
 """Names of the sides: the lower and the upper end along x, then along y."""
-
-OUTFLOW = "outflow"
-"""Name of the condition that nothing diffuses through a side."""
 
 _TERMS = 2
 _LEAST_SPACING = 1e-150  # its square is a number
