@@ -11,7 +11,8 @@ time of a copy that moves so many words, over that of the step.
                               its coefficient (2, and 1 for an array) and a sum (3)
     sums of fields            1 to 3 words each
 
-The batch are calls of Heston's model with random parameters, and one of them alone.
+The batch are calls of Heston's model with random parameters, and one of them alone. With --gpu the
+solvers are on a device, by arrays of CuPy, and the batch has ten thousand sets of parameters.
 """
 
 import argparse
@@ -25,12 +26,13 @@ from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 
+from . import machine
 from .options import add_options
 from .record import Measurement, Record, finish
-from .timing import cpu_bandwidth, medians
+from .timing import cpu_bandwidth, device_bandwidth, medians
 
 WORD = 8
-PLATE, BATCH = (4096, 4096), (64, 50, 100)
+PLATE, BATCH, GPU_BATCH = (4096, 4096), (64, 50, 100), (10_000, 50, 100)
 SMALL_PLATE, SMALL_BATCH = (64, 65), (3, 9, 10)
 COPIED = 1 << 24  # words of a copy that measures the bandwidth
 
@@ -57,7 +59,7 @@ def words(scheme: str, *, has_arrays: bool, is_mixed: bool) -> int:
 
 
 def plate(
-    shape: tuple[int, ...], scheme: Any, threads: int, *, has_arrays: bool, is_mixed: bool
+    shape: tuple[int, ...], scheme: Any, where: Record, *, has_arrays: bool, is_mixed: bool
 ) -> ParabolicADI:
     """Return a solver on a plate."""
     rng = np.random.default_rng(0)
@@ -72,11 +74,11 @@ def plate(
         dt=1e-4,
         scheme=scheme,
         damped_start=False,
-        threads=threads,
+        **where,
     )
 
 
-def heston(count: int, shape: tuple[int, ...], threads: int) -> ParabolicADI:
+def heston(count: int, shape: tuple[int, ...], where: Record) -> ParabolicADI:
     """Return a solver of calls with parameters of their own."""
     rng = np.random.default_rng(1)
     kappa, eta, sigma, rho = (
@@ -102,19 +104,21 @@ def heston(count: int, shape: tuple[int, ...], threads: int) -> ParabolicADI:
         dt=0.01,
         scheme="modified-craig-sneyd",
         damped_start=False,
-        threads=threads,
+        **where,
     )
 
 
 def cases(args: argparse.Namespace) -> list[Record]:
     """Measure all cases."""
     shape = SMALL_PLATE if args.quick else PLATE
-    bandwidth = cpu_bandwidth(1 << 16 if args.quick else COPIED)
+    where = {"device": "cuda"} if args.gpu else {"threads": args.threads}
+    copied = 1 << 16 if args.quick else COPIED
+    bandwidth = device_bandwidth() if args.gpu else cpu_bandwidth(copied)
     kinds = [(has_arrays, *each) for has_arrays in (False, True) for each in SCHEMES]
     found = []
     for has_arrays, scheme, is_mixed in progress(kinds, "parabolic"):
         kind = {"has_arrays": has_arrays, "is_mixed": is_mixed}
-        solver = plate(shape, scheme, args.threads, **kind)
+        solver = plate(shape, scheme, where, **kind)
         solver.step()  # makes the factors
         seconds = medians({"step": solver.step}, args.runs)["step"]
         count = words(scheme, **kind)
@@ -130,9 +134,10 @@ def cases(args: argparse.Namespace) -> list[Record]:
                 "share": float(f"{share:.3g}"),
             }
         )
-    count, *own = SMALL_BATCH if args.quick else BATCH
+    batch = GPU_BATCH if args.gpu else BATCH
+    count, *own = SMALL_BATCH if args.quick else batch
     for each in (count, 1):
-        solver = heston(each, tuple(own), args.threads)
+        solver = heston(each, tuple(own), where)
         solver.step()
         seconds = medians({"step": solver.step}, args.runs)["step"]
         found.append(
@@ -174,9 +179,11 @@ def tables(record: Record) -> list[Table]:
         Column("words"),
         Column("share, %", ".0f"),
     ]
+    settings, gpu = record["settings"], record["gpu"]
+    place = f"{settings['threads']} threads" if gpu is None else "on a device by CuPy"
+    name = record["machine"]["cpu"] if gpu is None else gpu["name"]
     note = (
-        f"Float64, {record['settings']['threads']} threads, medians of "
-        f"{record['settings']['runs']} runs. Measured on {record['machine']['cpu']}; load before: "
+        f"Float64, {place}, medians of {settings['runs']} runs. Measured on {name}; load before: "
         f"{record['load']}."
     )
     return [Table("", columns, rows, (note,))]
@@ -184,12 +191,13 @@ def tables(record: Record) -> list[Table]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
-    add_options(parser, "quick", "threads", runs=7)
+    add_options(parser, "quick", "gpu", "threads", runs=7)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write the record."""
-    measurement = Measurement("parabolic")
+    packages = machine.GPU_PACKAGES if args.gpu else ()
+    measurement = Measurement("parabolic", packages, gpu=args.gpu)
     args.threads = args.threads or backends.require("cpu").default_threads()
     settings = {"quick": args.quick, "threads": args.threads, "runs": args.runs}
     record = measurement.record(cases(args), settings)
