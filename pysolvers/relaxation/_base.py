@@ -388,9 +388,14 @@ class Relaxation(OverRanks, Iteration[RelaxationResult], is_base=True):
             "criterion": self._criterion,
             "norm": self._norm,
             "history": RelaxationHistory(table[:, 0].astype(np.int64), table[:, 1].copy()),
-            "unknowns": self._grid.nx * self._grid.ny,
+            "unknowns": self._unknowns,
             "exchange": self._rows.exchange,
         }
+
+    @property
+    def _unknowns(self) -> int:
+        """Number of nodes that are relaxed here."""
+        return self._grid.nx * self._grid.ny
 
     @property
     def _table(self) -> NDArray[np.float64]:

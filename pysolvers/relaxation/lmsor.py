@@ -285,14 +285,23 @@ class LMSOR(Relaxation):
             return super()._place
         return self._rows.inner, slice(1, -1)
 
+    @property
+    def _given(self) -> NDArray[np.bool_]:
+        """Which of the nodes that are held here have given values, where sides are relaxed."""
+        given = np.ones(self.problem.shape, bool)
+        given[self.problem._unknown] = False
+        return given[self._rows.part_of_held]
+
+    @property
+    def _unknowns(self) -> int:
+        given = np.count_nonzero(self._given) if self.problem._is_sided else 0
+        return super()._unknowns - int(given)
+
     def _settle(self, values: NDArray[Any]) -> None:
         problem = self.problem
         if problem._is_sided:
-            given = np.ones(problem.shape, bool)
-            given[problem._unknown] = False
-            held = self._rows.part_of_held
-            inside = values[1:-1, 1:-1]
-            np.copyto(inside, problem._start()[held], where=given[held], casting="same_kind")
+            inside, start = values[1:-1, 1:-1], problem._start()[self._rows.part_of_held]
+            np.copyto(inside, start, where=self._given, casting="same_kind")
 
     def _scale(self, criterion: str, norm: str) -> float:
         del criterion

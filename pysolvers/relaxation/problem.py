@@ -251,9 +251,14 @@ class SteadyConvectionDiffusion(ShownAsText):
         return u
 
     def __repr__(self) -> str:
+        kinds = (
+            f"{side} {one if isinstance(one, str) else type(one).__name__}"
+            for side, one in self._sides.items()
+        )
+        sides = f", {', '.join(kinds)}" if self._is_sided else ""
         return (
             f"SteadyConvectionDiffusion(shape={self.shape}, extent={self.extent}, "
-            f"differences={self.differences!r}): cell Peclet number {self.cell_peclet:.3g}"
+            f"differences={self.differences!r}): cell Peclet number {self.cell_peclet:.3g}{sides}"
         )
 
     def _is_periodic(self, axis: str) -> bool:

@@ -331,6 +331,8 @@ def test_given_values_stay_if_u_is_set(rng):
     again = LMSOR(problem, initial=field)
     np.testing.assert_array_equal(solver.iterate(4).u, again.iterate(4).u)
     assert solver.solve(1e-9, norm="l2").residual <= 1e-9
+    assert solver.result().unknowns == 4 * 5
+    assert repr(problem).endswith("x- Dirichlet, x+ Neumann, y- Dirichlet, y+ Robin")
 
 
 def test_root_mean_square_counts_the_unknown_nodes(rng):
