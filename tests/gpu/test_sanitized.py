@@ -323,11 +323,11 @@ def test_cylinder_by_one_thread_for_each_line(steady, block):
 
 
 @pytest.mark.parametrize("pressure", ["fast", "sor"])
-def test_staggered_cavity(pressure):
+@pytest.mark.parametrize("force", [None, (lambda y, t: y + t, 2.0)])
+def test_staggered_cavity(pressure, force):
     pytest.importorskip("scipy.fft")
-    device, host = (
-        StaggeredCavity(100, 33, pressure=pressure, device=d).step(3) for d in ("cuda", "cpu")
-    )
+    options = {"pressure": pressure, "force": force}
+    device, host = (StaggeredCavity(100, 33, device=d, **options).step(3) for d in BOTH)
 
     for name in ("u", "v", "p"):
         np.testing.assert_allclose(getattr(device, name), getattr(host, name), atol=1e-11)
