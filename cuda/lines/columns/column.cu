@@ -150,7 +150,8 @@ ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
 
                switch (kind) {
                case StepKind::flux:
-                   return shape_of<Real, FluxColumnJob<Real>>(t->rows, 5, device, shape);
+                   return shape_of<Real, FluxColumnJob<Real, true>>(t->rows, 5, device,
+                                                                    shape);
                case StepKind::more:
                    return shape_of<Real, StepColumnJob<Real, true>>(t->rows, 5, device,
                                                                     shape);
@@ -278,7 +279,7 @@ solve_step(const ps_tridiag &t, const StepTerms &terms, const ColumnJob<Number> 
     return launch_step_columns(job, stream);
 }
 
-template <typename Real>
+template <typename Real, bool HAS_MORE>
 static ps_status
 solve_flux(const ps_tridiag &t, const StepTerms &terms,
            const ColumnJob<BySums<Real>> &plain, cudaStream_t stream)
@@ -290,7 +291,7 @@ solve_flux(const ps_tridiag &t, const StepTerms &terms,
     };
     const bool has_one_thickness = is_shared(t.diag);
     const bool has_one_diffusivity = has_one_thickness && is_shared(t.upper);
-    FluxColumnJob<Real> job = {};
+    FluxColumnJob<Real, HAS_MORE> job = {};
 
     static_cast<ColumnJob<Number> &>(job) = plain;
     job.inputs[0] = input_of<Number>(terms.source);
@@ -321,8 +322,10 @@ ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
         using Real = decltype(zero);
 
         if (terms.kind() == StepKind::flux) {
-            return solve_flux(*t, terms, job_of<BySums<Real>>(*t, shape, marks, counter),
-                              stream);
+            const auto plain = job_of<BySums<Real>>(*t, shape, marks, counter);
+
+            return terms.has_more() ? solve_flux<Real, true>(*t, terms, plain, stream)
+                                    : solve_flux<Real, false>(*t, terms, plain, stream);
         }
         const ColumnJob<Real> plain = job_of<Real>(*t, shape, marks, counter);
 

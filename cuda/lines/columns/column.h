@@ -96,10 +96,11 @@ template <typename Number, bool HAS_MORE> struct StepColumnJob : ColumnJob<Numbe
 
 /* The same for fluxes: the ring has the source, d[i + 1], the diffusivity of the face
  * after row i, and u[i + 1]. What is not there, and a thickness that holds for all
- * systems, is not copied. A face has one diffusivity, which is that of `upper`. */
-template <typename Real> struct FluxColumnJob : ColumnJob<BySums<Real>> {
+ * systems, is not copied. A face has one diffusivity, which is that of `upper`. HAS_MORE:
+ * there is a source, a mask, or something enters through an outer face. */
+template <typename Real, bool HAS_MORE> struct FluxColumnJob : ColumnJob<BySums<Real>> {
     using Tuned = StepColumnTuning<Real, 24>;
-    static constexpr bool is_step = true, keeps_u = true;
+    static constexpr bool is_step = true, keeps_u = HAS_MORE;
     static constexpr int operands = 4;
     static constexpr int fetched = 18;
     /* u of the last row; numbers that are copied in advance or computed from them; tables
@@ -144,8 +145,9 @@ ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
 template <typename Number, bool HAS_MORE>
 ps_status launch_step_columns(const StepColumnJob<Number, HAS_MORE> &job,
                               cudaStream_t stream);
-template <typename Real>
-ps_status launch_flux_columns(const FluxColumnJob<Real> &job, cudaStream_t stream);
+template <typename Real, bool HAS_MORE>
+ps_status launch_flux_columns(const FluxColumnJob<Real, HAS_MORE> &job,
+                              cudaStream_t stream);
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
  * an operand one element per lane. Two batches in flight are enough, and more of them

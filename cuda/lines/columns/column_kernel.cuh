@@ -214,9 +214,9 @@ launch_step_columns(const StepColumnJob<Number, HAS_MORE> &job, cudaStream_t str
     return launch_shape<Number>(job, stream);
 }
 
-template <typename Real>
+template <typename Real, bool HAS_MORE>
 ps_status
-launch_flux_columns(const FluxColumnJob<Real> &job, cudaStream_t stream)
+launch_flux_columns(const FluxColumnJob<Real, HAS_MORE> &job, cudaStream_t stream)
 {
     return launch_shape<BySums<Real>>(job, stream);
 }

@@ -4,6 +4,9 @@
 
 namespace pysolvers::columns {
 
-template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER> &, cudaStream_t);
+template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, false> &,
+                                       cudaStream_t);
+template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, true> &,
+                                       cudaStream_t);
 
 } // namespace pysolvers::columns

@@ -216,18 +216,19 @@ struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
 };
 
 /* The rows of fluxes. Numbers that all systems share are computed once, in a table. */
-template <typename Real, int ROWS>
-struct StepColumn<FluxColumnJob<Real>, ROWS>
-    : StepColumnBase<FluxColumnJob<Real>, BySums<Real>, ROWS> {
+template <typename Real, bool HAS_MORE, int ROWS>
+struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
+    : StepColumnBase<FluxColumnJob<Real, HAS_MORE>, BySums<Real>, ROWS> {
     using Number = BySums<Real>;
-    using Base = StepColumnBase<FluxColumnJob<Real>, Number, ROWS>;
+    using Job = FluxColumnJob<Real, HAS_MORE>;
+    using Base = StepColumnBase<Job, Number, ROWS>;
     using Base::job, Base::self, Base::g, Base::inside;
 
-    __device__ __forceinline__ StepColumn(const FluxColumnJob<Real> &j,
+    __device__ __forceinline__ StepColumn(const Job &j,
                                           const ColumnThreadPlace<ROWS> &place,
                                           Number *of_lane)
         : Base(j, place, of_lane),
-          table(of_lane - threadIdx.x % 32 + 32 * (ROWS + FluxColumnJob<Real>::fetched) +
+          table(of_lane - threadIdx.x % 32 + 32 * (ROWS + Job::fetched) +
                 self.part * (2 * ROWS + 1))
     {
     }
@@ -265,7 +266,7 @@ struct StepColumn<FluxColumnJob<Real>, ROWS>
         const int64_t systems = t.outer * t.inner;
         const int64_t safe = min(system, systems - 1);
         const ColumnPlace place(t, safe);
-        const int32_t row = max(self.start, 0), last = t.rows - 1;
+        const int32_t row = max(self.start, 0);
         const bool has_before = self.start > 0;
 
         this->fetch_word(at_u, place.at(t.rhs, row));
@@ -281,22 +282,12 @@ struct StepColumn<FluxColumnJob<Real>, ROWS>
                 this->fetch_word(at_d + 1, place.at(t.diag, row - 1));
             }
         }
-        this->fetch_mask(at_mask, safe, systems);
-        if (f.ends != nullptr) {
-            this->fetch_word(at_ends, f.ends + safe);
-            this->fetch_word(at_ends + 1, f.ends + systems + safe);
-        }
-        else if (f.has_ends) {
-            if (self.start <= 0) {
-                fetch_end(place, 0, 0);
-            }
-            if (self.start + ROWS == t.rows) {
-                fetch_end(place, 1, last);
-            }
+        if constexpr (HAS_MORE) {
+            fetch_more(place, safe, systems);
         }
     }
 
-    __device__ __forceinline__ void begin(int64_t system)
+    __device__ __forceinline__ void begin([[maybe_unused]] int64_t system)
     {
         const FluxNumbers<Real> &f = job.terms;
         const bool has_before = self.start > 0;
@@ -310,9 +301,11 @@ struct StepColumn<FluxColumnJob<Real>, ROWS>
                                        : f.per_face(g[ROWS + at_d + 1], g[ROWS + at_d]);
             left *= f.has_one_diffusivity ? Real(1) : Real(g[ROWS + at_face]);
         }
-        this->begin_mask(at_mask);
-        if (f.has_ends) {
-            begin_ends(system);
+        if constexpr (HAS_MORE) {
+            this->begin_mask(at_mask);
+            if (f.has_ends) {
+                begin_ends(system);
+            }
         }
     }
 
@@ -396,6 +389,26 @@ struct StepColumn<FluxColumnJob<Real>, ROWS>
         return end == 0 ? job.t.lower : job.t.upper;
     }
 
+    __device__ __forceinline__ void fetch_more(const ColumnPlace &place, int64_t system,
+                                               int64_t systems) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+
+        this->fetch_mask(at_mask, system, systems);
+        if (f.ends != nullptr) {
+            this->fetch_word(at_ends, f.ends + system);
+            this->fetch_word(at_ends + 1, f.ends + systems + system);
+        }
+        else if (f.has_ends) {
+            if (self.start <= 0) {
+                fetch_end(place, 0, 0);
+            }
+            if (self.start + ROWS == job.t.rows) {
+                fetch_end(place, 1, job.t.rows - 1);
+            }
+        }
+    }
+
     __device__ __forceinline__ void fetch_end(const ColumnPlace &place, int end,
                                               int32_t row) const
     {
@@ -456,6 +469,9 @@ struct StepColumn<FluxColumnJob<Real>, ROWS>
         const FluxNumbers<Real> &f = job.terms;
         Real sum = 0, load = 0;
 
+        if constexpr (!HAS_MORE) {
+            return f.row(lower, own, upper, u_left, u, u_right);
+        }
         if (f.has_ends && is_there) {
             if (i == first) {
                 sum = g[ROWS + at_sum];

@@ -57,11 +57,15 @@ struct StepTerms {
     const int32_t *ends;        /* null, or the first inner row of each system, and then
                                    the last one of each */
 
+    bool has_more() const
+    {
+        return where.data != nullptr || source.data != nullptr ||
+               flux[0].data != nullptr || flux[1].data != nullptr ||
+               value[0].data != nullptr || value[1].data != nullptr;
+    }
     StepKind kind() const
     {
-        return is_flux                                           ? StepKind::flux
-               : where.data != nullptr || source.data != nullptr ? StepKind::more
-                                                                 : StepKind::bare;
+        return is_flux ? StepKind::flux : has_more() ? StepKind::more : StepKind::bare;
     }
 };
 
@@ -143,7 +147,19 @@ template <typename Real> struct FluxNumbers {
         return 2 * step * fast_reciprocal(d + of_neighbour);
     }
 
-    /* The row from k of its faces; `sum` and `load` are what enters through an outer face.
+    /* The row from k of its faces. */
+    __device__ __forceinline__ Row<BySums<Real>>
+    row(Real lower, Real d, Real upper, Real before, Real u, Real behind) const
+    {
+        const Real more = gain - 1;
+        Real rhs = d * u;
+
+        if (more != Real(0)) { /* a loss that is not finite is not multiplied by 0 */
+            rhs -= more * (lower * (u - before) + upper * (u - behind));
+        }
+        return {-lower, d, -upper, rhs};
+    }
+    /* The same with what enters through an outer face, `sum` and `load`, a source, a mask.
      * Bits of `inside` as of StepNumbers. */
     __device__ __forceinline__ Row<BySums<Real>> row(uint32_t inside, Real lower, Real d,
                                                      Real upper, Real before, Real u,
