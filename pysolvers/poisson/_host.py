@@ -357,7 +357,7 @@ class HostPoisson:
         if k in self._products:
             product = self._products[k]
             multiply = product.backward if backward else product.forward
-            multiply(source, target, k - len(self._axes))
+            multiply(source, target, k - len(self._axes), threads)
             return
         name, kind = self._axes[k].transform
         prefix = "i" if backward else ""

@@ -2,16 +2,28 @@
 
 Where these are even and odd, the values are added to and subtracted from their mirror images first,
 and each half is multiplied by a matrix of half the size: half the operations.
+
+Matrices of up to about 128 rows multiply parts of the values by one thread of the BLAS, in several
+threads of the solver. The parts do not depend on the number of threads. Products with larger ones
+run on the threads of the BLAS.
 """
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._columns import share
 from ._modes import Block, Modes
 
 Array = NDArray[Any]
+
+# Operations / 2 of a product up to which OpenBLAS uses one thread. More threads of it wait for each
+# other, which takes 50 times as long where other processes keep the cores busy.
+_SERIAL = 1 << 18
+_LEAST = 16  # columns of a product of such a size that are worth a call
+_TOGETHER = 1 << 16  # values that a thread multiplies before it takes others
 
 
 class Product:
@@ -47,23 +59,24 @@ class Product:
         """Whether the eigenvectors are even and odd; arrays of any strides are then accepted."""
         return len(self._blocks) == 2
 
-    def forward(self, source: Array, target: Array, axis: int) -> None:
+    def forward(self, source: Array, target: Array, axis: int, threads: int = 1) -> None:
         """Write the amplitudes of the values along an axis, -3 .. -1; `target` is contiguous."""
         if not self.is_halved:
-            _multiply(self._blocks[0].forward, source, target, axis)
+            _multiply(self._blocks[0].forward, source, target, axis, threads)
             return
         mirrored = np.flip(source, axis)
         start = 0
         for block, operation in zip(self._blocks, (np.add, np.subtract), strict=True):
             place = _part(axis, 0, block.forward.shape[1])
             half = operation(source[place], mirrored[place], order="C")
-            _multiply(block.forward, half, target[_part(axis, start, len(block.forward))], axis)
+            part = target[_part(axis, start, len(block.forward))]
+            _multiply(block.forward, half, part, axis, threads)
             start += len(block.forward)
 
-    def backward(self, source: Array, target: Array, axis: int) -> None:
+    def backward(self, source: Array, target: Array, axis: int, threads: int = 1) -> None:
         """Write the values of the amplitudes along an axis, -3 .. -1; `source` is contiguous."""
         if not self.is_halved:
-            _multiply(self._blocks[0].backward, source, target, axis)
+            _multiply(self._blocks[0].backward, source, target, axis, threads)
             return
         halves, start = [], 0
         for matrix in (block.backward for block in self._blocks):
@@ -71,7 +84,7 @@ class Product:
             shape[axis] = len(matrix)
             halves.append(np.empty(shape, source.dtype))
             part = source[_part(axis, start, matrix.shape[1])]
-            _multiply(matrix, part, halves[-1], axis)
+            _multiply(matrix, part, halves[-1], axis, threads)
             start += matrix.shape[1]
         even, odd = halves
         size = odd.shape[axis]
@@ -87,20 +100,56 @@ def _part(axis: int, start: int, count: int) -> tuple[Any, ...]:
     return (..., slice(start, start + count), *(slice(None),) * (-1 - axis))
 
 
-def _multiply(matrix: Array, source: Array, target: Array, axis: int) -> None:
+def _multiply(matrix: Array, source: Array, target: Array, axis: int, threads: int) -> None:
     """Multiply the vectors along an axis, -3 .. -1, by a matrix; `target` is another array."""
     if source.dtype.kind == "c":
         if axis == -1:
             for part in ("real", "imag"):
-                product = np.ascontiguousarray(getattr(source, part)) @ matrix.T
+                values = np.ascontiguousarray(getattr(source, part))
+                product = np.empty((*values.shape[:-1], len(matrix)), matrix.dtype)
+                _multiply(matrix, values, product, axis, threads)
                 getattr(target, part)[...] = product
             return
         source, target = source.view(matrix.dtype), target.view(matrix.dtype)
-    if axis == -1:
-        if source.flags.c_contiguous and target.flags.c_contiguous:
-            source, target = (a.reshape(-1, a.shape[-1]) for a in (source, target))
-        np.matmul(source, matrix.T, out=target)
-        return
+    if axis == -1 and source.flags.c_contiguous and target.flags.c_contiguous:
+        source, target = (a.reshape(-1, a.shape[-1]) for a in (source, target))
     if axis == -3:
-        source, target = (a.reshape(*a.shape[:-2], -1) for a in (source, target))
-    np.matmul(matrix, source, out=target)
+        source, target = source.swapaxes(-3, -2), target.swapaxes(-3, -2)
+    most = _SERIAL // matrix.size
+    along = -2 if axis == -1 else -1
+    if most < _LEAST or (threads == 1 and source.shape[along] <= most):
+        _product(matrix, source, target, axis)
+        return
+    tail = () if along == -1 else (slice(None),)
+
+    def run(_: int, part: tuple[Any, ...]) -> None:
+        values, products = source[part], target[part]
+        for one in _slices(values.shape[along], most):
+            place = (..., one, *tail)
+            _product(matrix, values[place], products[place], axis)
+
+    # Parts for the threads: of the longest axis of the batch or, without one, of the vectors.
+    sizes = source.shape[:-2]
+    divided = max(range(len(sizes)), key=sizes.__getitem__, default=0)
+    parts: deque[tuple[int, tuple[Any, ...]]]
+    if sizes and sizes[divided] > 1:
+        step = max(1, _TOGETHER * sizes[divided] // max(source.size, 1))
+        head = (slice(None),) * divided
+        parts = deque((0, (*head, one)) for one in _slices(sizes[divided], step))
+    else:
+        step = most * max(1, _TOGETHER // (most * matrix.shape[1]))
+        parts = deque((0, (..., one, *tail)) for one in _slices(source.shape[along], step))
+    share(lambda: run, parts, threads)
+
+
+def _slices(size: int, step: int) -> list[slice]:
+    """Return consecutive slices of an axis."""
+    return [slice(j, j + step) for j in range(0, size, step)]
+
+
+def _product(matrix: Array, source: Array, target: Array, axis: int) -> None:
+    """Call the BLAS of NumPy for vectors along the last axis (-1) or the one before."""
+    if axis == -1:
+        np.matmul(source, matrix.T, out=target)
+    else:
+        np.matmul(matrix, source, out=target)

@@ -124,7 +124,8 @@ class FastPoisson(ShownAsText):
         device and back. It needs cuFFT, which is in the extra ``cuda``.
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits for
-        any number. Products with eigenvectors run on the threads of the BLAS of NumPy.
+        any number. Products with more than about 128 eigenvectors run on the threads of the BLAS
+        of NumPy.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of the solution; see Notes.
     split : pysolvers.distributed.Slab, optional
@@ -394,8 +395,9 @@ class FastPoisson(ShownAsText):
         equation = f" helmholtz={self.helmholtz:g}" if self.helmholtz else ""
         equation += f" geometry={self.geometry}" if self.geometry != "cartesian" else ""
         return (
-            f"<FastPoisson shape={self.shape} grid={self.grid} dtype={self.dtype}{equation} "
-            f"{kinds}; {methods}>"
+            f"<FastPoisson shape={self.shape} grid={self.grid} dtype={self.dtype}{equation}\n"
+            f"  sides {kinds}\n"
+            f"  methods {methods}>"
         )
 
     def solve(
