@@ -1,6 +1,7 @@
 """Where the files for programs in C, C++ and Fortran are: header, library, configurations."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -48,10 +49,10 @@ def _values() -> dict[str, tuple[str, str]]:
     """Return what ``pysolvers config`` can print: for each option its help and its value."""
     library = _PACKAGE / "lib"
     return {
-        "cflags": ("flags of the compiler", f"-I{get_include()}"),
+        "cflags": ("flags of the compiler", shlex.quote(f"-I{get_include()}")),
         "libs": (
             "flags of the linker",
-            f"-L{library} -Wl,-rpath,{library} -lpysolvers",
+            shlex.join([f"-L{library}", f"-Wl,-rpath,{library}", "-lpysolvers"]),
         ),
         "fortran": ("the module of Fortran, to compile", str(_PACKAGE / "include/pysolvers.f90")),
         "pkgconfig": ("folder for PKG_CONFIG_PATH", str(library / "pkgconfig")),

@@ -125,9 +125,17 @@ def _compiled(lower: Any, diag: Any, upper: Any, rhs: Any, out: Any = None) -> C
                 f"solve_tridiagonal: {name} must be an array of float32, float64, complex64 or "
                 f"complex128, got {kind}"
             )
-        if kind.layout != "C":
+        if kind.ndim == 0:
             raise _numba.errors.TypingError(
-                f"solve_tridiagonal: {name} must be contiguous (layout C), got {kind}: "
+                f"solve_tridiagonal: {name} must have an axis for the rows of a system, got {kind}"
+            )
+        if name == "out" and not kind.mutable:
+            raise _numba.errors.TypingError(
+                f"solve_tridiagonal: out must be an array that can be written, got {kind}"
+            )
+        if kind.layout != "C" or not kind.aligned:
+            raise _numba.errors.TypingError(
+                f"solve_tridiagonal: {name} must be contiguous (layout C) and aligned, got {kind}: "
                 "write np.ascontiguousarray(...)"
             )
         if kind.dtype != rhs.dtype or kind.ndim != rhs.ndim:

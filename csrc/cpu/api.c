@@ -115,10 +115,21 @@ options_of(const pysolvers_options *options, uint32_t flags)
                         asked == PS_PIVOT_AUTO && has_sums ? PS_PIVOT_NEVER : asked, 0};
 }
 
-static bool
-are_legal(const pysolvers_options *options)
+/* What flags and options say together: row sums are real numbers, and no row of them is
+ * exchanged. */
+static pysolvers_status
+check_request(const pysolvers_systems *systems, const pysolvers_options *options)
 {
-    return options == NULL || options->threads >= 0;
+    if (systems == NULL || (options != NULL && options->threads < 0)) {
+        return PYSOLVERS_BAD_ARGUMENT;
+    }
+    const bool is_complex =
+        systems->dtype == PYSOLVERS_C64 || systems->dtype == PYSOLVERS_C128;
+    const bool exchanges = options != NULL && options->pivot == PYSOLVERS_PIVOT_ALWAYS;
+
+    return (systems->flags & PYSOLVERS_ROW_SUMS) && (is_complex || exchanges)
+               ? PYSOLVERS_UNSUPPORTED
+               : PYSOLVERS_OK;
 }
 
 /* Number of systems, or -1 if that of their infos in bytes overflows. */
@@ -213,6 +224,11 @@ solve(ps_tridiag *t, const ps_options *options, int32_t threads)
     }
     if (t->info == NULL) {
         if (systems > FEW_SYSTEMS) {
+            const ps_status checked = ps_tridiag_check(t, options);
+
+            if (checked != PS_OK) {
+                return status_of(checked);
+            }
             owned = malloc((size_t)systems * sizeof *owned);
             if (owned == NULL) {
                 return PYSOLVERS_NO_MEMORY;
@@ -233,8 +249,10 @@ solve(ps_tridiag *t, const ps_options *options, int32_t threads)
 pysolvers_status
 pysolvers_solve(const pysolvers_systems *systems, const pysolvers_options *options)
 {
-    if (systems == NULL || !are_legal(options)) {
-        return PYSOLVERS_BAD_ARGUMENT;
+    const pysolvers_status request = check_request(systems, options);
+
+    if (request != PYSOLVERS_OK) {
+        return request;
     }
     ps_tridiag t = tridiag_of(systems);
     const ps_options how = options_of(options, systems->flags);
@@ -360,8 +378,11 @@ pysolvers_factor(const pysolvers_systems *systems, const pysolvers_options *opti
         return PYSOLVERS_BAD_ARGUMENT;
     }
     *factors = NULL;
-    if (systems == NULL || !are_legal(options)) {
-        return PYSOLVERS_BAD_ARGUMENT;
+
+    const pysolvers_status request = check_request(systems, options);
+
+    if (request != PYSOLVERS_OK) {
+        return request;
     }
     ps_tridiag t = tridiag_of(systems);
     int32_t *const asked = t.info;

@@ -6,7 +6,7 @@
 !
 !   lower(i, k) x(i-1, k) + diag(i, k) x(i, k) + upper(i, k) x(i+1, k) = rhs(i, k),
 !
-! where lower(1, k) and upper(rows, k) are not used. x can be the same array as rhs.
+! where lower(1, k) and upper(rows, k) are not used. x can be the same contiguous array as rhs.
 module pysolvers
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_double_complex, c_f_pointer, &
     c_float, c_float_complex, c_int, c_int32_t, c_int64_t, c_null_ptr, c_ptr, c_size_t
@@ -86,28 +86,32 @@ module pysolvers
       import
       integer(c_int64_t), value :: rows, systems
       real(c_float), intent(in) :: lower(rows, *), diag(rows, *), upper(rows, *)
-      real(c_float) :: rhs(rows, *), x(rows, *)
+      real(c_float), intent(in) :: rhs(rows, *)
+      real(c_float), intent(inout) :: x(rows, *)
     end function
 
     integer(c_int) function pysolvers_dsolve(rows, systems, lower, diag, upper, rhs, x) bind(c)
       import
       integer(c_int64_t), value :: rows, systems
       real(c_double), intent(in) :: lower(rows, *), diag(rows, *), upper(rows, *)
-      real(c_double) :: rhs(rows, *), x(rows, *)
+      real(c_double), intent(in) :: rhs(rows, *)
+      real(c_double), intent(inout) :: x(rows, *)
     end function
 
     integer(c_int) function pysolvers_csolve(rows, systems, lower, diag, upper, rhs, x) bind(c)
       import
       integer(c_int64_t), value :: rows, systems
       complex(c_float_complex), intent(in) :: lower(rows, *), diag(rows, *), upper(rows, *)
-      complex(c_float_complex) :: rhs(rows, *), x(rows, *)
+      complex(c_float_complex), intent(in) :: rhs(rows, *)
+      complex(c_float_complex), intent(inout) :: x(rows, *)
     end function
 
     integer(c_int) function pysolvers_zsolve(rows, systems, lower, diag, upper, rhs, x) bind(c)
       import
       integer(c_int64_t), value :: rows, systems
       complex(c_double_complex), intent(in) :: lower(rows, *), diag(rows, *), upper(rows, *)
-      complex(c_double_complex) :: rhs(rows, *), x(rows, *)
+      complex(c_double_complex), intent(in) :: rhs(rows, *)
+      complex(c_double_complex), intent(inout) :: x(rows, *)
     end function
 
     type(c_ptr) function status_text(status) bind(c, name="pysolvers_status_text")

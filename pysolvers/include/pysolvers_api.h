@@ -2,7 +2,8 @@
  *
  * A program links with the library (`pysolvers config --cflags --libs`, pkg-config, CMake).
  * An extension module of Python defines PYSOLVERS_PYTHON before it includes this file after
- * Python.h, calls pysolvers_import() when it is initialised, and links with nothing.
+ * Python.h, calls pysolvers_import() when it is initialised, and links with nothing. Each of its
+ * source files that calls the functions calls pysolvers_import() first.
  *
  * A system is
  *
@@ -78,7 +79,7 @@ typedef struct {
     int64_t row, outer, inner;
 } pysolvers_output;
 
-/* outer * inner systems of `rows` unknowns. x can be rhs (the same address and strides);
+/* outer * inner systems of `rows` unknowns, rows > 0, outer and inner >= 0. x can be rhs (the same address and strides);
  * otherwise it overlaps no input. info is null or has outer * inner entries, which become 0
  * or 1 + the row of the first bad pivot. */
 typedef struct {

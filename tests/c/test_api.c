@@ -176,6 +176,14 @@ wrong_arguments_write_nothing(void)
     b.s.flags = 64;
     CHECK(pysolvers_solve(&b.s, NULL) == PYSOLVERS_BAD_ARGUMENT, "flags");
     b.s = good;
+    b.s.flags = PYSOLVERS_ROW_SUMS;
+    CHECK(pysolvers_solve(&b.s, NULL) == PYSOLVERS_UNSUPPORTED, "complex row sums");
+    CHECK(pysolvers_factor(&b.s, NULL, &factors) == PYSOLVERS_UNSUPPORTED && !factors,
+          "complex row sums");
+    b.s = good;
+    b.s.outer = b.s.inner = (int64_t)1 << 28;
+    CHECK(pysolvers_solve(&b.s, NULL) < 0, "sizes");
+    b.s = good;
     b.s.dtype = (pysolvers_dtype)9;
     CHECK(pysolvers_solve(&b.s, NULL) == PYSOLVERS_BAD_ARGUMENT, "dtype");
     b.s = good;

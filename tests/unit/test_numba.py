@@ -51,9 +51,10 @@ def test_a_singular_matrix_is_an_error_and_harms_no_other_system():
         (lambda a: [a[0].astype("f4"), *a[1:]], numba.errors.TypingError, "one dtype"),
         (lambda a: [np.ones((4, 3)).T, *a[1:]], numba.errors.TypingError, "ascontiguousarray"),
         (lambda a: [1.0, *a[1:]], numba.errors.TypingError, "lower must be an array"),
+        (lambda a: [np.array(1.0)] * 4, numba.errors.TypingError, "an axis for the rows"),
         (lambda a: [a[0][:2], *a[1:]], ValueError, "must have one shape"),
     ],
-    ids=["dtype", "layout", "number", "shape"],
+    ids=["dtype", "layout", "number", "no axis", "shape"],
 )
 def test_wrong_operands_are_named(change, error, message):
     with pytest.raises(error, match=message):
@@ -64,3 +65,10 @@ def test_out_that_overlaps_is_an_error():
     rhs = np.ones(5)
     with pytest.raises(ValueError, match="overlaps an operand"):
         solve_into(np.zeros(4), np.ones(4), np.zeros(4), rhs[:-1], rhs[1:])
+
+
+def test_out_that_cannot_be_written_is_an_error():
+    out = np.ones(4)
+    out.flags.writeable = False
+    with pytest.raises(numba.errors.TypingError, match="out must be an array that can be written"):
+        solve_into(np.zeros(4), np.ones(4), np.zeros(4), np.ones(4), out)
