@@ -275,6 +275,19 @@ def test_stretched_axis_has_all_digits():
         assert error < 1e-12, (ratio, ends, error)
 
 
+@pytest.mark.parametrize("method", ["lines", "eigenvectors"])
+@pytest.mark.parametrize("geometry", ["cylinder", "sphere"])
+def test_closed_radius_has_all_digits(rng, geometry, method):
+    """The rounding errors of the mean act as a source, which must not lie on the axis r = 0."""
+    options = {"boundary": Neumann(), "grid": "cells", "on_incompatible": "ignore"}
+    solver = FastPoisson(120, 1 / 120, geometry=geometry, methods={"x": method}, **options)
+    line = poisson_flux.line("cells", "AN", np.arange(121) / 120, POWERS[geometry])
+    for _ in range(3):
+        f = rng.uniform(-1, 1, 120)
+        error = np.abs(solver.solve(f) - poisson_flux.solution([line], f)).max()
+        assert error < 20 * np.finfo(float).eps * poisson_flux.magnitude([line], f)
+
+
 @pytest.mark.parametrize("ends", ["PP", "RR", "RN"])
 def test_eigenvectors_of_any_number_of_unknowns(ends):
     """Nearly equal pairs of eigenvalues of periodic axes, and uniform axes with Robin sides."""
