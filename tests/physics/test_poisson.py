@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from command_line import main
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
-from pysolvers._cli import main
 from pysolvers.cases.poisson import duct_series, pipe_series
 
 PAIRS = ("DD", "DN", "ND", "NN")
