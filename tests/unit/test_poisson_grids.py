@@ -19,7 +19,6 @@ from pysolvers import (
     SingularSystemError,
     SingularSystemWarning,
 )
-from pysolvers.poisson import _host
 
 pytest.importorskip("scipy")
 
@@ -339,7 +338,7 @@ class TestBatch:
         ],
     )
     def test_is_that_of_single_calls(self, rng, monkeypatch, shape, options, dtype):
-        monkeypatch.setattr(_host, "_IN_CACHE", 1 << 13)  # several parts
+        monkeypatch.setattr("pysolvers.poisson._host._IN_CACHE", 1 << 13)  # several parts
         solver = FastPoisson(shape, 0.3, dtype=dtype, on_incompatible="ignore", **options)
         f = rng.uniform(-1, 1, (2, 3, *shape)).astype(dtype)
         expected = np.stack([[solver.solve(one) for one in row] for row in f])
