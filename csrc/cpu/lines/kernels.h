@@ -173,7 +173,7 @@ struct ps_type_kernels {
     void (*span_substitute)(const ps_span *s, int64_t index, void *scratch);
 
     /* pieces_fit: whether `lanes` systems of a batch, from system `first` on, are solved
-     * in order. pieces_plan sets all but the addresses; pieces is 0 if there are too few
+     * in order: 1, or -1 if none of them is, or 0. pieces_plan sets all but the addresses; pieces is 0 if there are too few
      * rows. pieces_down eliminates group `index`, pieces_rejoin the first rows of piece
      * `index` again; they return 0 if the system cannot be solved in pieces. pieces_up
      * substitutes a group, pieces_mend one piece again. */

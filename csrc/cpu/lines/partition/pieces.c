@@ -74,7 +74,7 @@ ps_pieces_work(const ps_tridiag *t, int threads)
 typedef struct {
     const ps_type_kernels *kernels;
     const ps_tridiag *t;
-    atomic_int failed;
+    atomic_int some, others; /* whether some systems fit, and whether some do not */
 } test;
 
 static void
@@ -83,9 +83,15 @@ test_systems(void *self, int64_t begin, int64_t end, int thread)
     test *const s = self;
 
     (void)thread;
-    for (int64_t k = begin; k < end && !atomic_load(&s->failed); k++) {
-        if (!s->kernels->pieces_fit(s->t, k * s->kernels->lanes)) {
-            atomic_store(&s->failed, 1);
+    for (int64_t k = begin;
+         k < end && !(atomic_load(&s->some) && atomic_load(&s->others)); k++) {
+        const int fit = s->kernels->pieces_fit(s->t, k * s->kernels->lanes);
+
+        if (fit >= 0) {
+            atomic_store(&s->some, 1);
+        }
+        if (fit <= 0) {
+            atomic_store(&s->others, 1);
         }
     }
 }
@@ -96,11 +102,12 @@ ps_pieces_fit(const ps_tridiag *t, const ps_exec *exec, int threads, int *fit)
     test s = {.kernels = ps_isa_get()->type[t->dtype], .t = t};
     const int64_t systems = t->outer * t->inner, lanes = s.kernels->lanes;
 
-    atomic_init(&s.failed, 0);
+    atomic_init(&s.some, 0);
+    atomic_init(&s.others, 0);
     const ps_status status = ps_run(exec, threads, (systems + lanes - 1) / lanes,
                                     4 * PS_PIECE_LEAD * lanes, test_systems, &s);
 
-    *fit = !atomic_load(&s.failed);
+    *fit = !atomic_load(&s.others) ? 1 : atomic_load(&s.some) ? 0 : -1;
     return status;
 }
 
@@ -178,7 +185,7 @@ ps_pieces_solve(const ps_tridiag *t, const ps_exec *exec, int threads, void *wor
     pass p = {.kernels = ps_isa_get()->type[t->dtype], .pieces = pieces_of(t)};
     const size_t carried = ps_aligned(carried_bytes(&p.pieces, PS_PIECE_NUMBERS));
     const ps_job job = in_order(t);
-    const int fit = has_pieces(t) && p.kernels->pieces_fit(t, 0);
+    const int fit = has_pieces(t) && p.kernels->pieces_fit(t, 0) > 0;
     ps_status status = PS_OK;
     int solved = 0;
 

@@ -5,9 +5,9 @@
 
 #include "pysolvers.h"
 
-/* Whether every system of a batch of at least PS_PIECES_ROWS rows is solved in order.
- * Those of at least PS_SPANS_ROWS rows that are not are solved in spans, whatever the
- * batch. */
+/* Whether the systems of a batch of at least PS_PIECES_ROWS rows are solved in order:
+ * *fit is 1 if all of them are, -1 if none is, otherwise 0. Those of at least
+ * PS_SPANS_ROWS rows that are not are solved in spans, whatever the batch. */
 ps_status ps_pieces_fit(const ps_tridiag *t, const ps_exec *exec, int threads, int *fit);
 
 /* Workspace in bytes, and solution of the only system of t: in spans, or in order, in
