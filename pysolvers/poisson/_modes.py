@@ -48,6 +48,7 @@ Array = NDArray[np.float64]
 _MOST = 12  # refinements
 _CLOSE = 1e-9  # a change of the vectors after which the next one is below the rounding errors
 _TURNED = 1e-2  # a change that is not small: the vectors are turned within their block
+_NEAR = 1e-6  # relative distance of eigenvalues that are divided by no difference of theirs
 _NOISE = 64  # rounding errors of a scalar product, and one for each term: they decide nothing
 _LOST = 1e-3  # relative error of the smallest eigenvalue by LAPACK from which B itself is used
 
@@ -255,10 +256,14 @@ def _refined(rows: Rows, vectors: Array) -> Array:
         # A gap of zero: the block is turned, or has nothing to turn.
         with np.errstate(divide="ignore", invalid="ignore"):
             change /= gaps
-        eps = (_NOISE + len(values)) * np.finfo(float).eps
-        rounding = eps * np.sqrt(np.outer(values, values))
+        sizes = np.sqrt(np.outer(values, values))
+        rounding = (_NOISE + len(values)) * np.finfo(float).eps * sizes
         is_noise = np.abs(products) <= rounding
         is_equal = ~(np.abs(change) < np.where(is_noise, _CLOSE / 2, _TURNED))
+        # The sum of entries (i, j) and (j, i) is R_ij in both forms, but not in a mixture of them.
+        is_equal |= is_equal.T | (np.abs(gaps) < _NEAR * sizes)
+        if rows.has_null_vector:  # which is exact: the others are made orthogonal to it
+            is_equal[0] = is_equal[:, 0] = False
         change[is_equal] = defects[is_equal] / 2
         np.fill_diagonal(change, np.diag(defects) / 2)
         is_equal &= ~is_noise

@@ -302,6 +302,21 @@ def test_eigenvectors_of_any_number_of_unknowns(ends):
         np.testing.assert_allclose(by_products, by_lines, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("ends", ["DN", "RR", "PP"])
+def test_eigenvectors_of_repeated_spacings(rng, ends):
+    """Vectors that are localized in equal parts of an axis have nearly equal eigenvalues."""
+    for parts, ratio in itertools.product((3, 5), (10.0, 1e3, 1e5)):
+        n = 24 * parts
+        edges = np.concatenate([[0], np.cumsum(np.tile(ratio ** rng.uniform(0, 1, 24), parts))])
+        boundary = conditions_of("x", ends, (3 / edges[-1], 1 / edges[-1]))
+        options = {"boundary": boundary, "grid": "cells", "helmholtz": 0.5 / edges[-1] ** 2}
+        by_lines, by_products = (
+            FastPoisson(n, edges, methods={"x": method}, **options).solve(lambda x: 1 + 0 * x)
+            for method in ("lines", "eigenvectors")
+        )
+        assert np.abs(by_products - by_lines).max() < 1e-13 * np.abs(by_lines).max()
+
+
 def test_symmetric_axes_are_halved(rng):
     """Coordinates that are symmetric up to rounding: even and odd eigenvectors."""
     for size, grid in itertools.product((2, 3, 8, 9), ("nodes", "cells")):
