@@ -171,7 +171,7 @@ class LinearPoisson:
             helmholtz = self._library.checked("helmholtz", helmholtz)
             require(
                 len(helmholtz.shape) == 0,
-                "helmholtz must be an array without axes, for example helmholtz[0],",
+                "helmholtz must be an array without axes, for example helmholtz[0]",
                 tuple(helmholtz.shape),
             )
         if self._library.is_complex(helmholtz):

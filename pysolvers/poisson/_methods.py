@@ -68,7 +68,7 @@ def methods_of(
         name = names[split]
         require(
             helmholtz >= 0,
-            "helmholtz must be at least 0 with a group: the divided axis is solved by lines,",
+            "helmholtz must be at least 0 with a group: the divided axis is solved by lines",
             helmholtz,
         )
         require(
@@ -83,7 +83,7 @@ def methods_of(
             chosen[max(free, key=lambda axis: _time(axis, products)).name] = LINES
     require(
         helmholtz >= 0 or LINES not in chosen.values(),
-        "methods: lines need helmholtz >= 0; choose 'transform' or 'eigenvectors',",
+        "methods: lines need helmholtz >= 0; choose 'transform' or 'eigenvectors'",
         dict(chosen),
     )
     return tuple(chosen.get(axis.name) or _other(axis, few) for axis in axes)
@@ -109,7 +109,7 @@ def _checked(axes: Sequence[Axis], given: Mapping[str, Method] | None) -> Mappin
         require(
             method != TRANSFORM or by_name[name].has_transform,
             f"methods {name}: only uniform axes of a cartesian grid without Robin sides have a "
-            "transform; write 'eigenvectors' or 'lines' instead of",
+            "transform: write 'eigenvectors' or 'lines'",
             method,
         )
     return given

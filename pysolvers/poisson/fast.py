@@ -526,14 +526,14 @@ class FastPoisson(ShownAsText):
         advice = "write device='cpu', or pysolvers.jax.FastPoisson for arrays of a device"
         require(
             LINES in self._methods,
-            "FastPoisson: a device solves along one axis by lines, which needs helmholtz >= 0; "
-            f"{advice}; got methods",
+            "methods: a device solves along one axis by lines, which needs helmholtz >= 0: "
+            f"{advice}",
             self.methods,
         )
         require(
             EIGENVECTORS not in self._methods,
-            "FastPoisson: a device offers one axis that is stretched, radial or has Robin sides, "
-            f"by lines, and transforms along the others; {advice}; got methods",
+            "methods: a device offers one axis that is stretched, radial or has Robin sides, by "
+            f"lines, and transforms along the others: {advice}",
             self.methods,
         )
 
@@ -548,7 +548,7 @@ class FastPoisson(ShownAsText):
             require(
                 len(batch) <= len(own)
                 and all(n in (1, m) for n, m in zip(batch[::-1], own[::-1], strict=False)),
-                f"boundary {side}: the leading axes of the values must be those of f, {own}, got",
+                f"boundary {side}: the leading axes of the values must be those of f, {own}",
                 batch,
             )
         return own

@@ -302,6 +302,21 @@ def test_eigenvectors_of_any_number_of_unknowns(ends):
         np.testing.assert_allclose(by_products, by_lines, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("ends", ["NN", "PP"])
+def test_null_vector_of_geometric_grids(ends):
+    """Constants stay an exact null vector; the vectors of LAPACK are not orthogonal to it."""
+    boundary = conditions_of("x", ends, (0, 0))
+    sizes = [(1.15, n) for n in range(90, 98)] + [(1.3, n) for n in (24, 60, 110, 128)]
+    for ratio, n in sizes:
+        edges = np.concatenate([[0], np.cumsum(ratio ** np.arange(n))])
+        options = {"boundary": boundary, "grid": "cells", "helmholtz": 1 / edges[-1] ** 2}
+        by_lines, by_products = (
+            FastPoisson(n, edges, methods={"x": method}, **options).solve(lambda x: 1 + 0 * x)
+            for method in ("lines", "eigenvectors")
+        )
+        assert np.abs(by_products - by_lines).max() < 1e-14 * np.abs(by_lines).max()
+
+
 @pytest.mark.parametrize("ends", ["DN", "RR", "PP"])
 def test_eigenvectors_of_repeated_spacings(rng, ends):
     """Vectors that are localized in equal parts of an axis have nearly equal eigenvalues."""

@@ -250,8 +250,8 @@ def test_one_axis_of_lines_and_batches_are_those_of_the_cpu(device, rng, case, d
             {"spacing": (EDGES[0], EDGES[1])},
             "a device offers one axis that is stretched, radial or has Robin",
         ),
-        ({"helmholtz": -1.0}, "which needs helmholtz >= 0; write device='cpu', or pysolvers.jax"),
-        ({"methods": {"y": "eigenvectors"}}, "and transforms along the others; write device='cpu'"),
+        ({"helmholtz": -1.0}, "which needs helmholtz >= 0: write device='cpu', or pysolvers.jax"),
+        ({"methods": {"y": "eigenvectors"}}, "and transforms along the others: write device='cpu'"),
     ],
 )
 def test_what_a_device_does_not_offer(device, change, text):
