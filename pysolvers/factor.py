@@ -125,6 +125,11 @@ def factor_tridiagonal(
     exchanges are factored in chunks, so that all threads work on one system;
     ``info.method`` is then ``'partition'``.
 
+    On the CPU, the factors of a periodic matrix with row exchanges are those of one elimination of
+    all rows: if the solutions of a long one oscillate without decay, the normwise backward error
+    grows with the rows n, to about 0.003 n eps (800 eps for 300000 rows). `solve_tridiagonal`
+    divides such systems, and has a few eps.
+
     Solves with factors of matrices that are given by `RowSums` have the accuracy stated there. On
     the CPU that holds for the transposes, too; on a device `trans` must be ``'N'``.
 
