@@ -22,6 +22,8 @@ def check_poisson(group, rng, links):
         ranks_poisson.check_fields_of_one_process(group, np.random.default_rng(1))
         ranks_poisson.check_thin_lines(group, rng)
         ranks_poisson.check_functions_and_stretched_coordinates(group, rng)
+    with pytest.raises(ValueError, match="a device offers one axis that is stretched"):
+        OnDevice(**ranks_poisson.STRETCHED, group=group, split=Slab(0))
 
 
 def check_poisson_of_large_fields(group, rng, links):

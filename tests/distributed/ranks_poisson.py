@@ -81,16 +81,19 @@ def check_thin_lines(group, rng):
             assert error <= 20 * np.finfo(dtype).eps, (boundary, dtype, error)
 
 
+STRETCHED = {
+    "shape": (11, 16),
+    "spacing": (EDGES, 0.1),
+    "boundary": {"x": lambda y: y, "y-": lambda x: x, "y+": Neumann(1.0)},
+}
+
+
+def right_side(x, y):
+    return np.exp(x) * np.sin(5 * y)
+
+
 def check_functions_and_stretched_coordinates(group, rng):
-    problem = {
-        "shape": (11, 16),
-        "spacing": (EDGES, 0.1),
-        "boundary": {"x": lambda y: y, "y-": lambda x: x, "y+": Neumann(1.0)},
-    }
-
-    def f(x, y):
-        return np.exp(x) * np.sin(5 * y)
-
+    problem, f = STRETCHED, right_side
     one = FastPoisson(**problem)
     solver = FastPoisson(**problem, group=group, split=Slab(-1))
     np.testing.assert_array_equal(solver.x, part_of(group, one.x, 0))
@@ -99,6 +102,11 @@ def check_functions_and_stretched_coordinates(group, rng):
         u = solver.solve(f, boundary=boundary)
         expected = part_of(group, one.solve(f, boundary=boundary), 1)
         np.testing.assert_allclose(u, expected, rtol=0, atol=1e-12)
+
+
+def check_eigenvectors_along_a_whole_axis(group, rng):
+    problem, f = STRETCHED, right_side
+    one = FastPoisson(**problem)
     whole = FastPoisson(**problem, group=group, split=Slab(0))
     assert whole.methods == {"x": "eigenvectors", "y": "lines"}
     u = whole.solve(f)
