@@ -13,6 +13,7 @@ from pysolvers.distributed import Slab
 from pysolvers.papers.gceidd2022 import GCEIDD
 
 OnDevice = slabs.on_device(GCEIDD)
+REFUSED = "exchange"  # the problem with sides that no kernel of a device has
 
 
 def same(group, solver, expected, axis, bound):
@@ -21,12 +22,15 @@ def same(group, solver, expected, axis, bound):
 
 
 def check_transport(group, rng, links):
-    with (
-        mock.patch.object(ranks_transport, "GCEIDD", OnDevice),
-        mock.patch.object(ranks_transport, "same", same),
-    ):
+    offered = {
+        name: {
+            key: given for key, given in getattr(ranks_transport, name).items() if key != REFUSED
+        }
+        for name in ("PROBLEMS", "STEADY")
+    }
+    with mock.patch.multiple(ranks_transport, GCEIDD=OnDevice, same=same, **offered):
         for name, check in list(vars(ranks_transport).items()):
-            if name.startswith("check_"):
+            if name.startswith("check_") and not name.endswith("_refused"):
                 check(group, np.random.default_rng(1))
 
 
@@ -47,6 +51,8 @@ def check_what_devices_do_not_offer(group, rng, links):
     given, options = PROBLEMS["values"], {"group": group, "split": Slab(0)}
     with pytest.raises(ValueError, match="kernels must be 'fused'"):
         OnDevice(given, **METHOD, kernels="paper", **options)
+    with pytest.raises(ValueError, match="Robin and periodic sides have no kernels on devices"):
+        OnDevice(PROBLEMS[REFUSED], **METHOD, **options)
     if group.size > 1:
         device = "cuda" if group.rank else "cpu"
         with pytest.raises(DistributedError, match="device must be the same on all ranks"):
