@@ -312,6 +312,8 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
         record["note"] = note
     if "profile" in found:
         record["profile"] = without_sources(found["profile"])
+    elif "profile" in former:
+        record["profile"] = of_former(former, former["profile"])
     write(path, record)
     print(f"{path}: {len(bench['cases'])} cases, {record['tests']['passed']} tests passed")
     return path

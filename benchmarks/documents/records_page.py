@@ -60,6 +60,8 @@ def profile(record: Record) -> Iterator[str]:
     if "profile" not in record:
         yield "This record has no profile."
         return
+    if of := gpu_tables.sources_of(record["profile"]):
+        yield f"The profile is of earlier sources{of}.\n"
     rows = []
     for entry in record["profile"]["cases"]:
         names = ("scheme", "shape") if "scheme" in entry else ("matrix", "axis", "rows")

@@ -92,6 +92,9 @@ def number(
         elif least is not None and most is not None:
             rule = f"{name} must be in {least:g} .. {most:g}{other}"
             require(least <= value <= most, rule, value)
+        elif above is not None and most is not None:
+            rule = f"{name} must be above {above:g} and at most {most:g}{other}"
+            require(above < value <= most, rule, value)
         elif above is not None:
             rule = "positive" if above == 0 else f"above {above:g}"
             require(value > above, f"{name} must be {rule}{other}", value)

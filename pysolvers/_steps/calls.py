@@ -438,8 +438,10 @@ def theta_step(
     )
     if source is not None:
         named["source"] = source
+    if contact not in ("first", "last"):
+        raise ValueError(f"contact must be 'first' or 'last', got {contact!r}")
     if projected is not None:
-        _require_projected(theta, pivot, contact, periodic=periodic)
+        _require_projected(theta, pivot, periodic=periodic)
         named["projected"] = projected
     if group is not None or split is not None:
         from .split import step_split
@@ -983,10 +985,8 @@ def _require_steps(dt: float, theta: float) -> None:
     require(0 <= theta <= 1, "theta must be in 0 .. 1", theta)
 
 
-def _require_projected(theta: float, pivot: bool | None, contact: str, *, periodic: bool) -> None:
+def _require_projected(theta: float, pivot: bool | None, *, periodic: bool) -> None:
     """Raise ValueError if options contradict `projected`."""
-    if contact not in ("first", "last"):
-        raise ValueError(f"contact must be 'first' or 'last', got {contact!r}")
     if periodic or pivot or theta == 0:
         given = "periodic=True" if periodic else "pivot=True" if pivot else "theta=0"
         raise ValueError(

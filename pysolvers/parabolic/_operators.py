@@ -88,9 +88,8 @@ class Coefficients:
             axes = names[one] * 2, names[two] * 2
             require(
                 bool((square <= most * (1 + _ROUNDING)).all()),
-                f"diffusion {names[one]}{names[two]}: its square must be at most 4 times "
-                f"{axes[0]} times {axes[1]}, otherwise the equation is not parabolic; the largest "
-                "excess is",
+                f"diffusion: the square of {names[one]}{names[two]} minus 4 times {axes[0]} times "
+                f"{axes[1]} must be at most 0, otherwise the equation is not parabolic,",
                 float((square - most).max()),
             )
 
