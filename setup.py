@@ -179,6 +179,11 @@ def cuda_extension(package):
     return found
 
 
+def module_of(name):
+    """Return the module whose object files an extension has; those of the library are of _core."""
+    return "_core" if name == LIBRARY else name.split(".")[-1]
+
+
 def extension(name, files, *folders):
     return Extension(
         name,
@@ -186,7 +191,7 @@ def extension(name, files, *folders):
         depends=[*headers(), "setup.py"],
         include_dirs=["csrc/include", "csrc/python", *folders],
         define_macros=[
-            ("PS_MODULE_NAME", "_core" if name == LIBRARY else name.split(".")[-1]),
+            ("PS_MODULE_NAME", module_of(name)),
             ("PS_ABI_VERSION", abi_version()),
         ],
     )
@@ -325,7 +330,7 @@ class BuildExtensions(build_ext):
         used = [source for source in ext.sources if instruction_set(source) not in left_out]
         flags, link_flags = self.flags([*ext.define_macros, *macros], ext.include_dirs)
         is_library = ext.name == LIBRARY
-        cache = ObjectCache("_core" if is_library else ext.name.split(".")[-1], self.force)
+        cache = ObjectCache(module_of(ext.name), self.force)
         cuda = Cuda(ext) if any(source.endswith(".cu") for source in used) else None
 
         def compile_unit(unit):

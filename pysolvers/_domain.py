@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._checks import index, real_array, require, require_finite, short
 
@@ -118,6 +119,18 @@ def checked_lines(
     return tuple(found)
 
 
+def checked_line(name: str, places: Any, n: int, *, is_periodic: bool) -> NDArray[np.float64]:
+    """Return the coordinates of n nodes, of a periodic axis also that of the image of the first."""
+    expected = n + is_periodic
+    require(
+        len(places) == expected,
+        f"coordinates along {name} must be an array of {expected} numbers"
+        + (", the last one that of the image of the first node" if is_periodic else ""),
+        len(places),
+    )
+    return np.array(places)
+
+
 def origin_and_step(
     nodes: Sequence[int],
     spacing: tuple[float, ...] | None,
@@ -144,6 +157,29 @@ def origin_and_step(
     intervals = [n - (name not in periodic) for name, n in zip(AXES, nodes, strict=False)]
     steps = ((b - a) / n for (a, b), n in zip(extent, intervals, strict=True))
     return tuple(a for a, _ in extent), tuple(steps)
+
+
+class NodeLines:
+    """Coordinates of the nodes, x, y and z, of what has those along an axis by its number."""
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along x: shape (nx,)."""
+        return self._line(0)
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along y: shape (ny,); an error in one dimension."""
+        return self._line(1)
+
+    @property
+    def z(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
+        return self._line(2)
+
+    def _line(self, axis: int) -> NDArray[np.float64]:
+        """Return the coordinates along an axis, or raise AttributeError if there is none."""
+        raise NotImplementedError
 
 
 def watch_position(

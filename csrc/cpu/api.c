@@ -7,7 +7,6 @@
  * every solver, and the library holds the line solves only.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,34 +141,13 @@ systems_of(int64_t outer, int64_t inner)
     return outer * inner;
 }
 
-static void
-fill_nan_f32(ps_output x, int64_t at, int64_t rows, int parts)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        float *const element = (float *)x.data + parts * (at + i * x.stride.row);
-
-        element[0] = element[parts - 1] = NAN;
-    }
-}
-
-static void
-fill_nan_f64(ps_output x, int64_t at, int64_t rows, int parts)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        double *const element = (double *)x.data + parts * (at + i * x.stride.row);
-
-        element[0] = element[parts - 1] = NAN;
-    }
-}
-
-/* Fill the x of singular systems with NaN; return their number. The info of system (j, k)
- * is info[j*outer_step + k*inner_step]. */
+/* Fill the x of singular systems with NaN, in which all bits are 1; return their number.
+ * The info of system (j, k) is info[j*outer_step + k*inner_step]. */
 static int64_t
 fill_singular(ps_dtype dtype, int64_t rows, int64_t outer, int64_t inner, ps_output x,
               const int32_t *info, int64_t outer_step, int64_t inner_step)
 {
-    const int parts = dtype == PS_C64 || dtype == PS_C128 ? 2 : 1;
-    const bool is_single = dtype == PS_F32 || dtype == PS_C64;
+    const int64_t size = ps_dtype_size(dtype);
     int64_t count = 0;
 
     for (int64_t j = 0; j < outer; j++) {
@@ -179,7 +157,10 @@ fill_singular(ps_dtype dtype, int64_t rows, int64_t outer, int64_t inner, ps_out
             }
             const int64_t at = j * x.stride.outer + k * x.stride.inner;
 
-            (is_single ? fill_nan_f32 : fill_nan_f64)(x, at, rows, parts);
+            for (int64_t i = 0; i < rows; i++) {
+                memset((char *)x.data + (at + i * x.stride.row) * size, 0xff,
+                       (size_t)size);
+            }
             count++;
         }
     }
@@ -236,12 +217,14 @@ solve(ps_tridiag *t, const ps_options *options, int32_t threads)
         }
         t->info = owned == NULL ? few : owned;
     }
+    const ps_fp_mode mode = ps_fp_mode_enter();
     const ps_status status = solve_with_work(t, options, &exec);
     const int64_t singular = status != PS_OK
                                  ? 0
                                  : fill_singular(t->dtype, t->rows, t->outer, t->inner,
                                                  t->x, t->info, t->inner, 1);
 
+    ps_fp_mode_leave(mode);
     free(owned);
     return singular > 0 ? PYSOLVERS_SINGULAR : status_of(status);
 }
@@ -256,12 +239,8 @@ pysolvers_solve(const pysolvers_systems *systems, const pysolvers_options *optio
     }
     ps_tridiag t = tridiag_of(systems);
     const ps_options how = options_of(options, systems->flags);
-    const ps_fp_mode mode = ps_fp_mode_enter();
-    const pysolvers_status status =
-        solve(&t, &how, options == NULL ? 0 : options->threads);
 
-    ps_fp_mode_leave(mode);
-    return status;
+    return solve(&t, &how, options == NULL ? 0 : options->threads);
 }
 
 static pysolvers_status
@@ -279,11 +258,8 @@ solve_contiguous(ps_dtype dtype, int64_t rows, int64_t systems, const void *lowe
                     .upper = {upper, stride},
                     .rhs = {rhs, stride},
                     .x = {x, stride}};
-    const ps_fp_mode mode = ps_fp_mode_enter();
-    const pysolvers_status status = solve(&t, &options, 0);
 
-    ps_fp_mode_leave(mode);
-    return status;
+    return solve(&t, &options, 0);
 }
 
 pysolvers_status

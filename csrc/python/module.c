@@ -87,7 +87,7 @@ add_c_api(PyObject *module)
 {
     union {
         const void *found;
-        void *table; /* of a capsule, which nobody changes */
+        void *table; /* a capsule takes a pointer without const */
     } api = {ps_c_api()};
 
     if (api.found == NULL) {

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .._domain import AXES, checked_domain
 from .._runtime import backends
 from .schema import Device, Threads, checks_of
 
@@ -67,3 +68,25 @@ class TimeSettings(Settings):
     """Parameters of a solver of a problem that changes with time."""
 
     start_time: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainSettings(TimeSettings):
+    """Parameters of a solver whose nodes `shape` and `spacing`, `extent` or `coordinates` give."""
+
+    shape: Any
+    spacing: Any
+    extent: Any
+    coordinates: Any
+
+    def _check_domain(self, solver: str) -> None:
+        """Set the parameters of the places in their standard form; `shape` has it already."""
+        places = self.spacing, self.extent, self.coordinates
+        found = checked_domain(solver, *places, self.shape, self.axes)
+        for name, value in zip(("spacing", "extent", "coordinates"), found, strict=True):
+            self._set(name, value)
+
+    @property
+    def axes(self) -> str:
+        """Names of the axes of space, from x on."""
+        return AXES[: len(self.shape)]

@@ -163,8 +163,8 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
 
     @classmethod
     def _from_saved(cls, state: Any, **data: Any) -> Self:
-        """Return a solver with the settings of a state that was read, and further arguments."""
-        return cls(**state.settings.facts(), **data)
+        """Return a solver with the settings of a state that was read, but for other arguments."""
+        return cls(**state.settings.facts() | data)
 
     def _check_experiment(self) -> None:
         """Raise unless the options of a paper fit the data; a constructor with data calls it."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._boundary import PERIODIC
 from .._checks import require
-from .._domain import AXES, origin_and_step
+from .._domain import AXES, checked_line, origin_and_step
 
 Array = NDArray[np.float64]
 Index = tuple[Any, ...]
@@ -178,14 +178,7 @@ def make_grid(
         return Grid(batch, lines, gaps, kinds)
     lines, gaps = [], []
     for name, places, n in zip(names, coordinates, nodes, strict=True):
-        expected = n + (name in periodic)
-        require(
-            len(places) == expected,
-            f"coordinates along {name} must be an array of {expected} numbers"
-            + (", the last one that of the image of the first node" if expected > n else ""),
-            len(places),
-        )
-        line = np.array(places)
+        line = checked_line(name, places, n, is_periodic=name in periodic)
         lines.append(line[:n])
         gaps.append(np.diff(line))
     return Grid(batch, lines, gaps, kinds)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import short
 from .._data import NodeData, dependence
+from .._domain import NodeLines
 from .._errors import ConvergenceError
 from .._repr import place_text, shape_text, steps_text
 from .._solver.exclusive import exclusive
@@ -29,7 +30,7 @@ Fields = Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SplitResult(Result):
+class SplitResult(NodeLines, Result):
     """The solution of an equation, or of a batch of them, with steps and times.
 
     Parameters
@@ -71,35 +72,7 @@ class SplitResult(Result):
         """Shape of one solution."""
         return self.u.shape[len(self._batch) :]
 
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along x: shape (nx,)."""
-        return self._line(0)
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,).
-
-        Raises
-        ------
-        AttributeError
-            If there is one axis.
-        """
-        return self._line(1)
-
-    @property
-    def z(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along z: shape (nz,).
-
-        Raises
-        ------
-        AttributeError
-            If there are one or two axes.
-        """
-        return self._line(2)
-
     def _line(self, axis: int) -> NDArray[np.float64]:
-        """Return the part of `lines` that belongs to an axis, or raise AttributeError."""
         if axis >= len(self.shape):
             raise AttributeError(f"a solution of shape {self.shape} has no axis {'xyz'[axis]}")
         end = sum(self.shape[::-1][: axis + 1])
@@ -168,7 +141,7 @@ class SplitState(TimeState):
         saved.require_array("u", self.u, self._shape, np.dtype(self.settings.dtype))
 
 
-class SplitSolver(TimeStepping[R], is_base=True):
+class SplitSolver(NodeLines, TimeStepping[R], is_base=True):
     """A solver by a scheme of `SplitSteps`, whose constructor calls `_set_up`."""
 
     _most_steps = 64  # of one call: between two calls the progress is shown
@@ -188,23 +161,7 @@ class SplitSolver(TimeStepping[R], is_base=True):
         """Number of nodes along each axis: shape of one solution."""
         return tuple(self._settings.shape)
 
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along x: shape (nx,)."""
-        return self._grid.lines[0].copy()
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,); an error in one dimension."""
-        return self._line(1)
-
-    @property
-    def z(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
-        return self._line(2)
-
     def _line(self, axis: int) -> NDArray[np.float64]:
-        """Return the coordinates along an axis, or raise AttributeError if there is none."""
         if axis >= self._grid.axes:
             raise AttributeError(f"a solver of shape {self.shape} has no axis {'xyz'[axis]}")
         return self._grid.lines[axis].copy()
@@ -280,6 +237,10 @@ class SplitSolver(TimeStepping[R], is_base=True):
             "is_damped": self._is_damped,
             "u": np.array(self._operators.to_host(self._u)),
         }
+
+    @classmethod
+    def _from_saved(cls, state: Any, **data: Any) -> Self:
+        return super()._from_saved(state, **{"dt": state.dt} | data)
 
     def _resume(self, state: Any) -> None:
         sides = tuple(self._grid.kinds.values())

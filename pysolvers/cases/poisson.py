@@ -158,7 +158,7 @@ def _values(args: argparse.Namespace, solver: FastPoisson, u: Array) -> Values:
 
 
 def _comparison(grids: list[int], found: list[Values], exact: Values) -> Table:
-    """Return the values on the grids beside those of the series, and the orders."""
+    """Return the values on the grids, those of the series, and the orders."""
     names = ("cells", "middle", "error", "order", "mean", "error", "order")
     formats = ("", ".8f", ".1e", ".2f", ".8f", ".1e", ".2f")
     rows = []

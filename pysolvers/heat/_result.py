@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._domain import AXES, NodeLines
 from .._repr import place_text, shape_text, steps_text
 from .._solver.files import SavedFile
 from .._solver.result import Result
@@ -16,7 +17,7 @@ from .._solver.schema import Line, Member, Positive
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class HeatResult(Result):
+class HeatResult(NodeLines, Result):
     """A temperature field, with scheme, steps and times.
 
     Parameters
@@ -82,39 +83,10 @@ class HeatResult(Result):
 
     _KIND, _PLOTS = "pysolvers heat result", "heat"
 
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along x: shape (nx,)."""
-        return self._line(0)
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,).
-
-        Raises
-        ------
-        AttributeError
-            If the field has one axis.
-        """
-        if self.u.ndim < 2:
-            raise AttributeError("a field of one axis has no y")
-        return self._line(1)
-
-    @property
-    def z(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along z: shape (nz,).
-
-        Raises
-        ------
-        AttributeError
-            If the field has one or two axes.
-        """
-        if self.u.ndim < 3:
-            raise AttributeError(f"a field of {('one axis', 'two axes')[self.u.ndim - 1]} has no z")
-        return self._line(2)
-
     def _line(self, axis: int) -> NDArray[np.float64]:
-        """Return the coordinates along an axis."""
+        if axis >= self.u.ndim:
+            axes = ("one axis", "two axes")[self.u.ndim - 1]
+            raise AttributeError(f"a field of {axes} has no {AXES[axis]}")
         if self.lines is not None:
             ends = np.cumsum(self.u.shape[::-1])
             return self.lines[ends[axis] - self.u.shape[-1 - axis] : ends[axis]]

@@ -5,9 +5,9 @@ from math import prod
 from typing import Any, ClassVar, Literal
 
 from .._checks import require
-from .._domain import AXES, checked_domain, checked_shape
+from .._domain import checked_shape
 from .._solver.schema import Positive, Real
-from .._solver.settings import TimeSettings
+from .._solver.settings import DomainSettings
 
 Scheme = Literal["auto", "implicit", "crank-nicolson", "peaceman-rachford", "douglas-gunn"]
 
@@ -24,13 +24,9 @@ _SERIAL_BELOW = 1 << 15  # nodes: below, waking threads costs more than they sav
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeatSettings(TimeSettings):
+class HeatSettings(DomainSettings):
     """Parameters of `HeatADI`; see there."""
 
-    shape: Any
-    spacing: Any
-    extent: Any
-    coordinates: Any
     dt: Positive
     scheme: Scheme
     dtype: Real
@@ -50,15 +46,7 @@ class HeatSettings(TimeSettings):
             axes = ("one axis", "two axes", "three axes")[len(self.shape) - 1]
             text = ", ".join(map(repr, known[:-1])) + f" or {known[-1]!r}"
             require(self.scheme in known, f"with {axes} scheme must be {text}", self.scheme)
-        places = self.spacing, self.extent, self.coordinates
-        found = checked_domain("HeatADI", *places, self.shape, self.axes)
-        for name, value in zip(("spacing", "extent", "coordinates"), found, strict=True):
-            self._set(name, value)
-
-    @property
-    def axes(self) -> str:
-        """Names of the axes of space, from x on."""
-        return AXES[: len(self.shape)]
+        self._check_domain("HeatADI")
 
     @property
     def alternating(self) -> "HeatSettings":

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require, require_finite
 from .._data import NodeData
-from .._domain import AXES, origin_and_step
+from .._domain import AXES, checked_line, origin_and_step
 from .._solver.clock import Clock
 from ._settings import HeatSettings
 
@@ -87,14 +87,7 @@ class Grid:
         origin, spacing = [], []
         for axis, places in enumerate(coordinates):
             name, n = AXES[axis], self.nodes[axis]
-            expected = n + (name in periodic)
-            require(
-                len(places) == expected,
-                f"coordinates along {name} must be an array of {expected} numbers"
-                + (", the last one that of the image of the first node" if expected > n else ""),
-                len(places),
-            )
-            line = np.array(places)
+            line = checked_line(name, places, n, is_periodic=name in periodic)
             step = float(line[-1] - line[0]) / (len(line) - 1)
             even = line[0] + step * np.arange(len(line))
             origin.append(float(line[0]))

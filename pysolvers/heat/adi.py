@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._boundary import PERIODIC, Neumann, boundary_by_side
 from .._checks import index, require, require_finite, short
 from .._data import NodeData, dependence
-from .._domain import per_axis, unequal, watch_position
+from .._domain import NodeLines, per_axis, unequal, watch_position
 from .._errors import ConvergenceError, warn_user
 from .._functions import arguments_of, call_with_arrays, protected
 from .._runtime import backends
@@ -115,7 +115,7 @@ def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
         )
 
 
-class HeatADI(OverRanks, TimeStepping[HeatResult]):
+class HeatADI(NodeLines, OverRanks, TimeStepping[HeatResult]):
     r"""Heat conduction in a rod, a rectangle or a box by implicit steps.
 
     .. math::
@@ -512,21 +512,6 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
         self._is_damped = False
         self._begun = 0  # number of steps before the start, which can be damped
 
-    @property
-    def x(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along x: shape (nx,)."""
-        return self._grid.line(0)
-
-    @property
-    def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,); an error in one dimension."""
-        return self._line(1)
-
-    @property
-    def z(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
-        return self._line(2)
-
     def _all_lines(self) -> NDArray[np.float64] | None:
         """Return the coordinates along all axes, one after the other, if they are not even."""
         grid = self._grid
@@ -535,7 +520,6 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
         return np.concatenate([grid.line(axis) for axis in range(grid.named)])
 
     def _line(self, axis: int) -> NDArray[np.float64]:
-        """Return the coordinates along an axis, or raise AttributeError if there is none."""
         if axis >= self._grid.named:
             name = "xyz"[axis]
             raise AttributeError(f"a solver of shape {self._settings.shape} has no axis {name}")
@@ -827,7 +811,7 @@ class HeatADI(OverRanks, TimeStepping[HeatResult]):
 
     @classmethod
     def _from_saved(cls, state: Any, **data: Any) -> Self:
-        return cls(**state.settings.facts() | {"dt": state.dt} | data)
+        return super()._from_saved(state, **{"dt": state.dt} | data)
 
     def _resume(self, state: Any) -> None:
         now = self._problem()

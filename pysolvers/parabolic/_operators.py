@@ -205,16 +205,16 @@ class ParabolicOperators(LineOperators):
         gaps = grid.gaps[axis][::-1] if end else grid.gaps[axis]
         h, k = float(gaps[0]), float(gaps[1])
         at = (slice(-1, None), slice(-2, -1)) if end else (slice(1), slice(1, 2))
-        own, beside = (
+        own, neighbour = (
             grid.part(a, grid.index({axis: p, **self._others(axis)}))
             for a, p in zip((first, outward), at, strict=True)
         )
         # The slope of the parabola through three nodes, less that of the line through two.
         bend = sign * own * h / (h + k)
         entry = -bend / k
-        is_used = beside > np.abs(entry) / _LARGEST_FACTOR
+        is_used = neighbour > np.abs(entry) / _LARGEST_FACTOR
         entry = np.where(is_used, entry, 0.0)
-        factor = entry / np.where(is_used, beside, 1.0)
+        factor = entry / np.where(is_used, neighbour, 1.0)
         change = np.where(is_used, bend, 0.0)
         return (-change / h, change / h + change / k), entry, factor
 

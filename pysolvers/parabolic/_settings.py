@@ -7,9 +7,9 @@ from math import prod
 from typing import Annotated, Any
 
 from .._checks import index, short
-from .._domain import AXES, checked_domain, checked_shape
+from .._domain import checked_shape
 from .._solver.schema import Positive, Real, number
-from .._solver.settings import TimeSettings
+from .._solver.settings import DomainSettings
 from .._split import Scheme
 
 _LEAST = 3  # nodes along an axis
@@ -19,14 +19,10 @@ Theta = Annotated[float, number(above=0, most=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParabolicSettings(TimeSettings):
+class ParabolicSettings(DomainSettings):
     """Parameters of `ParabolicADI`; see there."""
 
-    shape: Any
     batch: Any
-    spacing: Any
-    extent: Any
-    coordinates: Any
     dt: Positive
     scheme: Scheme
     theta: Theta | None
@@ -36,15 +32,7 @@ class ParabolicSettings(TimeSettings):
     def _check(self) -> None:
         self._set("shape", checked_shape(self.shape, _LEAST))
         self._set("batch", _checked_batch(self.batch))
-        places = self.spacing, self.extent, self.coordinates
-        found = checked_domain("ParabolicADI", *places, self.shape, self.axes)
-        for name, value in zip(("spacing", "extent", "coordinates"), found, strict=True):
-            self._set(name, value)
-
-    @property
-    def axes(self) -> str:
-        """Names of the axes of space, from x on."""
-        return AXES[: len(self.shape)]
+        self._check_domain("ParabolicADI")
 
     @property
     def is_small(self) -> bool:

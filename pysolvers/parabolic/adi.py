@@ -371,10 +371,6 @@ class ParabolicADI(SplitSolver[ParabolicResult]):
             threads=threads,
         )
 
-    @classmethod
-    def _from_saved(cls, state: Any, **data: Any) -> Self:
-        return cls(**state.settings.facts() | {"dt": state.dt} | data)
-
 
 def _by_name(name: str, given: Any, known: list[str]) -> dict[str, Any]:
     """Return coefficients by the names of axes."""

@@ -9,10 +9,10 @@ so that the eigenvectors X of B^T B, X^T X = 1, give
     f^ = forward f,  forward = X^T V^(1/2),     u = backward u^,  backward = V^(-1/2) X.
 
 Where an axis has a transform, the sines and cosines are known. Otherwise X begins as the result of
-LAPACK (`scipy.linalg.eigh_tridiagonal`), whose error is eps |B|^2 beside each eigenvalue: on
+LAPACK (`scipy.linalg.eigh_tridiagonal`), with an absolute error of eps |B|^2 in each eigenvalue: on
 stretched grids the small eigenvalues, which decide the solution, lose all digits by which the
 largest exceeds them. If these are too many, X begins as the right singular vectors of B, with an
-error of eps |B| beside each singular value.
+absolute error of eps |B| in each singular value.
 
 X is then refined by matrix products (Ogita and Aishima 2018), which here need no higher precision:
 B X is computed by differences of values of neighbours, so that

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, Literal, Self
@@ -20,6 +19,7 @@ from .._solver.settings import TimeSettings
 from .._split import Side, make_grid
 from .._split.sides import kind_of
 from .._split.solver import SplitResult, SplitSolver, SplitState, initial_values
+from ._of_problem import OfProblem
 from ._operators import THIRD, TransportOperators
 from .problem import ConvectionDiffusion
 
@@ -127,7 +127,9 @@ class SavedAdvection(SplitState):
     _KIND: ClassVar = "pysolvers AdvectionDiffusion state"
 
 
-class AdvectionDiffusion(SplitSolver[AdvectionDiffusionResult]):
+class AdvectionDiffusion(
+    OfProblem[AdvectionDiffusionResult], SplitSolver[AdvectionDiffusionResult]
+):
     r"""Advection and diffusion by a step of Douglas and Gunn, of second order in time.
 
     The equation of `ConvectionDiffusion`, :math:`u_t = \sum_i (a_i u_i - b_i u)_i + f`, in two or
@@ -345,12 +347,6 @@ class AdvectionDiffusion(SplitSolver[AdvectionDiffusionResult]):
     def _kept(self) -> dict[str, Any] | None:
         return {**(super()._kept() or {}), "extent": self.problem.extent}
 
-    def _data_of_a_copy(self) -> dict[str, Any]:
-        problem = copy(self.problem)
-        if callable(problem._initial):
-            problem._initial = None
-        return {**super()._data_of_a_copy(), "problem": problem}
-
     @classmethod
     def load(  # type: ignore[override]
         cls,
@@ -385,9 +381,3 @@ class AdvectionDiffusion(SplitSolver[AdvectionDiffusionResult]):
         """
         where = {"device": device, "threads": threads}
         return cls._load(path, "header or arguments", problem=problem, **where)
-
-    @classmethod
-    def _from_saved(cls, state: Any, **data: Any) -> Self:
-        extent = data["problem"].extent
-        require(state.extent == extent, f"problem must have the extent {state.extent}", extent)
-        return cls(**state.settings.facts() | {"dt": state.dt} | data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,11 +17,12 @@ from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
 from .._solver.schema import AnyFloat, Field, RunBy
 from .._solver.solver import OverRanks
-from .._solver.stepping import TimeState, TimeStepping
+from .._solver.stepping import TimeState
 from .._views import read_only
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of, own_device
 from ._limits import courant, diffusion_number, stable_part
+from ._of_problem import OfProblem
 from ._range import Range
 from ._result import TransportResult
 from ._run import run_of
@@ -77,7 +77,7 @@ class SavedTransport(TimeState):
         saved.require(is_range, "header", "range must rise, and limit must be positive")
 
 
-class GCEIDD(OverRanks, TimeStepping[TransportResult]):
+class GCEIDD(OverRanks, OfProblem[TransportResult]):
     r"""Convection and diffusion by corrected explicit-implicit domain decomposition.
 
     A step is a sweep along x and a sweep along y, each of first order in time. A sweep divides
@@ -367,12 +367,6 @@ class GCEIDD(OverRanks, TimeStepping[TransportResult]):
             **fields,
         }
 
-    def _data_of_a_copy(self) -> dict[str, Any]:
-        problem = copy(self.problem)
-        if callable(problem._initial):
-            problem._initial = None
-        return {**super()._data_of_a_copy(), "problem": problem}
-
     def _gathered(self) -> NDArray[Any] | None:
         return self._state.gather()
 
@@ -412,12 +406,6 @@ class GCEIDD(OverRanks, TimeStepping[TransportResult]):
         """
         where = {"group": group, "split": split}
         return cls._load(path, "header or arguments", problem=problem, **where)
-
-    @classmethod
-    def _from_saved(cls, state: Any, **data: Any) -> Self:
-        extent = data["problem"].extent
-        require(state.extent == extent, f"problem must have the extent {state.extent}", extent)
-        return cls(**state.settings.facts() | {"dt": state.dt} | data)
 
     def _resume(self, state: Any) -> None:
         super()._resume(state)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,8 @@ def test_a_wave_is_multiplied_by_the_factor_of_the_scheme(axes, scheme):
     )
     z, p = z0 + dt * sum(parts), np.prod([1 - theta * dt * part for part in parts])
     phase = sum(angles[k] * np.arange(n).reshape(-1, *[1] * axis) for axis, k in enumerate(names))
-    solver = ParabolicADI(
+    start = partial(
+        ParabolicADI,
         (n,) * axes,
         extent=((0, 1),) * axes,
         diffusion=diffusion,
@@ -110,8 +112,8 @@ def test_a_wave_is_multiplied_by_the_factor_of_the_scheme(axes, scheme):
         dt=dt,
         scheme=scheme,
         theta=theta,
-        damped_start=False,
     )
+    solver = start(damped_start=False)
     factor = FACTORS[scheme](z0, z, p, theta)
     for count in (1, 2, 3):
         expected = (factor**count * np.exp(1j * phase)).real
@@ -119,19 +121,7 @@ def test_a_wave_is_multiplied_by_the_factor_of_the_scheme(axes, scheme):
     damped = 1.0
     for part in parts:
         damped = damped / (1 - dt / 2 * part)
-    solver = ParabolicADI(
-        (n,) * axes,
-        extent=((0, 1),) * axes,
-        diffusion=diffusion,
-        advection=advection,
-        reaction=reaction,
-        boundary="periodic",
-        initial=np.cos(phase),
-        dt=dt,
-        scheme=scheme,
-        theta=theta,
-        damped_start=True,
-    )
+    solver = start(damped_start=True)
     expected = ((damped * (1 + z0 / 2)) ** 2 * np.exp(1j * phase)).real
     np.testing.assert_allclose(solver.step().u, expected, rtol=0, atol=1e-12)
     expected = (factor * (damped * (1 + z0 / 2)) ** 2 * np.exp(1j * phase)).real
