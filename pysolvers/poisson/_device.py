@@ -19,11 +19,18 @@ Words moved per unknown in two dimensions: 2 for each transform and 3 for the li
 Real fields between two Dirichlet or two Neumann sides, and periodic ones, have a faster way, with
 lines along the first axis: `_waves`.
 
+Along an axis with the method "eigenvectors" cuBLAS multiplies by the matrices of the eigenvectors,
+from the buffer of the field to a second one. These products follow the transforms, so that they
+read whole buffers.
+
+Without lines, that is, for c < 0 or where the caller chose other methods, each wave is divided by
+lambda - c: a line of one row.
+
 With a group, the axis of the lines is cut, and the lines are solved by the factors of the ranks.
 Each rank transforms along the other axes. The packed waves are not used.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -33,6 +40,7 @@ from numpy.typing import NDArray
 from .._checks import require_broadcast
 from .._row_sums import RowSums
 from .._runtime.backends import parse_device, require_device
+from .._runtime.cublas import products
 from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.targets import find_target
@@ -40,6 +48,8 @@ from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._axes import wave_sums
+from ._methods import EIGENVECTORS, LINES, TRANSFORM, check_distance
+from ._modes import Modes
 from ._waves import PackedWaves, are_packed
 
 _OPERATION = "FastPoisson"
@@ -123,13 +133,58 @@ class _Transform:
                 )
 
 
+class _Product:
+    """Products with the eigenvectors along one axis of the field.
+
+    Parameters
+    ----------
+    device : Device
+        Where the field lies.
+    modes : Modes
+        The eigenvectors.
+    dtype : dtype
+        float32 or float64.
+    keep : callable
+        Copies an array of the host to the device.
+    """
+
+    def __init__(
+        self, device: Device, modes: Modes, dtype: np.dtype, keep: Callable[[Array], Array]
+    ) -> None:
+        self._products, self._dtype = products(device.ordinal), dtype
+        self._forward, self._backward = (
+            keep(np.asarray(matrix, dtype)) for matrix in (modes.forward, modes.backward)
+        )
+
+    def forward(self, source: Array, target: Array, axis: int, device: Device) -> None:
+        """Write the amplitudes of the values along an axis; both arrays are in C order."""
+        self._run(self._forward, source, target, axis, device)
+
+    def backward(self, source: Array, target: Array, axis: int, device: Device) -> None:
+        """Write the values of the amplitudes along an axis; both arrays are in C order."""
+        self._run(self._backward, source, target, axis, device)
+
+    def _run(self, matrix: Array, source: Array, target: Array, axis: int, device: Device) -> None:
+        before, size, after = (
+            prod(source.shape[:axis]),
+            source.shape[axis],
+            prod(source.shape[axis + 1 :]),
+        )
+        addresses = address_of(matrix), address_of(source), address_of(target)
+        if after == 1:
+            self._products.rows(*addresses, (before, size), self._dtype, device.stream)
+        else:
+            self._products.columns(*addresses, (before, size, after), self._dtype, device.stream)
+
+
 class DevicePoisson:
-    """Transforms and matrices for one grid.
+    """Transforms, products and matrices for one grid.
 
     Parameters
     ----------
     axes : sequence of Axis
-        The lines lie along the last one; the others are in the order of the array.
+        The lines, if there are any, lie along the last one; the others are in the order of the
+        array.
     dtype : dtype
         Of the solution.
     device : str
@@ -139,12 +194,15 @@ class DevicePoisson:
     group : Group, optional
         Ranks; if there are several, they hold parts of the axis of the lines, an `AxisPart`.
     helmholtz : float, default: 0
-        The number c, at least 0.
+        The number c; not negative if there are lines.
+    methods : sequence of str, optional
+        For each axis ``"transform"``, ``"eigenvectors"`` or, for the last one only, ``"lines"``;
+        the last one has no transform. By default lines along the last axis, and transforms.
 
     Raises
     ------
     BackendError
-        If the device or cuFFT is missing.
+        If the device, cuFFT or cuBLAS is missing.
     """
 
     def __init__(
@@ -155,6 +213,7 @@ class DevicePoisson:
         line: int = -1,
         group: Group = ONE_PROCESS,
         helmholtz: float = 0.0,
+        methods: Sequence[str] | None = None,
     ) -> None:
         self._line, self._group, self._helmholtz = line, group, helmholtz
         self._factor: SplitFactor | None = None
@@ -173,13 +232,19 @@ class DevicePoisson:
             self._waves = list(self._counts)
             self._forward: dict[int, _Transform] = {}
             self._backward: dict[int, _Transform] = {}
+            self._products: dict[int, _Product] = {}
+            #: Distance of c to the nearest eigenvalue, without lines.
+            self.distance = 0.0
             self._packed: PackedWaves | None = None
-            if group.size == 1 and are_packed(axes, dtype, self._device):
+            chosen = tuple(methods or [TRANSFORM] * (len(axes) - 1) + [LINES])
+            self._has_lines = chosen[-1] == LINES
+            is_usual = self._has_lines and EIGENVECTORS not in chosen and group.size == 1
+            if is_usual and are_packed(axes, dtype) and self._waves_fit():
                 self._packed = PackedWaves(axes, dtype, self._device, self._kept, helmholtz)
             else:
-                for k in range(len(axes) - 1):
-                    self._plan(k)
-                matrices = self._matrices()
+                for k, method in enumerate(chosen):
+                    self._plan(k, method)
+                matrices = self._matrices() if self._has_lines else self._divisors()
                 if group.size == 1:
                     self._rows = self._expanded(matrices)
                     self._volumes = self._kept(axes[-1].volumes)
@@ -271,22 +336,24 @@ class DevicePoisson:
         self._run(device, f, {}, result, self._lasting)
 
     def _buffers(self, device: Device, *, lasting: bool = False) -> list[Any]:
-        """Allocate memory for the field, the lines and the work area of the transforms."""
+        """Allocate memory: field, second field, lines and work area of the transforms."""
         every = [*self._forward.values(), *self._backward.values()]
+        field = prod(self._waves) * self._parts * self._real.itemsize
         sizes = (
-            prod(self._waves) * self._parts * self._real.itemsize,
+            field,
+            field * bool(self._products),
             max((t.line_bytes for t in every), default=0),
             max((t.work_bytes for t in every), default=0),
         )
         if self._packed is not None:
-            sizes = self._packed.wave_bytes, 0, self._packed.work_bytes
+            sizes = self._packed.wave_bytes, 0, 0, self._packed.work_bytes
         return [device.memory(max(n, 1), lasting=lasting) for n in sizes]
 
     def _run(
         self, device: Device, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
     ) -> None:
         """Enqueue transforms, lines and the inverse; `f` is read unless it has to be changed."""
-        buffer, lines, work = buffers
+        buffer, second, lines, work = buffers
         if self._packed is not None:
             source = f
             if additions:
@@ -299,8 +366,8 @@ class DevicePoisson:
         shape = (*self._waves, *([2] if self._parts == 2 else []))
         field = device_array(buffer.address, shape, None, self._real, buffer)
         source, solution = self._reals(f), self._reals(result)
-        is_copied = bool(additions) or not self._forward or not self._is_dense(source)
-        if is_copied:
+        is_direct = self._is_dense(source) if self._forward else source.flags.c_contiguous
+        if additions or not is_direct or not (self._forward or self._products):
             part = field[_block(self._counts)]
             device.write(part, source)
             source = part
@@ -317,10 +384,21 @@ class DevicePoisson:
                 device,
             )
             source = field
-        self._centre(device, field)
-        self._solve_lines(device, field)
-        self._centre(device, field)
-        is_direct = self._is_dense(solution)
+        # Products write the second buffer and the first one in turn.
+        fields = [device_array(second.address, shape, None, self._real, second), field]
+        for k, product in self._products.items():
+            product.forward(source, fields[0], k, device)
+            source, fields = fields[0], fields[::-1]
+        self._centre(device, source)
+        self._solve_lines(device, source)
+        self._centre(device, source)
+        is_direct = not self._backward and solution.flags.c_contiguous
+        for k, product in reversed(self._products.items()):
+            is_last = is_direct and k == min(self._products)
+            target = solution if is_last else fields[0]
+            product.backward(source, target, k, device)
+            source, fields = target, fields[::-1]
+        field, is_direct = source, self._is_dense(solution)
         for k, transform in reversed(self._backward.items()):
             before = field[_block(sizes)]
             sizes[k] = transform.after
@@ -333,7 +411,7 @@ class DevicePoisson:
                 work.address,
                 device,
             )
-        if not (is_direct and self._backward):
+        if field is not solution and not (is_direct and self._backward):
             device.write(solution, field[_block(self._counts)])
 
     def _add(self, additions: Additions, field: Array, device: Device) -> None:
@@ -344,9 +422,18 @@ class DevicePoisson:
             given = np.broadcast_to(self._reals(there), layer.shape)
             device.enqueue(device.backend.accumulate, layer, given)
 
-    def _plan(self, k: int) -> None:
-        """Plan the transforms along an axis."""
+    def _waves_fit(self) -> bool:
+        """Whether the kernel of packed waves holds the rows of the first axis."""
+        is_float32, rows = self._dtype == np.float32, self._axes[0].count
+        return self._device.backend.waves_fit(is_float32, rows, self._device.ordinal)
+
+    def _plan(self, k: int, method: str) -> None:
+        """Plan the transforms or the products along an axis."""
         axis = self._axes[k]
+        if method == EIGENVECTORS:
+            self._products[k] = _Product(self._device, axis.modes, self._real, self._kept)
+        if method != TRANSFORM:
+            return
         name, kind = axis.transform
         forward = f"{name}{kind}" if kind else "rfft"
         gain = axis.intervals * (2 if kind else 1)
@@ -362,15 +449,9 @@ class DevicePoisson:
 
     def _matrices(self) -> tuple[Array, Array, Array]:
         """Return lower, row sums and upper of the waves, with the shape (waves or 1, rows or 1)."""
-        *others, last = self._axes
+        last = self._axes[-1]
         lower, _, upper = last.rows
-        waves = [
-            # Two reals for each wave. The sine part of wave 0 is zero, and its matrix is the same.
-            np.repeat(axis.eigenvalues(axis.count // 2 + 1), 2)
-            if axis.is_periodic
-            else axis.eigenvalues()
-            for axis in others
-        ]
+        waves = [self._eigenvalues(k) for k in range(len(self._axes) - 1)]
         sums = wave_sums(
             [*waves, None], last, helmholtz=self._helmholtz, is_singular=self.is_singular
         )
@@ -378,10 +459,31 @@ class DevicePoisson:
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
         return tuple(operands)  # type: ignore[return-value]
 
+    def _eigenvalues(self, k: int) -> Array:
+        """Return the eigenvalues of the waves along an axis, in their order in the field."""
+        axis = self._axes[k]
+        if k in self._products:
+            return axis.modes.values
+        if axis.is_periodic:
+            # Two reals for each wave. The sine part of wave 0 is zero, and its matrix is the same.
+            return np.repeat(axis.eigenvalues(axis.count // 2 + 1), 2)
+        return axis.eigenvalues()
+
+    def _divisors(self) -> tuple[Array, Array, Array]:
+        """Return the rows of lines of one row: lambda - c of each wave on the main diagonal."""
+        waves = [self._eigenvalues(k) for k in range(len(self._axes))]
+        sums = wave_sums(waves, None, helmholtz=self._helmholtz, is_singular=self.is_singular)
+        check_distance(self._helmholtz, sums, self._dtype)
+        self.distance = float(np.abs(sums).min())
+        if self.is_singular:
+            sums[(0,) * sums.ndim] = np.inf  # the constant wave is zero
+        zero = np.zeros((1, 1), self._real)
+        return zero, np.asarray(sums.reshape(-1, 1), self._real), zero
+
     def _expanded(self, matrices: Sequence[Array]) -> list[Array]:
         """Return the rows on the device, with the shape (waves, parts, rows)."""
         count = max(len(values) for values in matrices)
-        shape = (count, self._parts, self._axes[-1].count)
+        shape = (count, self._parts, self._axes[-1].count if self._has_lines else 1)
         there = (self._kept(values) for values in matrices)
         return [np.broadcast_to(values[:, None, :], shape) for values in there]
 
@@ -403,10 +505,10 @@ class DevicePoisson:
 
     def _solve_lines(self, device: Any, field: Array) -> None:
         """Solve the lines of all waves in place; parts of a number are systems with one matrix."""
-        rows = self._axes[-1].count
+        rows = self._axes[-1].count if self._has_lines else 1
         reals = self._real.itemsize
         strides = (rows * self._parts * reals, reals, self._parts * reals)
-        shape = (prod(self._waves[:-1]), self._parts, rows)
+        shape = (prod(self._waves) // rows, self._parts, rows)
         lines = device_array(address_of(field), shape, strides, self._real, field)
         if self._factor is not None:
             self._factor._solve_views(device, lines, lines)
@@ -415,7 +517,9 @@ class DevicePoisson:
         operands = [*self._rows, lines]
         if self._parts == 1:  # the waves are the inner axis: they follow each other in memory
             operands = [a.transpose(1, 0, 2) for a in operands]
-        flags = backend.ROW_SUMS | (backend.PERIODIC if self._axes[-1].is_periodic else 0)
+        flags = 0
+        if self._has_lines:
+            flags = backend.ROW_SUMS | (backend.PERIODIC if self._axes[-1].is_periodic else 0)
         status, _ = backend.tridiag_solve(
             backend.METHODS["auto"],
             backend.PIVOTS["never"],
@@ -432,7 +536,7 @@ class DevicePoisson:
 
     def _centre(self, device: Any, field: Array) -> None:
         """In a singular case make the mean of wave 0 zero."""
-        if not self.is_singular:
+        if not self.is_singular or not self._has_lines:
             return
         line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
         if self._factor is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import inf, sqrt
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,31 @@ TRANSFORM: Method = "transform"
 EIGENVECTORS: Method = "eigenvectors"
 LINES: Method = "lines"
 
-# Times for one unknown, in units of 0.1 ns (AMD EPYC, one thread, float64): a transform and its
-# inverse, 12 ns; two products with n x n matrices, 4 n operations at 50 per ns.
-_TRANSFORM = 120.0
-_PRODUCT = 0.8
+
+class _Times(NamedTuple):
+    """Times for one unknown, in ns, in float64.
+
+    Attributes
+    ----------
+    transform : float
+        Of a transform and its inverse.
+    factors : float
+        Of the same, if cuFFT has no kernel for a prime factor of the length: its `MOST` is the
+        largest one that has a kernel.
+    product : float
+        Of two products with n x n matrices, divided by n.
+    """
+
+    transform: float
+    factors: float
+    product: float
+
+
+# On an AMD EPYC, one thread: 4 n operations at 50 per ns. On an H100: transforms of 4 to 6 words,
+# and 4 n operations at 50 per ps; lengths with large prime factors take 0.15 ns more.
+_HOST = _Times(12.0, 12.0, 0.08)
+_DEVICE = _Times(0.02, 0.17, 8e-5)
+_MOST_FACTOR = 127
 #: Length up to which sines and cosines are found by products, where real numbers are transformed.
 FEW = 80
 
@@ -33,7 +54,8 @@ def methods_of(
     helmholtz: float,
     split: int | None = None,
     few: int = 0,
-    products: bool = True,
+    on_device: bool = False,
+    packed: bool = False,
 ) -> tuple[Method, ...]:
     """Return the method of each axis.
 
@@ -52,8 +74,10 @@ def methods_of(
         Axis that ranks divide, and which therefore has lines.
     few : int, default: 0
         Uniform axes of at most this length have eigenvectors instead of transforms.
-    products : bool, default: True
-        Whether products with eigenvectors are offered; otherwise lines replace them if they can.
+    on_device : bool, default: False
+        Whether a device solves: it has other times, and needs one axis without a transform.
+    packed : bool, default: False
+        Whether the lines replace no transform that is slow: they are then those of x.
 
     Raises
     ------
@@ -79,14 +103,25 @@ def methods_of(
         chosen[name] = LINES
     elif not lines and helmholtz >= 0:
         free = [axis for axis in axes if axis.name not in chosen]
-        if free:
-            chosen[max(free, key=lambda axis: _time(axis, products)).name] = LINES
+        if packed and not chosen:
+            chosen |= {axis.name: LINES if axis.name == "x" else TRANSFORM for axis in axes}
+        elif free:
+            times = _DEVICE if on_device else _HOST
+            chosen[max(free, key=lambda axis: _time(axis, times)).name] = LINES
     require(
         helmholtz >= 0 or LINES not in chosen.values(),
         "methods: lines need helmholtz >= 0; choose 'transform' or 'eigenvectors'",
         dict(chosen),
     )
-    return tuple(chosen.get(axis.name) or _other(axis, few) for axis in axes)
+    if on_device and not {LINES, EIGENVECTORS} & set(chosen.values()):
+        free = [axis for axis in axes if axis.name not in chosen]
+        require(
+            bool(free),
+            "methods: on a device at least one axis must have 'lines' or 'eigenvectors'",
+            dict(chosen),
+        )
+        chosen[free[-1].name] = EIGENVECTORS
+    return tuple(chosen.get(axis.name) or _other(axis, few, on_device) for axis in axes)
 
 
 def _checked(axes: Sequence[Axis], given: Mapping[str, Method] | None) -> Mapping[str, Method]:
@@ -115,17 +150,34 @@ def _checked(axes: Sequence[Axis], given: Mapping[str, Method] | None) -> Mappin
     return given
 
 
-def _other(axis: Axis, few: int) -> Method:
+def _other(axis: Axis, few: int, on_device: bool) -> Method:
     """Return the method of an axis without lines."""
-    is_short = not axis.is_periodic and axis.count <= few
-    return TRANSFORM if axis.has_transform and not is_short else EIGENVECTORS
+    if not axis.has_transform:
+        return EIGENVECTORS
+    is_short = axis.count <= few
+    if on_device and not has_short_factors(axis):
+        is_short = _DEVICE.product * axis.count < _DEVICE.factors
+    return EIGENVECTORS if is_short and not axis.is_periodic else TRANSFORM
 
 
-def _time(axis: Axis, products: bool) -> tuple[float, bool]:
+def _time(axis: Axis, times: _Times) -> tuple[float, bool]:
     """Return the time that an axis takes without lines, and whether it is x."""
+    found = product = times.product * axis.count
     if axis.has_transform:
-        return _TRANSFORM, axis.name == "x"
-    return _PRODUCT * axis.count if products else inf, axis.name == "x"
+        slow = times.factors if axis.is_periodic else min(times.factors, product)
+        found = times.transform if has_short_factors(axis) else slow
+    return found, axis.name == "x"
+
+
+def has_short_factors(axis: Axis) -> bool:
+    """Return whether cuFFT has kernels for all prime factors of the length of an axis."""
+    rest, factor = axis.intervals, 2
+    while rest > 1 and factor <= _MOST_FACTOR:
+        if rest % factor:
+            factor += 1
+        else:
+            rest //= factor
+    return rest == 1
 
 
 def check_distance(helmholtz: float, sums: Array, dtype: np.dtype) -> None:

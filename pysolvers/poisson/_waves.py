@@ -32,12 +32,16 @@ from numpy.typing import NDArray
 from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import Device, address_of, device_array
 from ._axes import Axis
+from ._methods import has_short_factors
 
 Array = NDArray[Any]
 
 
-def are_packed(axes: Sequence[Axis], dtype: np.dtype, device: Device) -> bool:
-    """Return whether `PackedWaves` can solve the equation on these axes."""
+def are_packed(axes: Sequence[Axis], dtype: np.dtype) -> bool:
+    """Return whether `PackedWaves` can solve the equation on these axes, and no slower than lines.
+
+    The device decides how many rows the lines can have: ``backend.waves_fit``.
+    """
     first, *others = axes
     return (
         dtype.kind == "f"
@@ -47,7 +51,7 @@ def are_packed(axes: Sequence[Axis], dtype: np.dtype, device: Device) -> bool:
             axis.transform[1] in (0, 2) or (axis.transform[1] == 1 and len(others) == 1)
             for axis in others
         )
-        and device.backend.waves_fit(dtype == np.float32, first.count, device.ordinal)
+        and all(has_short_factors(axis) for axis in others)
     )
 
 

@@ -28,6 +28,7 @@ from ._grid import Geometry, checked_shape, grid_of
 from ._host import HostPoisson
 from ._methods import EIGENVECTORS, FEW, LINES, Method, methods_of
 from ._sides import condition_value, conditions_of, require_kind, values_at
+from ._waves import are_packed
 
 __all__ = ["FastPoisson"]
 
@@ -121,7 +122,7 @@ class FastPoisson(ShownAsText):
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:N'``. A solver on a device takes arrays of
         CuPy, PyTorch, JAX and other libraries on this device, and copies NumPy arrays to the
-        device and back. It needs cuFFT, which is in the extra ``cuda``.
+        device and back. It needs cuFFT and cuBLAS, which are in the extra ``cuda``.
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits for
         any number. Products with more than about 128 eigenvectors run on the threads of the BLAS
@@ -154,10 +155,10 @@ class FastPoisson(ShownAsText):
     SingularSystemError
         If c < 0 is an eigenvalue of the discrete operator, up to rounding errors.
     ModuleNotFoundError
-        If SciPy is not installed; it is the extra ``poisson`` of the package. A device does not
-        need it.
+        If SciPy is not installed; it is the extra ``poisson`` of the package. A device needs it
+        for eigenvectors only.
     BackendError
-        If the device or cuFFT is not available.
+        If the device, cuFFT or cuBLAS is not available.
 
     Notes
     -----
@@ -193,9 +194,8 @@ class FastPoisson(ShownAsText):
     next to them), a `SingularSystemWarning` or an error states the mean. On a device the mean is
     subtracted without a report, because the call does not wait for the device.
 
-    A device solves one axis by lines, which can be stretched, radial or have Robin sides, and the
-    others by transforms. Other grids, and c < 0, are errors; `pysolvers.jax.FastPoisson` solves
-    them on a device. Batches are solved one field after the other.
+    On a device products with eigenvectors are those of cuBLAS, whose matrices are made on the CPU
+    with SciPy. Batches are solved one field after the other.
 
     On a device the call enqueues the work on the stream and returns. With `out`, a solve can be
     captured in a CUDA graph if `boundary` is not given; the solver must then exist as long as the
@@ -295,12 +295,12 @@ class FastPoisson(ShownAsText):
                 helmholtz=self.helmholtz,
                 split=None if split is None else slab.of(len(self.shape)),
                 few=FEW if self.dtype.kind == "f" and not settings.is_on_device else 0,
-                products=not settings.is_on_device,
+                on_device=settings.is_on_device,
+                packed=settings.is_on_device and are_packed(place.axes, self.dtype),
             )
-            # Axis of the tridiagonal systems, on a device.
-            self._line = self._methods.index(LINES) if LINES in self._methods else 0
-            if settings.is_on_device:
-                self._check_device()
+            # Axis of the tridiagonal systems, or of the last products, on a device.
+            last = LINES if LINES in self._methods else EIGENVECTORS
+            self._line = self._methods.index(last) if last in self._methods else 0
             if self._group.size > 1:
                 self._hold_part(slab)
             self._values = {
@@ -318,14 +318,15 @@ class FastPoisson(ShownAsText):
             rest = settings.call_threads, self._group, self._methods, self.helmholtz
             self._host = HostPoisson(self._axes, self.dtype, *rest)
         else:
-            axes = [a for k, a in enumerate(self._axes) if k != self._line]
+            order = [k for k in range(len(self._axes)) if k != self._line] + [self._line]
             self._device = DevicePoisson(
-                [*axes, self._axes[self._line]],
+                [self._axes[k] for k in order],
                 self.dtype,
                 str(settings.device),
                 self._line,
                 self._group,
                 self.helmholtz,
+                [self._methods[k] for k in order],
             )
             additions, values = self._given_on_device(self._values)
             self._kept_additions = self._device.kept(additions)
@@ -384,8 +385,9 @@ class FastPoisson(ShownAsText):
         the first time, it can take the eigenvalues of the axis of the lines.
         """
         if self.helmholtz < 0:
-            assert self._host is not None
-            return self._host.distance
+            engine = self._host or self._device
+            assert engine is not None
+            return engine.distance
         whole = [getattr(axis, "whole", axis) for axis in self._axes]
         return self.helmholtz - float(sum(axis.spectrum.max() for axis in whole))
 
@@ -520,22 +522,6 @@ class FastPoisson(ShownAsText):
         """Replace the axis that is split by the part of this rank: the lines lie along it."""
         part = split.part(self.shape[self._line], self._group.rank, self._group.size)
         self._axes[self._line] = AxisPart(self._axes[self._line], part)
-
-    def _check_device(self) -> None:
-        """Raise ValueError unless the kernels of the device solve the equation."""
-        advice = "write device='cpu', or pysolvers.jax.FastPoisson for arrays of a device"
-        require(
-            LINES in self._methods,
-            "methods: a device solves along one axis by lines, which needs helmholtz >= 0: "
-            f"{advice}",
-            self.methods,
-        )
-        require(
-            EIGENVECTORS not in self._methods,
-            "methods: a device offers one axis that is stretched, radial or has Robin sides, by "
-            f"lines, and transforms along the others: {advice}",
-            self.methods,
-        )
 
     def _batch_of(self, given: Array, changed: Mapping[str, Array]) -> tuple[int, ...]:
         """Return the leading axes of an array and of the values of sides of a call."""

@@ -12,18 +12,13 @@ from pysolvers.distributed import Slab
 
 OnDevice = on_device(FastPoisson)
 
-# A device offers lines along the split axis and transforms along the others.
-NO_TRANSFORM = {"stretched", "stretched box", "closed", "pipe"}
-OFFERED = {n: p for n, p in ranks_poisson.PROBLEMS.items() if n not in NO_TRANSFORM}
-
 
 def check_poisson(group, rng, links):
-    with mock.patch.multiple(ranks_poisson, FastPoisson=OnDevice, PROBLEMS=OFFERED):
+    with mock.patch.object(ranks_poisson, "FastPoisson", OnDevice):
         ranks_poisson.check_fields_of_one_process(group, np.random.default_rng(1))
         ranks_poisson.check_thin_lines(group, rng)
         ranks_poisson.check_functions_and_stretched_coordinates(group, rng)
-    with pytest.raises(ValueError, match="a device offers one axis that is stretched"):
-        OnDevice(**ranks_poisson.STRETCHED, group=group, split=Slab(0))
+        ranks_poisson.check_eigenvectors_along_a_whole_axis(group, rng)
 
 
 def check_poisson_of_large_fields(group, rng, links):

@@ -11,7 +11,9 @@ PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
 
 EDGES = X, Y = np.linspace(0, 1, 9) ** 2, np.linspace(0, 1, 8) ** 1.5
-# Shape, spacing and further arguments of problems with one axis of lines, on cells.
+Z = np.linspace(0, 1, 5) ** 2
+SCREENED = {"boundary": {"x": 1.0, "y": Neumann(0.5)}, "helmholtz": -1.0}
+# Shape, spacing and further arguments of problems on cells: one axis of lines, then eigenvectors.
 ONE_AXIS = {
     "packed": ((7, 8), (0.2, 0.3), {"boundary": {"x": Neumann(), "y": 1.0}, "helmholtz": 0.6}),
     "stretched y": ((7, 8), (0.2, Y), {"boundary": {"x": 1.0, "y-": Neumann(0.2), "y+": 0.0}}),
@@ -24,6 +26,33 @@ ONE_AXIS = {
         {"boundary": {"x": "periodic", "y": 1.0, "z": Robin(0.5, 2.0)}, "helmholtz": 0.1},
     ),
     "sphere": ((8,), X, {"boundary": Robin(0.5, 1.0), "geometry": "sphere"}),
+    "two stretched": ((7, 8), (X, Y), {"boundary": {"x": 1.0, "y": Robin(2.0, 0.5)}}),
+    "three stretched": ((7, 4, 8), (X, Z, Y), {"boundary": {"x": 1.0, "y": 0.5, "z": Neumann()}}),
+    "symmetric": (
+        (6, 4, 7),
+        (0.1 + (X[:-1] - 0.5) ** 3, Z, np.array([0, 0.1, 0.3, 0.7, 1.1, 1.3, 1.4])),
+        {"boundary": {"x": Neumann(), "y": "periodic", "z": 0.5}},
+    ),
+    "products and waves": (
+        (7, 4, 8),
+        (X, 0.3, Y),
+        {"boundary": {"x": 0.5, "y": "periodic", "z": Neumann()}, "helmholtz": 0.3},
+    ),
+    "closed": ((7, 8), (X, Y), {"boundary": Neumann()}),
+    "first axis": ((7, 8), (0.2, 0.3), {"boundary": 0.5, "methods": {"y": "eigenvectors"}}),
+    "negative": ((7, 8), (0.2, 0.3), SCREENED),
+    "negative, stretched": ((7, 8), (X, 0.3), SCREENED),
+    "negative box": (
+        (7, 4, 8),
+        (X, 0.3, 0.4),
+        {"boundary": {"x": 0.5, "y": "periodic", "z": Neumann()}, "helmholtz": -0.7},
+    ),
+    "negative interval": ((8,), (X,), {"boundary": 1.0, "helmholtz": -1.0}),
+    "closed, without lines": (
+        (7, 8),
+        (0.2, Y),
+        {"boundary": Neumann(), "methods": {"x": "transform", "y": "eigenvectors"}},
+    ),
 }
 
 

@@ -207,7 +207,11 @@ def in_place_of_cuda(*, is_shared=True):
     """Use a new device as the backend "cuda"."""
     device = SharedDevice(is_shared=is_shared)
     try:
-        plans = mock.patch.object(_device, "CufftPlan", transform_device.Plan)
+        plans = mock.patch.multiple(
+            _device,
+            CufftPlan=transform_device.Plan,
+            products=lambda _: transform_device.Products(device),
+        )
         with fake_device.in_place_of_cuda(device), plans:
             yield device
     finally:

@@ -179,6 +179,34 @@ class Device(fake_device.Device):
         return 0
 
 
+class Products:
+    """The products of cuBLAS, in host memory."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def columns(self, matrix, source, target, sizes, dtype, stream):
+        count, n, width = sizes
+        self._multiply(matrix, source, target, (count, n, width), dtype)
+
+    def rows(self, matrix, source, target, sizes, dtype, stream):
+        self._multiply(matrix, source, target, (*sizes, 1), dtype)
+
+    def _multiply(self, matrix, source, target, shape, dtype):
+        self.device.calls.append(("product", shape))
+        n = shape[1]
+        with self.device.open():
+            values, there = (
+                fake_device._as_host(a, int(np.prod(shape)) * dtype.itemsize)
+                .view(dtype)
+                .reshape(shape)
+                for a in (source, target)
+            )
+            own = fake_device._as_host(matrix, n * n * dtype.itemsize).view(dtype).reshape(n, n)
+            assert not np.shares_memory(values, there)
+            there[...] = own @ values
+
+
 class Plan:
     """A plan that leaves its lines as they are, because transform_store() transforms them."""
 

@@ -17,7 +17,7 @@ from poisson_pairs import (
     check_one_axis,
     check_same_solution,
 )
-from transform_device import Device, Plan, PlanOfWaves
+from transform_device import Device, Plan, PlanOfWaves, Products
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
 from pysolvers.poisson import _device, _waves
@@ -28,6 +28,7 @@ def device(monkeypatch):
     with fake_device.in_place_of_cuda(Device()) as fake:
         monkeypatch.setattr(_waves, "CufftPlan", functools.partial(PlanOfWaves, fake))
         monkeypatch.setattr(_device, "CufftPlan", Plan)
+        monkeypatch.setattr(_device, "products", lambda _: Products(fake))
         yield fake
 
 
@@ -243,18 +244,48 @@ def test_one_axis_of_lines_and_batches_are_those_of_the_cpu(device, rng, case, d
     check_one_axis(rng, case, dtype)
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (
-            {"spacing": (EDGES[0], EDGES[1])},
-            "a device offers one axis that is stretched, radial or has Robin",
-        ),
-        ({"helmholtz": -1.0}, "which needs helmholtz >= 0: write device='cpu', or pysolvers.jax"),
-        ({"methods": {"y": "eigenvectors"}}, "and transforms along the others: write device='cpu'"),
-    ],
-)
-def test_what_a_device_does_not_offer(device, change, text):
-    given = {"shape": (7, 8), "spacing": 0.2, "boundary": 0.0, "grid": "cells", "device": "cuda"}
-    with pytest.raises(ValueError, match=text):
-        FastPoisson(**given | change)
+def methods(shape, spacing=0.2, boundary=0.0, **options):
+    """Return the methods of a device, in the order x, y, z."""
+    given = {"boundary": boundary, "grid": "cells", "device": "cuda", **options}
+    return tuple(FastPoisson(shape, spacing, **given).methods.values())
+
+
+def test_choice_of_methods(device):
+    """A slow transform is replaced by lines, and a second one by a short product."""
+    slow, slower = 131, 2 * 1567  # cuFFT has kernels for prime factors up to 127
+    assert methods((6, 8)) == ("lines", "transform")
+    assert methods((slow, 8)) == ("lines", "transform")  # packed: y has no transform
+    assert methods((slow, 8), dtype="complex64") == ("lines", "eigenvectors")
+    assert methods((slower, 8), dtype="complex64") == ("transform", "lines")
+    assert methods((8, slower)) == ("lines", "transform")
+    assert methods((slow, slow)) == ("lines", "eigenvectors")
+    assert methods((slower, slow)) == ("eigenvectors", "lines")
+    assert methods((slow, slow), boundary="periodic") == ("lines", "transform")
+    assert methods((6, 8), helmholtz=-1.0) == ("eigenvectors", "transform")
+    assert methods((6, 8), spacing=(EDGES[0], EDGES[1][:7])) == ("lines", "eigenvectors")
+
+
+def test_what_a_device_does_not_offer(device):
+    with pytest.raises(ValueError, match="axis must have 'lines' or 'eigenvectors'"):
+        methods((7, 8), methods={"x": "transform", "y": "transform"})
+
+
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_products_read_and_write_dense_arrays_of_a_library(device, rng, grid):
+    spacing = np.linspace(0, 1, 8 + (grid == "cells")) ** 2
+    options = {"boundary": Neumann(), "grid": grid, "helmholtz": 0.5}
+    here, there = (
+        FastPoisson((8, 8), (spacing, spacing), device=d, **options) for d in ("cpu", "cuda")
+    )
+    f = rng.uniform(-1, 1, (8, 8))
+    array, wide = device.array(f), device.array(np.zeros((8, 16)))
+    device.calls.clear()
+
+    near(there.solve(array).get(), here.solve(f))
+    assert not [call for call in device.calls if call[0] == "relayout"]
+    there.solve(array, out=wide.view(np.s_[:, ::2]))
+    near(wide.get()[:, ::2], here.solve(f))
+    assert not wide.get()[:, 1::2].any()
+    np.testing.assert_array_equal(array.get(), f)
+    there.solve(array, out=array)
+    near(array.get(), here.solve(f))

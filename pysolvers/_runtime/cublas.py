@@ -1,0 +1,154 @@
+"""cuBLAS: products of one matrix with a batch of matrices, in full precision.
+
+The library is loaded when the first product is planned: nvidia.py.
+"""
+
+import ctypes
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from .._errors import BackendError
+from .nvidia import current_device, shared_library
+from .streams import Stream
+
+_FUNCTIONS = {"float32": "cublasSgemmStridedBatched", "float64": "cublasDgemmStridedBatched"}
+_NUMBERS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
+_PLAIN, _TRANSPOSED = 0, 1  # cublasOperation_t
+_MOST = 65535  # products of a call: blocks along the third axis of a grid
+
+
+class Products:
+    """Products on one device, for the rest of the process.
+
+    Several threads can call them; their calls take turns.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device.
+
+    Raises
+    ------
+    BackendError
+        If cuBLAS is missing or cannot use the device.
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        self._library, self._ordinal = _library(), ordinal
+        self._lock = Lock()
+        handle = ctypes.c_void_p()
+        with current_device(ordinal):
+            self._call("cublasCreate_v2", ctypes.byref(handle))
+        self._handle = handle
+
+    def columns(
+        self,
+        matrix: int,
+        source: int,
+        target: int,
+        sizes: tuple[int, int, int],
+        dtype: np.dtype,
+        stream: Stream,
+    ) -> None:
+        """Enqueue target[i] = matrix @ source[i] for all i.
+
+        Parameters
+        ----------
+        matrix : int
+            Address of n x n numbers in C order.
+        source, target : int
+            Addresses of (count, n, width) numbers in C order that do not overlap.
+        sizes : (int, int, int)
+            count, n and width.
+        dtype : dtype
+            float32 or float64.
+        stream : Stream
+            Where to enqueue.
+        """
+        count, n, width = sizes
+        distance = n * width
+        for start in range(0, count, _MOST):
+            # In Fortran order: target[i]^T = source[i]^T matrix^T.
+            skip = start * distance * dtype.itemsize
+            operands = (
+                (source + skip, width, distance),
+                (matrix, n, 0),
+                (target + skip, width, distance),
+            )
+            part = min(_MOST, count - start)
+            self._run((_PLAIN, _PLAIN), (width, n, n), operands, part, dtype, stream)
+
+    def rows(
+        self,
+        matrix: int,
+        source: int,
+        target: int,
+        sizes: tuple[int, int],
+        dtype: np.dtype,
+        stream: Stream,
+    ) -> None:
+        """Enqueue target[i] = matrix @ source[i] for vectors that follow each other.
+
+        Parameters
+        ----------
+        sizes : (int, int)
+            Number of vectors, and their length n.
+        matrix, source, target, dtype, stream
+            As for `columns`.
+        """
+        count, n = sizes
+        # In Fortran order: target^T = matrix source^T.
+        operands = (matrix, n, 0), (source, n, 0), (target, n, 0)
+        self._run((_TRANSPOSED, _PLAIN), (n, count, n), operands, 1, dtype, stream)
+
+    def _run(
+        self,
+        operations: tuple[int, int],
+        shape: tuple[int, int, int],
+        operands: tuple[tuple[int, int, int], ...],
+        count: int,
+        dtype: np.dtype,
+        stream: Stream,
+    ) -> None:
+        """Call the function for operands given by address, leading dimension and distance."""
+        number = _NUMBERS[dtype.name]
+        one, zero = number(1), number(0)
+        a, b, c = (
+            (ctypes.c_void_p(address), ctypes.c_int(lead), ctypes.c_longlong(distance))
+            for address, lead, distance in operands
+        )
+        with self._lock, current_device(self._ordinal):
+            self._call("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream.address))
+            self._call(
+                _FUNCTIONS[dtype.name],
+                self._handle,
+                *map(ctypes.c_int, operations),
+                *map(ctypes.c_int, shape),
+                ctypes.byref(one),
+                *a,
+                *b,
+                ctypes.byref(zero),
+                *c,
+                ctypes.c_int(count),
+            )
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """Call a function of cuBLAS, or raise BackendError with its status."""
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise BackendError(f"{name} of cuBLAS failed with status {status}")
+
+
+@cache
+def products(ordinal: int) -> Products:
+    """Return the products of a device, which all solvers on it share."""
+    return Products(ordinal)
+
+
+def _library() -> Any:
+    """Return the shared library."""
+    packages = "cuda-pathfinder nvidia-cublas"
+    return shared_library("cublas", "products on a device need cuBLAS", packages)
