@@ -1,7 +1,7 @@
 """How each axis of a grid is solved: by a transform, by its eigenvectors, or by lines."""
 
 from collections.abc import Mapping, Sequence
-from math import inf, sqrt
+from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np

@@ -42,7 +42,7 @@ def are_packed(axes: Sequence[Axis], dtype: np.dtype) -> bool:
 
     The device decides how many rows the lines can have: ``backend.waves_fit``.
     """
-    first, *others = axes
+    others = axes[1:]
     return (
         dtype.kind == "f"
         and len(others) > 0
