@@ -50,6 +50,7 @@ class Products:
         source: int,
         target: int,
         sizes: tuple[int, int, int],
+        distance: int,
         dtype: np.dtype,
         stream: Stream,
     ) -> None:
@@ -60,16 +61,17 @@ class Products:
         matrix : int
             Address of n x n numbers in C order.
         source, target : int
-            Addresses of (count, n, width) numbers in C order that do not overlap.
+            Addresses of `count` arrays of (n, width) numbers in C order that do not overlap.
         sizes : (int, int, int)
             count, n and width.
+        distance : int
+            Numbers from one array to the next.
         dtype : dtype
             float32 or float64.
         stream : Stream
             Where to enqueue.
         """
         count, n, width = sizes
-        distance = n * width
         for start in range(0, count, _MOST):
             # In Fortran order: target[i]^T = source[i]^T matrix^T.
             skip = start * distance * dtype.itemsize
@@ -87,21 +89,24 @@ class Products:
         source: int,
         target: int,
         sizes: tuple[int, int],
+        distance: int,
         dtype: np.dtype,
         stream: Stream,
     ) -> None:
-        """Enqueue target[i] = matrix @ source[i] for vectors that follow each other.
+        """Enqueue target[i] = matrix @ source[i] for vectors.
 
         Parameters
         ----------
         sizes : (int, int)
             Number of vectors, and their length n.
+        distance : int
+            Numbers from one vector to the next.
         matrix, source, target, dtype, stream
             As for `columns`.
         """
         count, n = sizes
         # In Fortran order: target^T = matrix source^T.
-        operands = (matrix, n, 0), (source, n, 0), (target, n, 0)
+        operands = (matrix, n, 0), (source, distance, 0), (target, distance, 0)
         self._run((_TRANSPOSED, _PLAIN), (n, count, n), operands, 1, dtype, stream)
 
     def _run(

@@ -49,7 +49,7 @@ from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._axes import wave_sums
 from ._methods import EIGENVECTORS, LINES, TRANSFORM, check_distance
-from ._modes import Modes
+from ._modes import Block, Modes
 from ._waves import PackedWaves, are_packed
 
 _OPERATION = "FastPoisson"
@@ -60,6 +60,8 @@ Additions = Mapping[tuple[int, int], Array]
 
 # Bytes of the lines of a panel: half the cache of an H100. Chosen by this size, not measured.
 _PANEL = 24 << 20
+# Places from which the products are halved: 10 words more are then less than the operations.
+_LEAST_HALVED = 700
 
 _INVERSE = {
     "dct1": "dct1",
@@ -136,6 +138,9 @@ class _Transform:
 class _Product:
     """Products with the eigenvectors along one axis of the field.
 
+    Of even and odd eigenvectors of at least `_LEAST_HALVED` places, each product takes half the
+    places: the sums or the differences of the values and of those in reverse order.
+
     Parameters
     ----------
     device : Device
@@ -152,29 +157,108 @@ class _Product:
         self, device: Device, modes: Modes, dtype: np.dtype, keep: Callable[[Array], Array]
     ) -> None:
         self._products, self._dtype = products(device.ordinal), dtype
-        self._forward, self._backward = (
-            keep(np.asarray(matrix, dtype)) for matrix in (modes.forward, modes.backward)
-        )
+        self.is_halved = len(modes.blocks) == 2 and len(modes.values) >= _LEAST_HALVED
+        blocks = modes.blocks if self.is_halved else (Block(modes.forward, modes.backward),)
+        self._blocks = [Block(*(keep(np.asarray(a, dtype)) for a in block)) for block in blocks]
+        self._minus = keep(np.full((1, 1, 1), -1, dtype))
 
-    def forward(self, source: Array, target: Array, axis: int, device: Device) -> None:
-        """Write the amplitudes of the values along an axis; both arrays are in C order."""
-        self._run(self._forward, source, target, axis, device)
+    def forward(self, source: Array, fields: list[Array], axis: int, device: Device) -> Array:
+        """Multiply values along an axis by the matrices that make amplitudes of them.
 
-    def backward(self, source: Array, target: Array, axis: int, device: Device) -> None:
-        """Write the values of the amplitudes along an axis; both arrays are in C order."""
-        self._run(self._backward, source, target, axis, device)
+        Parameters
+        ----------
+        source : ndarray
+            The values, in C order: the second one of `fields`, or another array.
+        fields : list of two ndarrays
+            Both are written. They are exchanged if the result is the first one.
 
-    def _run(self, matrix: Array, source: Array, target: Array, axis: int, device: Device) -> None:
-        before, size, after = (
-            prod(source.shape[:axis]),
-            source.shape[axis],
-            prod(source.shape[axis + 1 :]),
-        )
-        addresses = address_of(matrix), address_of(source), address_of(target)
-        if after == 1:
-            self._products.rows(*addresses, (before, size), self._dtype, device.stream)
+        Returns
+        -------
+        amplitudes : ndarray
+            The second one of `fields`.
+        """
+        values = _columns_of(source, axis)
+        if self.is_halved:
+            sums = _columns_of(fields[0], axis)
+            half, rest = _halves(sums)
+            device.write(half, values[:, : half.shape[1]])
+            device.enqueue(device.backend.accumulate, half, values[:, ::-1][:, : half.shape[1]])
+            device.write(rest, values[:, : rest.shape[1]])
+            device.add_product(rest, self._minus, values[:, ::-1][:, : rest.shape[1]])
+            values = sums
         else:
-            self._products.columns(*addresses, (before, size, after), self._dtype, device.stream)
+            fields.reverse()
+        matrices = [block.forward for block in self._blocks]
+        self._multiply(matrices, values, _columns_of(fields[1], axis), device)
+        return fields[1]
+
+    def backward(
+        self, source: Array, fields: list[Array], axis: int, device: Device, target: Array | None
+    ) -> Array:
+        """Multiply amplitudes along an axis by the matrices that make values of them.
+
+        Parameters
+        ----------
+        source : ndarray
+            The amplitudes, in C order: the second one of `fields`.
+        fields : list of two ndarrays
+            As for `forward`.
+        target : ndarray or None
+            For the values, in C order.
+
+        Returns
+        -------
+        values : ndarray
+            `target` or the second one of `fields`.
+        """
+        amplitudes = _columns_of(source, axis)
+        matrices = [block.backward for block in self._blocks]
+        if not self.is_halved:
+            fields.reverse()
+            values = fields[1] if target is None else target
+            self._multiply(matrices, amplitudes, _columns_of(values, axis), device)
+            return values
+        sums = _columns_of(fields[0], axis)
+        self._multiply(matrices, amplitudes, sums, device)
+        values = fields[1] if target is None else target
+        columns, (even, odd) = _columns_of(values, axis), _halves(sums)
+        count = odd.shape[1]
+        device.write(columns[:, : even.shape[1]], even)
+        device.enqueue(device.backend.accumulate, columns[:, :count], odd)
+        last = columns[:, ::-1][:, :count]
+        device.write(last, even[:, :count])
+        device.add_product(last, self._minus, odd)
+        return values
+
+    def _multiply(
+        self, matrices: Sequence[Array], source: Array, target: Array, device: Device
+    ) -> None:
+        """Multiply consecutive parts of columns by a matrix each."""
+        count, size, width = source.shape
+        start = 0
+        for matrix in matrices:
+            part = len(matrix)
+            skip = start * width * self._dtype.itemsize
+            addresses = address_of(matrix), address_of(source) + skip, address_of(target) + skip
+            rest = size * width, self._dtype, device.stream
+            if width == 1:
+                self._products.rows(*addresses, (count, part), *rest)
+            else:
+                self._products.columns(*addresses, (count, part, width), *rest)
+            start += part
+
+
+def _columns_of(array: Array, axis: int) -> Array:
+    """View reals in C order as (before, size, after) an axis."""
+    shape = array.shape
+    whole = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    return device_array(address_of(array), whole, None, array.dtype, array)
+
+
+def _halves(columns: Array) -> tuple[Array, Array]:
+    """View the places of the even and of the odd eigenvectors."""
+    half = (columns.shape[1] + 1) // 2
+    return columns[:, :half], columns[:, half:]
 
 
 class DevicePoisson:
@@ -384,20 +468,17 @@ class DevicePoisson:
                 device,
             )
             source = field
-        # Products write the second buffer and the first one in turn.
+        # The first one is free, the second one has the values but for those of the right side.
         fields = [device_array(second.address, shape, None, self._real, second), field]
         for k, product in self._products.items():
-            product.forward(source, fields[0], k, device)
-            source, fields = fields[0], fields[::-1]
+            source = product.forward(source, fields, k, device)
         self._centre(device, source)
         self._solve_lines(device, source)
         self._centre(device, source)
         is_direct = not self._backward and solution.flags.c_contiguous
         for k, product in reversed(self._products.items()):
             is_last = is_direct and k == min(self._products)
-            target = solution if is_last else fields[0]
-            product.backward(source, target, k, device)
-            source, fields = target, fields[::-1]
+            source = product.backward(source, fields, k, device, solution if is_last else None)
         field, is_direct = source, self._is_dense(solution)
         for k, transform in reversed(self._backward.items()):
             before = field[_block(sizes)]

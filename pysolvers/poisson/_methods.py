@@ -30,7 +30,8 @@ class _Times(NamedTuple):
         Of the same, if cuFFT has no kernel for a prime factor of the length: its `MOST` is the
         largest one that has a kernel.
     product : float
-        Of two products with n x n matrices, divided by n.
+        Of two products with n x n matrices, divided by n. Those of rows that are the same in
+        reverse order take half the time.
     """
 
     transform: float
@@ -156,17 +157,22 @@ def _other(axis: Axis, few: int, on_device: bool) -> Method:
         return EIGENVECTORS
     is_short = axis.count <= few
     if on_device and not has_short_factors(axis):
-        is_short = _DEVICE.product * axis.count < _DEVICE.factors
+        is_short = _product_time(axis, _DEVICE) < _DEVICE.factors
     return EIGENVECTORS if is_short and not axis.is_periodic else TRANSFORM
 
 
 def _time(axis: Axis, times: _Times) -> tuple[float, bool]:
     """Return the time that an axis takes without lines, and whether it is x."""
-    found = product = times.product * axis.count
+    found = product = _product_time(axis, times)
     if axis.has_transform:
         slow = times.factors if axis.is_periodic else min(times.factors, product)
         found = times.transform if has_short_factors(axis) else slow
     return found, axis.name == "x"
+
+
+def _product_time(axis: Axis, times: _Times) -> float:
+    """Return the time that the products of an axis take."""
+    return times.product * axis.count / (2 if axis.is_symmetric else 1)
 
 
 def has_short_factors(axis: Axis) -> bool:

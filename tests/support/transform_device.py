@@ -185,24 +185,29 @@ class Products:
     def __init__(self, device):
         self.device = device
 
-    def columns(self, matrix, source, target, sizes, dtype, stream):
+    def columns(self, matrix, source, target, sizes, distance, dtype, stream):
         count, n, width = sizes
-        self._multiply(matrix, source, target, (count, n, width), dtype)
+        self._multiply(matrix, source, target, (count, n, width), distance, dtype)
 
-    def rows(self, matrix, source, target, sizes, dtype, stream):
-        self._multiply(matrix, source, target, (*sizes, 1), dtype)
+    def rows(self, matrix, source, target, sizes, distance, dtype, stream):
+        self._multiply(matrix, source, target, (*sizes, 1), distance, dtype)
 
-    def _multiply(self, matrix, source, target, shape, dtype):
+    def _multiply(self, matrix, source, target, shape, distance, dtype):
         self.device.calls.append(("product", shape))
-        n = shape[1]
+        count, n, width = shape
+        size = dtype.itemsize
         with self.device.open():
             values, there = (
-                fake_device._as_host(a, int(np.prod(shape)) * dtype.itemsize)
-                .view(dtype)
-                .reshape(shape)
+                np.lib.stride_tricks.as_strided(
+                    fake_device._as_host(a, ((count - 1) * distance + n * width) * size).view(
+                        dtype
+                    ),
+                    shape,
+                    (distance * size, width * size, size),
+                )
                 for a in (source, target)
             )
-            own = fake_device._as_host(matrix, n * n * dtype.itemsize).view(dtype).reshape(n, n)
+            own = fake_device._as_host(matrix, n * n * size).view(dtype).reshape(n, n)
             assert not np.shares_memory(values, there)
             there[...] = own @ values
 

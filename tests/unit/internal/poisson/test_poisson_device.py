@@ -244,6 +244,34 @@ def test_one_axis_of_lines_and_batches_are_those_of_the_cpu(device, rng, case, d
     check_one_axis(rng, case, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("case", ["symmetric", "products and waves", "first axis", "negative"])
+def test_products_of_even_and_odd_eigenvectors(monkeypatch, device, rng, case, dtype):
+    monkeypatch.setattr(_device, "_LEAST_HALVED", 2)
+    check_one_axis(rng, case, dtype)
+    sizes = {call[1][1] for call in device.calls if call[0] == "product"}
+    assert case == "products and waves" or max(sizes) < 7
+
+
+@pytest.mark.parametrize("size", [6, 7])
+@pytest.mark.parametrize("is_lined", [True, False])
+def test_halved_products_of_a_plane(monkeypatch, device, rng, size, is_lined):
+    monkeypatch.setattr(_device, "_LEAST_HALVED", 2)
+    options = {"boundary": 0.0, "grid": "cells", "helmholtz": 0.5 if is_lined else -0.5}
+    methods = {"y": "eigenvectors"} | ({} if is_lined else {"x": "eigenvectors"})
+    here, there = (
+        FastPoisson((size, size), 0.2, device=d, methods=methods, **options)
+        for d in ("cpu", "cuda")
+    )
+    f = rng.uniform(-1, 1, (size, size))
+    array = device.array(f)
+
+    near(there.solve(array).get(), here.solve(f))
+    np.testing.assert_array_equal(array.get(), f)
+    there.solve(array, out=array)
+    near(array.get(), here.solve(f))
+
+
 def methods(shape, spacing=0.2, boundary=0.0, **options):
     """Return the methods of a device, in the order x, y, z."""
     given = {"boundary": boundary, "grid": "cells", "device": "cuda", **options}
@@ -252,7 +280,7 @@ def methods(shape, spacing=0.2, boundary=0.0, **options):
 
 def test_choice_of_methods(device):
     """A slow transform is replaced by lines, and a second one by a short product."""
-    slow, slower = 131, 2 * 1567  # cuFFT has kernels for prime factors up to 127
+    slow, slower = 131, 2 * 3137  # cuFFT has kernels for prime factors up to 127
     assert methods((6, 8)) == ("lines", "transform")
     assert methods((slow, 8)) == ("lines", "transform")  # packed: y has no transform
     assert methods((slow, 8), dtype="complex64") == ("lines", "eigenvectors")
