@@ -18,13 +18,17 @@ With --gpu, float64 and float32, beside the transforms of cuFFT alone and a solv
 once, contiguous, without what makes them sine transforms: the bar is 2.5 times this time. The CuPy
 solver is a sine transform along every axis by cupyx.scipy.fft, a division by the eigenvalues, and
 back. Times are those of the device over calls in a row.
+
+With --gpu --grids, grids of nodes beside those of cells, lengths with large prime factors beside
+the next ones without, stretched axes, and small grids, float64. A copy of the field is measured in
+the same run.
 """
 
 import argparse
 import resource
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -44,7 +48,7 @@ from .timing import Call, device, median_of, medians, require_cupy
 SIZES = ((512, 512), (1024, 1024), (2048, 2048), (128, 128, 128), (256, 256, 256))
 GPU_SIZES = ((1024, 1024), (4096, 4096), (128, 128, 128), (512, 512, 512))
 QUICK_SIZES = ((24, 30), (6, 5, 7))
-BARS = {(2048, 2048): {"splu": 10.0, "pyamg": 5.0}}
+BARS: dict[tuple[int, ...], dict[str, float]] = {(2048, 2048): {"splu": 10.0, "pyamg": 5.0}}
 GPU_BAR = 2.5
 GPU_SECONDS = 0.1  # of a sample
 
@@ -61,6 +65,41 @@ GRID_CASES = (
     ((128, 128, 128), "xyz", 1.5),
 )
 QUICK_GRID_CASES = (((24, 30), "y", np.inf), ((6, 5, 7), "xyz", np.inf))
+
+
+class GpuGrid(NamedTuple):
+    """A grid on a GPU, and what its time must not exceed."""
+
+    shape: tuple[int, ...]
+    grid: Literal["nodes", "cells"]
+    stretched: str = ""
+    most: float | None = None  # seconds, or times the case `beside`
+    beside: int | None = None  # index of a case
+
+
+GPU_GRIDS = (
+    GpuGrid((1024, 1024), "cells"),
+    GpuGrid((1025, 1025), "nodes", most=1.3, beside=0),
+    GpuGrid((2048, 2048), "cells"),
+    GpuGrid((2049, 2049), "nodes", most=1.3, beside=2),
+    GpuGrid((2048, 2048), "nodes", most=1.6, beside=3),
+    GpuGrid((4096, 4096), "cells"),
+    GpuGrid((4097, 4097), "nodes", most=1.3, beside=5),
+    GpuGrid((4095, 4095), "nodes", most=1.6, beside=6),
+    GpuGrid((3001, 3001), "nodes"),
+    GpuGrid((3000, 3000), "nodes", most=1.6, beside=8),
+    GpuGrid((2001, 2001), "nodes"),
+    GpuGrid((2000, 2000), "nodes", most=1.6, beside=10),
+    GpuGrid((256, 256), "cells", most=50e-6),
+    GpuGrid((512, 512), "cells", most=70e-6),
+    GpuGrid((2048, 2048), "cells", "xy"),
+    GpuGrid((512, 512, 512), "cells"),
+    GpuGrid((511, 511, 511), "nodes", most=1.6, beside=15),
+    GpuGrid((512, 512, 512), "cells", "y"),
+    GpuGrid((512, 512, 512), "cells", "xyz", most=15e-3),
+    GpuGrid((1024, 1024, 1024), "cells", most=0.25),
+)
+QUICK_GPU_GRIDS = (GpuGrid((24, 30), "cells"), GpuGrid((25, 31), "nodes", "xy"))
 BATCH, QUICK_BATCH = (200, 65, 65), (5, 9, 9)
 BATCH_BAR = 8.0  # a loop over the fields takes so many times as long
 
@@ -192,13 +231,15 @@ def measure(shape: tuple[int, ...], runs: int, threads: int) -> Record:
     }
 
 
-def stretched(shape: tuple[int, ...], axes: str, threads: int | None) -> FastPoisson:
-    """Return a solver on cells between Dirichlet sides that are stretched along some axes."""
+def stretched(
+    shape: tuple[int, ...], axes: str, grid: Literal["nodes", "cells"] = "cells", **rest: Any
+) -> FastPoisson:
+    """Return a solver between Dirichlet sides, on a grid that is stretched along some axes."""
     spacing: list[Any] = []
     for name, n in zip("xyz", reversed(shape), strict=False):
-        faces = np.tanh(2 * np.linspace(-1, 1, n + 1)) / np.tanh(2)
-        spacing.append(faces if name in axes else 2 / n)
-    return FastPoisson(shape, tuple(spacing), boundary=0.0, grid="cells", threads=threads)
+        edges = np.tanh(2 * np.linspace(-1, 1, n + (grid == "cells"))) / np.tanh(2)
+        spacing.append(edges if name in axes else 2 / n)
+    return FastPoisson(shape, tuple(spacing), boundary=0.0, grid=grid, **rest)
 
 
 def stretched_laplacian(solver: FastPoisson) -> Any:
@@ -239,7 +280,7 @@ def banded_loop(solver: FastPoisson, axes: str, threads: int) -> Solve:
 
 def grids_measure(shape: tuple[int, ...], axes: str, bar: float, runs: int, threads: int) -> Record:
     """Return medians of the solve times on a stretched grid and on the uniform one."""
-    solver = stretched(shape, axes, None)
+    solver = stretched(shape, axes)
     out = np.empty(shape)
     found: dict[str, Callable[[], Solve]] = {
         "uniform": lambda: package(shape, None),
@@ -383,8 +424,68 @@ def gpu_measure(shape: tuple[int, ...], dtype: np.dtype, runs: int) -> Record:
     return {"shape": list(shape), "dtype": dtype.name, "seconds": seconds, "failed": failed}
 
 
+def gpu_grid_measure(case: GpuGrid, runs: int) -> Record:
+    """Return the seconds of a solve and of a copy of the field."""
+    cupy = require_cupy()
+    begin = time.perf_counter()
+    solver = stretched(case.shape, case.stretched, case.grid, device="cuda")
+    setup, methods = time.perf_counter() - begin, dict(solver.methods)
+    f = cupy.random.default_rng(1).random(case.shape)
+    out = cupy.empty_like(f)
+    calls = {
+        "package": lambda: solver.solve(f, out=out),
+        "copy": lambda: cupy.copyto(out, f),
+    }
+    with cupy.cuda.Stream(non_blocking=True):
+        seconds = {
+            name: median_of(call, runs, seconds=GPU_SECONDS, clock=device())
+            for name, call in calls.items()
+        }
+    cupy.get_default_memory_pool().free_all_blocks()
+    return {
+        **case._asdict(),
+        "methods": methods,
+        "seconds": seconds,
+        "setup": round(setup, 3),
+    }
+
+
+def gpu_grids_table(record: Record) -> Table:
+    """Return the table of grids on a GPU: microseconds of a solve, and copies of the field."""
+    rows = []
+    for entry in record["cases"]:
+        seconds, beside = entry["seconds"], entry["beside"]
+        own = seconds["package"]
+        ratio = None if beside is None else own / record["cases"][beside]["seconds"]["package"]
+        bar = entry["most"]
+        limit = "" if bar is None else (f"{bar * 1e6:.0f} µs" if ratio is None else f"{bar:g} ×")
+        methods = ", ".join(f"{a}: {m}" for a, m in entry["methods"].items())
+        grid = f"{shape_text(entry['shape'])} {entry['grid']}"
+        rows.append(
+            (grid, entry["stretched"], methods, own * 1e6, own / seconds["copy"], ratio, limit)
+        )
+    columns = [
+        Column("grid", left=True),
+        Column("stretched along"),
+        Column("methods"),
+        Column("µs", ".0f"),
+        Column("copies", ".1f"),
+        Column("ratio", ".2f"),
+        Column("bar"),
+    ]
+    note = (
+        "Microseconds of the device for one right side in float64 over calls in a row, set-up "
+        "excluded; the same in copies of the field; the ratio to the grid of the bar, which is one "
+        "of cells for nodes of a good length, and otherwise the next good length. Measured on "
+        f"{record['gpu']['name']}."
+    )
+    return Table("", columns, rows, (note,))
+
+
 def tables(record: Record) -> list[Table]:
     """Return the table of a record."""
+    if "beside" in record["cases"][0]:
+        return [gpu_grids_table(record)]
     if "stretched" in record["cases"][0]:
         return [grids_table(record)]
     on_gpu = "dtype" in record["cases"][0]
@@ -452,6 +553,9 @@ def missed(record: Record) -> list[str]:
         for name, bar in entry.get("bars", {}).items():
             if name in seconds and seconds[name] / seconds["package"] < bar:
                 found.append(f"{size}: {name} takes less than {bar:g} times as long")
+        if "beside" in entry:
+            found += missed_grid(record["cases"], entry)
+            continue
         ratio = seconds.get("package", 0.0) / seconds.get("uniform", np.inf)
         if entry.get("most") and ratio > entry["most"]:
             found.append(f"{size}, {entry['stretched']}: more than {entry['most']:g} x uniform")
@@ -461,6 +565,17 @@ def missed(record: Record) -> list[str]:
         if seconds.get("graph", 0.0) > GPU_BAR * alone:
             found.append(f"{size}, {entry['dtype']}: more than {GPU_BAR} times cuFFT alone")
     return found
+
+
+def missed_grid(cases: list[Record], entry: Record) -> list[str]:
+    """Return whether a grid on a GPU misses its bar."""
+    most, beside = entry["most"], entry["beside"]
+    if most is None:
+        return []
+    limit = most if beside is None else most * cases[beside]["seconds"]["package"]
+    own = entry["seconds"]["package"]
+    name = f"{shape_text(entry['shape'])} {entry['grid']} {entry['stretched']}".strip()
+    return [f"{name}: {own * 1e6:.0f} of {limit * 1e6:.0f} us"] if own > limit else []
 
 
 def failed(record: Record) -> list[str]:
@@ -475,7 +590,9 @@ def failed(record: Record) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
     add_options(parser, "quick", "gpu", "sizes", "runs")
-    parser.add_argument("--grids", action="store_true", help="stretched grids and a batch")
+    parser.add_argument(
+        "--grids", action="store_true", help="stretched and other grids, and a batch"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -483,7 +600,12 @@ def run(args: argparse.Namespace) -> int:
     quick = QUICK_SIZES if args.quick else None
     sizes = args.sizes or quick or (GPU_SIZES if args.gpu else SIZES)
     settings: Record = {"quick": args.quick, "runs": args.runs}
-    if args.gpu:
+    if args.gpu and args.grids:
+        measurement = Measurement("poisson_grids", machine.GPU_PACKAGES, gpu=True)
+        grids = QUICK_GPU_GRIDS if args.quick else GPU_GRIDS
+        cases = [gpu_grid_measure(case, args.runs) for case in progress(grids, "poisson")]
+        record = measurement.record(cases, settings)
+    elif args.gpu:
         packages = (*machine.GPU_PACKAGES, "nvidia-cufft")
         measurement = Measurement("poisson", packages, gpu=True)
         dtypes = (np.dtype("f8"), np.dtype("f4"))
