@@ -39,7 +39,7 @@ def test_peers_solve_the_equations_of_a_stretched_grid():
     pytest.importorskip("scipy")
     f = np.random.default_rng(1).uniform(-1, 1, (24, 30))
     for axes in ("x", "y"):
-        solver = poisson.stretched((24, 30), axes, None)
+        solver = poisson.stretched((24, 30), axes)
         u = solver.solve(f)
         for peer in (
             poisson.banded_loop(solver, axes, 1),
