@@ -16,6 +16,7 @@ if _typing.TYPE_CHECKING:
         SingularSystemWarning,
     )
     from ._memory import clear_cache
+    from ._recurrence import linear_recurrence
     from ._row_sums import RowSums
     from ._steps import (
         ThetaFactor,
@@ -71,6 +72,7 @@ __all__ = [
     "from_banded",
     "get_include",
     "implicit_diffusion",
+    "linear_recurrence",
     "residual",
     "solve_laplace",
     "solve_tridiagonal",
@@ -99,6 +101,7 @@ _PLACES = {
     "heat": ("HeatADI",),
     "parabolic": ("ParabolicADI",),
     "poisson": ("FastPoisson",),
+    "_recurrence": ("linear_recurrence",),
     "relaxation": ("LMSOR", "RedBlackSOR", "SteadyConvectionDiffusion", "solve_laplace"),
     "spline": ("CubicSpline",),
     "_steps": (

@@ -121,6 +121,7 @@ PERIODIC: Final[int]
 PIVOTS: Final[dict[str, int]]
 PRESSURES: Final[dict[str, int]]
 RELAXATIONS: Final[dict[str, int]]
+REVERSED: Final[int]
 ROW_SUMS: Final[int]
 SCHEMES: Final[dict[str, int]]
 SHORT_LOWER: Final[int]
@@ -136,8 +137,10 @@ STAGGERED_STAGES: Final[dict[str, int]]
 STATUS: Final[dict[int, tuple[str, str]]]
 TABLE_ROWS: Final[int]
 TRANS: Final[dict[str, int]]
+TRANSPOSED: Final[int]
 WALLS: Final[dict[str, int]]
 xla_products: Final[Any]
+xla_recurrence: Final[Any]
 xla_tridiag: Final[Any]
 
 @final
@@ -221,6 +224,18 @@ def product(
     scale: float,
     weight: float,
     extended: bool,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def recurrence(
+    flags: int,
+    first: _Array,
+    second: _Array | None,
+    b: _Array,
+    initial: _Array | None,
+    x: _Array,
     threads: int,
     device: int = 0,
     stream: int = 0,

@@ -38,6 +38,7 @@ from ._core import PERIODIC as PERIODIC
 from ._core import PIVOTS as PIVOTS
 from ._core import PRESSURES as PRESSURES
 from ._core import RELAXATIONS as RELAXATIONS
+from ._core import REVERSED as REVERSED
 from ._core import ROW_SUMS as ROW_SUMS
 from ._core import SCHEMES as SCHEMES
 from ._core import SHORT_LOWER as SHORT_LOWER
@@ -53,6 +54,7 @@ from ._core import STATUS as STATUS
 from ._core import STEP_KINDS as STEP_KINDS
 from ._core import TABLE_ROWS as TABLE_ROWS
 from ._core import TRANS as TRANS
+from ._core import TRANSPOSED as TRANSPOSED
 from ._core import WALLS as WALLS
 from ._core import Factor as Factor
 from ._core import _DiffusionSystem
@@ -71,6 +73,7 @@ from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
 from ._core import product as product
+from ._core import recurrence as recurrence
 from ._core import spline_pieces as spline_pieces
 from ._core import spline_points as spline_points
 from ._core import spline_rows as spline_rows
@@ -79,6 +82,7 @@ from ._core import step_solve as step_solve
 from ._core import tridiag_borrowed as tridiag_borrowed
 from ._core import tridiag_solve as tridiag_solve
 from ._core import xla_products as xla_products
+from ._core import xla_recurrence as xla_recurrence
 from ._core import xla_tridiag as xla_tridiag
 from ._core import xla_tridiag_work as xla_tridiag_work
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "ps_api.h"
+#include "ps_recurrence.h"
 #include "ps_step.h"
 
 enum { AXES = 3, TERMS = 2 * AXES, SEARCH_STEPS = 100000 };
@@ -577,4 +578,31 @@ ps_factor_step_check(const ps_factor *f, const ps_factor_step *s)
     return status == PS_OK && s->source.data != NULL
                ? check_input(&s->source, size, n, &taken)
                : status;
+}
+
+ps_status
+ps_recurrence_check(const ps_recurrence *r)
+{
+    const uint32_t known = PS_REVERSED | PS_TRANSPOSED;
+
+    if (r == NULL || !sizes_are_legal(r->dtype, (extents){r->rows, r->outer, r->inner}) ||
+        (r->flags & ~known) != 0) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (r->outer == 0 || r->inner == 0) {
+        return PS_OK;
+    }
+    const int64_t size = ps_dtype_size(r->dtype);
+    const extents n = {r->rows, r->outer, r->inner};
+    const extents states = {r->second.data != NULL ? 2 : 1, r->outer, r->inner};
+    const ps_input *const inputs[] = {&r->first, &r->second, &r->initial};
+    lattice taken;
+    ps_status status = check_output(&r->x, size, n, &taken);
+
+    for (int k = 0; k < 3 && status == PS_OK; k++) {
+        if (k == 0 || inputs[k]->data != NULL) {
+            status = check_input(inputs[k], size, k < 2 ? n : states, &taken);
+        }
+    }
+    return status == PS_OK ? check_rhs(&r->b, &r->x, size, n, &taken) : status;
 }

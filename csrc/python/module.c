@@ -19,6 +19,7 @@
 #include "part.h"
 #include "ps_api.h"
 #include "pysolvers.h"
+#include "recurrence.h"
 #include "relax.h"
 #include "spikes.h"
 #include "spline.h"
@@ -138,7 +139,7 @@ module_exec(PyObject *module)
         return -1;
     }
     if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||
-        step_add(module) < 0 || add_c_api(module) < 0) {
+        step_add(module) < 0 || recurrence_add(module) < 0 || add_c_api(module) < 0) {
         return -1;
     }
     return add_constants(module);

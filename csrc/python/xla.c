@@ -1,4 +1,4 @@
-/* xla.c - tridiagonal solves, and their derivatives, as custom calls of XLA.
+/* xla.c - tridiagonal solves, their derivatives, and recurrences as custom calls of XLA.
  *
  * A custom call has arrays without strides, and attributes that are constants of the
  * program. The attribute `layout` therefore says where the elements of a batch of systems
@@ -21,6 +21,7 @@
 
 #include <xla/ffi/api/c_api.h>
 
+#include "ps_numbers.h"
 #include "pysolvers.h"
 
 enum { LOWER, DIAG, UPPER, RHS, X, OPERANDS, INPUTS = X };
@@ -418,6 +419,98 @@ products_handler(XLA_FFI_CallFrame *frame)
                : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
 }
 
+/* The layout of recurrences: flags, rows, outer, inner, then the places of first, second
+ * and b, which are the arguments (second, if there are three), and of x. */
+enum { FIRST, SECOND, B, RECURRENCE_INPUTS };
+
+typedef struct {
+    int64_t flags, rows, outer, inner;
+    place operand[RECURRENCE_INPUTS + 1];
+} recurrence_layout;
+
+enum { RECURRENCE_NUMBERS = sizeof(recurrence_layout) / sizeof(int64_t) };
+
+/* Read a recurrence; 0 if its arrays are not those of its layout. */
+static int
+read_recurrence(const XLA_FFI_CallFrame *frame, ps_recurrence *r)
+{
+    const int has_second = frame->args.size == RECURRENCE_INPUTS;
+    ps_input *const inputs[] = {&r->first, &r->second, &r->b};
+    recurrence_layout l;
+
+    if (!read_layout(frame, &l, RECURRENCE_NUMBERS) || frame->rets.size != 1 ||
+        (!has_second && frame->args.size != RECURRENCE_INPUTS - 1)) {
+        return 0;
+    }
+    *r = (ps_recurrence){
+        .flags = (uint32_t)l.flags, .rows = l.rows, .outer = l.outer, .inner = l.inner};
+    for (int k = 0, argument = 0; k <= RECURRENCE_INPUTS; k++) {
+        if (k == SECOND && !has_second) {
+            continue;
+        }
+        const XLA_FFI_Buffer *const buffer =
+            k == RECURRENCE_INPUTS ? frame->rets.rets[0] : frame->args.args[argument++];
+        const place *const p = &l.operand[k];
+        ps_dtype dtype;
+
+        if (!dtype_of(buffer->dtype, &dtype) || (k > 0 && dtype != r->dtype) ||
+            !is_inside(p, l.rows, l.outer, l.inner, size_of(buffer))) {
+            return 0;
+        }
+        r->dtype = dtype;
+        char *const data = (char *)buffer->data + p->first * ps_dtype_size(dtype);
+        if (k == RECURRENCE_INPUTS) {
+            r->x = (ps_output){data, stride_of(p)};
+        }
+        else {
+            *inputs[k] = (ps_input){data, stride_of(p)};
+        }
+    }
+    return 1;
+}
+
+static ps_status
+compute_recurrence(const ps_recurrence *r)
+{
+    const ps_number_entries *const entries = ps_number_entries_get();
+    ps_exec exec = {0};
+    ps_status status = entries->recurrence_work(r, &exec, &exec.work_bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    char *const memory = malloc(exec.work_bytes + ALIGNMENT);
+    if (memory == NULL) {
+        return PS_NO_MEMORY;
+    }
+    exec.work = memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT);
+    status = entries->recurrence(r, &exec);
+    free(memory);
+    return status;
+}
+
+static XLA_FFI_Error *
+recurrence_handler(XLA_FFI_CallFrame *frame)
+{
+    ps_recurrence r;
+
+    if (answer_metadata(frame)) {
+        return NULL;
+    }
+    if (ps_number_entries_get()->recurrence == NULL) {
+        return failure(frame, XLA_FFI_Error_Code_UNIMPLEMENTED,
+                       ps_status_text(PS_UNSUPPORTED));
+    }
+    if (!read_recurrence(frame, &r)) {
+        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                       "pysolvers: the arrays of the call do not fit its layout");
+    }
+    const ps_status status = compute_recurrence(&r);
+    return status == PS_OK
+               ? NULL
+               : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
+}
+
 /* ------------------------------------------------------------------- the module */
 
 /* Addresses of arrays that do not overlap, `shift` bytes after aligned ones. */
@@ -498,7 +591,8 @@ int
 xla_add(PyObject *module)
 {
     return add_handler(module, "xla_tridiag", tridiag_handler) < 0 ||
-                   add_handler(module, "xla_products", products_handler) < 0
+                   add_handler(module, "xla_products", products_handler) < 0 ||
+                   add_handler(module, "xla_recurrence", recurrence_handler) < 0
                ? -1
                : PyModule_AddFunctions(module, methods);
 }

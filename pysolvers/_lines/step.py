@@ -1,7 +1,7 @@
-"""Products and implicit steps: checks, targets, calls of the backend.
+"""Products, recurrences and implicit steps: checks, targets, calls of the backend.
 
-`prepare` checks a call and moves its operands; `multiply`, `make_step` and `make_factor_step` call
-the backend for the lines of their plan, and `finish` gives the result out.
+`prepare` checks a call and moves its operands; `multiply`, `recur`, `make_step` and
+`make_factor_step` call the backend for the lines of their plan, and `finish` gives the result out.
 """
 
 from __future__ import annotations
@@ -257,6 +257,29 @@ def multiply(
             extended,
             call.threads,
             *call.target.arguments,
+        )
+        raise_for_status(status, backend.STATUS, call.choice.operation)
+        _restore(call, lines)
+    return finish(call)
+
+
+def recur(call: Prepared, *, reverse: bool) -> Any:
+    """Return x_t = a_t x_{t-1} + second_t x_{t-2} + b_t."""
+    if call.result.size:
+        lines = _lines_of(call)
+        of, backend = lines.of, call.target.backend
+        states = [of[name] for name in call.choice.columns]
+        initial = states[0] if len(states) == 1 else None
+        if len(states) > 1:
+            initial = np.concatenate(states, -1)
+        status = backend.recurrence(
+            backend.REVERSED if reverse else 0,
+            of["a"],
+            of.get("second"),
+            of["b"],
+            initial,
+            of[_RESULT],
+            call.threads,
         )
         raise_for_status(status, backend.STATUS, call.choice.operation)
         _restore(call, lines)

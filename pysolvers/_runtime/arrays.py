@@ -365,11 +365,12 @@ def _rows(lengths: Mapping[str, tuple[bool, int]], leader: str) -> int:
     Operands of several axes precede those of one, and the leader precedes the others. `lengths`
     has, by name, whether an operand has several axes, and its length.
     """
+    others = ("diag",) if "diag" in lengths else tuple(lengths)
     for has_batch in (True, False):
-        for name in (leader, "diag"):
+        for name in (leader, *others):
             if lengths[name][0] == has_batch and lengths[name][1] != 1:
                 return lengths[name][1]
-    return max(lengths["lower"][1], lengths["upper"][1], 1)
+    return max([1, *(lengths[name][1] for name in _SIDES if name in lengths)])
 
 
 def _length_text(

@@ -6,6 +6,7 @@ extra_module("jax", "jax")
 
 from .heat import heat_step  # noqa: E402
 from .poisson import FastPoisson  # noqa: E402
+from .recurrence import linear_recurrence  # noqa: E402
 from .spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 from .steps import (  # noqa: E402
     implicit_diffusion,
@@ -27,6 +28,7 @@ __all__ = [
     "factor_tridiagonal",
     "heat_step",
     "implicit_diffusion",
+    "linear_recurrence",
     "residual",
     "solve_tridiagonal",
     "theta_step",

@@ -7,6 +7,7 @@ transpose of a matrix, are not copied: see csrc/python/xla.h.
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -20,7 +21,8 @@ from .._runtime.lines import Plan, contiguous_strides, plan_lines
 
 _TARGET = "pysolvers_tridiagonal"
 _PRODUCTS = "pysolvers_products"
-_LOWER, _UPPER, _X = 0, 2, 4
+_RECURRENCE = "pysolvers_recurrence"
+_LOWER, _UPPER = 0, 2
 
 
 @cache
@@ -28,7 +30,9 @@ def _register(name: str, platform: str) -> Any:
     """Register the handler of a backend for a platform of JAX, and return the backend."""
     backend = backends.require(name)
     jax.ffi.register_ffi_target(_TARGET, backend.xla_tridiag, platform=platform)
-    if name != "cpu":
+    if name == "cpu":
+        jax.ffi.register_ffi_target(_RECURRENCE, backend.xla_recurrence, platform=platform)
+    else:
         jax.ffi.register_ffi_target(_PRODUCTS, backend.xla_products, platform=platform)
     return backend
 
@@ -109,6 +113,47 @@ def solve_lines(
     return jax.lax.platform_dependent(*operands, cpu=on_host, cuda=on_device)
 
 
+def recur_lines(
+    *operands: jax.Array, axis: int, reverse: bool, transposed: bool = False
+) -> jax.Array:
+    """Compute a linear recurrence on the CPU or, if `transposed`, solve with its transpose.
+
+    Parameters
+    ----------
+    *operands : jax.Array
+        The coefficients, of the first and, if there are three operands, of the second order, and b:
+        of one dtype and number of axes, which broadcast. b has all rows along `axis`.
+    axis : int
+        Axis of the lines, negative.
+    reverse : bool
+        As in `linear_recurrence`.
+    transposed : bool
+        Whether to solve with the transpose of the matrix, a recurrence in the other direction.
+    """
+    b = operands[-1]
+    shape = jnp.broadcast_shapes(*(_with_rows(a.shape, axis, 1) for a in operands))
+    shape = _with_rows(shape, axis, b.shape[axis])
+    if 0 in shape:
+        return jnp.zeros(shape, b.dtype)
+    plan, arrays = _merged(list(operands), shape, axis)
+    core = _backends()["cpu"]
+    flags = (core.REVERSED if reverse != transposed else 0) | (core.TRANSPOSED if transposed else 0)
+    places = [_place(plan, each, axis) for each in (*(a.shape for a in arrays), shape)]
+    if len(operands) == 2:
+        places.insert(1, places[0])  # not read
+    sizes = (prod(plan.batch[k] for k in group) for group in (plan.outer, plan.inner))
+    layout = np.array([flags, shape[axis], *sizes, *chain.from_iterable(places)], np.int64)
+    x = jax.ShapeDtypeStruct(shape, b.dtype)
+    return jax.ffi.ffi_call(_RECURRENCE, x)(*arrays, layout=layout)
+
+
+def _place(plan: Plan, shape: Sequence[int], axis: int) -> tuple[int, int, int, int]:
+    """Return where the elements of an array lie: the first one, and strides of row and batch."""
+    row, strides = _strides(shape, axis)
+    outer, inner = (strides[group[-1]] if group else 0 for group in (plan.outer, plan.inner))
+    return 0, row, outer, inner
+
+
 def has_device() -> bool:
     """Return whether JAX and this package can use a device."""
     return "cuda" in _backends()
@@ -155,7 +200,7 @@ def _merged(
     batch = list(shape)
     del batch[axis]
     strides = [_strides(each, axis)[1] for each in (*(a.shape for a in operands), shape)]
-    plan = plan_lines(tuple(batch), strides, strides[_X], keep=(_X,))
+    plan = plan_lines(tuple(batch), strides, strides[-1], keep=(len(operands),))
     for k in plan.copied:
         rows = operands[k].shape[axis]
         operands[k] = jnp.broadcast_to(operands[k], _with_rows(shape, axis, rows))
@@ -177,13 +222,11 @@ def _layout(
     rows = shape[axis]
     places = []
     for k, each in enumerate((*(a.shape for a in operands), shape)):
-        row, strides = _strides(each, axis)
-        first = 0
+        first, row, *groups = _place(plan, each, axis)
         # One entry of several rows is the same in each row; none is the diagonal of one row.
         if k in (_LOWER, _UPPER) and each[axis] != 1 and (moved or each[axis] < rows):
             flags |= core.SHORT_LOWER if k == _LOWER else core.SHORT_UPPER
             first = row if k == _UPPER and each[axis] == rows else 0
-        groups = (strides[group[-1]] if group else 0 for group in (plan.outer, plan.inner))
         places += [first, row, *groups]
     sizes = (prod(plan.batch[k] for k in group) for group in (plan.outer, plan.inner))
     return np.array([pivot, flags, rows, *sizes, *places], np.int64)

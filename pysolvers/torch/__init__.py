@@ -7,6 +7,7 @@ extra_module("torch", "torch")
 from ._factor import TridiagonalFactor, factor_tridiagonal  # noqa: E402
 from ._heat import heat_step  # noqa: E402
 from ._poisson import FastPoisson  # noqa: E402
+from ._recurrence import linear_recurrence  # noqa: E402
 from ._solve import solve_tridiagonal  # noqa: E402
 from ._spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 from ._steps import (  # noqa: E402
@@ -24,6 +25,7 @@ __all__ = [
     "factor_tridiagonal",
     "heat_step",
     "implicit_diffusion",
+    "linear_recurrence",
     "residual",
     "solve_tridiagonal",
     "theta_step",

@@ -67,7 +67,7 @@ PYTHON_LEVELS = [
     ("_lines",),
     ("distributed",),
     ("factor", "tridiagonal"),
-    ("_steps",),
+    ("_steps", "_recurrence"),
     ("_solver",),
     ("_split",),
     ("poisson",),

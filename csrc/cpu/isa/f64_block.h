@@ -5,3 +5,4 @@
 #undef PS_NUMBER
 #define PS_TAG f64_block
 #define PS_NUMBER "lines/block.h"
+#define PS_SIDE 2

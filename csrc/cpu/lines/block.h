@@ -1,18 +1,21 @@
-/* block.h - blocks of 2 x 2 real numbers, and columns of two as values: block tridiagonal
- * systems. A block is stored by rows.
+/* block.h - blocks of PS_SIDE x PS_SIDE real numbers, and columns of so many as values:
+ * block tridiagonal systems. A block is stored by rows.
  */
 #ifndef PS_CPU_LINES_BLOCK_H
 #define PS_CPU_LINES_BLOCK_H
 
-#define PS_PARTS 4
-#define PS_VALUE_PARTS 2
+#define PS_PARTS (PS_SIDE * PS_SIDE)
+#define PS_VALUE_PARTS PS_SIDE
+
+/* A loop over the rows or the columns of a block, unrolled. */
+#define PS_EACH(i) _Pragma("GCC unroll 8") for (int i = 0; i < PS_SIDE; i++)
 
 typedef struct {
-    vec at[2];
+    vec at[PS_SIDE];
 } value;
 
 typedef struct {
-    value row[2];
+    value row[PS_SIDE];
 } num;
 
 #define PS_OF_TYPE(name, a) _Generic((a), num: name##_block, value: name##_column)
@@ -20,91 +23,167 @@ typedef struct {
 PS_INLINE value
 zero_value(void)
 {
-    return (value){{(vec){0}, (vec){0}}};
+    value a;
+
+    PS_EACH(i)
+    {
+        a.at[i] = (vec){0};
+    }
+    return a;
 }
 
 PS_INLINE num
 zero(void)
 {
-    return (num){{zero_value(), zero_value()}};
+    num a;
+
+    PS_EACH(i)
+    {
+        a.row[i] = zero_value();
+    }
+    return a;
 }
 
 PS_INLINE num
 one(void)
 {
-    return (num){{{{splat(1), (vec){0}}}, {{(vec){0}, splat(1)}}}};
+    num a = zero();
+
+    PS_EACH(i)
+    {
+        a.row[i].at[i] = splat(1);
+    }
+    return a;
 }
 
 PS_INLINE value
 add_column(value a, value b)
 {
-    return (value){{a.at[0] + b.at[0], a.at[1] + b.at[1]}};
+    PS_EACH(i)
+    {
+        a.at[i] += b.at[i];
+    }
+    return a;
 }
 
 PS_INLINE value
 sub_column(value a, value b)
 {
-    return (value){{a.at[0] - b.at[0], a.at[1] - b.at[1]}};
+    PS_EACH(i)
+    {
+        a.at[i] -= b.at[i];
+    }
+    return a;
 }
 
 PS_INLINE value
 mul_column(num a, value b)
 {
-    return (value){{a.row[0].at[0] * b.at[0] + a.row[0].at[1] * b.at[1],
-                    a.row[1].at[0] * b.at[0] + a.row[1].at[1] * b.at[1]}};
+    value c;
+
+    PS_EACH(i)
+    {
+        c.at[i] = a.row[i].at[0] * b.at[0];
+        for (int k = 1; k < PS_SIDE; k++) {
+            c.at[i] += a.row[i].at[k] * b.at[k];
+        }
+    }
+    return c;
 }
 
 PS_INLINE value
 choose_column(mask m, value a, value b)
 {
-    return (value){{choose_vec(m, a.at[0], b.at[0]), choose_vec(m, a.at[1], b.at[1])}};
+    PS_EACH(i)
+    {
+        a.at[i] = choose_vec(m, a.at[i], b.at[i]);
+    }
+    return a;
 }
 
 PS_INLINE vec
 size_of_column(value a)
 {
-    return abs_vec(a.at[0]) + abs_vec(a.at[1]);
+    vec size = abs_vec(a.at[0]);
+
+    for (int i = 1; i < PS_SIDE; i++) {
+        size += abs_vec(a.at[i]);
+    }
+    return size;
 }
 
 PS_INLINE num
 transposed_block(num a)
 {
-    return (num){
-        {{{a.row[0].at[0], a.row[1].at[0]}}, {{a.row[0].at[1], a.row[1].at[1]}}}};
+    num b;
+
+    PS_EACH(i)
+    {
+        PS_EACH(k)
+        {
+            b.row[i].at[k] = a.row[k].at[i];
+        }
+    }
+    return b;
 }
 
 PS_INLINE num
 add_block(num a, num b)
 {
-    return (num){{add_column(a.row[0], b.row[0]), add_column(a.row[1], b.row[1])}};
+    PS_EACH(i)
+    {
+        a.row[i] = add_column(a.row[i], b.row[i]);
+    }
+    return a;
 }
 
 PS_INLINE num
 sub_block(num a, num b)
 {
-    return (num){{sub_column(a.row[0], b.row[0]), sub_column(a.row[1], b.row[1])}};
+    PS_EACH(i)
+    {
+        a.row[i] = sub_column(a.row[i], b.row[i]);
+    }
+    return a;
 }
 
 PS_INLINE num
 mul_block(num a, num b)
 {
-    const num columns = transposed_block(b);
+    num c;
 
-    return transposed_block(
-        (num){{mul_column(a, columns.row[0]), mul_column(a, columns.row[1])}});
+    PS_EACH(i)
+    {
+        PS_EACH(j)
+        {
+            c.row[i].at[j] = a.row[i].at[0] * b.row[0].at[j];
+            for (int k = 1; k < PS_SIDE; k++) {
+                c.row[i].at[j] += a.row[i].at[k] * b.row[k].at[j];
+            }
+        }
+    }
+    return c;
 }
 
 PS_INLINE num
 choose_block(mask m, num a, num b)
 {
-    return (num){
-        {choose_column(m, a.row[0], b.row[0]), choose_column(m, a.row[1], b.row[1])}};
+    PS_EACH(i)
+    {
+        a.row[i] = choose_column(m, a.row[i], b.row[i]);
+    }
+    return a;
 }
 
 PS_INLINE vec
 size_of_block(num a)
 {
-    return size_of_column(a.row[0]) + size_of_column(a.row[1]);
+    vec size = size_of_column(a.row[0]);
+
+    for (int i = 1; i < PS_SIDE; i++) {
+        size += size_of_column(a.row[i]);
+    }
+    return size;
 }
 
 #define add(a, b) PS_OF_TYPE(add, a)(a, b)
@@ -120,11 +199,19 @@ size_of_block(num a)
 PS_INLINE vec
 sum_of(num a)
 {
-    const value sum = add(a.row[0], a.row[1]);
+    vec sum = (vec){0};
 
-    return sum.at[0] + sum.at[1];
+    PS_EACH(i)
+    {
+        PS_EACH(k)
+        {
+            sum += a.row[i].at[k];
+        }
+    }
+    return sum;
 }
 
+#if PS_SIDE == 2
 /* The inverse by elimination with row exchanges. Infinite or NaN if a is singular. */
 PS_INLINE num
 reciprocal(num a)
@@ -140,6 +227,59 @@ reciprocal(num a)
     return transposed_block(
         (num){{choose(swap, of_bottom, of_top), choose(swap, of_top, of_bottom)}});
 }
+#else
+/* The inverse by the Gauss-Jordan elimination in place, with row exchanges, which are
+ * exchanges of columns of the inverse in the opposite order. Infinite or NaN if a is
+ * singular. */
+PS_INLINE num
+reciprocal(num a)
+{
+    mask swap[PS_SIDE][PS_SIDE];
+
+    PS_EACH(k)
+    {
+        for (int r = k + 1; r < PS_SIDE; r++) {
+            const value own = a.row[k], other = a.row[r];
+
+            swap[k][r] = (mask)(abs_vec(other.at[k]) > abs_vec(own.at[k]));
+            a.row[k] = choose(swap[k][r], other, own);
+            a.row[r] = choose(swap[k][r], own, other);
+        }
+        const vec inverse = splat(1) / a.row[k].at[k];
+
+        a.row[k].at[k] = splat(1);
+        PS_EACH(j)
+        {
+            a.row[k].at[j] *= inverse;
+        }
+        PS_EACH(r)
+        {
+            const vec m = a.row[r].at[k];
+
+            if (r == k) {
+                continue;
+            }
+            a.row[r].at[k] = (vec){0};
+            PS_EACH(j)
+            {
+                a.row[r].at[j] -= m * a.row[k].at[j];
+            }
+        }
+    }
+    for (int k = PS_SIDE - 1; k >= 0; k--) {
+        for (int r = PS_SIDE - 1; r > k; r--) {
+            PS_EACH(i)
+            {
+                const vec own = a.row[i].at[k], other = a.row[i].at[r];
+
+                a.row[i].at[k] = choose_vec(swap[k][r], other, own);
+                a.row[i].at[r] = choose_vec(swap[k][r], own, other);
+            }
+        }
+    }
+    return a;
+}
+#endif
 
 PS_INLINE num
 divide(num a, num b)

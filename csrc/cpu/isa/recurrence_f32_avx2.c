@@ -1,0 +1,7 @@
+/* recurrence_f32_avx2.c - recurrences of float for AVX2.
+ */
+#define PS_ISA avx2
+#define PS_VECTOR_BYTES 32
+
+#include "isa/f32.h"
+#include "isa/recurrence.h"

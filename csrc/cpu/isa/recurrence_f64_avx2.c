@@ -1,0 +1,7 @@
+/* recurrence_f64_avx2.c - recurrences of double for AVX2.
+ */
+#define PS_ISA avx2
+#define PS_VECTOR_BYTES 32
+
+#include "isa/f64.h"
+#include "isa/recurrence.h"

@@ -1,0 +1,7 @@
+/* recurrence_f64_avx512.c - recurrences of double for AVX-512 (F, DQ, VL).
+ */
+#define PS_ISA avx512
+#define PS_VECTOR_BYTES 64
+
+#include "isa/f64.h"
+#include "isa/recurrence.h"

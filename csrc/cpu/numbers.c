@@ -1,0 +1,27 @@
+/* numbers.c - the table of ps_numbers.h of the CPU backend, as backend.c has the other one.
+ */
+#include "ps_numbers.h"
+
+#include "recurrence.h"
+#include "runtime/fp_mode.h"
+
+static ps_status
+recurrence(const ps_recurrence *r, const ps_exec *exec)
+{
+    const ps_fp_mode mode = ps_fp_mode_enter();
+    const ps_status status = ps_cpu_recurrence(r, exec);
+
+    ps_fp_mode_leave(mode);
+    return status;
+}
+
+static const ps_number_entries entries = {
+    .recurrence_work = ps_cpu_recurrence_work,
+    .recurrence = recurrence,
+};
+
+const ps_number_entries *
+ps_number_entries_get(void)
+{
+    return &entries;
+}

@@ -1,0 +1,25 @@
+/* ps_numbers.h - the entries of a backend for linear recurrences: a second table, so that a
+ * change of its headers compiles its users again and nothing else.
+ */
+#ifndef PS_NUMBERS_H
+#define PS_NUMBERS_H
+
+#include "ps_recurrence.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The rules are those of ps_backend. Every entry is null if a backend lacks them. */
+typedef struct {
+    ps_status (*recurrence_work)(const ps_recurrence *r, const ps_exec *exec,
+                                 size_t *bytes);
+    ps_status (*recurrence)(const ps_recurrence *r, const ps_exec *exec);
+} ps_number_entries;
+
+const ps_number_entries *ps_number_entries_get(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

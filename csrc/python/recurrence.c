@@ -1,0 +1,100 @@
+/* recurrence.c - linear recurrences: parse, borrow, compute without the GIL. */
+#include "recurrence.h"
+
+#include "call.h"
+#include "operand.h"
+#include "ps_numbers.h"
+
+/* Borrow an array with the batch and dtype of `like` and this number of rows, or none for
+ * None. */
+static int
+read_input(PyObject *array, const char *name, const operand *like, int64_t rows,
+           ps_input *in)
+{
+    operand op;
+
+    if (array == Py_None) {
+        return 0;
+    }
+    if (operand_read(array, name, &op) < 0 || operand_match(&op, like, rows) < 0) {
+        return -1;
+    }
+    *in = operand_input(&op);
+    return 0;
+}
+
+static int
+run(const ps_recurrence *r, call *c, ps_status *status)
+{
+    const ps_number_entries *const entries = ps_number_entries_get();
+    size_t bytes = 0;
+
+    *status = entries->recurrence_work == NULL
+                  ? PS_UNSUPPORTED
+                  : entries->recurrence_work(r, &c->exec, &bytes);
+    if (*status != PS_OK) {
+        return 0;
+    }
+    if (call_work(c, bytes) < 0) {
+        return -1;
+    }
+    call_enter(c);
+    *status = entries->recurrence(r, &c->exec);
+    const int raised = call_leave(c);
+
+    call_end(c);
+    return raised;
+}
+
+static PyObject *
+recurrence(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int threads, device = 0;
+    unsigned flags;
+    unsigned long long stream = 0;
+    PyObject *first, *second, *b, *initial, *x;
+    ps_recurrence r = {0};
+    ps_status status;
+    operand out;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "IOOOOOi|iK:recurrence", &flags, &first, &second, &b,
+                          &initial, &x, &threads, &device, &stream) ||
+        operand_write(x, "x", &out) < 0 ||
+        read_input(first, "first", &out, out.rows, &r.first) < 0 ||
+        read_input(second, "second", &out, out.rows, &r.second) < 0 ||
+        read_input(b, "b", &out, out.rows, &r.b) < 0 ||
+        read_input(initial, "initial", &out, second == Py_None ? 1 : 2, &r.initial) < 0) {
+        return NULL;
+    }
+    r.dtype = out.dtype;
+    r.flags = flags;
+    r.rows = out.rows;
+    r.outer = out.outer;
+    r.inner = out.inner;
+    r.x = operand_output(&out);
+    if (call_begin(&c, threads, device, stream) < 0 || run(&r, &c, &status) < 0) {
+        return NULL;
+    }
+    return PyLong_FromLong(status);
+}
+
+PyDoc_STRVAR(recurrence_doc,
+             "recurrence($module, flags, first, second, b, initial, x, threads, "
+             "device=0, stream=0, /)\n--\n\n"
+             "Write x of a linear recurrence; return status.");
+
+static PyMethodDef methods[] = {
+    {"recurrence", recurrence, METH_VARARGS, recurrence_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+recurrence_add(PyObject *module)
+{
+    if (PyModule_AddIntConstant(module, "REVERSED", PS_REVERSED) < 0 ||
+        PyModule_AddIntConstant(module, "TRANSPOSED", PS_TRANSPOSED) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, methods);
+}

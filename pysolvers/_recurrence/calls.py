@@ -1,0 +1,204 @@
+"""`linear_recurrence`: its signature, and the choice of the way to compute it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import integer, require_flag
+from .._errors import BackendError
+from .._lines.step import Choice, prepare, recur
+from .._runtime.interop import locate
+from ..tridiagonal import solve_tridiagonal
+
+Array = NDArray[Any]
+
+_NAME = "linear_recurrence"
+
+
+def linear_recurrence(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    initial: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    second: ArrayLike | None = None,
+    axis: int = -1,
+    reverse: bool = False,
+    out: Array | None = None,
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+    check_finite: bool = False,
+) -> Array:
+    r"""Compute many linear recurrences of first or second order along one axis.
+
+    For every index of the other axes,
+
+    .. math:: x_t = a_t x_{t-1} + b_t, \quad 0 \le t < n,
+
+    and with `second`, whose entries are :math:`c_t`,
+
+    .. math:: x_t = a_t x_{t-1} + c_t x_{t-2} + b_t.
+
+    Parameters
+    ----------
+    a : array_like, shape broadcastable with `b`
+        The coefficients: one for each entry, one line of them for all recurrences, or a number. An
+        operand of one dimension lies along `axis` and has n entries.
+    b : array_like, shape (..., n, ...)
+        The terms that are added; at least one axis.
+    initial : array_like or pair of array_like, optional
+        The values before the first one, by default 0: :math:`x_{-1}`, one for each recurrence,
+        broadcastable to the shape of `b` without `axis`; with `second` the pair
+        :math:`(x_{-1}, x_{-2})`.
+    second : array_like, optional
+        The coefficients of :math:`x_{t-2}`, as `a`.
+    axis : int, default: -1
+        Axis of t in the broadcast shape of the operands.
+    reverse : bool, default: False
+        Whether t decreases: :math:`x_t = a_t x_{t+1} + c_t x_{t+2} + b_t` from the last entry to
+        the first; `initial` has the values after the last one.
+    out : array, optional
+        Array for the result, with its dtype and shape. It can be `b` itself; it must not overlap
+        another operand.
+    device, stream, threads
+        As in `solve_tridiagonal`.
+    check_finite : bool, default: False
+        Whether to raise an error if an entry of `a`, `second` or `b` is NaN or infinite.
+
+    Returns
+    -------
+    array, shape of the broadcast operands
+        The values x: `out`, or a new array of the library of `b`. Its dtype is the one to which
+        NumPy promotes the operands.
+
+    Raises
+    ------
+    TypeError
+        If an operand has another dtype than those of `solve_tridiagonal`, or `out` does not have
+        the dtype of the result.
+    ValueError
+        If shapes do not broadcast, `out` cannot hold the result, or `initial` is no pair although
+        there is a `second`. With `check_finite`, if an entry is NaN or infinite.
+    BackendError
+        If the device is not available, or arrays on a device come with `second` or `initial`.
+
+    See Also
+    --------
+    solve_tridiagonal : Coupling in both directions.
+    pysolvers.jax.linear_recurrence, pysolvers.torch.linear_recurrence : The same with derivatives.
+
+    Notes
+    -----
+    One pass that moves 3 words per entry, 4 with `second`, and one word less for each operand that
+    all recurrences share. Several recurrences are computed at once in the lanes of vectors. Lines
+    of 32768 and more entries are divided into at least about 128 chunks, one per lane: the
+    recurrence over a chunk is an affine map of the values before it, and a scan over these maps
+    gives the values at the starts of all chunks ([1]_). Where values grow along a line, they are
+    computed in order. Each x satisfies its equation up to few rounding errors of its terms.
+
+    The result has the same bits for any number of threads, any batch and any strides. NaN and
+    infinite values spread as in a loop.
+
+    On a device the recurrence of first order is the system :math:`x_t - a_t x_{t-1} = b_t` of
+    `solve_tridiagonal`.
+
+    References
+    ----------
+    .. [1] G. E. Blelloch, "Prefix sums and their applications", Carnegie Mellon University,
+       CMU-CS-90-190, 1990.
+
+    Examples
+    --------
+    An exponential moving average of two signals:
+
+    >>> import numpy as np
+    >>> from pysolvers import linear_recurrence
+    >>> signal = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 8.0, 0.0, 0.0]])
+    >>> linear_recurrence(0.5, 0.5 * signal)
+    array([[0.5   , 0.75  , 0.875 , 0.9375],
+           [0.    , 4.    , 2.    , 1.    ]])
+
+    The Fibonacci numbers, of second order:
+
+    >>> linear_recurrence(1.0, np.zeros(8), second=1.0, initial=(1.0, 0.0))
+    array([ 1.,  2.,  3.,  5.,  8., 13., 21., 34.])
+    """
+    require_flag("reverse", reverse)
+    named: dict[str, Any] = {"a": a}
+    if second is not None:
+        named["second"] = second
+    named["b"] = b
+    states = initial_states(initial, has_second=second is not None)
+    choice = Choice(
+        operation=_NAME,
+        leader="b",
+        vectors=("b", *states),
+        replaces="b",
+        axis=axis,
+        out=out,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+        columns=tuple(states),
+    )
+    if any(locate(value) is not None for value in (a, b)) or str(device).startswith("cuda"):
+        if second is not None or states:
+            _refuse_on_device("second" if second is not None else "initial")
+        require_flag("check_finite", check_finite)
+        return _solve_on_device(a, b, reverse=bool(reverse), choice=choice)
+    return recur(prepare({**named, **states}, None, choice), reverse=bool(reverse))
+
+
+def initial_states(initial: Any, *, has_second: bool) -> dict[str, Any]:
+    """Return the initial values by the names that messages call them, in the order of the rows."""
+    if initial is None:
+        return {}
+    if not has_second:
+        if isinstance(initial, tuple):
+            raise ValueError(
+                f"initial must be one array or number, x[-1], got a tuple of {len(initial)}: a "
+                "pair needs second"
+            )
+        return {"initial": initial}
+    if not isinstance(initial, list | tuple) or len(initial) != 2:
+        raise ValueError(
+            "initial must be a pair (x[-1], x[-2]) with second, got "
+            f"{type(initial).__name__}: write initial=(x1, x2)"
+        )
+    return {"initial[0]": initial[0], "initial[1]": initial[1]}
+
+
+def _refuse_on_device(what: str) -> None:
+    """Raise BackendError for an operand that no device takes."""
+    write = (
+        "b with a[0] * initial added to its first entry"
+        if what == "initial"
+        else "arrays of NumPy, as numpy.asarray(b) or cupy.asnumpy(b)"
+    )
+    raise BackendError(f"{_NAME}: {what} needs the CPU: pass {write}")
+
+
+def _solve_on_device(a: Any, b: Any, *, reverse: bool, choice: Choice) -> Any:
+    """Compute a recurrence of first order as a triangular system of two diagonals."""
+    minus = -a if locate(a) is not None else -np.asarray(a)
+    lower, upper = (0.0, minus) if reverse else (minus, 0.0)
+    integer("axis", choice.axis)
+    return solve_tridiagonal(
+        lower,
+        1.0,
+        upper,
+        b,
+        axis=choice.axis,
+        method="auto",
+        pivot=False,
+        out=choice.out,
+        on_singular="ignore",
+        device=choice.device,
+        stream=choice.stream,
+        threads=choice.threads,
+        check_finite=choice.check_finite,
+    )
