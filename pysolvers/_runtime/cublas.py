@@ -46,7 +46,7 @@ class Products:
 
     def columns(
         self,
-        matrix: int,
+        matrix: tuple[int, int],
         source: int,
         target: int,
         sizes: tuple[int, int, int],
@@ -58,8 +58,9 @@ class Products:
 
         Parameters
         ----------
-        matrix : int
-            Address of n x n numbers in C order.
+        matrix : (int, int)
+            Address of n x n numbers, and numbers from one row to the next. Products are faster if
+            rows begin at multiples of 16 bytes.
         source, target : int
             Addresses of `count` arrays of (n, width) numbers in C order that do not overlap.
         sizes : (int, int, int)
@@ -77,7 +78,7 @@ class Products:
             skip = start * distance * dtype.itemsize
             operands = (
                 (source + skip, width, distance),
-                (matrix, n, 0),
+                (*matrix, 0),
                 (target + skip, width, distance),
             )
             part = min(_MOST, count - start)
@@ -85,7 +86,7 @@ class Products:
 
     def rows(
         self,
-        matrix: int,
+        matrix: tuple[int, int],
         source: int,
         target: int,
         sizes: tuple[int, int],
@@ -106,7 +107,7 @@ class Products:
         """
         count, n = sizes
         # In Fortran order: target^T = matrix source^T.
-        operands = (matrix, n, 0), (source, distance, 0), (target, distance, 0)
+        operands = (*matrix, 0), (source, distance, 0), (target, distance, 0)
         self._run((_TRANSPOSED, _PLAIN), (n, count, n), operands, 1, dtype, stream)
 
     def _run(

@@ -159,7 +159,7 @@ class _Product:
         self._products, self._dtype = products(device.ordinal), dtype
         self.is_halved = len(modes.blocks) == 2 and len(modes.values) >= _LEAST_HALVED
         blocks = modes.blocks if self.is_halved else (Block(modes.forward, modes.backward),)
-        self._blocks = [Block(*(keep(np.asarray(a, dtype)) for a in block)) for block in blocks]
+        self._blocks = [Block(*(keep(_padded(a, dtype)) for a in block)) for block in blocks]
         self._minus = keep(np.full((1, 1, 1), -1, dtype))
 
     def forward(self, source: Array, fields: list[Array], axis: int, device: Device) -> Array:
@@ -239,13 +239,22 @@ class _Product:
         for matrix in matrices:
             part = len(matrix)
             skip = start * width * self._dtype.itemsize
-            addresses = address_of(matrix), address_of(source) + skip, address_of(target) + skip
+            own = address_of(matrix), matrix.shape[1]
+            addresses = own, address_of(source) + skip, address_of(target) + skip
             rest = size * width, self._dtype, device.stream
             if width == 1:
                 self._products.rows(*addresses, (count, part), *rest)
             else:
                 self._products.columns(*addresses, (count, part, width), *rest)
             start += part
+
+
+def _padded(matrix: Array, dtype: np.dtype) -> Array:
+    """Return a matrix whose rows begin at multiples of 32 bytes, for which cuBLAS is faster."""
+    count = -(-matrix.shape[1] * dtype.itemsize // 32) * 32 // dtype.itemsize
+    padded = np.zeros((len(matrix), count), dtype)
+    padded[:, : matrix.shape[1]] = matrix
+    return padded
 
 
 def _columns_of(array: Array, axis: int) -> Array:

@@ -207,9 +207,10 @@ class Products:
                 )
                 for a in (source, target)
             )
-            own = fake_device._as_host(matrix, n * n * size).view(dtype).reshape(n, n)
+            address, lead = matrix
+            own = fake_device._as_host(address, n * lead * size).view(dtype).reshape(n, lead)
             assert not np.shares_memory(values, there)
-            there[...] = own @ values
+            there[...] = own[:, :n] @ values
 
 
 class Plan:
