@@ -79,6 +79,13 @@ class Library:
         """The functions through which the extension takes arrays: ``csrc/python/borrowed.h``."""
         return None, None, None, None
 
+    def quick_view(self, value: Any, stream: Stream) -> Array | None:
+        """Return what `view` returns, for plain arrays of a library on its current stream.
+
+        None for all else: a stream that is not current may have to wait for the current one.
+        """
+        return None
+
     def host_array(self, value: Any) -> Array | None:
         """Return an array in host memory as an ndarray without a copy; None for all else."""
         return None
@@ -158,6 +165,14 @@ class _Cupy(_Reducing):
 
         return None, describe, lambda ordinal: current(ordinal).ptr, empty
 
+    def quick_view(self, value: Any, stream: Stream) -> Array | None:
+        data, dtype = value.data, value.dtype
+        is_current = self.stream(value, data.device_id).address == stream.address
+        steps = (data.ptr, *value.strides)
+        if not is_current or not value.size or any(step % dtype.itemsize for step in steps):
+            return None
+        return device_array(data.ptr, value.shape, value.strides, dtype, value)
+
     def stream(self, value: Any, ordinal: int) -> Stream:
         stream = sys.modules["cupy"].cuda.get_current_stream(ordinal)
         return Stream(stream.ptr, stream)
@@ -213,6 +228,17 @@ class _Torch(_Reducing):
         if value.layout != sys.modules["torch"].strided:
             raise TypeError(f"{name}: need a dense tensor, got {value.layout}")
 
+    def quick_view(self, value: Any, stream: Stream) -> Array | None:
+        dtype = _NUMPY_OF_TORCH.get(str(value.dtype))
+        if dtype is None or not value.numel():
+            return None
+        address, size = value.data_ptr(), dtype.itemsize
+        is_current = self.stream(value, value.device.index).address == stream.address
+        if not is_current or address % size:
+            return None
+        strides = tuple(size * step for step in value.stride())
+        return device_array(address, tuple(value.shape), strides, dtype, value)
+
     def stream(self, value: Any, ordinal: int) -> Stream:
         stream = sys.modules["torch"].cuda.current_stream(ordinal)
         return Stream(stream.cuda_stream, stream)
@@ -238,6 +264,12 @@ class _Torch(_Reducing):
 
     def converted(self, name: str, value: Any, dtype: np.dtype) -> Any:
         return value.to(_torch_dtype(dtype))
+
+
+# The dtypes of solvers, by the names of PyTorch.
+_NUMPY_OF_TORCH = {
+    f"torch.{name}": np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")
+}
 
 
 @cache
@@ -429,6 +461,9 @@ def view(name: str, value: Any, stream: Stream) -> Array:
     """
     library = library_of(value)
     library.check(name, value)
+    quick = library.quick_view(value, stream)
+    if quick is not None:
+        return quick
     if not hasattr(value, "__dlpack_device__"):
         interface = value.__cuda_array_interface__
         size = np.dtype(interface["typestr"]).itemsize

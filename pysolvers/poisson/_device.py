@@ -31,8 +31,9 @@ Each rank transforms along the other axes. The packed waves are not used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ from .._runtime.backends import parse_device, require_device
 from .._runtime.cublas import products
 from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
+from .._runtime.interop import library_of, locate, view
 from .._runtime.targets import find_target
 from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
@@ -62,6 +64,7 @@ Additions = Mapping[tuple[int, int], Array]
 _PANEL = 24 << 20
 # Places from which the products are halved: 10 words more are then less than the operations.
 _LEAST_HALVED = 700
+_ALIGNMENT = 256  # bytes between the starts of two buffers
 
 _INVERSE = {
     "dct1": "dct1",
@@ -74,6 +77,13 @@ _INVERSE = {
     "dst4": "dst4",
     "rfft": "irfft",
 }
+
+
+class _Buffer(NamedTuple):
+    """Memory of the device, and its owner."""
+
+    address: int
+    owner: Any
 
 
 class _Transform:
@@ -322,6 +332,7 @@ class DevicePoisson:
             self._own: list[Array] = []  # the matrices
             self._lasting: list[Any] = []  # those of `enqueue`
             self._counts = [axis.count for axis in axes]
+            self._inner = tuple(axis.unknowns for axis in axes)
             self._waves = list(self._counts)
             self._forward: dict[int, _Transform] = {}
             self._backward: dict[int, _Transform] = {}
@@ -402,14 +413,64 @@ class DevicePoisson:
             (right,) = target.move(right)
             solution = np.moveaxis(target.destination(result), line, -1)
             buffers = self._buffers(target)
-        inner = tuple(axis.unknowns for axis in self._axes)
         sources = np.moveaxis(np.broadcast_to(right, whole), line, -1)
         for place in np.ndindex(batch):
-            one = solution[place]
-            self._run(target, sources[place][inner], additions, one[inner], buffers)
-            for (k, end), given in values.items():
-                target.write(_layer(one, k, end), given)
+            self._solve_one(target, sources[place], additions, values, solution[place], buffers)
         return target.finish(result)
+
+    def solve_quickly(
+        self, f: Any, additions: Additions, values: Additions, shape: tuple[int, ...], out: Any
+    ) -> Any:
+        """Solve for one plain array on the current stream of its library.
+
+        Parameters
+        ----------
+        f, additions, values, shape, out
+            As for `solve`.
+
+        Returns
+        -------
+        u : array or None
+            None if `solve` has to convert, check or wait for something.
+        """
+        library = library_of(f)
+        if not library.has_fast_access or not library.on_device(f) or self._group.size > 1:
+            return None
+        ordinal, backend = self._device.ordinal, self._device.backend
+        if tuple(f.shape) != shape or locate(f) != ordinal:
+            return None
+        device = Device(backend, ordinal, _SOLVE, library.stream(f, ordinal))
+        result = out
+        if out is None:
+            is_plain, _, _, empty = library.fast_access
+            result = empty(f, ordinal) if is_plain is None or is_plain(f) else None
+        if result is None or library_of(result) is not library or locate(result) != ordinal:
+            return None
+        arrays = [view(*pair, device.stream) for pair in (("rhs", f), ("out", result))]
+        source, solution = arrays
+        suits = (a.shape == shape and a.dtype == self._dtype for a in arrays)
+        if not all(suits) or not (solution.flags.c_contiguous and solution.flags.writeable):
+            return None
+        if result is not f and np.may_share_memory(source, solution):
+            return None
+        if self._line not in (-1, len(shape) - 1):
+            source, solution = (np.moveaxis(a, self._line, -1) for a in arrays)
+        self._solve_one(device, source, additions, values, solution, self._buffers(device))
+        return result
+
+    def _solve_one(
+        self,
+        device: Any,
+        f: Array,
+        additions: Additions,
+        values: Additions,
+        result: Array,
+        buffers: Sequence[Any],
+    ) -> None:
+        """Enqueue the solution of one field, the axis of the lines last."""
+        self._run(device, f[self._inner], additions, result[self._inner], buffers)
+        for (k, end), given in values.items():
+            device.write(_layer(result, k, end), given)
 
     def enqueue(self, f: Array, result: Array, device: Device) -> None:
         """Enqueue a solve with sides of value zero, for arrays on the device.
@@ -428,19 +489,27 @@ class DevicePoisson:
             self._lasting = self._buffers(device, lasting=True)
         self._run(device, f, {}, result, self._lasting)
 
-    def _buffers(self, device: Device, *, lasting: bool = False) -> list[Any]:
-        """Allocate memory: field, second field, lines and work area of the transforms."""
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        """Bytes of the field, a second field, the lines and the work area of the transforms."""
+        if self._packed is not None:
+            return self._packed.wave_bytes, 0, 0, self._packed.work_bytes
         every = [*self._forward.values(), *self._backward.values()]
         field = prod(self._waves) * self._parts * self._real.itemsize
-        sizes = (
+        return (
             field,
             field * bool(self._products),
             max((t.line_bytes for t in every), default=0),
             max((t.work_bytes for t in every), default=0),
         )
-        if self._packed is not None:
-            sizes = self._packed.wave_bytes, 0, 0, self._packed.work_bytes
-        return [device.memory(max(n, 1), lasting=lasting) for n in sizes]
+
+    def _buffers(self, device: Device, *, lasting: bool = False) -> list[_Buffer]:
+        """Allocate the memory of a call, in one block."""
+        starts = [0]
+        for size in self._sizes:
+            starts.append(starts[-1] + -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT)
+        block = device.memory(starts[-1], lasting=lasting)
+        return [_Buffer(block.address + start, block) for start in starts[:-1]]
 
     def _run(
         self, device: Device, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
@@ -457,7 +526,7 @@ class DevicePoisson:
             self._packed.run(source, result, buffer.address, work.address, device)
             return
         shape = (*self._waves, *([2] if self._parts == 2 else []))
-        field = device_array(buffer.address, shape, None, self._real, buffer)
+        field = device_array(buffer.address, shape, None, self._real, buffer.owner)
         source, solution = self._reals(f), self._reals(result)
         is_direct = self._is_dense(source) if self._forward else source.flags.c_contiguous
         if additions or not is_direct or not (self._forward or self._products):
@@ -478,7 +547,7 @@ class DevicePoisson:
             )
             source = field
         # The first one is free, the second one has the values but for those of the right side.
-        fields = [device_array(second.address, shape, None, self._real, second), field]
+        fields = [device_array(second.address, shape, None, self._real, second.owner), field]
         for k, product in self._products.items():
             source = product.forward(source, fields, k, device)
         self._centre(device, source)

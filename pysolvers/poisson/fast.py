@@ -649,6 +649,11 @@ class FastPoisson(ShownAsText):
     ) -> Any:
         """Solve with the side values that are kept on the device, but for those that change."""
         shape = tuple(axis.size for axis in self._axes)
+        if boundary is None and stream is None:
+            kept = self._kept_additions, self._kept_values
+            quick = engine.solve_quickly(f, *kept, shape, out)
+            if quick is not None:
+                return quick
         with self._group.agreement(_OPERATION):
             changed = {} if boundary is None else self._changed(boundary)
             if locate(f) is None:

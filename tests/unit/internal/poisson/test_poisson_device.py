@@ -20,6 +20,8 @@ from poisson_pairs import (
 from transform_device import Device, Plan, PlanOfWaves, Products
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers._runtime import interop
+from pysolvers._runtime.streams import Stream
 from pysolvers.poisson import _device, _waves
 
 
@@ -185,6 +187,69 @@ def test_arrays_of_a_library_stay_on_the_device(device, rng, grid):
     assert {c[1] for c in device.calls if c[0] == "solve"} == {77}
     there.solve(array, out=array)
     near(array.get(), expected)
+
+
+class Quick(interop.Library):
+    """A library whose arrays need no checks, on its current stream 77."""
+
+    has_fast_access = True
+
+    def __init__(self, device):
+        self.device = device
+
+    @property
+    def fast_access(self):
+        def empty(like, ordinal):
+            return self.device.array(np.zeros(like.shape, like.__cuda_array_interface__["typestr"]))
+
+        return None, None, None, empty
+
+    def stream(self, value, ordinal):
+        return Stream(77)
+
+
+@pytest.mark.parametrize("case", ["packed", "pipe", "box", "two stretched", "negative box"])
+def test_plain_arrays_of_a_library_are_solved_without_general_checks(
+    monkeypatch, device, rng, case
+):
+    shape, spacing, options = ONE_AXIS[case]
+    monkeypatch.setattr(fake_device.Array, "shape", property(shape_of), raising=False)
+    library = Quick(device)
+    monkeypatch.setattr(_device, "library_of", lambda _: library)
+    here, there = (
+        FastPoisson(shape, spacing, device=d, grid="cells", **options) for d in ("cpu", "cuda")
+    )
+    f = rng.uniform(-1, 1, shape)
+    array, single = device.array(f), device.array(f.astype(np.float32))
+    wide = device.array(np.zeros((*shape, 2)))
+    with monkeypatch.context() as quick:
+        quick.setattr(_device, "find_target", None)  # which the general way needs
+        before = device.live
+        u = there.solve(array)
+        near(u.get(), here.solve(f))
+        assert {call[1] for call in device.calls if call[0] == "solve"} == {77}
+        out = device.array(np.full(shape, np.nan))
+        assert there.solve(array, out=out) is out
+        near(out.get(), here.solve(f))
+        del u, out
+        assert device.live == before
+        np.testing.assert_array_equal(array.get(), f)
+    there.solve(array, out=wide.view(np.s_[..., 0]))  # strides
+    near(wide.get()[..., 0], here.solve(f))
+    with pytest.raises(TypeError, match="cannot be converted to float64"):
+        there.solve(single)
+    with pytest.raises(ValueError, match="overlap"):
+        flat = device.array(np.zeros(2 * f.size))
+        there.solve(
+            flat.view(np.s_[1 : f.size + 1]).reshape(shape),
+            out=flat.view(np.s_[: f.size]).reshape(shape),
+        )
+    there.solve(array, out=array)
+    near(array.get(), here.solve(f))
+
+
+def shape_of(array):
+    return array.__cuda_array_interface__["shape"]
 
 
 def test_values_of_sides_change_from_call_to_call(device, rng):
