@@ -5,6 +5,7 @@ import reprlib
 from collections.abc import Sequence
 from math import isfinite
 from sys import float_info
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,15 @@ def require_finite(name: str, value: float) -> None:
     """Raise TypeError unless `value` is a real number, ValueError unless it is finite."""
     require_number(name, value)
     require(isfinite(value), f"{name} must be finite", value)
+
+
+def require_all_finite(name: str, values: NDArray[Any], when: str = "") -> None:
+    """Raise ValueError that names the first entry of an array that is infinite or NaN."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = tuple(map(int, np.argwhere(~finite)[0]))
+        where = f" at {place}" if values.ndim else ""
+        raise ValueError(f"{name} must be finite{when}, got {values[place]}{where}")
 
 
 def require_scale(name: str, value: float) -> None:

@@ -241,6 +241,18 @@ def recurrence(
     stream: int = 0,
     /,
 ) -> int: ...
+def products(
+    flags: int,
+    rows: int,
+    inner: int,
+    g: _Array,
+    x: _Array,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    threads: int,
+    /,
+) -> int: ...
 def step_solve(
     kind: int,
     pivot: int,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import real_array
+from ._checks import real_array, require_all_finite
 from ._functions import arguments_of, call_with_arrays, protected
 
 Array = NDArray[np.float64]
@@ -108,7 +108,7 @@ class NodeData:
     def _shaped(self, found: Any, time: float) -> Array:
         """Return values that broadcast to the nodes; those of one axis lie along the line."""
         when = f" at time {time:g}" if self.varies else ""
-        values = real_array(self.name, found, when)
+        values = given = real_array(self.name, found, when)
         if values.ndim == 1:
             values = np.moveaxis(
                 values.reshape((1,) * (len(self._nodes) - 1) + (-1,)), -1, self._line
@@ -122,8 +122,7 @@ class NodeData:
             raise ValueError(
                 f"{self.name}{when} must broadcast to {self._nodes}, got shape {values.shape}"
             )
-        if not np.isfinite(values).all():
-            raise ValueError(f"{self.name} must be finite{when}")
+        require_all_finite(self.name, given, when)
         if (values < self._least).any():
             raise ValueError(
                 f"{self.name} must be at least {self._least:g}{when}, got {values.min():g}"

@@ -81,11 +81,13 @@ def checked_domain(
     solver: str, spacing: Any, extent: Any, coordinates: Any, shape: Sequence[int], axes: str
 ) -> tuple[Any, Any, Any]:
     """Return spacing, extent and coordinates in standard form: one of them, and None."""
+    named = {"extent": extent, "spacing": spacing, "coordinates": coordinates}
+    given = [name for name, value in named.items() if value is not None]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise TypeError(f"{solver} needs one of extent, spacing and coordinates, got {got}")
     if coordinates is not None:
-        if (spacing, extent) != (None, None):
-            raise TypeError(f"{solver} needs either spacing, extent or coordinates, got several")
         return None, None, checked_lines(coordinates, shape, axes)
-    exactly_one(solver, spacing, extent)
     if spacing is not None:
         return per_axis("spacing", spacing, axes), None, None
     return None, tuple(checked_extent(extent, axes).values()), None

@@ -37,6 +37,8 @@ try:
 except ImportError:  # a machine that is lent for its GPU may lack it; its tests are skipped there
     pass
 else:
+    from hypothesis.internal.conjecture import providers
+
     # The same draws in every run, and nothing kept from one run to the next: a run fails because
     # of the code alone. The slow tests draw anew in each run; see test_hypothesis.py.
     hypothesis.settings.register_profile(
@@ -45,6 +47,8 @@ else:
     hypothesis.settings.load_profile("pysolvers")
     CACHE = tempfile.TemporaryDirectory(prefix="hypothesis-")  # instead of .hypothesis in the clone
     hypothesis.configuration.set_hypothesis_home_dir(CACHE.name)
+    # The constants of the sources are no better draws, and reading them takes each process 8 s.
+    providers.is_local_module_file = lambda path: False
 
 
 def pytest_addoption(parser):
@@ -75,9 +79,21 @@ LONG = (
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out the files of LONG, which import much, where only quick tests are asked for."""
-    is_quick = config.option.markexpr == "quick"
-    return True if is_quick and _is_long(collection_path) else None
+    """Leave out files none of whose tests would run.
+
+    Those of LONG, which import much, where only quick tests are asked for; and those of a GPU, a
+    quarter of all tests, where there is none and nobody asks for them.
+    """
+    if config.option.markexpr == "quick" and _is_long(collection_path):
+        return True
+    is_gpu = collection_path == Path(__file__).parent / "gpu"
+    return True if is_gpu and not _is_asked_for_gpu(config) else None
+
+
+def _is_asked_for_gpu(config):
+    """Whether there is a GPU, or an option or an argument names it."""
+    options = (config.option.markexpr, config.option.keyword, *config.args)
+    return _has_cuda(config) or "gpu" in " ".join(options)
 
 
 def _is_long(path):

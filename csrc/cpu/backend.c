@@ -14,6 +14,7 @@
 #include "runtime/threads.h"
 #include "spline/spline.h"
 #include "transport/gceidd.h"
+#include "products.h"
 #include "spikes.h"
 #include "step.h"
 #include "tridiag.h"
@@ -46,6 +47,8 @@ IN_DEFAULT_MODE(factor_solve, ps_cpu_factor_solve,
                 (const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec),
                 (f, b, exec))
 IN_DEFAULT_MODE(product, ps_cpu_product, (const ps_product *p, const ps_exec *exec),
+                (p, exec))
+IN_DEFAULT_MODE(products, ps_cpu_products, (const ps_products *p, const ps_exec *exec),
                 (p, exec))
 IN_DEFAULT_MODE(step_solve, ps_cpu_step_solve,
                 (const ps_step *s, ps_pivot pivot, const ps_exec *exec,
@@ -142,6 +145,7 @@ static const ps_backend cpu = {
     .factor_work = ps_cpu_factor_work,
     .factor_solve = factor_solve,
     .product = product,
+    .products = products,
     .step_work = ps_cpu_step_work,
     .step_solve = step_solve,
     .factor_step_work = ps_cpu_factor_step_work,

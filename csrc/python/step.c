@@ -106,6 +106,82 @@ product(PyObject *Py_UNUSED(module), PyObject *args)
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
+/* Borrow contiguous arrays of one dtype and size for the derivatives of solves. */
+static int
+read_products(PyObject *const arrays[5], ps_products *p)
+{
+    static const char *const names[] = {"g", "x", "lower", "diag", "upper"};
+    void *data[5];
+    npy_intp size = 0;
+    int type = 0;
+
+    for (int k = 0; k < 5; k++) {
+        if (k == 0 && PyArray_Check(arrays[0])) {
+            type = PyArray_TYPE((PyArrayObject *)arrays[0]);
+            size = PyArray_SIZE((PyArrayObject *)arrays[0]);
+        }
+        PyArrayObject *const array = operand_block(arrays[k], names[k], type, k >= 2);
+
+        if (array == NULL) {
+            return -1;
+        }
+        if (PyArray_SIZE(array) != size) {
+            PyErr_Format(PyExc_ValueError, "%s: need %zd numbers, got %zd", names[k],
+                         size, PyArray_SIZE(array));
+            return -1;
+        }
+        data[k] = PyArray_DATA(array);
+    }
+    if (!operand_dtype(type, &p->dtype)) {
+        PyErr_SetString(PyExc_TypeError, "g: unsupported dtype");
+        return -1;
+    }
+    if (p->rows < 1 || p->inner < 1 || size % p->rows != 0 ||
+        size / p->rows % p->inner != 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "%zd numbers are no systems of %lld rows, %lld apart", size,
+                     (long long)p->rows, (long long)p->inner);
+        return -1;
+    }
+    p->outer = size / p->rows / p->inner;
+    p->g = data[0];
+    p->x = data[1];
+    p->lower = data[2];
+    p->diag = data[3];
+    p->upper = data[4];
+    return 0;
+}
+
+static PyObject *
+products(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const ps_backend *const backend = ps_backend_get();
+    int threads;
+    unsigned flags;
+    long long rows, inner;
+    PyObject *arrays[5];
+    ps_products p = {0};
+    call c;
+
+    if (!PyArg_ParseTuple(args, "ILLOOOOOi:products", &flags, &rows, &inner, &arrays[0],
+                          &arrays[1], &arrays[2], &arrays[3], &arrays[4], &threads)) {
+        return NULL;
+    }
+    if (backend->memory != PS_HOST) { /* on a device XLA calls the entry */
+        return PyLong_FromLong(PS_UNSUPPORTED);
+    }
+    p.flags = flags;
+    p.rows = rows;
+    p.inner = inner;
+    if (read_products(arrays, &p) < 0 || call_begin(&c, threads, 0, 0) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status = backend->products(&p, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
 /* Borrow what a step has besides its matrix, right-hand sides and x. */
 static int
 read_extras(PyObject *source, PyObject *least, PyObject *where, PyObject *const *ends,
@@ -257,6 +333,10 @@ PyDoc_STRVAR(product_doc,
              "product($module, flags, lower, diag, upper, x, b, out, scale, weight, "
              "extended, threads, device=0, stream=0, /)\n--\n\n"
              "Write scale * A x + weight * b; return status.");
+PyDoc_STRVAR(products_doc,
+             "products($module, flags, rows, inner, g, x, lower, diag, upper, threads, "
+             "/)\n--\n\n"
+             "Write the products of g and neighbours of x; return status.");
 PyDoc_STRVAR(step_solve_doc,
              "step_solve($module, kind, pivot, flags, lower, diag, upper, rhs, x, info, "
              "step, gain, source, least, where, ends, threads, device=0, stream=0, "
@@ -269,6 +349,7 @@ PyDoc_STRVAR(factor_step_doc,
 
 static PyMethodDef methods[] = {
     {"product", product, METH_VARARGS, product_doc},
+    {"products", products, METH_VARARGS, products_doc},
     {"step_solve", step_solve, METH_VARARGS, step_solve_doc},
     {"factor_step", factor_step, METH_VARARGS, factor_step_doc},
     {NULL, NULL, 0, NULL},

@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import index, real_array, require, require_callable
+from .._checks import index, real_array, require_all_finite, require_callable
 from .._errors import ConvergenceError
 from .._progress import IterationBar
 from .._repr import ShownAsText, residual_text
@@ -349,7 +349,7 @@ class Solver(Exclusive, ShownAsText, ABC, Generic[R]):
                 raise ValueError(f"{name} must have the shape {shape}, got shape {found.shape}")
             with np.errstate(over="ignore"):
                 found = found.astype(self.dtype)  # a copy
-            require(bool(np.isfinite(found).all()), f"{name} must be finite", values)
+            require_all_finite(name, found)
         call_in_default_fp_mode(self._restart, **{name: found})
         self._examined = self._made
 

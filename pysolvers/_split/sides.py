@@ -21,6 +21,9 @@ LINEAR = "linear"
 
 _KINDS = {Dirichlet: "value", Neumann: "flux", Robin: "flux"}
 
+KIND_TEXTS = {"value": "Dirichlet", "flux": "Neumann or Robin"}
+"""Kinds of sides as users write them, where these are other names."""
+
 
 def kind_of(condition: Any) -> str:
     """Return the kind of a condition: ``'value'``, ``'flux'``, or the name that it is."""

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import short
 from .._data import NodeData, dependence
 from .._domain import NodeLines
 from .._errors import ConvergenceError
@@ -23,6 +22,7 @@ from .._views import read_only
 from .grid import Grid
 from .lines import LineOperators
 from .schemes import DAMPED, Scheme, SplitSteps
+from .sides import KIND_TEXTS
 
 R = TypeVar("R")
 
@@ -243,12 +243,13 @@ class SplitSolver(NodeLines, TimeStepping[R], is_base=True):
         return super()._from_saved(state, **{"dt": state.dt} | data)
 
     def _resume(self, state: Any) -> None:
-        sides = tuple(self._grid.kinds.values())
-        if state.sides != sides:
-            raise ValueError(
-                f"boundary must be of the same kinds as when the state was saved, {state.sides}, "
-                f"got {short(sides)}"
-            )
+        kinds = self._grid.kinds
+        for (name, kind), before in zip(kinds.items(), state.sides, strict=False):
+            if kind != before:
+                raise ValueError(
+                    f"boundary {name} must be {KIND_TEXTS.get(before, before)} as when the state "
+                    f"was saved, got {KIND_TEXTS.get(kind, kind)}"
+                )
         super()._resume(state)
         self._begun, self._is_damped = state.begun, state.is_damped
         self._steps.forget()

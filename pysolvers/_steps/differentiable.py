@@ -205,6 +205,12 @@ def _solved(
     return solve(lower, middle, upper, rhs, axis=-1, periodic=periodic)
 
 
+def require_theta(theta: float) -> None:
+    """Raise unless theta of a step is a number in its range."""
+    require_number("theta", theta)
+    require(0 < theta <= 1, "theta_step: theta must be greater than 0 and at most 1", theta)
+
+
 def step(
     library: ArrayLibrary,
     solve: Callable[..., Array],
@@ -221,8 +227,7 @@ def step(
     where: Any = None,
 ) -> Array:
     """Make the step of `pysolvers.theta_step`; dt can be an array without axes."""
-    require_number("theta", theta)
-    require(0 < theta <= 1, "theta_step: theta must be greater than 0 and at most 1", theta)
+    require_theta(theta)
     diag, form = form_of(diag)
     named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
     if source is not None:

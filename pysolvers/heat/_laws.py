@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import real_array, require
+from .._checks import real_array, require, require_all_finite
 from .._functions import arguments_of, call_with_arrays, protected
 from ._extremes import check_conductivity
 from ._sides import Grid, Heating
@@ -67,7 +67,7 @@ class Law:
             raise ValueError(
                 f"{self._name}{when} must broadcast to {nodes}, got shape {values.shape}"
             ) from None
-        require(bool(np.isfinite(values).all()), f"{self._name} must be finite{when}", values)
+        require_all_finite(self._name, values, when)
         return values
 
 

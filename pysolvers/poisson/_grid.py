@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import index, require, require_finite
+from .._checks import index, require, require_all_finite, require_finite
 from .._domain import AXES, checked_extent, exactly_one
 from ._axes import POWERS, ROUNDING, Axis
 from ._sides import coefficient_of, conditions_of, kind_of_condition
@@ -134,7 +134,7 @@ def _coordinates(
         f"spacing along {name} must have the coordinates of {count} {what}, shape ({count},)",
         edges.shape,
     )
-    require(bool(np.isfinite(edges).all()), f"spacing along {name} must be finite", edges)
+    require_all_finite(f"spacing along {name}", edges)
     steps = np.diff(edges)
     require(bool((steps > 0).all()), f"spacing along {name} must be ascending", edges)
     if count < 2:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._boundary import OUTFLOW, PERIODIC, Dirichlet, Neumann, Robin, boundary_by_side
-from .._checks import index, real_array, require, require_finite, short
+from .._checks import index, real_array, require, require_all_finite, require_finite, short
 from .._domain import checked_extent, exactly_one, per_axis
 from .._errors import CoarseGridWarning, warn_user
 from .._functions import call
@@ -322,7 +322,7 @@ class SteadyConvectionDiffusion(ShownAsText):
                 values = _broadcast(name, values, self.shape)[sides[side]]
             part = frame[sides[side]] if is_given else np.empty_like(frame[sides[side]])
             part[...] = _broadcast(name, values, part.shape)
-            require(bool(np.isfinite(part).all()), f"{name} must be finite", part)
+            require_all_finite(name, part)
             if not is_given:
                 fluxes[side] = part.ravel()
         return frame, fluxes
@@ -375,10 +375,8 @@ def checked_values(name: str, values: Any, shape: tuple[int, int], *, finite: bo
         np.broadcast_to(array, shape)
     except ValueError:
         raise ValueError(f"{name} must broadcast to {shape}, got shape {array.shape}") from None
-    bad = ~np.isfinite(array)
-    if finite and bad.any():
-        place = tuple(map(int, np.argwhere(bad)[0]))
-        raise ValueError(f"{name} must be finite, got {array[place]} at {place}")
+    if finite:
+        require_all_finite(name, array)
     return array.copy()
 
 

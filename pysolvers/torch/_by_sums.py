@@ -24,13 +24,13 @@ from .._transposed_sums import solve_transposed
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._operands import (
     batch_first,
-    diagonal_gradients,
     differentiable,
     fake_solution,
     keep_operands,
     result_like,
     vector_if_shared,
 )
+from ._products import diagonal_gradients
 
 _NAME = "pysolvers::solve_by_sums"
 torch.library.define(

@@ -37,11 +37,12 @@ from ._by_sums import solve_transposed_sums
 from ._operands import (
     as_tensors,
     batch_first,
-    diagonal_gradients,
+    fake_empty,
     keep_operands,
     result_like,
     rows_last,
 )
+from ._products import diagonal_gradients
 
 _MAKE, _SOLVE = "pysolvers::factor_tridiagonal", "pysolvers::solve_factored"
 _OPTIONS = "int rows, bool periodic, bool? pivot, str on_singular, bool has_sums, bool check_signs"
@@ -352,7 +353,7 @@ def _fake_solve(
     number: Tensor, lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *options: Any
 ) -> Tensor:
     """Return the solution without values."""
-    return result_like(rhs, lower, diag, upper)
+    return result_like(rhs, lower, diag, upper, empty=fake_empty)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from .._runtime.arrays import Shape, common_size, padded_shape
 
 _OPERANDS = (Tensor, int, float, complex)
+_LARGE = 1 << 22  # bytes from which on NumPy asks for huge pages
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
@@ -105,25 +106,61 @@ def differentiable(
     `torch.func.grad` refuses operators with `register_autograd`; `torch.compile` accepts both.
     The operator itself takes less time.
     """
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if _is_transformed():
         return function.apply(*arguments)
     return operator(*arguments)
 
 
-def result_like(rhs: Tensor, *others: Tensor) -> Tensor:
-    """Allocate a result, in the memory order of `rhs` if it has its shape."""
+def fake_empty(tensor: Tensor, shape: Sequence[int] | None = None, **options: Any) -> Tensor:
+    """Allocate as `empty_like` does, by PyTorch alone."""
+    if shape is None:
+        return torch.empty_like(tensor, **options)
+    return tensor.new_empty(shape, **options)
+
+
+def empty_like(tensor: Tensor, shape: Sequence[int] | None = None) -> Tensor:
+    """Allocate a tensor of a shape, or in the memory order of another one, without values.
+
+    Large ones are arrays of NumPy, which asks for huge pages, as PyTorch does not: a solve of
+    4.5 million unknowns with a result in new memory takes half of the time.
+    """
+    size = tensor.numel() if shape is None else prod(shape)
+    if tensor.device.type != "cpu" or size * tensor.element_size() < _LARGE:
+        return fake_empty(tensor, shape)
+    plan = fake_empty(tensor, shape, device="meta")
+    flat = np.empty(size, str(tensor.dtype).removeprefix("torch."))
+    return torch.from_numpy(flat).as_strided(plan.shape, plan.stride())
+
+
+def scratch(like: Tensor) -> Tensor | None:
+    """Return memory for a result of the reverse pass; None where a graph needs one of its own."""
+    if torch.is_grad_enabled() or _is_transformed():
+        return None
+    return empty_like(like)
+
+
+def _is_transformed() -> bool:
+    """Return whether a program is made of the operations, or `torch.func` changes them."""
+    return bool(torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active())
+
+
+def result_like(rhs: Tensor, *others: Tensor, empty: Callable[..., Tensor] = empty_like) -> Tensor:
+    """Allocate a result, in the memory order of an operand that has its shape and is dense."""
     if all(other.shape[:-1] == rhs.shape[:-1] for other in others):
         batch = rhs.shape[:-1]
     else:
         sizes = zip(rhs.shape[:-1], *(other.shape[:-1] for other in others), strict=True)
         batch = torch.Size(map(common_size, sizes))
     shape = (*batch, max(rhs.shape[-1], *(other.shape[-1] for other in others)))
-    return torch.empty_like(rhs) if rhs.shape == shape else rhs.new_empty(shape)
+    for each in (rhs, *others):  # a gradient can be one number for all
+        if each.shape == shape and each.dtype == rhs.dtype and 0 not in each.stride():
+            return empty(each)
+    return empty(rhs, shape)
 
 
 def fake_solution(lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *_: Any) -> Tensor:
     """Allocate the result of a solve: the fake of an operator with these operands."""
-    return result_like(rhs, lower, diag, upper)
+    return result_like(rhs, lower, diag, upper, empty=fake_empty)
 
 
 def keep_operands(ctx: Any, inputs: tuple[Any, ...], output: Tensor, tensors: int = 4) -> None:
@@ -148,44 +185,13 @@ def vector_if_shared(diagonal: Tensor, rows: int) -> Tensor:
     return vector.expand(rows) if length == 1 else vector
 
 
-def diagonal_gradients(
-    diagonals: Sequence[Tensor],
-    x: Tensor,
-    y: Tensor,
-    needed: Sequence[bool],
-    *,
-    periodic: bool,
-    has_sums: bool = False,
-) -> list[Tensor | None]:
-    """Return the gradients of the diagonals, -y_i x̄_j, in their shapes; None if not needed.
-
-    With `has_sums`, ``diag`` has row sums, and those of the off-diagonals are -y_i (x̄_j - x̄_i).
-    """
-    x, y = x.conj(), -y
-    gradients: list[Tensor | None] = []
-    for offset, diagonal, is_needed in zip((-1, 0, 1), diagonals, needed, strict=True):
-        if not is_needed:
-            gradients.append(None)
-            continue
-        product = y * _shifted(x, offset, periodic=periodic, minus_own=has_sums)
-        if not diagonal.is_complex() and product.is_complex():
-            product = product.real
-        if diagonal.shape[-1] == product.shape[-1] - 1 > 1:  # without row 0, or without the last
-            product = product[..., 1:] if offset < 0 else product[..., :-1]
-        gradients.append(product.sum_to_size(diagonal.shape))
-    return gradients
-
-
-def _shifted(x: Tensor, offset: int, *, periodic: bool, minus_own: bool) -> Tensor:
-    """Return x_{i + offset}, or x_{i + offset} - x_i; 0 outside of a matrix that is not periodic.
-
-    For the offset 0 always x_i.
-    """
-    if offset == 0:
-        return x
+def transposed(diagonals: Sequence[Tensor], rows: int, *, periodic: bool) -> list[Tensor]:
+    """Return the diagonals of the transposed matrices: views unless periodic."""
+    lower, diag, upper = diagonals
     if periodic:
-        return x.roll(-offset, -1) - x if minus_own else x.roll(-offset, -1)
-    if minus_own:
-        step = x[..., 1:] - x[..., :-1]
-        return pad(-step, (1, 0)) if offset < 0 else pad(step, (0, 1))
-    return pad(x[..., :-1], (1, 0)) if offset < 0 else pad(x[..., 1:], (0, 1))
+        return [upper.roll(1, -1), diag, lower.roll(-1, -1)]
+    if upper.shape[-1] == rows > 1:
+        upper = upper[..., :-1]
+    if lower.shape[-1] == rows > 1:
+        lower = lower[..., 1:]
+    return [upper, diag, lower]

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal as solve_arrays
-from ._operands import batch_first, differentiable, result_like
+from ._operands import batch_first, differentiable, fake_empty, result_like
 from ._xp import XP
 
 _NAME = "pysolvers::solve_row_sums"
@@ -89,7 +89,7 @@ def _run(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tens
 @torch.library.register_fake(_NAME)
 def _fake(conductance: Tensor, sums: Tensor, rhs: Tensor, periodic: bool) -> Tensor:
     """Return the solution without values."""
-    return result_like(rhs, conductance, sums)
+    return result_like(rhs, conductance, sums, empty=fake_empty)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

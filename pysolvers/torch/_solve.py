@@ -12,13 +12,13 @@ same operator with the off-diagonals exchanged and shifted by one row, so that s
 follow. Unless A is periodic, Aᵀ is a view: without row 0 of l and without row n - 1 of u.
 
 With a matrix of its own for each system, the solve moves 5 words per unknown. The reverse pass
-moves 5 for λ and, if the products are fused by a compiler, 5 for the gradients of the diagonals.
+moves 5 for λ and 5 for the gradients of the diagonals, on the CPU by one entry of the backend
+(_products.py), on a device if the products are fused by a compiler.
 It keeps the diagonals and x, nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -35,14 +35,15 @@ from ._by_sums import solve_by_sums
 from ._operands import (
     as_tensors,
     batch_first,
-    diagonal_gradients,
     differentiable,
     fake_solution,
     keep_operands,
     result_like,
     rows_last,
+    transposed,
     vector_if_shared,
 )
+from ._products import diagonal_gradients
 from ._xp import XP
 
 _NAME = "pysolvers::solve_tridiagonal"
@@ -222,7 +223,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """Return the gradients: y = A^-T g of the right side, and -y x of the diagonals."""
     lower, diag, upper, *solution = ctx.saved_tensors
     diagonals, periodic = (lower, diag, upper), ctx.options[0]
-    matrix = _transposed(diagonals, grad.shape[-1], periodic=periodic)
+    matrix = transposed(diagonals, grad.shape[-1], periodic=periodic)
     if any(diagonal.is_complex() for diagonal in diagonals):  # conjugates g, not the matrix
         y = differentiable(_Differentiable, _solve, *matrix, grad.conj(), *ctx.options).conj()
     else:
@@ -232,18 +233,6 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     if solution:
         gradients = diagonal_gradients(diagonals, solution[0], y, needs[:3], periodic=periodic)
     return (*gradients, y.sum_to_size(ctx.rhs_shape) if needs[3] else None, *(None,) * 4)
-
-
-def _transposed(diagonals: Sequence[Tensor], rows: int, *, periodic: bool) -> list[Tensor]:
-    """Return the diagonals of the transposed matrices: views unless periodic."""
-    lower, diag, upper = diagonals
-    if periodic:
-        return [upper.roll(1, -1), diag, lower.roll(-1, -1)]
-    if upper.shape[-1] == rows > 1:
-        upper = upper[..., :-1]
-    if lower.shape[-1] == rows > 1:
-        lower = lower[..., 1:]
-    return [upper, diag, lower]
 
 
 class _Differentiable(torch.autograd.Function):

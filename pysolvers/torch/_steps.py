@@ -8,8 +8,11 @@ from torch import Tensor
 
 from .._row_sums import RowSums
 from .._steps import differentiable
+from .._steps.differentiable import require_theta
+from ._operands import as_tensors
 from ._row_sums import solve_row_sums
 from ._solve import solve_tridiagonal
+from ._theta import make_step, takes
 from ._xp import XP
 
 
@@ -137,9 +140,10 @@ def theta_step(
     Notes
     -----
     `x` is differentiable with respect to every tensor, as of `pysolvers.torch.solve_tridiagonal`.
-    The step writes the three diagonals of :math:`I - \theta\, dt\, A`, 3 words per unknown (none
-    of one matrix) more than `pysolvers.theta_step` moves. The gradients outside `where` are those
-    of the identity.
+    Real steps on the CPU are one call of `pysolvers.theta_step`, without `RowSums` and `where`, and
+    the reverse pass is another one and products. Others write the three diagonals of
+    :math:`I - \theta\, dt\, A`, 3 words per unknown (none of one matrix) more. The gradients
+    outside `where` are those of the identity.
 
     Examples
     --------
@@ -150,6 +154,12 @@ def theta_step(
     >>> print(theta_step(inner, -2 * inner, inner, u, dt=1.0, theta=1))
     tensor([0.0000, 0.1905, 0.5714, 1.5238, 4.0000])
     """
+    if where is None and takes(lower, diag, upper, u, source):
+        require_theta(theta)
+        named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
+        given = named if source is None else {**named, "source": source}
+        options: dict[str, Any] = {"axis": axis, "periodic": periodic, "pivot": pivot}
+        return make_step(as_tensors(given), dt, theta, **options)
     return differentiable.step(
         XP,
         _solver(pivot),

@@ -14,18 +14,13 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(config, items):
-    """Mark the tests of this folder; without a device run them only if they are asked for."""
-    mine = [item for item in items if HERE in item.path.parents]
-    asked = "gpu" in " ".join((*config.args, config.option.markexpr, config.option.keyword))
-    if availability.missing("cuda") and not asked and "cuda" not in availability.required(config):
-        items[:] = [item for item in items if HERE not in item.path.parents]
-        config.hook.pytest_deselected(items=mine)
-        return
-    for item in mine:
-        item.add_marker(pytest.mark.gpu)
-        for mark in gpu_libraries.IGNORED:
-            item.add_marker(mark)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of this folder."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.gpu)
+            for mark in gpu_libraries.IGNORED:
+                item.add_marker(mark)
 
 
 @pytest.fixture(scope="session", autouse=True)

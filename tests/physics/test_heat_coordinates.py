@@ -209,7 +209,7 @@ def test_results_and_files(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"spacing": 0.1}, TypeError, "either spacing, extent or coordinates"),
+        ({"spacing": 0.1}, TypeError, "got spacing and coordinates"),
         ({"coordinates": [np.arange(5.0)]}, ValueError, "an array for each of x, y"),
         ({"coordinates": {"x": np.arange(5.0)}}, ValueError, "an array for each of x, y"),
         ({"coordinates": np.zeros((2, 5))}, TypeError, "as a tuple or a mapping"),

@@ -366,7 +366,13 @@ def test_a_constant_is_kept_between_insulated_linear_and_periodic_sides():
         ({"initial": lambda t: t}, TypeError, "leave t out"),
         ({"diffusion": {"yy": 1.0}, "boundary": Neumann(1.0)}, ValueError, "flux other than 0"),
         ({"diffusion": {"yy": 1.0}, "boundary": Robin(1.0)}, ValueError, "flux other than 0"),
-        ({"extent": ((0, 1), (0, 1))}, TypeError, "spacing"),
+        ({"extent": ((0, 1), (0, 1))}, TypeError, "got extent and spacing"),
+        ({"spacing": None}, TypeError, "one of extent, spacing and coordinates, got none"),
+        (
+            {"initial": np.where(np.arange(72).reshape(8, 9) == 21, np.nan, 0.0)},
+            ValueError,
+            r"initial must be finite, got nan at \(2, 3\)",
+        ),
         ({"batch": 0}, ValueError, "batch must be at least 1"),
     ],
 )
@@ -380,3 +386,13 @@ def test_wrong_arguments_are_named(options, error, text):
     }
     with pytest.raises(error, match=text):
         ParabolicADI(**given | options)
+
+
+def test_sides_of_another_kind_are_named_by_load(tmp_path):
+    data = {"diffusion": {"xx": 1.0}}
+    solver = ParabolicADI((9,), spacing=0.1, dt=0.1, boundary={"x-": Robin(1.0), "x+": 0.0}, **data)
+    solver.save(tmp_path / "solver.npz")
+
+    rule = r"boundary x\+ must be Dirichlet as when the state was saved, got Neumann or Robin"
+    with pytest.raises(ValueError, match=rule):
+        ParabolicADI.load(tmp_path / "solver.npz", boundary=Neumann(), **data)

@@ -495,7 +495,7 @@ def test_values_of_fields_are_checked(name):
         for values, error, text in (
             (np.zeros(3), ValueError, rf"{field} must have the shape \([\d, ]+\), got shape \(3,"),
             (0.5, ValueError, rf"{field} must have the shape \([\d, ]+\), got shape \(\)"),
-            (np.full(before.shape, np.nan), ValueError, f"{field} must be finite"),
+            (np.full(before.shape, np.nan), ValueError, rf"{field} must be finite, got nan at \(0"),
             (np.zeros(before.shape, complex), TypeError, f"{field} must be real numbers"),
             ("zero", TypeError, f"{field} must be real numbers"),
         ):

@@ -1,0 +1,208 @@
+r"""Implicit steps with gradients on the CPU: an operator of PyTorch over `pysolvers.theta_step`.
+
+With M = I - h A, h = theta dt and M y = u + h s the step is x = u + (y - u) / theta. For the
+gradient g of a real function with respect to x,
+
+    M^T (theta lambda) = g,   grad u = (1 - 1/theta) g + lambda,   grad s = h lambda,
+    grad A_ij = h lambda_i y_j,   grad dt = theta (lambda . s + sum A_ij lambda_i y_j).
+
+grad u is a step from g with A^T instead of A, so that the reverse pass calls the same entry of the
+backend. Operations of PyTorch would write the three diagonals of M, and take a pass for each term.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._checks import require
+from .._runtime.arrays import resolve_shape
+from .._steps import theta_step as step_arrays
+from ._operands import (
+    batch_first,
+    differentiable,
+    fake_empty,
+    result_like,
+    rows_last,
+    scratch,
+    transposed,
+    vector_if_shared,
+)
+from ._products import diagonal_gradients
+from ._xp import XP
+
+_NAME = "pysolvers::theta_step"
+_OPTIONS = "float theta, bool periodic, bool? pivot"
+torch.library.define(
+    _NAME,
+    "(Tensor lower, Tensor diag, Tensor upper, Tensor u, Tensor? source, Tensor dt, "
+    f"{_OPTIONS}) -> Tensor",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+_step = torch.ops.pysolvers.theta_step.default
+
+
+def takes(*values: Any) -> bool:
+    """Return whether the operator takes these operands: real tensors of the CPU, and numbers."""
+    return all(
+        value.device.type == "cpu" and not value.is_complex()
+        if isinstance(value, Tensor)
+        else value is None or isinstance(value, int | float)
+        for value in values
+    )
+
+
+def make_step(
+    operands: dict[str, Tensor],
+    dt: Any,
+    theta: float,
+    *,
+    axis: int,
+    periodic: bool,
+    pivot: bool | None,
+) -> Tensor:
+    """Make the step of `pysolvers.torch.theta_step` with tensors of one dtype."""
+    if operands["u"].ndim == 0:
+        raise ValueError("u must have at least one dimension, got a 0-d array")
+    shape = resolve_shape(operands, axis, leader="u", periodic=periodic)
+    views = {name: rows_last(tensor, shape) for name, tensor in operands.items()}
+    length = XP.like("dt", dt, views["u"])
+    require(length.ndim == 0, "dt must be a number or an array without axes", length.shape)
+    source = views.pop("source", None)
+    x = _call(*views.values(), source, length, float(theta), periodic, pivot)
+    return x.movedim(-1, shape.axis)
+
+
+def _call(*arguments: Any) -> Tensor:
+    """Make the step; the arguments are those of the operator."""
+    return differentiable(_Differentiable, _step, *arguments)
+
+
+@torch.library.impl(_NAME, "cpu")
+def _run(
+    lower: Tensor,
+    diag: Tensor,
+    upper: Tensor,
+    u: Tensor,
+    source: Tensor | None,
+    dt: Tensor,
+    theta: float,
+    periodic: bool,
+    pivot: bool | None,
+) -> Tensor:
+    """Make the step with detached tensors; diagonals of one matrix for all go as vectors."""
+    x = result_like(u, lower, diag, upper, *([] if source is None else [source]))
+    lower, diag, upper = (vector_if_shared(a.detach(), x.shape[-1]) for a in (lower, diag, upper))
+    made: Any = step_arrays(
+        lower,
+        diag,
+        upper,
+        u.detach().expand(x.shape),
+        dt=float(dt),
+        theta=theta,
+        source=None if source is None else source.detach(),
+        periodic=periodic,
+        pivot=pivot,
+        on_singular="nan",
+        out=x,
+    )
+    return made
+
+
+@torch.library.register_fake(_NAME)
+def _fake(
+    lower: Tensor,
+    diag: Tensor,
+    upper: Tensor,
+    u: Tensor,
+    source: Tensor | None,
+    *options: Any,
+) -> Tensor:
+    """Return the result without values."""
+    others = [] if source is None else [source]
+    return result_like(u, lower, diag, upper, *others, empty=fake_empty)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep the operands and, if a gradient of the matrix or of dt is asked for, the solution."""
+    *matrix, u, source, dt, ctx.theta, ctx.periodic, ctx.pivot = inputs
+    needs = ctx.needs_input_grad
+    ctx.shapes = u.shape, None if source is None else source.shape
+    has_matrix = any(needs[:3]) or needs[5]
+    kept = (u, output) if has_matrix else (None, None)
+    ctx.save_for_backward(*matrix, dt, *kept, source if needs[5] else None)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradients: a step with the transposes, and products."""
+    lower, diag, upper, dt, u, x, source = ctx.saved_tensors
+    theta, periodic, needs = ctx.theta, ctx.periodic, ctx.needs_input_grad
+    diagonals, h = (lower, diag, upper), ctx.theta * dt
+    matrix = transposed(diagonals, grad.shape[-1], periodic=periodic)
+    of_u = _call(*matrix, grad, None, dt, theta, periodic, ctx.pivot)
+    factor = of_u  # lambda
+    if theta != 1:
+        factor = torch.add(of_u, grad, alpha=1 / theta - 1, out=scratch(of_u))
+    found: list[Tensor | None] = [None] * 3
+    of_source = of_dt = None
+    if ctx.shapes[1] is not None and needs[4]:
+        of_source = (h * factor).sum_to_size(ctx.shapes[1])
+    if x is not None:
+        y, own = x, scratch(x)
+        if theta != 1:
+            y = torch.lerp(u.expand_as(x), x, theta, out=own)
+        asked = (True,) * 3 if needs[5] else needs[:3]
+        # -y times -lambda is formed once, and scaled if dt has a gradient.
+        vector = torch.mul(y, -1 if needs[5] else -h, out=own)
+        found = diagonal_gradients(diagonals, vector, factor, asked, periodic=periodic)
+        if needs[5]:
+            whole = [product for product in found if product is not None]
+            of_dt = sum((a * p).sum() for a, p in zip(diagonals, whole, strict=True))
+            if source is not None:
+                of_dt = of_dt + (factor * source).sum()
+            of_dt = theta * of_dt
+            found = [h * p if n else None for p, n in zip(whole, needs[:3], strict=True)]
+    of_u = of_u.sum_to_size(ctx.shapes[0]) if needs[3] else None
+    return (*found, of_u, of_source, of_dt, None, None, None)
+
+
+class _Differentiable(torch.autograd.Function):
+    """The operator and its derivative; see the class in `_solve`."""
+
+    generate_vmap_rule = True
+    setup_context = staticmethod(_keep)
+    backward = staticmethod(_backward)
+
+    @staticmethod
+    def forward(
+        lower: Tensor,
+        diag: Tensor,
+        upper: Tensor,
+        u: Tensor,
+        source: Tensor | None,
+        dt: Tensor,
+        theta: float,
+        periodic: bool,
+        pivot: bool | None,
+    ) -> Tensor:
+        return _step(lower, diag, upper, u, source, dt, theta, periodic, pivot)
+
+
+torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
+
+
+@torch.library.register_vmap(_NAME)
+def _vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
+    """Make the steps of a batch, whose axis comes first; lengths of their own scale A and s."""
+    *matrix, u, source, dt = arguments[:6]
+    tensors = batch_first([*matrix, u], in_dims)
+    if source is not None:
+        source = batch_first([source], in_dims[4:5])[0]
+    if in_dims[5] is not None:
+        scale = dt.reshape(-1, *(1,) * (tensors[0].ndim - 1))
+        tensors[:3] = [a * scale for a in tensors[:3]]
+        source = None if source is None else source * scale
+        dt = torch.ones((), dtype=dt.dtype)
+    return _step(*tensors, source, dt, *arguments[6:]), 0
