@@ -81,21 +81,6 @@ copy_async_of_line(void *shared, const void *global)
 #endif
 }
 
-/* Copy 16 bytes through the L1 cache, so that a sector of 32 bytes is loaded once even
- * if source and target differ in their alignment to sectors. */
-__device__ __forceinline__ void
-copy_async_cached(void *shared, const void *global)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 16;" ::"r"(
-                     shared_address(shared)),
-                 "l"(global)
-                 : "memory");
-#else
-    copy_async<16>(shared, global);
-#endif
-}
-
 /* Copy 4, 8 or 16 bytes, or write zeros. */
 template <int BYTES>
 __device__ __forceinline__ void
@@ -120,6 +105,63 @@ copy_async_or_clear(void *shared, const void *global, bool copies)
         std::conditional_t<BYTES == 16, int4, std::conditional_t<BYTES == 8, int2, int>>;
     *static_cast<Words *>(shared) =
         copies ? *static_cast<const Words *>(global) : Words{};
+#endif
+}
+
+/* Copy 16 bytes through the L1 cache, so that a sector of 32 bytes is loaded once even
+ * if source and target differ in their alignment to sectors. */
+__device__ __forceinline__ void
+copy_async_cached(void *shared, const void *global)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 16;" ::"r"(
+                     shared_address(shared)),
+                 "l"(global)
+                 : "memory");
+#else
+    copy_async<16>(shared, global);
+#endif
+}
+
+/* copy_async_of_line(), or zeros instead of the copy. */
+template <int BYTES>
+__device__ __forceinline__ void
+copy_async_of_line_or_clear(void *shared, const void *global, bool copies)
+{
+#if __CUDA_ARCH__ >= 800
+    const unsigned to = shared_address(shared), skips = copies ? 0 : 1;
+
+    if (BYTES == 16) {
+        asm volatile("{ .reg .pred skips; setp.ne.u32 skips, %2, 0;\n\t"
+                     "cp.async.cg.shared.global.L2::128B [%0], [%1], 16, skips; }" ::"r"(
+                         to),
+                     "l"(global), "r"(skips)
+                     : "memory");
+    }
+    else {
+        asm volatile("{ .reg .pred skips; setp.ne.u32 skips, %3, 0;\n\t"
+                     "cp.async.ca.shared.global.L2::128B [%0], [%1], %2, skips; }" ::"r"(
+                         to),
+                     "l"(global), "n"(BYTES), "r"(skips)
+                     : "memory");
+    }
+#else
+    copy_async_or_clear<BYTES>(shared, global, copies);
+#endif
+}
+
+/* copy_async_cached(), or zeros instead of the copy. */
+__device__ __forceinline__ void
+copy_async_cached_or_clear(void *shared, const void *global, bool copies)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("{ .reg .pred skips; setp.ne.u32 skips, %2, 0;\n\t"
+                 "cp.async.ca.shared.global.L2::128B [%0], [%1], 16, skips; }" ::"r"(
+                     shared_address(shared)),
+                 "l"(global), "r"(copies ? 0 : 1)
+                 : "memory");
+#else
+    copy_async_or_clear<16>(shared, global, copies);
 #endif
 }
 

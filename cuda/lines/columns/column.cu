@@ -153,11 +153,11 @@ ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
                    return shape_of<Real, FluxColumnJob<Real, true>>(t->rows, 5, device,
                                                                     shape);
                case StepKind::more:
-                   return shape_of<Real, StepColumnJob<Real, true>>(t->rows, 5, device,
-                                                                    shape);
+                   return shape_of<Real, StepColumnJob<Real, StepKind::more>>(
+                       t->rows, 5, device, shape);
                default:
-                   return shape_of<Real, StepColumnJob<Real, false>>(t->rows, 5, device,
-                                                                     shape);
+                   return shape_of<Real, StepColumnJob<Real, StepKind::masked>>(
+                       t->rows, 5, device, shape);
                }
            });
 }
@@ -225,15 +225,16 @@ job_of(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks,
     const Systems<Number> s = systems_of<Number>(t);
     ColumnJob<Number> job = {s,
                              {s.lower, s.diag, s.upper, s.rhs},
-                             {-1, -1, -1, -1},
+                             {0, 0, 0, 0},
+                             {s.rows, s.rows, s.rows, s.rows},
                              access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs}),
                              shape,
                              tiles_of(t, shape),
                              marks,
                              work_queue};
 
-    job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
-    job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
+    job.begin[0] += !s.periodic;
+    job.end[2] -= !s.periodic;
     return job;
 }
 
@@ -250,30 +251,35 @@ ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
     });
 }
 
-/* The ring of a step copies `in` one row ahead. */
-template <typename Number>
+/* The ring of a step copies `in` as operand q, `ahead` rows ahead. */
+template <typename Job, typename Number>
 static void
-copy_ahead(const ps_tridiag &t, Input<Number> *in, int32_t *absent)
+copy_rows(const Input<Number> &in, int32_t begin, int32_t end, int32_t ahead, int q,
+          Job *job)
 {
-    in->data += in->row;
-    *absent = static_cast<int32_t>(t.rows - 1);
+    job->inputs[q] = in;
+    job->inputs[q].data += ahead * in.row;
+    job->begin[q] = begin - ahead;
+    job->end[q] = end - ahead;
 }
 
-template <typename Number, bool HAS_MORE>
+template <typename Number, StepKind KIND>
 static ps_status
 solve_step(const ps_tridiag &t, const StepTerms &terms, const ColumnJob<Number> &plain,
            cudaStream_t stream)
 {
-    StepColumnJob<Number, HAS_MORE> job = {};
+    const Systems<Number> &s = plain.t;
+    const int32_t rows = s.rows, ends = s.periodic ? 0 : 1;
+    StepColumnJob<Number, KIND> job = {};
 
     static_cast<ColumnJob<Number> &>(job) = plain;
-    for (int q = 0; q < 4; q++) {
-        job.inputs[q] = plain.inputs[q];
-        job.absent[q] = plain.absent[q];
+    copy_rows(s.lower, ends, rows, 0, 0, &job);
+    copy_rows(s.diag, 0, rows, 0, 1, &job);
+    copy_rows(s.upper, 0, rows - ends, 0, 2, &job);
+    copy_rows(s.rhs, 0, rows, 1, 3, &job);
+    if constexpr (KIND == StepKind::more) {
+        copy_rows(input_of<Number>(terms.source), 0, rows, 0, 4, &job);
     }
-    copy_ahead(t, &job.inputs[3], &job.absent[3]);
-    job.inputs[4] = input_of<Number>(terms.source);
-    job.absent[4] = -1;
     job.access = access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs, &terms.source});
     job.terms = step_numbers_of<Number>(terms);
     return launch_step_columns(job, stream);
@@ -291,19 +297,19 @@ solve_flux(const ps_tridiag &t, const StepTerms &terms,
     };
     const bool has_one_thickness = is_shared(t.diag);
     const bool has_one_diffusivity = has_one_thickness && is_shared(t.upper);
+    const Systems<Number> &s = plain.t;
+    const int32_t rows = s.rows;
     FluxColumnJob<Real, HAS_MORE> job = {};
 
     static_cast<ColumnJob<Number> &>(job) = plain;
-    job.inputs[0] = input_of<Number>(terms.source);
-    job.inputs[1] = has_one_thickness ? Input<Number>{} : job.t.diag;
-    job.inputs[2] = has_one_diffusivity ? Input<Number>{} : job.t.upper;
-    job.inputs[3] = job.t.rhs;
-    job.absent[0] = -1;
-    job.absent[2] = plain.absent[2];
+    copy_rows(input_of<Number>(terms.source), 0, rows, 0, 0, &job);
     if (!has_one_thickness) {
-        copy_ahead(t, &job.inputs[1], &job.absent[1]);
+        copy_rows(s.diag, 0, rows, 1, 1, &job);
     }
-    copy_ahead(t, &job.inputs[3], &job.absent[3]);
+    if (!has_one_diffusivity) {
+        copy_rows(s.upper, 0, rows - 1, 0, 2, &job);
+    }
+    copy_rows(s.rhs, 0, rows, 1, 3, &job);
     job.access = access_of(t, {&terms.source, has_one_thickness ? &none : &t.diag,
                                has_one_diffusivity ? &none : &t.upper, &t.rhs});
     job.terms = flux_numbers_of<Real>(terms, has_one_thickness, has_one_diffusivity);
@@ -329,9 +335,14 @@ ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
         }
         const ColumnJob<Real> plain = job_of<Real>(*t, shape, marks, counter);
 
-        return terms.kind() == StepKind::more
-                   ? solve_step<Real, true>(*t, terms, plain, stream)
-                   : solve_step<Real, false>(*t, terms, plain, stream);
+        switch (terms.kind()) {
+        case StepKind::more:
+            return solve_step<Real, StepKind::more>(*t, terms, plain, stream);
+        case StepKind::masked:
+            return solve_step<Real, StepKind::masked>(*t, terms, plain, stream);
+        default:
+            return solve_step<Real, StepKind::bare>(*t, terms, plain, stream);
+        }
     });
 }
 

@@ -13,16 +13,18 @@
  *   const ColumnThreadPlace<ROWS> self(shape, rank);  the rows and the system of a thread
  *   Column<Number, ROWS, IS_CLUSTER> column(shape, self, periodic, memory, kept, arrivals);
  *   column.begin();                                   started() before the first exchange
- *   column.eliminate(inner, rows, again, watches);    rows(i) -> Row of row self.start + i
+ *   column.eliminate<MAKES_PADS>(rows, again, watches);    rows(i, follows_pads) -> Row of
+ *                                                     row self.start + i
  *   column.join_chunks(bytes, report);                report(system of the block, Note)
- *   column.substitute(put);                           put(i, x) of row self.start + i
+ *   column.substitute(put);                           put(i, is_there, x) of row self.start
+ *                                                     + i, for i = ROWS - 1 .. 0
  *
- * rows is called by whole warps for i = 0 .. ROWS - 1 in this order; its result is not
- * used for i < self.pads. If a pivot is outside the range of the fast reciprocal,
- * single lanes call again, which is like rows but called for self.pads <= i only; put
- * is called for the same i. inner may be rows, or a function that is cheaper because
- * self.pads is 0, so that only i = 0 and i = ROWS - 1 can be ends of the system. lower
- * of row 0 and upper of the last row must be 0 unless the system is periodic. Systems
+ * rows is called by whole warps for i = 0 .. ROWS - 1 in this order. Rows before row 0 of
+ * a system that is not periodic, the pads, must be {0, 0, 0, 0} or, with MAKES_PADS, rows of
+ * the identity; those of a periodic one are not used, and follows_pads is true if there may
+ * be some. If a pivot is outside the range of the fast reciprocal, single lanes call again,
+ * which is like rows but called for self.pads <= i only; is_there is true for the same i.
+ * lower of row 0 and upper of the last row must be 0 unless the system is periodic. Systems
  * beyond the batch may have any rows; put is called for them as well. put may change x,
  * from which x of the row before is computed.
  */
@@ -148,24 +150,44 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         }
     }
 
-    /* Warps without pads call inner(i), the others any(i). With `watches`, the note
-     * shows whether all rows are dominant. */
-    template <typename Inner, typename Any, typename Again>
-    __device__ __forceinline__ void eliminate(const Inner &inner, const Any &any,
-                                              const Again &again, bool watches)
+    /* With `watches`, the note shows whether all rows are dominant. All warps use one path
+     * if they can: code of two paths that run at the same time may exceed the instruction
+     * cache, and then takes up to four times as long. */
+    template <bool MAKES_PADS, typename Rows, typename Again>
+    __device__ __forceinline__ void eliminate(const Rows &rows, const Again &again,
+                                              bool watches)
     {
+        const bool has_pads = shape.chunks() * ROWS != shape.rows;
+        const auto identity = [&](int i) {
+            Row<Number> row = rows(i, false);
+
+            if (!MAKES_PADS && i < self.pads) {
+                row.diag = Number(1);
+            }
+            return row;
+        };
+        const auto own_rows = [&](int i) { return rows(i, false); };
         const auto padded = [&](int i) {
-            const Row<Number> row = any(i);
+            const Row<Number> row = rows(i, true);
             return i >= self.pads ? row : copy_row<Number>();
         };
         const auto safe_row = [&](int i) {
             return i >= self.pads ? again(i) : copy_row<Number>();
         };
         BadPivot bad_pivot;
+        bool is_right;
 
         note.not_dominant = 0;
-        if (!(has_no_pads() ? eliminate_fast(0, inner, watches)
-                            : eliminate_fast(self.pads, padded, watches))) {
+        if (MAKES_PADS ? !periodic || !has_pads : !periodic && has_pads) {
+            is_right = eliminate_fast(0, identity, watches);
+        }
+        else if (!MAKES_PADS && has_no_pads()) {
+            is_right = eliminate_fast(0, own_rows, watches);
+        }
+        else {
+            is_right = eliminate_fast(self.pads, padded, watches);
+        }
+        if (!is_right) {
             SafeReciprocal<Number> safe_inverter = {bad_pivot};
             own = chunk.eliminate(safe_row, self.start, self.pads, safe_inverter);
         }
@@ -228,11 +250,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     template <typename Put>
     __device__ __forceinline__ void substitute(const Put &put) const
     {
-        chunk.substitute(y_left, y, [&](int i, auto &x) {
-            if (i >= self.pads) {
-                put(i, x);
-            }
-        });
+        chunk.substitute(y_left, y, [&](int i, auto &x) { put(i, i >= self.pads, x); });
     }
 
   private:

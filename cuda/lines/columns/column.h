@@ -58,13 +58,14 @@ enum class ColumnAccess { sectors, halves, elements };
 /* The rows are those in memory: of a step, step_column.cuh. */
 template <typename Number> struct ColumnJob {
     using Tuned = ColumnTuning<Number>;
-    static constexpr bool is_step = false, keeps_u = false;
+    static constexpr bool is_step = false, keeps_u = false, has_absent = false;
+    static constexpr bool may_be_periodic = true;
     static constexpr int operands = 4; /* that the ring copies */
     /* numbers of a lane in shared memory besides those of its chunk */
     template <int ROWS> static constexpr int words = 0;
     Systems<Number> t;
-    Input<Number> inputs[4]; /* those of t */
-    int32_t absent[4];       /* the row that each operand does not have, or -1 */
+    Input<Number> inputs[4];    /* those of t */
+    int32_t begin[4], end[4];   /* the rows that each of them has */
     ColumnAccess access;
     ColumnShape shape;
     int64_t tiles;        /* of 1 << shape.width systems */
@@ -80,17 +81,19 @@ template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Numb
     static constexpr bool prefers_long = true;
 };
 
-/* The same for a step: inputs and absent rows are those of the ring, with u[i + 1] in the
- * place of u[i] and then, with HAS_MORE, the source. HAS_MORE: there is a source or a
- * mask. */
-template <typename Number, bool HAS_MORE> struct StepColumnJob : ColumnJob<Number> {
+/* The same for a step: inputs and their rows are those of the ring, with u[i + 1] in the
+ * place of u[i] and then, with StepKind::more, the source. The rows that a system does not
+ * have, and lower and upper that couple to them, are not in memory: the ring has zeros. */
+template <typename Number, StepKind KIND> struct StepColumnJob : ColumnJob<Number> {
     using Tuned = StepColumnTuning<Number, 32>;
-    static constexpr bool is_step = true, keeps_u = HAS_MORE;
-    static constexpr int operands = HAS_MORE ? 5 : 4;
+    static constexpr bool is_step = true, keeps_u = KIND != StepKind::bare;
+    static constexpr bool is_masked = KIND == StepKind::masked; /* otherwise perhaps */
+    static constexpr bool has_source = KIND == StepKind::more;
+    static constexpr int operands = has_source ? 5 : 4;
     /* u of the last row, two numbers of u, the words of the mask */
     template <int ROWS> static constexpr int words = 3 + mask_words(ROWS);
-    Input<Number> inputs[5];
-    int32_t absent[5];
+    Input<Number> inputs[operands];
+    int32_t begin[operands], end[operands];
     StepNumbers<Number> terms;
 };
 
@@ -100,14 +103,16 @@ template <typename Number, bool HAS_MORE> struct StepColumnJob : ColumnJob<Numbe
  * there is a source, a mask, or something enters through an outer face. */
 template <typename Real, bool HAS_MORE> struct FluxColumnJob : ColumnJob<BySums<Real>> {
     using Tuned = StepColumnTuning<Real, 24>;
-    static constexpr bool is_step = true, keeps_u = HAS_MORE;
+    static constexpr bool is_step = true, keeps_u = HAS_MORE, has_absent = true;
+    static constexpr bool is_masked = false; /* perhaps */
+    static constexpr bool may_be_periodic = false;
     static constexpr int operands = 4;
     static constexpr int fetched = 18;
     /* u of the last row; numbers that are copied in advance or computed from them; tables
      * of 2 ROWS + 1 numbers for the four chunks of a system in a warp, if so many */
     template <int ROWS> static constexpr int words = 1 + fetched + ROWS / 4 + 1;
     Input<BySums<Real>> inputs[4];
-    int32_t absent[4];
+    int32_t begin[4], end[4];
     FluxNumbers<Real> terms;
 };
 
@@ -142,8 +147,8 @@ ps_status ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>
 ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
-template <typename Number, bool HAS_MORE>
-ps_status launch_step_columns(const StepColumnJob<Number, HAS_MORE> &job,
+template <typename Number, StepKind KIND>
+ps_status launch_step_columns(const StepColumnJob<Number, KIND> &job,
                               cudaStream_t stream);
 template <typename Real, bool HAS_MORE>
 ps_status launch_flux_columns(const FluxColumnJob<Real, HAS_MORE> &job,

@@ -51,8 +51,6 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
     const int64_t systems = t.outer * t.inner;
     const bool watches = !number_traits<Number>::is_complex || job.marks != nullptr;
     const ColumnThreadPlace<ROWS> own(job.shape, rank);
-    const int32_t first_row = t.periodic ? -1 : -own.start;
-    const int32_t last_row = t.periodic ? -1 : t.rows - 1 - own.start;
     Number *const memory = reinterpret_cast<Number *>(column_memory);
     Number *const ring = memory + threadIdx.x / 32 * words;
     ColumnTileScheduler<IS_CLUSTER> scheduler(job.work_queue, tickets, rank,
@@ -60,7 +58,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                                               gridDim.x / job.shape.blocks);
     Stage stage(job, own, scheduler, ring);
     Column<Number, ROWS, IS_CLUSTER> column(
-        job.shape, own, t.periodic, memory + blockDim.x / 32 * words,
+        job.shape, own, Job::may_be_periodic && t.periodic, memory + blockDim.x / 32 * words,
         ring + Stage::Ring::words + threadIdx.x % 32, arrivals);
     StepColumn<Job, ROWS> step(job, own, ring + Stage::Ring::words + threadIdx.x % 32);
 
@@ -77,7 +75,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
         const bool there = first + own.column < systems;
         Row<Number> batch[Stage::batch];
         [[maybe_unused]] Number source[Stage::batch]; /* of a step */
-        const auto rows = [&](int i, bool is_padded, bool has_lower, bool has_upper) {
+        const auto rows = [&](int i, [[maybe_unused]] bool follows_pads) {
             const int b = i / Stage::batch, k = i % Stage::batch;
 
             if constexpr (Job::is_step) {
@@ -94,8 +92,6 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                     stage.read(b, batch);
                 }
             }
-            const Row<Number> &row = batch[k];
-
             if constexpr (Job::is_step) {
                 if (i == 0) {
                     step.begin(first + own.column);
@@ -105,22 +101,16 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 if constexpr (Job::operands > 4) {
                     added = source[k];
                 }
-                return step.row(i, is_padded, has_lower, has_upper, row, added,
-                                first + own.column);
+                return step.row(i, follows_pads, batch[k], added, first + own.column);
             }
             else {
-                return Row<Number>{has_lower ? row.lower : Number(0), row.diag,
-                                   has_upper ? row.upper : Number(0), row.rhs};
+                return batch[k];
             }
         };
 
         scheduler.draw_ticket();
-        column.eliminate(
-            [&](int i) {
-                return rows(i, false, i > 0 || first_row != 0,
-                            i < ROWS - 1 || last_row != ROWS - 1);
-            },
-            [&](int i) { return rows(i, true, i != first_row, i != last_row); },
+        column.template eliminate<Job::is_step>(
+            rows,
             [&](int i) {
                 if constexpr (Job::is_step) {
                     return step.row_in_memory(i, first + own.column);
@@ -144,15 +134,20 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
         });
         if (there && (job.marks == nullptr || column.note.not_dominant == 0)) {
             const ColumnPlace place(t, first + own.column);
-            Number *const x = place.at(t.x, own.start);
+            char *x = reinterpret_cast<char *>(place.at(t.x, own.start + ROWS - 1));
+            const int64_t row_bytes = t.x.row * static_cast<int64_t>(sizeof(Number));
 
-            column.substitute([&](int i, auto &value) {
+            /* Without branches, so that the stores overlap. */
+            column.substitute([&](int i, bool is_there, auto &value) {
+                Number stored = value;
+
                 if constexpr (Job::is_step) {
-                    x[i * t.x.row] = step.stored(i, value);
+                    stored = step.stored(i, value);
                 }
-                else {
-                    x[i * t.x.row] = value;
+                if (is_there) {
+                    *reinterpret_cast<Number *>(x) = stored;
                 }
+                x -= row_bytes;
             });
         }
     }
@@ -207,9 +202,9 @@ launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
     return launch_shape<Number>(job, stream);
 }
 
-template <typename Number, bool HAS_MORE>
+template <typename Number, StepKind KIND>
 ps_status
-launch_step_columns(const StepColumnJob<Number, HAS_MORE> &job, cudaStream_t stream)
+launch_step_columns(const StepColumnJob<Number, KIND> &job, cudaStream_t stream)
 {
     return launch_shape<Number>(job, stream);
 }

@@ -91,8 +91,9 @@ struct ColumnStage {
     static constexpr bool by_vectors = ACCESS != ColumnAccess::elements;
     static constexpr int bytes = by_vectors ? 16 : sizeof(Number);
     static constexpr int vector = 16 / sizeof(Number);
+    static constexpr int vectors = Job::operands * 32 / vector; /* of a row */
     static constexpr int copies = /* of a lane per row, of the last one by some lanes */
-        by_vectors ? (Job::operands * sizeof(Number) + 15) / 16 : Job::operands;
+        by_vectors ? (vectors + 31) / 32 : Job::operands;
     const Job &job;
     const ColumnThreadPlace<ROWS> &self;
     const ColumnTileScheduler<IS_CLUSTER> &scheduler;
@@ -100,7 +101,7 @@ struct ColumnStage {
     int32_t slot = 0;
     /* sources of this lane in the tile that is being loaded */
     const Number *from[copies];
-    uint32_t wanted[copies]; /* bit i: row i exists */
+    uint32_t wanted[copies]; /* bit i: row i is in memory */
 
     /* The operand of copy k, and the first of the lanes whose elements it copies. */
     static __device__ __forceinline__ int32_t operand_of(int k)
@@ -118,22 +119,20 @@ struct ColumnStage {
         return by_vectors ? (threadIdx.x % 8 + 8 * k) * vector : threadIdx.x % 32;
     }
 
-    /* Whether a lane has copy k: the last copies of more than four operands, and one of
-     * which there is none, it may not have. */
-    __device__ __forceinline__ bool has_copy(int k, int32_t q) const
+    /* Whether this lane has copy k. */
+    static __device__ __forceinline__ bool has_copy(int k)
     {
-        return job.inputs[q].data != nullptr &&
-               (!by_vectors || 32 * k + threadIdx.x % 32 < Job::operands * (32 / vector));
+        return !by_vectors || 32 * (k + 1) <= vectors ||
+               32 * k + threadIdx.x % 32 < vectors;
     }
 
-    /* Bit i: row i of a chunk that begins at row `start` of operand q is in memory. */
+    /* Bit i: row i of a chunk that begins at row `start` is one of operand q in memory. */
     __device__ __forceinline__ uint32_t present(int32_t start, int32_t q) const
     {
-        const int32_t absent = job.absent[q] - start;
-        const int32_t pads = max(-start, 0);
-        const uint32_t all = pads < ROWS ? ~0u >> (32 - ROWS) << pads : 0;
+        const int32_t first = max(job.begin[q] - start, 0);
+        const int32_t count = min(job.end[q] - start, ROWS) - first;
 
-        return absent >= 0 && absent < ROWS ? all & ~(1u << absent) : all;
+        return count > 0 ? ~0u >> (32 - count) << first : 0;
     }
 
     /* Set the sources to row `row` of the chunks of a tile. */
@@ -149,14 +148,14 @@ struct ColumnStage {
 
             from[k] = ColumnPlace(job.t, system).at(job.inputs[q], start + row);
             wanted[k] = system < job.t.outer * job.t.inner ? present(start, q) : 0;
-            if constexpr (Job::is_step) {
-                wanted[k] = has_copy(k, q) ? wanted[k] : 0;
+            if constexpr (Job::has_absent) {
+                wanted[k] = job.inputs[q].data != nullptr ? wanted[k] : 0;
             }
         }
     }
 
     /* Start the copies of batch b of the tile that is being loaded, and advance the
-     * sources. */
+     * sources. The ring gets zeros for what is not in memory. */
     __device__ __forceinline__ void load(int b, Number *place)
     {
 #pragma unroll
@@ -166,18 +165,26 @@ struct ColumnStage {
                 Number *const to =
                     place + i * Ring::row_words + operand_of(k) * 32 + lane_of(k);
 
-                if ((wanted[k] >> (b * batch + i) & 1u) != 0) {
-                    if (ACCESS == ColumnAccess::halves) {
-                        copy_async_cached(to, from[k]);
-                    }
-                    else {
-                        copy_async_of_line<bytes>(to, from[k]);
-                    }
+                const bool is_wanted = (wanted[k] >> (b * batch + i) & 1u) != 0;
+
+                if (has_copy(k)) {
+                    copy(to, from[k], is_wanted);
                 }
                 from[k] += job.inputs[operand_of(k)].row;
             }
         }
         copies_committed();
+    }
+
+    static __device__ __forceinline__ void copy(Number *to, const Number *source,
+                                                bool is_wanted)
+    {
+        if (ACCESS == ColumnAccess::halves) {
+            copy_async_cached_or_clear(to, source, is_wanted);
+        }
+        else {
+            copy_async_of_line_or_clear<bytes>(to, source, is_wanted);
+        }
     }
 };
 

@@ -41,7 +41,7 @@ template <typename Job, typename Number, int ROWS> struct StepColumnBase {
     template <typename X> __device__ __forceinline__ Number stored(int i, X &x) const
     {
         if constexpr (Job::keeps_u) {
-            if (job.terms.words != nullptr) {
+            if (is_masked()) {
                 const bool keeps = keeps_u(inside, i);
                 const Number value = keeps ? Number(g[i]) : Number(x);
 
@@ -58,6 +58,10 @@ template <typename Job, typename Number, int ROWS> struct StepColumnBase {
     const LaneWords<Number> g;
     MaskBits<ROWS> inside = ~MaskBits<ROWS>(0); /* of the mask */
 
+    __device__ __forceinline__ bool is_masked() const
+    {
+        return Job::is_masked || job.terms.words != nullptr;
+    }
     template <typename T>
     __device__ __forceinline__ void fetch_word(int k, const T *from) const
     {
@@ -71,7 +75,7 @@ template <typename Job, typename Number, int ROWS> struct StepColumnBase {
     __device__ __forceinline__ void fetch_mask(int k, int64_t system,
                                                int64_t systems) const
     {
-        if (job.terms.words != nullptr) {
+        if (is_masked()) {
             const int64_t chunk =
                 (self.block * job.shape.warps + self.warp) * job.shape.parts() +
                 self.part;
@@ -83,12 +87,15 @@ template <typename Job, typename Number, int ROWS> struct StepColumnBase {
             }
         }
     }
-    __device__ __forceinline__ void begin_mask(int k)
+    /* A system beyond the batch has no rows inside. */
+    __device__ __forceinline__ void begin_mask(int k, int64_t system)
     {
-        if (job.terms.words != nullptr) {
-            inside = word(k);
+        if (is_masked()) {
+            const bool is_there = system < job.t.outer * job.t.inner;
+
+            inside = is_there ? word(k) : 0;
             if constexpr (mask_words(ROWS) > 1) {
-                inside |= MaskBits<ROWS>(word(k + 1)) << 32;
+                inside |= MaskBits<ROWS>(is_there ? word(k + 1) : 0) << 32;
             }
         }
     }
@@ -107,10 +114,11 @@ template <typename Job, typename Number, int ROWS> struct StepColumnBase {
     }
 };
 
-template <typename Number, bool HAS_MORE, int ROWS>
-struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
-    : StepColumnBase<StepColumnJob<Number, HAS_MORE>, Number, ROWS> {
-    using Base = StepColumnBase<StepColumnJob<Number, HAS_MORE>, Number, ROWS>;
+template <typename Number, StepKind KIND, int ROWS>
+struct StepColumn<StepColumnJob<Number, KIND>, ROWS>
+    : StepColumnBase<StepColumnJob<Number, KIND>, Number, ROWS> {
+    using Job = StepColumnJob<Number, KIND>;
+    using Base = StepColumnBase<Job, Number, ROWS>;
     using Base::Base, Base::job, Base::self, Base::g, Base::inside;
 
     /* Start the copies of what the rows of `system` need besides those of the ring. */
@@ -125,7 +133,7 @@ struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
         if (row > 0 || job.t.periodic) {
             this->fetch_word(1, place.at(job.t.rhs, row > 0 ? row - 1 : job.t.rows - 1));
         }
-        if constexpr (HAS_MORE) {
+        if constexpr (Job::keeps_u) {
             this->fetch_mask(2, safe, systems);
         }
     }
@@ -136,21 +144,22 @@ struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
     }
 
     /* Before the rows of the system that was fetched, whose copies have arrived. */
-    __device__ __forceinline__ void begin(int64_t)
+    __device__ __forceinline__ void begin([[maybe_unused]] int64_t system)
     {
-        now = g[ROWS];
+        now = self.start >= 0 || job.t.periodic ? Number(g[ROWS]) : Number(0);
         before = self.start > 0 || job.t.periodic ? Number(g[ROWS + 1]) : Number(0);
-        if constexpr (HAS_MORE) {
-            this->begin_mask(2);
+        if constexpr (Job::keeps_u) {
+            this->begin_mask(2, system);
         }
     }
 
-    /* Row i of the chunk, from what the ring has brought: called for i = 0, 1, ... */
-    __device__ __forceinline__ Row<Number> row(int i, bool is_padded, bool has_lower,
-                                               bool has_upper, const Row<Number> &from,
-                                               Number source, int64_t system)
+    /* Row i of the chunk, from what the ring has brought: called for i = 0, 1, ...
+     * is_padded: row 0 of a periodic system follows the pads. */
+    __device__ __forceinline__ Row<Number> row(int i, bool is_padded,
+                                               const Row<Number> &from, Number source,
+                                               int64_t system)
     {
-        Number behind = has_upper ? from.rhs : Number(0);
+        Number behind = from.rhs;
 
         if (i == ROWS - 1 && job.t.periodic && self.start + ROWS == job.t.rows) {
             const int64_t last = job.t.outer * job.t.inner - 1;
@@ -158,8 +167,7 @@ struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
             behind = *ColumnPlace(job.t, min(system, last)).at(job.t.rhs, 0);
         }
         const Row<Number> made =
-            make(i, has_lower ? from.lower : Number(0), from.diag,
-                 has_upper ? from.upper : Number(0), before, now, behind, source);
+            make(i, from.lower, from.diag, from.upper, before, now, behind, source);
 
         if (!is_padded || i >= self.pads) {
             before = now;
@@ -183,8 +191,8 @@ struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
         const auto u_at = [&](int32_t r) { return *place.at(t.rhs, r); };
         Number source(0);
 
-        if constexpr (HAS_MORE) {
-            source = job.terms.has_source ? *place.at(job.inputs[4], row) : Number(0);
+        if constexpr (Job::has_source) {
+            source = *place.at(job.inputs[4], row);
         }
         return make(i, has_lower ? *place.at(t.lower, row) : Number(0),
                     *place.at(t.diag, row),
@@ -201,16 +209,16 @@ struct StepColumn<StepColumnJob<Number, HAS_MORE>, ROWS>
                                                 Number right,
                                                 [[maybe_unused]] Number source) const
     {
-        if constexpr (HAS_MORE) {
-            if (job.terms.words != nullptr) {
+        if constexpr (Job::keeps_u) {
+            if (this->is_masked()) {
                 this->keep_u(i, left);
                 this->keep_last_u(i, u);
             }
-            return job.terms.row(static_cast<uint32_t>(inside >> i), lower, diag, upper,
-                                 left, u, right, source);
+            return job.terms.template row<Job::has_source>(
+                RowInside(inside, i), lower, diag, upper, left, u, right, source);
         }
         else {
-            return job.terms.row(lower, diag, upper, left, u, right, Number(0));
+            return job.terms.row(lower, diag, upper, left, u, right);
         }
     }
 };
@@ -292,30 +300,33 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         const FluxNumbers<Real> &f = job.terms;
         const bool has_before = self.start > 0;
 
-        now = g[ROWS + at_u];
+        now = self.start >= 0 ? Real(g[ROWS + at_u]) : Real(0);
         before = has_before ? Real(g[ROWS + at_u + 1]) : Real(0);
-        d = g[ROWS + at_d];
-        left = 0;
-        if (has_before) {
-            left = f.has_one_thickness ? Real(table[0])
-                                       : f.per_face(g[ROWS + at_d + 1], g[ROWS + at_d]);
-            left *= f.has_one_diffusivity ? Real(1) : Real(g[ROWS + at_face]);
-        }
+        d = self.pads < 1 ? Real(g[ROWS + at_d]) : Real(1);
         if constexpr (HAS_MORE) {
-            this->begin_mask(at_mask);
+            this->begin_mask(at_mask, system);
             if (f.has_ends) {
                 begin_ends(system);
             }
         }
+        left = {Real(0), Real(0)};
+        if (has_before) {
+            const Real per_face = f.has_one_thickness
+                                      ? Real(table[0])
+                                      : f.per_face(g[ROWS + at_d + 1], g[ROWS + at_d]);
+            const Real k =
+                f.has_one_diffusivity ? per_face : per_face * Real(g[ROWS + at_face]);
+
+            left = face(0, k, before, now);
+        }
     }
 
-    __device__ __forceinline__ Row<Number> row(int i, bool is_padded, bool,
-                                               bool has_upper, const Row<Number> &from,
+    /* The thickness of pads, for which the ring has zeros, is 1. */
+    __device__ __forceinline__ Row<Number> row(int i, bool, const Row<Number> &from,
                                                Number, int64_t)
     {
         const FluxNumbers<Real> &f = job.terms;
-        const bool is_there = !is_padded || i >= self.pads;
-        const Real behind = has_upper ? Real(from.rhs) : Real(0);
+        const Real behind = from.rhs;
         Real k, next_d = 0;
 
         if (f.has_one_thickness) {
@@ -323,22 +334,19 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             k = table[i + 1];
         }
         else {
-            next_d = from.diag;
+            next_d = i + 1 < self.pads ? Real(1) : Real(from.diag);
             k = f.per_face(d, next_d);
         }
         if (!f.has_one_diffusivity) {
             k *= Real(from.upper);
         }
-        const Real right = has_upper ? k : Real(0);
-        const Row<Number> made =
-            make(i, left, d, right, before, now, behind, from.lower, is_there);
+        const FluxFace<Real> right = face(i + 1, k, now, behind);
+        const Row<Number> made = make(i, left, d, right, before, now, from.lower);
 
-        if (is_there) {
-            before = now;
-            now = behind;
-            left = right;
-            d = next_d;
-        }
+        before = now;
+        now = behind;
+        left = right;
+        d = next_d;
         return made;
     }
 
@@ -353,22 +361,28 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         }
         const ColumnPlace place(t, system);
         const Real own = *place.at(t.diag, row), u = *place.at(t.rhs, row);
-        Real lower = 0, upper = 0, u_left = 0, u_right = 0, source = 0;
+        const auto face_between = [&](int32_t r) {
+            const Real k =
+                f.per_face(*place.at(t.diag, r), *place.at(t.diag, r + 1)) *
+                Real(*place.at(t.upper, r));
+
+            return face(r + 1 - self.start, k, *place.at(t.rhs, r),
+                        *place.at(t.rhs, r + 1));
+        };
+        FluxFace<Real> lower = {Real(0), Real(0)}, upper = {Real(0), Real(0)};
+        Real u_left = 0, source = 0;
 
         if (row > 0) {
             u_left = *place.at(t.rhs, row - 1);
-            lower = f.per_face(own, *place.at(t.diag, row - 1)) *
-                    Real(*place.at(t.upper, row - 1));
+            lower = face_between(row - 1);
         }
         if (row < t.rows - 1) {
-            u_right = *place.at(t.rhs, row + 1);
-            upper = f.per_face(own, *place.at(t.diag, row + 1)) *
-                    Real(*place.at(t.upper, row));
+            upper = face_between(row);
         }
         if (f.has_source) {
             source = *place.at(job.inputs[0], row);
         }
-        return make(i, lower, own, upper, u_left, u, u_right, source, true);
+        return make(i, lower, own, upper, u_left, u, source);
     }
 
   private:
@@ -379,8 +393,10 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
                          at_value = 8, at_sum = 10, at_load = 12, at_outer_d = 14,
                          at_ends = 14, at_outer_face = 16;
     Number *const table;       /* 2 h / (d[i - 1] + d[i]), i = 0 .. ROWS, then d */
-    Real before, now, left, d; /* of the next row that is made: u of the row before it and
-                                  of itself, k of the face before it, its thickness */
+    /* of the next row that is made: u of the row before it and of itself, the face before
+     * it, its thickness */
+    Real before, now, d;
+    FluxFace<Real> left;
     int32_t first, last;       /* the ends, counted from row 0 of the chunk */
 
     /* The operand with the outer face at an end. */
@@ -443,6 +459,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             Real sum = 0, load = 0;
 
             if (i < self.pads || i >= ROWS) {
+                (end == 0 ? first : last) = -1;
                 continue;
             }
             const auto number = [&](int k, const auto &operand, int32_t at) {
@@ -462,17 +479,31 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         }
     }
 
-    __device__ __forceinline__ Row<Number> make(int i, Real lower, Real own, Real upper,
-                                                Real u_left, Real u, Real u_right,
-                                                Real source, bool is_there) const
+    /* The face before row i of the chunk. */
+    __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
+                                                   Real behind) const
+    {
+        if constexpr (HAS_MORE) {
+            return job.terms.face(RowInside(inside, i).left, k, u, behind);
+        }
+        else {
+            return job.terms.face(k, u, behind);
+        }
+    }
+
+    __device__ __forceinline__ Row<Number> make(int i, const FluxFace<Real> &lower,
+                                                Real own, const FluxFace<Real> &upper,
+                                                [[maybe_unused]] Real u_left, Real u,
+                                                [[maybe_unused]] Real source) const
     {
         const FluxNumbers<Real> &f = job.terms;
-        Real sum = 0, load = 0;
 
         if constexpr (!HAS_MORE) {
-            return f.row(lower, own, upper, u_left, u, u_right);
+            return f.row(lower, own, upper, u);
         }
-        if (f.has_ends && is_there) {
+        Real sum = 0, load = 0;
+
+        if (f.has_ends) {
             if (i == first) {
                 sum = g[ROWS + at_sum];
                 load = g[ROWS + at_load];
@@ -482,12 +513,12 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
                 load += g[ROWS + at_load + 1];
             }
         }
-        if (f.words != nullptr) {
+        if (this->is_masked()) {
             this->keep_u(i, u_left);
             this->keep_last_u(i, u);
         }
-        return f.row(static_cast<uint32_t>(inside >> i), lower, own, upper, u_left, u,
-                     u_right, source, sum, load);
+        return f.row(RowInside(inside, i).itself, lower, own, upper, u, source, sum,
+                     load);
     }
 };
 

@@ -4,9 +4,9 @@
 
 namespace pysolvers::columns {
 
-template ps_status launch_step_columns(const StepColumnJob<PS_NUMBER, false> &,
+template ps_status launch_step_columns(const StepColumnJob<PS_NUMBER, StepKind::bare> &,
                                        cudaStream_t);
-template ps_status launch_step_columns(const StepColumnJob<PS_NUMBER, true> &,
+template ps_status launch_step_columns(const StepColumnJob<PS_NUMBER, StepKind::more> &,
                                        cudaStream_t);
 
 } // namespace pysolvers::columns

@@ -41,8 +41,8 @@ namespace pysolvers::join {
 
 using namespace device;
 
-/* What the kernels of steps are compiled for; more: a source, a mask, or both. */
-enum class StepKind { bare, more, flux };
+/* What the kernels of steps are compiled for; more: a source, perhaps a mask. */
+enum class StepKind { bare, masked, more, flux };
 
 struct StepTerms {
     double own, couple, product, weight;
@@ -65,7 +65,10 @@ struct StepTerms {
     }
     StepKind kind() const
     {
-        return is_flux ? StepKind::flux : has_more() ? StepKind::more : StepKind::bare;
+        return is_flux                   ? StepKind::flux
+               : source.data != nullptr ? StepKind::more
+               : where.data != nullptr  ? StepKind::masked
+                                        : StepKind::bare;
     }
 };
 
@@ -79,45 +82,75 @@ mask_words(int chunk_rows)
 template <int ROWS>
 using MaskBits = std::conditional_t<(mask_words(ROWS) > 1), uint64_t, uint32_t>;
 
+/* Bit k, a constant, from one word. */
+__device__ __forceinline__ bool
+bit_of(uint32_t bits, int k)
+{
+    return (bits >> k & 1u) != 0;
+}
+
+__device__ __forceinline__ bool
+bit_of(uint64_t bits, int k)
+{
+    return k < 32 ? bit_of(static_cast<uint32_t>(bits), k)
+                  : bit_of(static_cast<uint32_t>(bits >> 32), k - 32);
+}
+
 /* Whether x of row i of a chunk is u. */
 template <typename Bits>
 __device__ __forceinline__ bool
 keeps_u(Bits inside, int i)
 {
-    return (inside >> (i + 1) & 1u) == 0;
+    return !bit_of(inside, i + 1);
 }
+
+/* Whether a row is inside, and whether it and its neighbours are. */
+struct RowInside {
+    bool itself, left, right;
+
+    /* Row i of a chunk. Bit i of inside & inside >> 1 is that of rows i - 1 and i, so that
+     * a row tests two bits. */
+    template <typename Bits>
+    __device__ __forceinline__ RowInside(Bits inside, int i)
+    {
+        const Bits both = inside & inside >> 1;
+
+        itself = bit_of(inside, i + 1);
+        left = bit_of(both, i);
+        right = bit_of(both, i + 1);
+    }
+};
 
 /* The numbers in the precision of the kernel. */
 template <typename Number> struct StepNumbers {
     Number own, couple, product, weight;
-    bool has_source;
     const uint32_t *words;
 
-    /* The row from its operands. */
+    /* The row from its operands, without the source. */
     __device__ __forceinline__ Row<Number> row(Number lower, Number diag, Number upper,
-                                               Number before, Number u, Number behind,
-                                               Number source) const
+                                               Number before, Number u,
+                                               Number behind) const
     {
         const Number sum = lower * before + diag * u + upper * behind;
         /* A sum that is not finite is not multiplied by 0. */
-        const Number old = product != Number(0) ? product * sum : Number(0);
-        const Number added = has_source ? weight * source : Number(0);
+        const Number rhs = product != Number(0) ? u + product * sum : u;
 
-        return {couple * lower, own + couple * diag, couple * upper, u + old + added};
+        return {couple * lower, own + couple * diag, couple * upper, rhs};
     }
-    /* The same with a mask: bits 0, 1 and 2 of `inside` are those of the row before the
-     * row, of itself and of the row after it. Without branches, so that the rows of a
-     * chunk overlap. */
-    __device__ __forceinline__ Row<Number> row(uint32_t inside, Number lower, Number diag,
-                                               Number upper, Number before, Number u,
-                                               Number behind, Number source) const
+    /* The same with a mask. Without branches, so that the rows of a chunk overlap. */
+    template <bool HAS_SOURCE>
+    __device__ __forceinline__ Row<Number>
+    row(const RowInside &row_is, Number lower, Number diag, Number upper, Number before,
+        Number u, Number behind, [[maybe_unused]] Number source) const
     {
-        const bool is_inside = (inside & 2u) != 0;
-        const bool has_left = (inside & 3u) == 3u, has_right = (inside & 6u) == 6u;
-        const Row<Number> made =
+        const auto [is_inside, has_left, has_right] = row_is;
+        Row<Number> made =
             row(has_left ? lower : Number(0), diag, has_right ? upper : Number(0),
-                has_left ? before : Number(0), u, has_right ? behind : Number(0), source);
+                has_left ? before : Number(0), u, has_right ? behind : Number(0));
 
+        if constexpr (HAS_SOURCE) {
+            made.rhs = made.rhs + weight * source;
+        }
         return {made.lower, is_inside ? made.diag : Number(1), made.upper,
                 is_inside ? made.rhs : Number(0)};
     }
@@ -128,12 +161,17 @@ inline StepNumbers<Number>
 step_numbers_of(const StepTerms &t)
 {
     return {static_cast<Number>(t.own),     static_cast<Number>(t.couple),
-            static_cast<Number>(t.product), static_cast<Number>(t.weight),
-            t.source.data != nullptr,       t.words};
+            static_cast<Number>(t.product), static_cast<Number>(t.weight), t.words};
 }
 
+/* A face between two rows: k, and (gain - 1) k (u after it - u before it), which both rows
+ * have, with opposite signs. */
+template <typename Real> struct FluxFace {
+    Real k, old;
+};
+
 template <typename Real> struct FluxNumbers {
-    Real step, gain;
+    Real step, gain, more; /* more: gain - 1 */
     bool has_source, has_ends; /* has_ends: whether something enters through a face */
     bool has_one_thickness;    /* for all systems; and then one diffusivity of a face */
     bool has_one_diffusivity;
@@ -147,43 +185,50 @@ template <typename Real> struct FluxNumbers {
         return 2 * step * fast_reciprocal(d + of_neighbour);
     }
 
-    /* The row from k of its faces. */
-    __device__ __forceinline__ Row<BySums<Real>>
-    row(Real lower, Real d, Real upper, Real before, Real u, Real behind) const
+    /* The face between rows with u and `behind`. */
+    __device__ __forceinline__ FluxFace<Real> face(Real k, Real u, Real behind) const
     {
-        const Real more = gain - 1;
-        Real rhs = d * u;
-
-        if (more != Real(0)) { /* a loss that is not finite is not multiplied by 0 */
-            rhs -= more * (lower * (u - before) + upper * (u - behind));
-        }
-        return {-lower, d, -upper, rhs};
+        return {k, more * (k * (behind - u))};
     }
-    /* The same with what enters through an outer face, `sum` and `load`, a source, a mask.
-     * Bits of `inside` as of StepNumbers. */
-    __device__ __forceinline__ Row<BySums<Real>> row(uint32_t inside, Real lower, Real d,
-                                                     Real upper, Real before, Real u,
-                                                     Real behind, Real source, Real sum,
+    /* The same if both rows are inside, otherwise none. */
+    __device__ __forceinline__ FluxFace<Real> face(bool is_inside, Real k, Real u,
+                                                   Real behind) const
+    {
+        const FluxFace<Real> f = face(k, u, behind);
+
+        return {is_inside ? f.k : Real(0), is_inside ? f.old : Real(0)};
+    }
+
+    /* The row from its faces. */
+    __device__ __forceinline__ Row<BySums<Real>> row(const FluxFace<Real> &left, Real d,
+                                                     const FluxFace<Real> &right,
+                                                     Real u) const
+    {
+        return {-left.k, d, -right.k, with_old(d * u, right.old - left.old)};
+    }
+    /* The same with what enters through an outer face, `sum` and `load`, a source, a
+     * mask. */
+    __device__ __forceinline__ Row<BySums<Real>> row(bool is_inside,
+                                                     const FluxFace<Real> &left, Real d,
+                                                     const FluxFace<Real> &right, Real u,
+                                                     Real source, Real sum,
                                                      Real load) const
     {
-        const bool is_inside = (inside & 2u) != 0;
-        const bool has_left = (inside & 3u) == 3u, has_right = (inside & 6u) == 6u;
-        const Real more = gain - 1;
-
-        lower = has_left ? lower : Real(0);
-        upper = has_right ? upper : Real(0);
         if (has_source) {
             load += step * d * source;
         }
-        Real rhs = d * u + gain * load;
+        const Real rhs =
+            with_old(d * u + gain * load, (right.old - left.old) - more * (sum * u));
 
-        if (more != Real(0)) { /* a loss that is not finite is not multiplied by 0 */
-            const Real loss = lower * (u - (has_left ? before : u)) +
-                              upper * (u - (has_right ? behind : u)) + sum * u;
+        return {-left.k, is_inside ? d + sum : Real(1), -right.k,
+                is_inside ? rhs : Real(0)};
+    }
 
-            rhs -= more * loss;
-        }
-        return {-lower, is_inside ? d + sum : Real(1), -upper, is_inside ? rhs : Real(0)};
+  private:
+    /* A loss that is not finite is not multiplied by 0. */
+    __device__ __forceinline__ Real with_old(Real rhs, Real old) const
+    {
+        return more != Real(0) ? rhs + old : rhs;
     }
 };
 
@@ -193,6 +238,7 @@ flux_numbers_of(const StepTerms &t, bool has_one_thickness, bool has_one_diffusi
 {
     FluxNumbers<Real> n = {static_cast<Real>(t.step),
                            static_cast<Real>(t.gain),
+                           static_cast<Real>(t.gain - 1),
                            t.source.data != nullptr,
                            false,
                            has_one_thickness,

@@ -118,9 +118,10 @@ template <typename Number, bool IS_MASKED> struct StepJob : Job<Number> {
 
 /* The same for fluxes: lower and upper are the diffusivities, diag the thicknesses. A face
  * has one diffusivity, which is that of `upper`: `lower` is not copied, and neither is a
- * thickness that holds for all systems. */
-template <typename Real> struct FluxJob : Job<BySums<Real>> {
-    static constexpr bool is_step = true, is_flux = true, is_masked = true;
+ * thickness that holds for all systems. HAS_MORE: there is a mask, or something enters
+ * through an outer face. */
+template <typename Real, bool HAS_MORE> struct FluxJob : Job<BySums<Real>> {
+    static constexpr bool is_step = true, is_flux = true, is_masked = HAS_MORE;
     FluxNumbers<Real> terms;
     StepMask mask;
 };
@@ -146,8 +147,8 @@ ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
 template <typename Number, bool IS_MASKED>
 ps_status launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,
                                 cudaStream_t stream);
-template <typename Real>
-ps_status launch_flux_partition(const FluxJob<Real> &job, const Plan &plan,
+template <typename Real, bool HAS_MORE>
+ps_status launch_flux_partition(const FluxJob<Real, HAS_MORE> &job, const Plan &plan,
                                 cudaStream_t stream);
 
 } // namespace pysolvers::partition

@@ -90,21 +90,17 @@ struct Worker {
         const Number *const rhs = tiles.array(3, turn()) + offset;
         const bool ends = !job.has_next && self.start + ROWS == shape.rows;
         bool not_dominant = false;
-        const auto row_at = [&](int i, [[maybe_unused]] bool is_first) {
-            if constexpr (AnyJob::is_step) {
-                return step.row(i, is_first, ends, {lower, diag, upper, rhs, pitch});
-            }
-            else {
-                return Row<Number>{lower[i * pitch], diag[i * pitch], upper[i * pitch],
-                                   rhs[i * pitch]};
-            }
+        const auto row_at = [&](int i) {
+            return Row<Number>{lower[i * pitch], diag[i * pitch], upper[i * pitch],
+                               rhs[i * pitch]};
         };
 
         if constexpr (AnyJob::is_step) {
-            step.begin(self, range, tiles, {lower, diag, upper, rhs, pitch});
+            eliminate_step(self, range, ends, {lower, diag, upper, rhs, pitch});
+            return;
         }
         const auto inner = [&](int i) {
-            Row<Number> row = row_at(i, false);
+            Row<Number> row = row_at(i);
             if (i == ROWS - 1 && ends) {
                 row.upper = Number(0);
             }
@@ -115,7 +111,7 @@ struct Worker {
             Row<Number> row = copy_row<Number>();
 
             if (self.start + i >= 0) {
-                row = row_at(i, self.start + i == 0);
+                row = row_at(i);
             }
             if (!job.has_left && self.start + i == 0) {
                 row.lower = Number(0);
@@ -132,9 +128,41 @@ struct Worker {
         if (!right) {
             levels.eliminate_safe(self, any);
         }
-        if constexpr (AnyJob::is_step) {
-            step.keep_u(self.start, rhs, pitch, levels.chunk);
+        levels.not_dominant = not_dominant && self.lane < shape.lanes;
+    }
+
+    /* The same for the rows of a step. Pads are rows of the identity, which cost less than
+     * copies of the row before them; those of a periodic system must be such copies. */
+    __device__ __forceinline__ void eliminate_step(const ThreadPlace<ROWS> &self,
+                                                   const TileRange &range, bool ends,
+                                                   const TileRows<Number> &at)
+    {
+        const bool is_periodic = !AnyJob::is_flux && job.t.periodic;
+        bool not_dominant = false;
+        const auto row_at = [&](int i, bool periodic) {
+            Row<Number> row = step.row(i, self.start, ends, periodic, at);
+
+            if (periodic && self.start + i < 0) {
+                row = copy_row<Number>();
+            }
+            check_dominance(row, not_dominant);
+            return row;
+        };
+
+        step.begin(self, range, tiles, at);
+        step.restart(self.start, at);
+        levels.bad_pivot = BadPivot();
+        const bool right =
+            is_periodic
+                ? levels.eliminate_fast(self, self.pads,
+                                        [&](int i) { return row_at(i, true); })
+                : levels.eliminate_fast(self, 0, [&](int i) { return row_at(i, false); });
+        if (!right) {
+            step.restart(self.start, at);
+            levels.eliminate_safe(self,
+                                  [&](int i) { return row_at(i, is_periodic); });
         }
+        step.keep_u(self.start, at.u, at.pitch, levels.chunk);
         levels.not_dominant = not_dominant && self.lane < shape.lanes;
     }
 

@@ -8,7 +8,9 @@ template ps_status launch_step_partition(const StepJob<PS_NUMBER, false> &, cons
                                          cudaStream_t);
 template ps_status launch_step_partition(const StepJob<PS_NUMBER, true> &, const Plan &,
                                          cudaStream_t);
-template ps_status launch_flux_partition(const FluxJob<PS_NUMBER> &, const Plan &,
+template ps_status launch_flux_partition(const FluxJob<PS_NUMBER, false> &, const Plan &,
+                                         cudaStream_t);
+template ps_status launch_flux_partition(const FluxJob<PS_NUMBER, true> &, const Plan &,
                                          cudaStream_t);
 
 } // namespace pysolvers::partition

@@ -63,11 +63,18 @@ template <int ROWS> struct MaskRun {
             row_0 = *system;
         }
     }
+    /* Bit i: whether row `first` + i exists. */
+    static __device__ __forceinline__ uint32_t existing(int32_t first, int32_t rows)
+    {
+        const uint32_t behind = first > -32 ? ~0u << max(-first, 0) : 0;
+        const uint32_t before = rows - first < 32 ? ~(~0u << (rows - first)) : ~0u;
+
+        return behind & before;
+    }
+
     /* Bit i: whether row `first` + i is inside. */
     __device__ __forceinline__ uint32_t bits(int32_t first, int32_t rows) const
     {
-        const uint32_t behind = ~0u << max(-first, 0);
-        const uint32_t before = rows - first < 32 ? ~(~0u << (rows - first)) : ~0u;
         uint32_t all = 0;
 
 #pragma unroll
@@ -78,7 +85,7 @@ template <int ROWS> struct MaskRun {
 
             all |= (set * 0x01020408u >> 24) << (4 * k);
         }
-        return (all >> skipped & behind & before) |
+        return (all >> skipped & existing(first, rows)) |
                (last_row != 0 ? 1u << (-1 - first) : 0) |
                (row_0 != 0 ? 1u << (ROWS + 1) : 0);
     }
@@ -170,9 +177,9 @@ template <typename AnyJob, typename Number, int ROWS> struct StepTileBase {
     __device__ __forceinline__ void begin_mask(int32_t start)
     {
         if constexpr (AnyJob::is_masked) {
-            if (job.mask.where.data != nullptr) {
-                inside = run.bits(start - 1, job.shape.rows);
-            }
+            inside = job.mask.where.data != nullptr
+                         ? run.bits(start - 1, job.shape.rows)
+                         : MaskRun<ROWS>::existing(start - 1, job.shape.rows);
         }
     }
 
@@ -226,38 +233,59 @@ struct StepTile<StepJob<Number, IS_MASKED>, ROWS>
                                           const TileRows<Number> &at)
     {
         this->begin_mask(self.start);
-        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, before, behind);
+        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
+                         behind);
     }
 
-    /* Row i of the chunk; is_first: row 0 of the system. */
-    __device__ __forceinline__ Row<Number> row(int i, bool is_first, bool ends,
-                                               const TileRows<Number> &at) const
+    /* Before the first row. */
+    __device__ __forceinline__ void restart(int32_t start, const TileRows<Number> &at)
     {
-        const Number *const u = at.u + i * at.pitch;
-        const Number lower =
-            is_first && !job.has_left ? Number(0) : at.lower[i * at.pitch];
-        const Number upper = i == ROWS - 1 && ends ? Number(0) : at.upper[i * at.pitch];
-        const Number left = i == 0 || is_first ? before : u[-at.pitch];
-        const Number right = i == ROWS - 1 ? behind : u[at.pitch];
+        before = u_in_front;
+        now = start >= 0 ? Number(at.u[0]) : Number(0);
+    }
 
+    /* Row i of the chunk: called for i = 0, 1, ... A pad is a row of the identity. */
+    __device__ __forceinline__ Row<Number> row(int i, int32_t start, bool ends,
+                                               bool periodic, const TileRows<Number> &at)
+    {
+        const bool is_there = start >= -i;
+        const bool has_left = IS_MASKED || periodic ? is_there : start > -i;
+        const bool has_right = is_there && (i < ROWS - 1 || !ends);
+        const int at_i = i * at.pitch;
+        const Number lower = has_left ? Number(at.lower[at_i]) : Number(0);
+        const Number diag = is_there ? Number(at.diag[at_i]) : Number(0);
+        const Number upper = has_right ? Number(at.upper[at_i]) : Number(0);
+        const Number next = i == ROWS - 1         ? behind
+                            : start >= -(i + 1) ? Number(at.u[at_i + at.pitch])
+                                                  : Number(0);
+        Row<Number> made;
+
+        if (periodic && start == -i) {
+            before = u_in_front;
+        }
         if constexpr (IS_MASKED) {
-            return job.terms.row(inside >> i, lower, at.diag[i * at.pitch], upper, left,
-                                 *u, right, Number(0));
+            made = job.terms.template row<false>(RowInside(inside, i), lower, diag, upper,
+                                                 before, now, next, Number(0));
         }
         else {
-            return job.terms.row(lower, at.diag[i * at.pitch], upper, left, *u, right,
-                                 Number(0));
+            made = job.terms.row(lower, diag, upper, before, now, next);
         }
+        before = now;
+        now = next;
+        return made;
     }
 
   private:
-    Number before, behind; /* u of the rows next to the chunk */
+    Number u_in_front, behind; /* u of the rows next to the chunk; of the last row of a
+                                  periodic system, if the chunk has row 0 */
+    Number before, now;        /* u of the row before the next one, and of that */
 };
 
-template <typename Real, int ROWS>
-struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>, ROWS> {
+template <typename Real, bool HAS_MORE, int ROWS>
+struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
+    : StepTileBase<FluxJob<Real, HAS_MORE>, BySums<Real>, ROWS> {
     using Number = BySums<Real>;
-    using Base = StepTileBase<FluxJob<Real>, Number, ROWS>;
+    using Base = StepTileBase<FluxJob<Real, HAS_MORE>, Number, ROWS>;
     using Base::Base, Base::job, Base::inside;
 
     /* Called first, with the rows of the block: a thickness that holds for all systems is
@@ -288,55 +316,101 @@ struct StepTile<FluxJob<Real>, ROWS> : StepTileBase<FluxJob<Real>, BySums<Real>,
             d_at = shared_d + (self.start > -ROWS ? self.start - range.begin : 0);
             d_pitch = 1;
         }
-        face = Number(0);
+        Number of_face(0);
+
         if (self.start > 0) {
-            face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
+            of_face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
                                  self.start - 1);
         }
         this->begin_mask(self.start);
-        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, before, behind);
-        this->neighbours(self, range, tiles, d_at, d_pitch, job.t.diag, d_before,
+        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
+                         behind);
+        this->neighbours(self, range, tiles, d_at, d_pitch, job.t.diag, d_in_front,
                          d_behind);
-        if (job.terms.has_ends && self.start > -ROWS) {
+        in_front = {Real(0), Real(0)};
+        if (self.start > 0) {
+            in_front = face(0, job.terms.per_face(d_in_front, *d_at) * Real(of_face),
+                            u_in_front, *at.u);
+        }
+        if (HAS_MORE && job.terms.has_ends && self.start > -ROWS) {
             begin_ends(self, range, tiles, at);
         }
     }
 
-    __device__ __forceinline__ Row<Number> row(int i, bool is_first, bool ends,
-                                               const TileRows<Number> &at) const
+    __device__ __forceinline__ void restart(int32_t start, const TileRows<Number> &at)
+    {
+        left = in_front;
+        now = start >= 0 ? Real(at.u[0]) : Real(0);
+        thickness = start >= 0 ? Real(d_at[0]) : Real(1);
+    }
+
+    /* No face of a pad has a diffusivity. */
+    __device__ __forceinline__ Row<Number> row(int i, int32_t start, bool ends, bool,
+                                               const TileRows<Number> &at)
     {
         const FluxNumbers<Real> &f = job.terms;
-        const Number *const u = at.u + i * at.pitch, *const d = d_at + i * d_pitch;
-        const Number *const k = at.upper + i * at.pitch;
-        const bool has_left = i > 0 && !is_first;
-        const Real d_left = has_left ? Real(d[-d_pitch]) : Real(d_before);
-        const Real d_right = i < ROWS - 1 ? Real(d[d_pitch]) : Real(d_behind);
-        const Real u_left = has_left ? Real(u[-at.pitch]) : Real(before);
-        const Real u_right = i < ROWS - 1 ? Real(u[at.pitch]) : Real(behind);
-        const Real lower =
-            f.per_face(d_left, *d) * (has_left ? Real(k[-at.pitch]) : Real(face));
-        const Real upper = f.per_face(*d, d_right) * Real(*k);
-        Real sum = 0, load = 0;
+        const bool is_there = start >= -i, has_next = start >= -(i + 1);
+        const int at_i = i * at.pitch;
+        const Real of_face =
+            is_there && (i < ROWS - 1 || !ends) ? Real(at.upper[at_i]) : Real(0);
+        const Real next = i == ROWS - 1 ? Real(behind)
+                          : has_next    ? Real(at.u[at_i + at.pitch])
+                                        : Real(0);
+        const Real next_d = i == ROWS - 1 ? Real(d_behind)
+                            : has_next    ? Real(d_at[(i + 1) * d_pitch])
+                                          : Real(1);
+        const FluxFace<Real> right =
+            face(i + 1, f.per_face(thickness, next_d) * of_face, now, next);
+        const Row<Number> made = make(i, right);
 
-        if (f.has_ends) {
-            sum = i == first ? sum_in[0] : Real(0);
-            load = i == first ? load_in[0] : Real(0);
-            sum += i == last ? sum_in[1] : Real(0);
-            load += i == last ? load_in[1] : Real(0);
-        }
-        return f.row(inside >> i, is_first ? Real(0) : lower, *d,
-                     i == ROWS - 1 && ends ? Real(0) : upper, u_left, *u, u_right,
-                     Real(0), sum, load);
+        now = next;
+        left = right;
+        thickness = next_d;
+        return made;
     }
 
   private:
     const Number *shared_d; /* null, or the thicknesses of all systems */
     const Number *d_at;     /* those from the first row of the chunk on */
     int d_pitch;
-    /* of the rows next to the chunk, and K of the face before it */
-    Number before, behind, d_before, d_behind, face;
+    /* of the rows next to the chunk, and the face before it */
+    Number u_in_front, behind, d_in_front, d_behind;
+    FluxFace<Real> in_front;
+    /* of the next row that is made: u, the thickness, the face before it */
+    Real now, thickness;
+    FluxFace<Real> left;
     int32_t first, last;        /* the ends, counted from the first row of the chunk */
     Real sum_in[2], load_in[2]; /* what enters there */
+
+    /* The face before row i of the chunk. */
+    __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
+                                                   Real after) const
+    {
+        if constexpr (HAS_MORE) {
+            return job.terms.face(RowInside(inside, i).left, k, u, after);
+        }
+        else {
+            return job.terms.face(k, u, after);
+        }
+    }
+
+    __device__ __forceinline__ Row<Number> make(int i, const FluxFace<Real> &right) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        Real sum = 0, load = 0;
+
+        if constexpr (!HAS_MORE) {
+            return f.row(left, thickness, right, now);
+        }
+        if (f.has_ends) {
+            sum = i == first ? sum_in[0] : Real(0);
+            load = i == first ? load_in[0] : Real(0);
+            sum += i == last ? sum_in[1] : Real(0);
+            load += i == last ? load_in[1] : Real(0);
+        }
+        return f.row(RowInside(inside, i).itself, left, thickness, right, now, Real(0),
+                     sum, load);
+    }
 
     template <typename Tiles>
     __device__ __forceinline__ void begin_ends(const ThreadPlace<ROWS> &self,
