@@ -16,6 +16,7 @@
 #include <cstdlib>
 
 #include "device/number.cuh"
+#include "lines/methods.h"
 #include "lines/partition/one_pass.h"
 #include "lines/pivoted/pivoted.h"
 #include "lines/step_rows.h"
@@ -190,7 +191,8 @@ has_one_pass(const ps_step &s, ps_pivot pivot, const ps_cuda_device *device,
     const double h = s.step;
     StepTerms terms = {};
 
-    if (device == nullptr || pivot == PS_PIVOT_ALWAYS || (s.t.flags & PS_ROW_SUMS) != 0 ||
+    if (device == nullptr || pivot == PS_PIVOT_ALWAYS || s.least.data != nullptr ||
+        (s.t.flags & PS_ROW_SUMS) != 0 ||
         (has_one_matrix && !is_flux)) {
         return false;
     }
@@ -252,7 +254,7 @@ ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t 
     OnePass one;
 
     *bytes = 0;
-    if (status == PS_OK && s->least.data != nullptr) {
+    if (status == PS_OK && s->least.data != nullptr && (s->t.flags & PS_ROW_SUMS) != 0) {
         status = PS_UNSUPPORTED;
     }
     if (status != PS_OK || s->t.outer == 0 || s->t.inner == 0) {
@@ -271,7 +273,9 @@ ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t 
     const StepPlan p = step_plan_of(*s, nowhere);
     const ps_options options = options_of(*s, pivot);
 
-    status = ps_cuda_tridiag_work(&p.t, &options, exec, bytes);
+    status = s->least.data != nullptr
+                 ? ps_cuda_thomas_bounded_work(&p.t, bytes)
+                 : ps_cuda_tridiag_work(&p.t, &options, exec, bytes);
     *bytes += static_cast<size_t>(p.rest - nowhere);
     return status;
 }
@@ -493,7 +497,9 @@ ps_cuda_step_solve(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
     inner.work_bytes = exec->work_bytes - static_cast<size_t>(p.rest - memory);
     status = make_all_rows(*s, p, nullptr, stream);
     if (status == PS_OK) {
-        status = ps_cuda_tridiag_solve(&p.t, &options, &inner, report);
+        status = s->least.data != nullptr
+                     ? ps_cuda_thomas_bounded(&p.t, s->least, s->where, &inner, report)
+                     : ps_cuda_tridiag_solve(&p.t, &options, &inner, report);
     }
     return status == PS_OK ? restore_outside(*s, p, nullptr, stream) : status;
 }

@@ -2,6 +2,7 @@
 #ifndef PS_CUDA_LINES_METHODS_H
 #define PS_CUDA_LINES_METHODS_H
 
+#include "ps_step.h"
 #include "runtime/engine.h"
 
 namespace pysolvers::lines {
@@ -20,6 +21,13 @@ typedef struct {
 } ps_cuda_method;
 
 extern const ps_cuda_method ps_cuda_thomas; /* PS_THOMAS */
+
+/* The same for real systems that are not periodic, with bounds: x is at least `least` in
+ * the rows inside `where`, whose data may be null. */
+ps_status ps_cuda_thomas_bounded_work(const ps_tridiag *t, size_t *bytes);
+ps_status ps_cuda_thomas_bounded(const ps_tridiag *t, const ps_input &least,
+                                 const ps_mask &where, const ps_exec *exec,
+                                 ps_report *report);
 
 } // namespace pysolvers::lines
 

@@ -23,8 +23,13 @@
  *
  * The correction is 6 operations and 6 words per row. csrc/cpu/lines/last_row.inc derives
  * it.
+ *
+ * With bounds, x_i is the larger one of y_i - c_i x_{i+1} and of its bound (Brennan and
+ * Schwartz 1977). The bound of a row acts on the rows before it only after x of this row
+ * is known, so that no parallel elimination applies.
  */
 #include <cstdlib>
+#include <utility>
 
 #include "device/operand.cuh"
 #include "lines/methods.h"
@@ -89,6 +94,12 @@ template <typename Number> struct Line {
                 i < s.rows - 1 || periodic ? upper[i * s.upper.row] : Number(0),
                 rhs[i * s.rhs.row]};
     }
+};
+
+/* Bounds of x, in rows inside of a mask; null data: none. */
+template <typename Number> struct Bounds {
+    Input<Number> least;
+    Input<uint8_t> where;
 };
 
 /* The previous row, the last row of a periodic system, and the first bad pivot. */
@@ -181,11 +192,12 @@ sweep_down(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number
     return sweep;
 }
 
-/* x_i = y_i - c_i x_{i+1} - z_i far, for decreasing i from end-1 on. */
-template <typename Number, bool periodic>
+/* x_i = y_i - c_i x_{i+1} - z_i far, for decreasing i from end-1 on; x_i =
+ * bounded(i, x_i). */
+template <typename Number, bool periodic, typename Bounded>
 __device__ __forceinline__ void
 sweep_up(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number> &line,
-         Number far)
+         Number far, const Bounded &bounded)
 {
     constexpr int depth = rows_ahead<Number>;
     const int64_t end = s.rows - periodic, systems = s.outer * s.inner;
@@ -213,6 +225,7 @@ sweep_up(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number> 
             if (periodic) {
                 x = x - rows[k].z * far;
             }
+            x = bounded(first - k, x);
             line.x[(first - k) * s.x.row] = x;
         }
 #pragma unroll
@@ -266,6 +279,18 @@ correct_last_row(const Systems<Number> &s, const Kept<Number> &kept,
     }
 }
 
+template <typename Number>
+__device__ __forceinline__ void
+report_info(const Systems<Number> &s, const Kept<Number> &kept, int64_t index,
+            int32_t info)
+{
+    if (s.info != nullptr) {
+        const int64_t j = index / s.inner, k = index % s.inner;
+
+        s.info[kept.swapped ? k * s.outer + j : index] = info;
+    }
+}
+
 /* Grid: threads for outer * inner systems. */
 template <typename Number, bool periodic>
 __global__ void
@@ -288,37 +313,55 @@ __launch_bounds__(max_threads) thomas_kernel(const __grid_constant__ Systems<Num
         far = sweep.rhs * sweep.invert(sweep.diag, last);
         line.x[last * s.x.row] = far;
     }
-    sweep_up<Number, periodic>(s, kept, line, far);
+    sweep_up<Number, periodic>(s, kept, line, far, [](int64_t, Number x) { return x; });
     if (periodic && s.rows >= least_corrected_rows) {
         correct_last_row(s, kept, line, last_rhs);
     }
-    if (s.info != nullptr) {
-        const int64_t j = index / s.inner, k = index % s.inner;
+    report_info(s, kept, index, sweep.info);
+}
 
-        s.info[kept.swapped ? k * s.outer + j : index] = sweep.info;
+/* The same with bounds, for systems that are not periodic. */
+template <typename Real>
+__global__ void
+__launch_bounds__(max_threads) bounded_kernel(const __grid_constant__ Systems<Real> s,
+                                              const __grid_constant__ Kept<Real> kept,
+                                              const __grid_constant__ Bounds<Real> bounds)
+{
+    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+
+    if (index >= s.outer * s.inner) {
+        return;
     }
+    const Line<Real> line(s, index);
+    const int64_t j = index / s.inner, k = index % s.inner;
+    const Real *const least = bounds.least.system(j, k);
+    const uint8_t *const where =
+        bounds.where.data != nullptr ? bounds.where.system(j, k) : nullptr;
+    const Sweep<Real> sweep = sweep_down<Real, false>(s, kept, line);
+
+    sweep_up<Real, false>(s, kept, line, Real(0), [&](int64_t i, Real x) {
+        const Real bound = least[i * bounds.least.row];
+        const bool is_inside = where == nullptr || where[i * bounds.where.row] != 0;
+
+        return is_inside && x < bound ? bound : x;
+    });
+    report_info(s, kept, index, sweep.info);
 }
 
 /* Exchange the batch axes if the outer one has the smaller stride. */
 template <typename Number>
 static bool
-swap_to_fastest(Systems<Number> &s)
+swap_to_fastest(Systems<Number> &s, Bounds<Number> &bounds)
 {
     if (s.outer == 1 || (s.inner > 1 && std::abs(s.x.inner) <= std::abs(s.x.outer))) {
         return false;
     }
-    for (Input<Number> *in : {&s.lower, &s.diag, &s.upper, &s.rhs}) {
-        const int64_t inner = in->inner;
-
-        in->inner = in->outer;
-        in->outer = inner;
+    for (Input<Number> *in : {&s.lower, &s.diag, &s.upper, &s.rhs, &bounds.least}) {
+        std::swap(in->inner, in->outer);
     }
-    const int64_t inner = s.x.inner, count = s.inner;
-
-    s.x.inner = s.x.outer;
-    s.x.outer = inner;
-    s.inner = s.outer;
-    s.outer = count;
+    std::swap(bounds.where.inner, bounds.where.outer);
+    std::swap(s.x.inner, s.x.outer);
+    std::swap(s.inner, s.outer);
     return true;
 }
 
@@ -342,26 +385,33 @@ threads_for(int64_t systems, int processors)
     return threads;
 }
 
+/* `bounds` with null data: none. */
 template <typename Number>
 static ps_status
-launch(const ps_tridiag *t, int32_t variant, const ps_exec *exec, int processors,
-       ps_report *report)
+launch(const ps_tridiag *t, Bounds<Number> bounds, int32_t variant, const ps_exec *exec,
+       int processors, ps_report *report)
 {
     Systems<Number> s = systems_of<Number>(*t);
     const int64_t systems = s.outer * s.inner;
     const unsigned threads =
         variant > 0 ? static_cast<unsigned>(variant) : threads_for(systems, processors);
+    Launch launch(divided_up(systems, threads), threads, 0, ps_cuda_stream(exec));
     Kept<Number> kept;
 
-    kept.swapped = swap_to_fastest(s);
+    kept.swapped = swap_to_fastest(s, bounds);
     kept.c = static_cast<Number *>(exec->work);
     kept.z = kept.c + (s.rows - 1) * systems;
+    if constexpr (!number_traits<Number>::is_complex) {
+        if (bounds.least.data != nullptr) {
+            report->kernel = "thomas bounded";
+            return launch.run(bounded_kernel<Number>, s, kept, bounds);
+        }
+    }
     report->kernel = s.rows == 1 || std::abs(s.x.inner) <= std::abs(s.x.row)
                          ? "thomas coalesced"
                          : "thomas uncoalesced";
-    return Launch(divided_up(systems, threads), threads, 0, ps_cuda_stream(exec))
-        .run(s.periodic ? thomas_kernel<Number, true> : thomas_kernel<Number, false>, s,
-             kept);
+    return launch.run(
+        s.periodic ? thomas_kernel<Number, true> : thomas_kernel<Number, false>, s, kept);
 }
 
 static ps_status
@@ -387,8 +437,35 @@ thomas_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec
         return PS_BAD_ARGUMENT;
     }
     return with_number(t->dtype, [&](auto number) {
-        return launch<decltype(number)>(t, options->variant, exec, device->processors,
+        return launch<decltype(number)>(t, {}, options->variant, exec, device->processors,
                                         report);
+    });
+}
+
+ps_status
+ps_cuda_thomas_bounded_work(const ps_tridiag *t, size_t *bytes)
+{
+    const ps_options options = {PS_THOMAS, PS_PIVOT_NEVER, 0};
+
+    return thomas_work(t, &options, bytes);
+}
+
+ps_status
+ps_cuda_thomas_bounded(const ps_tridiag *t, const ps_input &least, const ps_mask &where,
+                       const ps_exec *exec, ps_report *report)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    *report = {PS_THOMAS, 0, 0, nullptr, 0, nullptr, nullptr};
+    return with_real(t->dtype, [&](auto number) {
+        using Real = decltype(number);
+        const Bounds<Real> bounds = {input_of<Real>(least),
+                                     input_of<uint8_t>({where.data, where.stride})};
+
+        return launch<Real>(t, bounds, 0, exec, device->processors, report);
     });
 }
 

@@ -234,6 +234,58 @@ def test_kept_factors(rng, axis, theta, dtype):
         require_step(x.T if axis == "first" else x, u, matrix, 0.3, theta, source=source)
 
 
+def projected(matrix, rhs, least, where):
+    """Return the solution by elimination down and bounded substitution up, row by row."""
+    a, d, c = (np.array(np.broadcast_to(m, rhs.shape), np.float64) for m in matrix)
+    x, rows = rhs.copy(), rhs.shape[-1]
+    for i in range(1, rows):
+        ratio = a[:, i] / d[:, i - 1]
+        d[:, i] -= ratio * c[:, i - 1]
+        x[:, i] -= ratio * x[:, i - 1]
+    for i in range(rows - 1, -1, -1):
+        above = c[:, i] * x[:, i + 1] if i < rows - 1 else 0
+        x[:, i] = (x[:, i] - above) / d[:, i]
+        bounded = np.maximum(x[:, i], least[:, i])
+        x[:, i] = bounded if where is None else np.where(where[:, i], bounded, x[:, i])
+    return x
+
+
+@named
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_bounds(rng, axis, systems, rows, masked, dtype):
+    if rows > 5000:
+        return
+    *operands, u, source = sources(rng, systems, rows, dtype)
+    where = rng.uniform(size=u.shape) < 0.8 if masked else None
+    for contact, theta, given in (("last", 1.0, None), ("last", 0.5, source), ("first", 0.5, None)):
+        least = oracle.uniform(rng, u.shape, dtype)
+        x = called(
+            *(pysolvers.theta_step, axis, *operands, u),
+            dt=0.3,
+            theta=theta,
+            source=given,
+            where=where,
+            projected=least,
+            contact=contact,
+        )
+
+        inner = None if given is None or where is None else np.where(where, given, 0)
+        matrix, rhs = stepped(
+            *(*operands, u, 0.3, theta), source=given if inner is None else inner, where=where
+        )
+        parts = [*np.broadcast_arrays(*matrix), rhs, least, where]
+        if contact == "first":
+            parts = [None if p is None else p[:, ::-1] for p in parts]
+            parts[0], parts[2] = parts[2], parts[0]
+        truth = projected(parts[:3], *parts[3:])
+        truth = truth[:, ::-1] if contact == "first" else truth
+        inside = np.ones(u.shape, bool) if where is None else where
+        eps = 100 * oracle.eps(dtype) * (1 + np.abs(truth).max())
+        np.testing.assert_allclose(x[inside], truth[inside], rtol=0, atol=eps)
+        np.testing.assert_array_equal(x[~inside], u[~inside])
+
+
 def test_factors_with_a_mask_are_refused(rng):
     *matrix, u, _ = sources(rng, 3, 8, np.float64)
     with pytest.raises(pysolvers.BackendError, match=r"where needs the CPU: on a device pass"):

@@ -51,6 +51,18 @@ def test_steps(library, case, axis, masked):
     agree(library.get(x), pysolvers.solve_tridiagonal(*case, axis=axis, **mask))
 
 
+@pytest.mark.parametrize("contact", ["first", "last"])
+def test_bounds(library, case, contact):
+    least = np.sin(3 * case[3])
+    options = {"axis": 1, "dt": 0.3, "contact": contact}
+    expected = pysolvers.theta_step(*case, projected=least, **options)
+    own = list(map(library.array, case))
+    agree(
+        library.get(pysolvers.theta_step(*own, projected=library.array(least), **options)), expected
+    )
+    agree(pysolvers.theta_step(*case, projected=least, device="cuda", **options), expected)
+
+
 def test_steps_with_kept_factors(library, case):
     lower, diag, upper, u = case
     expected = pysolvers.factor_theta(lower, diag, upper, dt=0.3, axis=1).step(u, count=3)
