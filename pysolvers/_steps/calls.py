@@ -882,7 +882,7 @@ def _diffuse(
     check_finite: bool,
 ) -> Any:
     """Make the step of `implicit_diffusion` for arrays."""
-    given = {name: value for name, value in named.items() if value is not None}
+    given = {name: value for name, value in named.items() if not _has_no_effect(name, value)}
     columns = tuple(n for n in given if n.startswith(("flux_", "value_")))
     where = given.pop("where", None)
     T, K = (_numbers(given.pop(name)) for name in ("T", "K"))
@@ -910,6 +910,12 @@ def _diffuse(
             "real and for the imaginary part"
         )
     return make_step(call, Step(kind="flux", vector="T", step=theta * dt, gain=1 / theta))
+
+
+def _has_no_effect(name: str, value: Any) -> bool:
+    """Return whether an operand of a diffusion is left out: None, or a flux that is the number 0."""
+    is_zero = isinstance(value, int | float) and value == 0
+    return value is None or (is_zero and name.startswith("flux_"))
 
 
 def faces_of(K: Any, T: Any, axis: int, columns: tuple[str, ...]) -> tuple[Any, Any]:

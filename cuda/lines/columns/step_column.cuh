@@ -254,11 +254,13 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
 #pragma unroll 1
         for (int i = self.column; i <= ROWS; i += 1 << job.shape.width) {
             const int32_t row = self.start + i;
-            const Real d = d_at(row);
+            const Real d = d_at(row), per_face = job.terms.per_face(d_at(row - 1), d);
 
-            table[i] = job.terms.per_face(d_at(row - 1), d);
-            if (job.terms.has_one_diffusivity && row > 0 && row < job.t.rows) {
-                table[i] = Real(table[i]) * Real(*place.at(job.t.upper, row - 1));
+            table[i] = per_face;
+            if (job.terms.has_one_diffusivity) { /* the outer faces have none */
+                table[i] = row > 0 && row < job.t.rows
+                               ? per_face * Real(*place.at(job.t.upper, row - 1))
+                               : Real(0);
             }
             if (i < ROWS) {
                 table[ROWS + 1 + i] = d;
