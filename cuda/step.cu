@@ -192,8 +192,7 @@ has_one_pass(const ps_step &s, ps_pivot pivot, const ps_cuda_device *device,
     StepTerms terms = {};
 
     if (device == nullptr || pivot == PS_PIVOT_ALWAYS || s.least.data != nullptr ||
-        (s.t.flags & PS_ROW_SUMS) != 0 ||
-        (has_one_matrix && !is_flux)) {
+        (s.t.flags & PS_ROW_SUMS) != 0 || (has_one_matrix && !is_flux)) {
         return false;
     }
     terms.couple = 1;
@@ -273,9 +272,8 @@ ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec, size_t 
     const StepPlan p = step_plan_of(*s, nowhere);
     const ps_options options = options_of(*s, pivot);
 
-    status = s->least.data != nullptr
-                 ? ps_cuda_thomas_bounded_work(&p.t, bytes)
-                 : ps_cuda_tridiag_work(&p.t, &options, exec, bytes);
+    status = s->least.data != nullptr ? ps_cuda_thomas_bounded_work(&p.t, bytes)
+                                      : ps_cuda_tridiag_work(&p.t, &options, exec, bytes);
     *bytes += static_cast<size_t>(p.rest - nowhere);
     return status;
 }

@@ -132,18 +132,18 @@ copy_async_of_line_or_clear(void *shared, const void *global, bool copies)
     const unsigned to = shared_address(shared), skips = copies ? 0 : 1;
 
     if (BYTES == 16) {
-        asm volatile("{ .reg .pred skips; setp.ne.u32 skips, %2, 0;\n\t"
-                     "cp.async.cg.shared.global.L2::128B [%0], [%1], 16, skips; }" ::"r"(
-                         to),
-                     "l"(global), "r"(skips)
-                     : "memory");
+        asm volatile(
+            "{ .reg .pred skips; setp.ne.u32 skips, %2, 0;\n\t"
+            "cp.async.cg.shared.global.L2::128B [%0], [%1], 16, skips; }" ::"r"(to),
+            "l"(global), "r"(skips)
+            : "memory");
     }
     else {
-        asm volatile("{ .reg .pred skips; setp.ne.u32 skips, %3, 0;\n\t"
-                     "cp.async.ca.shared.global.L2::128B [%0], [%1], %2, skips; }" ::"r"(
-                         to),
-                     "l"(global), "n"(BYTES), "r"(skips)
-                     : "memory");
+        asm volatile(
+            "{ .reg .pred skips; setp.ne.u32 skips, %3, 0;\n\t"
+            "cp.async.ca.shared.global.L2::128B [%0], [%1], %2, skips; }" ::"r"(to),
+            "l"(global), "n"(BYTES), "r"(skips)
+            : "memory");
     }
 #else
     copy_async_or_clear<BYTES>(shared, global, copies);

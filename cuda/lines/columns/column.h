@@ -64,8 +64,8 @@ template <typename Number> struct ColumnJob {
     /* numbers of a lane in shared memory besides those of its chunk */
     template <int ROWS> static constexpr int words = 0;
     Systems<Number> t;
-    Input<Number> inputs[4];    /* those of t */
-    int32_t begin[4], end[4];   /* the rows that each of them has */
+    Input<Number> inputs[4];  /* those of t */
+    int32_t begin[4], end[4]; /* the rows that each of them has */
     ColumnAccess access;
     ColumnShape shape;
     int64_t tiles;        /* of 1 << shape.width systems */

@@ -58,8 +58,9 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                                               gridDim.x / job.shape.blocks);
     Stage stage(job, own, scheduler, ring);
     Column<Number, ROWS, IS_CLUSTER> column(
-        job.shape, own, Job::may_be_periodic && t.periodic, memory + blockDim.x / 32 * words,
-        ring + Stage::Ring::words + threadIdx.x % 32, arrivals);
+        job.shape, own, Job::may_be_periodic && t.periodic,
+        memory + blockDim.x / 32 * words, ring + Stage::Ring::words + threadIdx.x % 32,
+        arrivals);
     StepColumn<Job, ROWS> step(job, own, ring + Stage::Ring::words + threadIdx.x % 32);
 
     column.begin();

@@ -155,9 +155,8 @@ struct StepColumn<StepColumnJob<Number, KIND>, ROWS>
 
     /* Row i of the chunk, from what the ring has brought: called for i = 0, 1, ...
      * is_padded: row 0 of a periodic system follows the pads. */
-    __device__ __forceinline__ Row<Number> row(int i, bool is_padded,
-                                               const Row<Number> &from, Number source,
-                                               int64_t system)
+    __device__ __forceinline__ Row<Number>
+    row(int i, bool is_padded, const Row<Number> &from, Number source, int64_t system)
     {
         Number behind = from.rhs;
 
@@ -364,9 +363,8 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         const ColumnPlace place(t, system);
         const Real own = *place.at(t.diag, row), u = *place.at(t.rhs, row);
         const auto face_between = [&](int32_t r) {
-            const Real k =
-                f.per_face(*place.at(t.diag, r), *place.at(t.diag, r + 1)) *
-                Real(*place.at(t.upper, r));
+            const Real k = f.per_face(*place.at(t.diag, r), *place.at(t.diag, r + 1)) *
+                           Real(*place.at(t.upper, r));
 
             return face(r + 1 - self.start, k, *place.at(t.rhs, r),
                         *place.at(t.rhs, r + 1));
@@ -394,12 +392,12 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
     static constexpr int at_u = 0, at_face = 2, at_d = 3, at_mask = 5, at_flux = 6,
                          at_value = 8, at_sum = 10, at_load = 12, at_outer_d = 14,
                          at_ends = 14, at_outer_face = 16;
-    Number *const table;       /* 2 h / (d[i - 1] + d[i]), i = 0 .. ROWS, then d */
+    Number *const table; /* 2 h / (d[i - 1] + d[i]), i = 0 .. ROWS, then d */
     /* of the next row that is made: u of the row before it and of itself, the face before
      * it, its thickness */
     Real before, now, d;
     FluxFace<Real> left;
-    int32_t first, last;       /* the ends, counted from row 0 of the chunk */
+    int32_t first, last; /* the ends, counted from row 0 of the chunk */
 
     /* The operand with the outer face at an end. */
     __device__ __forceinline__ const Input<Number> &faces(int end) const

@@ -65,7 +65,7 @@ struct StepTerms {
     }
     StepKind kind() const
     {
-        return is_flux                   ? StepKind::flux
+        return is_flux                  ? StepKind::flux
                : source.data != nullptr ? StepKind::more
                : where.data != nullptr  ? StepKind::masked
                                         : StepKind::bare;
@@ -110,8 +110,7 @@ struct RowInside {
 
     /* Row i of a chunk. Bit i of inside & inside >> 1 is that of rows i - 1 and i, so that
      * a row tests two bits. */
-    template <typename Bits>
-    __device__ __forceinline__ RowInside(Bits inside, int i)
+    template <typename Bits> __device__ __forceinline__ RowInside(Bits inside, int i)
     {
         const Bits both = inside & inside >> 1;
 
@@ -160,7 +159,7 @@ template <typename Number>
 inline StepNumbers<Number>
 step_numbers_of(const StepTerms &t)
 {
-    return {static_cast<Number>(t.own),     static_cast<Number>(t.couple),
+    return {static_cast<Number>(t.own), static_cast<Number>(t.couple),
             static_cast<Number>(t.product), static_cast<Number>(t.weight), t.words};
 }
 
@@ -171,7 +170,7 @@ template <typename Real> struct FluxFace {
 };
 
 template <typename Real> struct FluxNumbers {
-    Real step, gain, more; /* more: gain - 1 */
+    Real step, gain, more;     /* more: gain - 1 */
     bool has_source, has_ends; /* has_ends: whether something enters through a face */
     bool has_one_thickness;    /* for all systems; and then one diffusivity of a face */
     bool has_one_diffusivity;
@@ -200,19 +199,16 @@ template <typename Real> struct FluxNumbers {
     }
 
     /* The row from its faces. */
-    __device__ __forceinline__ Row<BySums<Real>> row(const FluxFace<Real> &left, Real d,
-                                                     const FluxFace<Real> &right,
-                                                     Real u) const
+    __device__ __forceinline__ Row<BySums<Real>>
+    row(const FluxFace<Real> &left, Real d, const FluxFace<Real> &right, Real u) const
     {
         return {-left.k, d, -right.k, with_old(d * u, right.old - left.old)};
     }
     /* The same with what enters through an outer face, `sum` and `load`, a source, a
      * mask. */
-    __device__ __forceinline__ Row<BySums<Real>> row(bool is_inside,
-                                                     const FluxFace<Real> &left, Real d,
-                                                     const FluxFace<Real> &right, Real u,
-                                                     Real source, Real sum,
-                                                     Real load) const
+    __device__ __forceinline__ Row<BySums<Real>>
+    row(bool is_inside, const FluxFace<Real> &left, Real d, const FluxFace<Real> &right,
+        Real u, Real source, Real sum, Real load) const
     {
         if (has_source) {
             load += step * d * source;

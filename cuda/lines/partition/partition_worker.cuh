@@ -159,8 +159,7 @@ struct Worker {
                 : levels.eliminate_fast(self, 0, [&](int i) { return row_at(i, false); });
         if (!right) {
             step.restart(self.start, at);
-            levels.eliminate_safe(self,
-                                  [&](int i) { return row_at(i, is_periodic); });
+            levels.eliminate_safe(self, [&](int i) { return row_at(i, is_periodic); });
         }
         step.keep_u(self.start, at.u, at.pitch, levels.chunk);
         levels.not_dominant = not_dominant && self.lane < shape.lanes;

@@ -255,9 +255,9 @@ struct StepTile<StepJob<Number, IS_MASKED>, ROWS>
         const Number lower = has_left ? Number(at.lower[at_i]) : Number(0);
         const Number diag = is_there ? Number(at.diag[at_i]) : Number(0);
         const Number upper = has_right ? Number(at.upper[at_i]) : Number(0);
-        const Number next = i == ROWS - 1         ? behind
+        const Number next = i == ROWS - 1       ? behind
                             : start >= -(i + 1) ? Number(at.u[at_i + at.pitch])
-                                                  : Number(0);
+                                                : Number(0);
         Row<Number> made;
 
         if (periodic && start == -i) {
@@ -320,7 +320,7 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
 
         if (self.start > 0) {
             of_face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
-                                 self.start - 1);
+                                    self.start - 1);
         }
         this->begin_mask(self.start);
         this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
