@@ -25,6 +25,7 @@ BENCHMARKS = {
     "cylinder": "SquareCylinder on a GPU and on the host",
     "cylinder_peer": "SquareCylinder and the lattice Boltzmann solver lettuce",
     "gradients": "solves of JAX or PyTorch on a GPU, and their gradients",
+    "gradients_cpu": "solves and theta steps of JAX and PyTorch on the CPU, and their gradients",
     "jax_cpu": "steps of heat of JAX on the CPU, and their gradients",
     "distributed": "lines that are cut over ranks, and the model of their cost",
     "lines": "lines that are cut over GPUs",

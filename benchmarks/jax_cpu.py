@@ -22,7 +22,7 @@ from pysolvers.jax import heat_step
 
 from .options import add_options
 from .record import Measurement, finish
-from .timing import processor, samples_of
+from .timing import fastest, processor, samples_of
 
 SHAPES = ((1024,), (100_000,), (512, 512), (64, 64, 64))
 SIDES = {"dirichlet": 0.0, "neumann": Neumann(), "periodic": "periodic"}
@@ -57,8 +57,7 @@ def seconds(function: Callable[..., Any], operands: Any, samples: int) -> float:
     """Return the processor seconds of one call."""
     compiled = jax.jit(function).lower(*operands).compile()
     call = {"": lambda: jax.block_until_ready(compiled(*operands))}
-    times = samples_of(call, samples, clock=processor)[""]
-    return float(np.mean(sorted(times)[: max(1, samples // 4)]))
+    return fastest(samples_of(call, samples, clock=processor)[""])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

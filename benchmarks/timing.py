@@ -11,7 +11,7 @@ device contains, and therefore has a loop of its own.
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from math import inf
 from statistics import median
@@ -166,6 +166,11 @@ def medians(calls: Mapping[str, Call], samples: int, **options: Any) -> dict[str
     """Return the medians of `samples_of`, by name."""
     found = samples_of(calls, samples, **options)
     return {name: median(times) for name, times in found.items()}
+
+
+def fastest(times: Sequence[float]) -> float:
+    """Return the mean of the fastest quarter of samples."""
+    return float(np.mean(sorted(times)[: max(1, len(times) // 4)]))
 
 
 def median_of(call: Call, samples: int, **options: Any) -> float:

@@ -14,6 +14,10 @@ from pathlib import Path
 # threads wait for each other, and such a test takes minutes.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Python keeps the modules that it compiles: the processes that tests start, more than a hundred,
+# would each compile the package for half a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # The folder of `benchmarks`, which is not installed. It comes last: the package that is tested is
 # the one that is installed, not the one of this folder.
 sys.path.append(str(Path(__file__).parents[1]))

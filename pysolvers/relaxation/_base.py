@@ -497,4 +497,5 @@ class Relaxation(OverRanks, Iteration[RelaxationResult], is_base=True):
 
     def _out_of_bounds(self) -> ConvergenceError:
         text = f"{self!r}, did not converge: the measured value grew to {self.residual:.1e}"
+        text += self._remedy
         return ConvergenceError(text, self.result("diverged"))

@@ -21,6 +21,7 @@ from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega, sided_fields
 from ._rows import periodic_codes, rows_of
 from .problem import (
+    MOST_PECLET,
     AlongSides,
     Differences,
     SavedSides,
@@ -142,6 +143,13 @@ class LMSOR(Relaxation):
 
     .. math:: \omega_{1,2} = \frac{2}{1 \mp \mu_{max} \mu_{min}
         + \sqrt{(1 - \mu_{max}^2)(1 - \mu_{min}^2)}} .
+
+    With given values on all sides and uniform convection the iteration converges. Otherwise these
+    parameters are near the best ones, and the iteration converges where cell Péclet numbers are at
+    most 2, or with upwind differences. With larger ones the matrix of central differences can have
+    eigenvalues of negative real part, and no relaxation converges; and where fluid enters through a
+    side without given values, as of ``"outflow"``, an eigenvalue can be nearly 0, so that u is
+    hardly determined and every relaxation is slow. The error of `solve` names these cases.
 
     With sides other than given values, the nodes on them are relaxed as the others are, and the
     coefficients of all nodes are stored. :math:`\mu_{max}` then has the cosine of the first
@@ -267,6 +275,23 @@ class LMSOR(Relaxation):
     def y(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along y: shape (ny,); with a group, those of this rank."""
         return self.problem.y[self._rows.part].copy()
+
+    @property
+    def _remedy(self) -> str:
+        problem, text = self.problem, ""
+        if problem.differences == "central" and problem.cell_peclet > MOST_PECLET:
+            text = (
+                f"; the cell Peclet number is {problem.cell_peclet:.3g}, and above {MOST_PECLET:g} "
+                "the matrix of central differences can have eigenvalues of negative real part, for "
+                "which no relaxation converges: take more nodes, differences='upwind', or a number "
+                "below 0.1 as relaxation"
+            )
+        if inflows := problem._inflows:
+            text += (
+                f"; fluid enters through {', '.join(inflows)} without given values, and u is "
+                "hardly determined: give values there"
+            )
+        return text
 
     @property
     def _is_stored(self) -> bool:

@@ -26,7 +26,7 @@ Differences = Literal["central", "upwind"]
 
 _Kind = Literal["Dirichlet", "Neumann", "Robin", "periodic"]
 _DIFFERENCES = {"central": 0, "upwind": 1}
-_PECLET = 2.0  # cell Peclet number above which central differences oscillate
+MOST_PECLET = 2.0  # cell Peclet number above which central differences oscillate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,10 +199,10 @@ class SteadyConvectionDiffusion(ShownAsText):
         fixes = (isinstance(one, Dirichlet) or _coefficient(one) for one in self._sides.values())
         rule = "boundary must fix u at one side at least, by a value or Robin"
         require(any(fixes), rule, "Neumann or periodic on all sides")
-        if differences is None and self.cell_peclet > _PECLET:
+        if differences is None and self.cell_peclet > MOST_PECLET:
             warn_user(
                 f"SteadyConvectionDiffusion: the cell Peclet number is {self.cell_peclet:.3g}, and "
-                f"above {_PECLET:g} central differences oscillate from node to node: take more "
+                f"above {MOST_PECLET:g} central differences oscillate from node to node: take more "
                 "nodes, or differences='upwind' of first order, or differences='central' to keep "
                 "them without this warning",
                 CoarseGridWarning,
@@ -226,6 +226,20 @@ class SteadyConvectionDiffusion(ShownAsText):
         """Largest cell Péclet number, h abs(f) or k abs(g)."""
         h, k = self.spacing
         return max(h * float(np.abs(self.f).max()), k * float(np.abs(self.g).max()))
+
+    @property
+    def _inflows(self) -> list[str]:
+        """Sides without given values through which fluid enters, cell Péclet numbers above 2."""
+        found = []
+        for side in self._sides:
+            place, last = "yx".index(side[0]), side[1] == "+"
+            if self._is_given(side) or self._is_periodic(side[0]):
+                continue
+            speed = np.broadcast_to(self.f if place else self.g, self.interior)
+            inward = speed.take(-1 if last else 0, place) * (-1 if last else 1)
+            if self.spacing["xy".index(side[0])] * float(inward.max()) > MOST_PECLET:
+                found.append(side)
+        return found
 
     @property
     def separable(self) -> bool:

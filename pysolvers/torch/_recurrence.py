@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 from .._checks import require_flag
 from .._recurrence import linear_recurrence as recur_arrays
 from .._recurrence.differentiable import lines_of
-from ._operands import batch_first, differentiable, result_like, vector_if_shared
+from ._operands import batch_first, differentiable, fake_empty, result_like, vector_if_shared
 from ._xp import XP
 
 _NAME = "pysolvers::linear_recurrence"
@@ -130,7 +130,7 @@ def _run(
 
 @torch.library.register_fake(_NAME)
 def _fake(a: Tensor, c: Tensor, b: Tensor, *_: Any) -> Tensor:
-    return result_like(b, a, c)
+    return result_like(b, a, c, empty=fake_empty)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -53,11 +53,23 @@ def notes(folder, rank):
     return [line.split("|") for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_ranks_that_differ_raise_on_all_ranks(tmp_path):
-    status, _, errors = finished(start(3, "ranks_faults.py", tmp_path, "differ"))
+def found_by_ranks(folder, ranks):
+    """Return, for each rank, {name of a call: the words of its note}."""
+    return [{name: words for name, *words in notes(folder, rank)} for rank in range(ranks)]
+
+
+@pytest.fixture(scope="module")
+def survived(tmp_path_factory):
+    """What three ranks noted in one job of all faults after which they end without an error."""
+    folder = tmp_path_factory.mktemp("survived")
+    status, _, errors = finished(start(3, "ranks_faults.py", folder, "survived"), 60)
 
     assert status == 0, errors
-    found = [{name: words for name, *words in notes(tmp_path, rank)} for rank in range(3)]
+    return found_by_ranks(folder, 3)
+
+
+def test_ranks_that_differ_raise_on_all_ranks(survived):
+    found = survived
     assert [words["after"] for words in found] == [["True"]] * 3
     for name, text in {
         "dtype": "dtype must be the same on all ranks",
@@ -81,16 +93,8 @@ def test_ranks_that_differ_raise_on_all_ranks(tmp_path):
         assert "the ranks hold 14, 0, 13" in words["empty"][2]
 
 
-def found_by_ranks(folder, ranks):
-    """Return, for each rank, {name of a call: the words of its note}."""
-    return [{name: words for name, *words in notes(folder, rank)} for rank in range(ranks)]
-
-
-def test_options_of_solvers_that_differ_raise_on_all_ranks(tmp_path):
-    status, _, errors = finished(start(3, "ranks_faults.py", tmp_path, "solvers_differ"))
-
-    assert status == 0, errors
-    found = found_by_ranks(tmp_path, 3)
+def test_options_of_solvers_that_differ_raise_on_all_ranks(survived):
+    found = [{n: words for n, words in each.items() if " " in n} for each in survived]
     for name in found[0]:
         expected = name.split()[1] + " must be the same on all ranks"
         for rank, words in enumerate(found):
@@ -192,11 +196,8 @@ def test_rank_that_is_missing_is_named_by_the_others_in_time(how, reason, tmp_pa
         assert "cannot be used after" in second[2]
 
 
-def test_rank_that_ended_after_its_part_of_a_call_is_not_missing(tmp_path):
-    status, _, errors = finished(start(3, "ranks_faults.py", tmp_path, "first"), 60)
-
-    assert status == 0, errors
-    assert notes(tmp_path, 0) == [["True", "True"]]
+def test_rank_that_ended_after_its_part_of_a_call_is_not_missing(survived):
+    assert survived[0]["first"] == ["True", "True"]
 
 
 def test_rank_that_is_killed_ends_the_job_in_time(tmp_path):

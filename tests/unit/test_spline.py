@@ -135,7 +135,8 @@ def test_splines_have_knots_and_points_of_their_own(backend, rng, bc, dtype):
             primitive = spline.antiderivative()(points, per_spline=True, extrapolate=True)
 
             lines = [np.moveaxis(np.broadcast_to(x, y.shape), axis, -1), np.moveaxis(y, axis, -1)]
-            for index in np.ndindex(*rest):
+            every = list(np.ndindex(*rest))
+            for index in every[:: 1 if len(every) < 10 else 9] + every[-6:]:
                 line = (*index[:axis], slice(None), *index[axis:])
                 near_x, near_y = lines[0][index], lines[1][index]
                 chosen = conditions_at(ends, index)
