@@ -140,8 +140,13 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print the table and write the record."""
     measurement = Measurement("gradients_cpu", args.libraries)
     samples = 1 if args.quick else args.samples
-    todo = [(name, *case) for name in args.libraries for case in (SMALL if args.quick else CASES)]
-    found = [entry for case in progress(todo, "gradients") for entry in measure(*case, samples)]
+    cases = SMALL if args.quick else CASES
+    todo = [(name, shape, axis) for name in args.libraries for shape, axis in cases]
+    found = [
+        entry
+        for name, shape, axis in progress(todo, "gradients")
+        for entry in measure(name, shape, axis, samples)
+    ]
     record = measurement.record(found, {"quick": args.quick, "samples": samples})
     finish(args, record, tables(record), missed(record))
     return 0

@@ -4,7 +4,7 @@
 
 #include "pysolvers.h"
 
-/* An entry of the backend table. */
+/* An entry of the backend table; here g may be upper, too. */
 ps_status ps_cpu_products(const ps_products *p, const ps_exec *exec);
 
 #endif

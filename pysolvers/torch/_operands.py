@@ -132,11 +132,9 @@ def empty_like(tensor: Tensor, shape: Sequence[int] | None = None) -> Tensor:
     return torch.from_numpy(flat).as_strided(plan.shape, plan.stride())
 
 
-def scratch(like: Tensor) -> Tensor | None:
-    """Return memory for a result of the reverse pass; None where a graph needs one of its own."""
-    if torch.is_grad_enabled() or _is_transformed():
-        return None
-    return empty_like(like)
+def has_no_graph() -> bool:
+    """Return whether operations are made for their values alone."""
+    return not (torch.is_grad_enabled() or _is_transformed())
 
 
 def _is_transformed() -> bool:

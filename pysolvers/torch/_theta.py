@@ -24,13 +24,13 @@ from ._operands import (
     batch_first,
     differentiable,
     fake_empty,
+    has_no_graph,
     result_like,
     rows_last,
-    scratch,
     transposed,
     vector_if_shared,
 )
-from ._products import diagonal_gradients
+from ._products import diagonal_gradients, step_products
 from ._xp import XP
 
 _NAME = "pysolvers::theta_step"
@@ -129,7 +129,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     """Keep the operands and, if a gradient of the matrix or of dt is asked for, the solution."""
     *matrix, u, source, dt, ctx.theta, ctx.periodic, ctx.pivot = inputs
     needs = ctx.needs_input_grad
-    ctx.shapes = u.shape, None if source is None else source.shape
+    ctx.u_shape, ctx.source_shape = u.shape, None if source is None else source.shape
     has_matrix = any(needs[:3]) or needs[5]
     kept = (u, output) if has_matrix else (None, None)
     ctx.save_for_backward(*matrix, dt, *kept, source if needs[5] else None)
@@ -142,29 +142,28 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     diagonals, h = (lower, diag, upper), ctx.theta * dt
     matrix = transposed(diagonals, grad.shape[-1], periodic=periodic)
     of_u = _call(*matrix, grad, None, dt, theta, periodic, ctx.pivot)
-    factor = of_u  # lambda
-    if theta != 1:
-        factor = torch.add(of_u, grad, alpha=1 / theta - 1, out=scratch(of_u))
     found: list[Tensor | None] = [None] * 3
     of_source = of_dt = None
-    if ctx.shapes[1] is not None and needs[4]:
-        of_source = (h * factor).sum_to_size(ctx.shapes[1])
-    if x is not None:
-        y, own = x, scratch(x)
-        if theta != 1:
-            y = torch.lerp(u.expand_as(x), x, theta, out=own)
-        asked = (True,) * 3 if needs[5] else needs[:3]
-        # -y times -lambda is formed once, and scaled if dt has a gradient.
-        vector = torch.mul(y, -1 if needs[5] else -h, out=own)
-        found = diagonal_gradients(diagonals, vector, factor, asked, periodic=periodic)
-        if needs[5]:
-            whole = [product for product in found if product is not None]
-            of_dt = sum((a * p).sum() for a, p in zip(diagonals, whole, strict=True))
-            if source is not None:
-                of_dt = of_dt + (factor * source).sum()
-            of_dt = theta * of_dt
-            found = [h * p if n else None for p, n in zip(whole, needs[:3], strict=True)]
-    of_u = of_u.sum_to_size(ctx.shapes[0]) if needs[3] else None
+    options: dict[str, Any] = {"periodic": periodic}
+    if has_no_graph() and sum(needs[:3]) > 1 and not (needs[4] or needs[5]):
+        values = step_products(of_u, grad, u, x, theta=theta, scale=-float(h), **options)
+        found = diagonal_gradients(diagonals, x, of_u, needs[:3], known=values, **options)
+    else:
+        factor = of_u if theta == 1 else torch.add(of_u, grad, alpha=1 / theta - 1)  # lambda
+        if needs[4]:
+            of_source = (h * factor).sum_to_size(ctx.source_shape)
+        if x is not None:
+            y = x if theta == 1 else torch.lerp(u.expand_as(x), x, theta)
+            if needs[5]:  # A_ij lambda_i y_j, of which the gradients of A are h times the second
+                every = diagonal_gradients(diagonals, -y, factor, (True,) * 3, **options)
+                whole = [product for product in every if product is not None]
+                of_dt = sum((a * p).sum() for a, p in zip(diagonals, whole, strict=True))
+                of_dt = of_dt if source is None else of_dt + (factor * source).sum()
+                of_dt = theta * of_dt
+                found = [h * p if n else None for p, n in zip(whole, needs[:3], strict=True)]
+            else:
+                found = diagonal_gradients(diagonals, -h * y, factor, needs[:3], **options)
+    of_u = of_u.sum_to_size(ctx.u_shape) if needs[3] else None
     return (*found, of_u, of_source, of_dt, None, None, None)
 
 
