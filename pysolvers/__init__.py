@@ -4,6 +4,14 @@ import importlib as _importlib
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
+    from ._blocks import (
+        BlockTridiagonalFactor,
+        PentadiagonalFactor,
+        factor_block_tridiagonal,
+        factor_pentadiagonal,
+        solve_block_tridiagonal,
+        solve_pentadiagonal,
+    )
     from ._boundary import Dirichlet, Neumann, Robin
     from ._building import get_include
     from ._errors import (
@@ -42,6 +50,7 @@ __all__ = [
     "LMSOR",
     "AdvectionDiffusion",
     "BackendError",
+    "BlockTridiagonalFactor",
     "CoarseGridWarning",
     "ConvectionDiffusion",
     "ConvergenceError",
@@ -53,6 +62,7 @@ __all__ = [
     "LidDrivenCavity",
     "Neumann",
     "ParabolicADI",
+    "PentadiagonalFactor",
     "PysolversError",
     "RedBlackSOR",
     "Robin",
@@ -67,6 +77,8 @@ __all__ = [
     "TridiagonalFactor",
     "__version__",
     "clear_cache",
+    "factor_block_tridiagonal",
+    "factor_pentadiagonal",
     "factor_theta",
     "factor_tridiagonal",
     "from_banded",
@@ -74,7 +86,9 @@ __all__ = [
     "implicit_diffusion",
     "linear_recurrence",
     "residual",
+    "solve_block_tridiagonal",
     "solve_laplace",
+    "solve_pentadiagonal",
     "solve_tridiagonal",
     "theta_step",
     "tridiagonal_matvec",
@@ -82,6 +96,14 @@ __all__ = [
 
 # A module is imported at the first use of one of its names: a program uses few of them.
 _PLACES = {
+    "_blocks": (
+        "BlockTridiagonalFactor",
+        "PentadiagonalFactor",
+        "factor_block_tridiagonal",
+        "factor_pentadiagonal",
+        "solve_block_tridiagonal",
+        "solve_pentadiagonal",
+    ),
     "_boundary": ("Dirichlet", "Neumann", "Robin"),
     "_building": ("get_include",),
     "_errors": (

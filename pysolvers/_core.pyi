@@ -86,6 +86,7 @@ _Result = TypeVar("_Result")
 _Info = NDArray[int32] | None
 
 ABI: Final[int]
+BLOCK_TASKS: Final[dict[str, int]]
 C_API: Final[object]
 CLOCK: Final[dict[str, int]]
 COLUMNS: Final[int]
@@ -96,6 +97,7 @@ DIFFUSION_KEPT: Final[float]
 DIFFUSION_MARGIN: Final[float]
 DIRECTIONS: Final[dict[str, int]]
 DTYPES: Final[dict[str, int]]
+FAST_SIDE: Final[int]
 GCEIDD_FEET: Final[dict[str, int]]
 GCEIDD_KERNELS: Final[dict[str, int]]
 GCEIDD_KINDS: Final[dict[str, int]]
@@ -114,6 +116,7 @@ LAPLACE_COEFFICIENTS: Final[dict[str, int]]
 LAPLACE_VARIANTS: Final[dict[str, int]]
 LMSOR_KERNELS: Final[dict[str, int]]
 MAX_ROWS: Final[int]
+MOST_SIDE: Final[int]
 METHODS: Final[dict[str, int]]
 NAME: Final[str]
 NORMS: Final[dict[str, int]]
@@ -229,6 +232,25 @@ def product(
     stream: int = 0,
     /,
 ) -> int: ...
+def blocks_store(dtype: int, pivot: int, side: int, rows: int, matrices: int, /) -> int: ...
+def blocks_run(
+    task: int,
+    dtype: int,
+    pivot: int,
+    trans: int,
+    side: int,
+    shape: tuple[int, int, int],
+    matrix: tuple[_Array | None, ...] | None,
+    rhs: _Array | None,
+    x: _Array | None,
+    info: _Info,
+    store: NDArray[Any] | None,
+    factor: tuple[int, int],
+    inverse: tuple[_Array | None, _Array | None, _Array | None] | None,
+    logdet: tuple[NDArray[float64], NDArray[float64]] | None,
+    threads: int,
+    /,
+) -> tuple[int, _Report | None]: ...
 def recurrence(
     flags: int,
     first: _Array,

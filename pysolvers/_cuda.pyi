@@ -4,6 +4,7 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from ._core import ABI as ABI
+from ._core import BLOCK_TASKS as BLOCK_TASKS
 from ._core import CLOCK as CLOCK
 from ._core import COLUMNS as COLUMNS
 from ._core import CRITERIA as CRITERIA
@@ -13,6 +14,7 @@ from ._core import DIFFUSION_KEPT as DIFFUSION_KEPT
 from ._core import DIFFUSION_MARGIN as DIFFUSION_MARGIN
 from ._core import DIRECTIONS as DIRECTIONS
 from ._core import DTYPES as DTYPES
+from ._core import FAST_SIDE as FAST_SIDE
 from ._core import GCEIDD_FEET as GCEIDD_FEET
 from ._core import GCEIDD_KERNELS as GCEIDD_KERNELS
 from ._core import GCEIDD_KINDS as GCEIDD_KINDS
@@ -32,6 +34,7 @@ from ._core import LAPLACE_VARIANTS as LAPLACE_VARIANTS
 from ._core import LMSOR_KERNELS as LMSOR_KERNELS
 from ._core import MAX_ROWS as MAX_ROWS
 from ._core import METHODS as METHODS
+from ._core import MOST_SIDE as MOST_SIDE
 from ._core import NAME as NAME
 from ._core import NORMS as NORMS
 from ._core import PERIODIC as PERIODIC
@@ -58,6 +61,8 @@ from ._core import TRANSPOSED as TRANSPOSED
 from ._core import WALLS as WALLS
 from ._core import Factor as Factor
 from ._core import _DiffusionSystem
+from ._core import blocks_run as blocks_run
+from ._core import blocks_store as blocks_store
 from ._core import borrow as borrow
 from ._core import cavity_iterate as cavity_iterate
 from ._core import copy as copy

@@ -1,9 +1,11 @@
-/* ps_numbers.h - the entries of a backend for linear recurrences: a second table, so that a
+/* ps_numbers.h - the entries of a backend for linear recurrences, and for
+ * systems of blocks and of five diagonals: a second table, so that a
  * change of its headers compiles its users again and nothing else.
  */
 #ifndef PS_NUMBERS_H
 #define PS_NUMBERS_H
 
+#include "ps_blocks.h"
 #include "ps_recurrence.h"
 
 #ifdef __cplusplus
@@ -15,6 +17,11 @@ typedef struct {
     ps_status (*recurrence_work)(const ps_recurrence *r, const ps_exec *exec,
                                  size_t *bytes);
     ps_status (*recurrence)(const ps_recurrence *r, const ps_exec *exec);
+
+    /* blocks_store: bytes of the factors. */
+    ps_status (*blocks_store)(const ps_blocks *b, const ps_exec *exec, size_t *bytes);
+    ps_status (*blocks_work)(const ps_blocks *b, const ps_exec *exec, size_t *bytes);
+    ps_status (*blocks_run)(const ps_blocks *b, const ps_exec *exec, ps_report *report);
 } ps_number_entries;
 
 const ps_number_entries *ps_number_entries_get(void);

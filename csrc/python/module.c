@@ -8,6 +8,7 @@
 #include "numpy_api.h"
 
 #include "binding.h"
+#include "blocks.h"
 #include "cavity.h"
 #include "codes.h"
 #include "cylinder.h"
@@ -139,7 +140,8 @@ module_exec(PyObject *module)
         return -1;
     }
     if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||
-        step_add(module) < 0 || recurrence_add(module) < 0 || add_c_api(module) < 0) {
+        step_add(module) < 0 || recurrence_add(module) < 0 || blocks_add(module) < 0 ||
+        add_c_api(module) < 0) {
         return -1;
     }
     return add_constants(module);

@@ -67,7 +67,7 @@ PYTHON_LEVELS = [
     ("_lines",),
     ("distributed",),
     ("factor", "tridiagonal"),
-    ("_steps", "_recurrence"),
+    ("_steps", "_recurrence", "_blocks"),
     ("_solver",),
     ("_split",),
     ("poisson",),

@@ -298,12 +298,26 @@ is_bad(num pivot)
 
 #define is_bad_exchanged(pivot) is_bad(pivot)
 
-/* ||diag^-1|| (||lower|| + ||upper||) <= 1 in a norm of blocks, the sum of the sizes of
- * the entries: sufficient for a stable elimination without exchanges. */
+/* The largest sum of the sizes of the entries of a row, a norm of blocks. */
+PS_INLINE vec
+norm_of(num a)
+{
+    vec norm = size_of_column(a.row[0]);
+
+    for (int i = 1; i < PS_SIDE; i++) {
+        const vec row = size_of_column(a.row[i]);
+
+        norm = choose_vec((mask)(row <= norm), norm, row);
+    }
+    return norm;
+}
+
+/* ||diag^-1|| (||lower|| + ||upper||) <= 1 in this norm: sufficient for a stable
+ * elimination without exchanges. */
 PS_INLINE mask
 is_dominant(num lower, num diag, num upper)
 {
-    return size_of(reciprocal(diag)) * (size_of(lower) + size_of(upper)) <= splat(1);
+    return norm_of(reciprocal(diag)) * (norm_of(lower) + norm_of(upper)) <= splat(1);
 }
 
 /* The entries of a transposed matrix are the transposed blocks, the adjoints of those of

@@ -47,12 +47,27 @@ field_load(const field *f, int64_t row, int count, int64_t tile, vec *to)
         }
     }
     else if (along == 1 && count == LANES) {
+        vec square[LANES]; /* in registers: all loops over it are unrolled */
+
+#if PS_VECTOR_BYTES == 64
         const real *at[LANES];
 
+#pragma GCC unroll 16
         for (int v = 0; v < LANES; v++) {
             at[v] = first + (v < lanes ? v : lanes - 1) * across;
         }
-        load_square(at, 0, to);
+        load_square(at, 0, square);
+#else
+#pragma GCC unroll 16
+        for (int v = 0; v < LANES; v++) {
+            square[v] = load(first + (v < lanes ? v : lanes - 1) * across);
+        }
+        transpose(square);
+#endif
+#pragma GCC unroll 16
+        for (int r = 0; r < LANES; r++) {
+            to[r] = square[r];
+        }
     }
     else {
         for (int r = 0; r < count; r++) {
@@ -80,9 +95,18 @@ field_store(const field *f, int64_t row, int count, int64_t tile, vec *from)
         }
     }
     else if (along == 1 && count == LANES) {
-        transpose(from);
-        for (int v = 0; v < lanes; v++) {
-            store(first + v * across, from[v]);
+        vec square[LANES];
+
+#pragma GCC unroll 16
+        for (int r = 0; r < LANES; r++) {
+            square[r] = from[r];
+        }
+        transpose(square);
+#pragma GCC unroll 16
+        for (int v = 0; v < LANES; v++) {
+            if (v < lanes) {
+                store(first + v * across, square[v]);
+            }
         }
     }
     else {

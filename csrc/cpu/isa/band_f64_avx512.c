@@ -1,0 +1,6 @@
+/* band_f64_avx512.c - bands of double for AVX-512 (F, DQ, VL). */
+#define PS_ISA avx512
+#define PS_VECTOR_BYTES 64
+
+#include "isa/f64.h"
+#include "isa/band.h"

@@ -1,0 +1,6 @@
+/* band_f64_baseline.c - bands of double for any processor that the build targets. */
+#define PS_ISA baseline
+#define PS_VECTOR_BYTES 16
+
+#include "isa/f64.h"
+#include "isa/band.h"

@@ -1,0 +1,8 @@
+/* blocks_f32_2_baseline.c - blocks of side 2 of float for any processor that the build targets.
+ */
+#define PS_ISA baseline
+#define PS_VECTOR_BYTES 16
+#define PS_SIDE 2
+
+#include "isa/f32.h"
+#include "isa/blocks.h"

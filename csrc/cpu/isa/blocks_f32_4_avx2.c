@@ -1,0 +1,8 @@
+/* blocks_f32_4_avx2.c - blocks of side 4 of float for AVX2.
+ */
+#define PS_ISA avx2
+#define PS_VECTOR_BYTES 32
+#define PS_SIDE 4
+
+#include "isa/f32.h"
+#include "isa/blocks.h"

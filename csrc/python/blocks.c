@@ -1,0 +1,301 @@
+/* blocks.c - block tridiagonal systems and systems of five diagonals: parse, borrow,
+ * compute without the GIL.
+ *
+ * Operands are arrays of shape (outer, inner, rows, side, side), right-hand sides of shape
+ * (outer, inner, rows, side); diagonals, and their right-hand sides, of shape (outer, inner,
+ * rows). An off-diagonal without the entries that do not count has so many rows less.
+ */
+#include "blocks.h"
+
+#include "call.h"
+#include "codes.h"
+#include "operand.h"
+#include "ps_numbers.h"
+
+#define PS_TEXT_(name, text) text,
+static const char *const tasks[] = {PS_BLOCKS_LIST(PS_TEXT_)};
+#undef PS_TEXT_
+
+enum { OUTER, INNER, ROWS, DOWN, ACROSS, MOST_AXES };
+
+/* Borrow an array of the batch and dtype of *b, of `rows` rows and of blocks of `axes` - 3
+ * axes, or none for None. */
+static int
+read_block(PyObject *object, const char *name, const ps_blocks *b, int64_t rows, int axes,
+           int writes, ps_block_diagonal *to)
+{
+    const int64_t side = b->side == 0 ? 2 : b->side;
+    const int64_t shape[MOST_AXES] = {b->outer, b->inner, rows, side, side};
+    int64_t *const strides[MOST_AXES] = {&to->stride.outer, &to->stride.inner,
+                                         &to->stride.row, &to->down, &to->across};
+    ps_dtype dtype;
+
+    *to = (ps_block_diagonal){.data = NULL};
+    if (object == Py_None) {
+        return 0;
+    }
+    if (!PyArray_Check(object) || PyArray_NDIM((PyArrayObject *)object) != axes) {
+        PyErr_Format(PyExc_TypeError, "%s: need an ndarray of %d axes", name, axes);
+        return -1;
+    }
+    PyArrayObject *const array = (PyArrayObject *)object;
+
+    if (!operand_dtype(PyArray_TYPE(array), &dtype) || dtype != b->dtype ||
+        !PyArray_ISBEHAVED_RO(array) || (writes && !PyArray_ISWRITEABLE(array))) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: need aligned%s values of the dtype of the call", name,
+                     writes ? " and writeable" : "");
+        return -1;
+    }
+    for (int k = 0; k < axes; k++) {
+        if (PyArray_DIM(array, k) != shape[k] || !operand_stride(array, k, strides[k])) {
+            PyErr_Format(PyExc_ValueError,
+                         "%s: need %lld along axis %d and strides of whole values, got "
+                         "%lld",
+                         name, (long long)shape[k], k, (long long)PyArray_DIM(array, k));
+            return -1;
+        }
+    }
+    to->data = PyArray_DATA(array);
+    return 0;
+}
+
+/* The same for an off-diagonal of the matrix that may lack `least` rows: the first ones if
+ * `is_lower`. */
+static int
+read_matrix(PyObject *object, const char *name, const ps_blocks *b, int least,
+            int is_lower, int axes, ps_block_diagonal *to)
+{
+    const int has_rows =
+        PyArray_Check(object) && PyArray_NDIM((PyArrayObject *)object) == axes;
+    const int64_t found = has_rows ? PyArray_DIM((PyArrayObject *)object, ROWS) : b->rows;
+    const int lacks = least > 0 && found == b->rows - least;
+
+    if (read_block(object, name, b, lacks ? found : b->rows, axes, 0, to) < 0) {
+        return -1;
+    }
+    if (lacks && is_lower) {
+        to->data = (void *)((uintptr_t)to->data - (uintptr_t)(least * to->stride.row *
+                                                              ps_dtype_size(b->dtype)));
+    }
+    return 0;
+}
+
+/* Borrow the matrix: a tuple of three blocks, or of five diagonals for side 0, or None. */
+static int
+borrow_matrix(PyObject *matrix, ps_blocks *b)
+{
+    const int count = b->side == 0 ? 5 : 3;
+    ps_block_diagonal *const diagonals[] = {&b->lower, &b->diag, &b->upper};
+
+    if (matrix == Py_None) {
+        return 0;
+    }
+    if (!PyTuple_Check(matrix) || PyTuple_GET_SIZE(matrix) != count) {
+        PyErr_Format(PyExc_TypeError, "matrix: need a tuple of %d arrays", count);
+        return -1;
+    }
+    for (int k = 0; k < count; k++) {
+        const int d = k - count / 2;
+        ps_block_diagonal found;
+
+        if (read_matrix(PyTuple_GET_ITEM(matrix, k), "matrix", b, d < 0 ? -d : d, d < 0,
+                        b->side == 0 ? 3 : MOST_AXES, &found) < 0) {
+            return -1;
+        }
+        if (b->side == 0) {
+            b->bands[k] = (ps_input){found.data, found.stride};
+        }
+        else {
+            *diagonals[k] = found;
+        }
+    }
+    return 0;
+}
+
+static int
+borrow_inverse(PyObject *inverse, ps_blocks *b)
+{
+    if (inverse == Py_None) {
+        return 0;
+    }
+    if (!PyTuple_Check(inverse) || PyTuple_GET_SIZE(inverse) != 3) {
+        PyErr_SetString(PyExc_TypeError, "inverse: need a tuple of 3 arrays");
+        return -1;
+    }
+    for (int k = 0; k < 3; k++) {
+        if (read_block(PyTuple_GET_ITEM(inverse, k), "inverse", b,
+                       b->side == 0 ? (b->rows + 1) / 2 : b->rows, MOST_AXES, 1,
+                       &b->inverse[k]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Borrow the two arrays of logarithms and signs. */
+static int
+borrow_logdet(PyObject *pair, ps_blocks *b)
+{
+    if (pair == Py_None) {
+        return 0;
+    }
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *const array =
+            operand_block(PyTuple_GET_ITEM(pair, k), "logdet", NPY_DOUBLE, 1);
+
+        if (array == NULL) {
+            return -1;
+        }
+        *(k == 0 ? &b->logdet : &b->sign) = PyArray_DATA(array);
+    }
+    return 0;
+}
+
+static int
+run(const ps_blocks *b, call *c, ps_status *status, ps_report *report)
+{
+    const ps_number_entries *const entries = ps_number_entries_get();
+    size_t bytes = 0;
+
+    *status = entries->blocks_work == NULL ? PS_UNSUPPORTED
+                                           : entries->blocks_work(b, &c->exec, &bytes);
+    if (*status != PS_OK) {
+        return 0;
+    }
+    if (call_work(c, bytes) < 0) {
+        return -1;
+    }
+    call_enter(c);
+    *status = entries->blocks_run(b, &c->exec, report);
+    const int raised = call_leave(c);
+
+    call_end(c);
+    return raised;
+}
+
+/* Read codes and sizes of a call; 0 with an exception if they are not legal. */
+static int
+is_legal(const ps_blocks *b)
+{
+    if ((unsigned)b->task < PS_BLOCKS_TASKS && b->side >= 0 && b->side <= PS_MOST_SIDE &&
+        (b->dtype == PS_F32 || b->dtype == PS_F64) && b->rows >= 1 && b->outer >= 0 &&
+        b->inner >= 0) {
+        return 1;
+    }
+    PyErr_SetString(PyExc_ValueError, "blocks: a code or a size is out of range");
+    return 0;
+}
+
+static PyObject *
+blocks_store(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int dtype, pivot, side;
+    long long rows, inner;
+    size_t bytes = 0;
+
+    if (!PyArg_ParseTuple(args, "iiiLL:blocks_store", &dtype, &pivot, &side, &rows,
+                          &inner)) {
+        return NULL;
+    }
+    const ps_number_entries *const entries = ps_number_entries_get();
+    const ps_exec exec = {0};
+    const ps_blocks b = {.dtype = (ps_dtype)dtype,
+                         .pivot = (ps_pivot)pivot,
+                         .side = side,
+                         .rows = rows,
+                         .outer = 1,
+                         .inner = inner};
+
+    if (!is_legal(&b)) {
+        return NULL;
+    }
+    const ps_status status = entries->blocks_store == NULL
+                                 ? PS_UNSUPPORTED
+                                 : entries->blocks_store(&b, &exec, &bytes);
+    if (status != PS_OK) {
+        PyErr_SetString(PyExc_RuntimeError, ps_status_text(status));
+        return NULL;
+    }
+    return PyLong_FromSize_t(bytes);
+}
+
+static PyObject *
+blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int task, dtype, pivot, trans, side, threads, inner_step;
+    long long rows, outer, inner, matrices;
+    PyObject *matrix, *rhs, *x, *info, *store, *inverse, *logdet;
+    ps_report report = {0};
+    ps_blocks b = {0};
+    ps_status status;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "iiiii(LLL)OOOOO(Li)OOi:blocks_run", &task, &dtype,
+                          &pivot, &trans, &side, &rows, &outer, &inner, &matrix, &rhs, &x,
+                          &info, &store, &matrices, &inner_step, &inverse, &logdet,
+                          &threads)) {
+        return NULL;
+    }
+    b.task = (ps_blocks_task)task;
+    b.dtype = (ps_dtype)dtype;
+    b.pivot = (ps_pivot)pivot;
+    b.trans = (ps_trans)trans;
+    b.side = side;
+    b.rows = rows;
+    b.outer = outer;
+    b.inner = inner;
+    b.factor_outer = 1;
+    b.factor_inner = matrices;
+    b.inner_step = inner_step;
+    const int axes = side == 0 ? 3 : 4;
+
+    if (!is_legal(&b) || borrow_matrix(matrix, &b) < 0 ||
+        read_block(rhs, "rhs", &b, rows, axes, 0, &b.rhs) < 0 ||
+        read_block(x, "x", &b, rows, axes, 1, &b.x) < 0 ||
+        operand_info(info, outer * inner, &b.info) < 0 ||
+        borrow_inverse(inverse, &b) < 0 || borrow_logdet(logdet, &b) < 0) {
+        return NULL;
+    }
+    if (store != Py_None) {
+        PyArrayObject *const array =
+            operand_block(store, "store", NPY_UINT8, task == PS_BLOCKS_FACTOR);
+
+        if (array == NULL) {
+            return NULL;
+        }
+        b.store = PyArray_DATA(array);
+        b.store_bytes = (size_t)PyArray_SIZE(array);
+    }
+    if (call_begin(&c, threads, 0, 0) < 0 || run(&b, &c, &status, &report) < 0) {
+        return NULL;
+    }
+    return Py_BuildValue("(iN)", (int)status, call_report(status, &report));
+}
+
+PyDoc_STRVAR(blocks_store_doc,
+             "blocks_store($module, dtype, pivot, side, rows, matrices, /)\n--\n\n"
+             "Return the bytes of the factors of blocks, or of five diagonals (side 0).");
+PyDoc_STRVAR(
+    blocks_run_doc,
+    "blocks_run($module, task, dtype, pivot, trans, side, shape, matrix, rhs, x, "
+    "info, store, factor, inverse, logdet, threads, /)\n--\n\n"
+    "Solve or factor blocks, or five diagonals (side 0); return status and "
+    "report.");
+
+static PyMethodDef methods[] = {
+    {"blocks_store", blocks_store, METH_VARARGS, blocks_store_doc},
+    {"blocks_run", blocks_run, METH_VARARGS, blocks_run_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+blocks_add(PyObject *module)
+{
+    if (add_codes(module, "BLOCK_TASKS", tasks, PS_BLOCKS_TASKS) < 0 ||
+        PyModule_AddIntConstant(module, "MOST_SIDE", PS_MOST_SIDE) < 0 ||
+        PyModule_AddIntConstant(module, "FAST_SIDE", PS_FAST_SIDE) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, methods);
+}

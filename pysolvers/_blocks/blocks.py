@@ -1,0 +1,521 @@
+"""Block tridiagonal systems: checks of the operands, solves, factors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import integer
+from .._errors import SingularSystemError
+from .._options import OnSingular, check_choice, check_policy, check_threads
+from .._runtime.arrays import real_of
+from .._runtime.targets import Target
+from . import systems
+from .systems import Assume, Factors, Matrices, Trans
+
+Array = NDArray[Any]
+
+_NAMES = ("lower", "diag", "upper")
+
+
+class _Blocks(NamedTuple):
+    """Checked operands of a call."""
+
+    target: Target
+    matrices: Matrices
+    axis: int  # of the rows in the leading axes of a result
+    is_complex: bool
+
+
+def solve_block_tridiagonal(
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike | None,
+    rhs: ArrayLike,
+    *,
+    axis: int = -1,
+    assume: Assume = "general",
+    pivot: bool | None = None,
+    out: Array | None = None,
+    on_singular: OnSingular = "raise",
+    threads: int | None = None,
+) -> Array:
+    r"""Solve many independent block tridiagonal systems along one axis.
+
+    With blocks of k x k numbers, find for every index of the other axes the vectors `x` with
+
+    .. math:: L_i x_{i-1} + D_i x_i + U_i x_{i+1} = r_i, \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shape (..., n, k, k)
+        The blocks: the last two axes are those of a block, 2 <= k <= 32. ``lower[0]`` and
+        ``upper[n - 1]`` are ignored, and `lower` and `upper` can omit them and have n - 1 blocks.
+        The axes before the blocks broadcast as in `solve_tridiagonal`; an array of two dimensions
+        is the block of every row. With `assume` ``'positive definite'`` one of `lower` and `upper`
+        can be None: it is the transpose of the other one.
+    rhs : array_like, shape (..., n, k, m)
+        Right-hand sides, m for each system; for one write ``rhs[..., None]``.
+    axis : int, default: -1
+        Axis of the rows among the axes before the blocks.
+    assume : {'general', 'positive definite'}
+        What is known of the matrices. Symmetric positive definite ones need no row exchanges
+        across blocks; this is not checked.
+    pivot : bool, optional
+        Whether to exchange scalar rows also across blocks (partial pivoting). By default this is
+        done in the systems that are not block diagonally dominant. True for k > 4 in any case.
+    out : array, optional
+        Array for the result, with its dtype and shape. It can be `rhs` itself; it must not overlap
+        another operand.
+    on_singular : {'raise', 'warn', 'nan', 'ignore'}
+        Reaction to a singular matrix, as in `solve_tridiagonal`.
+    threads : int, optional
+        Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
+
+    Returns
+    -------
+    array, shape (..., n, k, m)
+        The solutions: `out`, or a new array of the library of `rhs`.
+
+    Raises
+    ------
+    TypeError
+        If an operand has another dtype than those of `solve_tridiagonal`.
+    ValueError
+        If shapes do not fit or options contradict. If a matrix has an entry that is not finite and
+        `on_singular` is ``'raise'``.
+    SingularSystemError
+        If a matrix is singular and `on_singular` is ``'raise'``. The other systems of `out` are
+        valid.
+    BackendError
+        If an operand is on a device: pass arrays of NumPy.
+
+    See Also
+    --------
+    factor_block_tridiagonal : Factor matrices once, for solves, determinants and inverses.
+    solve_pentadiagonal : Systems of five diagonals.
+
+    Notes
+    -----
+    Block elimination,
+
+    .. math:: P_i = D_i - L_i P_{i-1}^{-1} U_{i-1},
+
+    one system per lane of a vector, with row exchanges inside the blocks: about 14/3 k^3 operations
+    and 3 k^2 + 2 k words per row. It is stable if
+
+    .. math:: \|D_i^{-1}\| (\|L_i\| + \|U_i\|) \le 1
+
+    in every row ([1]_, section 13.2), which the default of `pivot` tests with the largest row
+    sum as norm, and for symmetric positive definite matrices ([1]_, section 13.3): the
+    backward error is a small multiple of the rounding error times the condition number of the
+    pivots :math:`P_i`. Other systems, and blocks of more than 4 rows, are solved as banded systems
+    of n k rows with partial pivoting, which takes about 3 times as long.
+
+    A complex matrix is solved as a real one with blocks of 2 k rows.
+
+    References
+    ----------
+    .. [1] N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.,
+       SIAM, 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import solve_block_tridiagonal
+    >>> diag = np.array([[4.0, 1.0], [0.0, 5.0]])
+    >>> rhs = np.array([[4.0, 4.0], [3.0, 3.0], [4.0, 4.0]])[..., None]
+    >>> solve_block_tridiagonal(-np.eye(2), diag, -np.eye(2), rhs)[..., 0]
+    array([[1., 1.],
+           [1., 1.],
+           [1., 1.]])
+    """
+    operation = "solve_block_tridiagonal"
+    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    policy, count = check_policy(on_singular), check_threads(threads)
+    found, sides, result = _resolve(operation, named, axis, assume, out)
+    matrices, target = found.matrices, found.target
+    code = systems.pivoting(target.backend, assume, pivot)
+    if result.size:
+        view = systems.last(result, found.axis, -3)
+        x = _stacked(view, found, empty=True)
+        sides = _stacked(systems.expanded(sides, view.shape), found)
+        columns, to = np.moveaxis(sides, -1, 0), np.moveaxis(x, -1, 0)
+        # Several right-hand sides are a batch axis; with factors if no matrix needs a choice.
+        if len(columns) > 1 and code != target.backend.PIVOTS["auto"]:
+            made = systems.factor(target, matrices, code, count)
+            to[...] = systems.apply(target, made, "N", columns, count)
+            singular = made.singular
+        else:
+            wide = matrices._replace(batch=(len(columns), *matrices.batch))
+            singular = systems.solve(target, wide, columns, to, code, count).of_first()
+        systems.react(singular, matrices, to, policy, 2)
+        _unstacked(view, x, found)
+    return target.finish(result, rhs, out)
+
+
+def factor_block_tridiagonal(
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike | None,
+    *,
+    axis: int = -1,
+    rows: int | None = None,
+    assume: Assume = "general",
+    pivot: bool | None = None,
+    on_singular: OnSingular = "raise",
+    threads: int | None = None,
+) -> BlockTridiagonalFactor:
+    """Factor a batch of block tridiagonal matrices, for solves, determinants and inverses.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shape (..., n, k, k)
+        The blocks, as in `solve_block_tridiagonal`.
+    axis, assume
+        As in `solve_block_tridiagonal`.
+    rows : int, optional
+        Number of rows n, if no operand has them.
+    pivot : bool, optional
+        As in `solve_block_tridiagonal`; by default scalar rows are exchanged across blocks in all
+        matrices if one of them is not block diagonally dominant.
+    on_singular : {'raise', 'warn', 'nan', 'ignore'}
+        Reaction to a singular matrix; with ``'nan'`` its solutions are NaN.
+    threads : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    BlockTridiagonalFactor
+        The factors: ``solve``, ``logdet``, ``inverse_blocks``.
+
+    Raises
+    ------
+    TypeError, ValueError, SingularSystemError, BackendError
+        As `solve_block_tridiagonal`. Complex matrices have no factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_block_tridiagonal
+    >>> factor = factor_block_tridiagonal(
+    ...     -np.eye(2), 4 * np.eye(2), None, rows=3, assume="positive definite"
+    ... )
+    >>> factor.logdet().round(6)
+    np.float64(8.050703)
+    """
+    operation = "factor_block_tridiagonal"
+    named = {"lower": lower, "diag": diag, "upper": upper}
+    policy, count = check_policy(on_singular), check_threads(threads)
+    found, _, _ = _resolve(operation, named, axis, assume, None, rows)
+    if found.is_complex:
+        raise TypeError(
+            f"{operation}: matrices must be real, got {found.matrices.dtype} parts: write each "
+            "block B as numpy.block([[B.real, -B.imag], [B.imag, B.real]])"
+        )
+    code = systems.pivoting(found.target.backend, assume, pivot)
+    made = systems.factor(found.target, found.matrices, code, count)
+    systems.react(made.singular, found.matrices, None, policy, 2)
+    return BlockTridiagonalFactor(made, found.target, found.axis, policy, count, assume)
+
+
+class BlockTridiagonalFactor:
+    """Factors of a batch of block tridiagonal matrices; see `factor_block_tridiagonal`.
+
+    Attributes
+    ----------
+    batch : tuple of int
+        Shape of the batch of matrices.
+    rows : int
+        Number of block rows n.
+    side : int
+        Number of rows k of a block.
+    dtype : dtype
+        Dtype of the factors.
+    axis : int
+        Axis of the rows among the axes before those of a block, negative.
+    pivoted : bool
+        Whether scalar rows are exchanged across blocks.
+    nbytes : int
+        Size of the factors in bytes.
+    """
+
+    def __init__(
+        self,
+        made: Factors,
+        target: Target,
+        axis: int,
+        policy: OnSingular,
+        threads: int,
+        assume: Assume,
+    ) -> None:
+        matrices = made.matrices
+        self._made, self._target = made, target
+        self._policy: OnSingular = policy
+        self._threads, self._assume = threads, assume
+        self.batch, self.rows, self.side = matrices.batch, matrices.rows, matrices.side
+        self.dtype, self.axis = matrices.dtype, axis + 2
+        self.pivoted = made.pivot == target.backend.PIVOTS["always"]
+        self.nbytes = made.store.nbytes
+
+    def __repr__(self) -> str:
+        return (
+            f"BlockTridiagonalFactor({self.rows} rows of blocks of {self.side} x {self.side}, "
+            f"batch {self.batch}, {self.dtype})"
+        )
+
+    def solve(self, rhs: ArrayLike, *, trans: Trans = "N") -> Array:
+        """Solve with the matrices, or with their transposes.
+
+        Parameters
+        ----------
+        rhs : array_like, shape (..., n, k, m)
+            Right-hand sides, to whose axes before those of the rows the matrices broadcast; the
+            rows lie along `axis`.
+        trans : {'N', 'T', 'H'}
+            Whether to solve with the matrices or with their transposes.
+
+        Returns
+        -------
+        array, shape (..., n, k, m)
+            The solutions.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `rhs` has another dtype than the factors or does not fit.
+        """
+        check_choice("trans", trans, self._target.backend.TRANS)
+        operation = "BlockTridiagonalFactor.solve"
+        target = systems.host_target(operation, {"rhs": rhs}, None, "rhs")
+        (array,), _, _ = target.operands({"rhs": rhs})
+        parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
+        x = [self._solve(np.asarray(part, self.dtype), trans) for part in parts]
+        answer = x[0] if len(x) == 1 else x[0] + 1j * x[1]
+        result = target.result(None, {"rhs": rhs}, array, answer.shape, answer.dtype, leader="rhs")
+        result[...] = answer
+        return target.finish(result, rhs, None)
+
+    def _solve(self, rhs: Array, trans: str) -> Array:
+        place = rhs.ndim - 2 + self.axis
+        fits = rhs.ndim >= 3 and place >= 0 and rhs.shape[place] == self.rows
+        if not fits or rhs.shape[-2] != self.side:
+            raise ValueError(
+                f"rhs must have {self.rows} rows along axis {self.axis} before the last two axes, "
+                f"and {self.side} rows in each block, got shape {rhs.shape}; for one column write "
+                "rhs[..., None]"
+            )
+        view = np.moveaxis(rhs, place, -3)
+        batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
+        columns = np.moveaxis(systems.expanded(view, (*batch, *view.shape[-3:])), -1, 0)
+        x = systems.apply(self._target, self._made, trans, columns, self._threads)
+        if self._policy == "nan":
+            systems.react(self._made.singular, self._made.matrices, x, "nan", 2)
+        return np.ascontiguousarray(np.moveaxis(np.moveaxis(x, 0, -1), -3, place))
+
+    def logdet(self) -> Array:
+        r"""Return :math:`\log |\det A|` of each matrix, in float64.
+
+        Returns
+        -------
+        array, shape of the batch
+            The logarithms.
+
+        Raises
+        ------
+        SingularSystemError
+            If a matrix that was to be positive definite has a determinant that is not positive.
+        """
+        logarithms, signs = systems.logdet(self._target, self._made)
+        if self._assume != "general" and not (signs > 0).all():
+            wrong = np.argwhere(~(signs > 0))
+            raise SingularSystemError(wrong, np.zeros(len(wrong), np.intp))
+        return logarithms[()]
+
+    def inverse_blocks(self) -> tuple[Array, Array, Array]:
+        """Return the blocks of the inverses in the places of those of the matrices.
+
+        Returns
+        -------
+        lower, diag, upper : array, shape (..., n, k, k)
+            Blocks (i, i - 1), (i, i) and (i, i + 1) of the inverses ([1]_), which are full
+            matrices; ``lower[0]`` and ``upper[n - 1]`` are 0.
+
+        Raises
+        ------
+        ValueError
+            If the factors have row exchanges across blocks.
+
+        References
+        ----------
+        .. [1] K. Takahashi, J. Fagan and M.-S. Chen, "Formation of a sparse bus impedance matrix
+           and its application to short circuit study", *8th PICA Conference*, 1973.
+        """
+        if self.pivoted:
+            raise ValueError(
+                "inverse_blocks needs factors without row exchanges across blocks, of blocks of at "
+                f"most {self._target.backend.FAST_SIDE} rows: write pivot=False or "
+                "assume='positive definite'; for others solve for columns of the identity"
+            )
+        lower, diag, upper = (
+            np.moveaxis(block, -3, block.ndim - 2 + self.axis)
+            for block in systems.inverse(self._target, self._made)
+        )
+        return lower, diag, upper
+
+
+def _resolve(
+    operation: str,
+    named: dict[str, Any],
+    axis: int,
+    assume: Assume,
+    out: Any,
+    rows: int | None = None,
+) -> tuple[_Blocks, Array, Array]:
+    """Check operands; return them, the right-hand sides, rows last but two, and the result."""
+    given = {name: value for name, value in named.items() if value is not None}
+    _require_halves(operation, named, assume)
+    target = systems.host_target(operation, named, out, "rhs" if "rhs" in named else "diag")
+    arrays, dtype, _ = target.operands(given)
+    operands = dict(zip(given, arrays, strict=True))
+    side = _side_of(operands, target.backend.MOST_SIDE)
+    ndim = max(1, *(array.ndim - 2 for array in operands.values()))
+    place = integer("axis", axis)
+    if not -ndim <= place < ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-ndim} .. {ndim - 1}, the axes before those of the blocks, got "
+            f"{axis}"
+        )
+    place = place % ndim - ndim
+    views = {name: _rows_last(array, place) for name, array in operands.items()}
+    count = _rows_of(operation, views, rows)
+    for name, view in views.items():
+        found = view.shape[-3]
+        if found not in (1, count) and not (name in ("lower", "upper") and found == count - 1):
+            raise ValueError(f"{name} has {found} rows along axis {axis}, the systems have {count}")
+        if found == 1 and count > 2:
+            views[name] = systems.expanded(view, (*view.shape[:-3], count, *view.shape[-2:]))
+    if "lower" not in views or "upper" not in views:
+        views = _mirrored(views, count)
+    batch = systems.broadcast_batch({name: view.shape[:-3] for name, view in views.items()})
+    sides = result = np.empty(0)
+    is_complex = any(views[name].dtype.kind == "c" for name in _NAMES)
+    if "rhs" in views:
+        sides = systems.expanded(views["rhs"], (*batch, count, *views["rhs"].shape[-2:]))
+        shape = [*batch, count]
+        shape.insert(len(shape) + place, shape.pop())
+        full = (*shape, side, sides.shape[-1])
+        result = target.result(out, given, operands["rhs"], full, dtype, leader="rhs")
+        is_complex = is_complex or dtype.kind == "c"
+    matrix = tuple(views[name] for name in _NAMES)
+    if any(view.dtype.kind == "c" for view in matrix) or (is_complex and dtype.kind == "c"):
+        matrix = tuple(_embedded(view) for view in matrix)
+        side *= 2
+    most = target.backend.MOST_SIDE
+    if side > most:
+        raise ValueError(f"complex blocks can have at most {most // 2} rows, got {side // 2}")
+    matrices = Matrices(operation, side, count, batch, real_of(dtype), _NAMES, matrix)
+    return _Blocks(target, matrices, place - 2, is_complex), sides, result
+
+
+def _require_halves(operation: str, named: dict[str, Any], assume: str) -> None:
+    """Raise unless both off-diagonals, or one of symmetric matrices, are given."""
+    missing = [name for name in ("lower", "upper") if named[name] is None]
+    if missing and (assume != "positive definite" or len(missing) > 1):
+        raise ValueError(
+            f"{operation}: {missing[0]} is None: pass its blocks, or one of lower and upper with "
+            "assume='positive definite'"
+        )
+
+
+def _side_of(operands: dict[str, Array], most: int) -> int:
+    """Return the number of rows of a block, or raise."""
+    for name, array in operands.items():
+        least = 3 if name == "rhs" else 2
+        if array.ndim < least:
+            shape = "(..., n, k, m)" if name == "rhs" else "(..., n, k, k)"
+            write = "; for one column write rhs[..., None]" if name == "rhs" else ""
+            raise ValueError(f"{name} must have shape {shape}, got {array.shape}{write}")
+    side = operands["diag"].shape[-1]
+    for name, array in operands.items():
+        columns = array.shape[-1] if name == "rhs" else side
+        if array.shape[-2:] != (side, columns):
+            wanted = f"({side}, m)" if name == "rhs" else f"({side}, {side})"
+            write = "; for one column write rhs[..., None]" if name == "rhs" else ""
+            raise ValueError(
+                f"the last two axes of {name} must be {wanted} as diag has blocks of {side}, got "
+                f"{array.shape[-2:]}{write}"
+            )
+    if not 2 <= side <= most:
+        raise ValueError(
+            f"blocks must have 2 to {most} rows, got {side}"
+            + ("; for blocks of one number use solve_tridiagonal" if side == 1 else "")
+        )
+    return side
+
+
+def _rows_last(array: Array, axis: int) -> Array:
+    """Move the rows behind the batch axes; an operand of fewer axes than `axis` is constant."""
+    lead = array.ndim - 2
+    if lead == 0:
+        return array[None]
+    if lead == 1:
+        return array
+    if lead < -axis:
+        return array[..., None, :, :]
+    return systems.last(array, axis - 2, -3)
+
+
+def _rows_of(operation: str, views: dict[str, Array], rows: int | None) -> int:
+    """Return the number of rows of the systems, or raise."""
+    count = 1
+    for name in ("rhs", "diag"):
+        if name in views and views[name].shape[-3] != 1 and count == 1:
+            count = views[name].shape[-3]
+    if count == 1:
+        count = max(view.shape[-3] for view in views.values())
+    if rows is not None:
+        asked = integer("rows", rows)
+        if count not in (1, asked):
+            raise ValueError(f"{operation}: rows is {rows}, but the operands have {count} rows")
+        count = asked
+    if count < 1:
+        raise ValueError(f"{operation}: systems must have at least one row, got {count}")
+    return count
+
+
+def _mirrored(views: dict[str, Array], count: int) -> dict[str, Array]:
+    """Add the off-diagonal that is the transpose of the other one."""
+    name = "lower" if "lower" in views else "upper"
+    known = views[name]
+    if known.shape[-3] == count > 1:
+        known = known[..., 1:, :, :] if name == "lower" else known[..., :-1, :, :]
+    other = "upper" if name == "lower" else "lower"
+    return views | {other: np.swapaxes(known, -1, -2)}
+
+
+def _embedded(block: Array) -> Array:
+    """Return complex blocks as real ones of twice the rows."""
+    real, imag = block.real, block.imag
+    top = np.concatenate((real, -imag), -1)
+    return np.concatenate((top, np.concatenate((imag, real), -1)), -2)
+
+
+def _stacked(array: Array, found: _Blocks, *, empty: bool = False) -> Array:
+    """Return right-hand sides in the dtype of the matrices, real above imaginary parts."""
+    if array.dtype.kind != "c":
+        return array
+    shape = (*array.shape[:-2], 2 * array.shape[-2], array.shape[-1])
+    if empty:
+        return np.empty(shape, found.matrices.dtype)
+    return np.concatenate((array.real, array.imag), -2)
+
+
+def _unstacked(result: Array, x: Array, found: _Blocks) -> None:
+    """Write a solution back to a complex result."""
+    if result.dtype.kind == "c":
+        half = result.shape[-2]
+        result.real[...] = x[..., :half, :]
+        result.imag[...] = x[..., half:, :]

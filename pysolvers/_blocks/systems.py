@@ -1,0 +1,359 @@
+"""Batches of block tridiagonal and pentadiagonal matrices: calls of the backend.
+
+A matrix is three diagonals of blocks, or five diagonals of numbers (`side` 0). The operands are
+views with the batch axes first, then the rows and, of blocks, the two axes of a block; those of
+right-hand sides have the rows and, of blocks, one axis last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from types import ModuleType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BackendError, raise_for_status
+from .._options import OnSingular, pivot_code
+from .._runtime.interop import locate
+from .._runtime.lines import Plan, plan_lines
+from .._runtime.singular import Entry, Singular, find_singular
+from .._runtime.targets import Target, find_target
+
+Array = NDArray[Any]
+Assume = Literal["general", "positive definite"]
+Trans = Literal["N", "T", "H"]
+
+_ALIGNMENT = 64
+
+
+class Matrices(NamedTuple):
+    """Checked matrices."""
+
+    operation: str
+    side: int
+    rows: int
+    batch: tuple[int, ...]
+    dtype: np.dtype
+    names: tuple[str, ...]
+    operands: tuple[Array | None, ...]
+
+    @property
+    def tail(self) -> int:
+        """Number of the last axes of an operand that are not batch axes."""
+        return 1 if self.side == 0 else 3
+
+
+class Factors(NamedTuple):
+    """Factors of a batch of matrices, numbered in C order."""
+
+    matrices: Matrices
+    pivot: int
+    store: Array
+    singular: Singular
+
+
+def host_target(operation: str, named: dict[str, Any], out: Any, leader: str) -> Target:
+    """Return the target of a call, which must be the CPU."""
+    given = {name: value for name, value in named.items() if value is not None}
+    on_device = [name for name, value in given.items() if locate(value) is not None]
+    if on_device:
+        name = on_device[0]
+        raise BackendError(
+            f"{operation} needs the CPU, and {name} is on a device: pass arrays of NumPy, as "
+            f"cupy.asnumpy({name}), {name}.cpu() or numpy.asarray({name})"
+        )
+    return find_target(None, None, given, out, operation=operation, leader=leader)
+
+
+def pivoting(backend: ModuleType, assume: str, pivot: bool | None) -> int:
+    """Return the code of the pivoting for the options of a call, or raise."""
+    if assume not in ("general", "positive definite"):
+        raise ValueError(f"assume must be 'general' or 'positive definite', got {assume!r}")
+    if assume != "general":
+        if pivot:
+            raise ValueError(
+                "pivot=True contradicts assume='positive definite', which needs no row exchanges"
+            )
+        pivot = False
+    return pivot_code(pivot, backend.PIVOTS)
+
+
+def broadcast_batch(named: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape to which batch axes broadcast, or raise ValueError."""
+    shapes = set(named.values())
+    if len(shapes) == 1:
+        return shapes.pop()
+    try:
+        return np.broadcast_shapes(*named.values())
+    except ValueError:
+        text = ", ".join(f"{name} {shape}" for name, shape in named.items())
+        raise ValueError(f"the batch axes do not broadcast: {text}") from None
+
+
+def expanded(array: Array, shape: tuple[int, ...]) -> Array:
+    """Broadcast an array that has not this shape already."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
+
+
+def last(array: Array, axis: int, place: int = -1) -> Array:
+    """Move an axis to a place, both negative, if it is not there."""
+    return array if axis == place else np.moveaxis(array, axis, place)
+
+
+def with_batch(view: Array, tail: int, ndim: int) -> Array:
+    """Add batch axes of length 1 in front."""
+    missing = ndim - (view.ndim - tail)
+    return view[(None,) * missing] if missing > 0 else view
+
+
+def lines_of(
+    view: Array, tail: int, batch: Sequence[int], groups: Sequence[Sequence[int]]
+) -> Array:
+    """Merge the batch axes of a view to two, (outer, inner), by a copy where it must be."""
+    shape = view.shape[-tail:]
+    merged = [axis for group in groups for axis in group]
+    counts = [prod(batch[axis] for axis in group) for group in groups]
+    if view.shape[:-tail] == tuple(batch) and merged == sorted(merged):
+        return view.reshape(*counts, *shape)
+    full, sizes = list(view.shape[:-tail]), []
+    for group in groups:
+        varies = any(view.shape[axis] != 1 for axis in group)
+        for axis in group:
+            full[axis] = batch[axis] if varies else 1
+        sizes.append(prod(batch[axis] for axis in group) if varies else 1)
+    wide = expanded(view, (*full, *shape))
+    rest = [axis for axis in range(len(batch)) if axis not in merged]
+    order = [*rest, *merged, *range(len(batch), view.ndim)]
+    lines = wide.transpose(order).reshape(*sizes, *shape)
+    return expanded(lines, (*counts, *shape))
+
+
+def _strides(view: Array, tail: int) -> list[int]:
+    return [
+        stride if size > 1 else 0
+        for size, stride in zip(view.shape[:-tail], view.strides[:-tail], strict=True)
+    ]
+
+
+def solve(
+    target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
+) -> Singular:
+    """Solve for right-hand sides of the batch of the matrices, or raise."""
+    batch, tail = matrices.batch, matrices.tail
+    sides = 1 if matrices.side == 0 else 2
+    views = [view for view in matrices.operands if view is not None]
+    views = [with_batch(view, tail, len(batch)) for view in views]
+    strides = [*(_strides(v, tail) for v in views), _strides(rhs, sides), _strides(x, sides)]
+    plan = plan_lines(batch, strides, strides[-1])
+    groups = (plan.outer, plan.inner)
+    lines = iter([lines_of(view, tail, batch, groups) for view in views])
+    matrix = tuple(None if view is None else next(lines) for view in matrices.operands)
+    to = lines_of(x, sides, batch, groups)
+    if not np.may_share_memory(to, x) or not to.flags.writeable:
+        to = np.empty(to.shape, to.dtype)
+    info = np.zeros(to.shape[:2], np.int32)
+    sizes = (matrices.rows, *to.shape[:2])
+    _run(
+        target,
+        matrices,
+        "solve",
+        (pivot, 0, sizes),
+        matrix=matrix,
+        rhs=lines_of(rhs, sides, batch, groups),
+        x=to,
+        info=info,
+        threads=threads,
+    )
+    if not np.may_share_memory(to, x):
+        order = [*plan.outer, *plan.inner]
+        rest = [axis for axis in range(len(batch)) if axis not in order]
+        moved = x.transpose([*rest, *order, *range(len(batch), x.ndim)])
+        moved[...] = to.reshape(moved.shape)
+    return find_singular(info.ravel(), plan)
+
+
+def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Factors:
+    """Factor matrices; with the pivoting 'auto', with exchanges in all if one needs them."""
+    backend, batch, tail = target.backend, matrices.batch, matrices.tail
+    every = tuple(range(len(batch)))
+    matrix = tuple(
+        None
+        if view is None
+        else lines_of(with_batch(view, tail, len(batch)), tail, batch, ((), every))
+        for view in matrices.operands
+    )
+    count = prod(batch)
+    dtype = backend.DTYPES[matrices.dtype.name]
+    if matrices.side > backend.FAST_SIDE:
+        pivot = backend.PIVOTS["always"]
+    while True:
+        size = backend.blocks_store(dtype, pivot, matrices.side, matrices.rows, count)
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % _ALIGNMENT
+        store = memory[start : start + size]
+        info = np.zeros((1, count), np.int32)
+        report = _run(
+            target,
+            matrices,
+            "factor",
+            (pivot, 0, (matrices.rows, 1, count)),
+            matrix=matrix,
+            info=info,
+            store=store,
+            threads=threads,
+        )
+        if pivot != backend.PIVOTS["auto"]:
+            break
+        pivot = backend.PIVOTS["always" if report["pivoted"] else "never"]
+        if pivot == backend.PIVOTS["never"]:
+            break
+    return Factors(matrices, pivot, store, find_singular(info.ravel(), Plan(batch, (), every)))
+
+
+def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int) -> Array:
+    """Solve for right-hand sides whose last batch axes are those of the matrices."""
+    matrices = factors.matrices
+    sides = 1 if matrices.side == 0 else 2
+    batch = rhs.shape[:-sides]
+    own = (1,) * (len(batch) - len(matrices.batch)) + matrices.batch
+    inner = tuple(k for k, size in enumerate(own) if size > 1)
+    outer = tuple(k for k, size in enumerate(own) if size == 1 and batch[k] > 1)
+    step = 1
+    if not inner:  # one matrix: the right-hand sides fill the lanes
+        outer, inner, step = (), outer, 0
+    lines = lines_of(rhs, sides, batch, (outer, inner))
+    x = np.empty(lines.shape, matrices.dtype)
+    _run(
+        target,
+        matrices,
+        "apply",
+        (factors.pivot, target.backend.TRANS[trans], (matrices.rows, *lines.shape[:2])),
+        rhs=lines,
+        x=x,
+        store=factors.store,
+        of=(prod(matrices.batch), step),
+        threads=threads,
+    )
+    order = [*outer, *inner]
+    rest = [k for k in range(len(batch)) if k not in order]
+    order = [*rest, *order]
+    moved = x.reshape(*(batch[k] for k in order), *x.shape[2:])
+    back = np.argsort(order)
+    return moved.transpose([*back, *range(len(batch), moved.ndim)])
+
+
+def logdet(target: Target, factors: Factors) -> tuple[Array, Array]:
+    """Return the logarithms of the absolute values of the determinants, and their signs."""
+    matrices = factors.matrices
+    count = prod(matrices.batch)
+    logarithms, signs = np.empty(count), np.empty(count)
+    _run(
+        target,
+        matrices,
+        "logdet",
+        (factors.pivot, 0, (matrices.rows, 1, count)),
+        store=factors.store,
+        of=(count, 1),
+        pair=(logarithms, signs),
+        threads=0,
+    )
+    return logarithms.reshape(matrices.batch), signs.reshape(matrices.batch)
+
+
+def inverse(target: Target, factors: Factors) -> list[Array]:
+    """Return the blocks of the inverses in the places of those of the matrices."""
+    matrices = factors.matrices
+    count, side = prod(matrices.batch), matrices.side or 2
+    rows = matrices.rows if matrices.side else (matrices.rows + 1) // 2
+    blocks = [np.zeros((1, count, rows, side, side), matrices.dtype) for _ in range(3)]
+    _run(
+        target,
+        matrices,
+        "inverse",
+        (factors.pivot, 0, (matrices.rows, 1, count)),
+        store=factors.store,
+        of=(count, 1),
+        inverse=tuple(blocks),
+        threads=0,
+    )
+    return [block.reshape(*matrices.batch, rows, side, side) for block in blocks]
+
+
+def _run(
+    target: Target,
+    matrices: Matrices,
+    task: str,
+    codes: tuple[int, int, tuple[int, ...]],
+    *,
+    matrix: Any = None,
+    rhs: Any = None,
+    x: Any = None,
+    info: Any = None,
+    store: Any = None,
+    of: tuple[int, int] = (1, 1),
+    inverse: Any = None,
+    pair: Any = None,
+    threads: int,
+) -> Any:
+    """Call the backend; `codes` are pivoting, trans and (rows, outer, inner)."""
+    backend = target.backend
+    pivot, trans, shape = codes
+    status, report = backend.blocks_run(
+        backend.BLOCK_TASKS[task],
+        backend.DTYPES[matrices.dtype.name],
+        pivot,
+        trans,
+        matrices.side,
+        shape,
+        matrix,
+        rhs,
+        x,
+        info,
+        store,
+        of,
+        inverse,
+        pair,
+        threads,
+    )
+    raise_for_status(status, backend.STATUS, matrices.operation)
+    return report
+
+
+def react(
+    singular: Singular, matrices: Matrices, x: Array | None, policy: OnSingular, stacklevel: int
+) -> None:
+    """Do what `on_singular` says; x has the batch axes of the matrices last before the rows."""
+    if not len(singular.rows):
+        return
+    if policy == "nan" and x is not None:
+        tail = 1 if matrices.side == 0 else 2
+        for system in singular.systems:
+            places = [
+                slice(None) if size == 1 else place
+                for size, place in zip(matrices.batch, system, strict=True)
+            ]
+            x[(..., *places, *(slice(None),) * tail)] = np.nan
+    if policy in ("raise", "warn"):
+        entry = _not_finite(matrices)
+        found = Singular(singular.systems, singular.rows, entry)
+        found.report(policy, matrices.operation, stacklevel=stacklevel + 1)
+
+
+def _not_finite(matrices: Matrices) -> Entry | None:
+    """Return the first entry of the matrices that is not finite."""
+    half = len(matrices.operands) // 2
+    for number, (name, view) in enumerate(zip(matrices.names, matrices.operands, strict=True)):
+        if view is None or np.isfinite(view).all():
+            continue
+        tail, offset = matrices.tail, number - half
+        rows = view.shape[-tail]
+        first = rows - matrices.rows if offset < 0 else 0  # less rows: the first ones
+        for place in np.argwhere(~np.isfinite(view)):
+            row = int(place[view.ndim - tail]) - first
+            if 0 <= row + offset < matrices.rows:
+                batch = tuple(int(k) for k in place[: view.ndim - tail])
+                return Entry(name, batch, row, view[tuple(place)])
+    return None

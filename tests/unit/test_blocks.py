@@ -1,0 +1,263 @@
+"""Block tridiagonal systems: dense systems, LAPACK, and the identities of factors."""
+
+import numpy as np
+import pytest
+from oracle import eps
+from scipy.linalg import solve_banded
+
+from pysolvers import (
+    SingularSystemError,
+    factor_block_tridiagonal,
+    solve_block_tridiagonal,
+)
+
+
+def dense(lower, diag, upper):
+    """Return the matrices, shape (..., n k, n k)."""
+    rows, side = diag.shape[-3], diag.shape[-1]
+    matrix = np.zeros((*diag.shape[:-3], rows * side, rows * side), diag.dtype)
+    for i in range(rows):
+        here = slice(i * side, (i + 1) * side)
+        matrix[..., here, here] = diag[..., i, :, :]
+        if i > 0:
+            before = slice((i - 1) * side, i * side)
+            matrix[..., here, before] = lower[..., i, :, :]
+            matrix[..., before, here] = upper[..., i - 1, :, :]
+    return matrix
+
+
+def blocks(rng, batch, rows, side, dtype=np.float64, diagonal=0.0):
+    """Return lower, diag, upper of random blocks."""
+    shape = (*batch, rows, side, side)
+    lower, diag, upper = (rng.uniform(-1, 1, shape) for _ in range(3))
+    return tuple(np.asarray(b, dtype) for b in (lower, diag + diagonal * np.eye(side), upper))
+
+
+def definite(rng, batch, rows, side, dtype=np.float64):
+    """Return lower and diag of symmetric positive definite matrices, L L' with random blocks L."""
+    shape = (*batch, rows, side, side)
+    own = np.tril(rng.uniform(-1, 1, shape)) + 2 * np.eye(side)
+    below = rng.uniform(-1, 1, shape)
+    below[..., 0, :, :] = 0
+    diag = own @ np.swapaxes(own, -1, -2) + below @ np.swapaxes(below, -1, -2)
+    lower = np.zeros(shape)
+    lower[..., 1:, :, :] = below[..., 1:, :, :] @ np.swapaxes(own[..., :-1, :, :], -1, -2)
+    return np.asarray(lower, dtype), np.asarray(diag, dtype)
+
+
+def backward_error(matrix, x, rhs):
+    """Return the largest normwise backward error of the systems of a batch, in eps."""
+    matrix, x, rhs = (np.asarray(a, np.longdouble) for a in (matrix, x, rhs))
+    norm = np.abs(matrix).sum(-1).max(-1)
+    size = norm * np.abs(x).max(-1) + np.abs(rhs).max(-1)
+    residual = np.abs((matrix @ x[..., None])[..., 0] - rhs).max(-1)
+    return float((residual / size).max())
+
+
+def by_lapack(lower, diag, upper, rhs):
+    """Solve by `gbsv`."""
+    matrix, half = dense(lower, diag, upper), 2 * diag.shape[-1] - 1
+    count = matrix.shape[-1]
+    half = min(half, count - 1)
+    answers = []
+    for one, right in zip(matrix.reshape(-1, count, count), rhs.reshape(-1, count), strict=True):
+        bands = np.zeros((2 * half + 1, count), one.dtype)
+        for offset in range(-half, half + 1):
+            line = np.diagonal(one, offset)
+            bands[half - offset, max(offset, 0) : count + min(offset, 0)] = line
+        answers.append(solve_banded((half, half), bands, right))
+    return np.reshape(answers, rhs.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("side", [2, 3, 4, 5, 8])
+def test_systems_of_every_size(side, dtype):
+    rng = np.random.default_rng(side)
+    for rows in (1, 2, 3, 4, 5, 8, 9, 17):
+        for batch in ((), (1,), (3,), (2, 5)):
+            for diagonal, pivot in ((4 * side, None), (4 * side, False), (0, None), (0, True)):
+                case = blocks(rng, batch, rows, side, dtype, diagonal)
+                rhs = np.asarray(rng.uniform(-1, 1, (*batch, rows, side, 2)), dtype)
+                x = solve_block_tridiagonal(*case, rhs, pivot=pivot)
+                flat = np.moveaxis(x, -1, 0).reshape(2, *batch, rows * side)
+                right = np.moveaxis(rhs, -1, 0).reshape(2, *batch, rows * side)
+                assert x.dtype == dtype
+                assert backward_error(dense(*case), flat, right) <= 8 * side * eps(dtype)
+
+
+@pytest.mark.parametrize("side", [2, 3, 4, 6])
+def test_backward_errors_are_those_of_lapack(side):
+    rng = np.random.default_rng(3)
+    lower, diag = definite(rng, (40,), 30, side)
+    upper = np.zeros_like(lower)
+    upper[:, :-1] = np.swapaxes(lower[:, 1:], -1, -2)
+    families = [
+        (blocks(rng, (40,), 30, side, diagonal=2.2 * side), "general"),
+        ((lower, diag, upper), "positive definite"),
+    ]
+    for case, assume in families:
+        rhs = rng.uniform(-1, 1, (40, 30, side, 1))
+        matrix, right = dense(*case), rhs.reshape(40, -1)
+        x = solve_block_tridiagonal(*case, rhs, assume=assume).reshape(40, -1)
+        lapack = backward_error(matrix, by_lapack(*case, rhs[..., 0]).reshape(40, -1), right)
+        assert backward_error(matrix, x, right) <= 10 * max(lapack, eps(np.float64))
+
+
+@pytest.mark.parametrize("side", [2, 3, 4, 5])
+@pytest.mark.parametrize("pivot", [False, True])
+def test_factors(side, pivot):
+    rng = np.random.default_rng(4)
+    for rows, batch in ((1, (3,)), (2, ()), (9, (2, 5))):
+        case = blocks(rng, batch, rows, side, diagonal=4 * side)
+        matrix = dense(*case)
+        factor = factor_block_tridiagonal(*case, pivot=pivot)
+        rhs = rng.uniform(-1, 1, (3, *batch, rows, side, 2))
+        for trans, of in (("N", matrix), ("T", np.swapaxes(matrix, -1, -2))):
+            x = factor.solve(rhs, trans=trans)
+            right = np.moveaxis(rhs, -1, 0).reshape(2, 3, *batch, rows * side)
+            flat = np.moveaxis(x, -1, 0).reshape(right.shape)
+            assert backward_error(of, flat, right) <= 8 * side * eps(np.float64)
+        assert np.allclose(factor.logdet(), np.linalg.slogdet(matrix)[1], rtol=1e-12, atol=1e-12)
+        if factor.pivoted:
+            with pytest.raises(ValueError, match="inverse_blocks needs factors without row"):
+                factor.inverse_blocks()
+            continue
+        whole = np.linalg.inv(matrix)
+        found = dense(*factor.inverse_blocks())
+        places = dense(*(np.ones_like(block) for block in case)) != 0
+        assert np.allclose(found, np.where(places, whole, 0), rtol=1e-12, atol=1e-13)
+
+
+def test_positive_definite_matrices_by_one_half():
+    rng = np.random.default_rng(5)
+    lower, diag = definite(rng, (7,), 12, 3)
+    upper = np.swapaxes(lower[:, 1:], -1, -2)
+    rhs = rng.uniform(-1, 1, (7, 12, 3, 1))
+    options = {"assume": "positive definite"}
+    x = solve_block_tridiagonal(lower, diag, None, rhs, **options)
+
+    assert (x == solve_block_tridiagonal(None, diag, upper, rhs, **options)).all()
+    assert (x == solve_block_tridiagonal(lower[:, 1:], diag, upper, rhs, **options)).all()
+    factor = factor_block_tridiagonal(lower, diag, None, **options)
+    matrix = dense(lower, diag, np.concatenate((upper, 0 * upper[:, :1]), 1))
+    assert np.allclose(factor.logdet(), np.linalg.slogdet(matrix)[1], rtol=1e-12)
+    with pytest.raises(ValueError, match="pivot=True contradicts"):
+        solve_block_tridiagonal(lower, diag, None, rhs, pivot=True, **options)
+    with pytest.raises(ValueError, match="upper is None: pass its blocks"):
+        solve_block_tridiagonal(lower, diag, None, rhs)
+    diag[2, 0] *= -1  # three negative eigenvalues
+    with pytest.raises(SingularSystemError):
+        factor_block_tridiagonal(0 * lower, diag, None, **options).logdet()
+
+
+def test_axes_strides_and_shared_blocks():
+    rng = np.random.default_rng(6)
+    lower, diag, upper = blocks(rng, (4, 6), 9, 3, diagonal=12)
+    rhs = rng.uniform(-1, 1, (4, 6, 9, 3, 2))
+    x = solve_block_tridiagonal(lower, diag, upper, rhs)
+
+    for axis in (0, 1, 2):
+        case = [np.moveaxis(a, 2, axis) for a in (lower, diag, upper, rhs)]
+        for arrays in (case, [a.copy() for a in case], [np.asfortranarray(a) for a in case]):
+            moved = solve_block_tridiagonal(*arrays, axis=axis)
+            assert (np.moveaxis(moved, axis, 2) == x).all()
+    turned = [a[:, ::-1, ::-1] for a in (upper, diag, lower, rhs)]
+    back = solve_block_tridiagonal(*turned)[:, ::-1, ::-1]
+    assert np.allclose(back, x, rtol=1e-12, atol=1e-13)
+    one = np.eye(3)
+    shared = solve_block_tridiagonal(-one, 5 * one, -one, rhs)
+    wide = [np.broadcast_to(a, (9, 3, 3)) for a in (-one, 5 * one, -one)]
+    assert (shared == solve_block_tridiagonal(*wide, rhs)).all()
+    out, kept = np.empty_like(rhs), rhs.copy()
+    assert solve_block_tridiagonal(lower, diag, upper, rhs, out=out) is out
+    assert (rhs == kept).all()
+    assert solve_block_tridiagonal(lower, diag, upper, rhs, out=rhs) is rhs
+    assert (rhs == x).all()
+    assert solve_block_tridiagonal(-one, one, one, np.zeros((0, 5, 3, 1))).shape == (0, 5, 3, 1)
+
+
+def test_bits_depend_on_the_system_alone():
+    rng = np.random.default_rng(7)
+    case = blocks(rng, (50,), 40, 2, diagonal=3)
+    case[1][::3] -= 3 * np.eye(2)  # with row exchanges
+    rhs = rng.uniform(-1, 1, (50, 40, 2, 1))
+    x = solve_block_tridiagonal(*case, rhs, threads=1)
+
+    assert (x == solve_block_tridiagonal(*case, rhs, threads=2)).all()
+    for k in (0, 1, 49):
+        assert (x[k] == solve_block_tridiagonal(*(a[k] for a in (*case, rhs)))).all()
+
+
+@pytest.mark.parametrize("side", [2, 3, 5])
+def test_complex_blocks(side):
+    rng = np.random.default_rng(8)
+    real, imag = (blocks(rng, (4,), 7, side, diagonal=4 * side) for _ in range(2))
+    case = [a + 1j * b for a, b in zip(real, imag, strict=True)]
+    rhs = rng.uniform(-1, 1, (4, 7, side, 2)) + 1j * rng.uniform(-1, 1, (4, 7, side, 2))
+
+    for matrices in (case, real):
+        x = solve_block_tridiagonal(*matrices, rhs)
+        matrix = dense(*(np.asarray(m, complex) for m in matrices))
+        wanted = np.linalg.solve(matrix, rhs.reshape(4, -1, 2))
+        assert np.allclose(x.reshape(4, -1, 2), wanted, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("pivot", [False, True])
+def test_singular_and_not_finite_matrices(pivot):
+    rng = np.random.default_rng(9)
+    case = blocks(rng, (5,), 11, 2, diagonal=9)
+    rhs = rng.uniform(-1, 1, (5, 11, 2, 1))
+    good = solve_block_tridiagonal(*case, rhs, pivot=pivot)
+    case[0][2, 4] = case[1][2, 4] = case[2][2, 4] = 0
+    others = [0, 1, 3, 4]
+
+    with pytest.raises(SingularSystemError) as caught:
+        solve_block_tridiagonal(*case, rhs, pivot=pivot)
+    assert caught.value.systems.tolist() == [[2]]
+    assert pivot or caught.value.rows.tolist() == [4]
+    x = solve_block_tridiagonal(*case, rhs, pivot=pivot, on_singular="nan")
+    assert np.isnan(x[2]).all()
+    assert (x[others] == good[others]).all()
+    factor = factor_block_tridiagonal(*case, pivot=pivot, on_singular="nan")
+    y = factor.solve(rhs)
+    assert np.isnan(y[2]).all()
+    assert np.allclose(y[others], good[others], rtol=1e-12, atol=1e-13)
+    case[1][2, 4, 0, 1] = np.nan
+    with pytest.raises(ValueError, match=r"diag is nan at batch index \(2,\), row 4"):
+        solve_block_tridiagonal(*case, rhs, pivot=pivot)
+    rhs[3, 5, 0] = np.inf
+    case[1][2, 4] = 9 * np.eye(2)
+    x = solve_block_tridiagonal(*case, rhs, pivot=pivot)
+    assert not np.isfinite(x[3]).all()
+    assert (x[[0, 1, 4]] == good[[0, 1, 4]]).all()
+
+
+def test_ignored_blocks_are_not_read():
+    rng = np.random.default_rng(10)
+    lower, diag, upper = blocks(rng, (3,), 6, 3, diagonal=12)
+    rhs = rng.uniform(-1, 1, (3, 6, 3, 1))
+    x = solve_block_tridiagonal(lower, diag, upper, rhs)
+    lower[:, 0] = upper[:, -1] = np.nan
+
+    assert (solve_block_tridiagonal(lower, diag, upper, rhs) == x).all()
+    assert (solve_block_tridiagonal(lower[:, 1:], diag, upper[:, :-1], rhs) == x).all()
+
+
+def test_errors_say_what_to_write():
+    one = np.eye(2)
+    rhs = np.ones((5, 2, 1))
+
+    with pytest.raises(ValueError, match=r"write rhs\[\.\.\., None\]"):
+        solve_block_tridiagonal(one, one, one, rhs[..., 0])
+    with pytest.raises(ValueError, match="for blocks of one number use solve_tridiagonal"):
+        solve_block_tridiagonal(one[:1, :1], one[:1, :1], one[:1, :1], rhs[:, :1])
+    with pytest.raises(ValueError, match="lower has 3 rows along axis -1, the systems have 5"):
+        solve_block_tridiagonal(np.zeros((3, 2, 2)), one, one, rhs)
+    with pytest.raises(ValueError, match="assume must be 'general' or 'positive definite'"):
+        solve_block_tridiagonal(one, one, one, rhs, assume="symmetric")
+    with pytest.raises(ValueError, match="the batch axes do not broadcast"):
+        solve_block_tridiagonal(np.zeros((3, 5, 2, 2)), one, one, np.ones((4, 5, 2, 1)))
+    with pytest.raises(TypeError, match="matrices must be real"):
+        factor_block_tridiagonal(1j * one, one, one, rows=4)
+    with pytest.raises(ValueError, match=r"rhs must have 4 rows along axis -1"):
+        factor_block_tridiagonal(-one, 3 * one, -one, rows=4).solve(rhs)

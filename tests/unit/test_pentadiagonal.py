@@ -1,0 +1,216 @@
+"""Pentadiagonal systems: dense systems, LAPACK, and the identities of factors."""
+
+import numpy as np
+import pytest
+from oracle import eps
+from scipy.linalg import solve_banded, solveh_banded
+
+from pysolvers import SingularSystemError, factor_pentadiagonal, solve_pentadiagonal
+
+OFFSETS = (-2, -1, 0, 1, 2)
+
+
+def dense(bands, *, periodic=False):
+    """Return the matrices, shape (..., n, n)."""
+    bands = np.broadcast_arrays(*bands)
+    rows = bands[2].shape[-1]
+    matrix = np.zeros((*bands[2].shape, rows), bands[2].dtype)
+    for band, offset in zip(bands, OFFSETS, strict=True):
+        for i in range(rows):
+            if periodic or 0 <= i + offset < rows:
+                matrix[..., i, (i + offset) % rows] += band[..., i]
+    return matrix
+
+
+def random_bands(rng, shape, dtype=np.float64, diagonal=0.0):
+    bands = [rng.uniform(-1, 1, shape) for _ in OFFSETS]
+    bands[2] = bands[2] + diagonal
+    return [np.asarray(band, dtype) for band in bands]
+
+
+def backward_error(matrix, x, rhs):
+    matrix, x, rhs = (np.asarray(a, np.longdouble) for a in (matrix, x, rhs))
+    size = np.abs(matrix).sum(-1).max(-1) * np.abs(x).max(-1) + np.abs(rhs).max(-1)
+    return float((np.abs((matrix @ x[..., None])[..., 0] - rhs).max(-1) / size).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_systems_of_every_size(dtype, periodic):
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 33, 40):
+        for batch in ((), (1,), (3,), (2, 5), (9,)):
+            for diagonal, pivot in ((9, None), (9, False), (0, None), (0, True)):
+                if periodic and (rows < 5 or diagonal == 0):
+                    continue
+                bands = random_bands(rng, (*batch, rows), dtype, diagonal)
+                rhs = np.asarray(rng.uniform(-1, 1, (*batch, rows)), dtype)
+                x = solve_pentadiagonal(*bands, rhs, periodic=periodic, pivot=pivot)
+                matrix = dense(bands, periodic=periodic)
+                assert x.dtype == dtype
+                assert backward_error(matrix, x, rhs) <= 30 * eps(dtype)
+
+
+def test_backward_errors_are_those_of_lapack():
+    rng = np.random.default_rng(1)
+    rows, batch = 200, 30
+    weights = rng.uniform(0.1, 1, (batch, rows))
+    steps = np.diff(np.eye(rows), 2, axis=0)
+    for strength in (1.0, 1e3, 1e6):
+        smooth = strength * steps.T @ steps
+        bands = [np.zeros((batch, rows)) for _ in OFFSETS]
+        for band, offset in zip(bands, OFFSETS, strict=True):
+            line = np.diagonal(smooth, offset)
+            band[:, max(-offset, 0) : rows - max(offset, 0)] = line
+        bands[2] = bands[2] + weights
+        rhs = weights * rng.standard_normal((batch, rows))
+        x = solve_pentadiagonal(
+            None, None, bands[2], bands[3], bands[4], rhs, assume="positive definite"
+        )
+        matrix = dense(bands)
+        upper = np.zeros((3, batch, rows))
+        upper[2], upper[1, :, 1:], upper[0, :, 2:] = bands[2], bands[3][:, :-1], bands[4][:, :-2]
+        lapack = np.stack([solveh_banded(upper[:, k], rhs[k]) for k in range(batch)])
+        least = max(backward_error(matrix, lapack, rhs), eps(np.float64))
+        assert backward_error(matrix, x, rhs) <= 10 * least
+    bands = random_bands(rng, (batch, rows))
+    rhs = rng.uniform(-1, 1, (batch, rows))
+    full = np.zeros((5, batch, rows))
+    for band, offset in zip(bands, OFFSETS, strict=True):
+        line = band[:, max(-offset, 0) : rows - max(offset, 0)]
+        full[2 - offset, :, max(offset, 0) : rows + min(offset, 0)] = line
+    lapack = np.stack([solve_banded((2, 2), full[:, k], rhs[k]) for k in range(batch)])
+    least = max(backward_error(dense(bands), lapack, rhs), eps(np.float64))
+    assert backward_error(dense(bands), solve_pentadiagonal(*bands, rhs), rhs) <= 10 * least
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("pivot", [False, True])
+def test_factors(pivot, periodic):
+    rng = np.random.default_rng(2)
+    for rows, batch in ((5, (3,)), (6, ()), (21, (2, 5)), (40, (9,))):
+        bands = random_bands(rng, (*batch, rows), diagonal=9)
+        matrix = dense(bands, periodic=periodic)
+        factor = factor_pentadiagonal(*bands, pivot=pivot, periodic=periodic)
+        assert factor.pivoted == pivot
+        rhs = rng.uniform(-1, 1, (3, *batch, rows))
+        for trans, of in (("N", matrix), ("T", np.swapaxes(matrix, -1, -2))):
+            assert backward_error(of, factor.solve(rhs, trans=trans), rhs) <= 30 * eps(float)
+        assert np.allclose(factor.logdet(), np.linalg.slogdet(matrix)[1], rtol=1e-12)
+        if pivot or periodic:
+            with pytest.raises(ValueError, match="inverse_diagonals needs factors of open"):
+                factor.inverse_diagonals()
+            continue
+        inverse = np.linalg.inv(matrix)
+        found = dense(factor.inverse_diagonals())
+        near = np.abs(np.subtract.outer(range(rows), range(rows))) <= 2
+        assert np.allclose(found, np.where(near, inverse, 0), rtol=1e-12, atol=1e-14)
+
+
+def test_axes_strides_and_shared_diagonals():
+    rng = np.random.default_rng(3)
+    bands = random_bands(rng, (4, 6, 33), diagonal=9)
+    rhs = rng.uniform(-1, 1, (4, 6, 33))
+    x = solve_pentadiagonal(*bands, rhs)
+
+    for axis in (0, 1, 2):
+        case = [np.moveaxis(a, 2, axis) for a in (*bands, rhs)]
+        for arrays in (case, [a.copy() for a in case], [np.asfortranarray(a) for a in case]):
+            moved = solve_pentadiagonal(*arrays, axis=axis)
+            assert (np.moveaxis(moved, axis, 2) == x).all()
+    short = [
+        band[..., max(-offset, 0) : 33 - max(offset, 0)]
+        for band, offset in zip(bands, OFFSETS, strict=True)
+    ]
+    assert (solve_pentadiagonal(*short, rhs) == x).all()
+    line = [band[1, 2] for band in bands]
+    shared = solve_pentadiagonal(*line, rhs)
+    assert (
+        shared == solve_pentadiagonal(*(np.broadcast_to(v, rhs.shape) for v in line), rhs)
+    ).all()
+    number = solve_pentadiagonal(1.0, -4.0, 7.0, -4.0, 1.0, rhs)
+    whole = [np.full(rhs.shape, v) for v in (1.0, -4.0, 7.0, -4.0, 1.0)]
+    assert (number == solve_pentadiagonal(*whole, rhs)).all()
+    for band, offset in zip(bands, OFFSETS, strict=True):
+        if offset < 0:
+            band[..., :-offset] = np.nan
+        elif offset > 0:
+            band[..., 33 - offset :] = np.inf
+    assert (solve_pentadiagonal(*bands, rhs) == x).all()
+    assert solve_pentadiagonal(*bands, rhs, out=rhs) is rhs
+    assert (rhs == x).all()
+
+
+def test_symmetric_matrices_by_one_half():
+    rng = np.random.default_rng(4)
+    diag, upper, upper2 = (rng.uniform(a, b, (5, 21)) for a, b in ((5, 6), (-1, 1), (-1, 1)))
+    lower, lower2 = np.roll(upper, 1, -1), np.roll(upper2, 2, -1)
+    rhs = rng.uniform(-1, 1, (5, 21))
+    for periodic in (False, True):
+        options = {"assume": "positive definite", "periodic": periodic}
+        x = solve_pentadiagonal(None, None, diag, upper, upper2, rhs, **options)
+        full = dense((lower2, lower, diag, upper, upper2), periodic=periodic)
+        assert backward_error(full, x, rhs) <= 30 * eps(float)
+        factor = factor_pentadiagonal(None, None, diag, upper, upper2, **options)
+        assert np.allclose(factor.logdet(), np.linalg.slogdet(full)[1], rtol=1e-12)
+
+
+def test_bits_depend_on_the_system_alone():
+    rng = np.random.default_rng(5)
+    bands = random_bands(rng, (40, 300), diagonal=3)  # some need row exchanges
+    rhs = rng.uniform(-1, 1, (40, 300))
+    x = solve_pentadiagonal(*bands, rhs, threads=1)
+
+    assert (x == solve_pentadiagonal(*bands, rhs, threads=2)).all()
+    for k in (0, 1, 39):
+        assert (x[k] == solve_pentadiagonal(*(band[k] for band in bands), rhs[k])).all()
+
+
+def test_complex_right_hand_sides():
+    rng = np.random.default_rng(6)
+    bands = random_bands(rng, (3, 12), diagonal=9)
+    rhs = rng.uniform(-1, 1, (3, 12)) + 1j * rng.uniform(-1, 1, (3, 12))
+    x = solve_pentadiagonal(*bands, rhs)
+
+    assert (x.real == solve_pentadiagonal(*bands, rhs.real)).all()
+    assert (x.imag == solve_pentadiagonal(*bands, rhs.imag)).all()
+    assert np.allclose(factor_pentadiagonal(*bands).solve(rhs), x, rtol=1e-12)
+    with pytest.raises(TypeError, match="the matrix must be real, and diag is complex"):
+        solve_pentadiagonal(bands[0], bands[1], 1j * bands[2], bands[3], bands[4], rhs)
+
+
+@pytest.mark.parametrize("pivot", [False, True])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_singular_matrices(periodic, pivot):
+    rng = np.random.default_rng(7)
+    bands = random_bands(rng, (5, 12), diagonal=9)
+    rhs = rng.uniform(-1, 1, (5, 12))
+    options = {"pivot": pivot, "periodic": periodic}
+    good = solve_pentadiagonal(*bands, rhs, **options)
+    for band in bands:
+        band[3, 5] = 0
+
+    with pytest.raises(SingularSystemError) as caught:
+        solve_pentadiagonal(*bands, rhs, **options)
+    assert caught.value.systems.tolist() == [[3]]
+    x = solve_pentadiagonal(*bands, rhs, on_singular="nan", **options)
+    assert np.isnan(x[3]).all()
+    assert (x[[0, 1, 2, 4]] == good[[0, 1, 2, 4]]).all()
+    bands[2][3, 5] = np.inf
+    with pytest.raises(ValueError, match=r"diag is inf at batch index \(3,\), row 5"):
+        solve_pentadiagonal(*bands, rhs, **options)
+
+
+def test_errors_say_what_to_write():
+    rhs = np.ones((3, 8))
+
+    with pytest.raises(ValueError, match="upper must have 8 or 7 entries along axis -1, got 5"):
+        solve_pentadiagonal(1.0, 1.0, 9.0, np.ones(5), 1.0, rhs)
+    with pytest.raises(ValueError, match="lower2 is None: pass the diagonal"):
+        solve_pentadiagonal(None, None, 9.0, 1.0, 1.0, rhs)
+    with pytest.raises(ValueError, match="a periodic system must have at least 5 rows, got 4"):
+        solve_pentadiagonal(1.0, 1.0, 9.0, 1.0, 1.0, rhs[:, :4], periodic=True)
+    with pytest.raises(ValueError, match="the number of rows is unknown: pass rows=n"):
+        factor_pentadiagonal(1.0, 1.0, 9.0, 1.0, 1.0)
+    with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 \.\. 1"):
+        solve_pentadiagonal(1.0, 1.0, 9.0, 1.0, 1.0, rhs, axis=2)
