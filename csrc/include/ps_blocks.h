@@ -79,10 +79,9 @@ typedef struct {
     ps_block_diagonal lower, diag, upper;
     ps_input bands[5];
     ps_block_diagonal rhs, x;
-    ps_block_diagonal
-        inverse[3]; /* lower, diag, upper, or null data: blocks, also for side
-                                     0, where they have two rows, the last one perhaps one
-                                     more than the matrix */
+    /* lower, diag, upper, or null data: blocks, also for side 0, where they have two rows,
+     * of which the first one is not of the matrix if `rows` is odd */
+    ps_block_diagonal inverse[3];
     double *logdet, *sign;
     int32_t *info;
     void *store; /* aligned to 64 bytes */

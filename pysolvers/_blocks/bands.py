@@ -364,9 +364,10 @@ class PentadiagonalFactor:
         }
         found = []
         for name, offset in _OFFSETS.items():
-            line = columns[name].reshape(*self.batch, -1)[..., : self.rows].copy()
+            line = columns[name].reshape(*self.batch, -1)[..., self.rows % 2 :].copy()
             if offset > 0:
-                line[..., self.rows - offset :] = 0
+                line[..., max(0, self.rows - offset) :] = 0
+            line[..., : max(0, -offset)] = 0
             found.append(np.moveaxis(line, -1, line.ndim + self.axis))
         lower2, lower1, middle, upper1, upper2 = found
         return lower2, lower1, middle, upper1, upper2
@@ -552,6 +553,8 @@ def _with_rows(
 ) -> Array:
     """Return an operand with all rows, or with those that count, or raise."""
     length, least = view.shape[-1], abs(_OFFSETS.get(name, 0))
+    if not periodic and length == 0 and count < least:  # no entry counts
+        return np.zeros((*view.shape[:-1], count), view.dtype)
     if length == count or (not periodic and least and length == max(0, count - least)):
         return view
     if length == 1 and ndim != 1:
@@ -568,5 +571,6 @@ def _mirrored(views: dict[str, Array], count: int, *, periodic: bool) -> dict[st
         if periodic:
             found[name] = np.roll(line, offset, -1)
         else:
-            found[name] = line[..., : max(0, count - offset)]
+            rows = max(0, count - offset)
+            found[name] = line[..., :rows] if rows else np.zeros((count,), line.dtype)
     return found
