@@ -61,7 +61,7 @@ def properties() -> dict[str, list[str]]:
     The table of attributes of a class contains its properties. Fields of results have no
     docstring; the parameters of the class describe them.
     """
-    names = ["distributed", "flow", "heat", "jax", "papers", "parabolic", "relaxation", "spline"]
+    names = ["distributed", "flow", "heat", "jax", "papers", "parabolic", "relaxation", "smoothing", "spline"]
     names += ["transport"]
     names += [f"papers.{name}" for name in ("gceidd2022", "lmsor2012", "survey2014", "wei2013")]
     modules = [import_module("pysolvers"), *(import_module(f"pysolvers.{name}") for name in names)]

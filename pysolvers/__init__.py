@@ -140,7 +140,8 @@ _PLACES = {
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 _SUBPACKAGES = (
-    *("distributed", "flow", "heat", "parabolic", "poisson", "relaxation", "spline", "transport"),
+    *("distributed", "flow", "heat", "parabolic", "poisson", "relaxation", "smoothing"),
+    *("spline", "transport"),
 )
 
 # Their libraries take seconds to import, or are missing.

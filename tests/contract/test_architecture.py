@@ -72,6 +72,7 @@ PYTHON_LEVELS = [
     ("_split",),
     ("poisson",),
     (*SOLVERS, "parabolic"),
+    ("smoothing",),
     ("jax", "numba", "torch"),
     ("plots",),
     ("papers",),

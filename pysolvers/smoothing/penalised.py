@@ -1,0 +1,239 @@
+"""Values that are smooth in the sense of small differences: Whittaker, Hodrick and Prescott."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._blocks import factor_pentadiagonal, solve_pentadiagonal
+from .._blocks.systems import host_target
+from .._checks import integer
+from .._row_sums import RowSums
+from ..tridiagonal import solve_tridiagonal
+
+Array = NDArray[Any]
+
+
+class Series(NamedTuple):
+    """Checked series, the values along the last axis, and what to do with a result."""
+
+    y: Array
+    lam: Array  # of the batch, or without axes
+    weights: Array | None
+    axis: int
+    target: Any
+
+    def finish(self, z: Array, like: Any) -> Any:
+        """Return a result in the order of axes and in the library of the caller."""
+        moved = np.moveaxis(z, -1, self.axis)
+        result = self.target.result(
+            None, {"y": like}, moved, moved.shape, moved.dtype, leader="y", replaces=""
+        )
+        result[...] = moved
+        return self.target.finish(result, like, None)
+
+
+def whittaker(
+    y: ArrayLike,
+    lam: ArrayLike,
+    *,
+    order: int = 2,
+    weights: ArrayLike | None = None,
+    axis: int = -1,
+    threads: int | None = None,
+) -> Array:
+    r"""Smooth many series by penalised differences (Whittaker, Henderson, Eilers).
+
+    For every index of the other axes, find `z` that minimises
+
+    .. math:: \sum_i w_i (y_i - z_i)^2 + \lambda \sum_i (\Delta^p z_i)^2 ,
+
+    with the differences :math:`\Delta^p` of order p = 1 or 2.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., n, ...)
+        The series, of real numbers.
+    lam : array_like
+        The weight :math:`\lambda \ge 0` of the differences: a number, or one for each series,
+        broadcastable to the shape of `y` without `axis`.
+    order : {1, 2}
+        Order p of the differences. With 2, straight lines are not penalised.
+    weights : array_like, optional
+        The weights :math:`w_i \ge 0` of the values, broadcastable with `y`; by default 1. A value
+        with the weight 0 is not read, also if it is NaN: it is interpolated.
+    axis : int, default: -1
+        Axis of the series.
+    threads : int, optional
+        Number of threads, as in `solve_tridiagonal`.
+
+    Returns
+    -------
+    array, shape of `y`
+        The smooth values z, in a new array of the library of `y`.
+
+    Raises
+    ------
+    TypeError
+        If an operand is complex, or has another dtype than those of `solve_tridiagonal`.
+    ValueError
+        If shapes do not broadcast, or `lam` or a weight is negative or NaN.
+    SingularSystemError
+        If fewer than p weights of a series are positive.
+    BackendError
+        If an operand is on a device.
+
+    See Also
+    --------
+    hodrick_prescott : Trend and cycle of economic series.
+    arpls : Weights that follow the baseline of a spectrum.
+    make_smoothing_spline : The same for values at any points.
+
+    Notes
+    -----
+    The equations :math:`(W + \lambda D^T D)\, z = W y` ([1]_) are tridiagonal for p = 1, where they
+    are given by row sums and have the accuracy of those, and pentadiagonal for p = 2. If all series
+    have the same weights and :math:`\lambda`, the matrix is factored once.
+
+    References
+    ----------
+    .. [1] P. H. C. Eilers, "A perfect smoother", *Analytical Chemistry* 75 (2003) 3631-3636.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers.smoothing import whittaker
+    >>> whittaker(np.array([0.0, 0.0, 3.0, 0.0, 0.0]), 1.0).round(3)
+    array([0.128, 0.692, 1.359, 0.692, 0.128])
+    """
+    series = series_of("whittaker", y, lam, weights, axis)
+    require_order(order)
+    return series.finish(smooth(series, order, threads), y)
+
+
+def hodrick_prescott(
+    y: ArrayLike, lam: ArrayLike = 1600.0, *, axis: int = -1, threads: int | None = None
+) -> tuple[Array, Array]:
+    r"""Split many series into cycle and trend by the filter of Hodrick and Prescott.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., n, ...)
+        The series.
+    lam : array_like, default: 1600
+        The weight of the second differences of the trend: 1600 is usual for quarters, 6.25 for
+        years, 129600 for months.
+    axis, threads
+        As in `whittaker`.
+
+    Returns
+    -------
+    cycle, trend : array, shape of `y`
+        The trend is that of `whittaker` of order 2; the cycle is `y` minus the trend.
+
+    Raises
+    ------
+    TypeError, ValueError, BackendError
+        As `whittaker`.
+
+    References
+    ----------
+    .. [1] R. J. Hodrick and E. C. Prescott, "Postwar U.S. business cycles", *Journal of Money,
+       Credit and Banking* 29 (1997) 1-16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers.smoothing import hodrick_prescott
+    >>> cycle, trend = hodrick_prescott(np.arange(5.0))
+    >>> np.abs(cycle).max() < 1e-10
+    np.True_
+    """
+    series = series_of("hodrick_prescott", y, lam, None, axis)
+    trend = smooth(series, 2, threads)
+    return series.finish(series.y - trend, y), series.finish(trend, y)
+
+
+def require_order(order: int) -> None:
+    """Raise ValueError unless differences have the order 1 or 2."""
+    if integer("order", order) not in (1, 2):
+        raise ValueError(f"order must be 1 or 2, got {order}")
+
+
+def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Series:
+    """Check the operands of a smoother, and bring the values to the last axis."""
+    named = {"y": y, "lam": lam}
+    if weights is not None:
+        named["weights"] = weights
+    target = host_target(operation, named, None, "y")
+    arrays, dtype, _ = target.operands(named, vectors=())
+    operands = dict(zip(named, arrays, strict=True))
+    if dtype.kind == "c":
+        raise TypeError(f"{operation}: operands must be real, got {dtype}")
+    values = operands["y"]
+    if values.ndim == 0:
+        raise ValueError("y must have at least one dimension, got a 0-d array")
+    place = integer("axis", axis)
+    if not -values.ndim <= place < values.ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-values.ndim} .. {values.ndim - 1} for y of {values.ndim} axes, "
+            f"got {axis}"
+        )
+    place = place % values.ndim - values.ndim
+    moved = np.moveaxis(values, place, -1)
+    own = None
+    if weights is not None:
+        own = operands["weights"]
+        line = own.ndim == 1 and own.shape[0] == moved.shape[-1]
+        full = own if line else np.broadcast_to(own, values.shape)
+        own = full if line else np.moveaxis(full, place, -1)
+        if not (own >= 0).all():
+            raise ValueError(f"{operation}: weights must be at least 0, got {own.min()}")
+    strength = operands["lam"]
+    if not ((strength >= 0) & np.isfinite(strength)).all():
+        raise ValueError(f"{operation}: lam must be finite and at least 0, got {lam}")
+    try:
+        np.broadcast_to(strength, moved.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"lam must broadcast to {moved.shape[:-1]}, one for each series, got shape "
+            f"{strength.shape}"
+        ) from None
+    return Series(moved, strength, own, place, target)
+
+
+def penalty(rows: int, order: int, dtype: Any) -> list[Array]:
+    """Return diagonal and upper diagonals of D'D, without the entries outside."""
+    step = np.array([-1, 1] if order == 1 else [1, -2, 1], dtype)
+    bands = []
+    for offset in range(order + 1):
+        line = np.zeros(max(0, rows - offset), dtype)
+        for k in range(order + 1 - offset):  # D has rows - order rows
+            line[k : k + max(0, rows - order)] += step[k] * step[k + offset]
+        bands.append(line)
+    return bands
+
+
+def smooth(series: Series, order: int, threads: int | None) -> Array:
+    """Solve (W + lam D'D) z = W y."""
+    y, lam, weights = series.y, series.lam, series.weights
+    rows = y.shape[-1]
+    if rows <= order:
+        lam = np.zeros_like(lam)
+    right = y if weights is None else np.where(weights == 0, 0, weights * y)
+    column = lam[..., None] if lam.ndim else lam
+    if order == 1:
+        sums = 1.0 if weights is None else weights
+        dtype = y.dtype.type
+        form = RowSums(dtype(sums) if weights is None else sums, check_signs=False)
+        return solve_tridiagonal(-column, form, -column, right, threads=threads)
+    diag, upper, upper2 = penalty(rows, order, y.dtype)
+    options: dict[str, Any] = {"assume": "positive definite", "threads": threads}
+    if weights is None and lam.ndim == 0:
+        bands = (1 + lam * diag, lam * upper, lam * upper2)
+        factor = factor_pentadiagonal(None, None, *bands, **options)
+        return factor.solve(right)
+    own = (1 if weights is None else weights) + column * diag
+    return solve_pentadiagonal(None, None, own, column * upper, column * upper2, right, **options)

@@ -1,0 +1,152 @@
+"""Smoothers: dense least squares, an iteration in loops, and the splines of SciPy."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import make_smoothing_spline as spline_of_scipy
+
+from pysolvers import SingularSystemError
+from pysolvers.smoothing import arpls, hodrick_prescott, make_smoothing_spline, whittaker
+
+
+def dense(y, lam, weights, order):
+    """Return the minima of the penalised squares, the series along the last axis."""
+    rows = y.shape[-1]
+    steps = np.diff(np.eye(rows), order, axis=0)
+    lam, weights = np.broadcast_to(lam, y.shape[:-1]), np.broadcast_to(weights, y.shape)
+    matrix = weights[..., None] * np.eye(rows) + lam[..., None, None] * (steps.T @ steps)
+    return np.linalg.solve(matrix, (weights * y)[..., None])[..., 0]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_whittaker_minimises_the_penalised_squares(order):
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 3, 4, 5, 16, 33):
+        y, own = rng.standard_normal((2, 3, rows)), rng.uniform(0.1, 1, (2, 3, rows))
+        for lam in (0.0, 2.0, rng.uniform(0, 100, (2, 3)), rng.uniform(0, 100, (2, 1))):
+            for weights in (None, own, own[0, 0], own[:, :1]):
+                z = whittaker(y, lam, order=order, weights=weights)
+                wanted = dense(y, lam, 1.0 if weights is None else weights, order)
+                assert np.abs(z - wanted).max() <= 1e-11
+        turned = whittaker(np.moveaxis(y, -1, 0), 2.0, order=order, axis=0)
+        assert (np.moveaxis(turned, 0, -1) == whittaker(y, 2.0, order=order)).all()
+    single = whittaker(y.astype(np.float32), 2.0, order=order)
+    assert single.dtype == np.float32
+    assert np.abs(single - whittaker(y, 2.0, order=order)).max() < 1e-5
+
+
+def test_polynomials_that_are_not_penalised_stay():
+    line = np.arange(301.0)
+    for lam in (1.0, 1e4, 1e8):
+        assert np.abs(whittaker(np.full(301, 3.0), lam, order=1) - 3).max() <= 1e-14
+        assert np.abs(whittaker(line, lam) - line).max() <= 1e-14 * (1 + lam) * 301
+
+
+def test_values_without_weight_are_interpolated():
+    rng = np.random.default_rng(1)
+    y, weights = np.arange(50.0) + 0.1 * rng.standard_normal((3, 50)), np.ones((3, 50))
+    weights[:, 20:30] = 0
+    gaps = np.where(weights == 0, np.nan, y)
+
+    for order in (1, 2):
+        z = whittaker(gaps, 5.0, order=order, weights=weights)
+        assert np.isfinite(z).all()
+        assert (z == whittaker(y, 5.0, order=order, weights=weights)).all()
+    assert np.abs(np.diff(z[:, 20:30], 4)).max() < 1e-10  # a cubic
+    weights[1] = 0
+    with pytest.raises(SingularSystemError) as caught:
+        whittaker(y, 0.0, weights=weights)
+    assert [1] in caught.value.systems.tolist()
+
+
+def test_trend_and_cycle():
+    rng = np.random.default_rng(2)
+    y = rng.standard_normal((40, 4)).cumsum(0)
+    cycle, trend = hodrick_prescott(y, axis=0)
+
+    assert np.allclose(trend.T, dense(y.T, 1600.0, 1.0, 2), rtol=1e-9)
+    assert np.allclose(cycle + trend, y, rtol=1e-12)
+
+
+def arpls_in_loops(y, lam, tol, most):
+    """Return the baseline of one spectrum and the number of solves (Baek et al. 2015)."""
+    w = np.ones_like(y)
+    count = 0
+    while count < most:
+        count += 1
+        z = dense(y, lam, w, 2)
+        d = y - z
+        negative = d[d < 0]
+        m, s = negative.mean(), negative.std(ddof=1)
+        after = 1 / (1 + np.exp(np.clip(2 * (d - (2 * s - m)) / s, -80, 80)))
+        if np.linalg.norm(after - w) < tol * np.linalg.norm(w):
+            break
+        w = after
+    return z, count
+
+
+def test_baselines_are_those_of_single_spectra():
+    rng = np.random.default_rng(3)
+    x = np.linspace(0, 1, 150)
+    peaks = np.exp(-(((x - rng.uniform(0.2, 0.8, (7, 1))) / 0.02) ** 2))
+    y = np.sin(3 * x) + peaks + 0.01 * rng.standard_normal((7, 150))
+    lam = np.geomspace(1e2, 1e5, 7)
+    found = arpls(y, lam)
+
+    assert found.converged.all()
+    for k in range(7):
+        z, count = arpls_in_loops(y[k], lam[k], 1e-3, 50)
+        assert found.iterations[k] == count
+        assert np.abs(found.baseline[k] - z).max() < 1e-9
+        alone = arpls(y[k], lam[k])
+        assert (alone.baseline == found.baseline[k]).all()
+    columns = arpls(y.T, lam, axis=0)
+    assert (found.baseline == columns.baseline.T).all()
+    few = arpls(y, lam, max_iterations=2)
+    assert (few.iterations == 2).all()
+    assert not few.converged.any()
+    flat = arpls(np.ones((2, 20)))
+    assert np.allclose(flat.baseline, 1, atol=1e-8)
+
+
+def test_smoothing_splines_are_those_of_scipy():
+    rng = np.random.default_rng(4)
+    x = np.sort(rng.uniform(0, 10, 60))
+    y = np.sin(x)[:, None] + 0.2 * rng.standard_normal((60, 4))
+    weights, points = rng.uniform(0.5, 2, 60), np.linspace(x[0], x[-1], 33)
+
+    for w in (None, weights):
+        for lam, most in ((1e-3, 1e-10), (1.0, 1e-10), (None, 1e-4)):
+            spline, chosen = make_smoothing_spline(x, y, w, lam, return_lam=True)
+            assert chosen.shape == (4,)
+            for k in range(4):
+                wanted = spline_of_scipy(x, y[:, k], w, lam)
+                assert np.abs(spline(points)[:, k] - wanted(points)).max() < most
+    each = make_smoothing_spline(x, y, None, np.array([1e-3, 1.0, 1e-3, 1.0]))
+    alike = make_smoothing_spline(x, y[:, 1], None, 1.0)
+    assert np.allclose(each(points)[:, 1], alike(points), rtol=1e-12)
+    rows = make_smoothing_spline(x, y.T, weights, 1.0, axis=1)(points)
+    columns = make_smoothing_spline(x, y, weights, 1.0)(points)
+    assert np.allclose(rows, columns.T, rtol=1e-12)
+
+
+def test_errors_name_the_argument():
+    y = np.ones((3, 9))
+
+    with pytest.raises(ValueError, match="order must be 1 or 2, got 3"):
+        whittaker(y, 1.0, order=3)
+    with pytest.raises(ValueError, match="lam must be finite and at least 0"):
+        whittaker(y, -1.0)
+    with pytest.raises(ValueError, match=r"lam must broadcast to \(3,\)"):
+        whittaker(y, np.ones(9))
+    with pytest.raises(ValueError, match="weights must be at least 0"):
+        whittaker(y, 1.0, weights=-y)
+    with pytest.raises(TypeError, match="operands must be real"):
+        whittaker(1j * y, 1.0)
+    with pytest.raises(ValueError, match="arpls: y must be finite"):
+        arpls(np.full((3, 9), np.nan))
+    with pytest.raises(ValueError, match="x must increase"):
+        make_smoothing_spline(np.zeros(9), y, axis=1)
+    with pytest.raises(ValueError, match="at least 5 values, got 4"):
+        make_smoothing_spline(np.arange(4), np.ones(4))
+    with pytest.raises(ValueError, match="x must have one dimension and the 9 values"):
+        make_smoothing_spline(np.arange(4), y, axis=1)
