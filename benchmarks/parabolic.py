@@ -11,11 +11,15 @@ time of a copy that moves so many words, over that of the step.
                               its coefficient (2, and 1 for an array) and a sum (3)
     sums of fields            1 to 3 words each
 
-The batch are calls of Heston's model with random parameters, and one of them alone. With --gpu the
-solvers are on a device, by arrays of CuPy, and the batch has ten thousand sets of parameters.
+The batch are calls of Heston's model with random parameters, and one of them alone. Beside them
+stands the finite-difference engine of QuantLib, if it is installed, for one set of parameters with
+as many nodes and the same scheme. With --gpu the solvers are on a device, by arrays of CuPy, and
+the batch has ten thousand sets of parameters.
 """
 
 import argparse
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,6 +38,7 @@ from .timing import cpu_bandwidth, device_bandwidth, medians
 WORD = 8
 PLATE, BATCH, GPU_BATCH = (4096, 4096), (64, 50, 100), (10_000, 50, 100)
 SMALL_PLATE, SMALL_BATCH = (64, 65), (3, 9, 10)
+STEPS = 20  # of the batch, and of QuantLib: what a price takes besides its steps is shared
 COPIED = 1 << 24  # words of a copy that measures the bandwidth
 
 # Scheme, and whether there is a mixed derivative.
@@ -108,6 +113,35 @@ def heston(count: int, shape: tuple[int, ...], where: Record) -> ParabolicADI:
     )
 
 
+def quantlib(shape: tuple[int, ...], steps: int) -> Callable[[], Any] | None:
+    """Return the price of one call by QuantLib with a number of steps, if it is installed."""
+    try:
+        ql = import_module("QuantLib")
+    except ImportError:
+        return None
+    today = ql.Date(1, 1, 2025)
+    ql.Settings.instance().evaluationDate = today
+    calendar = ql.Actual365Fixed()
+    rate, spot = (
+        ql.YieldTermStructureHandle(ql.FlatForward(today, r, calendar)) for r in (0.03, 0)
+    )
+    quote = ql.QuoteHandle(ql.SimpleQuote(100.0))
+    process = ql.HestonProcess(rate, spot, quote, 0.04, 1.5, 0.04, 0.3, -0.9)
+    exercise = ql.EuropeanExercise(today + ql.Period(1, ql.Years))
+    option = ql.VanillaOption(ql.PlainVanillaPayoff(ql.Option.Call, 100.0), exercise)
+    scheme = ql.FdmSchemeDesc.ModifiedCraigSneyd()
+    nodes = shape[1], shape[0]
+    option.setPricingEngine(
+        ql.FdHestonVanillaEngine(ql.HestonModel(process), steps, *nodes, 0, scheme)
+    )
+
+    def price() -> float:
+        option.recalculate()
+        return float(option.NPV())
+
+    return price
+
+
 def cases(args: argparse.Namespace) -> list[Record]:
     """Measure all cases."""
     shape = SMALL_PLATE if args.quick else PLATE
@@ -139,17 +173,20 @@ def cases(args: argparse.Namespace) -> list[Record]:
     for each in (count, 1):
         solver = heston(each, tuple(own), where)
         solver.step()
-        seconds = medians({"step": solver.step}, args.runs)["step"]
-        found.append(
+        calls = {"step": lambda solver=solver: solver.step(STEPS)}
+        peer = quantlib(tuple(own), STEPS) if each == 1 and not args.gpu else None
+        times = medians(calls | ({} if peer is None else {"peer": peer}), args.runs)
+        found += [
             {
-                "name": "Heston",
+                "name": "Heston" if name == "step" else "Heston, QuantLib",
                 "scheme": "modified-craig-sneyd",
                 "shape": [each, *own],
                 "words": None,
-                "seconds": float(f"{seconds:.4g}"),
+                "seconds": float(f"{seconds / STEPS:.4g}"),
                 "share": None,
             }
-        )
+            for name, seconds in times.items()
+        ]
     return found
 
 
@@ -196,7 +233,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write the record."""
-    packages = machine.GPU_PACKAGES if args.gpu else ()
+    packages = machine.GPU_PACKAGES if args.gpu else ("QuantLib",)
     measurement = Measurement("parabolic", packages, gpu=args.gpu)
     args.threads = args.threads or backends.require("cpu").default_threads()
     settings = {"quick": args.quick, "threads": args.threads, "runs": args.runs}
