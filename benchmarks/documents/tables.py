@@ -24,6 +24,7 @@ from .. import (
     gradients,
     gradients_cpu,
     lines,
+    parabolic,
     parts,
     poisson,
     slabs,
@@ -198,6 +199,7 @@ TABLES: dict[str, dict[str, Lines]] = {
     "docs/torch.md": {"torch": of(gradients.tables), "gradients": of(gradients_cpu.tables)},
     "docs/theory/poisson.md": {"poisson": of(poisson.tables), "poisson gpu": of(poisson.tables)},
     "docs/theory/splines.md": {"splines": of(splines.tables), "splines gpu": of(splines.tables)},
+    "docs/options.md": {"parabolic": of(parabolic.tables)},
     "docs/steps.md": {"steps": of(steps.tables)},
     "docs/theory/staggered.md": {"staggered": of(staggered.tables)},
     "docs/reproductions.md": {
