@@ -288,15 +288,11 @@ class PentadiagonalFactor:
             If `rhs` has another dtype than the factors or does not fit.
         """
         check_choice("trans", trans, self._target.backend.TRANS)
-        operation = "PentadiagonalFactor.solve"
-        target = systems.host_target(operation, {"rhs": rhs}, None, "rhs")
-        (array,), _, _ = target.operands({"rhs": rhs})
-        parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
-        x = [self._solve(np.asarray(part, self.dtype), trans) for part in parts]
-        answer = x[0] if len(x) == 1 else x[0] + 1j * x[1]
-        result = target.result(None, {"rhs": rhs}, array, answer.shape, answer.dtype, leader="rhs")
-        result[...] = answer
-        return target.finish(result, rhs, None)
+        return systems.solved_by_parts(
+            "PentadiagonalFactor.solve",
+            rhs,
+            lambda part: self._solve(np.asarray(part, self.dtype), trans),
+        )
 
     def _solve(self, rhs: Array, trans: str) -> Array:
         place = rhs.ndim + self.axis if rhs.ndim > 1 else 0

@@ -7,7 +7,7 @@ right-hand sides have the rows and, of blocks, one axis last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
@@ -357,3 +357,15 @@ def _not_finite(matrices: Matrices) -> Entry | None:
                 batch = tuple(int(k) for k in place[: view.ndim - tail])
                 return Entry(name, batch, row, view[tuple(place)])
     return None
+
+
+def solved_by_parts(operation: str, rhs: Any, solve: Callable[[Array], Array]) -> Any:
+    """Return the solution in the library of `rhs`; complex numbers are solved as two real parts."""
+    target = host_target(operation, {"rhs": rhs}, None, "rhs")
+    (array,), _, _ = target.operands({"rhs": rhs})
+    parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
+    x = [solve(part) for part in parts]
+    answer = x[0] if len(x) == 1 else x[0] + 1j * x[1]
+    result = target.result(None, {"rhs": rhs}, array, answer.shape, answer.dtype, leader="rhs")
+    result[...] = answer
+    return target.finish(result, rhs, None)
