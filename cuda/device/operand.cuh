@@ -50,6 +50,49 @@ template <typename Number> struct Systems {
     int32_t *info; /* null, or one entry per system */
 };
 
+/* How many systems of the outer axis have one matrix, if all of them do and their
+ * right-hand sides differ; otherwise 1. Kernels process these systems one after the other,
+ * so that all but the first find the matrix in the cache: 2 + 3 / k words per unknown from
+ * memory instead of 5, for k right-hand sides. */
+inline int32_t
+sharing_of(const ps_tridiag &t)
+{
+    const bool shares = t.lower.stride.outer == 0 && t.diag.stride.outer == 0 &&
+                        t.upper.stride.outer == 0 && t.outer <= INT32_MAX;
+
+    return shares ? static_cast<int32_t>(t.outer) : 1;
+}
+
+/* Neighbours on the inner axis. */
+struct SystemRange {
+    int64_t first;
+    int32_t count; /* less than 1 beyond the last tile */
+};
+
+/* The systems of tile `tile`, at most `most`. */
+__device__ __forceinline__ SystemRange
+systems_of_tile(int64_t tile, int32_t most, int32_t sharing, int64_t outer, int64_t inner)
+{
+    int64_t first = tile * most, end = outer * inner;
+
+    if (sharing > 1) {
+        const int64_t part = quotient(tile, sharing), j = tile - part * sharing;
+
+        first = j * inner + part * most;
+        end = (j + 1) * inner;
+    }
+    return {first, static_cast<int32_t>(max(min(end - first, int64_t(most)), int64_t(0)))};
+}
+
+/* The number of such tiles. */
+inline int64_t
+count_of_tiles(const ps_tridiag &t, int32_t most, int32_t sharing)
+{
+    const int64_t systems = t.outer * t.inner / sharing;
+
+    return (systems + most - 1) / most * sharing;
+}
+
 template <typename Number>
 inline Input<Number>
 input_of(const ps_input &in)

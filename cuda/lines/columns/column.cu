@@ -195,8 +195,7 @@ access_of(const ps_tridiag &t, std::initializer_list<const ps_input *> inputs)
 static int64_t
 tiles_of(const ps_tridiag &t, const ColumnShape &shape)
 {
-    const int64_t width = int64_t(1) << shape.width;
-    return divided_up(t.outer * t.inner, width);
+    return count_of_tiles(t, 1 << shape.width, sharing_of(t));
 }
 
 /* Whether tiles are drawn from a work queue: if there are many for each multiprocessor,
@@ -230,6 +229,7 @@ job_of(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks,
                              access_of(t, {&t.lower, &t.diag, &t.upper, &t.rhs}),
                              shape,
                              tiles_of(t, shape),
+                             sharing_of(t),
                              marks,
                              work_queue};
 

@@ -69,8 +69,14 @@ template <typename Number> struct ColumnJob {
     ColumnAccess access;
     ColumnShape shape;
     int64_t tiles;        /* of 1 << shape.width systems */
+    int32_t sharing;      /* sharing_of() */
     uint8_t *marks;       /* null, or 1 for each system that is not dominant */
     uint32_t *work_queue; /* null, or the number of tiles that were drawn */
+
+    __device__ __forceinline__ SystemRange systems(int64_t tile) const
+    {
+        return systems_of_tile(tile, 1 << shape.width, sharing, t.outer, t.inner);
+    }
 };
 
 /* The shapes of steps: the longest chunks, because the registers of shorter ones leave no

@@ -67,13 +67,14 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
     scheduler.begin();
     if constexpr (Job::is_step) {
         step.start();
-        step.fetch((scheduler.tile << job.shape.width) + own.column);
+        step.fetch(job.systems(scheduler.tile).first + own.column);
     }
     stage.begin();
     column.started();
     for (; scheduler.tile < job.tiles; scheduler.advance()) {
-        const int64_t first = scheduler.tile << job.shape.width;
-        const bool there = first + own.column < systems;
+        const SystemRange tile = job.systems(scheduler.tile);
+        const bool there = own.column < tile.count;
+        const int64_t system = there ? tile.first + own.column : systems;
         Row<Number> batch[Stage::batch];
         [[maybe_unused]] Number source[Stage::batch]; /* of a step */
         const auto rows = [&](int i, [[maybe_unused]] bool follows_pads) {
@@ -82,7 +83,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
             if constexpr (Job::is_step) {
                 /* with the first rows of the next tile */
                 if (k == 0 && b == Stage::batches - Stage::Ring::slots) {
-                    step.fetch((scheduler.at(1) << job.shape.width) + own.column);
+                    step.fetch(job.systems(scheduler.at(1)).first + own.column);
                 }
             }
             if (k == 0) {
@@ -95,14 +96,14 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
             }
             if constexpr (Job::is_step) {
                 if (i == 0) {
-                    step.begin(first + own.column);
+                    step.begin(system);
                 }
                 Number added(0);
 
                 if constexpr (Job::operands > 4) {
                     added = source[k];
                 }
-                return step.row(i, follows_pads, batch[k], added, first + own.column);
+                return step.row(i, follows_pads, batch[k], added, system);
             }
             else {
                 return batch[k];
@@ -114,27 +115,26 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
             rows,
             [&](int i) {
                 if constexpr (Job::is_step) {
-                    return step.row_in_memory(i, first + own.column);
+                    return step.row_in_memory(i, system);
                 }
                 else {
-                    return there ? row_in_memory(t, first + own.column, own.start + i)
+                    return there ? row_in_memory(t, system, own.start + i)
                                  : copy_row<Number>();
                 }
             },
             watches);
         scheduler.publish(arrivals[column.round & 1], job.shape.blocks);
         column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
-            const int64_t at = first + which;
-
-            if (at < systems && t.info != nullptr) {
-                t.info[at] = note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
+            if (which < tile.count && t.info != nullptr) {
+                t.info[tile.first + which] =
+                    note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
             }
-            if (at < systems && job.marks != nullptr) {
-                job.marks[at] = note.not_dominant != 0;
+            if (which < tile.count && job.marks != nullptr) {
+                job.marks[tile.first + which] = note.not_dominant != 0;
             }
         });
         if (there && (job.marks == nullptr || column.note.not_dominant == 0)) {
-            const ColumnPlace place(t, first + own.column);
+            const ColumnPlace place(t, system);
             char *x = reinterpret_cast<char *>(place.at(t.x, own.start + ROWS - 1));
             const int64_t row_bytes = t.x.row * static_cast<int64_t>(sizeof(Number));
 

@@ -139,15 +139,17 @@ struct ColumnStage {
     __device__ __forceinline__ void set_sources(int64_t tile, int row)
     {
         const int32_t width = job.shape.width;
+        const SystemRange systems = job.systems(tile);
 
 #pragma unroll
         for (int k = 0; k < copies; k++) {
             const int32_t lane = lane_of(k), q = operand_of(k);
             const int32_t start = self.start + ((lane >> width) - self.part) * ROWS;
-            const int64_t system = (tile << width) + (lane & ((1 << width) - 1));
+            const int32_t column = lane & ((1 << width) - 1);
 
-            from[k] = ColumnPlace(job.t, system).at(job.inputs[q], start + row);
-            wanted[k] = system < job.t.outer * job.t.inner ? present(start, q) : 0;
+            from[k] = ColumnPlace(job.t, systems.first + column)
+                          .at(job.inputs[q], start + row);
+            wanted[k] = column < systems.count ? present(start, q) : 0;
             if constexpr (Job::has_absent) {
                 wanted[k] = job.inputs[q].data != nullptr ? wanted[k] : 0;
             }

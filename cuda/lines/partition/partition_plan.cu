@@ -133,6 +133,13 @@ pitch_of(const Shape &s, const Sizes &size, int64_t least, int accepted)
     return static_cast<int32_t>(best);
 }
 
+/* Whether the systems of each tile are neighbours on the inner axis. */
+static bool
+is_on_inner_axis(const ps_tridiag &t, const Tiling &how)
+{
+    return t.outer == 1 || how.sharing > 1;
+}
+
 /* Whether the tiles of an operand are contiguous in memory, with the layout of shared
  * memory. */
 static bool
@@ -140,7 +147,7 @@ is_run(const ps_tridiag &t, const ps_stride &s, const Tiling &how, bool by_row)
 {
     const bool next_to_each_other =
         how.systems == 1 ||
-        (s.inner == t.rows && t.outer == 1 && how.system_pitch == t.rows);
+        (s.inner == t.rows && is_on_inner_axis(t, how) && how.system_pitch == t.rows);
 
     return by_row && s.row == 1 && next_to_each_other;
 }
@@ -183,7 +190,7 @@ set_copies(const ps_tridiag &t, bool by_row, Tiling *how)
         const uint32_t bit = 1u << q;
         const ps_stride &s = *strides[q];
         const bool is_cut = by_row && (how->shorts & bit) != 0;
-        const bool is_dense = t.outer == 1 && s.inner == t.rows;
+        const bool is_dense = is_on_inner_axis(t, *how) && s.inner == t.rows;
 
         if ((!is_cut || t.rows > 1) && is_run(t, s, *how, by_row)) {
             how->runs |= bit;
@@ -227,7 +234,8 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
         return false;
     }
     how.systems = c.systems;
-    how.tiles = divided_up(t->outer * t->inner, c.systems) * (c.warps > 0 ? s.blocks : 1);
+    how.sharing = c.warps > 0 || c.devices > 1 ? 1 : sharing_of(*t);
+    how.tiles = count_of_tiles(*t, c.systems, how.sharing) * (c.warps > 0 ? s.blocks : 1);
     how.row_pitch = c.by_row ? 1 : pitch_of(s, size, c.systems, 1);
     how.system_pitch = c.by_row ? pitch_of(s, size, rows, 4) : 1;
 

@@ -52,16 +52,17 @@ struct Worker {
     /* The systems of tile `tile` for block `rank` of a cluster. */
     __device__ __forceinline__ TileRange range_of(int64_t tile, int32_t rank) const
     {
-        const int64_t systems = job.t.outer * job.t.inner;
         const int64_t group = in_parts ? quotient(tile, shape.blocks) : tile;
+        const SystemRange systems =
+            systems_of_tile(group, job.tiling.systems, in_parts ? 1 : job.tiling.sharing,
+                            job.t.outer, job.t.inner);
         TileRange range;
 
         range.block = in_parts ? static_cast<int32_t>(tile - group * shape.blocks) : rank;
         const int32_t chunk = range.block * shape.warps * shape.lanes;
         const int32_t next = chunk + shape.warps * shape.lanes;
-        range.system = group * job.tiling.systems;
-        range.systems = static_cast<int32_t>(
-            min(systems - range.system, static_cast<int64_t>(job.tiling.systems)));
+        range.system = systems.first;
+        range.systems = systems.count;
         range.begin = max(shape.template start_of<ROWS>(chunk), 0);
         range.rows = max(shape.template start_of<ROWS>(next), 0) - range.begin;
         return range;

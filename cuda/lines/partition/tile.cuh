@@ -23,6 +23,7 @@ using namespace runtime;
 struct Tiling {
     int64_t tiles;
     int32_t systems;                 /* per tile */
+    int32_t sharing;                 /* sharing_of(), 1 for parts of systems */
     int32_t row_pitch, system_pitch; /* in shared memory; one of them is 1 */
     int32_t words;      /* size of the array of an operand: a multiple of 16 bytes */
     int32_t fast, wide; /* log2 of the threads along the contiguous axis, for elements and
