@@ -258,6 +258,40 @@ call_count_pivoted(const call *c, int64_t systems, ps_report *report)
                                          &report->repeated);
 }
 
+ps_status
+call_download_info(const call *c, int32_t *info, const int32_t *there, int64_t count,
+                   float *flag)
+{
+    const ps_backend *const backend = ps_backend_get();
+    const size_t bytes = (size_t)count * sizeof *info;
+    /* every system that has a number sets the flag to NaN */
+    const ps_blank b = {.dtype = PS_F32,
+                        .rows = 1,
+                        .outer = 1,
+                        .inner = count,
+                        .x = {.data = flag},
+                        .info = there,
+                        .info_inner = 1};
+    float found = 0;
+
+    if (bytes <= PS_ANSWER_BYTES) {
+        return backend->download(info, there, bytes, &c->exec);
+    }
+    ps_status status = backend->upload(flag, &found, sizeof found, &c->exec);
+
+    if (status == PS_OK) {
+        status = backend->blank(&b, &c->exec);
+    }
+    if (status == PS_OK) {
+        status = backend->download(&found, flag, sizeof found, &c->exec);
+    }
+    if (status == PS_OK && found == 0) {
+        memset(info, 0, bytes);
+        return PS_OK;
+    }
+    return status == PS_OK ? backend->download(info, there, bytes, &c->exec) : status;
+}
+
 PyObject *
 call_seconds(const char *const *names, const double *seconds, int count)
 {

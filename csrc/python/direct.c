@@ -500,14 +500,16 @@ run_and_read(const direct *d, const ps_options *options, int threads, const plac
     if (answered <= 0) {
         return answered;
     }
-    if (block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
+    if (block_allocate(bytes + sizeof(float), FOR_STREAM, &c.exec, &there) < 0) {
         return -1;
     }
     int raised = run(d, options, threads, where, there.data, NULL, status);
 
     if (raised == 0 && *status == PS_OK) {
+        float *const flag = (float *)((char *)there.data + bytes);
+
         call_enter(&c);
-        *status = backend->download(info, there.data, bytes, &c.exec);
+        *status = call_download_info(&c, info, there.data, count, flag);
         raised = call_leave(&c);
     }
     block_free(&there);

@@ -81,6 +81,34 @@ download(PyObject *Py_UNUSED(module), PyObject *args)
     return transfer(host, address, 0, device, stream);
 }
 
+static PyObject *
+download_info(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long address, stream = 0;
+    int device = 0;
+    PyObject *host;
+    void *here;
+    size_t bytes;
+    block flag;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "OK|iK:download_info", &host, &address, &device,
+                          &stream) ||
+        borrow_host(host, 1, &here, &bytes) < 0 ||
+        call_begin(&c, 0, device, stream) < 0 ||
+        block_allocate(sizeof(float), FOR_STREAM, &c.exec, &flag) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status =
+        call_download_info(&c, here, (const int32_t *)(uintptr_t)address,
+                           (int64_t)(bytes / sizeof(int32_t)), flag.data);
+    PyObject *const answer = finish(&c, status);
+
+    block_free(&flag);
+    return answer;
+}
+
 /* Read the strides of an array of element size r->element and shape r->shape; 0, or -1
  * with an exception. */
 static int
@@ -296,6 +324,10 @@ PyDoc_STRVAR(upload_doc, "upload($module, address, host, device=0, stream=0, /)\
 PyDoc_STRVAR(download_doc,
              "download($module, host, address, device=0, stream=0, /)\n--\n\n"
              "Fill an array from the device; waits.");
+PyDoc_STRVAR(download_info_doc,
+             "download_info($module, host, address, device=0, stream=0, /)\n--\n\n"
+             "Copy the numbers of systems, int32, to the host, waiting for them; return "
+             "status.");
 PyDoc_STRVAR(relayout_doc, "relayout($module, to, source, device=0, stream=0, /)\n--\n\n"
                            "Copy one device array into another of its shape.");
 PyDoc_STRVAR(accumulate_doc,
@@ -329,6 +361,7 @@ static PyMethodDef methods[] = {
      tridiag_direct_doc},
     {"upload", upload, METH_VARARGS, upload_doc},
     {"download", download, METH_VARARGS, download_doc},
+    {"download_info", download_info, METH_VARARGS, download_info_doc},
     {"relayout", relayout, METH_VARARGS, relayout_doc},
     {"accumulate", accumulate, METH_VARARGS, accumulate_doc},
     {"add_product", add_product, METH_VARARGS, add_product_doc},

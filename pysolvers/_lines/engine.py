@@ -213,7 +213,7 @@ def solve_spikes(
         if number >= _X:
             target.restore(lines[number], operands[number], plan.outer + plan.inner)
     names = tuple(_NAMES[k] for k in plan.copied if k <= _X)
-    return report | {"copied": names}, find_singular(target.on_host(info), plan)
+    return report | {"copied": names}, find_singular(target.info_on_host(info), plan)
 
 
 def finish(
@@ -483,4 +483,4 @@ def _run(
         target.fill_nan(x, info.reshape(x.shape[:2]))
     if _X in plan.copied:
         target.restore(x, views[_X], plan.outer + plan.inner)
-    return report, target.on_host(info) if info is not None and asks else None
+    return report, target.info_on_host(info) if info is not None and asks else None

@@ -149,6 +149,11 @@ def resolve_matrices(
     return Matrices(operands, dtype, shape, copied, sign)
 
 
+def _on_host(target: Target, array: Array) -> Array:
+    """Return an array, or a copy of one on a device, waiting for it."""
+    return target.download(array) if is_device_array(array) else array
+
+
 def rhs_shape(
     shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | None, name: str = "rhs"
 ) -> Shape:
@@ -255,7 +260,8 @@ class TridiagonalFactor:
     _factors: _Factors
     _has_sums = False  # whether `diag` holds row sums
     _check_finite = False
-    _where: Array | None = None  # rows inside, the axis of the systems last
+    _where: Array | None = None  # rows inside, the axis of the systems last, on the host
+    _mask: Array | None = None  # the same where the factors are
     _kept: tuple[Any, Any, Any] | None = None  # the matrix, if it is kept for products
 
     def __init__(
@@ -309,6 +315,8 @@ class TridiagonalFactor:
         self._check_finite = bool(check_finite)
         if self._where is not None:
             self._where = found.shape.batch_first(self._where)
+            self._mask = target.hold(self._where)
+            self._grouped_masks: dict[Any, Array] = {}
         self._set(target, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
         self._factors = self._with_programs(self._factors, named)
 
@@ -326,17 +334,12 @@ class TridiagonalFactor:
 
         The diagonals and the mask then have one shape.
         """
-        if target.name != "cpu":
-            raise BackendError(
-                "factor_tridiagonal: where needs the CPU: on a device pass diagonals with rows "
-                "0, 1, 0 outside, and 0 in the off-diagonals that couple to them"
-            )
         operands, _, _ = target.operands(named)
         mask = target.mask("where", where)
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "where": mask}
         shape = resolve_shape(arrays, axis, leader="diag", periodic=periodic, rows=rows)
         full = (*shape.batch, shape.rows)
-        inside = np.broadcast_to(shape.batch_first(mask), full)
+        inside = np.broadcast_to(shape.batch_first(_on_host(target, mask)), full)
         before, after = np.roll(inside, 1, -1), np.roll(inside, -1, -1)
         if not periodic:
             before[..., :1] = after[..., -1:] = False
@@ -345,12 +348,10 @@ class TridiagonalFactor:
         for (name, array), omits, counted in zip(
             zip(_NAMES, operands, strict=True), shape.omits, counts, strict=False
         ):
-            whole = np.zeros(full, array.dtype)
             part = np.s_[..., 1:] if name == "lower" else np.s_[..., :-1]
-            target_part = whole[part] if omits else whole
-            target_part[...] = shape.batch_first(array)
-            whole[~counted] = name == "diag"
-            masked[name] = np.moveaxis(whole, -1, shape.axis)
+            counts = counted[part] if omits else counted
+            own = target.selected(shape.batch_first(array), counts, float(name == "diag"))
+            masked[name] = np.moveaxis(own, -1, shape.axis)
         self._where = np.moveaxis(inside, -1, shape.axis)
         self._where_axis = shape.axis
         return masked
@@ -560,7 +561,7 @@ class TridiagonalFactor:
             if self._where is not None:
                 inside = np.broadcast_to(self._where, (*shape.batch, shape.rows))
                 for name, array in finite.items():
-                    counts = np.where(inside, shape.batch_first(array), 0)
+                    counts = np.where(inside, _on_host(target, shape.batch_first(array)), 0)
                     finite[name] = np.moveaxis(counts, -1, shape.axis)
             require_finite_operands(operation, target, finite, shape, periodic=self.periodic)
         result = target.result(
@@ -572,8 +573,8 @@ class TridiagonalFactor:
             if others:
                 source = np.broadcast_to(shape.batch_first(moved[1]), views.x.shape)
                 views = views._replace(source=source)
-            if self._where is not None:
-                views = views._replace(where=np.broadcast_to(self._where, views.x.shape))
+            if self._mask is not None:
+                views = views._replace(where=np.broadcast_to(self._mask, views.x.shape))
             self._solve_lines(target, views, code, threads, more)
         return target.finish(result, named[leader], out)
 
@@ -921,13 +922,16 @@ class TridiagonalFactor:
             (k for k, n in enumerate(batch) if n > 1 and k not in (*outer, *inner)),
             key=lambda k: -abs(strides[k]),
         )
+        groups = (shared, outer, inner)
         lines = _Views(
             *(
-                None if view is None else call.target.group(view, (shared, outer, inner), batch)
-                for view in views
+                None if view is None else call.target.group(view, groups, batch)
+                for view in views._replace(where=None)
             )
         )
         x = lines.x
+        if views.where is not None:
+            lines = lines._replace(where=self._grouped_mask(call.target, views, groups, batch))
         if lines.where is not None and lines.where.shape != x.shape:
             lines = lines._replace(where=np.broadcast_to(lines.where, x.shape))
         if outer:
@@ -938,6 +942,16 @@ class TridiagonalFactor:
             part = _Views(*(None if line is None else line[:, 0] for line in lines))
             self._call(call, part, (0, 1))
         call.target.restore(x, views.x, [*shared, *outer, *inner])
+
+    def _grouped_mask(
+        self, target: Target, views: _Views, groups: Sequence[list[int]], batch: tuple[int, ...]
+    ) -> Array:
+        """Merge groups of batch axes of the mask, on the host, once for each arrangement."""
+        key = (views.x.shape, tuple(map(tuple, groups)))
+        if key not in self._grouped_masks:
+            whole = np.broadcast_to(self._where, views.x.shape)
+            self._grouped_masks[key] = target.hold(lines_view(whole, groups, batch))
+        return self._grouped_masks[key]
 
     def _call(self, call: _Call, lines: _Views, steps: tuple[int, int]) -> None:
         """Solve with the factors; with the policy ``'nan'`` fill systems whose factors failed."""

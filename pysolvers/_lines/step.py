@@ -354,7 +354,7 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
         _restore(call, lines)
         copied = tuple(name for name, k in lines.numbers.items() if k in lines.plan.copied)
         if info is not None and asks:
-            singular = _singular(call, step, target.on_host(info), lines.plan)
+            singular = _singular(call, step, target.info_on_host(info), lines.plan)
     answer = finish(call)
     if singular is not None:
         singular.report(policy, call.choice.operation, stacklevel=stacklevel + 1)

@@ -24,6 +24,7 @@ from .streams import PER_THREAD, Stream
 Array = NDArray[Any]
 
 _ALIGNMENT = 256  # bytes between the starts of two arrays in one block of memory
+_LEAST_COPIED = 4  # bytes of the smallest elements that the backend copies with strides
 
 
 class _Memory:
@@ -267,9 +268,30 @@ class Device:
 
     def download(self, view: Array) -> Array:
         """Return the elements of a view in a new array of the host, waiting for them."""
+        if view.itemsize < _LEAST_COPIED and not view.flags.c_contiguous:
+            return self._downloaded_with_gaps(view)
         found = np.empty(view.shape, view.dtype)
         self.read(view, found)
         return found
+
+    def download_info(self, info: Array) -> Array:
+        """Return the numbers of systems, waiting for them; without a copy if all are 0."""
+        found = np.empty(info.shape, info.dtype)
+        if found.size:
+            self.enqueue(self.backend.download_info, found, address_of(info))
+        return found
+
+    def _downloaded_with_gaps(self, view: Array) -> Array:
+        """Return a view of a copy of all bytes from the first element of a view to the last one."""
+        if not view.size:
+            return np.empty(view.shape, view.dtype)
+        spans = [(size - 1) * step for size, step in zip(view.shape, view.strides, strict=True)]
+        first = sum(min(span, 0) for span in spans)
+        count = sum(map(abs, spans)) + view.itemsize
+        block = device_array(address_of(view) + first, (count,), None, np.dtype(np.uint8), view)
+        found = np.empty(count, np.uint8)
+        self.read(block, found)
+        return np.ndarray(view.shape, view.dtype, found, -first, view.strides)
 
     def copied(self, view: Array) -> Array:
         """Return a copy of a view in C order, on the device."""

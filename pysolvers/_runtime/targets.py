@@ -176,6 +176,10 @@ class Target:
         """Return an array on the host, waiting for its elements; it is not to be changed."""
         return array
 
+    def info_on_host(self, info: Array) -> Array:
+        """Return what `info` allocated on the host, waiting for its numbers."""
+        return info
+
     def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
         """View operands, their rows last, as (outer, inner, rows), or copy them so."""
         return [plan.lines(operand, rows) for operand in operands]
@@ -205,8 +209,21 @@ class Target:
         """Copy values to a view, to whose shape they broadcast."""
         view[...] = values
 
+    def selected(self, values: Array, where: Array, other: float) -> Array:
+        """Return a new array: values where a mask of the host is True, and a number elsewhere.
+
+        The mask has the shape of the array, to which the values broadcast.
+        """
+        found = np.full(where.shape, other, values.dtype)
+        np.copyto(found, values, where=where)
+        return found
+
     def upload(self, array: Array) -> Array:
         """Return an array of the host as one that `write` takes."""
+        return array
+
+    def hold(self, array: Array) -> Array:
+        """Return an array of the host where calls on any stream can use it."""
         return array
 
     def download(self, view: Array) -> Array:
@@ -265,6 +282,9 @@ class DeviceTarget(Device, Target):
     def on_host(self, array: Array) -> Array:
         return self.download(array)
 
+    def info_on_host(self, info: Array) -> Array:
+        return self.download_info(info)
+
     def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
         outer, inner = plan.outer, plan.inner
         sizes = plan.size(outer), plan.size(inner)
@@ -315,6 +335,25 @@ class DeviceTarget(Device, Target):
 
     def fill_nan(self, lines: Array, info: Array) -> None:
         self.enqueue(self.backend.fill_nan, lines, info)
+
+    def selected(self, values: Array, where: Array, other: float) -> Array:
+        if not is_device_array(values):
+            return super().selected(values, where, other)
+        # The step u = 0, whose matrix is 0, is the source inside of a mask, and u elsewhere.
+        found = self.upload(np.where(where, 0, other).astype(values.dtype, order="C"))
+        if not found.size:
+            return found
+        lines = (1, -1, found.shape[-1] if found.ndim else 1)
+        x, mask = found.reshape(lines), self.upload(np.ascontiguousarray(where)).reshape(lines)
+        source = self.copied(np.broadcast_to(values, where.shape)).reshape(lines)
+        zero = np.broadcast_to(self.zeros((1, 1, 1), values.dtype), x.shape)
+        backend = self.backend
+        status, _ = backend.step_solve(
+            *(backend.STEP_KINDS["theta"], pivot_code(False, backend.PIVOTS), 0, zero, zero, zero),
+            *(x, x, None, 1.0, 1.0, source, None, mask, (None,) * 4, 0, *self.arguments),
+        )
+        self.check(status)
+        return found
 
     def _like(self, array: Array, shape: Sequence[int], strides: Sequence[int] | None) -> Array:
         """View the memory of a device array with another shape, by default in C order."""
