@@ -81,7 +81,8 @@ systems_of_tile(int64_t tile, int32_t most, int32_t sharing, int64_t outer, int6
         first = j * inner + part * most;
         end = (j + 1) * inner;
     }
-    return {first, static_cast<int32_t>(max(min(end - first, int64_t(most)), int64_t(0)))};
+    return {first,
+            static_cast<int32_t>(max(min(end - first, int64_t(most)), int64_t(0)))};
 }
 
 /* The number of such tiles. */

@@ -23,10 +23,17 @@ from .._options import (
 )
 from .._row_sums import RowSums, form_of, matrix_names
 from .._runtime.arrays import Shape, require_rows, resolve_shape
-from .._runtime.device import address_of, device_array
+from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
-from .._runtime.lines import Plan, batch_strides, contiguous_strides, pairs, plan_lines
+from .._runtime.lines import (
+    Plan,
+    batch_strides,
+    contiguous_strides,
+    lines_view,
+    pairs,
+    plan_lines,
+)
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
@@ -288,9 +295,19 @@ class TridiagonalFactor:
         self._has_sums = form is not None
         named = {"lower": lower, "diag": diag, "upper": upper}
         target = find_target(
-            device, stream, named, operation="factor_tridiagonal", leader="diag", timed=True
+            device,
+            stream,
+            named if where is None else named | {"where": where},
+            operation="factor_tridiagonal",
+            leader="diag",
+            timed=True,
         )
         if where is not None:
+            if keep_matrix and target.name != "cpu":
+                raise BackendError(
+                    "factor_tridiagonal: keep_matrix=True with where needs the CPU: on a device "
+                    "keep the diagonals, and write tridiagonal_matvec(lower, diag, upper, x)"
+                )
             named = self._take_mask(target, named, where, axis, rows, periodic=bool(periodic))
             axis = self._where_axis
             rows = np.shape(named["diag"])[axis]

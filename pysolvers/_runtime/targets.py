@@ -349,8 +349,8 @@ class DeviceTarget(Device, Target):
         zero = np.broadcast_to(self.zeros((1, 1, 1), values.dtype), x.shape)
         backend = self.backend
         status, _ = backend.step_solve(
-            *(backend.STEP_KINDS["theta"], pivot_code(False, backend.PIVOTS), 0, zero, zero, zero),
-            *(x, x, None, 1.0, 1.0, source, None, mask, (None,) * 4, 0, *self.arguments),
+            *(backend.STEP_KINDS["theta"], backend.PIVOTS["never"], 0, zero, zero, zero),
+            *(x, x, None, 1.0, 1.0, source, None, mask, (None,) * 4, 0, *self.arguments, False),
         )
         self.check(status)
         return found
@@ -482,6 +482,8 @@ class _DeviceArrays(DeviceTarget):
 
     def _view_or_scalar(self, name: str, value: Any) -> Array:
         """Return a view of a device array, or an argument of the host as an array."""
+        if isinstance(value, np.ndarray) and is_device_array(value):
+            return value
         if name not in self._names:
             return as_array(name, value)
         array = view(name, value, self.stream)

@@ -638,7 +638,7 @@ def factor_theta(
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError
-        If the device is not available, or if there is a mask and a device.
+        If the device is not available.
 
     See Also
     --------
@@ -913,7 +913,7 @@ def _diffuse(
 
 
 def _has_no_effect(name: str, value: Any) -> bool:
-    """Return whether an operand of a diffusion is left out: None, or a flux that is the number 0."""
+    """Return whether an operand of a diffusion changes nothing: None, or a flux of 0."""
     is_zero = isinstance(value, int | float) and value == 0
     return value is None or (is_zero and name.startswith("flux_"))
 

@@ -286,10 +286,29 @@ def test_bounds(rng, axis, systems, rows, masked, dtype):
         np.testing.assert_array_equal(x[~inside], u[~inside])
 
 
-def test_factors_with_a_mask_are_refused(rng):
-    *matrix, u, _ = sources(rng, 3, 8, np.float64)
-    with pytest.raises(pysolvers.BackendError, match=r"where needs the CPU: on a device pass"):
-        pysolvers.factor_theta(*matrix, dt=0.3, where=u > 0, device="cuda")
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("axis", ["last", "first"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_kept_factors_with_a_mask(rng, axis, periodic, dtype):
+    for systems, rows in ((64, 75), (33, 16), (5, 3000)):
+        *operands, u, source = sources(rng, systems, rows, dtype)
+        where = rng.uniform(size=u.shape) < 0.8
+        where[0] = False
+        matrix = [np.where(where, a, np.nan) for a in operands]
+        u, s = (np.where(where, a, np.nan) for a in (u, source))
+        options = {"where": where, "periodic": periodic}
+        factor = called(pysolvers.factor_theta, axis, *matrix, dt=0.3, theta=0.7, **options)
+        solver = called(pysolvers.factor_tridiagonal, axis, *matrix, **options)
+
+        x = factor.step(*turned(axis, u, s))
+        y = solver.solve(*turned(axis, u))
+
+        given = np.where(where, source, 0)
+        x, y = (a.T if axis == "first" else a for a in (x, y))
+        require_step(x, u, operands, 0.3, 0.7, source=given, **options)
+        np.testing.assert_array_equal(y[~where], u[~where])
+        direct = called(pysolvers.solve_tridiagonal, axis, *matrix, u, **options)
+        np.testing.assert_allclose(y, direct, rtol=300 * oracle.eps(dtype))
 
 
 def diffused(T, K, dz, dt, theta, source, flux, value):

@@ -125,6 +125,9 @@ class Device:
             host.reshape(-1).view(np.uint8)[:] = _as_host(address, host.nbytes)
         return 0
 
+    def download_info(self, host, address, ordinal=0, stream=0, /):
+        return self.download(host, address, ordinal, stream)
+
     def relayout(self, to, from_, ordinal=0, stream=0, /):
         self.calls.append(("relayout", to.shape))
         assert to.shape == from_.shape

@@ -71,6 +71,29 @@ def test_steps_with_kept_factors(library, case):
     agree(factor.step(u, count=3), expected)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shared", [False, True])
+def test_kept_factors_with_a_mask(library, case, axis, shared):
+    inside = np.random.default_rng(5).random(case[3].shape) < 0.7
+    u = np.where(inside, case[3], np.nan)
+    one = (0.3, np.full(u.shape[axis], -3.0), 0.2)
+    matrix = one if shared else [np.where(inside, a, np.nan) for a in case[:3]]
+    expected = pysolvers.factor_theta(*matrix, dt=0.3, axis=axis, where=inside)
+    options = {"axis": axis, "where": inside}
+    factor = pysolvers.factor_theta(*matrix, dt=0.3, device="cuda", **options)
+    agree(factor.step(u), expected.step(u))
+    many = np.stack([u, 2 * u])
+    for vectors in (u, many, np.asfortranarray(many)):
+        x = factor.step(library.array(vectors), count=2)
+        agree(library.get(x), expected.step(vectors, count=2))
+
+    there = [m if isinstance(m, float) else library.array(m) for m in matrix]
+    mask = library.array(inside)
+    solver = pysolvers.factor_tridiagonal(*there, axis=axis, where=mask)
+    direct = pysolvers.solve_tridiagonal(*matrix, u, axis=axis, where=inside)
+    agree(library.get(solver.solve(library.array(u), check_finite=True)), direct)
+
+
 def test_diffusion(library, case):
     T = np.abs(case[3])
     K, dz = np.abs(case[0][:, 1:]), np.linspace(1, 2, 33)

@@ -147,8 +147,8 @@ struct ColumnStage {
             const int32_t start = self.start + ((lane >> width) - self.part) * ROWS;
             const int32_t column = lane & ((1 << width) - 1);
 
-            from[k] = ColumnPlace(job.t, systems.first + column)
-                          .at(job.inputs[q], start + row);
+            from[k] =
+                ColumnPlace(job.t, systems.first + column).at(job.inputs[q], start + row);
             wanted[k] = column < systems.count ? present(start, q) : 0;
             if constexpr (Job::has_absent) {
                 wanted[k] = job.inputs[q].data != nullptr ? wanted[k] : 0;
