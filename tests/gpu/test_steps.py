@@ -234,6 +234,41 @@ def test_kept_factors(rng, axis, theta, dtype):
         require_step(x.T if axis == "first" else x, u, matrix, 0.3, theta, source=source)
 
 
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("pivot", [False, None])
+def test_several_right_sides_of_own_matrices(rng, axis, pivot, dtype):
+    # Tiles of systems that end with the systems of one right side, and that do not.
+    for k, systems, rows in (
+        (3, 1, 20),
+        (2, 33, 2),
+        (3, 40, 75),
+        (10, 64, 33),
+        (4, 100, 300),
+        (3, 37, 1500),
+    ):
+        *operands, u, _ = sources(rng, systems, rows, dtype)
+        many = np.stack([u * (1 + j) for j in range(k)])
+        where = rng.uniform(size=u.shape) < 0.8
+        matrix, mask = [along(axis, a, systems) for a in operands], along(axis, where, systems)
+        vectors = np.stack([along(axis, a, systems) for a in many])
+        own = axis if axis < 0 else axis - 2
+        options = {"axis": own, "pivot": pivot, "device": "cuda"}
+        for given in (None, where):
+            options["where"] = None if given is None else mask
+            x = pysolvers.theta_step(*matrix, vectors, dt=0.3, **options)
+            y = pysolvers.solve_tridiagonal(matrix[0], 4 - matrix[1], matrix[2], vectors, **options)
+
+            for j in range(k):
+                turn = (lambda a: a.T) if axis == 0 else (lambda a: a)
+                require_step(turn(x[j]), many[j], operands, 0.3, 0.5, where=given)
+                alone = options | {"axis": axis}
+                one = pysolvers.solve_tridiagonal(
+                    matrix[0], 4 - matrix[1], matrix[2], vectors[j], **alone
+                )
+                np.testing.assert_allclose(y[j], one, rtol=300 * oracle.eps(dtype), atol=1e-30)
+
+
 def projected(matrix, rhs, least, where):
     """Return the solution by elimination down and bounded substitution up, row by row."""
     a, d, c = (np.array(np.broadcast_to(m, rhs.shape), np.float64) for m in matrix)
