@@ -966,6 +966,7 @@ class TridiagonalFactor:
         """Merge groups of batch axes of the mask, on the host, once for each arrangement."""
         key = (views.x.shape, tuple(map(tuple, groups)))
         if key not in self._grouped_masks:
+            assert self._where is not None
             whole = np.broadcast_to(self._where, views.x.shape)
             self._grouped_masks[key] = target.hold(lines_view(whole, groups, batch))
         return self._grouped_masks[key]
