@@ -1,7 +1,5 @@
 """What the project says about itself is true, and said once."""
 
-import contextlib
-import io
 import os
 import re
 import shlex
@@ -195,13 +193,6 @@ def test_readme_shows_code_and_installation_at_its_start():
     assert len(EXAMPLES) == len(PRINTED) == 2
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_example_of_the_readme_prints_what_stands_below_it(number, capsys):
-    exec(compile(EXAMPLES[number], "README.md", "exec"), {"__name__": "readme"})
-
-    assert capsys.readouterr().out.strip() == PRINTED[number]
-
-
 def lines_of_the_readme():
     """Return the line of code of each row of the table "I have ..."."""
     table = README.partition("## I have ...")[2].partition("##")[0]
@@ -338,44 +329,6 @@ def test_demo_says_first_what_it_shows_and_last_what_to_look_at():
     for command in re.findall(r"bin/pysolvers ([^,(\"]+)", last):
         words = shlex.split(command.removesuffix(" then").rstrip("\\\n "))
         build_parser(words).parse_args(words)
-
-
-def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {"__name__": "quickstart"}
-    for code in blocks(ROOT / "docs/quickstart.md", "python"):
-        if "import cupy" not in code:
-            with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(code, "quickstart.md", "exec"), names)
-
-    assert names["result"].converged
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cavity.png", "cooling.gif"]
-
-
-@pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
-def test_page_of_dt_prints_what_stands_below_its_code():
-    page = (ROOT / "docs/dt.md").read_text()
-    pairs = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", page, re.M | re.S)
-    names = {"__name__": "dt"}
-    for code, expected in pairs:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, "dt.md", "exec"), names)
-        assert printed.getvalue() == expected
-
-    assert len(pairs) == len(blocks(ROOT / "docs/dt.md", "python")) >= 5
-
-
-def test_calls_of_other_packages_run_and_agree():
-    pytest.importorskip("scipy")
-    pytest.importorskip("xarray")
-    names = {"__name__": "coming_from"}
-    code = blocks(ROOT / "docs/coming_from.md", "python")
-    for part in code:
-        exec(compile(part, "coming_from.md", "exec"), names)
-
-    assert sum(part.count("assert ") for part in code) >= 5
-    assert names["systems"] == len(names["rhs"])
 
 
 def test_every_method_is_documented():
