@@ -110,6 +110,31 @@ def test_a_bad_pivot_is_told_and_stays_in_its_column(rng, dtype, row, rows):
     np.testing.assert_array_equal(x[:, others], good[:, others])
 
 
+@pytest.mark.parametrize("pivot", [False, None])
+@pytest.mark.parametrize("count", [4097, 70_000, 1_000_003])
+def test_a_singular_system_among_very_many_is_named(count, pivot):
+    """Their numbers are copied to the host only if one of them is not 0."""
+    cupy = pytest.importorskip("cupy")
+    lower, diag, upper, rhs = (cupy.full((5, count), value) for value in (-1.0, 4.0, -1.0, 1.0))
+    options = {"axis": 0, "pivot": pivot, "on_singular": "raise"}
+    regular = pysolvers.solve_tridiagonal(lower, diag, upper, rhs, **options)
+    for bad in (0, count // 2, count - 1):
+        for a in (lower, diag, upper):
+            a[2, bad] = 0
+
+        with pytest.raises(pysolvers.SingularSystemError) as caught:
+            pysolvers.solve_tridiagonal(lower, diag, upper, rhs, **options)
+        assert caught.value.systems.tolist() == [[bad]]
+        with pytest.raises(pysolvers.SingularSystemError) as caught:
+            pysolvers.factor_tridiagonal(lower, diag, upper, axis=0, on_singular="raise")
+        assert caught.value.systems.tolist() == [[bad]]
+
+        for a, value in ((lower, -1), (diag, 4), (upper, -1)):
+            a[2, bad] = value
+    x = pysolvers.solve_tridiagonal(lower, diag, upper, rhs, **options)
+    assert bool((x == regular).all())
+
+
 @pytest.mark.parametrize("rows", [40, 700, 3000])
 def test_only_columns_that_are_not_dominant_are_pivoted(rng, rows):
     columns = [a.T.copy() for a in oracle.dominant(rng, (70, rows))]
