@@ -14,6 +14,7 @@ if _typing.TYPE_CHECKING:
     )
     from ._boundary import Dirichlet, Neumann, Robin
     from ._building import get_include
+    from ._derivatives import compact_derivative
     from ._errors import (
         BackendError,
         CoarseGridWarning,
@@ -77,6 +78,7 @@ __all__ = [
     "TridiagonalFactor",
     "__version__",
     "clear_cache",
+    "compact_derivative",
     "factor_block_tridiagonal",
     "factor_pentadiagonal",
     "factor_theta",
@@ -106,6 +108,7 @@ _PLACES = {
     ),
     "_boundary": ("Dirichlet", "Neumann", "Robin"),
     "_building": ("get_include",),
+    "_derivatives": ("compact_derivative",),
     "_errors": (
         "BackendError",
         "CoarseGridWarning",

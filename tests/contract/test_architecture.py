@@ -68,6 +68,7 @@ PYTHON_LEVELS = [
     ("distributed",),
     ("factor", "tridiagonal"),
     ("_steps", "_recurrence", "_blocks"),
+    ("_derivatives",),
     ("_solver",),
     ("_split",),
     ("poisson",),
