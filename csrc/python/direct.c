@@ -1,11 +1,12 @@
 /* direct.c - tridiag_direct(): the calls of solve_tridiagonal that need no planning.
  *
  * Python converts, broadcasts and plans the operands of a call, which takes 50 us and
- * more. Most calls with small systems have operands that are used as they are: arrays of
- * one dtype and shape, vectors along the axis of the systems, and numbers. These are
- * checked here, in about 1 us. Every other call, also every call with an error in its
- * arguments, is left to Python, which has the rules and the messages. Operands on a
- * device are numbers and arrays from borrow(), and `out` must be given.
+ * more, on a device 200 us. Most calls have operands that are used as they are: arrays of
+ * one dtype and shape, those of the matrices perhaps without the first axes of the
+ * right-hand sides, vectors along the axis of the systems, and numbers. These are checked
+ * here, in about 1 us. Every other call, also every call with an error in its arguments,
+ * is left to Python, which has the rules and the messages. Operands on a device are
+ * numbers and arrays from borrow(), and `out` must be given.
  */
 #include "binding.h"
 #include "call.h"
@@ -38,7 +39,7 @@ typedef enum { DIAGONALS, ROW_SUMS, SIGNED_ROW_SUMS } matrix_form;
 typedef enum { ONE_TYPE, PAIRS, WIDENED, PARTS } type_use;
 
 typedef struct {
-    plain p;
+    plain p, matrices;
     int matrix_type; /* type number of the diagonals that are arrays */
     type_use use;
     matrix_form form;
@@ -133,8 +134,8 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
     }
     const int is_vector = PyArray_NDIM(array) == 1;
     const npy_intp length = is_vector ? PyArray_DIM(array, 0)
-                            : PyArray_NDIM(array) == d->p.axes
-                                ? PyArray_DIM(array, d->p.axis)
+                            : PyArray_NDIM(array) == d->matrices.axes
+                                ? PyArray_DIM(array, d->matrices.axis)
                                 : -1;
     const int is_short = which != DIAG && !(d->flags & PS_PERIODIC) &&
                          length == d->p.rows - 1 && length > 1;
@@ -156,8 +157,8 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
         d->widened[which] = array;
     }
     input->data = PyArray_DATA(array);
-    if (plain_shape(&d->p, array, rhs, length)) {
-        return plain_stride(&d->p, array, &input->stride);
+    if (plain_shape(&d->matrices, array, rhs, length)) {
+        return plain_stride(&d->matrices, array, &input->stride);
     }
     input->stride = (ps_stride){0, 0, 0};
     return is_vector && operand_stride(array, 0, &input->stride.row);
@@ -165,7 +166,8 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
 
 /* Set the types, from the right-hand side, whose strides have been read, and the
  * diagonals; 0 if the batch axes of real and imaginary parts do not merge to two, and
- * there are too many of them for two passes. */
+ * there are too many of them for two passes, or if all systems share one matrix that is
+ * no vector. */
 static int
 choose_types(direct *d, PyObject *const *inputs)
 {
@@ -191,8 +193,10 @@ choose_types(direct *d, PyObject *const *inputs)
     d->use =
         is_shared && systems_of(&d->p) > 1 && d->t.rhs.stride.row == 1 ? WIDENED : PAIRS;
     if (d->use == PAIRS && !is_shared && d->p.outer > 1) {
+        const int is_one = d->matrices.axes < d->p.axes && d->matrices.inner == 1;
+
         d->use = PARTS;
-        return plain_is_small((PyArrayObject *)inputs[RHS]);
+        return !is_one && plain_is_small((PyArrayObject *)inputs[RHS]);
     }
     return 1;
 }
@@ -214,6 +218,33 @@ divide_into_pairs(const plain *p, ps_tridiag *t)
     t->inner = p->outer > 1 ? 2 * p->inner : 2;
 }
 
+/* Describe the diagonals that are arrays of more than one axis, all of the same number, and
+ * the batch accordingly: the systems that share a matrix lie along its outer axis. Returns
+ * 0 if they are not plain. */
+static int
+find_matrices(direct *d, PyObject *const *inputs, const PyArrayObject *rhs)
+{
+    int axes = 0;
+
+    for (int k = LOWER; k <= UPPER; k++) {
+        const int own =
+            PyArray_Check(inputs[k]) ? PyArray_NDIM((PyArrayObject *)inputs[k]) : 0;
+
+        if (own > 1 && axes > 1 && own != axes) {
+            return 0;
+        }
+        axes = own > 1 ? own : axes;
+    }
+    if (!plain_matrices(&d->p, rhs, axes == 0 ? d->p.axes : axes, &d->matrices)) {
+        return 0;
+    }
+    if (d->matrices.axes < d->p.axes) {
+        d->p.outer = systems_of(&d->p) / d->matrices.inner;
+        d->p.inner = d->matrices.inner;
+    }
+    return 1;
+}
+
 /* Read the operands. Returns 0 if the call is not a plain case. */
 static int
 read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
@@ -221,7 +252,7 @@ read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
     PyArrayObject *const rhs = plain_sides(&d->p, inputs[RHS], axis);
 
     if (rhs == NULL || !operand_dtype(d->p.type, &d->t.dtype) ||
-        !plain_stride(&d->p, rhs, &d->t.rhs.stride)) {
+        !find_matrices(d, inputs, rhs) || !plain_stride(&d->p, rhs, &d->t.rhs.stride)) {
         return 0;
     }
     d->t.rhs.data = PyArray_DATA(rhs);

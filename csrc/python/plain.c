@@ -67,13 +67,9 @@ plain_stride(const plain *p, const PyArrayObject *array, ps_stride *stride)
     }
     const npy_intp rows = PyArray_DIM(array, p->axis);
 
-    if (p->axis == p->axes - 1) {
-        *stride = (ps_stride){.row = 1, .inner = rows};
-    }
-    else {
-        *stride = (ps_stride){
-            .row = p->inner, .outer = p->outer > 1 ? rows * p->inner : 0, .inner = 1};
-    }
+    *stride = p->axis == p->axes - 1 ? (ps_stride){.row = 1, .inner = rows}
+                                     : (ps_stride){.row = p->inner, .inner = 1};
+    stride->outer = p->outer > 1 ? rows * p->inner : 0;
     return 1;
 }
 
@@ -81,12 +77,35 @@ int
 plain_shape(const plain *p, const PyArrayObject *array, const PyArrayObject *rhs,
             npy_intp rows)
 {
+    const int lacks = PyArray_NDIM(rhs) - p->axes;
     int same = PyArray_NDIM(array) == p->axes && PyArray_DIM(array, p->axis) == rows;
 
     for (int k = 0; same && k < p->axes; k++) {
-        same = k == p->axis || PyArray_DIM(array, k) == PyArray_DIM(rhs, k);
+        same = k == p->axis || PyArray_DIM(array, k) == PyArray_DIM(rhs, lacks + k);
     }
     return same;
+}
+
+int
+plain_matrices(const plain *p, const PyArrayObject *rhs, int axes, plain *matrices)
+{
+    const int lacks = p->axes - axes;
+
+    *matrices = *p;
+    if (lacks == 0) {
+        return 1;
+    }
+    if (axes < 2 || lacks < 0 || (p->axis != lacks && p->axis != p->axes - 1)) {
+        return 0;
+    }
+    matrices->axes = axes;
+    matrices->axis = p->axis - lacks;
+    matrices->inner = p->outer * p->inner;
+    matrices->outer = 1;
+    for (int k = 0; k < lacks; k++) {
+        matrices->inner /= PyArray_DIM(rhs, k);
+    }
+    return 1;
 }
 
 /* First byte and end of the memory of an array. */

@@ -26,10 +26,14 @@ PyArrayObject *plain_sides(plain *p, PyObject *object, PyObject *axis);
 /* Set *stride to the strides of an array with all axes; 0 if they are not plain. */
 int plain_stride(const plain *p, const PyArrayObject *array, ps_stride *stride);
 
-/* Whether the array has the shape of the right-hand sides, but for `rows` along the axis
- * of the systems. */
+/* Whether the array has the shape of the last p->axes axes of the right-hand sides, but for
+ * `rows` along the axis of the systems. */
 int plain_shape(const plain *p, const PyArrayObject *array, const PyArrayObject *rhs,
                 npy_intp rows);
+
+/* Describe by *matrices diagonals of `axes` axes, the last ones of the right-hand sides:
+ * all systems along the other axes have the same matrix. 0 if they are not plain. */
+int plain_matrices(const plain *p, const PyArrayObject *rhs, int axes, plain *matrices);
 
 /* The array for the result, a new reference: `out`, or a new array for None; null,
  * perhaps with an exception, if `out` is not plain or shares memory with one of the

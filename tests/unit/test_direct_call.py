@@ -291,6 +291,93 @@ def test_singular_systems_become_nan_as_in_a_planned_call(direct, rng, shape, ax
     assert direct == [True]
 
 
+# Right-hand sides, axis, and how many of their first axes the matrices lack.
+SHARED = [
+    ((3, 5, 40), -1, 1),
+    ((3, 40, 5), 1, 1),
+    ((2, 3, 5, 40), 3, 2),
+    ((2, 3, 40, 5), -2, 2),
+    ((2, 3, 5, 4, 20), -1, 2),
+    ((2, 20, 5, 4), 1, 1),
+    ((1, 5, 40), -1, 1),
+    ((3, 1, 40), -1, 1),
+    ((3, 40, 1), -2, 1),
+    ((300, 2, 7), -1, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", [*oracle.DTYPES, "pairs"])
+@pytest.mark.parametrize("pivot", [None, False, True])
+@pytest.mark.parametrize(("shape", "axis", "lacks"), SHARED)
+def test_matrices_without_the_first_axes(direct, rng, shape, axis, lacks, pivot, dtype):
+    inner = axis % len(shape) - lacks
+    matrix = operands(rng, shape[lacks:], inner, float)[:3]
+    if dtype != "pairs":
+        matrix = [a.astype(dtype) for a in matrix]
+    rhs = oracle.uniform(rng, shape, np.complex128 if dtype == "pairs" else dtype)
+    options = {"axis": axis, "pivot": pivot}
+
+    x, planned, _ = both(*matrix, rhs, **options)
+    out = np.empty_like(rhs)
+    assert pysolvers.solve_tridiagonal(*matrix, rhs, out=out, **options) is out
+
+    is_one = dtype == "pairs" and matrix[1].size == shape[axis]
+    assert direct == [not is_one] * 2
+    np.testing.assert_array_equal(x, planned)
+    np.testing.assert_array_equal(out, planned)
+    for place in np.ndindex(shape[:lacks]):
+        one = pysolvers.solve_tridiagonal(*matrix, rhs[place], axis=inner, pivot=pivot)
+        np.testing.assert_allclose(x[place], one, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shared", [0, 1, 2])
+def test_numbers_and_vectors_among_matrices_without_the_first_axes(direct, rng, shared):
+    matrix = operands(rng, (5, 40), 1, float)[:3]
+    matrix[shared] = [0.25, matrix[1][2] + 4, rng.standard_normal(39) / 9][shared]
+
+    x, planned, _ = both(*matrix, rng.standard_normal((3, 5, 40)))
+
+    assert direct == [True]
+    np.testing.assert_array_equal(x, planned)
+
+
+def test_singular_matrices_without_the_first_axes(direct, rng):
+    *matrix, _ = operands(rng, (5, 40), 1, float)
+    for a in matrix:
+        a[3, 7] = 0
+    rhs = rng.standard_normal((2, 5, 40))
+    errors = []
+    for return_info in (False, True):
+        with pytest.raises(pysolvers.SingularSystemError) as caught:
+            pysolvers.solve_tridiagonal(*matrix, rhs, return_info=return_info)
+        errors.append(caught.value)
+    x, planned, _ = both(*matrix, rhs, on_singular="nan")
+
+    assert all(direct)
+    assert str(errors[0]) == str(errors[1])
+    assert errors[0].systems.tolist() == errors[1].systems.tolist() == [[0, 3], [1, 3]]
+    np.testing.assert_array_equal(x, planned)
+    assert np.isnan(x[:, 3]).all()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axis"),
+    [
+        ([(5, 40), (3, 5, 40), (5, 40), (3, 5, 40)], -1),  # of two numbers of axes
+        ([(5, 40)] * 3 + [(40, 5, 40)], 0),  # along an axis that the matrices lack
+        ([(5, 40, 6)] * 3 + [(3, 5, 40, 6)], 2),  # three axes of systems
+        ([(1, 40)] * 3 + [(3, 5, 40)], -1),
+    ],
+)
+def test_other_matrices_without_the_first_axes_are_planned(direct, rng, shapes, axis):
+    lower, diag, upper, rhs = map(rng.standard_normal, shapes)
+
+    x, planned, _ = both(lower, np.abs(diag) + 9, upper, rhs, axis=axis)
+
+    assert not any(direct)
+    np.testing.assert_array_equal(x, planned)
+
+
 CASES = {
     "integers": lambda a: [x.astype(int) for x in a],
     "another dtype": lambda a: [a[0], a[1], a[2].astype(np.float32), a[3]],
