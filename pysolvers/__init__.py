@@ -148,7 +148,7 @@ _SUBPACKAGES = (
 )
 
 # Their libraries take seconds to import, or are missing.
-_LATE_SUBPACKAGES = ("jax", "numba", "papers", "plots", "torch")
+_LATE_SUBPACKAGES = ("jax", "lineax", "numba", "papers", "plots", "torch")
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ the elements of each operand lie, so that a matrix which broadcasts over batch a
 transpose of a matrix, are not copied: see csrc/python/xla.h.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain
 from math import prod
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from .._runtime import backends
 from .._runtime.lines import Plan, contiguous_strides, plan_lines
+from ._mesh import equally_varying
+from ._scan import solve_rows
 
 _TARGET = "pysolvers_tridiagonal"
 _PRODUCTS = "pysolvers_products"
@@ -108,9 +110,30 @@ def solve_lines(
         results = (x, jax.ShapeDtypeStruct((size,), np.uint8))
         return jax.ffi.ffi_call(_TARGET, results)(*operands, layout=layout)[0]
 
-    if not has_device():
-        return on_host(*operands)
-    return jax.lax.platform_dependent(*operands, cpu=on_host, cuda=on_device)
+    def elsewhere(*operands: jax.Array) -> jax.Array:
+        """Compute by operations of JAX."""
+        rows = _full_rows(operands, shape, axis, moved=moved)
+        form = {"pivots": pivot != core.PIVOTS["never"], "has_sums": has_sums}
+        found = solve_rows(*rows, periodic=periodic, **form)
+        return jnp.moveaxis(found, 0, axis)
+
+    return by_platform(*operands, cpu=on_host, cuda=on_device, default=elsewhere)
+
+
+def by_platform(
+    *operands: jax.Array,
+    cpu: Callable[..., jax.Array],
+    cuda: Callable[..., jax.Array],
+    default: Callable[..., jax.Array],
+) -> jax.Array:
+    """Call the function of the platform for which the program is lowered."""
+
+    def varying(compute: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+        """Return the function; inside `shard_map` its result varies as the operands do."""
+        return lambda *operands: equally_varying([compute(*operands), *operands])[0]
+
+    found = {"cpu": varying(cpu)} | ({"cuda": varying(cuda)} if has_device() else {})
+    return jax.lax.platform_dependent(*operands, default=varying(default), **found)
 
 
 def recur_lines(
@@ -145,6 +168,27 @@ def recur_lines(
     layout = np.array([flags, shape[axis], *sizes, *chain.from_iterable(places)], np.int64)
     x = jax.ShapeDtypeStruct(shape, b.dtype)
     return jax.ffi.ffi_call(_RECURRENCE, x)(*arrays, layout=layout)
+
+
+def _full_rows(
+    operands: Sequence[jax.Array], shape: tuple[int, ...], axis: int, *, moved: bool
+) -> list[jax.Array]:
+    """Return operands of a call in full: rows first, off-diagonals with the entries of each row.
+
+    `moved` if each off-diagonal is that of the transpose, whose entries are at another row.
+    """
+    rows, found = shape[axis], []
+    for k, array in enumerate(operands):
+        entries = array.shape[axis]
+        full = jnp.broadcast_to(array, _with_rows(shape, axis, rows if entries == 1 else entries))
+        full = jnp.moveaxis(full, axis, 0)
+        if k in (_LOWER, _UPPER) and (moved or len(full) < rows):
+            if len(full) == rows:
+                full = full[:-1] if k == _LOWER else full[1:]
+            edge = jnp.zeros_like(full, shape=(1, *full.shape[1:]))
+            full = jnp.concatenate((edge, full) if k == _LOWER else (full, edge))
+        found.append(full)
+    return found
 
 
 def _place(plan: Plan, shape: Sequence[int], axis: int) -> tuple[int, int, int, int]:

@@ -21,8 +21,9 @@ from jax import numpy as jnp
 
 from .._runtime.backends import require
 from ._call import solve_lines
+from ._mesh import equally_varying
 from ._xp import XP
-from .tridiagonal import batched, equally_varying
+from .tridiagonal import batched
 
 
 def solve_row_sums(

@@ -9,9 +9,10 @@ from jax.typing import ArrayLike
 
 from .._checks import require_flag
 from .._recurrence.differentiable import lines_of, matvec
-from ._call import has_device, recur_lines, solve_lines
+from ._call import by_platform, recur_lines, solve_lines
+from ._mesh import equally_varying
 from ._xp import XP
-from .tridiagonal import batched, equally_varying
+from .tridiagonal import batched
 
 __all__ = ["linear_recurrence"]
 
@@ -113,13 +114,11 @@ def _recur(*operands: jax.Array, axis: int, reverse: bool, full: tuple[int, ...]
 def _compute(*operands: jax.Array, axis: int, reverse: bool, transposed: bool) -> jax.Array:
     """Compute where the operands are."""
     on_host = partial(recur_lines, axis=axis, reverse=reverse, transposed=transposed)
-    if not has_device():
-        return on_host(*operands)
-    on_device = partial(_on_device, axis=axis, reverse=reverse, transposed=transposed)
-    return jax.lax.platform_dependent(*operands, cpu=on_host, cuda=on_device)
+    elsewhere = partial(_elsewhere, axis=axis, reverse=reverse, transposed=transposed)
+    return by_platform(*operands, cpu=on_host, cuda=elsewhere, default=elsewhere)
 
 
-def _on_device(*operands: jax.Array, axis: int, reverse: bool, transposed: bool) -> jax.Array:
+def _elsewhere(*operands: jax.Array, axis: int, reverse: bool, transposed: bool) -> jax.Array:
     """Compute by a solve of two diagonals or, of second order, by a scan."""
     *coefficients, b = operands
     one = jnp.ones((1,) * b.ndim, b.dtype)

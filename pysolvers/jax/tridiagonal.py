@@ -19,6 +19,7 @@ from .._runtime.backends import require
 from .._steps.differentiable import solve_masked
 from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines
+from ._mesh import equally_varying, varying_axes
 from ._products import multiply, multiply_by_sums, multiply_negated
 from ._split import solve_split
 from ._xp import XP, as_operands, as_plain
@@ -436,21 +437,6 @@ def _expanded(array: jax.Array, shape: Shape) -> jax.Array:
     return array.reshape(padded)
 
 
-def equally_varying(arrays: list[jax.Array]) -> list[jax.Array]:
-    """Let all operands vary over the axes of a mesh of `shard_map` over which one of them does.
-
-    `custom_linear_solve` does this after it has traced its functions, and then fails.
-    """
-    if not hasattr(jax, "typeof"):  # JAX before 0.6
-        return arrays
-    axes = [_varying_axes(array) for array in arrays]
-    union = frozenset[str]().union(*axes)
-    return [
-        _made_varying(array, tuple(union - own)) if union - own else array
-        for array, own in zip(arrays, axes, strict=True)
-    ]
-
-
 def _uses_products(rhs: jax.Array) -> bool:
     """Return whether the derivatives use the kernel of a device.
 
@@ -458,22 +444,7 @@ def _uses_products(rhs: jax.Array) -> bool:
     operands vary over a mesh, and in versions of JAX that do not say, the derivatives are array
     operations.
     """
-    return has_device() and hasattr(jax.lax, "pcast") and not _varying_axes(rhs)
-
-
-def _varying_axes(array: jax.Array) -> frozenset[str]:
-    """Return the axes of a mesh of `shard_map` over which an array varies."""
-    kind = jax.typeof(array)
-    found = kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", ())  # before 0.10
-    return frozenset(found)
-
-
-def _made_varying(array: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-    """Return an array that varies over axes of a mesh, for every version of JAX."""
-    if hasattr(jax.lax, "pcast"):
-        return jax.lax.pcast(array, axes, to="varying")
-    before_0_8: Any = jax.lax
-    return before_0_8.pvary(array, axes)
+    return has_device() and hasattr(jax.lax, "pcast") and not varying_axes(rhs)
 
 
 def batched(solve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:

@@ -75,6 +75,7 @@ PYTHON_LEVELS = [
     (*SOLVERS, "parabolic"),
     ("smoothing",),
     ("jax", "numba", "torch"),
+    ("lineax",),
     ("plots",),
     ("papers",),
     ("cases",),

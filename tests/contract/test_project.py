@@ -62,8 +62,8 @@ def test_no_file_names_folders_of_one_machine():
 
 # What the documents and the messages ask pip for: a path of the source, or one of these.
 KNOWN_PACKAGES = {
-    "cuda-bindings", "cuda-core", "cuda-pathfinder", "jax", "mpi4py", "nvidia-nccl-cu13", "scipy",
-    "torch", "tqdm",
+    "cuda-bindings", "cuda-core", "cuda-pathfinder", "jax", "lineax", "mpi4py", "nvidia-nccl-cu13",
+    "scipy", "torch", "tqdm",
 }  # fmt: skip
 
 
