@@ -327,6 +327,8 @@ def tridiag_direct(
     stream: int = 0,
     singular: int = 1,
     sums: int = 0,
+    step: float = 0,
+    gain: float = 0,
     /,
 ) -> Any: ...
 def tridiag_borrowed(
@@ -342,6 +344,8 @@ def tridiag_borrowed(
     device: int,
     asks: bool,
     library: Any,
+    step: float = 0,
+    gain: float = 0,
     /,
 ) -> Any: ...
 def borrow(array: Any, device: int = 0, stream: int = 0, /) -> Any: ...

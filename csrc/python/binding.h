@@ -16,17 +16,18 @@
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
 /* tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads,
- *                device=0, stream=0, singular=1, sums=0)
+ *                device=0, stream=0, singular=1, sums=0, step=0, gain=0)
  * -> x, or (x, info) if a system is singular, or a status that is not PS_OK, or
  * NotImplemented if the call is not one of those that need no planning. Arguments as
  * those of pysolvers.solve_tridiagonal; its other options have their defaults. singular:
  * 0 does nothing about singular systems, 1 reports them, which waits for a device, and 2,
  * on a device only, writes NaN to their solutions. sums: `diag` holds row sums, with
- * signs that are known (1) or checked (2); on the CPU only. */
+ * signs that are known (1) or checked (2); on the CPU only. gain: not 0 for the step of
+ * PS_STEP_THETA with `step` and `gain` from the values `rhs`. */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* tridiag_borrowed(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,
- * asks, library)
+ * asks, library, step=0, gain=0)
  * -> as tridiag_direct(), for numbers and arrays of a library, see borrowed.h; x is an
  * array of the library. device: -1, or the one that has the arrays. */
 PyObject *tridiag_borrowed(PyObject *module, PyObject *const *args, Py_ssize_t count);

@@ -1,4 +1,5 @@
-/* direct.c - tridiag_direct(): the calls of solve_tridiagonal that need no planning.
+/* direct.c - tridiag_direct(): the calls of solve_tridiagonal and theta_step that need no
+ * planning.
  *
  * Python converts, broadcasts and plans the operands of a call, which takes 50 us and
  * more, on a device 200 us. Most calls have operands that are used as they are: arrays of
@@ -13,6 +14,7 @@
 #include "borrowed.h"
 #include "operand.h"
 #include "plain.h"
+#include "step.h"
 #include "tridiag.h"
 
 #include <float.h>
@@ -45,6 +47,7 @@ typedef struct {
     matrix_form form;
     uint32_t flags;
     ps_tridiag t;
+    double step, gain;              /* of ps_step, for a theta step; gain 0 for a solve */
     double numbers[INPUTS][2];      /* operands that are numbers, in their dtype */
     PyArrayObject *widened[INPUTS]; /* complex copies of diagonals; owned */
 } direct;
@@ -447,7 +450,13 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
     c.exec.marks = marks;
     int raised = upload_numbers(&d, &c, &numbers, status);
 
-    if (raised == 0 && *status == PS_OK) {
+    if (raised == 0 && *status == PS_OK && d.gain != 0) {
+        const ps_step s = {
+            .kind = PS_STEP_THETA, .t = d.t, .step = d.step, .gain = d.gain};
+
+        raised = step_run(&s, options->pivot, 0, &c, status, &report);
+    }
+    else if (raised == 0 && *status == PS_OK) {
         raised = tridiag_run(&d.t, options, 0, &c, status, &report);
     }
     block_free(&numbers);
@@ -491,7 +500,7 @@ run_and_answer(const direct *d, const ps_options *options, int threads,
         return 1;
     }
     uint8_t *const marks =
-        options->pivot == PS_PIVOT_AUTO ? (uint8_t *)data + offset : NULL;
+        options->pivot == PS_PIVOT_AUTO && d->gain == 0 ? (uint8_t *)data + offset : NULL;
     int raised =
         run_and_wait(d, options, threads, where, data, marks, c, status, &is_complete);
 
@@ -650,7 +659,8 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     int threads;
 
     if (!read_options(args[6], args[7], args[8], d, &options, &threads) ||
-        !read_operands(d, args, args[4]) || !accepts_form(d, args, options.pivot)) {
+        !read_operands(d, args, args[4]) || !accepts_form(d, args, options.pivot) ||
+        (d->gain != 0 && d->use != ONE_TYPE)) {
         if (PyErr_Occurred()) {
             return NULL;
         }
@@ -679,11 +689,20 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     return answer;
 }
 
-/* Solve for arguments as those of tridiag_direct(). */
+/* Solve, or make a theta step with steps[0] = step and steps[1] = gain if `steps` is not
+ * null, for arguments as those of tridiag_direct(). */
 static PyObject *
-solve_arguments(PyObject *const *args, const place *where, matrix_form form)
+solve_arguments(PyObject *const *args, const place *where, matrix_form form,
+                PyObject *const *steps)
 {
-    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE, .form = form};
+    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE,
+                .form = form,
+                .step = steps == NULL ? 0 : PyFloat_AsDouble(steps[0]),
+                .gain = steps == NULL ? 0 : PyFloat_AsDouble(steps[1])};
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
     PyObject *const answer = solve_plain(&d, args, where);
 
     for (int k = LOWER; k <= UPPER; k++) {
@@ -698,11 +717,12 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
     place where = {.singular = REPORTED};
     matrix_form form = DIAGONALS;
 
-    if (count != 9 && count != 12 && count != 13) {
+    if (count != 9 && count != 12 && count != 13 && count != 15) {
         return PyErr_Format(PyExc_TypeError,
-                            "tridiag_direct: need 9, 12 or 13 arguments, got %zd", count);
+                            "tridiag_direct: need 9, 12, 13 or 15 arguments, got %zd",
+                            count);
     }
-    if (count == 13) {
+    if (count >= 13) {
         form = (matrix_form)PyLong_AsLong(args[12]);
     }
     if (count >= 12) {
@@ -712,7 +732,7 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
             return NULL;
         }
     }
-    return solve_arguments(args, &where, form);
+    return solve_arguments(args, &where, form, count == 15 ? args + 13 : NULL);
 }
 
 PyObject *
@@ -720,9 +740,9 @@ tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t 
 {
     borrowed l;
 
-    if (count != 12) {
+    if (count != 12 && count != 14) {
         return PyErr_Format(PyExc_TypeError,
-                            "tridiag_borrowed: need 12 arguments, got %zd", count);
+                            "tridiag_borrowed: need 12 or 14 arguments, got %zd", count);
     }
     const int device = (int)PyLong_AsLong(args[9]);
     const int singular = (int)PyLong_AsLong(args[10]);
@@ -739,8 +759,8 @@ tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t 
                                    args[6],         args[7],        args[8]};
 
         answer = borrowed_answer(
-            &l,
-            solve_arguments(given, &(place){l.device, singular, l.stream}, DIAGONALS));
+            &l, solve_arguments(given, &(place){l.device, singular, l.stream}, DIAGONALS,
+                                count == 14 ? args + 12 : NULL));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);

@@ -5,7 +5,6 @@
 #include "call.h"
 #include "codes.h"
 #include "operand.h"
-#include "ps_step.h"
 
 #define PS_TEXT_(name, text) text,
 static const char *const kinds[] = {PS_STEP_LIST(PS_TEXT_)};
@@ -200,9 +199,9 @@ read_extras(PyObject *source, PyObject *least, PyObject *where, PyObject *const 
                : read_mask(where, like, &s->where);
 }
 
-static int
-run(const ps_step *s, ps_pivot pivot, int count, call *c, ps_status *status,
-    ps_report *report)
+int
+step_run(const ps_step *s, ps_pivot pivot, int count, call *c, ps_status *status,
+         ps_report *report)
 {
     const ps_backend *const backend = ps_backend_get();
     size_t bytes = 0;
@@ -255,7 +254,7 @@ step_solve(PyObject *Py_UNUSED(module), PyObject *args)
     s.t.rhs = operand_input(&r);
     s.t.x = operand_output(&out);
     if (call_begin(&c, threads, device, stream) < 0 ||
-        run(&s, (ps_pivot)pivot, count, &c, &status, &report) < 0) {
+        step_run(&s, (ps_pivot)pivot, count, &c, &status, &report) < 0) {
         return NULL;
     }
     return Py_BuildValue("(iN)", (int)status, call_report(status, &report));

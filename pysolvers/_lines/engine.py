@@ -35,7 +35,7 @@ from .._runtime.interop import host_array, library_of
 from .._runtime.lines import Plan, batch_strides, pairs, plan_lines
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
-from .._runtime.targets import Target, find_target, report_of_nothing
+from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
 
 Array = NDArray[Any]
 
@@ -247,11 +247,15 @@ def solve_directly(
     periodic: object,
     threads: object,
     policy: OnSingular,
+    *,
+    operation: str = _OPERATION,
+    theta: tuple[float, float] | None = None,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
     They need none if they are arrays of the shape of `rhs`, vectors, and real numbers, of one
-    precision. Calls with errors in their arguments give None, too.
+    precision; those of the matrices can lack the first axes of `rhs`. Calls with errors in their
+    arguments give None, too. `theta` has step and gain of a theta step (ps_step.h) from `rhs`.
     """
     sides = (rhs, out)
     if not isinstance(rhs, np.ndarray):
@@ -260,15 +264,17 @@ def solve_directly(
             return None
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
+    more = () if theta is None else (0, *theta)
     answer = backend.tridiag_direct(
-        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, policy != "ignore"
+        *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
+        *(0, 0, policy != "ignore", *more),
     )
     if answer is NotImplemented:
         return None
     if type(answer) is not np.ndarray:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-        target = find_target("cpu", None, named, operation=_OPERATION, leader="rhs")
-        answer = _answer(answer, named, target, axis, periodic, policy)
+        target = find_target("cpu", None, named, operation=operation, leader="rhs")
+        answer = _answer(answer, named, target, axis, periodic, policy, operation=operation)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
@@ -313,6 +319,9 @@ def solve_on_device(
     threads: object,
     policy: OnSingular,
     access: tuple[ModuleType, Any, int],
+    *,
+    operation: str = _OPERATION,
+    theta: tuple[float, float] | None = None,
 ) -> Any:
     """Solve as `solve_directly` does, for arrays of a library with fast access to a device."""
     backend, functions, ordinal = access
@@ -321,14 +330,36 @@ def solve_on_device(
         ordinal,
         _ON_DEVICE[policy],
         functions,
+        *(theta or ()),
     )
     if answer is NotImplemented:
         return None
     if type(answer) is int or type(answer) is tuple:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-        target = find_target(None, None, named, out, operation=_OPERATION, leader="rhs")
-        _answer(answer, named, target, axis, periodic, policy)
+        target = find_target(None, None, named, out, operation=operation, leader="rhs")
+        _answer(answer, named, target, axis, periodic, policy, operation=operation)
     return answer
+
+
+def step_directly(
+    operands: Sequence[object],
+    options: Sequence[object],
+    policy: OnSingular,
+    device: str | None,
+    theta: tuple[float, float],
+) -> Any:
+    """Make a theta step as `solve_directly` does, on the CPU or a device, or return None.
+
+    `operands`: lower, diag, upper and u; `options`: axis, out, pivot, periodic and threads.
+    """
+    facts: dict[str, Any] = {"operation": "theta_step", "theta": theta}
+    u = operands[_RHS]
+    access = None if type(u) is np.ndarray else fast_access_of(u, device)
+    if access is not None:
+        return solve_on_device(*operands, *options, policy, access, **facts)
+    if device is None or device == "cpu":
+        return solve_directly(*operands, *options, policy, **facts)
+    return None
 
 
 def _answer(
@@ -340,10 +371,11 @@ def _answer(
     policy: OnSingular,
     *,
     has_sums: bool = False,
+    operation: str = _OPERATION,
 ) -> Array:
     """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
-        raise_for_status(answer, target.backend.STATUS, _OPERATION)
+        raise_for_status(answer, target.backend.STATUS, operation)
     x, info = answer
     rows_last = np.moveaxis(x, integer("axis", axis), -1)
     batch = rows_last.shape[:-1]
@@ -355,7 +387,7 @@ def _answer(
         views = shape.operands(operands)
         names = matrix_names(has_sums=has_sums)
         singular = explained(singular, target, views, shape, periodic=bool(periodic), names=names)
-    singular.report(policy, _OPERATION, stacklevel=4)
+    singular.report(policy, operation, stacklevel=4)
     singular.fill_nan(rows_last, batch)
     return x
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer, require, require_flag, require_number
+from .._lines.engine import step_directly
 from .._lines.factor import More, TridiagonalFactor
 from .._lines.step import Choice, Prepared, Step, make_step, multiply, prepare
 from .._options import OnSingular, SolveInfo
@@ -421,7 +422,21 @@ def theta_step(
     """
     _require_steps(dt, theta)
     require_flag("return_info", return_info)
+    if contact not in ("first", "last"):
+        raise ValueError(f"contact must be 'first' or 'last', got {contact!r}")
     diag, form = form_of(diag)
+    others = (form, source, where, projected, group, split, stream)
+    if (
+        all(value is None for value in others)
+        and theta > 0
+        and not (return_info or check_finite)
+        and on_singular in ("raise", "nan", "ignore")
+    ):
+        operands = (lower, diag, upper, u)
+        options = (axis, out, pivot, periodic, threads)
+        answer = step_directly(operands, options, on_singular, device, (theta * dt, 1 / theta))
+        if answer is not None:
+            return answer
     named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
     choice = Choice(
         operation="theta_step",
@@ -438,8 +453,6 @@ def theta_step(
     )
     if source is not None:
         named["source"] = source
-    if contact not in ("first", "last"):
-        raise ValueError(f"contact must be 'first' or 'last', got {contact!r}")
     if projected is not None:
         _require_projected(theta, pivot, periodic=periodic)
         named["projected"] = projected

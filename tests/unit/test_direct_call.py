@@ -14,6 +14,7 @@ import pytest
 
 import pysolvers
 from pysolvers import tridiagonal
+from pysolvers._lines import engine
 
 
 @pytest.fixture
@@ -22,9 +23,9 @@ def direct(monkeypatch):
     answers = []
     solve = tridiagonal.solve_directly
 
-    def counted(*arguments):
+    def counted(*arguments, **options):
         try:
-            answer = solve(*arguments)
+            answer = solve(*arguments, **options)
         except pysolvers.SingularSystemError:
             answers.append(True)
             raise
@@ -32,6 +33,7 @@ def direct(monkeypatch):
         return answer
 
     monkeypatch.setattr(tridiagonal, "solve_directly", counted)
+    monkeypatch.setattr(engine, "solve_directly", counted)
     return answers
 
 
@@ -497,3 +499,58 @@ def test_short_vectors_of_periodic_systems_are_refused(direct, rng, shape):
     with pytest.raises(ValueError, match=r"lower|broadcast"):
         pysolvers.solve_tridiagonal(short, 3.0, 1.0, np.ones(shape), axis=0, periodic=True)
     assert direct == [False]
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("pivot", [None, False, True])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis", "lacks"),
+    [((40,), 0, 0), ((5, 40), 1, 0), ((40, 5), 0, 0), ((3, 40, 5), 1, 1), ((3, 5, 40), -1, 1)],
+)
+def test_theta_steps(direct, rng, shape, axis, lacks, periodic, pivot, dtype):
+    inner = axis % len(shape) - lacks
+    lower, diag, upper = operands(rng, shape[lacks:], inner, dtype)[:3]
+    u = oracle.uniform(rng, shape, dtype)
+    options = {"dt": 0.3, "theta": 0.6, "axis": axis, "periodic": periodic, "pivot": pivot}
+    planned, _ = pysolvers.theta_step(lower, -diag, upper, u, return_info=True, **options)
+
+    x = pysolvers.theta_step(lower, -diag, upper, u, **options)
+    out = u.copy()
+    assert pysolvers.theta_step(lower, -diag, upper, out, out=out, **options) is out
+
+    assert direct == [True, True]
+    np.testing.assert_array_equal(x, planned)
+    np.testing.assert_array_equal(out, planned)
+
+
+def test_theta_steps_of_length_zero_and_with_a_complex_field_and_a_real_matrix(direct, rng):
+    lower, diag, upper, u = operands(rng, (5, 40), 1, float)
+
+    x = pysolvers.theta_step(lower, diag, upper, u, dt=0.0)
+    np.testing.assert_array_equal(x, u)
+    assert direct == [True]
+    both_parts = pysolvers.theta_step(lower, -diag, upper, u * (1 + 2j), dt=0.1)
+    one_part = pysolvers.theta_step(lower, -diag, upper, u, dt=0.1)
+    np.testing.assert_allclose(both_parts, one_part * (1 + 2j), rtol=1e-13)
+    assert direct == [True, False, True]
+
+
+@pytest.mark.parametrize("bad", [0.0, np.nan])
+def test_singular_theta_steps_are_those_of_a_planned_call(direct, rng, bad):
+    lower, diag, upper, u = operands(rng, (5, 40), 1, float)
+    lower[3, 7] = upper[3, 7] = 0
+    diag[3, 7] = 2.0 if bad == 0 else bad  # the row of I - dt A / 2 is 0
+    texts = []
+    for return_info in (False, True):
+        with pytest.raises(ValueError) as caught:
+            pysolvers.theta_step(lower, diag, upper, u, dt=1.0, return_info=return_info)
+        texts.append(f"{type(caught.value).__name__}: {caught.value}")
+    assert texts[0] == texts[1]
+    kind = "SingularSystemError: a zero" if bad == 0 else "ValueError: theta_step: diag is nan"
+    assert texts[0].startswith(kind)
+    options = {"dt": 1.0, "on_singular": "nan"}
+    planned, _ = pysolvers.theta_step(lower, diag, upper, u, return_info=True, **options)
+    np.testing.assert_array_equal(pysolvers.theta_step(lower, diag, upper, u, **options), planned)
+    assert np.isnan(planned[3]).all()
+    assert all(direct)
