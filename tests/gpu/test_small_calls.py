@@ -116,3 +116,73 @@ def test_singular_systems_among_those_with_row_exchanges(streaming, rng):
 
         assert caught.value.systems.tolist() == [[30]]
         assert caught.value.rows.tolist() == [4]
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("pivot", [None, False, True])
+@pytest.mark.parametrize("exchanges", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis", "lacks"), [((40, 6), 0, 0), ((5000, 12), 1, 0), ((3, 33, 9), 1, 1)]
+)
+def test_theta_steps_give_the_bits_of_planned_calls(
+    streaming, rng, shape, axis, lacks, exchanges, pivot, dtype
+):
+    """With info a call is planned; without, it needs no planning."""
+    own = shape[lacks:]
+    batch = [size for k, size in enumerate(own) if k != axis - lacks]
+    systems = list(oracle.dominant(rng, (*batch, own[axis - lacks]), dtype))[:3]
+    if exchanges:
+        systems[1][..., 3::5] = -1 / 0.18  # diagonals of I - 0.18 A that are 2 + 1 - 1
+        systems[0][..., 3::5] *= 20
+    matrix = [streaming.array(np.moveaxis(a, -1, axis - lacks).copy()) for a in systems]
+    host = oracle.uniform(rng, shape, dtype)
+    u, options = streaming.array(host), {"dt": 0.3, "theta": 0.6, "axis": axis, "pivot": pivot}
+    expected = streaming.get(pysolvers.theta_step(*matrix, u, return_info=True, **options)[0])
+
+    for policy in ("raise", "nan", "ignore"):
+        x = pysolvers.theta_step(*matrix, u, on_singular=policy, **options)
+        np.testing.assert_array_equal(streaming.get(x), expected)
+        out = streaming.array(host)
+        given = pysolvers.theta_step(*matrix, out, out=out, on_singular=policy, **options)
+        assert given is out
+        np.testing.assert_array_equal(streaming.get(out), expected)
+    np.testing.assert_array_equal(streaming.get(u), host)
+
+
+@pytest.mark.parametrize("systems", [30, 5000])
+def test_singular_theta_steps_are_named(streaming, rng, systems):
+    lower, diag, upper, u = oracle.dominant(rng, (systems, 12))
+    lower[7, 4], diag[7, 4], upper[7, 4] = 0, 2, 0  # the row of I - A / 2 is 0
+    arrays = [streaming.array(a) for a in (lower, diag, upper, u)]
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        pysolvers.theta_step(*arrays, dt=1.0)
+    x = streaming.get(pysolvers.theta_step(*arrays, dt=1.0, on_singular="nan"))
+
+    assert caught.value.systems.tolist() == [[7]]
+    assert np.isnan(x[7]).all()
+    assert np.isfinite(np.delete(x, 7, 0)).all()
+
+
+@pytest.mark.parametrize("on_singular", ["raise", "nan", "ignore"])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 33, 40), 1), ((2, 3, 40, 33), -1)])
+def test_several_right_sides_give_the_bits_of_planned_calls(
+    streaming, rng, shape, axis, on_singular
+):
+    lacks = len(shape) - 2
+    systems = oracle.dominant(rng, (40, 33))[:3]
+    hosts = [a.copy() if axis == -1 else a.T.copy() for a in systems]
+    rhs = oracle.uniform(rng, shape, float)
+    arrays = [streaming.array(a) for a in (*hosts, rhs)]
+    options = {"axis": axis, "on_singular": on_singular}
+    planned, _ = pysolvers.solve_tridiagonal(*arrays, return_info=True, **options)
+
+    x = pysolvers.solve_tridiagonal(*arrays, **options)
+
+    np.testing.assert_array_equal(streaming.get(x), streaming.get(planned))
+    assert x.shape == shape
+    for place in np.ndindex(shape[:lacks]):
+        inner = axis if axis == -1 else axis - lacks
+        system = [np.moveaxis(a, inner, -1) for a in (rhs[place], streaming.get(x)[place])]
+        errors = oracle.backward_error(*systems, *system)
+        assert np.max(errors) < 50 * oracle.eps(float)
