@@ -239,6 +239,7 @@ def blocks_run(
     pivot: int,
     trans: int,
     side: int,
+    definite: bool,
     shape: tuple[int, int, int],
     matrix: tuple[_Array | None, ...] | None,
     rhs: _Array | None,

@@ -77,9 +77,10 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
         Batch indices of the singular systems, in ascending order.
     rows : ndarray of int, shape (K,)
         For each singular system, the row of the first pivot that is zero or not finite, because
-        a product of entries overflows, or, without row exchanges, whose reciprocal overflows.
+        a product of entries overflows, or, without row exchanges, whose reciprocal overflows. Of a
+        matrix that is to be positive definite, the row of the first pivot that is not.
     message : str, optional
-        Of a solver whose systems have no pivots.
+        Of a solver with another rule than for pivots.
 
     Attributes
     ----------

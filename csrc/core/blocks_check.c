@@ -40,8 +40,10 @@ ps_blocks_check(const ps_blocks *b)
 {
     if (b == NULL || (unsigned)b->task >= PS_BLOCKS_TASKS ||
         (b->dtype != PS_F32 && b->dtype != PS_F64) ||
-        (unsigned)b->pivot >= PS_PIVOT_COUNT || (unsigned)b->trans >= PS_TRANS_COUNT ||
-        b->side < 0 || b->side == 1 || b->side > PS_MOST_SIDE || b->rows < 1 ||
+        (unsigned)b->pivot >= PS_PIVOT_COUNT ||
+        (b->definite && b->pivot == PS_PIVOT_AUTO) ||
+        (unsigned)b->trans >= PS_TRANS_COUNT || b->side < 0 || b->side == 1 ||
+        b->side > PS_MOST_SIDE || b->rows < 1 ||
         b->rows > (INT32_MAX - 1) / PS_MOST_SIDE || b->outer < 0 || b->inner < 0 ||
         (b->inner > 0 && b->outer > INT64_MAX / PS_MOST_SIDE / b->rows / b->inner)) {
         return PS_BAD_ARGUMENT;

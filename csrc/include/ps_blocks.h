@@ -64,6 +64,10 @@ typedef struct {
  * side > PS_FAST_SIDE, all are PS_PIVOT_ALWAYS. Systems with side = 0 are solved as
  * blocks of two scalar rows.
  *
+ * If `definite`, the matrices are symmetric, a pivot is bad also if it is not positive
+ * definite, and rows are not exchanged but inside the blocks of PS_PIVOT_NEVER; not with
+ * PS_PIVOT_AUTO. Of a symmetric matrix all pivots are positive definite if it is.
+ *
  * dtype: PS_F32 or PS_F64. trans, outer_step and inner_step: of PS_BLOCKS_APPLY, as of a
  * ps_factor_rhs, but inner_step = 0 needs factor_inner = 1. PS_BLOCKS_LOGDET and
  * PS_BLOCKS_INVERSE are of all matrices of the factor. info: null, or for each system 0 or
@@ -74,7 +78,7 @@ typedef struct {
     ps_dtype dtype;
     ps_pivot pivot;
     ps_trans trans;
-    int32_t side;
+    int32_t side, definite;
     int64_t rows, outer, inner;
     ps_block_diagonal lower, diag, upper;
     ps_input bands[5];

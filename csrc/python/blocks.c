@@ -223,7 +223,7 @@ blocks_store(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int task, dtype, pivot, trans, side, threads, inner_step;
+    int task, dtype, pivot, trans, side, definite, threads, inner_step;
     long long rows, outer, inner, matrices;
     PyObject *matrix, *rhs, *x, *info, *store, *inverse, *logdet;
     ps_report report = {0};
@@ -231,10 +231,10 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
     ps_status status;
     call c;
 
-    if (!PyArg_ParseTuple(args, "iiiii(LLL)OOOOO(Li)OOi:blocks_run", &task, &dtype,
-                          &pivot, &trans, &side, &rows, &outer, &inner, &matrix, &rhs, &x,
-                          &info, &store, &matrices, &inner_step, &inverse, &logdet,
-                          &threads)) {
+    if (!PyArg_ParseTuple(args, "iiiiii(LLL)OOOOO(Li)OOi:blocks_run", &task, &dtype,
+                          &pivot, &trans, &side, &definite, &rows, &outer, &inner,
+                          &matrix, &rhs, &x, &info, &store, &matrices, &inner_step,
+                          &inverse, &logdet, &threads)) {
         return NULL;
     }
     b.task = (ps_blocks_task)task;
@@ -242,6 +242,7 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
     b.pivot = (ps_pivot)pivot;
     b.trans = (ps_trans)trans;
     b.side = side;
+    b.definite = definite;
     b.rows = rows;
     b.outer = outer;
     b.inner = inner;
@@ -276,12 +277,12 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
 PyDoc_STRVAR(blocks_store_doc,
              "blocks_store($module, dtype, pivot, side, rows, matrices, /)\n--\n\n"
              "Return the bytes of the factors of blocks, or of five diagonals (side 0).");
-PyDoc_STRVAR(
-    blocks_run_doc,
-    "blocks_run($module, task, dtype, pivot, trans, side, shape, matrix, rhs, x, "
-    "info, store, factor, inverse, logdet, threads, /)\n--\n\n"
-    "Solve or factor blocks, or five diagonals (side 0); return status and "
-    "report.");
+PyDoc_STRVAR(blocks_run_doc,
+             "blocks_run($module, task, dtype, pivot, trans, side, definite, shape, "
+             "matrix, rhs, x, "
+             "info, store, factor, inverse, logdet, threads, /)\n--\n\n"
+             "Solve or factor blocks, or five diagonals (side 0); return status and "
+             "report.");
 
 static PyMethodDef methods[] = {
     {"blocks_store", blocks_store, METH_VARARGS, blocks_store_doc},

@@ -71,8 +71,8 @@ def solve_pentadiagonal(
     axis : int, default: -1
         Axis of the systems, as in `solve_tridiagonal`. An operand of one dimension lies along it.
     assume : {'general', 'positive definite'}
-        What is known of the matrices. Symmetric positive definite ones need no row exchanges; this
-        is not checked.
+        What is known of the matrices. Symmetric positive definite ones need no row exchanges. A
+        matrix that has no Cholesky factor counts as a singular one; the symmetry is not checked.
     periodic : bool, default: False
         Whether indices of unknowns count modulo n; n is then at least 5.
     pivot : bool, optional
@@ -99,8 +99,8 @@ def solve_pentadiagonal(
         If shapes do not fit or options contradict. If a matrix has an entry that is not finite and
         `on_singular` is ``'raise'``.
     SingularSystemError
-        If a matrix is singular and `on_singular` is ``'raise'``. The other systems of `out` are
-        valid.
+        If a matrix is singular, or not positive definite as `assume` says, and `on_singular` is
+        ``'raise'``. The other systems of `out` are valid.
     BackendError
         If an operand is on a device: pass arrays of NumPy.
 
@@ -258,7 +258,7 @@ class PentadiagonalFactor:
         singular = self._made.singular
         if periodic:
             self._border = _border_of(found, self._made, threads)
-            singular = _also(singular, self._border)
+            singular = _also(singular, self._border, definite=matrices.definite)
         self._singular = singular
         systems.react(singular, matrices, None, policy, 3)
 
@@ -378,11 +378,14 @@ class _Border(NamedTuple):
     schur: Array  # (..., 2, 2)
 
 
-def _also(singular: Singular, border: _Border) -> Singular:
-    """Add the matrices whose two last equations are singular."""
+def _also(singular: Singular, border: _Border, *, definite: bool) -> Singular:
+    """Add the matrices whose two last equations are singular, or not `definite`."""
     with np.errstate(all="ignore"):
         determinant = np.linalg.det(border.schur)
-    bad = np.argwhere(~(np.abs(determinant) > 0) | ~np.isfinite(determinant))
+        wrong = ~(np.abs(determinant) > 0) | ~np.isfinite(determinant)
+        if definite:
+            wrong |= ~((determinant > 0) & (border.schur[..., 0, 0] > 0))
+    bad = np.argwhere(wrong)
     known = {tuple(system) for system in singular.systems}
     more = [system for system in bad if tuple(system) not in known]
     if not more:
@@ -440,7 +443,7 @@ def _solve_periodic(found: _Bands, rhs: Array, x: Array, code: int, threads: int
     made = systems.factor(found.target, found.matrices, code, threads)
     border = _border_of(found, made, threads)
     x[...] = _bordered(found.target, made, border, rhs, "N", threads)
-    return _also(made.singular, border)
+    return _also(made.singular, border, definite=found.matrices.definite)
 
 
 def _resolve(
@@ -502,7 +505,16 @@ def _resolve(
     if periodic:
         used = {name: view[..., : count - 2] for name, view in matrix.items()}
     own = views["diag"].dtype
-    matrices = Matrices(operation, 0, open_rows, batch, own, _NAMES, tuple(used.values()))
+    matrices = Matrices(
+        operation,
+        side=0,
+        rows=open_rows,
+        batch=batch,
+        dtype=own,
+        names=_NAMES,
+        operands=tuple(used.values()),
+        definite=assume == "positive definite",
+    )
     return _Bands(target, matrices, place, matrix, count), sides, result
 
 

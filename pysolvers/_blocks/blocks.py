@@ -62,7 +62,8 @@ def solve_block_tridiagonal(
         Axis of the rows among the axes before the blocks.
     assume : {'general', 'positive definite'}
         What is known of the matrices. Symmetric positive definite ones need no row exchanges
-        across blocks; this is not checked.
+        across blocks: they have Cholesky factors. A matrix without them, as its entries below the
+        diagonal define it, counts as a singular one; the symmetry is not checked.
     pivot : bool, optional
         Whether to exchange scalar rows also across blocks (partial pivoting). By default this is
         done in the systems that are not block diagonally dominant. True for k > 4 in any case.
@@ -87,8 +88,8 @@ def solve_block_tridiagonal(
         If shapes do not fit or options contradict. If a matrix has an entry that is not finite and
         `on_singular` is ``'raise'``.
     SingularSystemError
-        If a matrix is singular and `on_singular` is ``'raise'``. The other systems of `out` are
-        valid.
+        If a matrix is singular, or not positive definite as `assume` says, and `on_singular` is
+        ``'raise'``. The other systems of `out` are valid.
     BackendError
         If an operand is on a device: pass arrays of NumPy.
 
@@ -412,7 +413,8 @@ def _resolve(
     most = target.backend.MOST_SIDE
     if side > most:
         raise ValueError(f"complex blocks can have at most {most // 2} rows, got {side // 2}")
-    matrices = Matrices(operation, side, count, batch, real_of(dtype), _NAMES, matrix)
+    definite = assume == "positive definite"
+    matrices = Matrices(operation, side, count, batch, real_of(dtype), _NAMES, matrix, definite)
     return _Blocks(target, matrices, place - 2, is_complex), sides, result
 
 

@@ -39,6 +39,7 @@ class Matrices(NamedTuple):
     dtype: np.dtype
     names: tuple[str, ...]
     operands: tuple[Array | None, ...]
+    definite: bool = False
 
     @property
     def tail(self) -> int:
@@ -307,6 +308,7 @@ def _run(
         pivot,
         trans,
         matrices.side,
+        matrices.definite,
         shape,
         matrix,
         rhs,
@@ -338,8 +340,22 @@ def react(
             x[(..., *places, *(slice(None),) * tail)] = np.nan
     if policy in ("raise", "warn"):
         entry = _not_finite(matrices)
-        found = Singular(singular.systems, singular.rows, entry)
+        rule = ""
+        if matrices.definite and entry is None:
+            rule = _indefinite_text(matrices.operation, singular)
+        found = Singular(singular.systems, singular.rows, entry, rule)
         found.report(policy, matrices.operation, stacklevel=stacklevel + 1)
+
+
+def _indefinite_text(operation: str, singular: Singular) -> str:
+    """Return the message for matrices that are not positive definite."""
+    system, row = tuple(map(int, singular.systems[0])), int(singular.rows[0])
+    where = f"of batch index {system} " if system else ""
+    more = f", as {len(singular.rows) - 1} more of the batch" if len(singular.rows) > 1 else ""
+    return (
+        f"{operation}: the matrix {where}is not positive definite{more}: its pivot in row {row} is "
+        "not; write assume='general' for other matrices"
+    )
 
 
 def _not_finite(matrices: Matrices) -> Entry | None:

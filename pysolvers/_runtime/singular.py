@@ -43,17 +43,19 @@ class Singular:
     """Systems with a bad pivot: batch indices (K, axes) and rows (K,).
 
     `entry` is the first entry of their matrices that is not finite; None also without a search.
+    `message` is that of an error where the rule is another one than of pivots.
     """
 
     systems: NDArray[np.intp]
     rows: NDArray[np.intp]
     entry: Entry | None = None
+    message: str = ""
 
     def report(self, policy: str, operation: str, *, stacklevel: int) -> None:
         """Raise or warn, if there is such a system and the policy requires it."""
         if not len(self.rows) or policy not in ("raise", "warn"):
             return
-        text = singular_text(self.systems, self.rows)
+        text = self.message or singular_text(self.systems, self.rows)
         if self.entry is not None:
             text = (
                 f"{operation}: {self.entry}, and a matrix must be finite; with on_singular='nan' "
@@ -64,7 +66,7 @@ class Singular:
         elif self.entry is not None:
             raise ValueError(text)
         else:
-            raise SingularSystemError(self.systems, self.rows)
+            raise SingularSystemError(self.systems, self.rows, self.message)
 
     def of_first(self) -> "Singular":
         """Return the systems with index 0 along the first batch axis, without this axis."""

@@ -261,3 +261,44 @@ def test_errors_say_what_to_write():
         factor_block_tridiagonal(1j * one, one, one, rows=4)
     with pytest.raises(ValueError, match=r"rhs must have 4 rows along axis -1"):
         factor_block_tridiagonal(-one, 3 * one, -one, rows=4).solve(rhs)
+
+
+def shifted(rng, side, rows):
+    """Return symmetric matrices on both sides of positive definite, and whether each one is."""
+    lower, diag = definite(rng, (40,), rows, side)
+    matrix = dense(lower, diag, np.swapaxes(np.roll(lower, -1, -3), -1, -2))
+    least = np.linalg.eigvalsh(matrix)[:, 0]
+    shift = least * np.where(np.arange(40) % 2, 1.01, 0.99)  # the least eigenvalue changes sign
+    return lower, diag - shift[:, None, None, None] * np.eye(side), np.arange(40) % 2 == 0
+
+
+@pytest.mark.parametrize("side", [2, 3, 4, 5])
+def test_matrices_that_are_not_positive_definite_are_named(side):
+    rng = np.random.default_rng(side)
+    lower, diag, is_definite = shifted(rng, side, 7)
+    rhs = rng.standard_normal((40, 7, side, 1))
+    options = {"assume": "positive definite"}
+    for call in (
+        lambda: solve_block_tridiagonal(lower, diag, None, rhs, **options),
+        lambda: solve_block_tridiagonal(lower, diag, None, np.repeat(rhs, 3, -1), **options),
+        lambda: factor_block_tridiagonal(lower, diag, None, **options),
+    ):
+        with pytest.raises(SingularSystemError, match="not positive definite, as 19 more") as found:
+            call()
+        np.testing.assert_array_equal(found.value.systems[:, 0], np.flatnonzero(~is_definite))
+    x = solve_block_tridiagonal(lower, diag, None, rhs, on_singular="nan", **options)
+    np.testing.assert_array_equal(np.isnan(x).any((1, 2, 3)), ~is_definite)
+    upper = np.swapaxes(np.roll(lower, -1, -3), -1, -2)
+    general = solve_block_tridiagonal(lower, diag, upper, rhs, pivot=True)
+    np.testing.assert_allclose(x[is_definite], general[is_definite], rtol=1e-6, atol=1e-8)
+
+
+def test_the_row_of_the_first_pivot_that_is_not_positive_definite():
+    diag = np.broadcast_to(4 * np.eye(3), (6, 3, 3)).copy()
+    for block in (-np.eye(3), np.diag([4.0, -4.0, 4.0]), [[4, 0, 9], [0, 4, 0], [9, 0, 4.0]]):
+        diag[4] = block
+        with pytest.raises(SingularSystemError, match="in row 4 is not") as found:
+            factor_block_tridiagonal(
+                np.zeros((3, 3)), diag, np.zeros((3, 3)), assume="positive definite"
+            )
+        assert found.value.rows.tolist() == [4]

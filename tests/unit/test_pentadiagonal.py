@@ -215,3 +215,31 @@ def test_errors_say_what_to_write():
         factor_pentadiagonal(1.0, 1.0, 9.0, 1.0, 1.0)
     with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 \.\. 1"):
         solve_pentadiagonal(1.0, 1.0, 9.0, 1.0, 1.0, rhs, axis=2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [5, 8, 33])
+def test_matrices_that_are_not_positive_definite_are_named(rows, periodic, dtype):
+    rng = np.random.default_rng(rows)
+    u, v = rng.uniform(-1, 1, (2, 60, rows))
+    corner = np.zeros((60, rows, rows))
+    i = np.arange(rows)
+    for line, step in ((u, 1), (v, 2)):
+        last = rows if periodic else rows - step
+        corner[:, i[:last], (i[:last] + step) % rows] += line[:, :last]
+    matrix = corner + np.swapaxes(corner, 1, 2)
+    least = np.linalg.eigvalsh(matrix)[:, 0]
+    d = np.broadcast_to(-least[:, None], u.shape)
+    is_definite = np.arange(60) % 3 != 1
+    d = d + np.where(is_definite, 0.02, -0.02)[:, None]  # the least eigenvalue
+    bands = [np.asarray(a, dtype) for a in (d, u, v)]
+    rhs = rng.standard_normal((60, rows)).astype(dtype)
+    options = {"assume": "positive definite", "periodic": periodic}
+    with pytest.raises(SingularSystemError, match="not positive definite") as found:
+        solve_pentadiagonal(None, None, *bands, rhs, **options)
+    np.testing.assert_array_equal(found.value.systems[:, 0], np.flatnonzero(~is_definite))
+    with pytest.raises(SingularSystemError, match="not positive definite"):
+        factor_pentadiagonal(None, None, *bands, **options)
+    x = solve_pentadiagonal(None, None, *bands, rhs, on_singular="nan", **options)
+    np.testing.assert_array_equal(np.isnan(x).any(-1), ~is_definite)

@@ -296,6 +296,37 @@ is_bad(num pivot)
              (mask)(size_of(reciprocal(pivot)) <= largest));
 }
 
+/* Whether a symmetric pivot with this inverse is positive definite: it has a Cholesky
+ * factor. */
+PS_INLINE mask
+is_definite(num a, num inverse)
+{
+    mask all = (mask)(a.row[0].at[0] > (vec){0});
+
+#if PS_SIDE == 2
+    /* inverse = adj(a) / det(a): det(a) has the sign of a_00 and of a_11 */
+    PS_EACH(k)
+    {
+        all &= (mask)(inverse.row[k].at[k] > (vec){0});
+    }
+#else
+    (void)inverse;
+    for (int k = 0; k < PS_SIDE - 1; k++) {
+        const vec scale = splat(1) / a.row[k].at[k];
+
+        for (int r = k + 1; r < PS_SIDE; r++) {
+            const vec m = a.row[r].at[k] * scale;
+
+            for (int c = k + 1; c <= r; c++) {
+                a.row[r].at[c] -= m * a.row[c].at[k];
+            }
+        }
+        all &= (mask)(a.row[k + 1].at[k + 1] > (vec){0});
+    }
+#endif
+    return all;
+}
+
 #define is_bad_exchanged(pivot) is_bad(pivot)
 
 /* The largest sum of the sizes of the entries of a row, a norm of blocks. */
