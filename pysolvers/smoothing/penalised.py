@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._blocks import factor_pentadiagonal, solve_pentadiagonal
 from .._blocks.systems import host_target
 from .._checks import integer
+from .._errors import SingularSystemError
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal
 
@@ -81,7 +82,9 @@ def whittaker(
     ValueError
         If shapes do not broadcast, or `lam` or a weight is negative or NaN.
     SingularSystemError
-        If fewer than p weights of a series are positive.
+        If fewer than p weights of a series are positive, or, for p = 2, if `lam` is so large, from
+        about 1e15 in float64 and 1e6 in float32 relative to the weights, that the weights are lost
+        by rounding.
     BackendError
         If an operand is on a device.
 
@@ -231,9 +234,20 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
         return solve_tridiagonal(-column, form, -column, right, threads=threads)
     diag, upper, upper2 = penalty(rows, order, y.dtype)
     options: dict[str, Any] = {"assume": "positive definite", "threads": threads}
-    if weights is None and lam.ndim == 0:
-        bands = (1 + lam * diag, lam * upper, lam * upper2)
-        factor = factor_pentadiagonal(None, None, *bands, **options)
-        return factor.solve(right)
-    own = (1 if weights is None else weights) + column * diag
-    return solve_pentadiagonal(None, None, own, column * upper, column * upper2, right, **options)
+    try:
+        if weights is None and lam.ndim == 0:
+            bands = (1 + lam * diag, lam * upper, lam * upper2)
+            return factor_pentadiagonal(None, None, *bands, **options).solve(right)
+        own = (1 if weights is None else weights) + column * diag
+        bands = (own, column * upper, column * upper2)
+        return solve_pentadiagonal(None, None, *bands, right, **options)
+    except SingularSystemError as error:
+        place = tuple(map(int, error.systems[0]))
+        where = f" at batch index {place}" if place else ""
+        raise SingularSystemError(
+            error.systems,
+            error.rows,
+            f"the smooth values of {len(error.rows)} series, first{where}, are not determined: "
+            f"pass at least {order} weights greater than 0, or a lam that is less than "
+            f"{0.1 / np.finfo(y.dtype).eps:.0e} times the weights",
+        ) from None

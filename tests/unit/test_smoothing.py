@@ -150,3 +150,9 @@ def test_errors_name_the_argument():
         make_smoothing_spline(np.arange(4), np.ones(4))
     with pytest.raises(ValueError, match="x must have one dimension and the 9 values"):
         make_smoothing_spline(np.arange(4), y, axis=1)
+
+
+def test_a_lam_that_hides_the_weights_is_refused():
+    y = np.random.default_rng(0).standard_normal((3, 50))
+    with pytest.raises(SingularSystemError, match=r"3 series, .*a lam that is less than 5e\+14"):
+        whittaker(y, np.full(3, 1e18))
