@@ -353,12 +353,14 @@ def step_directly(
     `operands`: lower, diag, upper and u; `options`: axis, out, pivot, periodic and threads.
     """
     facts: dict[str, Any] = {"operation": "theta_step", "theta": theta}
+    arguments: tuple[Any, ...] = (*operands, *options, policy)
     u = operands[_RHS]
     access = None if type(u) is np.ndarray else fast_access_of(u, device)
     if access is not None:
-        return solve_on_device(*operands, *options, policy, access, **facts)
+        arguments += (access,)
+        return solve_on_device(*arguments, **facts)
     if device is None or device == "cpu":
-        return solve_directly(*operands, *options, policy, **facts)
+        return solve_directly(*arguments, **facts)
     return None
 
 
