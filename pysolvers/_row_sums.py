@@ -3,7 +3,10 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ._checks import require_flag
+from ._errors import SingularSystemWarning, warn_user
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +95,27 @@ class RowSums:
 def form_of(diag: Any) -> tuple[Any, RowSums | None]:
     """Return the array in the place of the diagonal, and the form if it has row sums."""
     return (diag.s, diag) if isinstance(diag, RowSums) else (diag, None)
+
+
+def warn_of_singular_ring(lower: Any, diag: Any, upper: Any) -> None:
+    """Warn of one periodic matrix whose rows add up to 0: no pivot need be 0.
+
+    Numbers and arrays of one dimension are looked at, which all systems share.
+    """
+    diagonals = lower, diag, upper
+    if not all(
+        type(a) in (int, float) or (type(a) is np.ndarray and a.ndim == 1) for a in diagonals
+    ):
+        return
+    if len({len(a) for a in diagonals if type(a) is np.ndarray}) > 1:
+        return
+    if np.all(lower + diag + upper == 0):
+        warn_user(
+            "the periodic matrix is singular: the entries of each row, lower + diag + upper, add "
+            "up to 0, so that x is known up to a constant only, or does not exist; use "
+            "FastPoisson for a periodic Poisson equation",
+            SingularSystemWarning,
+        )
 
 
 def matrix_names(*, has_sums: bool) -> tuple[str, str, str]:

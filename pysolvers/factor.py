@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from ._lines.factor import TridiagonalFactor
 from ._options import OnSingular
 from ._other_calls import call_error, hide_other
-from ._row_sums import RowSums
+from ._row_sums import RowSums, warn_of_singular_ring
 
 if TYPE_CHECKING:
     from .distributed import Group, Slab, SplitFactor
@@ -154,6 +154,8 @@ def factor_tridiagonal(
     """
     if upper is _MISSING or other:
         raise call_error("factor_tridiagonal", _NAMES, (lower, diag, upper), other)
+    if periodic is True and where is None and on_singular in ("raise", "warn"):
+        warn_of_singular_ring(lower, diag, upper)
     if group is not None or split is not None:
         if where is not None or keep_matrix:
             option = "where" if where is not None else "keep_matrix"

@@ -19,7 +19,7 @@ from ._lines.engine import (
 )
 from ._options import Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
-from ._row_sums import RowSums, form_of
+from ._row_sums import RowSums, form_of, warn_of_singular_ring
 from ._runtime.targets import fast_access_of
 
 if TYPE_CHECKING:
@@ -226,6 +226,13 @@ def solve_tridiagonal(
     factor_tridiagonal : Factor matrices once, to solve with them often.
     RowSums : Row sums instead of the diagonal.
 
+    Warns
+    -----
+    SingularSystemWarning
+        If the entries of each row of a periodic matrix that all systems share add up to 0, as
+        those of (-1, 2, -1): it is singular, and no pivot need be 0. Looked for in numbers and
+        NumPy arrays of one dimension, if `on_singular` is ``'raise'`` or ``'warn'``.
+
     Notes
     -----
     The systems can lie along any axis, with any strides, also negative ones. Operands
@@ -309,6 +316,8 @@ def solve_tridiagonal(
     if rhs is _MISSING or upper is _MISSING or other:
         raise call_error("solve_tridiagonal", _NAMES, (lower, diag, upper, rhs), other)
     diag, form = form_of(diag)
+    if periodic is True and form is None and where is None and on_singular in ("raise", "warn"):
+        warn_of_singular_ring(lower, diag, upper)
     if (
         group is None
         and split is None

@@ -110,6 +110,8 @@ def _kind_text(name: str, value: Any, dtype: np.dtype) -> str:
     if value is None:
         zeros = "0.0 for a diagonal of zeros" if name in (*_SIDES, "diag") else "an array"
         return f"None: pass {zeros}"
+    if hasattr(value, "todia"):
+        return "a sparse matrix: pass its diagonals, a.diagonal(-1), a.diagonal() and a.diagonal(1)"
     if dtype.kind in "mM":
         return f"{dtype}: write ({name} - {name}[0]) / numpy.timedelta64(1, 's')"
     if dtype.kind == "f":

@@ -128,12 +128,27 @@ def test_empty_column_is_told_by_its_number(rng, rows, periodic):
     np.testing.assert_array_equal(caught.value.rows, np.arange(rows))
 
 
+@pytest.mark.filterwarnings("ignore:the periodic matrix:pysolvers.SingularSystemWarning")
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_singular_ring_is_told(solve, rows):
     with pytest.raises(pysolvers.SingularSystemError) as caught:
         solve(-1.0, 2.0, -1.0, np.ones((2, rows)), periodic=True, pivot=True)
 
     np.testing.assert_array_equal(caught.value.systems, [[0], [1]])
+
+
+@pytest.mark.parametrize("form", [float, lambda value: np.full(6, value)])
+def test_ring_whose_rows_add_up_to_zero_is_warned_of(form):
+    lower, diag, upper = map(form, (-1.0, 2.0, -1.0))
+    rhs = np.ones(6)
+
+    with pytest.warns(pysolvers.SingularSystemWarning, match="up to a constant"):
+        pysolvers.solve_tridiagonal(lower, diag, upper, rhs, periodic=True)
+    with pytest.warns(pysolvers.SingularSystemWarning, match="up to a constant"):
+        pysolvers.factor_tridiagonal(lower, diag, upper, rows=6, periodic=True)
+    pysolvers.solve_tridiagonal(lower, diag, upper, rhs, periodic=True, on_singular="nan")
+    pysolvers.solve_tridiagonal(lower, diag, upper, rhs)
+    pysolvers.solve_tridiagonal(lower, diag + 1e-9, upper, rhs, periodic=True)
 
 
 def advection(rng, systems, rows, dtype):
