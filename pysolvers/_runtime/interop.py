@@ -86,6 +86,13 @@ class Library:
         """
         return None
 
+    def identity(self, value: Any) -> tuple[Any, ...] | None:
+        """Return address, shape, strides and dtype of an array of plain values on a device.
+
+        None if the library has no fast access, or if the values are not what lies in memory.
+        """
+        return None
+
     def host_array(self, value: Any) -> Array | None:
         """Return an array in host memory as an ndarray without a copy; None for all else."""
         return None
@@ -165,6 +172,9 @@ class _Cupy(_Reducing):
 
         return None, describe, lambda ordinal: current(ordinal).ptr, empty
 
+    def identity(self, value: Any) -> tuple[Any, ...] | None:
+        return value.data.ptr, value.shape, value.strides, value.dtype
+
     def quick_view(self, value: Any, stream: Stream) -> Array | None:
         data, dtype = value.data, value.dtype
         is_current = self.stream(value, data.device_id).address == stream.address
@@ -227,6 +237,11 @@ class _Torch(_Reducing):
             raise TypeError(f"{name} is a lazy conjugate or negative: resolve it")
         if value.layout != sys.modules["torch"].strided:
             raise TypeError(f"{name}: need a dense tensor, got {value.layout}")
+
+    def identity(self, value: Any) -> tuple[Any, ...] | None:
+        if not self.fast_access[0](value):
+            return None
+        return value.data_ptr(), value.shape, value.stride(), value.dtype
 
     def quick_view(self, value: Any, stream: Stream) -> Array | None:
         dtype = _NUMPY_OF_TORCH.get(str(value.dtype))

@@ -45,6 +45,7 @@ from .._runtime.cublas import products
 from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.interop import library_of, locate, view
+from .._runtime.repeats import Repeats
 from .._runtime.targets import find_target
 from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
@@ -56,6 +57,9 @@ from ._waves import PackedWaves, are_packed
 
 _OPERATION = "FastPoisson"
 _SOLVE = "FastPoisson.solve"
+
+# Waves of 1024 x 1024 float64: the device takes longer for more than the host for its calls.
+_MOST_GRAPH_BYTES = 1 << 24
 
 Array = NDArray[Any]
 Additions = Mapping[tuple[int, int], Array]
@@ -446,6 +450,12 @@ class DevicePoisson:
             result = empty(f, ordinal) if is_plain is None or is_plain(f) else None
         if result is None or library_of(result) is not library or locate(result) != ordinal:
             return None
+        key = None
+        if self._repeats is not None and not additions and not values:
+            names = library.identity(f), library.identity(result)
+            key = None if None in names else names
+            if key is not None and self._repeats.launch(key, device):
+                return result
         arrays = [view(*pair, device.stream) for pair in (("rhs", f), ("out", result))]
         source, solution = arrays
         suits = (a.shape == shape and a.dtype == self._dtype for a in arrays)
@@ -456,6 +466,11 @@ class DevicePoisson:
         if self._line not in (-1, len(shape) - 1):
             source, solution = (np.moveaxis(a, self._line, -1) for a in arrays)
         self._solve_one(device, source, additions, values, solution, self._buffers(device))
+        if key is not None and self._repeats is not None:
+            self._repeats.notice(
+                key,
+                lambda own, buffers: self._solve_one(own, source, {}, {}, solution, buffers),
+            )
         return result
 
     def _solve_one(
@@ -488,6 +503,13 @@ class DevicePoisson:
         if not self._lasting:
             self._lasting = self._buffers(device, lasting=True)
         self._run(device, f, {}, result, self._lasting)
+
+    @cached_property
+    def _repeats(self) -> Repeats | None:
+        """Graphs of the solves of small fields."""
+        if self._packed is None or self._packed.wave_bytes > _MOST_GRAPH_BYTES:
+            return None
+        return Repeats(self._device, lambda device: self._buffers(device, lasting=True))
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:

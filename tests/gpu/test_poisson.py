@@ -317,3 +317,52 @@ def test_several_threads_solve_at_once(rng):
     with ThreadPoolExecutor(max_workers=4) as pool:
         for u, f in zip(pool.map(there.solve, many), many, strict=True):
             near(u, here.solve(f), here)
+
+
+@pytest.mark.parametrize("grid", ["cells", "nodes", "periodic"])
+@pytest.mark.parametrize("shape", [(24, 40), (12, 10, 16)])
+def test_repeated_solves_of_small_fields(streaming, rng, shape, grid):
+    """From the third call with the same arrays on, a graph of the work is launched."""
+    options = {"boundary": "periodic"} if grid == "periodic" else {"grid": grid, "boundary": 0.0}
+    solver = FastPoisson(shape, 0.1, device="cuda", on_incompatible="ignore", **options)
+    fields = [streaming.array(rng.standard_normal(shape)) for _ in range(3)]
+    expected = [streaming.get(solver.solve(f)) for f in fields]
+    outs = [streaming.array(np.zeros(shape)) for _ in range(12)]
+    f = streaming.array(np.zeros(shape))
+
+    for out in outs:  # more arrays than graphs are kept
+        for field, x in zip(fields * 2, expected * 2, strict=True):
+            streaming.assign(f, field)
+            assert solver.solve(f, out=out) is out
+            np.testing.assert_array_equal(streaming.get(out), x)
+    for field, x in zip(fields, expected, strict=True):
+        streaming.assign(f, field)
+        for _ in range(4):
+            np.testing.assert_array_equal(streaming.get(solver.solve(f)), x)
+    for _ in range(4):  # in place
+        streaming.assign(f, fields[0])
+        solver.solve(f, out=f)
+        np.testing.assert_array_equal(streaming.get(f), expected[0])
+
+
+def test_threads_that_repeat_solves_on_their_own_streams(streaming, rng):
+    solver = FastPoisson((48, 64), 0.1, boundary=0.0, grid="cells", device="cuda")
+    hosts = rng.standard_normal((6, 48, 64))
+    expected = [streaming.get(solver.solve(streaming.array(f))) for f in hosts]
+    f, out = streaming.array(hosts[0]), streaming.array(hosts[0])
+
+    def repeat(number):
+        own, target = streaming.array(hosts[number]), streaming.array(hosts[number])
+        with streaming.current(streaming.stream()):
+            for _ in range(30):
+                solver.solve(own, out=target)
+                if not np.array_equal(streaming.get(target), expected[number]):
+                    return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(repeat, range(6)))
+    for _ in range(5):  # one graph on many streams, one after the other
+        with streaming.current(streaming.stream()):
+            solver.solve(f, out=out)
+            np.testing.assert_array_equal(streaming.get(out), expected[0])
