@@ -1,4 +1,4 @@
-/* xla.c - tridiagonal solves, their derivatives, and recurrences as custom calls of XLA.
+/* xla.c - solves, their derivatives, and recurrences as custom calls of XLA.
  *
  * A custom call has arrays without strides, and attributes that are constants of the
  * program. The attribute `layout` therefore says where the elements of a batch of systems
@@ -511,6 +511,162 @@ recurrence_handler(XLA_FFI_CallFrame *frame)
                : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
 }
 
+/* The layout of blocks: the numbers of block_call, then a block_place for each operand of
+ * the matrix, three blocks or five diagonals (side 0), for the right-hand sides and x. */
+typedef struct {
+    int64_t first, row, outer, inner, down, across;
+} block_place;
+
+typedef struct {
+    int64_t pivot, definite, side, rows, outer, inner;
+} block_call;
+
+enum { MOST_BANDS = 5, MOST_BLOCK_PLACES = MOST_BANDS + 2 };
+
+typedef struct {
+    block_call call;
+    block_place place[MOST_BLOCK_PLACES];
+} block_layout;
+
+/* Whether the elements of an operand in rows begin .. rows-1 lie in an array of this size. */
+static int
+is_block_inside(const block_place *p, const ps_blocks *b, int64_t begin, int64_t rows,
+                int64_t size)
+{
+    const int64_t least = b->side == 0 ? 1 : b->side;
+    const place first = {p->first + begin * p->row, p->row, p->outer, p->inner};
+    const int64_t within = (least - 1) * (p->down + p->across);
+
+    if (rows - begin < 1) {
+        return 1;
+    }
+    return p->down >= 0 && p->across >= 0 && p->down < size && p->across < size &&
+           within < size &&
+           is_inside(&first, rows - begin, b->outer, b->inner, size - within);
+}
+
+/* Read a solve with blocks; 0 if its arrays are not those of its layout. */
+static int
+read_blocks(const XLA_FFI_CallFrame *frame, ps_blocks *b)
+{
+    const int64_t bands = frame->args.size - 1;
+    block_layout l;
+
+    if ((bands != 3 && bands != MOST_BANDS) || frame->rets.size != 1 ||
+        !read_layout(frame, &l,
+                     (sizeof l.call + (size_t)(bands + 2) * sizeof *l.place) /
+                         sizeof(int64_t)) ||
+        (l.call.side == 0) != (bands == MOST_BANDS) || l.call.side < 0 ||
+        l.call.side > PS_MOST_SIDE || l.call.rows < 1) {
+        return 0;
+    }
+    *b = (ps_blocks){.task = PS_BLOCKS_SOLVE,
+                     .pivot = (ps_pivot)l.call.pivot,
+                     .side = (int32_t)l.call.side,
+                     .definite = l.call.definite != 0,
+                     .rows = l.call.rows,
+                     .outer = l.call.outer,
+                     .inner = l.call.inner};
+    ps_block_diagonal *const blocks[] = {&b->lower, &b->diag, &b->upper};
+
+    for (int64_t k = 0; k < bands + 2; k++) {
+        const XLA_FFI_Buffer *const buffer =
+            k == bands + 1 ? frame->rets.rets[0] : frame->args.args[k];
+        const block_place *const p = &l.place[k];
+        const int64_t offset = k < bands ? k - bands / 2 : 0;
+        ps_dtype dtype;
+
+        if (!dtype_of(buffer->dtype, &dtype) || (k > 0 && dtype != b->dtype) ||
+            !is_block_inside(p, b, offset < 0 ? -offset : 0,
+                             offset > 0 ? b->rows - offset : b->rows, size_of(buffer))) {
+            return 0;
+        }
+        b->dtype = dtype;
+        /* rows before the first one that is read need not exist */
+        const ps_block_diagonal found = {
+            (void *)((uintptr_t)buffer->data +
+                     (uintptr_t)(p->first * ps_dtype_size(dtype))),
+            {p->row, p->outer, p->inner},
+            p->down,
+            p->across};
+
+        if (k == bands) {
+            b->rhs = found;
+        }
+        else if (k == bands + 1) {
+            b->x = found;
+        }
+        else if (b->side == 0) {
+            b->bands[k] = (ps_input){found.data, found.stride};
+        }
+        else {
+            *blocks[k] = found;
+        }
+    }
+    return 1;
+}
+
+static ps_status
+solve_blocks(ps_blocks *b)
+{
+    const ps_number_entries *const entries = ps_number_entries_get();
+    const int64_t size = ps_dtype_size(b->dtype), systems = b->outer * b->inner;
+    const size_t bytes =
+        ((size_t)systems * sizeof(int32_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    ps_exec exec = {0};
+    ps_report report;
+    ps_status status = entries->blocks_work(b, &exec, &exec.work_bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    char *const memory = malloc(bytes + exec.work_bytes + ALIGNMENT);
+    if (memory == NULL) {
+        return PS_NO_MEMORY;
+    }
+    char *const aligned = memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT);
+
+    b->info = (int32_t *)(void *)aligned;
+    exec.work = aligned + bytes;
+    status = entries->blocks_run(b, &exec, &report);
+    for (int64_t k = 0; k < systems && status == PS_OK; k++) {
+        const int64_t first =
+            k / b->inner * b->x.stride.outer + k % b->inner * b->x.stride.inner;
+        const int64_t parts = b->side == 0 ? 1 : b->side;
+
+        for (int64_t i = 0; b->info[k] != 0 && i < b->rows * parts; i++) {
+            const int64_t at =
+                first + i / parts * b->x.stride.row + i % parts * b->x.down;
+
+            memset((char *)b->x.data + at * size, 0xff, (size_t)size);
+        }
+    }
+    free(memory);
+    return status;
+}
+
+static XLA_FFI_Error *
+blocks_handler(XLA_FFI_CallFrame *frame)
+{
+    ps_blocks b;
+
+    if (answer_metadata(frame)) {
+        return NULL;
+    }
+    if (ps_number_entries_get()->blocks_run == NULL) {
+        return failure(frame, XLA_FFI_Error_Code_UNIMPLEMENTED,
+                       ps_status_text(PS_UNSUPPORTED));
+    }
+    if (!read_blocks(frame, &b)) {
+        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                       "pysolvers: the arrays of the call do not fit its layout");
+    }
+    const ps_status status = solve_blocks(&b);
+    return status == PS_OK
+               ? NULL
+               : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
+}
+
 /* ------------------------------------------------------------------- the module */
 
 /* Addresses of arrays that do not overlap, `shift` bytes after aligned ones. */
@@ -592,7 +748,8 @@ xla_add(PyObject *module)
 {
     return add_handler(module, "xla_tridiag", tridiag_handler) < 0 ||
                    add_handler(module, "xla_products", products_handler) < 0 ||
-                   add_handler(module, "xla_recurrence", recurrence_handler) < 0
+                   add_handler(module, "xla_recurrence", recurrence_handler) < 0 ||
+                   add_handler(module, "xla_blocks", blocks_handler) < 0
                ? -1
                : PyModule_AddFunctions(module, methods);
 }

@@ -18,6 +18,12 @@
  *                  diag and upper of ps_products; attribute `layout` of int64: flags,
  *                  rows, outer, inner
  *
+ *   xla_blocks     capsule of a handler for the host: operands of ps_blocks, three blocks or
+ *                  five diagonals and rhs; result x; attribute `layout` of int64: pivot,
+ *                  definite, side, rows, outer, inner; then for each operand and x the
+ *                  first element and the strides row, outer, inner, down, across, in
+ *                  elements
+ *
  * layout of xla_tridiag: pivot, flags, rows, outer, inner; then for lower, diag, upper,
  * rhs and x the first element and the strides row, outer, inner, in elements, all at
  * least 0. */
