@@ -144,6 +144,7 @@ TRANSPOSED: Final[int]
 WALLS: Final[dict[str, int]]
 xla_products: Final[Any]
 xla_recurrence: Final[Any]
+xla_blocks: Final[Any]
 xla_tridiag: Final[Any]
 
 @final
@@ -252,6 +253,30 @@ def blocks_run(
     threads: int,
     /,
 ) -> tuple[int, _Report | None]: ...
+def recurrence_direct(
+    first: object,
+    second: object,
+    b: object,
+    axis: object,
+    out: object,
+    flags: int,
+    threads: object,
+    /,
+) -> Any: ...
+def bands_direct(
+    lower2: object,
+    lower: object,
+    diag: object,
+    upper: object,
+    upper2: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: int,
+    definite: bool,
+    threads: object,
+    /,
+) -> Any: ...
 def recurrence(
     flags: int,
     first: _Array,

@@ -61,6 +61,7 @@ from ._core import TRANSPOSED as TRANSPOSED
 from ._core import WALLS as WALLS
 from ._core import Factor as Factor
 from ._core import _DiffusionSystem
+from ._core import bands_direct as bands_direct
 from ._core import blocks_run as blocks_run
 from ._core import blocks_store as blocks_store
 from ._core import borrow as borrow
@@ -80,6 +81,7 @@ from ._core import lmsor_iterate as lmsor_iterate
 from ._core import product as product
 from ._core import products as products
 from ._core import recurrence as recurrence
+from ._core import recurrence_direct as recurrence_direct
 from ._core import spline_pieces as spline_pieces
 from ._core import spline_points as spline_points
 from ._core import spline_rows as spline_rows
@@ -87,6 +89,7 @@ from ._core import staggered_step as staggered_step
 from ._core import step_solve as step_solve
 from ._core import tridiag_borrowed as tridiag_borrowed
 from ._core import tridiag_solve as tridiag_solve
+from ._core import xla_blocks as xla_blocks
 from ._core import xla_products as xla_products
 from ._core import xla_recurrence as xla_recurrence
 from ._core import xla_tridiag as xla_tridiag

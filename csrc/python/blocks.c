@@ -10,6 +10,7 @@
 #include "call.h"
 #include "codes.h"
 #include "operand.h"
+#include "plain.h"
 #include "ps_numbers.h"
 
 #define PS_TEXT_(name, text) text,
@@ -274,6 +275,140 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
     return Py_BuildValue("(iN)", (int)status, call_report(status, &report));
 }
 
+/* bands_direct(): solves with five diagonals that need no planning, as those of direct.c;
+ * planning in Python takes 250 us. */
+enum { BANDS = 5, RHS = BANDS, INPUTS, AXIS = INPUTS, OUT, PIVOT, DEFINITE, COUNT };
+enum { ARGUMENTS = COUNT + 1 };
+
+/* Systems whose info needs no allocation. */
+enum { FEW_SYSTEMS = 256 };
+
+/* Read the operands, where the lower diagonals of symmetric matrices can be None; 0 if the
+ * call is not a plain case. */
+static int
+read_bands(ps_blocks *b, plain *p, PyObject *const *args, double numbers[BANDS][2])
+{
+    const PyArrayObject *const rhs = plain_sides(p, args[RHS], args[AXIS]);
+
+    if (rhs == NULL || !operand_dtype(p->type, &b->dtype) ||
+        (b->dtype != PS_F32 && b->dtype != PS_F64) ||
+        !plain_stride(p, rhs, &b->rhs.stride) || p->rows > INT32_MAX / PS_MOST_SIDE - 1) {
+        return 0;
+    }
+    const int64_t size = ps_dtype_size(b->dtype);
+
+    b->rhs.data = PyArray_DATA(rhs);
+    for (int k = BANDS - 1; k >= 0; k--) {
+        const int least = k < 2 ? 2 - k : k - 2, from = 4 - k;
+        int64_t shift = 0;
+        int lacks;
+
+        if (args[k] == Py_None && k < 2 && b->definite && args[1 - k] == Py_None) {
+            b->bands[k] = b->bands[from];
+            shift = least * b->bands[k].stride.row;
+        }
+        else if (!plain_input(p, args[k], rhs, least, numbers[k], &b->bands[k], &lacks)) {
+            return 0;
+        }
+        else if (k < 2) {
+            shift = lacks * b->bands[k].stride.row;
+        }
+        /* the rows before those that are read need not exist */
+        b->bands[k].data =
+            (const void *)((uintptr_t)b->bands[k].data - (uintptr_t)(shift * size));
+    }
+    b->rows = p->rows;
+    b->outer = p->outer;
+    b->inner = p->inner;
+    return 1;
+}
+
+/* Whether the solution can be written: `out` must not be the right-hand sides, which a
+ * second call needs if a system is singular. */
+static PyArrayObject *
+new_result(const plain *p, PyObject *const *args, ps_blocks *b)
+{
+    PyArrayObject *const x = plain_result(p, args[OUT], args, INPUTS);
+
+    if (x != NULL && (!plain_stride(p, x, &b->x.stride) ||
+                      (args[OUT] != Py_None &&
+                       PyArray_DATA(x) == PyArray_DATA((PyArrayObject *)args[RHS])))) {
+        Py_DECREF(x);
+        return NULL;
+    }
+    return x;
+}
+
+static PyObject *
+bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    double numbers[BANDS][2];
+    int32_t few[FEW_SYSTEMS] = {0}, *info = few;
+    ps_blocks b = {.task = PS_BLOCKS_SOLVE, .side = 0};
+    ps_report report = {0};
+    ps_status status = PS_OK;
+    plain p = {0};
+    int threads;
+    call c;
+
+    if (count != ARGUMENTS) {
+        PyErr_Format(PyExc_TypeError, "bands_direct: need %d arguments, got %zd",
+                     (int)ARGUMENTS, count);
+        return NULL;
+    }
+    b.pivot = (ps_pivot)PyLong_AsLong(args[PIVOT]);
+    b.definite = args[DEFINITE] == Py_True;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (!plain_threads(args[COUNT], &threads) || !read_bands(&b, &p, args, numbers)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const x = new_result(&p, args, &b);
+
+    if (x == NULL) {
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    const int64_t systems = b.outer * b.inner;
+    int failed = 0;
+
+    if (systems > FEW_SYSTEMS) {
+        info = PyMem_Calloc((size_t)systems, sizeof *info);
+    }
+    if (info == NULL) {
+        Py_DECREF(x);
+        return PyErr_NoMemory();
+    }
+    b.x.data = PyArray_DATA(x);
+    b.info = info;
+    const int raised =
+        call_begin(&c, threads, 0, 0) < 0 || run(&b, &c, &status, &report) < 0;
+
+    for (int64_t k = 0; k < systems && !raised; k++) {
+        failed |= info[k] != 0;
+    }
+    if (info != few) {
+        PyMem_Free(info);
+    }
+    if (raised || failed || status != PS_OK) {
+        Py_DECREF(x);
+        if (raised) {
+            return NULL;
+        }
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return (PyObject *)x;
+}
+
+PyDoc_STRVAR(bands_direct_doc,
+             "bands_direct($module, lower2, lower, diag, upper, upper2, rhs, axis, out, "
+             "pivot, definite, threads, /)\n--\n\n"
+             "Return the solutions, or NotImplemented if the call needs planning or a "
+             "system is singular.");
+
 PyDoc_STRVAR(blocks_store_doc,
              "blocks_store($module, dtype, pivot, side, rows, matrices, /)\n--\n\n"
              "Return the bytes of the factors of blocks, or of five diagonals (side 0).");
@@ -286,6 +421,8 @@ PyDoc_STRVAR(blocks_run_doc,
 
 static PyMethodDef methods[] = {
     {"blocks_store", blocks_store, METH_VARARGS, blocks_store_doc},
+    {"bands_direct", (PyCFunction)(void (*)(void))bands_direct, METH_FASTCALL,
+     bands_direct_doc},
     {"blocks_run", blocks_run, METH_VARARGS, blocks_run_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -58,77 +58,13 @@ systems_of(const plain *p)
     return p->outer * p->inner;
 }
 
-static int
-is_number(PyObject *object)
-{
-    return PyFloat_Check(object) || PyLong_CheckExact(object);
-}
-
-typedef struct {
-    double from;
-    float to;
-} rounding;
-
-static void
-round_to_single(void *self)
-{
-    rounding *const r = self;
-
-    r->to = (float)r->from;
-}
-
-/* The nearest float, whatever the floating-point mode of the thread is. */
-static float
-to_single(const direct *d, double value)
-{
-    rounding r = {.from = value, .to = (float)value};
-    const int is_exact = (double)r.to == value && fabs(value) >= (double)FLT_MIN;
-
-    if (!is_exact && !d->p.on_device) {
-        ps_backend_get()->in_default_fp_mode(round_to_single, &r);
-    }
-    return r.to;
-}
-
-/* A number as the only element of an operand; 0 if the dtype cannot represent it, or if
- * the number, a float64 of NumPy, has a say in the dtype. */
-static int
-read_number(direct *d, PyObject *object, int which, ps_input *input)
-{
-    const double value =
-        PyFloat_Check(object) ? PyFloat_AS_DOUBLE(object) : (double)PyLong_AsLong(object);
-    const int is_single = d->p.type == NPY_FLOAT || d->p.type == NPY_CFLOAT;
-
-    if (is_single && PyFloat_Check(object) && !PyFloat_CheckExact(object)) {
-        return 0;
-    }
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    if (!isfinite(value) || (is_single && fabs(value) > (double)FLT_MAX)) {
-        return 0;
-    }
-    if (is_single) {
-        const float single[2] = {to_single(d, value), 0};
-
-        memcpy(d->numbers[which], single, sizeof single);
-    }
-    else {
-        d->numbers[which][0] = value;
-        d->numbers[which][1] = 0;
-    }
-    *input = (ps_input){d->numbers[which], {0, 0, 0}};
-    return 1;
-}
-
 /* One diagonal. Returns 0 if it is not a plain case. */
 static int
 read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
               ps_input *input)
 {
-    if (is_number(object)) {
-        return read_number(d, object, which, input);
+    if (plain_is_number(object)) {
+        return plain_number(&d->p, object, d->numbers[which], input);
     }
     PyArrayObject *array = plain_array(object, d->matrix_type);
 
@@ -183,7 +119,7 @@ choose_types(direct *d, PyObject *const *inputs)
         return 1;
     }
     for (int k = LOWER; k <= UPPER; k++) {
-        if (is_number(inputs[k])) {
+        if (plain_is_number(inputs[k])) {
             continue;
         }
         if (!PyArray_CheckExact(inputs[k]) ||
@@ -272,16 +208,12 @@ static int
 read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, direct *d,
              ps_options *options, int *count)
 {
-    const long number = threads == Py_None ? 0 : PyLong_AsLong(threads);
-    const int is_count = threads == Py_None ||
-                         (PyLong_CheckExact(threads) && number >= 1 && number <= 1 << 15);
+    const int is_count = plain_threads(threads, count);
 
-    PyErr_Clear();
     *options = (ps_options){.method = PS_AUTO,
                             .pivot = pivot == Py_None   ? PS_PIVOT_AUTO
                                      : pivot == Py_True ? PS_PIVOT_ALWAYS
                                                         : PS_PIVOT_NEVER};
-    *count = (int)number;
     d->flags = periodic == Py_True ? PS_PERIODIC : 0;
     return is_count && (periodic == Py_True || periodic == Py_False) &&
            (pivot == Py_None || pivot == Py_True || pivot == Py_False);
@@ -328,7 +260,7 @@ HAVE_SIGN(have_sign_f64, double, int64_t)
 static int
 has_sign(const direct *d, PyObject *object, const ps_input *input, int sign)
 {
-    const int is_array = !is_number(object);
+    const int is_array = !plain_is_number(object);
     const npy_intp count = is_array ? PyArray_SIZE((PyArrayObject *)object) : 1;
 
     if (is_array &&

@@ -3,6 +3,10 @@
 
 #include "operand.h"
 
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
 /* Bytes of right-hand sides up to which two passes over every second number cost less
  * than contiguous copies of both parts: with systems of 64 complex128 along the middle
  * axis, 34 and 171 us for 8 x 16 of them (128 KB), 267 and 422 us for 32 x 32 (1 MB), 765
@@ -52,6 +56,109 @@ plain_sides(plain *p, PyObject *object, PyObject *axis)
         p->outer = 1;
     }
     return p->rows < INT32_MAX ? rhs : NULL;
+}
+
+int
+plain_is_number(PyObject *object)
+{
+    return PyFloat_Check(object) || PyLong_CheckExact(object);
+}
+
+typedef struct {
+    double from;
+    float to;
+} rounding;
+
+static void
+round_to_single(void *self)
+{
+    rounding *const r = self;
+
+    r->to = (float)r->from;
+}
+
+/* The nearest float, whatever the floating-point mode of the thread is. */
+static float
+to_single(const plain *p, double value)
+{
+    rounding r = {.from = value, .to = (float)value};
+    const int is_exact = (double)r.to == value && fabs(value) >= (double)FLT_MIN;
+
+    if (!is_exact && !p->on_device) {
+        ps_backend_get()->in_default_fp_mode(round_to_single, &r);
+    }
+    return r.to;
+}
+
+int
+plain_number(const plain *p, PyObject *object, double number[2], ps_input *in)
+{
+    const double value =
+        PyFloat_Check(object) ? PyFloat_AS_DOUBLE(object) : (double)PyLong_AsLong(object);
+    const int is_single = p->type == NPY_FLOAT || p->type == NPY_CFLOAT;
+
+    if (is_single && PyFloat_Check(object) && !PyFloat_CheckExact(object)) {
+        return 0;
+    }
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (!isfinite(value) || (is_single && fabs(value) > (double)FLT_MAX)) {
+        return 0;
+    }
+    if (is_single) {
+        const float single[2] = {to_single(p, value), 0};
+
+        memcpy(number, single, sizeof single);
+    }
+    else {
+        number[0] = value;
+        number[1] = 0;
+    }
+    *in = (ps_input){number, {0, 0, 0}};
+    return 1;
+}
+
+int
+plain_input(const plain *p, PyObject *object, const PyArrayObject *rhs, int least,
+            double number[2], ps_input *in, int *lacks)
+{
+    *lacks = 0;
+    if (plain_is_number(object)) {
+        return plain_number(p, object, number, in);
+    }
+    PyArrayObject *const array = plain_array(object, p->type);
+
+    if (array == NULL || PyArray_NDIM(array) == 0) {
+        return 0;
+    }
+    const int is_vector = PyArray_NDIM(array) == 1;
+    const npy_intp length = is_vector                        ? PyArray_DIM(array, 0)
+                            : PyArray_NDIM(array) == p->axes ? PyArray_DIM(array, p->axis)
+                                                             : -1;
+
+    *lacks = least > 0 && length > 1 && length == p->rows - least ? least : 0;
+    if (length != p->rows - *lacks) {
+        return 0;
+    }
+    in->data = PyArray_DATA(array);
+    if (plain_shape(p, array, rhs, length)) {
+        return plain_stride(p, array, &in->stride);
+    }
+    in->stride = (ps_stride){0, 0, 0};
+    return is_vector && operand_stride(array, 0, &in->stride.row);
+}
+
+int
+plain_threads(PyObject *threads, int *count)
+{
+    const long number = threads == Py_None ? 0 : PyLong_AsLong(threads);
+
+    PyErr_Clear();
+    *count = (int)number;
+    return threads == Py_None ||
+           (PyLong_CheckExact(threads) && number >= 1 && number <= 1 << 15);
 }
 
 int

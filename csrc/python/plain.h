@@ -23,6 +23,21 @@ PyArrayObject *plain_array(PyObject *object, int type);
  * if they are not plain. */
 PyArrayObject *plain_sides(plain *p, PyObject *object, PyObject *axis);
 
+/* Whether an operand is a number, and its only element in the dtype of the call, in
+ * `number`; 0 if the dtype cannot represent it, or if the number, a float64 of NumPy, has
+ * a say in the dtype. */
+int plain_is_number(PyObject *object);
+int plain_number(const plain *p, PyObject *object, double number[2], ps_input *in);
+
+/* Read an operand with an entry for each row of each system, with one line for all
+ * systems, or a number, which is kept in `number`. It can lack `least` entries along the
+ * systems, which *lacks is set to. 0 if it is not plain. */
+int plain_input(const plain *p, PyObject *object, const PyArrayObject *rhs, int least,
+                double number[2], ps_input *in, int *lacks);
+
+/* Read a number of threads, 0 for None; 0 if Python has to check it. */
+int plain_threads(PyObject *threads, int *count);
+
 /* Set *stride to the strides of an array with all axes; 0 if they are not plain. */
 int plain_stride(const plain *p, const PyArrayObject *array, ps_stride *stride);
 

@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer, require_flag
 from .._errors import SingularSystemError
-from .._options import OnSingular, check_choice, check_policy, check_threads
+from .._options import OnSingular, check_choice, check_policy, check_threads, pivot_code
+from .._runtime.backends import require
+from .._runtime.interop import host_array, library_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
 from . import systems
@@ -130,6 +132,11 @@ def solve_pentadiagonal(
     array([1., 1., 1., 1., 1.])
     """
     operation = "solve_pentadiagonal"
+    if periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
+        bands = (lower2, lower, diag, upper, upper2)
+        direct = _solve_directly(bands, rhs, axis, out, assume, pivot, threads)
+        if direct is not None:
+            return direct
     named = dict(zip((*_NAMES, "rhs"), (lower2, lower, diag, upper, upper2, rhs), strict=True))
     require_flag("periodic", periodic)
     policy, count = check_policy(on_singular), check_threads(threads)
@@ -150,6 +157,33 @@ def solve_pentadiagonal(
                 singular = systems.solve(target, matrices, right, x, code, count)
             systems.react(singular, found.matrices, x, policy, 2)
     return target.finish(result, rhs, out)
+
+
+def _solve_directly(
+    bands: tuple[Any, ...], rhs: Any, axis: Any, out: Any, assume: Any, pivot: Any, threads: Any
+) -> Any:
+    """Solve in one call of the extension if the operands need no planning, or return None.
+
+    Calls with errors in their arguments and those with singular systems give None, too.
+    """
+    sides = (rhs, out)
+    if type(rhs) is not np.ndarray:
+        rhs = host_array(rhs)
+        if type(rhs) is not np.ndarray:
+            return None
+        bands, out = tuple(map(host_array, bands)), host_array(out)
+    backend, definite = require("cpu"), assume == "positive definite"
+    if not (pivot is None or (type(pivot) is bool and not (pivot and definite))):
+        return None
+    if not definite and assume != "general":
+        return None
+    code = pivot_code(False if definite else pivot, backend.PIVOTS)
+    answer = backend.bands_direct(*bands, rhs, axis, out, code, definite, threads)
+    if answer is NotImplemented:
+        return None
+    if rhs is sides[0]:
+        return answer
+    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
 
 
 def factor_pentadiagonal(

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer, require_flag
-from .._errors import BackendError
+from .._errors import BackendError, raise_for_status
 from .._lines.step import Choice, prepare, recur
-from .._runtime.interop import locate
+from .._runtime.backends import require
+from .._runtime.interop import host_array, library_of, locate
 from ..tridiagonal import solve_tridiagonal
 
 Array = NDArray[Any]
@@ -126,6 +127,10 @@ def linear_recurrence(
     >>> linear_recurrence(1.0, np.zeros(8), second=1.0, initial=(1.0, 0.0))
     array([ 1.,  2.,  3.,  5.,  8., 13., 21., 34.])
     """
+    if initial is None and (device, stream) in ((None, None), ("cpu", None)):
+        direct = _compute_directly(a, second, b, axis, out, reverse, threads, check_finite)
+        if direct is not None:
+            return direct
     require_flag("reverse", reverse)
     named: dict[str, Any] = {"a": a}
     if second is not None:
@@ -151,6 +156,37 @@ def linear_recurrence(
         require_flag("check_finite", check_finite)
         return _solve_on_device(a, b, reverse=bool(reverse), choice=choice)
     return recur(prepare({**named, **states}, None, choice), reverse=bool(reverse))
+
+
+def _compute_directly(
+    a: Any,
+    second: Any,
+    b: Any,
+    axis: Any,
+    out: Any,
+    reverse: Any,
+    threads: Any,
+    check_finite: Any,
+) -> Any:
+    """Compute in one call of the extension if the operands need no planning, or return None."""
+    if check_finite is not False or not (reverse is True or reverse is False):
+        return None
+    operands, sides = (a, second, b), (b, out)
+    if type(b) is not np.ndarray:
+        b = host_array(b)
+        if type(b) is not np.ndarray:
+            return None
+        operands, out = (host_array(a), host_array(second), b), host_array(out)
+    backend = require("cpu")
+    flags = backend.REVERSED if reverse else 0
+    answer = backend.recurrence_direct(*operands, axis, out, flags, threads)
+    if answer is NotImplemented:
+        return None
+    if type(answer) is not np.ndarray:
+        raise_for_status(answer, backend.STATUS, _NAME)
+    if b is sides[0]:
+        return answer
+    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
 
 
 def initial_states(initial: Any, *, has_second: bool) -> dict[str, Any]:
