@@ -195,3 +195,48 @@ def test_derivatives_that_are_not_finite_are_refused_by_name(xp, rng, value, end
 
     with pytest.raises(ValueError, match=rf"bc_type\[{end}\]: .* only finite values"):
         pysolvers.CubicSpline(xp.array(x), xp.array(y), bc_type=tuple(conditions))
+
+
+FUNCTIONS = {
+    "solve": lambda y: pysolvers.solve_tridiagonal(-1.0, 3.0, -1.0, y),
+    "factor": lambda y: pysolvers.factor_tridiagonal(-1.0, 3.0, -1.0, rows=6).solve(y),
+    "product": lambda y: pysolvers.tridiagonal_matvec(-1.0, 3.0, -1.0, y),
+    "theta": lambda y: pysolvers.theta_step(1.0, -2.0, 1.0, y, dt=0.1),
+    "recurrence": lambda y: pysolvers.linear_recurrence(0.5, y),
+    "pentadiagonal": lambda y: pysolvers.solve_pentadiagonal(1.0, -4.0, 6.1, -4.0, 1.0, y),
+    "spline": lambda y: pysolvers.CubicSpline(np.arange(6.0), y, axis=-1)(0.5),
+    "smoothing": lambda y: pysolvers.smoothing.whittaker(y, 10.0),
+}
+
+
+def arrays_of(name, values):
+    """Return an array of a library with labels, of one without a NumPy array, or of dask."""
+    module = pytest.importorskip(name)
+    if name == "pandas":
+        return module.DataFrame(values)
+    if name == "xarray":
+        return module.DataArray(values, dims=("x", "z"))
+    return module.asarray(values) if name == "array_api_strict" else module.from_array(values)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("name", ["array_api_strict", "pandas", "xarray"])
+def test_results_for_arrays_without_a_library_of_their_own_are_numpy_arrays(rng, name, function):
+    values = rng.standard_normal((4, 6))
+
+    found = function(arrays_of(name, values))
+
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, function(values))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_arrays_of_dask_are_refused_and_the_advice_works(rng, function):
+    values = rng.standard_normal((4, 6))
+    blocks = arrays_of("dask.array", values).rechunk((2, 6))
+
+    with pytest.raises(TypeError, match=r"got Array.*dask.array.map_blocks"):
+        function(blocks)
+    options = {"dtype": float} | ({"drop_axis": 1} if function(values).ndim == 1 else {})
+    found = blocks.map_blocks(function, **options).compute()
+    np.testing.assert_array_equal(found, function(values))
