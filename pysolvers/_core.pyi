@@ -277,6 +277,27 @@ def bands_direct(
     threads: object,
     /,
 ) -> Any: ...
+def rates(
+    level: tuple[
+        tuple[bool, bool, bool],
+        tuple[int, int, int],
+        tuple[int, int, int],
+        int,
+        tuple[_Array, ...],
+        tuple[_Array, ...],
+        tuple[_Array | None, ...],
+    ],
+    source: _Array | None,
+    extra: _Array | None,
+    u: _Array,
+    d: _Array | None,
+    out: _Array | None,
+    second: _Array | None,
+    factors: tuple[float, float, float, float, float],
+    second_factors: tuple[float, float, float, float, float],
+    threads: int,
+    /,
+) -> int: ...
 def recurrence(
     flags: int,
     first: _Array,

@@ -3,6 +3,7 @@
 #include "ps_numbers.h"
 
 #include "blocks.h"
+#include "rates.h"
 #include "recurrence.h"
 #include "runtime/fp_mode.h"
 
@@ -26,12 +27,23 @@ blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report)
     return status;
 }
 
+static ps_status
+rates(const ps_rates *r, const ps_exec *exec)
+{
+    const ps_fp_mode mode = ps_fp_mode_enter();
+    const ps_status status = ps_cpu_rates(r, exec);
+
+    ps_fp_mode_leave(mode);
+    return status;
+}
+
 static const ps_number_entries entries = {
     .recurrence_work = ps_cpu_recurrence_work,
     .recurrence = recurrence,
     .blocks_store = ps_cpu_blocks_store,
     .blocks_work = ps_cpu_blocks_work,
     .blocks_run = blocks_run,
+    .rates = rates,
 };
 
 const ps_number_entries *

@@ -1,11 +1,12 @@
-/* ps_numbers.h - the entries of a backend for linear recurrences, and for
- * systems of blocks and of five diagonals: a second table, so that a
- * change of its headers compiles its users again and nothing else.
+/* ps_numbers.h - the entries of a backend for linear recurrences, for systems of
+ * blocks and of five diagonals, and for rates of equations: a second table, so that
+ * a change of its headers compiles its users again and nothing else.
  */
 #ifndef PS_NUMBERS_H
 #define PS_NUMBERS_H
 
 #include "ps_blocks.h"
+#include "ps_rates.h"
 #include "ps_recurrence.h"
 
 #ifdef __cplusplus
@@ -22,6 +23,8 @@ typedef struct {
     ps_status (*blocks_store)(const ps_blocks *b, const ps_exec *exec, size_t *bytes);
     ps_status (*blocks_work)(const ps_blocks *b, const ps_exec *exec, size_t *bytes);
     ps_status (*blocks_run)(const ps_blocks *b, const ps_exec *exec, ps_report *report);
+
+    ps_status (*rates)(const ps_rates *r, const ps_exec *exec);
 } ps_number_entries;
 
 const ps_number_entries *ps_number_entries_get(void);

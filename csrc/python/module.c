@@ -20,6 +20,7 @@
 #include "part.h"
 #include "ps_api.h"
 #include "pysolvers.h"
+#include "rates.h"
 #include "recurrence.h"
 #include "relax.h"
 #include "spikes.h"
@@ -136,7 +137,7 @@ module_exec(PyObject *module)
         return -1;
     }
     if (ps_backend_get()->memory == PS_HOST &&
-        (spikes_add(module) < 0 || fp_mode_add(module) < 0)) {
+        (spikes_add(module) < 0 || fp_mode_add(module) < 0 || rates_add(module) < 0)) {
         return -1;
     }
     if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||

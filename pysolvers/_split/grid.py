@@ -59,6 +59,8 @@ class Grid:
             )
         #: Nodes along each axis that have no given value.
         self.free = tuple(self._free(axis) for axis in range(self.axes))
+        #: Number of these along each axis, x along the last one.
+        self.shape_free = tuple(each.stop - each.start for each in reversed(self.free))
         #: All nodes that have no given value.
         self.inner = self.index({})
         #: The lines along each axis whose other coordinates have no given value.

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError
-from .._runtime.backends import parse_device, require_device
+from .._errors import BackendError, raise_for_status
+from .._runtime.backends import parse_device, require, require_device
 from .._solver.schema import RunBy
 from .._steps import residual
 from ..factor import TridiagonalFactor, factor_tridiagonal
@@ -62,6 +62,11 @@ class Rows(NamedTuple):
     corners: tuple[Corner, ...] = ()
 
     @property
+    def without_corners(self) -> Rows:
+        """The rows without entries beyond the diagonals."""
+        return self._replace(corners=())
+
+    @property
     def diagonals(self) -> tuple[Field, Field, Field]:
         """The three diagonals."""
         return self[:3]
@@ -85,6 +90,8 @@ class Level:
         Index and values of the nodes with given values.
     explicit : object
         What a subclass needs for F_0.
+    kernel : tuple or None
+        The rows and the coefficients of F_0 as the kernel of the host takes them.
     """
 
     time: float
@@ -93,6 +100,20 @@ class Level:
     source: Field
     values: list[At]
     explicit: Any
+    kernel: Any = None
+
+
+class Weights(NamedTuple):
+    """Factors of a linear combination: of sum_j F_j, F_0, the old values, d and u."""
+
+    lines: float = 0.0
+    explicit: float = 0.0
+    own: float = 0.0
+    change: float = 0.0
+    base: float = 0.0
+
+
+_SUM = Weights(change=1.0, base=1.0)
 
 
 class LineOperators(ABC):
@@ -114,6 +135,8 @@ class LineOperators(ABC):
 
     #: Whether there is a part F_0 of the unknowns.
     has_explicit = False
+    #: Whether F_0 is a sum of mixed derivatives, which the kernel has.
+    _explicit_is_mixed = False
 
     def __init__(
         self,
@@ -130,6 +153,9 @@ class LineOperators(ABC):
         self._fluxes = [side for side in sides if side.kind == "flux"]
         self._source = source
         self._threads = threads
+        #: Whether the kernel of the host evaluates F; otherwise arrays of the library do.
+        self._has_kernel = _has_kernel(self._library)
+        self._spare: list[Field] = []
         self._factors: dict[int, tuple[float, TridiagonalFactor]] = {}
         self.seconds = dict.fromkeys(("coefficients", "products", "lines"), 0.0)
         self.run_by = RunBy()
@@ -189,8 +215,51 @@ class LineOperators(ABC):
         else:
             values = [self._on_side(side, side.at(time), whole=True) for side in self._values]
         explicit = self._make_explicit(time, before.explicit if before else None)
+        kernel = self._kernel_level(rows, explicit, before) if self._has_kernel else None
         self.seconds["coefficients"] += perf_counter() - start
-        return Level(time, rows, inflows, source, values, explicit)
+        return Level(time, rows, inflows, source, values, explicit, kernel)
+
+    def _kernel_level(self, rows: tuple[Rows, ...], explicit: Any, before: Level | None) -> Any:
+        """Return the rows and coefficients of the kernel, or those of an earlier level."""
+        if (
+            before is not None
+            and explicit is before.explicit
+            and all(a is b for a, b in zip(rows, before.rows, strict=True))
+        ):
+            return before.kernel
+        grid, missing = self.grid, 3 - self.grid.axes
+        own = [grid.free[axis] for axis in reversed(range(grid.axes))]
+        begin = (0,) * missing + tuple(each.start for each in own)
+        count = (1,) * missing + grid.shape_free
+        diagonals = tuple(
+            self._for_kernel(self._at_free(values, axis))
+            for axis, each in enumerate(rows)
+            for values in each.diagonals
+        )
+        slopes, mixed = self._mixed_for_kernel(explicit)
+        periodic = (*grid.periodic, *(False,) * missing)
+        return periodic, begin, count, grid.axes, diagonals, slopes, mixed
+
+    def _mixed_for_kernel(self, explicit: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the weights of first derivatives and the coefficients of pairs of axes."""
+        del explicit
+        return (), (None, None, None)
+
+    def _at_free(self, values: Field, axis: int) -> Field:
+        """Return values of the lines along an axis at the free nodes."""
+        if values.shape[-1 - axis] == 1:
+            return values
+        return values[(..., self.grid.free[axis], *(slice(None) for _ in range(axis)))]
+
+    def _for_kernel(self, values: Field) -> Field:
+        """Return an array that broadcasts to the free nodes with the axes (batch, z, y, x)."""
+        space = (1,) * (3 - self.grid.axes) + values.shape[values.ndim - self.grid.axes :]
+        batch = values.shape[: values.ndim - self.grid.axes]
+        if any(size > 1 for size in batch) and batch != self.grid.batch:
+            values = np.broadcast_to(values, self.grid.batch + values.shape[len(batch) :])
+        found = values.reshape(-1, *space)
+        # A last axis that is not contiguous is copied.
+        return found if found.strides[-1] == found.itemsize else np.ascontiguousarray(found)
 
     def _rows(self, axis: int, time: float) -> Rows:
         """Return the diagonals of -A on the lines through free nodes, and the corners."""
@@ -247,15 +316,116 @@ class LineOperators(ABC):
         for index, values in level.values:
             u[index] = values
 
-    def add_axis(self, level: Level, axis: int, u: Field, out: Field) -> None:
-        """Add F along an axis to a field."""
+    def combine(
+        self, level: Level, u: Field, d: Field | None, outs: Sequence[tuple[Field, Weights]]
+    ) -> None:
+        """Set fields at the free nodes to linear combinations with F of y = u + d.
+
+        Other nodes keep their values. One or two fields, which are neither u nor d.
+        """
         start = perf_counter()
-        self._subtract(level.rows[axis], axis, u, out)
-        for index, values in level.inflows[axis]:
-            out[index] += values
-        if axis == 0 and level.source is not None:
-            out[self.grid.inner] += level.source
+        lines = any(weights.lines for _, weights in outs)
+        parts = self.has_explicit and any(weights.explicit for _, weights in outs)
+        if self._has_kernel:
+            self._combine_by_kernel(level, u, d, outs, parts=parts)
+        else:
+            self._combine_by_arrays(level, u, d, outs, lines=lines, parts=parts)
+        if lines:
+            self._add_ends(level, u, d, outs)
+        if parts and self._explicit_is_mixed:
+            self._add_explicit_sides(level, u, d, outs)
         self.seconds["products"] += perf_counter() - start
+
+    def _combine_by_kernel(
+        self,
+        level: Level,
+        u: Field,
+        d: Field | None,
+        outs: Sequence[tuple[Field, Weights]],
+        *,
+        parts: bool,
+    ) -> None:
+        """Make the combinations in one pass."""
+        extra = None
+        if parts and not self._explicit_is_mixed:
+            y, found = self._spare_fields(2)
+            if d is not None:
+                self._combine_by_kernel(level, u, d, [(y, _SUM)], parts=False)
+                self.place(level, y)
+            found[self.grid.inner] = 0
+            self.add_explicit(level, u if d is None else y, found)
+            extra = self._for_kernel(found[self.grid.inner])
+        source = None if level.source is None else self._for_kernel(level.source)
+        shape = (-1, *(1,) * (3 - self.grid.axes), *self.grid.shape)
+        (first, weights), (second, more) = outs if len(outs) == 2 else (*outs, (None, Weights()))
+        fields = (None if each is None else each.reshape(shape) for each in (u, d, first, second))
+        core = require("cpu")
+        status = core.rates(level.kernel, source, extra, *fields, weights, more, self._threads or 0)
+        if status:
+            raise_for_status(status, core.STATUS, type(self).__name__)
+
+    def _combine_by_arrays(
+        self,
+        level: Level,
+        u: Field,
+        d: Field | None,
+        outs: Sequence[tuple[Field, Weights]],
+        *,
+        lines: bool,
+        parts: bool,
+    ) -> None:
+        """Make the combinations by sums of arrays."""
+        xp, inner = self.xp, self.grid.inner
+        y, rates, explicit = self._spare_fields(3)
+        if d is None:
+            y = u
+        else:
+            xp.add(u, d, out=y)
+        if lines:
+            rates.fill(0)
+            for axis, rows in enumerate(level.rows):
+                self._subtract(rows.without_corners, axis, y, rates)
+            if level.source is not None:
+                rates[inner] += level.source
+        if parts:
+            explicit.fill(0)
+            self.add_explicit(level, y, explicit)
+        for out, weights in outs:
+            target = out[inner]
+            xp.multiply(target, weights.own, out=target) if weights.own else target.fill(0)
+            for factor, field in zip(
+                (weights.lines, weights.explicit if parts else 0, weights.change, weights.base),
+                (rates, explicit, d, u),
+                strict=True,
+            ):
+                if factor:
+                    target += factor * field[inner]
+
+    def _add_ends(
+        self, level: Level, u: Field, d: Field | None, outs: Sequence[tuple[Field, Weights]]
+    ) -> None:
+        """Add what corners and fluxes add to F_j."""
+        for rows, inflows in zip(level.rows, level.inflows, strict=True):
+            for places, entry, _ in rows.corners:
+                at = places[2]
+                change = entry * (u[at] if d is None else u[at] + d[at])
+                for out, weights in outs:
+                    out[places[0]] -= weights.lines * change
+            for index, values in inflows:
+                for out, weights in outs:
+                    out[index] += weights.lines * values
+
+    def _add_explicit_sides(
+        self, level: Level, u: Field, d: Field | None, outs: Sequence[tuple[Field, Weights]]
+    ) -> None:
+        """Add the terms of F_0 at the sides that the kernel leaves out."""
+        del level, u, d, outs
+
+    def _spare_fields(self, count: int) -> list[Field]:
+        """Return fields for a combination."""
+        while len(self._spare) < count:
+            self._spare.append(self.xp.zeros(self.grid.nodes, self.dtype))
+        return self._spare[:count]
 
     def add_change(self, old: Level, new: Level, axis: int, h: float, u: Field, out: Field) -> None:
         """Add h times the difference of F along an axis, of the same u at two times."""
@@ -340,7 +510,12 @@ class LineOperators(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which makes factors of its own."""
-        return {**self.__dict__, "_factors": {}}
+        return {**self.__dict__, "_factors": {}, "_spare": []}
+
+
+def _has_kernel(library: str) -> bool:
+    """Return whether fields of a library are those of the kernel of the host."""
+    return library == "numpy"
 
 
 def library_of(device: str | None, what: str) -> Any:

@@ -16,8 +16,16 @@ t_1 instead of U at t_0. The code solves for differences, D_j = Y_j - U:
 
     (1 - theta s A_j) D_j = D_{j-1} + theta s (F_j(t_1, U) - F_j(t_0, U)),
 
-whose last term vanishes where F_j does not depend on time. One sweep is one product and one solve
-along each axis, and one evaluation of F_0.
+whose last term vanishes where F_j does not depend on time. One sweep is one evaluation of F, one
+solve along each axis, and a sum. On the host each evaluation and each sum is one pass over its
+fields, in which the linear combinations of a scheme are formed, by the kernel of ``ps_rates.h``.
+Words moved per unknown with coefficients that do not depend on the place, n axes:
+
+    douglas    2 + 2 n + 3: F of u, the solves in place, the sum
+    others     3 + 2 n + 4 + 2 n + 3, hundsdorfer-verwer 4 at the end
+
+and 3 for each axis in each evaluation of F and each solve, where coefficients depend on the place,
+and 1 for each mixed derivative in each evaluation.
 
 Order 2: the last two for any theta; Craig and Sneyd's for theta = 1/2; Douglas' for theta = 1/2 and
 without F_0. Sources: J. Douglas, Numer. Math. 4 (1962) 41-63; I. J. D. Craig and A. D. Sneyd,
@@ -36,10 +44,9 @@ along two.
 from __future__ import annotations
 
 from math import sqrt
-from time import perf_counter
 from typing import Literal, get_args
 
-from .lines import Field, Level, LineOperators
+from .lines import Field, Level, LineOperators, Weights
 
 Scheme = Literal["douglas", "craig-sneyd", "modified-craig-sneyd", "hundsdorfer-verwer"]
 
@@ -92,11 +99,7 @@ class SplitSteps:
         self._is_single = scheme == "douglas" or (
             scheme == "craig-sneyd" and not operators.has_explicit
         )
-        names = ["spare", "change"]
-        if not self._is_single:
-            names += ["start", "rate"]
-            if operators.has_explicit and scheme != "hundsdorfer-verwer":
-                names += ["explicit"]
+        names = ("change",) if self._is_single else ("change", "start")
         self._work: dict[str, Field] = {name: self.zeros() for name in names}
         self._level: Level | None = None
 
@@ -117,37 +120,37 @@ class SplitSteps:
 
     def initial_rate(self, time: float, u: Field) -> float:
         """Return the largest magnitude of F."""
-        rate = self._work["change"]
-        self._add_all(self.level_at(time), u, rate)
+        rate, level = self._work["change"], self.level_at(time)
+        self._place_nothing(level, rate)
+        self.operators.combine(level, u, None, [(rate, Weights(1.0, 1.0))])
         return float(abs(rate).max())
 
     def step(self, u: Field, time: float, end: float, dt: float) -> Field:
         """Return the solution after a step from u: a field that is not u.
 
-        The field that was returned before is used again, so that u can be exchanged for the result.
+        The field u is used by the next step, so that u can be exchanged for the result.
         """
-        parts, xp = self.operators, self.operators.xp
         old = self.level_at(time)
-        new = parts.level(end, old)
-        change, found = self._work["change"], self._work["spare"]
-        self._add_all(old, u, change)
+        new = self.operators.level(end, old)
         if self._is_single:
-            xp.multiply(change, dt, out=change)
+            change = self._work["change"]
+            self.operators.combine(old, u, None, [(change, Weights(dt, dt))])
             self._place_change(new, u, change)
             self._sweep(old, new, dt, u, change)
-            xp.add(u, change, out=found)
+            self.operators.combine(new, u, None, [(change, Weights(own=1.0, base=1.0))])
+            name = "change"
         else:
-            self._correct(old, new, dt, u, found)
-        parts.place(new, found)
+            self._correct(old, new, dt, u)
+            name = "start"
+        found, self._work[name] = self._work[name], u
+        self.operators.place(new, found)
         self._level = new
-        self._work["spare"] = u
         return found
 
-    def _correct(self, old: Level, new: Level, dt: float, u: Field, found: Field) -> None:
-        """Make both sweeps; `change` has F at the begin, and `explicit` F_0."""
-        parts, xp, work = self.operators, self.operators.xp, self._work
-        change, start, rate = work["change"], work["start"], work["rate"]
-        explicit = work.get("explicit")
+    def _correct(self, old: Level, new: Level, dt: float, u: Field) -> None:
+        """Make both sweeps; `start` is the solution at the end."""
+        parts, work = self.operators, self._work
+        change, start = work["change"], work["start"]
         is_hv, theta = self._scheme == "hundsdorfer-verwer", self._theta
         # Weights of the differences of F and of F_0 in the correction.
         whole, part = {
@@ -156,34 +159,23 @@ class SplitSteps:
             "craig-sneyd": (0.0, 0.5),
         }[self._scheme]
         # start = Y_0 - U, less the terms of the correction at t_0.
-        xp.multiply(change, (1 - whole) * dt, out=start)
-        xp.multiply(change, dt, out=change)
+        first = Weights((1 - whole) * dt, (1 - whole - part) * dt)
+        parts.combine(old, u, None, [(change, Weights(dt, dt)), (start, first)])
         self._place_change(new, u, change)
-        if not is_hv:
-            self._place_change(new, u, start)
-        if explicit is not None:
-            xp.multiply(explicit, -part * dt, out=explicit)
-            xp.add(start, explicit, out=start)
-        self._sweep(old, new, dt, u, change)
-        xp.add(u, change, out=found)  # Y_k
-        parts.place(new, found)
-        if whole:
-            self._add_all(new, found, rate)
-            xp.multiply(rate, whole * dt, out=rate)
-            xp.add(start, rate, out=start)
-        elif explicit is not None:
-            self._set_explicit(new, found, explicit)
-        if explicit is not None:
-            xp.multiply(explicit, part * dt, out=explicit)
-            xp.add(start, explicit, out=start)
+        self._sweep(old, new, dt, u, change)  # Y_k - U
+        # Z_0 - U, or Z_0 - Y_k.
+        own = -1.0 if is_hv else 0.0
+        second = Weights(whole * dt, (whole + part) * dt, own=1.0, change=own)
+        parts.combine(new, u, change, [(start, second)])
         if is_hv:
-            self._place_nothing(new, change)
-            xp.subtract(start, change, out=start)  # Z_0 - Y_k
-            self._sweep(new, new, dt, found, start)
-            xp.add(found, start, out=found)
+            self._place_nothing(new, start)
+            self._sweep(new, new, dt, u, start)
+            last = Weights(own=1.0, change=1.0, base=1.0)
+            parts.combine(new, u, change, [(start, last)])
         else:
+            self._place_change(new, u, start)
             self._sweep(old, new, dt, u, start)
-            xp.add(u, start, out=found)
+            parts.combine(new, u, None, [(start, Weights(own=1.0, base=1.0))])
 
     def _sweep(self, old: Level, new: Level, dt: float, u: Field, field: Field) -> None:
         """Solve along each axis in turn, in place."""
@@ -192,25 +184,6 @@ class SplitSteps:
             if new is not old:
                 parts.add_change(old, new, axis, h, u, field)
             parts.solve(new, axis, h, field)
-
-    def _add_all(self, level: Level, u: Field, out: Field) -> None:
-        """Set a field to F, and `explicit` to F_0 where it is needed apart."""
-        parts = self.operators
-        explicit = self._work.get("explicit")
-        if explicit is None:
-            self._set_explicit(level, u, out)
-        else:
-            self._set_explicit(level, u, explicit)
-            parts.xp.copyto(out, explicit)
-        for axis in range(parts.grid.axes):
-            parts.add_axis(level, axis, u, out)
-
-    def _set_explicit(self, level: Level, u: Field, out: Field) -> None:
-        """Set a field to F_0."""
-        parts, start = self.operators, perf_counter()
-        out.fill(0)
-        parts.add_explicit(level, u, out)
-        parts.seconds["products"] += perf_counter() - start
 
     def _place_change(self, level: Level, u: Field, change: Field) -> None:
         """Set the change at nodes with given values, where F is 0."""
@@ -224,18 +197,14 @@ class SplitSteps:
 
     def damped_step(self, u: Field, time: float, end: float, dt: float) -> Field:
         """Return the solution after two half-steps, as `step` does."""
-        parts, xp = self.operators, self.operators.xp
-        found, h = self._work["spare"], dt / _HALVES
+        parts, h = self.operators, dt / _HALVES
         old, last = self.level_at(time), u
-        for times in ((time, time + h), (time + h, end)):
+        for times, found in (
+            ((time, time + h), self.zeros()),
+            ((time + h, end), self._work["change"]),
+        ):
             new = parts.level(times[1], old)
-            explicit = self._work["change"]
-            if parts.has_explicit:
-                self._set_explicit(old, last, explicit)
-                xp.multiply(explicit, h, out=explicit)
-                xp.add(last, explicit, out=found)
-            else:
-                xp.copyto(found, last)
+            parts.combine(old, last, None, [(found, Weights(explicit=h, base=1.0))])
             parts.place(new, found)
             for axis in range(parts.grid.axes):
                 for index, values in new.inflows[axis]:
@@ -245,7 +214,6 @@ class SplitSteps:
             for axis in range(parts.grid.axes):
                 parts.solve(new, axis, h, found)
             old, last = new, found
-        parts.place(old, found)
-        self._level = old
-        self._work["spare"] = u
-        return found
+        parts.place(old, last)
+        self._level, self._work["change"] = old, u
+        return last

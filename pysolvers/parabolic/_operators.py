@@ -21,7 +21,7 @@ Words moved per unknown for a mixed derivative: 9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .._checks import require
 from .._data import NodeData
 from .._split import LINEAR, Grid, Level, LineOperators, Side
-from .._split.lines import Field, Rows
+from .._split.lines import Field, Rows, Weights
 from .._split.solver import node_data
 from .._steps import tridiagonal_matvec
 
@@ -110,9 +110,12 @@ class ParabolicOperators(LineOperators):
         super().__init__(grid, sides, source, dtype, device, threads)
         self._coefficients = coefficients
         self.has_explicit = bool(coefficients.mixed)
+        self._explicit_is_mixed = self._has_kernel
         if self.has_explicit:
             self._first = [self._first_derivative(axis) for axis in range(grid.axes)]
-            self._fields: list[Field] = [self.xp.zeros(grid.nodes, self.dtype) for _ in range(2)]
+            self._slopes: tuple[Any, ...] = ()
+            #: Fields of `add_explicit`.
+            self._fields: list[Field] = []
 
     def _of_axis(self, axis: int) -> tuple[NodeData, NodeData, NodeData]:
         """Return the coefficients of u_xx, u_x and u along an axis."""
@@ -269,6 +272,11 @@ class ParabolicOperators(LineOperators):
         given = self._coefficients
         if not given.mixed:
             return None
+        if before and not (
+            any(each.varies for each in given.mixed.values())
+            or any(self._inflow_varies(side) for side in self._fluxes)
+        ):
+            return before
         mixed = {
             pair: before[0][pair]
             if before and not each.varies
@@ -302,13 +310,15 @@ class ParabolicOperators(LineOperators):
         mixed, slopes = level.explicit
         for (one, two), coefficient in mixed.items():
             lines = grid.index({one: slice(None)})
+            if not self._fields:
+                self._fields = [xp.zeros(grid.nodes, self.dtype) for _ in range(2)]
             first, cross = self._fields
             # The derivative along the later axis, at all nodes of the earlier one.
             whole = grid.index({one: slice(None), two: slice(None)})
             self._derivative(two, u[whole], first[whole])
             for side in self._fluxes_of(two):
                 at = grid.index({one: slice(None), two: slice(-1, None) if side.end else slice(1)})
-                first[at] = self._slope(slopes[side], u, at)
+                first[at] = self._slope(slopes[side], u[at], at)
             self._derivative(one, first[lines], cross[lines])
             for side in self._fluxes_of(one):
                 self._set_cross(side, two, slopes[side], u, cross)
@@ -316,6 +326,54 @@ class ParabolicOperators(LineOperators):
             xp.multiply(part, coefficient, out=part)
             target = out[grid.inner]
             xp.add(target, part, out=target)
+
+    def _mixed_for_kernel(self, explicit: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        if explicit is None:
+            return super()._mixed_for_kernel(explicit)
+        if not self._slopes:
+            self._slopes = tuple(
+                self._for_kernel(self._at_free(self._without_fluxes(axis, each), axis))
+                for axis, rows in enumerate(self._first)
+                for each in rows.diagonals
+            )
+        mixed = explicit[0]
+        pairs = ((0, 1), (0, 2), (1, 2))
+        found = (self._for_kernel(mixed[p]) if p in mixed else None for p in pairs)
+        return self._slopes, tuple(found)
+
+    def _without_fluxes(self, axis: int, values: Field) -> Field:
+        """Return values along an axis with 0 at the sides whose flux is given."""
+        found = values.copy()
+        for side in self._fluxes_of(axis):
+            found[(..., -side.end, *(slice(None) for _ in range(axis)))] = 0
+        return found
+
+    def _add_explicit_sides(
+        self, level: Level, u: Field, d: Field | None, outs: Sequence[tuple[Field, Weights]]
+    ) -> None:
+        """Add mixed derivatives at sides with a flux: those along the sides of the slopes."""
+        mixed, slopes = level.explicit
+        grid = self.grid
+        for (one, two), coefficient in mixed.items():
+            for axis, other in ((two, one), (one, two)):
+                for side in self._fluxes_of(axis):
+                    if slopes[side] is None:
+                        continue
+                    end = slice(-1, None) if side.end else slice(1)
+                    at = grid.index({axis: end, other: slice(None)})
+                    y = u[at] if d is None else u[at] + d[at]
+                    values = np.empty(y.shape, self.dtype)
+                    values[...] = self._slope(slopes[side], y, at)
+                    along: Field = np.empty_like(values)
+                    self._derivative(other, values, along)
+                    if axis == two:  # the side of the earlier axis decides where two meet
+                        for across in self._fluxes_of(other):
+                            along[(..., -across.end, *(slice(None) for _ in range(other)))] = 0
+                    along = self._at_free(along, other)
+                    along *= grid.part(coefficient, at)
+                    index = grid.side(axis, side.end)
+                    for out, weights in outs:
+                        out[index] += weights.explicit * along
 
     def _derivative(self, axis: int, u: Field, out: Field) -> None:
         """Write the first derivative along an axis to an array."""
@@ -332,12 +390,12 @@ class ParabolicOperators(LineOperators):
         )
 
     def _slope(self, slope: Any, u: Field, at: Any) -> Any:
-        """Return the derivative across a side, along the axis, at some of its nodes."""
+        """Return the derivative across a side, along the axis, at some of its nodes; u there."""
         if slope is None:
             return 0.0
         fixed, per = slope
         found = self._on(fixed, at)
-        return found if per is None else found - self._on(per, at) * u[at]
+        return found if per is None else found - self._on(per, at) * u
 
     def _on(self, values: Field, at: Any) -> Field:
         """Return the part of values that broadcast to the field."""
@@ -351,7 +409,7 @@ class ParabolicOperators(LineOperators):
             return
         at = grid.index({side.axis: end, other: slice(None)})
         values = self.xp.empty(u[at].shape, self.dtype)
-        values[...] = self._slope(slope, u, at)
+        values[...] = self._slope(slope, u[at], at)
         along = self.xp.empty_like(values)
         self._derivative(other, values, along)
         own = [slice(None)] * grid.axes

@@ -187,6 +187,19 @@ for dtype in ("f4", "f8"):
         flow = pysolvers.SquareCylinder(60, shape, length=10, dtype=dtype, **options).step(4)
         found = flow.psi.tobytes() + flow.omega.tobytes() + flow.result().history.drag.tobytes()
         digests[f"cylinder {dtype} {shape}"] = hashlib.sha256(found).hexdigest()
+for dtype in ("f4", "f8"):
+    for shape in ((45, 523), (7, 8, 9)):
+        pairs = ("xx", "yy", "zz")[: len(shape)] + ("xy", "xz", "yz")[: 2 * len(shape) - 3]
+        plate = pysolvers.ParabolicADI(
+            shape,
+            extent=((0, 1),) * len(shape),
+            diffusion={p: 1.0 if p[0] == p[1] else 0.3 for p in pairs},
+            boundary=0.0,
+            initial=np.random.default_rng(1).random(shape),
+            dt=1e-3,
+            dtype=dtype,
+        )
+        digests[f"parabolic {dtype} {shape}"] = hashlib.sha256(plate.step(2).u.tobytes()).hexdigest()
 print(json.dumps({"kernel": info.kernel, "digests": digests}))
 """
 
