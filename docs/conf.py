@@ -1,6 +1,9 @@
 """Configuration of the Sphinx documentation."""
 
+import ast
+import json
 import os
+import re
 import shutil
 import sys
 from functools import cached_property
@@ -61,8 +64,8 @@ def properties() -> dict[str, list[str]]:
     The table of attributes of a class contains its properties. Fields of results have no
     docstring; the parameters of the class describe them.
     """
-    names = ["distributed", "flow", "heat", "jax", "papers", "parabolic", "relaxation", "smoothing", "spline"]
-    names += ["transport"]
+    names = ["distributed", "flow", "heat", "jax", "papers", "parabolic", "relaxation"]
+    names += ["smoothing", "spline", "transport"]
     names += [f"papers.{name}" for name in ("gceidd2022", "lmsor2012", "survey2014", "wei2013")]
     modules = [import_module("pysolvers"), *(import_module(f"pysolvers.{name}") for name in names)]
     found = {}
@@ -78,7 +81,53 @@ def properties() -> dict[str, list[str]]:
     return found
 
 
-autosummary_context = {"properties": properties()}
+# Classes whose objects other names return: they are used where these are.
+MADE_BY = {
+    "BlockTridiagonalFactor": "factor_block_tridiagonal",
+    "PentadiagonalFactor": "factor_pentadiagonal",
+    "ThetaFactor": "factor_theta",
+    "TridiagonalFactor": "factor_tridiagonal",
+    "jax.TridiagonalFactor": "jax.factor_tridiagonal",
+    "torch.TridiagonalFactor": "torch.factor_tridiagonal",
+    "flow.CavityResult": "LidDrivenCavity",
+    "flow.CylinderResult": "SquareCylinder",
+    "flow.StaggeredResult": "StaggeredCavity",
+    "heat.HeatResult": "HeatADI",
+    "parabolic.ParabolicResult": "ParabolicADI",
+    "relaxation.RelaxationResult": "LMSOR",
+    "smoothing.BaselineResult": "smoothing.arpls",
+    "transport.AdvectionDiffusionResult": "AdvectionDiffusion",
+    "transport.SuggestedStep": "transport.suggest_dt",
+    "transport.TransportResult": "GCEIDD",
+}
+
+
+def used_in() -> dict[str, list[str]]:
+    """Return the pages whose code uses a public name, by this name: links for its page."""
+    pages = {}
+    for path in [*HERE.glob("*.md"), *HERE.glob("theory/*.md")]:
+        if path.stem not in ("api", "changelog", "architecture", "designs", "index"):
+            code = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+            pages[path.relative_to(HERE).with_suffix("").as_posix()] = "\n".join(code)
+    for path in (HERE.parent / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        # Without the lines for IPython.
+        pages[f"notebooks/{path.stem}"] = re.sub(r"^[%!].*$", "", "\n".join(code), flags=re.M)
+    found: dict[str, list[str]] = {}
+    for page, code in sorted(pages.items()):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pysolvers"):
+                for alias in node.names:
+                    links = found.setdefault(f"{node.module}.{alias.name}", [])
+                    if page not in links:
+                        links.append(page)
+    for name, maker in MADE_BY.items():
+        found[f"pysolvers.{name}"] = found.get(f"pysolvers.{maker}", [])
+    return found
+
+
+autosummary_context = {"properties": properties(), "used_in": used_in()}
 autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
