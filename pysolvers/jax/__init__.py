@@ -4,6 +4,7 @@ from .._extras import extra_module
 
 extra_module("jax", "jax")
 
+from .blocks import solve_block_tridiagonal, solve_pentadiagonal  # noqa: E402
 from .heat import heat_step  # noqa: E402
 from .poisson import FastPoisson  # noqa: E402
 from .recurrence import linear_recurrence  # noqa: E402
@@ -30,6 +31,8 @@ __all__ = [
     "implicit_diffusion",
     "linear_recurrence",
     "residual",
+    "solve_block_tridiagonal",
+    "solve_pentadiagonal",
     "solve_tridiagonal",
     "theta_step",
     "tridiagonal_matvec",

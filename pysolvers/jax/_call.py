@@ -24,6 +24,7 @@ from ._scan import solve_rows
 _TARGET = "pysolvers_tridiagonal"
 _PRODUCTS = "pysolvers_products"
 _RECURRENCE = "pysolvers_recurrence"
+_BLOCKS = "pysolvers_blocks"
 _LOWER, _UPPER = 0, 2
 
 
@@ -34,6 +35,7 @@ def _register(name: str, platform: str) -> Any:
     jax.ffi.register_ffi_target(_TARGET, backend.xla_tridiag, platform=platform)
     if name == "cpu":
         jax.ffi.register_ffi_target(_RECURRENCE, backend.xla_recurrence, platform=platform)
+        jax.ffi.register_ffi_target(_BLOCKS, backend.xla_blocks, platform=platform)
     else:
         jax.ffi.register_ffi_target(_PRODUCTS, backend.xla_products, platform=platform)
     return backend
@@ -168,6 +170,64 @@ def recur_lines(
     layout = np.array([flags, shape[axis], *sizes, *chain.from_iterable(places)], np.int64)
     x = jax.ShapeDtypeStruct(shape, b.dtype)
     return jax.ffi.ffi_call(_RECURRENCE, x)(*arrays, layout=layout)
+
+
+def solve_block_lines(
+    *operands: jax.Array, pivot: int, definite: bool, transposed: bool
+) -> jax.Array:
+    """Solve with blocks or five diagonals on the CPU, or with the transposes of the matrices.
+
+    Parameters
+    ----------
+    *operands : jax.Array
+        Three diagonals of blocks (..., rows, k, k) and right-hand sides (..., rows, k, m), or five
+        diagonals and right-hand sides (..., rows): of one dtype and number of axes, which
+        broadcast. The diagonals have all rows or one.
+    pivot : int
+        Code of the backends.
+    definite : bool
+        Whether the matrices are symmetric positive definite.
+    transposed : bool
+        Whether to solve with the transposes.
+    """
+    *matrix, rhs = operands
+    tail = 1 if len(matrix) == 5 else 3
+    batch = jnp.broadcast_shapes(*(a.shape[:-tail] for a in operands))
+    side = 0 if tail == 1 else rhs.shape[-2]
+    rows, columns = rhs.shape[-tail], 1 if side == 0 else rhs.shape[-1]
+    parts = side * columns if side else 1
+    count, half = prod(batch), len(matrix) // 2
+    places = []
+    for k in range(len(matrix)):
+        # Row i of a diagonal of the transpose is row i + offset of the opposite one.
+        own = len(matrix) - 1 - k if transposed else k
+        block = matrix[own]
+        if prod(block.shape[:-tail]) not in (1, count):
+            matrix[own] = block = jnp.broadcast_to(block, (*batch, *block.shape[-tail:]))
+        row = max(1, side * side) if block.shape[-tail] > 1 else 0
+        inner = prod(block.shape[-tail:]) if prod(block.shape[:-tail]) > 1 else 0
+        within = (side, 1) if side else (0, 0)
+        first = (k - half) * row if transposed else 0
+        places.append((first, row, 0, inner, *(within[::-1] if transposed else within)))
+    rhs = jnp.broadcast_to(rhs, (*batch, *rhs.shape[-tail:]))
+    sides = (0, parts, 1 if side else 0, rows * parts, columns if side else 0, 0)
+    if transposed:
+        matrix.reverse()
+    layout = np.array(
+        [
+            pivot,
+            definite,
+            side,
+            rows,
+            columns,
+            count,
+            *chain.from_iterable((*places, sides, sides)),
+        ],
+        np.int64,
+    )
+    x = jax.ShapeDtypeStruct(rhs.shape, rhs.dtype)
+    _backends()
+    return jax.ffi.ffi_call(_BLOCKS, x)(*matrix, rhs, layout=layout)
 
 
 def _full_rows(

@@ -1,0 +1,261 @@
+"""The formulas of block tridiagonal and pentadiagonal systems for JAX and PyTorch; see _xp.py.
+
+Diagonals have their rows along the last axis, blocks along the last but two; all operands of a
+system have the same number of axes, with sizes of 1 where they broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._checks import integer
+from .._xp import ArrayLibrary
+
+Array = Any
+
+BANDS = ("lower2", "lower", "diag", "upper", "upper2")
+BLOCKS = ("lower", "diag", "upper")
+_LEAST_PERIODIC = 5
+
+
+class Lines(NamedTuple):
+    """Operands of systems: the diagonals of the matrices, right-hand sides, axis of the rows."""
+
+    matrix: list[Array]
+    rhs: Array
+    axis: int  # of the rows in a result, negative
+
+
+def require_assumption(assume: str, pivot: bool | None) -> None:
+    """Raise ValueError for a wrong assumption, or one that contradicts `pivot`."""
+    if assume not in ("general", "positive definite"):
+        raise ValueError(f"assume must be 'general' or 'positive definite', got {assume!r}")
+    if assume != "general" and pivot:
+        raise ValueError(
+            "pivot=True contradicts assume='positive definite', which needs no row exchanges"
+        )
+
+
+def bands_of(
+    library: ArrayLibrary, named: dict[str, Any], axis: int, assume: str, *, periodic: bool
+) -> Lines:
+    """Check and promote the operands of `solve_pentadiagonal`; a complex rhs was split before."""
+    operation = "solve_pentadiagonal"
+    _require_given(operation, named, assume, ["lower2", "lower"], ["lower2", "lower"])
+    given = {name: value for name, value in named.items() if value is not None}
+    for name in BANDS:
+        if name in given and library.is_complex(given[name]):
+            raise TypeError(
+                f"{operation}: the matrix must be real, and {name} is complex: write it as blocks "
+                "for solve_block_tridiagonal"
+            )
+    arrays = library.operands(given)
+    if arrays["rhs"].ndim == 0:
+        raise ValueError("rhs must have at least one dimension, got a 0-d array")
+    ndim = max(array.ndim for array in arrays.values())
+    place = _place(axis, ndim)
+    views = {}
+    for name, array in arrays.items():
+        wide = array.reshape((1,) * (ndim - array.ndim) + tuple(array.shape))
+        views[name] = wide if array.ndim <= 1 else library.move(wide, place, -1)
+    rows = views["rhs"].shape[-1]
+    if periodic and rows < _LEAST_PERIODIC:
+        raise ValueError(
+            f"{operation}: a periodic system must have at least {_LEAST_PERIODIC} rows, got {rows}"
+        )
+    for name, offset in zip(BANDS, range(-2, 3), strict=True):
+        if name in views:
+            is_line = arrays[name].ndim == 1
+            views[name] = _with_rows(
+                library, name, views[name], offset, rows, is_line=is_line, periodic=periodic
+            )
+    if "lower" not in views:
+        for offset, (name, other) in ((1, ("lower", "upper")), (2, ("lower2", "upper2"))):
+            views[name] = shifted(library, views[other], -offset, periodic=periodic)
+    return Lines([views[name] for name in BANDS], views["rhs"], place)
+
+
+def _with_rows(
+    library: ArrayLibrary,
+    name: str,
+    line: Array,
+    offset: int,
+    rows: int,
+    *,
+    is_line: bool,
+    periodic: bool,
+) -> Array:
+    """Return a diagonal with all rows or one, zeros in the place of entries that it omits."""
+    length = line.shape[-1]
+    least = 0 if periodic else abs(offset)
+    if length == rows or (length == 1 and not is_line):
+        return line
+    if length != max(0, rows - least):
+        less = f" or {max(0, rows - least)}" if least else ""
+        raise ValueError(f"{name} must have {rows}{less} entries along the axis, got {length}")
+    missing = rows - length
+    before, after = (missing, 0) if offset < 0 else (0, missing)
+    return library.padded(line, before, after, line.ndim - 1)
+
+
+def shifted(library: ArrayLibrary, line: Array, by: int, *, periodic: bool = False) -> Array:
+    """Return the entries `by` rows further, 0 or those of the other end beyond; or a constant."""
+    rows, last = line.shape[-1], line.ndim - 1
+    if rows == 1 or by == 0:
+        return line
+    if periodic:
+        by %= rows
+        parts = (library.rows(line, by, rows, last), library.rows(line, 0, by, last))
+        return library.xp.concatenate(parts, -1)
+    if abs(by) >= rows:
+        return line * 0
+    if by > 0:
+        return library.padded(library.rows(line, by, rows, last), 0, by, last)
+    return library.padded(library.rows(line, 0, rows + by, last), -by, 0, last)
+
+
+def multiply_bands(library: ArrayLibrary, bands: Sequence[Array], x: Array) -> Array:
+    """Return A x of open systems; entries outside the matrix do not count."""
+    y = bands[2] * x
+    for offset, band in zip((-2, -1, 1, 2), (*bands[:2], *bands[3:]), strict=True):
+        if abs(offset) < x.shape[-1]:
+            y = y + band * shifted(library, x, offset)
+    return y
+
+
+def solve_bands(
+    library: ArrayLibrary, lines: Lines, solve: Callable[..., Array], *, periodic: bool
+) -> Array:
+    """Solve, with ``solve(*bands, rhs)`` for open systems; a periodic one is bordered."""
+    rhs = lines.rhs
+    if not periodic:
+        return solve(*lines.matrix, rhs)
+    n, last, xp = rhs.shape[-1], rhs.ndim - 1, library.xp
+    l2, l1, d, u1, u2 = (
+        xp.broadcast_to(band, (*band.shape[:-1], n)) if band.shape[-1] == 1 else band
+        for band in lines.matrix
+    )
+
+    def entry(band: Array, row: int) -> Array:
+        return library.rows(band, row, row + 1, last)
+
+    def joined(before: Sequence[Array], after: Sequence[Array]) -> Array:
+        shape = np.broadcast_shapes(*(tuple(part.shape) for part in (*before, *after)))
+        parts = [xp.broadcast_to(part, shape) for part in (*before, *after)]
+        count = len(before)
+        zeros = library.padded(parts[0] * 0, 0, n - 6, last) if n > 5 else None
+        middle = [] if zeros is None else [zeros]
+        return xp.concatenate((*parts[:count], *middle, *parts[count:]), -1)
+
+    open_bands = [library.rows(band, 0, n - 2, last) for band in (l2, l1, d, u1, u2)]
+    columns = (
+        joined([entry(l2, 0)], [entry(u2, n - 4), entry(u1, n - 3)]),
+        joined([entry(l1, 0), entry(l2, 1)], [entry(u2, n - 3)]),
+    )
+    below = (
+        joined([entry(u2, n - 2)], [entry(l2, n - 2), entry(l1, n - 2)]),
+        joined([entry(u1, n - 1), entry(u2, n - 1)], [entry(l2, n - 1)]),
+    )
+    y = solve(*open_bands, library.rows(rhs, 0, n - 2, last))
+    z = [solve(*open_bands, column) for column in columns]
+    corner = ((entry(d, n - 2), entry(u1, n - 2)), (entry(l1, n - 1), entry(d, n - 1)))
+    s = [[corner[p][q] - (below[p] * z[q]).sum(-1)[..., None] for q in range(2)] for p in range(2)]
+    left = [entry(rhs, n - 2 + p) - (below[p] * y).sum(-1)[..., None] for p in range(2)]
+    determinant = s[0][0] * s[1][1] - s[0][1] * s[1][0]
+    first = (s[1][1] * left[0] - s[0][1] * left[1]) / determinant
+    second = (s[0][0] * left[1] - s[1][0] * left[0]) / determinant
+    x = y - z[0] * first - z[1] * second
+    shape = tuple(x.shape[:-1])
+    ends = [xp.broadcast_to(value, (*shape, 1)) for value in (first, second)]
+    return xp.concatenate((x, *ends), -1)
+
+
+def blocks_of(library: ArrayLibrary, named: dict[str, Any], axis: int, assume: str) -> Lines:
+    """Check and promote the operands of `solve_block_tridiagonal`."""
+    operation = "solve_block_tridiagonal"
+    _require_given(operation, named, assume, ["lower"], ["upper"])
+    arrays = library.operands({name: v for name, v in named.items() if v is not None})
+    side = _side_of(arrays)
+    ndim = max(1, *(array.ndim - 2 for array in arrays.values()))
+    place = _place(axis, ndim)
+    views = {}
+    for name, array in arrays.items():
+        wide = array.reshape((1,) * (ndim + 2 - array.ndim) + tuple(array.shape))
+        views[name] = wide if array.ndim <= 3 else library.move(wide, place - 2, -3)
+    rows = max(view.shape[-3] for view in views.values())
+    for name, view in views.items():
+        length, first = view.shape[-3], view.ndim - 3
+        if length == rows - 1 > 1 and name in ("lower", "upper"):
+            ends = (1, 0) if name == "lower" else (0, 1)
+            views[name] = library.padded(view, *ends, first)
+        elif length not in (1, rows):
+            raise ValueError(f"{name} has {length} rows along the axis, the systems have {rows}")
+    for name, other, by in (("lower", "upper", -1), ("upper", "lower", 1)):
+        if name not in views:
+            views[name] = shifted_blocks(library, library.move(views[other], -1, -2), by)
+    rhs = views["rhs"]
+    if rhs.shape[-3] != rows:
+        rhs = library.xp.broadcast_to(rhs, (*rhs.shape[:-3], rows, side, rhs.shape[-1]))
+    matrix = [views[name] for name in BLOCKS]
+    return Lines(matrix, rhs, place - 2)
+
+
+def shifted_blocks(library: ArrayLibrary, blocks: Array, by: int) -> Array:
+    """Return the blocks one row further (by = 1) or before (-1), zeros at the end."""
+    rows, first = blocks.shape[-3], blocks.ndim - 3
+    if rows == 1:
+        return blocks
+    if by > 0:
+        return library.padded(library.rows(blocks, 1, rows, first), 0, 1, first)
+    return library.padded(library.rows(blocks, 0, rows - 1, first), 1, 0, first)
+
+
+def multiply_blocks(library: ArrayLibrary, matrix: Sequence[Array], x: Array) -> Array:
+    """Return A x; blocks outside the matrix do not count."""
+    lower, diag, upper = matrix
+    y = diag @ x
+    if x.shape[-3] > 1:
+        y = y + lower @ shifted_blocks(library, x, -1) + upper @ shifted_blocks(library, x, 1)
+    return y
+
+
+def embedded(library: ArrayLibrary, block: Array) -> Array:
+    """Return complex blocks as real ones of twice the rows."""
+    top = library.xp.concatenate((block.real, -block.imag), -1)
+    return library.xp.concatenate((top, library.xp.concatenate((block.imag, block.real), -1)), -2)
+
+
+def _place(axis: int, ndim: int) -> int:
+    """Return the axis of the rows, negative, or raise."""
+    place = integer("axis", axis)
+    if not -ndim <= place < ndim:
+        raise np.exceptions.AxisError(f"axis must be in {-ndim} .. {ndim - 1}, got {axis}")
+    return place % ndim - ndim
+
+
+def _require_given(operation: str, named: dict[str, Any], assume: str, *allowed: list[str]) -> None:
+    """Raise unless all diagonals, or those that define symmetric matrices, are given."""
+    missing = [name for name, value in named.items() if value is None]
+    if missing and (assume != "positive definite" or missing not in allowed):
+        halves = " and ".join(f"{name}=None" for name in allowed[0])
+        raise ValueError(
+            f"{operation}: {missing[0]} is None: pass it, or {halves} with "
+            "assume='positive definite'"
+        )
+
+
+def _side_of(arrays: dict[str, Array]) -> int:
+    """Return the number of rows of a block, or raise."""
+    side = int(arrays["diag"].shape[-1]) if arrays["diag"].ndim >= 2 else 0
+    for name, array in arrays.items():
+        least = 3 if name == "rhs" else 2
+        shape = tuple(array.shape)
+        columns = shape[-1] if name == "rhs" and shape else side
+        if array.ndim < least or shape[-2:] != (side, columns):
+            wanted = "(..., n, k, m)" if name == "rhs" else "(..., n, k, k)"
+            write = "; for one column write rhs[..., None]" if name == "rhs" else ""
+            raise ValueError(f"{name} must have the shape {wanted}, got {shape}{write}")
+    return side

@@ -1,0 +1,286 @@
+"""Block tridiagonal and pentadiagonal systems in functions of JAX."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+from jax.typing import ArrayLike
+
+from .._blocks import solve_block_tridiagonal as solve_block_arrays
+from .._blocks import solve_pentadiagonal as solve_band_arrays
+from .._blocks.differentiable import (
+    bands_of,
+    blocks_of,
+    embedded,
+    multiply_bands,
+    multiply_blocks,
+    require_assumption,
+    shifted,
+    shifted_blocks,
+    solve_bands,
+)
+from .._blocks.systems import Assume
+from .._checks import require_flag
+from .._options import pivot_code
+from .._runtime.backends import require
+from ._call import by_platform, solve_block_lines
+from ._mesh import equally_varying
+from ._xp import XP, as_plain
+from .tridiagonal import batched
+
+__all__ = ["solve_block_tridiagonal", "solve_pentadiagonal"]
+
+
+def solve_pentadiagonal(
+    lower2: ArrayLike | None,
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    upper2: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = -1,
+    assume: Assume = "general",
+    periodic: bool = False,
+    pivot: bool | None = None,
+) -> jax.Array:
+    r"""Solve many independent pentadiagonal systems along one axis, as a function of JAX.
+
+    .. math::
+
+       l^{(2)}_i x_{i-2} + l_i x_{i-1} + d_i x_i + u_i x_{i+1} + u^{(2)}_i x_{i+2} = r_i,
+       \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower2, lower, diag, upper, upper2, rhs : array_like
+        As in `pysolvers.solve_pentadiagonal`.
+    axis, assume, periodic, pivot
+        As in `pysolvers.solve_pentadiagonal`.
+
+    Returns
+    -------
+    jax.Array, shape of the broadcast operands
+        The solutions; NaN for a matrix that is singular, or not positive definite as `assume`
+        says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.solve_pentadiagonal`.
+
+    Notes
+    -----
+    The function can be used under all transformations of JAX, as
+    `pysolvers.jax.solve_tridiagonal`. With the cotangent g of x the reverse pass is one solve with
+    the transposed matrix,
+
+    .. math:: \lambda = A^{-T} g, \quad \bar r = \lambda, \quad
+        \bar a^{(k)}_i = -\lambda_i x_{i+k}
+
+    for the diagonal :math:`a^{(k)}` at the distance k, summed over the axes along which it
+    broadcasts. On the CPU XLA calls the kernels; on other platforms the arrays are copied to the
+    host and back.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import solve_pentadiagonal
+    >>> rhs = jnp.array([3.0, -1.0, 0.0, -1.0, 3.0])
+    >>> print(solve_pentadiagonal(1.0, -4.0, 6.0, -4.0, 1.0, rhs).round(3))
+    [1. 1. 1. 1. 1.]
+    """
+    require_flag("periodic", periodic)
+    require_assumption(assume, pivot)
+    rhs = as_plain("rhs", rhs)
+    if jnp.iscomplexobj(rhs):
+        bands = (lower2, lower, diag, upper, upper2)
+        options: dict[str, Any] = {
+            "axis": axis,
+            "assume": assume,
+            "periodic": periodic,
+            "pivot": pivot,
+        }
+        real = solve_pentadiagonal(*bands, rhs.real, **options)
+        return jax.lax.complex(real, solve_pentadiagonal(*bands, rhs.imag, **options))
+    named = {
+        "lower2": lower2,
+        "lower": lower,
+        "diag": diag,
+        "upper": upper,
+        "upper2": upper2,
+        "rhs": rhs,
+    }
+    lines = bands_of(XP, named, axis, assume, periodic=bool(periodic))
+    exchanges = False if assume != "general" or (periodic and not pivot) else pivot
+    code = pivot_code(exchanges, require("cpu").PIVOTS)
+    solve = partial(_solve_bands, pivot=code, definite=assume != "general")
+    x = solve_bands(XP, lines, solve, periodic=bool(periodic))
+    return jnp.moveaxis(x, -1, lines.axis)
+
+
+def solve_block_tridiagonal(
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike | None,
+    rhs: ArrayLike,
+    *,
+    axis: int = -1,
+    assume: Assume = "general",
+    pivot: bool | None = None,
+) -> jax.Array:
+    r"""Solve many independent block tridiagonal systems along one axis, as a function of JAX.
+
+    .. math:: L_i x_{i-1} + D_i x_i + U_i x_{i+1} = r_i, \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower, diag, upper, rhs : array_like
+        As in `pysolvers.solve_block_tridiagonal`: blocks (..., n, k, k), right-hand sides
+        (..., n, k, m).
+    axis, assume, pivot
+        As in `pysolvers.solve_block_tridiagonal`.
+
+    Returns
+    -------
+    jax.Array, shape (..., n, k, m)
+        The solutions; NaN for a matrix that is singular, or not positive definite as `assume`
+        says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.solve_block_tridiagonal`.
+
+    Notes
+    -----
+    As `pysolvers.jax.solve_pentadiagonal`, with the cotangents
+
+    .. math:: \lambda = A^{-T} g, \quad \bar r = \lambda, \quad
+        \bar L_i = -\lambda_i x_{i-1}^T, \quad \bar D_i = -\lambda_i x_i^T, \quad
+        \bar U_i = -\lambda_i x_{i+1}^T .
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import solve_block_tridiagonal
+    >>> diag = jnp.array([[4.0, 1.0], [0.0, 5.0]])
+    >>> rhs = jnp.array([[4.0, 4.0], [3.0, 3.0], [4.0, 4.0]])[..., None]
+    >>> print(solve_block_tridiagonal(-jnp.eye(2), diag, -jnp.eye(2), rhs)[..., 0].round(3))
+    [[1. 1.]
+     [1. 1.]
+     [1. 1.]]
+    """
+    require_assumption(assume, pivot)
+    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    lines = blocks_of(XP, named, axis, assume)
+    matrix, sides = lines.matrix, lines.rhs
+    is_complex = jnp.iscomplexobj(sides)
+    if is_complex:
+        matrix = [embedded(XP, block) for block in matrix]
+        sides = jnp.concatenate((sides.real, sides.imag), -2)
+    side, most = sides.shape[-2], require("cpu").MOST_SIDE
+    if not 2 <= side <= most:
+        raise ValueError(
+            f"blocks must have 2 to {most} rows, complex ones half as many, got {side}"
+        )
+    code = pivot_code(False if assume != "general" else pivot, require("cpu").PIVOTS)
+    x = _solve_blocks(*matrix, sides, pivot=code, definite=assume != "general")
+    if is_complex:
+        x = jax.lax.complex(x[..., : side // 2, :], x[..., side // 2 :, :])
+    return jnp.moveaxis(x, -3, lines.axis)
+
+
+@partial(jax.jit, static_argnames=("pivot", "definite"))
+def _solve_bands(*operands: jax.Array, pivot: int, definite: bool) -> jax.Array:
+    """Solve open systems of five diagonals, rows last."""
+    return _solve(operands, multiply_bands, _host_bands, pivot=pivot, definite=definite)
+
+
+@partial(jax.jit, static_argnames=("pivot", "definite"))
+def _solve_blocks(*operands: jax.Array, pivot: int, definite: bool) -> jax.Array:
+    """Solve with blocks, rows last but two."""
+    return _solve(operands, multiply_blocks, _host_blocks, pivot=pivot, definite=definite)
+
+
+def _solve(
+    operands: tuple[jax.Array, ...],
+    multiply: Callable[..., jax.Array],
+    on_host: Callable[..., Any],
+    *,
+    pivot: int,
+    definite: bool,
+) -> jax.Array:
+    """Solve for operands of one dtype and number of axes."""
+    *matrix, rhs = equally_varying(list(operands))
+    tail = 1 if len(matrix) == 5 else 3
+    batch = jnp.broadcast_shapes(*(a.shape[:-tail] for a in operands))
+    full = (*batch, *rhs.shape[-tail:])
+    if 0 in full:
+        return jnp.zeros(full, rhs.dtype)
+    code: dict[str, Any] = {"pivot": pivot, "definite": definite}
+    solve, solve_transposed = (
+        batched(partial(_compute, on_host=on_host, transposed=t, **code)) for t in (False, True)
+    )
+    product = jax.checkpoint(lambda x, *own: multiply(XP, own, x), prevent_cse=False)
+    return jax.lax.custom_linear_solve(
+        lambda x: product(x, *matrix),
+        jnp.broadcast_to(rhs, full),
+        lambda _, b: solve(*matrix, b),
+        lambda _, b: solve_transposed(*matrix, b),
+    )
+
+
+def _compute(
+    *operands: jax.Array, on_host: Callable[..., Any], transposed: bool, pivot: int, definite: bool
+) -> jax.Array:
+    """Solve where the operands are, or by a copy to the host."""
+    options: dict[str, Any] = {"pivot": pivot, "definite": definite}
+
+    def here(*operands: jax.Array) -> jax.Array:
+        return solve_block_lines(*operands, transposed=transposed, **options)
+
+    def there(*operands: jax.Array) -> jax.Array:
+        *matrix, rhs = operands
+        if transposed:
+            matrix = _transposed(matrix)
+        tail = 1 if len(matrix) == 5 else 3
+        batch = jnp.broadcast_shapes(*(a.shape[:-tail] for a in operands))
+        result = jax.ShapeDtypeStruct((*batch, *rhs.shape[-tail:]), rhs.dtype)
+        return jax.pure_callback(partial(on_host, **options), result, *matrix, rhs)
+
+    return by_platform(*operands, cpu=here, cuda=there, default=there)
+
+
+def _transposed(matrix: list[jax.Array]) -> list[jax.Array]:
+    """Return the operands of the transposed matrix."""
+    if len(matrix) == 5:
+        return [shifted(XP, matrix[4 - k], k - 2) for k in range(5)]
+    lower, diag, upper = (jnp.swapaxes(block, -1, -2) for block in matrix)
+    return [shifted_blocks(XP, upper, -1), diag, shifted_blocks(XP, lower, 1)]
+
+
+def _host_bands(*operands: Any, pivot: int, definite: bool) -> Any:
+    """Solve arrays of NumPy."""
+    return _on_host(solve_band_arrays, operands, pivot, definite)
+
+
+def _host_blocks(*operands: Any, pivot: int, definite: bool) -> Any:
+    """Solve arrays of NumPy."""
+    return _on_host(solve_block_arrays, operands, pivot, definite)
+
+
+def _on_host(solve: Callable[..., Any], operands: Any, pivot: int, definite: bool) -> Any:
+    """Call a function of arrays of NumPy with the options of these codes."""
+    pivots = require("cpu").PIVOTS
+    choice = {pivots["auto"]: None, pivots["always"]: True}.get(pivot, False)
+    return solve(
+        *map(np.asarray, operands),
+        pivot=None if definite else choice,
+        assume="positive definite" if definite else "general",
+        on_singular="nan",
+    )

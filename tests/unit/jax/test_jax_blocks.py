@@ -1,0 +1,117 @@
+"""`pysolvers.jax.solve_block_tridiagonal` and `solve_pentadiagonal`: values and derivatives."""
+
+import numpy as np
+import pytest
+
+import pysolvers
+
+jax = pytest.importorskip("jax")
+
+from jax import numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+from pysolvers.jax import solve_block_tridiagonal, solve_pentadiagonal  # noqa: E402
+
+
+def bands(rng, shape, *, short=False):
+    rows = shape[-1]
+    lengths = [max(0, rows - (abs(k) if short else 0)) for k in range(-2, 3)]
+    found = [rng.uniform(-1, 1, (*shape[:-1], n)) for n in lengths]
+    found[2] += 6
+    return found
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 6, 9])
+def test_five_diagonals(rows, periodic):
+    if periodic and rows < 5:
+        return
+    rng = np.random.default_rng(rows)
+    for short in (False, not periodic):
+        case = bands(rng, (3, rows), short=short)
+        rhs = rng.standard_normal((2, 3, rows))
+        for pivot in (None, True, False):
+            options = {"periodic": periodic, "pivot": pivot}
+            expected = pysolvers.solve_pentadiagonal(*case, rhs, **options)
+            found = solve_pentadiagonal(*case, rhs, **options)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+        moved = [np.moveaxis(a, -1, 0) for a in case]
+        columns = np.moveaxis(rhs[0], -1, 0)
+        found = solve_pentadiagonal(*moved, columns, axis=0, periodic=periodic)
+        expected = pysolvers.solve_pentadiagonal(*case, rhs[0], periodic=periodic)
+        np.testing.assert_allclose(np.moveaxis(found, 0, -1), expected, rtol=1e-12, atol=1e-13)
+    if rows in (3, 9):
+        check_grads(
+            lambda *a: solve_pentadiagonal(*a, periodic=periodic), (*case, rhs), 1, atol=1e-5
+        )
+
+
+def test_symmetric_matrices_and_shared_ones():
+    rng = np.random.default_rng(0)
+    _, _, d, u, v = bands(rng, (7,))
+    rhs = rng.standard_normal((4, 7))
+    symmetric = lambda d, u, v, r: solve_pentadiagonal(  # noqa: E731
+        None, None, d, u, v, r, assume="positive definite"
+    )
+    expected = pysolvers.solve_pentadiagonal(None, None, d, u, v, rhs, assume="positive definite")
+    np.testing.assert_allclose(symmetric(d, u, v, rhs), expected, rtol=1e-12)
+    check_grads(symmetric, (d, u, v, rhs), 2, atol=1e-5)
+    mapped = jax.vmap(symmetric, (None, None, None, 0))(d, u, v, rhs)
+    np.testing.assert_allclose(mapped, expected, rtol=1e-12)
+    numbers = lambda d, r: symmetric(d, 0.5, -0.25, r)  # noqa: E731
+    check_grads(numbers, (6.0, rhs), 1, atol=1e-5)
+    many = jax.vmap(numbers, (0, None))(jnp.array([6.0, 7.0]), rhs)
+    np.testing.assert_allclose(many[1], numbers(7.0, rhs), rtol=1e-12)
+    assert np.isnan(symmetric(-d, u, v, rhs)).all()
+    imaginary = solve_pentadiagonal(1.0, 0.5, d, u, v, 1j * rhs)
+    np.testing.assert_allclose(imaginary.imag, solve_pentadiagonal(1.0, 0.5, d, u, v, rhs))
+    with pytest.raises(TypeError, match="the matrix must be real"):
+        solve_pentadiagonal(1j, 0.5, d, u, v, rhs)
+    with pytest.raises(ValueError, match="upper must have 7 or 6 entries"):
+        solve_pentadiagonal(1.0, 0.5, d, u[:3], v, rhs)
+
+
+@pytest.mark.parametrize("side", [2, 3, 5])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_blocks(rows, side):
+    rng = np.random.default_rng(side)
+    lower, diag, upper = rng.uniform(-1, 1, (3, 3, rows, side, side))
+    diag = diag + 4 * side * np.eye(side)
+    rhs = rng.standard_normal((3, rows, side, 2))
+    for options in ({}, {"pivot": True}):
+        expected = pysolvers.solve_block_tridiagonal(lower, diag, upper, rhs, **options)
+        found = solve_block_tridiagonal(lower, diag, upper, rhs, **options)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    check_grads(solve_block_tridiagonal, (lower, diag, upper, rhs), 1, atol=1e-5)
+    shared = lambda *a: solve_block_tridiagonal(*a, rhs)  # noqa: E731
+    check_grads(shared, (lower[0, 0], diag[0, 0], upper[0, 0]), 1, atol=1e-5)
+    mapped = jax.vmap(solve_block_tridiagonal, (None, 0, None, 0))
+    np.testing.assert_allclose(
+        mapped(lower[0], diag, upper[0], rhs),
+        pysolvers.solve_block_tridiagonal(lower[0], diag, upper[0], rhs),
+        rtol=1e-12,
+        atol=1e-13,
+    )
+    moved = [np.moveaxis(a, 1, 0) for a in (lower, diag, upper, rhs)]
+    np.testing.assert_allclose(
+        np.moveaxis(solve_block_tridiagonal(*moved, axis=0), 0, 1), found, rtol=1e-12, atol=1e-13
+    )
+
+
+def test_symmetric_and_complex_blocks():
+    rng = np.random.default_rng(5)
+    lower = rng.uniform(-1, 1, (4, 2, 2))
+    diag = 5 * np.eye(2) + np.zeros((4, 2, 2))
+    rhs = rng.standard_normal((3, 4, 2, 1))
+    definite = lambda a, d, r: solve_block_tridiagonal(  # noqa: E731
+        a, d, None, r, assume="positive definite"
+    )
+    expected = pysolvers.solve_block_tridiagonal(lower, diag, None, rhs, assume="positive definite")
+    np.testing.assert_allclose(definite(lower, diag, rhs), expected, rtol=1e-12)
+    check_grads(definite, (lower, diag, rhs), 1, atol=1e-5)
+    assert np.isnan(definite(lower, -diag, rhs)).all()
+    found = solve_block_tridiagonal(1j * lower, diag, lower, rhs)
+    expected = pysolvers.solve_block_tridiagonal(1j * lower, diag, lower, rhs)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="rhs must have the shape"):
+        solve_block_tridiagonal(lower, diag, lower, rhs[..., 0, 0])
