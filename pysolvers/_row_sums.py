@@ -109,7 +109,8 @@ def warn_of_singular_ring(lower: Any, diag: Any, upper: Any) -> None:
         return
     if len({len(a) for a in diagonals if type(a) is np.ndarray}) > 1:
         return
-    if np.all(lower + diag + upper == 0):
+    sums = np.asarray(lower + diag + upper)
+    if sums.size and not sums.any():
         warn_user(
             "the periodic matrix is singular: the entries of each row, lower + diag + upper, add "
             "up to 0, so that x is known up to a constant only, or does not exist; use "

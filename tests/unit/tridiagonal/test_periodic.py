@@ -149,6 +149,8 @@ def test_ring_whose_rows_add_up_to_zero_is_warned_of(form):
     pysolvers.solve_tridiagonal(lower, diag, upper, rhs, periodic=True, on_singular="nan")
     pysolvers.solve_tridiagonal(lower, diag, upper, rhs)
     pysolvers.solve_tridiagonal(lower, diag + 1e-9, upper, rhs, periodic=True)
+    none = np.empty(0)
+    assert pysolvers.solve_tridiagonal(none, none, none, none, periodic=True).size == 0
 
 
 def advection(rng, systems, rows, dtype):
