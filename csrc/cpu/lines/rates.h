@@ -5,9 +5,9 @@
 #include "ps_rates.h"
 
 enum {
-    /* Nodes of a row that are computed together: the rows of all neighbours are then in a
-     * first-level cache. */
-    PS_RATES_BLOCK = 512
+    /* Nodes of a row that are computed together: buffers of 2 KiB, of which twelve and the
+     * rows of fields fit a first-level cache of 32 KiB with 8 lines per set. */
+    PS_RATES_BLOCK = 256
 };
 
 typedef struct {
