@@ -58,6 +58,9 @@ ps_cpu_product(const ps_product *p, const ps_exec *exec)
         its.b.stride = ps_turned(p->b.stride);
     }
     plan.job.product = &its;
+    if (p->b.data == p->out.data) { /* b has brought the lines of out to the caches */
+        plan.job.stream = 0;
+    }
     ps_plan_kernel(&plan, kernels->product_scratch, kernels->product);
     return ps_plan_run(&plan, exec, exec->work, &pivoted);
 }
