@@ -21,6 +21,14 @@ class Dirichlet:
     value : number, array or callable, default: 0
         Value of the solution. The docstring of each solver states the shape of arrays and the
         arguments of functions.
+
+    Examples
+    --------
+    >>> from pysolvers import Dirichlet, HeatADI
+    >>> sides = {"x-": 0.0, "x+": Dirichlet(1.0)}
+    >>> rod = HeatADI((5,), 0.25, dt=0.1, boundary=sides).solve_steady()
+    >>> print(rod.u.round(3))
+    [0.   0.25 0.5  0.75 1.  ]
     """
 
     value: Any = 0.0
@@ -38,6 +46,14 @@ class Neumann:
     flux : number, array or callable, default: 0
         The flux. The docstring of each solver states the shape of arrays and the arguments of
         functions.
+
+    Examples
+    --------
+    >>> from pysolvers import HeatADI, Neumann
+    >>> sides = {"x-": 0.0, "x+": Neumann(2.0)}
+    >>> rod = HeatADI((5,), 0.25, dt=0.1, boundary=sides).solve_steady()
+    >>> print(rod.u.round(3))
+    [0.  0.5 1.  1.5 2. ]
     """
 
     flux: Any = 0.0
@@ -54,6 +70,14 @@ class Robin:
     ambient : number, array or callable, default: 0
         Ambient value :math:`T_\infty`. The docstring of each solver states the shape of arrays
         and the arguments of functions.
+
+    Examples
+    --------
+    >>> from pysolvers import HeatADI, Robin
+    >>> sides = {"x-": 0.0, "x+": Robin(1.0, ambient=1.0)}
+    >>> rod = HeatADI((5,), 0.25, dt=0.1, boundary=sides).solve_steady()
+    >>> print(rod.u.round(3))
+    [0.    0.125 0.25  0.375 0.5  ]
     """
 
     coefficient: float

@@ -199,7 +199,8 @@ for dtype in ("f4", "f8"):
             dt=1e-3,
             dtype=dtype,
         )
-        digests[f"parabolic {dtype} {shape}"] = hashlib.sha256(plate.step(2).u.tobytes()).hexdigest()
+        found = hashlib.sha256(plate.step(2).u.tobytes()).hexdigest()
+        digests[f"parabolic {dtype} {shape}"] = found
 print(json.dumps({"kernel": info.kernel, "digests": digests}))
 """
 
