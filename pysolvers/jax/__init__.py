@@ -8,6 +8,7 @@ from .blocks import solve_block_tridiagonal, solve_pentadiagonal  # noqa: E402
 from .heat import heat_step  # noqa: E402
 from .poisson import FastPoisson  # noqa: E402
 from .recurrence import linear_recurrence  # noqa: E402
+from .smoothing import hodrick_prescott, whittaker  # noqa: E402
 from .spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 from .steps import (  # noqa: E402
     implicit_diffusion,
@@ -28,6 +29,7 @@ __all__ = [
     "TridiagonalFactor",
     "factor_tridiagonal",
     "heat_step",
+    "hodrick_prescott",
     "implicit_diffusion",
     "linear_recurrence",
     "residual",
@@ -36,4 +38,5 @@ __all__ = [
     "solve_tridiagonal",
     "theta_step",
     "tridiagonal_matvec",
+    "whittaker",
 ]

@@ -4,10 +4,12 @@ from .._extras import extra_module
 
 extra_module("torch", "torch")
 
+from ._blocks import solve_block_tridiagonal, solve_pentadiagonal  # noqa: E402
 from ._factor import TridiagonalFactor, factor_tridiagonal  # noqa: E402
 from ._heat import heat_step  # noqa: E402
 from ._poisson import FastPoisson  # noqa: E402
 from ._recurrence import linear_recurrence  # noqa: E402
+from ._smoothing import hodrick_prescott, whittaker  # noqa: E402
 from ._solve import solve_tridiagonal  # noqa: E402
 from ._spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 from ._steps import (  # noqa: E402
@@ -24,10 +26,14 @@ __all__ = [
     "TridiagonalFactor",
     "factor_tridiagonal",
     "heat_step",
+    "hodrick_prescott",
     "implicit_diffusion",
     "linear_recurrence",
     "residual",
+    "solve_block_tridiagonal",
+    "solve_pentadiagonal",
     "solve_tridiagonal",
     "theta_step",
     "tridiagonal_matvec",
+    "whittaker",
 ]

@@ -1,0 +1,338 @@
+"""Block tridiagonal and pentadiagonal systems with gradients: operators of PyTorch.
+
+The operators have operands with equally many axes, the rows of diagonals last, those of blocks
+last but two. With the gradient g of a real function with respect to x,
+
+    λ = A^-T g,   grad rhs = λ,   grad a^(k)_i = -λ_i x_{i+k}   (blocks: -λ_i x_{i+k}^T),
+
+summed over the axes along which an operand broadcasts. λ is a call of the same operator, so that
+second derivatives follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._blocks import solve_block_tridiagonal as solve_block_arrays
+from .._blocks import solve_pentadiagonal as solve_band_arrays
+from .._blocks.differentiable import (
+    bands_of,
+    blocks_of,
+    embedded,
+    require_assumption,
+    shifted,
+    shifted_blocks,
+    solve_bands,
+)
+from .._blocks.systems import Assume
+from .._checks import require_flag
+from .._errors import BackendError
+from ._operands import batch_first, differentiable
+from ._xp import XP
+
+_NAMES = ("pysolvers::solve_bands", "pysolvers::solve_blocks")
+_OPTIONS = "bool? pivot, bool definite, int? threads"
+torch.library.define(
+    _NAMES[0],
+    "(Tensor lower2, Tensor lower, Tensor diag, Tensor upper, Tensor upper2, Tensor rhs, "
+    f"{_OPTIONS}) -> Tensor",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+torch.library.define(
+    _NAMES[1],
+    f"(Tensor lower, Tensor diag, Tensor upper, Tensor rhs, {_OPTIONS}) -> Tensor",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+_solve_bands = torch.ops.pysolvers.solve_bands.default
+_solve_blocks = torch.ops.pysolvers.solve_blocks.default
+
+
+def solve_pentadiagonal(
+    lower2: Tensor | float | None,
+    lower: Tensor | float | None,
+    diag: Tensor | float,
+    upper: Tensor | float,
+    upper2: Tensor | float,
+    rhs: Tensor,
+    *,
+    axis: int = -1,
+    assume: Assume = "general",
+    periodic: bool = False,
+    pivot: bool | None = None,
+    threads: int | None = None,
+) -> Tensor:
+    r"""Solve many independent pentadiagonal systems along one axis, with gradients.
+
+    .. math::
+
+       l^{(2)}_i x_{i-2} + l_i x_{i-1} + d_i x_i + u_i x_{i+1} + u^{(2)}_i x_{i+2} = r_i,
+       \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower2, lower, diag, upper, upper2, rhs : Tensor or number
+        As in `pysolvers.solve_pentadiagonal`.
+    axis, assume, periodic, pivot, threads
+        As in `pysolvers.solve_pentadiagonal`.
+
+    Returns
+    -------
+    Tensor, shape of the broadcast operands
+        The solutions; NaN for a matrix that is singular, or not positive definite as `assume`
+        says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.solve_pentadiagonal`.
+    BackendError
+        If a tensor is on a device.
+
+    Notes
+    -----
+    `x` is differentiable with respect to every tensor, any number of times, in reverse mode, by one
+    solve with the transposed matrix. The function works inside `torch.compile`, `torch.vmap` and
+    `torch.func.grad`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pysolvers.torch import solve_pentadiagonal
+    >>> rhs = torch.tensor([3.0, -1.0, 0.0, -1.0, 3.0], dtype=torch.float64)
+    >>> solve_pentadiagonal(1.0, -4.0, 6.0, -4.0, 1.0, rhs).round(decimals=6)
+    tensor([1., 1., 1., 1., 1.], dtype=torch.float64)
+    """
+    require_flag("periodic", periodic)
+    require_assumption(assume, pivot)
+    if isinstance(rhs, Tensor) and rhs.is_complex():
+        bands = (lower2, lower, diag, upper, upper2)
+        options: dict[str, Any] = {
+            "axis": axis,
+            "assume": assume,
+            "periodic": periodic,
+            "pivot": pivot,
+            "threads": threads,
+        }
+        real, imag = (solve_pentadiagonal(*bands, part, **options) for part in (rhs.real, rhs.imag))
+        return torch.complex(real, imag)
+    named = {
+        "lower2": lower2,
+        "lower": lower,
+        "diag": diag,
+        "upper": upper,
+        "upper2": upper2,
+        "rhs": rhs,
+    }
+    lines = bands_of(XP, named, axis, assume, periodic=bool(periodic))
+    _require_host("solve_pentadiagonal", lines.rhs)
+    definite = assume != "general"
+    exchanges = False if definite or (periodic and not pivot) else pivot
+
+    def solve(*operands: Tensor) -> Tensor:
+        return differentiable(_Bands, _solve_bands, *operands, exchanges, definite, threads)
+
+    x = solve_bands(XP, lines, solve, periodic=bool(periodic))
+    return x.movedim(-1, lines.axis)
+
+
+def solve_block_tridiagonal(
+    lower: Tensor | None,
+    diag: Tensor,
+    upper: Tensor | None,
+    rhs: Tensor,
+    *,
+    axis: int = -1,
+    assume: Assume = "general",
+    pivot: bool | None = None,
+    threads: int | None = None,
+) -> Tensor:
+    r"""Solve many independent block tridiagonal systems along one axis, with gradients.
+
+    .. math:: L_i x_{i-1} + D_i x_i + U_i x_{i+1} = r_i, \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower, diag, upper, rhs : Tensor
+        As in `pysolvers.solve_block_tridiagonal`: blocks (..., n, k, k), right-hand sides
+        (..., n, k, m).
+    axis, assume, pivot, threads
+        As in `pysolvers.solve_block_tridiagonal`.
+
+    Returns
+    -------
+    Tensor, shape (..., n, k, m)
+        The solutions; NaN for a matrix that is singular, or not positive definite as `assume`
+        says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.solve_block_tridiagonal`.
+    BackendError
+        If a tensor is on a device.
+
+    Notes
+    -----
+    As `pysolvers.torch.solve_pentadiagonal`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pysolvers.torch import solve_block_tridiagonal
+    >>> one = torch.eye(2, dtype=torch.float64)
+    >>> rhs = torch.ones(3, 2, 1, dtype=torch.float64)
+    >>> solve_block_tridiagonal(-one, 3 * one, -one, rhs)[..., 0]
+    tensor([[0.5714, 0.5714],
+            [0.7143, 0.7143],
+            [0.5714, 0.5714]], dtype=torch.float64)
+    """
+    require_assumption(assume, pivot)
+    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    lines = blocks_of(XP, named, axis, assume)
+    matrix, sides = lines.matrix, lines.rhs
+    _require_host("solve_block_tridiagonal", sides)
+    is_complex = sides.is_complex()
+    if is_complex:
+        matrix = [embedded(XP, block) for block in matrix]
+        sides = torch.cat((sides.real, sides.imag), -2)
+    definite = assume != "general"
+    options = (False if definite else pivot, definite, threads)
+    x = differentiable(_Blocks, _solve_blocks, *matrix, sides, *options)
+    if is_complex:
+        half = x.shape[-2] // 2
+        x = torch.complex(x[..., :half, :], x[..., half:, :])
+    return x.movedim(-3, lines.axis)
+
+
+def _require_host(operation: str, rhs: Tensor) -> None:
+    """Raise BackendError for tensors on a device."""
+    if rhs.is_cuda:
+        raise BackendError(f"{operation} needs the CPU, and rhs is on a device: pass rhs.cpu()")
+
+
+def _empty(tail: int, *operands: Tensor) -> Tensor:
+    """Allocate a result with the rows and columns of the right-hand sides."""
+    batch = torch.broadcast_shapes(*(operand.shape[:-tail] for operand in operands))
+    return operands[-1].new_empty((*batch, *operands[-1].shape[-tail:]))
+
+
+def _run(solve: Any, tail: int, operands: tuple[Tensor, ...], options: tuple[Any, ...]) -> Tensor:
+    """Solve with detached tensors."""
+    x = _empty(tail, *operands)
+    if not x.numel():
+        return x
+    pivot, definite, threads = options
+    assume: Assume = "positive definite" if definite else "general"
+    arrays = (operand.detach().numpy() for operand in operands)
+    solve(
+        *arrays,
+        pivot=None if definite else pivot,
+        assume=assume,
+        on_singular="nan",
+        threads=threads,
+        out=x.detach().numpy(),
+    )
+    return x
+
+
+@torch.library.impl(_NAMES[0], "cpu")
+def _run_bands(*arguments: Any) -> Tensor:
+    return _run(solve_band_arrays, 1, arguments[:6], arguments[6:])
+
+
+@torch.library.impl(_NAMES[1], "cpu")
+def _run_blocks(*arguments: Any) -> Tensor:
+    return _run(solve_block_arrays, 3, arguments[:4], arguments[4:])
+
+
+@torch.library.register_fake(_NAMES[0])
+def _fake_bands(*arguments: Any) -> Tensor:
+    return _empty(1, *arguments[:6])
+
+
+@torch.library.register_fake(_NAMES[1])
+def _fake_blocks(*arguments: Any) -> Tensor:
+    return _empty(3, *arguments[:4])
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep what the derivative needs: the `setup_context` of both operators."""
+    *tensors, rhs = inputs[:-3]
+    ctx.options, ctx.rhs_shape = inputs[-3:], rhs.shape
+    solution = [output] if any(ctx.needs_input_grad[: len(tensors)]) else []
+    ctx.save_for_backward(*tensors, *solution)
+
+
+def _backward_bands(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradients, from a solve with the transposes."""
+    matrix, solution = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
+    moved = [shifted(XP, matrix[4 - k], k - 2) for k in range(5)]
+    y = differentiable(_Bands, _solve_bands, *moved, grad, *ctx.options)
+    gradients: list[Tensor | None] = [None] * 5
+    for k, band in enumerate(matrix):
+        if ctx.needs_input_grad[k]:
+            x = solution[0]
+            far = x if x.shape[-1] > 1 or k == 2 else torch.zeros_like(x)
+            gradients[k] = -(y * shifted(XP, far, k - 2)).sum_to_size(band.shape)
+    own = y.sum_to_size(ctx.rhs_shape) if ctx.needs_input_grad[5] else None
+    return (*gradients, own, None, None, None)
+
+
+def _backward_blocks(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """Return the gradients, from a solve with the transposes."""
+    matrix, solution = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+    lower, diag, upper = (block.transpose(-1, -2) for block in matrix)
+    moved = (shifted_blocks(XP, upper, -1), diag, shifted_blocks(XP, lower, 1))
+    y = differentiable(_Blocks, _solve_blocks, *moved, grad, *ctx.options)
+    gradients: list[Tensor | None] = [None] * 3
+    for k, block in enumerate(matrix):
+        if ctx.needs_input_grad[k]:
+            x = solution[0]
+            if k != 1:
+                x = shifted_blocks(XP, x, k - 1) if x.shape[-3] > 1 else torch.zeros_like(x)
+            gradients[k] = -(y @ x.transpose(-1, -2)).sum_to_size(block.shape)
+    own = y.sum_to_size(ctx.rhs_shape) if ctx.needs_input_grad[3] else None
+    return (*gradients, own, None, None, None)
+
+
+class _Bands(torch.autograd.Function):
+    """The operator and its derivative, in the form that `torch.func` needs."""
+
+    generate_vmap_rule = True
+    setup_context = staticmethod(_keep)
+    backward = staticmethod(_backward_bands)
+
+    @staticmethod
+    def forward(*arguments: Any) -> Tensor:
+        return _solve_bands(*arguments)
+
+
+class _Blocks(torch.autograd.Function):
+    """The operator and its derivative, in the form that `torch.func` needs."""
+
+    generate_vmap_rule = True
+    setup_context = staticmethod(_keep)
+    backward = staticmethod(_backward_blocks)
+
+    @staticmethod
+    def forward(*arguments: Any) -> Tensor:
+        return _solve_blocks(*arguments)
+
+
+torch.library.register_autograd(_NAMES[0], _backward_bands, setup_context=_keep)
+torch.library.register_autograd(_NAMES[1], _backward_blocks, setup_context=_keep)
+
+
+@torch.library.register_vmap(_NAMES[0])
+def _vmap_bands(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
+    """Solve for a batch, whose axis comes first."""
+    return _solve_bands(*batch_first(arguments[:6], in_dims), *arguments[6:]), 0
+
+
+@torch.library.register_vmap(_NAMES[1])
+def _vmap_blocks(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
+    """Solve for a batch, whose axis comes first."""
+    return _solve_blocks(*batch_first(arguments[:4], in_dims), *arguments[4:]), 0

@@ -1,0 +1,45 @@
+"""Linear smoothers of `pysolvers.jax`: values and derivatives."""
+
+import numpy as np
+import pytest
+
+from pysolvers import smoothing
+
+jax = pytest.importorskip("jax")
+
+from jax.test_util import check_grads  # noqa: E402
+
+from pysolvers.jax import hodrick_prescott, whittaker  # noqa: E402
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_smoothers(order):
+    rng = np.random.default_rng(order)
+    y, weights, lam = rng.standard_normal((3, 8)), rng.uniform(0.5, 1, 8), np.array([1.0, 9, 99])
+    found = whittaker(y, lam, order=order, weights=weights)
+    expected = smoothing.whittaker(y, lam, order=order, weights=weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+    def smooth(y, lam, weights):
+        return whittaker(y, lam, order=order, weights=weights)
+
+    check_grads(smooth, (y, lam, weights), 1, atol=1e-5)
+    mapped = jax.vmap(smooth, (0, 0, None))(y, lam, weights)
+    np.testing.assert_allclose(mapped, expected, rtol=1e-11)
+    moved = whittaker(y.T, 9.0, order=order, axis=0)
+    np.testing.assert_allclose(moved.T, smoothing.whittaker(y, 9.0, order=order), rtol=1e-11)
+    y[0, 3], weights[3] = np.nan, 0
+    slope = jax.grad(lambda y: smooth(y, lam, weights).sum())(y)
+    assert np.isfinite(slope).all()
+    assert (slope[:, 3] == 0).all()
+
+
+def test_trend_and_cycle():
+    y = np.random.default_rng(0).standard_normal((3, 8))
+    cycle, trend = hodrick_prescott(y, 99.0)
+    np.testing.assert_allclose(trend, smoothing.hodrick_prescott(y, 99.0)[1], rtol=1e-11)
+    np.testing.assert_allclose(cycle + trend, y, rtol=1e-13)
+    with pytest.raises(ValueError, match="lam must broadcast"):
+        whittaker(y, np.ones(2))
+    with pytest.raises(TypeError, match="y must be real"):
+        whittaker(1j * y, 1.0)

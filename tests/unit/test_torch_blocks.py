@@ -1,0 +1,105 @@
+"""Blocks, five diagonals and linear smoothers of `pysolvers.torch`: values and gradients."""
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import smoothing
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+from pysolvers.torch import (  # noqa: E402
+    hodrick_prescott,
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
+    whittaker,
+)
+
+
+def tensors(*arrays, grad=True):
+    return tuple(torch.tensor(a, dtype=torch.float64, requires_grad=grad) for a in arrays)
+
+
+def checked(call, operands):
+    assert torch.autograd.gradcheck(call, operands)
+    assert torch.autograd.gradgradcheck(call, operands)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [1, 2, 5, 6, 7])
+def test_five_diagonals(rows, periodic):
+    if periodic and rows < 5:
+        return
+    rng = np.random.default_rng(rows)
+    case = list(rng.uniform(-1, 1, (5, 2, rows)))
+    case[2] += 6
+    rhs = rng.standard_normal((3, 2, rows))
+    operands = tensors(*case, rhs)
+    for pivot in (None, True):
+        found = solve_pentadiagonal(*operands, periodic=periodic, pivot=pivot)
+        expected = pysolvers.solve_pentadiagonal(*case, rhs, periodic=periodic, pivot=pivot)
+        np.testing.assert_allclose(found.detach(), expected, rtol=1e-12, atol=1e-13)
+    checked(lambda *a: solve_pentadiagonal(*a, periodic=periodic), operands)
+
+
+def test_symmetric_matrices_shared_ones_and_vmap():
+    rng = np.random.default_rng(0)
+    d, u, v = rng.uniform(-1, 1, (3, 7))
+    d, rhs = d + 6, rng.standard_normal((3, 7))
+    operands = tensors(d, u, v, rhs)
+
+    def symmetric(d, u, v, r):
+        return solve_pentadiagonal(None, None, d, u, v, r, assume="positive definite")
+
+    expected = pysolvers.solve_pentadiagonal(None, None, d, u, v, rhs, assume="positive definite")
+    np.testing.assert_allclose(symmetric(*operands).detach(), expected, rtol=1e-12)
+    checked(symmetric, operands)
+    number = torch.tensor(6.0, dtype=torch.float64, requires_grad=True)
+    checked(lambda d, r: symmetric(d, 0.5, -0.25, r), (number, operands[3]))
+    mapped = torch.vmap(symmetric, (None, None, None, 0))(*operands)
+    np.testing.assert_allclose(mapped.detach(), expected, rtol=1e-12)
+    gradient = torch.func.grad(lambda d: symmetric(d, *operands[1:]).sum())(operands[0])
+    symmetric(*operands).sum().backward()
+    np.testing.assert_allclose(gradient.detach(), operands[0].grad, rtol=1e-12)
+    assert symmetric(-operands[0], *operands[1:]).isnan().all()
+    both = solve_pentadiagonal(1.0, 0.5, *operands[:3], torch.complex(operands[3], operands[3]))
+    np.testing.assert_allclose(both.real.detach(), both.imag.detach())
+
+
+@pytest.mark.parametrize("side", [2, 5])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_blocks(rows, side):
+    rng = np.random.default_rng(side)
+    lower, diag, upper = rng.uniform(-1, 1, (3, 2, rows, side, side))
+    diag = diag + 4 * side * np.eye(side)
+    rhs = rng.standard_normal((2, rows, side, 1))
+    operands = tensors(lower, diag, upper, rhs)
+    expected = pysolvers.solve_block_tridiagonal(lower, diag, upper, rhs)
+    np.testing.assert_allclose(solve_block_tridiagonal(*operands).detach(), expected, rtol=1e-12)
+    checked(solve_block_tridiagonal, operands)
+    shared = tensors(lower[0, 0], diag[0, 0], rhs)
+    checked(
+        lambda a, d, r: solve_block_tridiagonal(a, d, None, r, assume="positive definite"), shared
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_smoothers(order):
+    rng = np.random.default_rng(order)
+    y, weights, lam = rng.standard_normal((3, 8)), rng.uniform(0.5, 1, 8), np.array([1.0, 9, 99])
+    found = whittaker(*tensors(y, lam), order=order, weights=tensors(weights)[0])
+    expected = smoothing.whittaker(y, lam, order=order, weights=weights)
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-11)
+    checked(lambda y, lam, w: whittaker(y, lam, order=order, weights=w), tensors(y, lam, weights))
+    moved = whittaker(*tensors(y.T), 9.0, order=order, axis=0)
+    np.testing.assert_allclose(
+        moved.detach().T, smoothing.whittaker(y, 9.0, order=order), rtol=1e-11
+    )
+    cycle, trend = hodrick_prescott(*tensors(y), 99.0)
+    np.testing.assert_allclose(trend.detach(), smoothing.hodrick_prescott(y, 99.0)[1], rtol=1e-11)
+    np.testing.assert_allclose((cycle + trend).detach(), y, rtol=1e-13)
+    y[0, 3], weights[3] = np.nan, 0
+    values, own = tensors(y, weights)
+    whittaker(values, 9.0, order=order, weights=own).sum().backward()
+    assert values.grad.isfinite().all()
+    assert (values.grad[:, 3] == 0).all()
