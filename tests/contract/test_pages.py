@@ -12,7 +12,10 @@ import re
 from pathlib import Path
 
 import availability
+import numpy as np
 import pytest
+
+import pysolvers
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
@@ -114,3 +117,23 @@ def test_a_page_with_wrong_output_is_found(tmp_path):
     )
 
     assert run(page) == [("", None), ("2\n", "3\n"), ("1\n", "1")]
+
+
+@pytest.mark.parametrize(("side", "slope"), [("slope", 2.0), ("exchange", 3.0 * 5 / 4)])
+def test_rows_of_the_sides_on_the_page_have_the_straight_lines_as_steady_states(side, slope):
+    """With the value 0 at y = 1: u = slope * (1 - y), also with an exchange, 3 (5 - u)."""
+    page = (ROOT / "docs/own_step.md").read_text()
+    row, entry = re.search(rf"^\| {side} [^|]*\| ([^|]*) \| `([^|]*)` \|$", page, re.M).groups()
+    n, k = 9, 0.7
+    h = 1 / (n - 1)
+    diag, upper = np.full(n, -2 * k / h**2), np.full(n, k / h**2)
+    lower, source = upper.copy(), np.zeros(n)
+    names = {"diag": diag, "upper": upper, "k": k, "h": h, "g": 2.0, "H": 3.0, "u_inf": 5.0}
+    for code in re.findall(r"`([^`]+)`", row):
+        exec(code, names)
+    source[0] = eval(entry, names)
+    diag[-1] = lower[-1] = 0
+
+    u = pysolvers.theta_step(lower, diag, upper, np.zeros(n), dt=1e9, theta=1.0, source=source)
+
+    np.testing.assert_allclose(u, slope * (1 - np.linspace(0, 1, n)), atol=1e-6)
