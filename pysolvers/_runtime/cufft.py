@@ -5,7 +5,7 @@ The library is loaded when the first plan is made: nvidia.py.
 
 import ctypes
 from math import prod
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,8 @@ class CufftPlan:
     ) -> None:
         self._library = _library()
         self._ordinal, self._form = ordinal, form
-        self._lock = Lock()
+        #: Held by a thread that executes the plan, or that lets no other one execute it.
+        self.lock = RLock()
         self._set: tuple[int, int] | None = None  # stream and work area of the last transform
         kind, self._execute = _CALLS[dtype.name][form]
         plan, work = ctypes.c_int(), ctypes.c_size_t()
@@ -105,7 +106,7 @@ class CufftPlan:
         """
         data = ctypes.c_void_p(lines)
         direction = [ctypes.c_int(_FORWARD)] if self._form == COMPLEX else []
-        with self._lock, current_device(self._ordinal):
+        with self.lock, current_device(self._ordinal):
             if self._set != (stream.address, work):
                 self._set = None
                 self._call("cufftSetStream", self._plan, ctypes.c_void_p(stream.address))

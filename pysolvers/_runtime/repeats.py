@@ -5,6 +5,7 @@ kernels 130 us of 130 (64^2 to 512^2 cells, H200). A graph of them is one call.
 """
 
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from .._errors import BackendError
@@ -24,12 +25,19 @@ class Repeats:
         Where the work runs.
     allocate : callable
         Called with a Device; returns lasting memory for one graph.
+    alone : callable
+        Returns a context in which no other thread enqueues the work.
     """
 
-    def __init__(self, device: Device, allocate: Callable[[Device], Any]) -> None:
+    def __init__(
+        self,
+        device: Device,
+        allocate: Callable[[Device], Any],
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         # No work of a caller is on this stream, so that its capture contains nothing else.
         self._own = Device(device.backend, device.ordinal, device.operation)
-        self._allocate = allocate
+        self._allocate, self._alone = allocate, alone
         self._last: Hashable = None
         self._graphs: dict[Hashable, tuple[Any, Any]] = {}
 
@@ -56,8 +64,11 @@ class Repeats:
             return
         memory = self._allocate(self._own)
         try:
-            graph = self._own.captured(lambda: work(self._own, memory))
-        except BackendError:  # the calling thread captures a graph that forbids others
+            with self._alone():
+                graph = self._own.captured(lambda: work(self._own, memory))
+        except (BackendError, RuntimeError):
+            # CUDA refuses a capture beside some of what other threads and libraries do. The work
+            # itself was enqueued before, and will be in the next call.
             self._last = None
             return
         if len(self._graphs) >= _MOST:

@@ -31,7 +31,7 @@ Each rank transforms along the other axes. The packed waves are not used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -507,9 +507,11 @@ class DevicePoisson:
     @cached_property
     def _repeats(self) -> Repeats | None:
         """Graphs of the solves of small fields."""
-        if self._packed is None or self._packed.wave_bytes > _MOST_GRAPH_BYTES:
+        packed = self._packed
+        if packed is None or packed.wave_bytes > _MOST_GRAPH_BYTES:
             return None
-        return Repeats(self._device, lambda device: self._buffers(device, lasting=True))
+        allocate = partial(self._buffers, lasting=True)
+        return Repeats(self._device, allocate, packed.alone)
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:

@@ -22,7 +22,8 @@ this would be four times the values: `_device` moves less.
 The lines need no transposition either, because neighbouring lines are neighbours in memory.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -130,6 +131,13 @@ class PackedWaves:
         self._centre(waves, device)
         backward.execute(waves, work, device.stream)
         self._move(backend.waves_store, target, waves, self._scale, device)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other thread use the plans of cuFFT: one of them has one stream at a time."""
+        forward, backward = self._plans
+        with forward.lock, backward.lock:
+            yield
 
     def _solve_lines(self, waves: int, device: Device) -> None:
         """Enqueue the tridiagonal solves of some waves."""
