@@ -1,15 +1,16 @@
 """`ParabolicADI`: the time of a step over that of the words that it has to move, and a batch.
 
 Plates of float64 with constant coefficients and with arrays, by the schemes of Douglas and of
-modified Craig and Sneyd, and with a mixed derivative. "words" are those of a step per node if each
-product of rows, each solve and each sum of fields is one pass over its operands; "share" is the
-time of a copy that moves so many words, over that of the step.
+modified Craig and Sneyd, and with a mixed derivative. "words" are those that a step on the CPU
+moves per node (pysolvers/_split/schemes.py); "share" is the time of a copy of as many words, which
+is measured in turn with the steps, over that of the step. On a device, where sums of fields are
+passes of their own, steps move more words than these.
 
-    product along an axis     3 words, and 3 for rows that are arrays
-    solve along an axis       2 words, and 3 for factors of arrays
-    mixed derivative          2 products from one field to another, of 2 words each, a product with
-                              its coefficient (2, and 1 for an array) and a sum (3)
-    sums of fields            1 to 3 words each
+    F of one field, to one or two    2 or 3 words, 3 more for each axis with rows that are arrays,
+                                     1 for a mixed coefficient that is an array
+    the correction                   4 words, and the same ones for arrays
+    solve along an axis              2 words, and 3 for factors of arrays
+    sum of the solution              3 words
 
 The batch are calls of Heston's model with random parameters, and one of them alone. Beside them
 stands the finite-difference engine of QuantLib, if it is installed, for one set of parameters with
@@ -33,7 +34,7 @@ from pysolvers.cases.tables import Column, Table
 from . import machine
 from .options import add_options
 from .record import Measurement, Record, finish
-from .timing import cpu_bandwidth, device_bandwidth, medians
+from .timing import Copier, device_bandwidth, medians
 
 WORD = 8
 PLATE, BATCH, GPU_BATCH = (4096, 4096), (64, 50, 100), (10_000, 50, 100)
@@ -51,16 +52,12 @@ SCHEMES = (
 
 def words(scheme: str, *, has_arrays: bool, is_mixed: bool) -> int:
     """Return the words of a step in two dimensions, per node."""
-    rows = 3 * has_arrays
-    lines = 2 * (3 + rows) + 1  # F, from a field of zeros
-    solves = 2 * (2 + rows)
+    arrays = 2 * 3 * has_arrays
+    solves = 2 * 2 + arrays
     if scheme == "douglas":
-        return lines + solves + 2 + 3
-    mixed = 2 * (2 + 2) + 2 + has_arrays + 3 if is_mixed else 0
-    # F and F_0 of two levels, each of which is scaled and added to the right side of the second
-    # sweep; scaled right sides of both sweeps; two solutions.
-    sums = (2 + 3) + 4 + 2 * 3 + (2 * (2 + 3) + 2 * 2 if is_mixed else 0)
-    return 2 * (lines + mixed + solves) + sums
+        return 2 + arrays + solves + 3
+    mixed = is_mixed * has_arrays
+    return (3 + arrays + mixed) + solves + (4 + arrays + mixed) + solves + 3
 
 
 def plate(
@@ -147,14 +144,20 @@ def cases(args: argparse.Namespace) -> list[Record]:
     shape = SMALL_PLATE if args.quick else PLATE
     where = {"device": "cuda"} if args.gpu else {"threads": args.threads}
     copied = 1 << 16 if args.quick else COPIED
-    bandwidth = device_bandwidth() if args.gpu else cpu_bandwidth(copied)
+    copier = None
+    if not args.gpu:
+        backend = backends.require("cpu")
+        copier = Copier(backend, np.ones(copied), np.ones(copied), args.threads)
     kinds = [(has_arrays, *each) for has_arrays in (False, True) for each in SCHEMES]
     found = []
     for has_arrays, scheme, is_mixed in progress(kinds, "parabolic"):
         kind = {"has_arrays": has_arrays, "is_mixed": is_mixed}
         solver = plate(shape, scheme, where, **kind)
         solver.step()  # makes the factors
-        seconds = medians({"step": solver.step}, args.runs)["step"]
+        calls = {"step": solver.step} | ({} if copier is None else {"copy": copier.bandwidth})
+        times = medians(calls, args.runs)
+        seconds = times["step"]
+        bandwidth = 2 * WORD * copied / times["copy"] if copier else device_bandwidth()
         count = words(scheme, **kind)
         share = count * WORD * np.prod(shape) / bandwidth / seconds
         name = ("arrays" if has_arrays else "constants") + (", mixed" if is_mixed else "")
@@ -173,9 +176,9 @@ def cases(args: argparse.Namespace) -> list[Record]:
     for each in (count, 1):
         solver = heston(each, tuple(own), where)
         solver.step()
-        calls = {"step": lambda solver=solver: solver.step(STEPS)}
+        steps = {"step": lambda solver=solver: solver.step(STEPS)}
         peer = quantlib(tuple(own), STEPS) if each == 1 and not args.gpu else None
-        times = medians(calls | ({} if peer is None else {"peer": peer}), args.runs)
+        times = medians(steps | ({} if peer is None else {"peer": peer}), args.runs)
         found += [
             {
                 "name": "Heston" if name == "step" else "Heston, QuantLib",
