@@ -144,7 +144,7 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 _SUBPACKAGES = (
     *("distributed", "flow", "heat", "parabolic", "poisson", "relaxation", "smoothing"),
-    *("spline", "transport"),
+    *("scipy", "spline", "transport"),
 )
 
 # Their libraries take seconds to import, or are missing.

@@ -73,7 +73,7 @@ PYTHON_LEVELS = [
     ("_split",),
     ("poisson",),
     (*SOLVERS, "parabolic"),
-    ("smoothing",),
+    ("smoothing", "scipy"),
     ("jax", "numba", "torch"),
     ("lineax",),
     ("plots",),

@@ -1,0 +1,275 @@
+"""Functions with the names and arguments of `scipy.linalg`, for bands of at most 2 + 2 diagonals.
+
+Batches lie in the first axes, as in the batched functions of SciPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._blocks import solve_block_tridiagonal, solve_pentadiagonal
+from ._checks import integer
+from ._plain import require_plain
+from .tridiagonal import solve_tridiagonal
+
+__all__ = ["from_banded", "solve_banded", "solveh_banded"]
+
+Array = NDArray[Any]
+
+_MOST = 2
+
+
+def solve_banded(
+    l_and_u: tuple[int, int],
+    ab: ArrayLike,
+    b: ArrayLike,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solve banded systems, as `scipy.linalg.solve_banded`, in batches.
+
+    Parameters
+    ----------
+    l_and_u : (int, int)
+        Numbers of diagonals below and above the main one, each from 0 to 2.
+    ab : array_like, shape (..., l + u + 1, n)
+        The matrices: entry (i, j) is ``ab[..., u + i - j, j]``.
+    b : array_like, shape (n,), (n, m) or (..., n, m)
+        Right-hand sides. As in SciPy, one of one dimension is a vector, others are matrices whose
+        leading axes broadcast with those of `ab`.
+    overwrite_ab, overwrite_b : bool
+        Of SciPy; the arrays are not overwritten.
+    check_finite : bool, default: True
+        Whether to raise an error if an entry is NaN or infinite.
+
+    Returns
+    -------
+    ndarray, shape of `b`, or (..., n, m) with the axes of the batch
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, there are more than 2 diagonals on a side, or an entry is not finite.
+    numpy.linalg.LinAlgError
+        If a matrix is singular; as `pysolvers.SingularSystemError`.
+
+    Notes
+    -----
+    With at most one diagonal on each side the systems are those of `solve_tridiagonal`, otherwise
+    of `solve_pentadiagonal`, with row exchanges in the matrices that need them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers.scipy import solve_banded
+    >>> ab = np.array([[0.0, -1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0, 0.0]])
+    >>> solve_banded((1, 1), ab, [1.0, 0.0, 1.0])
+    array([1., 1., 1.])
+    """
+    below, above = _counts(l_and_u)
+    bands, sides = _array("ab", ab, check_finite), _array("b", b, check_finite)
+    _require_bands(bands, below + above + 1, f"l + u + 1 = {below + above + 1}")
+    lines = _diagonals(bands, below, above)
+    return _solve(lines, bands, sides, "general")
+
+
+def solveh_banded(
+    ab: ArrayLike,
+    b: ArrayLike,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    lower: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solve symmetric or Hermitian positive definite banded systems, as in SciPy, in batches.
+
+    Parameters
+    ----------
+    ab : array_like, shape (..., u + 1, n)
+        The matrices, u from 0 to 2: entry (i, j) is ``ab[..., u + i - j, j]`` for i <= j or, if
+        `lower`, ``ab[..., i - j, j]`` for i >= j.
+    b : array_like
+        As in `solve_banded`.
+    overwrite_ab, overwrite_b : bool
+        Of SciPy; the arrays are not overwritten.
+    lower : bool, default: False
+        Whether the diagonals are those below the main one.
+    check_finite : bool, default: True
+        As in `solve_banded`.
+
+    Returns
+    -------
+    ndarray
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        As `solve_banded`.
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite; as `pysolvers.SingularSystemError`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers.scipy import solveh_banded
+    >>> ab = np.array([[0.0, -1.0, -1.0], [2.0, 2.0, 2.0]])
+    >>> solveh_banded(ab, [1.0, 0.0, 1.0]).round(12)
+    array([1., 1., 1.])
+    """
+    bands, sides = _array("ab", ab, check_finite), _array("b", b, check_finite)
+    count = bands.shape[-2] - 1 if bands.ndim >= 2 else -1
+    if not 0 <= count <= _MOST:
+        raise ValueError(
+            f"ab must have the shape (..., u + 1, n) with u from 0 to {_MOST}, got {bands.shape}"
+        )
+    _require_bands(bands, count + 1, f"u + 1 = {count + 1}")
+    rows = bands.shape[-1]
+    if lower:
+        bands = _upper_of(bands, rows)
+    upper = _diagonals(bands, 0, count)
+    return _solve(upper, bands, sides, "positive definite")
+
+
+def from_banded(ab: ArrayLike, l_and_u: tuple[int, int] = (1, 1)) -> tuple[Array, ...]:
+    """Return the diagonals of matrices in the storage of `scipy.linalg.solve_banded`.
+
+    Parameters
+    ----------
+    ab : array_like, shape (..., l + u + 1, n)
+        The matrices, as in `solve_banded`.
+    l_and_u : (int, int), default: (1, 1)
+        Numbers of diagonals below and above the main one, each from 0 to 2.
+
+    Returns
+    -------
+    tuple of ndarray
+        The three diagonals of `solve_tridiagonal` if there is at most one on each side, otherwise
+        the five of `solve_pentadiagonal`: views of `ab`, shape (..., n - k) for the distance k,
+        zeros for those that it does not have.
+
+    Raises
+    ------
+    ValueError
+        As `solve_banded`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers.scipy import from_banded
+    >>> lower, diag, upper = from_banded([[0.0, 7.0], [1.0, 2.0], [9.0, 0.0]])
+    >>> print(lower, diag, upper)
+    [9.] [1. 2.] [7.]
+    """
+    below, above = _counts(l_and_u)
+    bands = _array("ab", ab, check_finite=False)
+    _require_bands(bands, below + above + 1, f"l + u + 1 = {below + above + 1}")
+    lines = _diagonals(bands, below, above)
+    most = 1 if max(below, above) <= 1 else 2
+    return tuple(lines[k] for k in range(-most, most + 1))
+
+
+def _counts(l_and_u: Any) -> tuple[int, int]:
+    """Return the numbers of diagonals below and above, or raise."""
+    below, above = (integer("l_and_u", value) for value in l_and_u)
+    if not (0 <= below <= _MOST and 0 <= above <= _MOST):
+        raise ValueError(
+            f"l_and_u must be from 0 to {_MOST} each, got {(below, above)}: use "
+            "scipy.linalg.solve_banded for wider bands"
+        )
+    return below, above
+
+
+def _array(name: str, value: ArrayLike, check_finite: bool) -> Array:
+    """Return an array of a dtype that the solves take."""
+    require_plain(name, value)
+    array = np.asarray(value)
+    if array.dtype.kind in "biu":
+        array = array.astype(np.float64)
+    if check_finite and not np.isfinite(array).all():
+        raise ValueError(f"{name} must not contain infs or NaNs")
+    return array
+
+
+def _require_bands(ab: Array, count: int, rule: str) -> None:
+    """Raise ValueError unless there are so many diagonals."""
+    if ab.ndim < 2 or ab.shape[-2] != count:
+        raise ValueError(f"ab must have the shape (..., {rule}, n), got {ab.shape}")
+
+
+def _diagonals(ab: Array, below: int, above: int) -> dict[int, Array]:
+    """Return the diagonals by their distance from the main one, zeros for those without."""
+    rows, found = ab.shape[-1], {}
+    for k in range(-_MOST, _MOST + 1):
+        if -below <= k <= above:
+            line = ab[..., above - k, :]
+            found[k] = line[..., k:] if k >= 0 else line[..., : max(0, rows + k)]
+        else:
+            found[k] = np.zeros((*ab.shape[:-2], max(0, rows - abs(k))), ab.dtype)
+    return found
+
+
+def _upper_of(ab: Array, rows: int) -> Array:
+    """Return the upper storage of Hermitian matrices in lower storage."""
+    upper = np.zeros_like(ab)
+    count = ab.shape[-2] - 1
+    for k in range(count + 1):
+        upper[..., count - k, k:] = ab[..., k, : max(0, rows - k)].conj()
+    return upper
+
+
+def _solve(lines: dict[int, Array], ab: Array, b: Array, assume: Any) -> Array:
+    """Solve for right-hand sides of SciPy's shapes."""
+    rows, is_vector = ab.shape[-1], b.ndim == 1
+    sides = b[:, None] if is_vector else b
+    if sides.ndim < 2 or sides.shape[-2] != rows:
+        raise ValueError(f"b must have {rows} rows as ab, got the shape {b.shape}")
+    batch = np.broadcast_shapes(ab.shape[:-2], sides.shape[:-2])
+    dtype = np.result_type(ab.dtype, sides.dtype)
+    if 0 in (*batch, *sides.shape[-2:]):
+        shape = (*batch, rows) if is_vector else (*batch, *sides.shape[-2:])
+        return np.empty(shape, dtype)
+    definite, is_complex = assume != "general", ab.dtype.kind == "c"
+    own = {k: line[..., :, None] for k, line in lines.items()}
+    wide = any(lines[k].any() for k in (-2, 2))
+    if definite or (wide and is_complex):
+        if definite:
+            for k in (1, 2):
+                own[-k] = own[k].conj()
+        x = _by_bands(own, sides, assume, is_complex=is_complex)
+    elif wide:
+        lower2, lower, diag, upper, upper2 = (own[k] for k in range(-2, 3))
+        x = solve_pentadiagonal(lower2, lower, diag, upper, upper2, sides, axis=-2)
+    else:
+        x = solve_tridiagonal(own[-1], own[0], own[1], sides, axis=-2)
+    return x[..., 0] if is_vector else x
+
+
+def _by_bands(own: dict[int, Array], sides: Array, assume: Any, *, is_complex: bool) -> Array:
+    """Solve with five diagonals, complex ones as blocks of pairs of rows."""
+    if not is_complex:
+        lower2, lower1, middle, upper1, upper2 = (own[k] for k in range(-2, 3))
+        return solve_pentadiagonal(
+            lower2, lower1, middle, upper1, upper2, sides, axis=-2, assume=assume
+        )
+    rows = own[0].shape[-2]
+    full = rows + rows % 2  # a row of the identity makes the number even
+    batch = own[0].shape[:-2]
+    matrix = np.zeros((*batch, full // 2, 2, 6), own[0].dtype)
+    for k, line in own.items():
+        for i in range(max(0, -k), min(rows, rows - k)):
+            place = i if k >= 0 else i + k
+            matrix[..., i // 2, i % 2, 2 + i % 2 + k] = line[..., place, 0]
+    if full > rows:
+        matrix[..., -1, 1, 3] = 1
+    lower, diag, upper = (matrix[..., 2 * k : 2 * k + 2] for k in range(3))
+    padding = [(0, 0)] * (sides.ndim - 2) + [(0, full - rows), (0, 0)]
+    padded = np.pad(sides, padding)
+    columns = padded.reshape(*sides.shape[:-2], full // 2, 2, sides.shape[-1])
+    x = solve_block_tridiagonal(lower, diag, upper, columns, assume=assume)
+    return x.reshape(*x.shape[:-3], full, x.shape[-1])[..., :rows, :]
