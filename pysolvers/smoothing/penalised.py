@@ -109,7 +109,7 @@ def whittaker(
     >>> import numpy as np
     >>> from pysolvers.smoothing import whittaker
     >>> whittaker(np.array([0.0, 0.0, 3.0, 0.0, 0.0]), 1.0).round(3)
-    array([0.128, 0.692, 1.359, 0.692, 0.128])
+    array([0.125, 0.75 , 1.25 , 0.75 , 0.125])
     """
     series = series_of("whittaker", y, lam, weights, axis)
     require_order(order)
