@@ -99,12 +99,14 @@ def citation():
     return (ROOT / "CITATION.cff").read_text()
 
 
-# The pages that the build of the documentation makes.
-BUILT = {ROOT / "docs" / "records.md"}
+# The pages that the build of the documentation makes, and those that it copies.
+DOCS, NOTEBOOKS = ROOT / "docs", ROOT / "notebooks"
+BUILT = {DOCS / "records.md"}
+COPIED = {DOCS / "notebooks" / path.name for path in NOTEBOOKS.glob("*.ipynb")}
 
 
 def documents():
-    pages = sorted(set((ROOT / "docs").rglob("*.md")) - BUILT)
+    pages = sorted(set(DOCS.rglob("*.md")) - BUILT)
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages]
 
 
@@ -367,7 +369,7 @@ def test_what_a_document_links_to_exists():
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
             if "://" not in target:
                 page = (path.parent / target).resolve()
-                assert page.is_file() or page in BUILT, f"{path.name}: {target}"
+                assert page.is_file() or page in BUILT | COPIED, f"{path.name}: {target}"
 
 
 def test_source_files_named_in_a_document_exist():
