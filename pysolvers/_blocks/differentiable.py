@@ -222,6 +222,19 @@ def multiply_blocks(library: ArrayLibrary, matrix: Sequence[Array], x: Array) ->
     return y
 
 
+def transposed(library: ArrayLibrary, matrix: Sequence[Array]) -> list[Array]:
+    """Return the operands of the transposed open matrix: five diagonals, or three of blocks."""
+    if len(matrix) == len(BANDS):
+        return [shifted(library, matrix[4 - k], k - 2) for k in range(5)]
+    lower, diag, upper = (library.xp.swapaxes(block, -1, -2) for block in matrix)
+    return [shifted_blocks(library, upper, -1), diag, shifted_blocks(library, lower, 1)]
+
+
+def exchanges_rows(assume: str, pivot: bool | None, *, periodic: bool) -> bool | None:
+    """Return `pivot` of the open systems of a call; those of a periodic call need True."""
+    return False if assume != "general" or (periodic and not pivot) else pivot
+
+
 def embedded(library: ArrayLibrary, block: Array) -> Array:
     """Return complex blocks as real ones of twice the rows."""
     top = library.xp.concatenate((block.real, -block.imag), -1)

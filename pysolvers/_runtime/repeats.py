@@ -67,8 +67,8 @@ class Repeats:
             with self._alone():
                 graph = self._own.captured(lambda: work(self._own, memory))
         except (BackendError, RuntimeError):
-            # CUDA refuses a capture beside some of what other threads and libraries do. The work
-            # itself was enqueued before, and will be in the next call.
+            # CUDA can refuse a capture while other threads and libraries use the device. The work
+            # itself was enqueued before this capture, and the next call enqueues it, too.
             self._last = None
             return
         if len(self._graphs) >= _MOST:

@@ -15,12 +15,12 @@ from .._blocks.differentiable import (
     bands_of,
     blocks_of,
     embedded,
+    exchanges_rows,
     multiply_bands,
     multiply_blocks,
     require_assumption,
-    shifted,
-    shifted_blocks,
     solve_bands,
+    transposed,
 )
 from .._blocks.systems import Assume
 from .._checks import require_flag
@@ -116,7 +116,7 @@ def solve_pentadiagonal(
         "rhs": rhs,
     }
     lines = bands_of(XP, named, axis, assume, periodic=bool(periodic))
-    exchanges = False if assume != "general" or (periodic and not pivot) else pivot
+    exchanges = exchanges_rows(assume, pivot, periodic=bool(periodic))
     code = pivot_code(exchanges, require("cpu").PIVOTS)
     solve = partial(_solve_bands, pivot=code, definite=assume != "general")
     x = solve_bands(XP, lines, solve, periodic=bool(periodic))
@@ -188,7 +188,8 @@ def solve_block_tridiagonal(
         raise ValueError(
             f"blocks must have 2 to {most} rows, complex ones half as many, got {side}"
         )
-    code = pivot_code(False if assume != "general" else pivot, require("cpu").PIVOTS)
+    exchanges = exchanges_rows(assume, pivot, periodic=False)
+    code = pivot_code(exchanges, require("cpu").PIVOTS)
     x = _solve_blocks(*matrix, sides, pivot=code, definite=assume != "general")
     if is_complex:
         x = jax.lax.complex(x[..., : side // 2, :], x[..., side // 2 :, :])
@@ -224,7 +225,7 @@ def _solve(
         return jnp.zeros(full, rhs.dtype)
     code: dict[str, Any] = {"pivot": pivot, "definite": definite}
     solve, solve_transposed = (
-        batched(partial(_compute, on_host=on_host, transposed=t, **code)) for t in (False, True)
+        batched(partial(_compute, on_host=on_host, is_transposed=t, **code)) for t in (False, True)
     )
     product = jax.checkpoint(lambda x, *own: multiply(XP, own, x), prevent_cse=False)
     return jax.lax.custom_linear_solve(
@@ -236,32 +237,28 @@ def _solve(
 
 
 def _compute(
-    *operands: jax.Array, on_host: Callable[..., Any], transposed: bool, pivot: int, definite: bool
+    *operands: jax.Array,
+    on_host: Callable[..., Any],
+    is_transposed: bool,
+    pivot: int,
+    definite: bool,
 ) -> jax.Array:
     """Solve where the operands are, or by a copy to the host."""
     options: dict[str, Any] = {"pivot": pivot, "definite": definite}
 
     def here(*operands: jax.Array) -> jax.Array:
-        return solve_block_lines(*operands, transposed=transposed, **options)
+        return solve_block_lines(*operands, transposed=is_transposed, **options)
 
     def there(*operands: jax.Array) -> jax.Array:
         *matrix, rhs = operands
-        if transposed:
-            matrix = _transposed(matrix)
+        if is_transposed:
+            matrix = transposed(XP, matrix)
         tail = 1 if len(matrix) == 5 else 3
         batch = jnp.broadcast_shapes(*(a.shape[:-tail] for a in operands))
         result = jax.ShapeDtypeStruct((*batch, *rhs.shape[-tail:]), rhs.dtype)
         return jax.pure_callback(partial(on_host, **options), result, *matrix, rhs)
 
     return by_platform(*operands, cpu=here, cuda=there, default=there)
-
-
-def _transposed(matrix: list[jax.Array]) -> list[jax.Array]:
-    """Return the operands of the transposed matrix."""
-    if len(matrix) == 5:
-        return [shifted(XP, matrix[4 - k], k - 2) for k in range(5)]
-    lower, diag, upper = (jnp.swapaxes(block, -1, -2) for block in matrix)
-    return [shifted_blocks(XP, upper, -1), diag, shifted_blocks(XP, lower, 1)]
 
 
 def _host_bands(*operands: Any, pivot: int, definite: bool) -> Any:

@@ -22,10 +22,12 @@ from .._blocks.differentiable import (
     bands_of,
     blocks_of,
     embedded,
+    exchanges_rows,
     require_assumption,
     shifted,
     shifted_blocks,
     solve_bands,
+    transposed,
 )
 from .._blocks.systems import Assume
 from .._checks import require_flag
@@ -129,7 +131,7 @@ def solve_pentadiagonal(
     lines = bands_of(XP, named, axis, assume, periodic=bool(periodic))
     _require_host("solve_pentadiagonal", lines.rhs)
     definite = assume != "general"
-    exchanges = False if definite or (periodic and not pivot) else pivot
+    exchanges = exchanges_rows(assume, pivot, periodic=bool(periodic))
 
     def solve(*operands: Tensor) -> Tensor:
         return differentiable(_Bands, _solve_bands, *operands, exchanges, definite, threads)
@@ -199,7 +201,7 @@ def solve_block_tridiagonal(
         matrix = [embedded(XP, block) for block in matrix]
         sides = torch.cat((sides.real, sides.imag), -2)
     definite = assume != "general"
-    options = (False if definite else pivot, definite, threads)
+    options = (exchanges_rows(assume, pivot, periodic=False), definite, threads)
     x = differentiable(_Blocks, _solve_blocks, *matrix, sides, *options)
     if is_complex:
         half = x.shape[-2] // 2
@@ -269,8 +271,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _backward_bands(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """Return the gradients, from a solve with the transposes."""
     matrix, solution = ctx.saved_tensors[:5], ctx.saved_tensors[5:]
-    moved = [shifted(XP, matrix[4 - k], k - 2) for k in range(5)]
-    y = differentiable(_Bands, _solve_bands, *moved, grad, *ctx.options)
+    y = differentiable(_Bands, _solve_bands, *transposed(XP, matrix), grad, *ctx.options)
     gradients: list[Tensor | None] = [None] * 5
     for k, band in enumerate(matrix):
         if ctx.needs_input_grad[k]:
@@ -284,9 +285,7 @@ def _backward_bands(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 def _backward_blocks(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """Return the gradients, from a solve with the transposes."""
     matrix, solution = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
-    lower, diag, upper = (block.transpose(-1, -2) for block in matrix)
-    moved = (shifted_blocks(XP, upper, -1), diag, shifted_blocks(XP, lower, 1))
-    y = differentiable(_Blocks, _solve_blocks, *moved, grad, *ctx.options)
+    y = differentiable(_Blocks, _solve_blocks, *transposed(XP, matrix), grad, *ctx.options)
     gradients: list[Tensor | None] = [None] * 3
     for k, block in enumerate(matrix):
         if ctx.needs_input_grad[k]:
