@@ -174,6 +174,24 @@ def check_fields_that_are_not_finite_are_noticed_on_all_ranks(group, rng):
                 split.step(steps)
 
 
+def check_long_steps_that_are_not_finite_are_noticed_on_all_ranks(group, rng):
+    """Array operations make them, since a long step spreads over all nodes of the cut axis."""
+    problem = fine(PLANE)
+    problem |= {
+        "dt": 1000 * problem["dt"],
+        "dtype": np.float32,
+        "boundary": Neumann(),
+        "source": lambda y: np.where(y < 0.2, 2e38 / problem["dt"], 0.0),
+    }
+    split = HeatADI(**problem, group=group, split=Slab(1)).step(1)
+    if group.size > 2:
+        assert split.result().kernel == "slabs"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "overflow", RuntimeWarning)
+        with pytest.raises(ConvergenceError, match=r"not finite after step \d"):
+            split.step(3)
+
+
 def check_longer_and_shorter_steps(group, rng):
     """Steps that spread over few nodes are made by the kernels, others by array operations."""
     problem = fine(PROBLEMS["conductivity"])
