@@ -1,10 +1,47 @@
-// numbers.cu - the table of ps_numbers.h: a device has none of its entries.
+// numbers.cu - the table of ps_numbers.h.
 #include "ps_numbers.h"
+
+#include "lines/blocks.h"
+#include "lines/recurrence.h"
+#include "runtime/device.h"
+
+namespace pysolvers {
+
+using namespace lines;
+using namespace runtime;
+
+static ps_status
+recurrence_work(const ps_recurrence *r, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_recurrence_work(r, bytes); });
+}
+
+static ps_status
+recurrence(const ps_recurrence *r, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_recurrence(r, exec); });
+}
+
+static ps_status
+blocks_work(const ps_blocks *b, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_blocks_work(b, bytes); });
+}
+
+static ps_status
+blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_blocks_run(b, exec, report); });
+}
+
+} // namespace pysolvers
 
 extern "C" const ps_number_entries *
 ps_number_entries_get(void)
 {
-    static const ps_number_entries none = {};
+    static const ps_number_entries entries = {
+        pysolvers::recurrence_work, pysolvers::recurrence, nullptr,
+        pysolvers::blocks_work, pysolvers::blocks_run};
 
-    return &none;
+    return &entries;
 }

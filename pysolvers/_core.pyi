@@ -251,6 +251,8 @@ def blocks_run(
     inverse: tuple[_Array | None, _Array | None, _Array | None] | None,
     logdet: tuple[NDArray[float64], NDArray[float64]] | None,
     threads: int,
+    device: int = 0,
+    stream: int = 0,
     /,
 ) -> tuple[int, _Report | None]: ...
 def recurrence_direct(

@@ -224,7 +224,8 @@ blocks_store(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int task, dtype, pivot, trans, side, definite, threads, inner_step;
+    int task, dtype, pivot, trans, side, definite, threads, inner_step, device = 0;
+    unsigned long long stream = 0;
     long long rows, outer, inner, matrices;
     PyObject *matrix, *rhs, *x, *info, *store, *inverse, *logdet;
     ps_report report = {0};
@@ -232,10 +233,10 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
     ps_status status;
     call c;
 
-    if (!PyArg_ParseTuple(args, "iiiiii(LLL)OOOOO(Li)OOi:blocks_run", &task, &dtype,
+    if (!PyArg_ParseTuple(args, "iiiiii(LLL)OOOOO(Li)OOi|iK:blocks_run", &task, &dtype,
                           &pivot, &trans, &side, &definite, &rows, &outer, &inner,
                           &matrix, &rhs, &x, &info, &store, &matrices, &inner_step,
-                          &inverse, &logdet, &threads)) {
+                          &inverse, &logdet, &threads, &device, &stream)) {
         return NULL;
     }
     b.task = (ps_blocks_task)task;
@@ -269,7 +270,8 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
         b.store = PyArray_DATA(array);
         b.store_bytes = (size_t)PyArray_SIZE(array);
     }
-    if (call_begin(&c, threads, 0, 0) < 0 || run(&b, &c, &status, &report) < 0) {
+    if (call_begin(&c, threads, device, stream) < 0 ||
+        run(&b, &c, &status, &report) < 0) {
         return NULL;
     }
     return Py_BuildValue("(iN)", (int)status, call_report(status, &report));
@@ -412,12 +414,13 @@ PyDoc_STRVAR(bands_direct_doc,
 PyDoc_STRVAR(blocks_store_doc,
              "blocks_store($module, dtype, pivot, side, rows, matrices, /)\n--\n\n"
              "Return the bytes of the factors of blocks, or of five diagonals (side 0).");
-PyDoc_STRVAR(blocks_run_doc,
-             "blocks_run($module, task, dtype, pivot, trans, side, definite, shape, "
-             "matrix, rhs, x, "
-             "info, store, factor, inverse, logdet, threads, /)\n--\n\n"
-             "Solve or factor blocks, or five diagonals (side 0); return status and "
-             "report.");
+PyDoc_STRVAR(
+    blocks_run_doc,
+    "blocks_run($module, task, dtype, pivot, trans, side, definite, shape, matrix, rhs, "
+    "x, "
+    "info, store, factor, inverse, logdet, threads, device=0, stream=0, /)\n--\n\n"
+    "Solve or factor blocks, or five diagonals (side 0); return status and "
+    "report.");
 
 static PyMethodDef methods[] = {
     {"blocks_store", blocks_store, METH_VARARGS, blocks_store_doc},

@@ -34,6 +34,7 @@
 
 #include "device/operand.cuh"
 #include "lines/methods.h"
+#include "lines/thomas.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
@@ -59,14 +60,6 @@ namespace {
 template <typename Number> struct Kept {
     Number *c, *z; /* z: periodic only */
     bool swapped;  /* Systems has its batch axes exchanged */
-};
-
-template <typename Number> struct ThomasRow {
-    Number lower, diag, upper, rhs;
-};
-
-template <typename Number> struct Eliminated {
-    Number c, y, z;
 };
 
 /* A system, and its index in the workspace. */
@@ -101,37 +94,6 @@ template <typename Number> struct Line {
 template <typename Number> struct Bounds {
     Input<Number> least;
     Input<uint8_t> where;
-};
-
-/* The previous row, the last row of a periodic system, and the first bad pivot. */
-template <typename Number> struct Sweep {
-    Number c, y, z;
-    /* last row: entry in the next column, pivot, right-hand side */
-    Number left, diag, rhs;
-    int32_t info;
-
-    __device__ __forceinline__ Number invert(Number pivot, int64_t i)
-    {
-        if (info == 0 && is_bad_pivot(pivot)) {
-            info = static_cast<int32_t>(i + 1);
-        }
-        return reciprocal(pivot);
-    }
-
-    __device__ __forceinline__ void eliminate(const ThomasRow<Number> &row, Number far,
-                                              int64_t i, bool periodic)
-    {
-        const Number inverse = invert(row.diag - row.lower * c, i);
-
-        y = (row.rhs - row.lower * y) * inverse;
-        c = row.upper * inverse;
-        if (periodic) {
-            z = (far - row.lower * z) * inverse;
-            diag = diag - left * z;
-            rhs = rhs - left * y;
-            left = -(left * c);
-        }
-    }
 };
 
 } // namespace
@@ -178,7 +140,7 @@ sweep_down(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number
                 row.upper = 0;
                 sweep.left = sweep.left + last.lower;
             }
-            sweep.eliminate(row, far, i, periodic);
+            sweep.template eliminate<periodic>(row, far, i);
             line.x[i * s.x.row] = sweep.y;
             kept.c[i * systems + line.index] = sweep.c;
             if (periodic) {

@@ -50,6 +50,8 @@ def solve_pentadiagonal(
     pivot: bool | None = None,
     out: Array | None = None,
     on_singular: OnSingular = "raise",
+    device: str | None = None,
+    stream: object = None,
     threads: int | None = None,
 ) -> Array:
     r"""Solve many independent pentadiagonal systems along one axis.
@@ -85,6 +87,9 @@ def solve_pentadiagonal(
         another operand.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         Reaction to a singular matrix, as in `solve_tridiagonal`.
+    device, stream
+        As in `solve_tridiagonal`. A device solves real right-hand sides, open systems and without
+        row exchanges.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 
@@ -104,7 +109,7 @@ def solve_pentadiagonal(
         If a matrix is singular, or not positive definite as `assume` says, and `on_singular` is
         ``'raise'``. The other systems of `out` are valid.
     BackendError
-        If an operand is on a device: pass arrays of NumPy.
+        If the device is not available, or does not solve such systems.
 
     See Also
     --------
@@ -118,6 +123,10 @@ def solve_pentadiagonal(
     section 4.3). A periodic system is bordered: the open system of all but the last two unknowns
     is solved for the right-hand side and for the two columns of these unknowns, whose values
     follow from two equations.
+
+    On a device each thread solves one system with 13 words per row. The call waits for the numbers
+    of the singular systems. Systems that by default need row exchanges are copied to the CPU and
+    solved there.
 
     References
     ----------
@@ -140,11 +149,19 @@ def solve_pentadiagonal(
     named = dict(zip((*_NAMES, "rhs"), (lower2, lower, diag, upper, upper2, rhs), strict=True))
     require_flag("periodic", periodic)
     policy, count = check_policy(on_singular), check_threads(threads)
-    found, sides, result = _resolve(operation, named, axis, assume, out, periodic=bool(periodic))
+    found, sides, result = _resolve(
+        operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
+    )
     target = found.target
+    if periodic or pivot:
+        what = "periodic=True" if periodic else "pivot=True"
+        systems.require_host(target, operation, what, "pass arrays of NumPy")
+    if result.dtype.kind == "c":
+        write = "pass its real and its imaginary part"
+        systems.require_host(target, operation, "a complex rhs", write)
     code = systems.pivoting(target.backend, assume, False if periodic and not pivot else pivot)
     if result.size:
-        view = systems.last(result, found.axis)
+        view = systems.last(target.destination(result), found.axis)
         sides = systems.expanded(sides, view.shape)
         pairs = [(sides, view)]
         if view.dtype.kind == "c":
@@ -155,7 +172,7 @@ def solve_pentadiagonal(
             else:
                 matrices = found.matrices
                 singular = systems.solve(target, matrices, right, x, code, count)
-            systems.react(singular, found.matrices, x, policy, 2)
+            systems.react(singular, found.matrices, x, policy, 2, target)
     return target.finish(result, rhs, out)
 
 
@@ -489,6 +506,8 @@ def _resolve(
     rows: int | None = None,
     *,
     periodic: bool,
+    device: str | None = None,
+    stream: object = None,
 ) -> tuple[_Bands, Array, Array]:
     """Check operands; return them, the right-hand sides, rows last, and the result."""
     missing = [name for name in _NAMES if named[name] is None]
@@ -498,9 +517,13 @@ def _resolve(
             "with assume='positive definite'"
         )
     given = {name: value for name, value in named.items() if value is not None}
-    target = systems.host_target(operation, named, out, "rhs" if "rhs" in named else "diag")
+    if "rhs" in named:
+        target = systems.solve_target(operation, named, out, "rhs", device, stream)
+    else:
+        target = systems.host_target(operation, named, out, "diag")
     arrays, dtype, _ = target.operands(given)
-    operands = dict(zip(given, arrays, strict=True))
+    leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
+    operands = dict(zip(given, systems.moved(target, arrays), strict=True))
     if operands["diag"].dtype.kind == "c":  # an entry is: all are converted to one dtype
         name = next(name for name in _NAMES if name in given and np.iscomplexobj(given[name]))
         raise TypeError(
@@ -526,13 +549,14 @@ def _resolve(
         views[name] = _with_rows(name, operands[name].ndim, view, count, axis, periodic=periodic)
     if missing:
         views |= _mirrored(views, count, periodic=periodic)
+    views = dict(zip(views, systems.moved(target, list(views.values())), strict=True))
     batch = systems.broadcast_batch({name: view.shape[:-1] for name, view in views.items()})
     sides = result = np.empty(0)
     if "rhs" in views:
         sides = systems.expanded(views["rhs"], (*batch, count))
         shape = [*batch, count]
         shape.insert(len(shape) + place, shape.pop())
-        result = target.result(out, given, operands["rhs"], tuple(shape), dtype, leader="rhs")
+        result = target.result(out, given, leader, tuple(shape), dtype, leader="rhs")
     matrix = {name: views[name] for name in _NAMES}
     open_rows = count - 2 if periodic else count
     used = matrix

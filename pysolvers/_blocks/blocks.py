@@ -40,6 +40,8 @@ def solve_block_tridiagonal(
     pivot: bool | None = None,
     out: Array | None = None,
     on_singular: OnSingular = "raise",
+    device: str | None = None,
+    stream: object = None,
     threads: int | None = None,
 ) -> Array:
     r"""Solve many independent block tridiagonal systems along one axis.
@@ -72,6 +74,9 @@ def solve_block_tridiagonal(
         another operand.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         Reaction to a singular matrix, as in `solve_tridiagonal`.
+    device, stream
+        As in `solve_tridiagonal`. A device solves real systems with blocks of at most 4 rows
+        and without row exchanges across blocks.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 
@@ -91,7 +96,7 @@ def solve_block_tridiagonal(
         If a matrix is singular, or not positive definite as `assume` says, and `on_singular` is
         ``'raise'``. The other systems of `out` are valid.
     BackendError
-        If an operand is on a device: pass arrays of NumPy.
+        If the device is not available, or does not solve such systems.
 
     See Also
     --------
@@ -117,6 +122,10 @@ def solve_block_tridiagonal(
 
     A complex matrix is solved as a real one with blocks of 2 k rows.
 
+    On a device each thread solves one system with 5 k^2 + 4 k words per row. The call waits for the
+    numbers of the singular systems. Systems that by default need row exchanges across blocks are
+    copied to the CPU and solved there.
+
     References
     ----------
     .. [1] N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.,
@@ -136,10 +145,20 @@ def solve_block_tridiagonal(
     operation = "solve_block_tridiagonal"
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     policy, count = check_policy(on_singular), check_threads(threads)
-    found, sides, result = _resolve(operation, named, axis, assume, out)
+    found, sides, result = _resolve(
+        operation, named, axis, assume, out, device=device, stream=stream
+    )
     matrices, target = found.matrices, found.target
     code = systems.pivoting(target.backend, assume, pivot)
-    if result.size:
+    if target.name != "cpu":
+        _require_fast(operation, found, pivot)
+    if result.size and target.name != "cpu":
+        view = systems.last(target.destination(result), found.axis, -3)
+        columns, to = (np.moveaxis(a, -1, 0) for a in (systems.expanded(sides, view.shape), view))
+        wide = matrices._replace(batch=(len(columns), *matrices.batch))
+        singular = systems.solve(target, wide, columns, to, code, count).of_first()
+        systems.react(singular, matrices, to, policy, 2, target)
+    elif result.size:
         view = systems.last(result, found.axis, -3)
         x = _stacked(view, found, empty=True)
         sides = _stacked(systems.expanded(sides, view.shape), found)
@@ -363,6 +382,19 @@ class BlockTridiagonalFactor:
         return lower, diag, upper
 
 
+def _require_fast(operation: str, found: _Blocks, pivot: bool | None) -> None:
+    """Raise BackendError for systems that no device solves."""
+    target, most = found.target, found.target.backend.FAST_SIDE
+    if found.is_complex:
+        write = "write each block B as numpy.block([[B.real, -B.imag], [B.imag, B.real]])"
+        systems.require_host(target, operation, "a complex system", write)
+    if found.matrices.side > most:
+        what = f"a system with blocks of {found.matrices.side} rows, more than {most},"
+        systems.require_host(target, operation, what, "pass arrays of NumPy")
+    if pivot:
+        systems.require_host(target, operation, "pivot=True", "pass arrays of NumPy")
+
+
 def _resolve(
     operation: str,
     named: dict[str, Any],
@@ -370,13 +402,20 @@ def _resolve(
     assume: Assume,
     out: Any,
     rows: int | None = None,
+    *,
+    device: str | None = None,
+    stream: object = None,
 ) -> tuple[_Blocks, Array, Array]:
     """Check operands; return them, the right-hand sides, rows last but two, and the result."""
     given = {name: value for name, value in named.items() if value is not None}
     _require_halves(operation, named, assume)
-    target = systems.host_target(operation, named, out, "rhs" if "rhs" in named else "diag")
+    if "rhs" in named:
+        target = systems.solve_target(operation, named, out, "rhs", device, stream)
+    else:
+        target = systems.host_target(operation, named, out, "diag")
     arrays, dtype, _ = target.operands(given)
-    operands = dict(zip(given, arrays, strict=True))
+    leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
+    operands = dict(zip(given, systems.moved(target, arrays), strict=True))
     side = _side_of(operands, target.backend.MOST_SIDE)
     ndim = max(1, *(array.ndim - 2 for array in operands.values()))
     place = integer("axis", axis)
@@ -404,10 +443,12 @@ def _resolve(
         shape = [*batch, count]
         shape.insert(len(shape) + place, shape.pop())
         full = (*shape, side, sides.shape[-1])
-        result = target.result(out, given, operands["rhs"], full, dtype, leader="rhs")
+        result = target.result(out, given, leader, full, dtype, leader="rhs")
         is_complex = is_complex or dtype.kind == "c"
     matrix = tuple(views[name] for name in _NAMES)
-    if any(view.dtype.kind == "c" for view in matrix) or (is_complex and dtype.kind == "c"):
+    if target.name != "cpu" and is_complex:
+        pass  # _require_fast refuses it
+    elif any(view.dtype.kind == "c" for view in matrix) or (is_complex and dtype.kind == "c"):
         matrix = tuple(_embedded(view) for view in matrix)
         side *= 2
     most = target.backend.MOST_SIDE

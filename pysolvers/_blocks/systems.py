@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
+from .._runtime.device import address_of, is_device_array
 from .._runtime.interop import locate
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
@@ -67,6 +68,32 @@ def host_target(operation: str, named: dict[str, Any], out: Any, leader: str) ->
             f"cupy.asnumpy({name}), {name}.cpu() or numpy.asarray({name})"
         )
     return find_target(None, None, given, out, operation=operation, leader=leader)
+
+
+def solve_target(
+    operation: str,
+    named: dict[str, Any],
+    out: Any,
+    leader: str,
+    device: str | None,
+    stream: object,
+) -> Target:
+    """Return the target of a solve."""
+    given = {name: value for name, value in named.items() if value is not None}
+    return find_target(device, stream, given, out, operation=operation, leader=leader)
+
+
+def moved(target: Target, arrays: Sequence[Array]) -> list[Array]:
+    """Bring operands to where they are used."""
+    if target.name == "cpu":
+        return list(arrays)
+    return [a if is_device_array(a) else target.upload(np.ascontiguousarray(a)) for a in arrays]
+
+
+def require_host(target: Target, operation: str, what: str, write: str) -> None:
+    """Raise BackendError for what no device computes."""
+    if target.name != "cpu":
+        raise BackendError(f"{operation}: {what} needs the CPU: {write}")
 
 
 def pivoting(backend: ModuleType, assume: str, pivot: bool | None) -> int:
@@ -143,6 +170,8 @@ def solve(
     target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
 ) -> Singular:
     """Solve for right-hand sides of the batch of the matrices, or raise."""
+    if target.name != "cpu":
+        return _solve_on_device(target, matrices, rhs, x, pivot, threads)
     batch, tail = matrices.batch, matrices.tail
     sides = 1 if matrices.side == 0 else 2
     views = [view for view in matrices.operands if view is not None]
@@ -174,6 +203,71 @@ def solve(
         moved = x.transpose([*rest, *order, *range(len(batch), x.ndim)])
         moved[...] = to.reshape(moved.shape)
     return find_singular(info.ravel(), plan)
+
+
+def _solve_on_device(
+    target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
+) -> Singular:
+    """Solve on a device; systems that need row exchanges across blocks on the CPU."""
+    batch, tail = matrices.batch, matrices.tail
+    sides = 1 if matrices.side == 0 else 2
+    views = [None if v is None else with_batch(v, tail, len(batch)) for v in matrices.operands]
+    tails = [*(tail for _ in views), sides, sides]
+    operands = [*views, rhs, x]
+    every = tuple(range(len(batch)))
+    guide = _strides(x, sides)
+    plans = (plan_lines(batch, [guide], guide), Plan(batch, (), every))
+    for plan in plans:
+        lines = [
+            None if v is None else target.merged(v, count, batch, (plan.outer, plan.inner))
+            for v, count in zip(operands, tails, strict=True)
+        ]
+        if all((line is None) == (v is None) for line, v in zip(lines, operands, strict=True)):
+            break
+    for number, view in enumerate(operands):
+        if view is not None and lines[number] is None:
+            full = np.broadcast_to(view, (*batch, *view.shape[-tails[number] :]))
+            lines[number] = target.merged(
+                target.copied(full), tails[number], batch, (plan.outer, plan.inner)
+            )
+    *matrix, right, to = lines
+    assert to is not None
+    info = target.info(to.shape[0] * to.shape[1])
+    sizes = (matrices.rows, *to.shape[:2])
+    _run(
+        target,
+        matrices,
+        "solve",
+        (pivot, 0, sizes),
+        matrix=tuple(matrix),
+        rhs=right,
+        x=to,
+        info=info,
+        threads=threads,
+    )
+    found = np.array(target.info_on_host(info)).reshape(to.shape[:2])
+    if (found < 0).any():
+        _solve_left(target, matrices, (matrix, right, to), found, threads)
+    if address_of(to) != address_of(x):
+        target.write(x, to.reshape(x.shape))
+    return find_singular(found.ravel(), plan)
+
+
+def _solve_left(target: Target, matrices: Matrices, lines: Any, info: Array, threads: int) -> None:
+    """Solve the systems with a negative `info` on the CPU, with row exchanges."""
+    matrix, right, to = lines
+    left = info < 0
+    own = tuple(None if line is None else target.download(line)[left] for line in matrix)
+    host = find_target(None, None, {}, None, operation=matrices.operation, leader="rhs")
+    some = matrices._replace(batch=(int(left.sum()),), operands=own)
+    b, x = target.download(right)[left], target.download(to)
+    solved = np.empty_like(b)
+    singular = solve(host, some, b, solved, host.backend.PIVOTS["always"], threads)
+    x[left] = solved
+    target.write(to, x)
+    rows = np.zeros(len(b), info.dtype)
+    rows[singular.systems[:, 0]] = 1 + singular.rows
+    info[left] = rows
 
 
 def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Factors:
@@ -319,17 +413,30 @@ def _run(
         inverse,
         pair,
         threads,
+        *target.arguments,
     )
     raise_for_status(status, backend.STATUS, matrices.operation)
     return report
 
 
 def react(
-    singular: Singular, matrices: Matrices, x: Array | None, policy: OnSingular, stacklevel: int
+    singular: Singular,
+    matrices: Matrices,
+    x: Array | None,
+    policy: OnSingular,
+    stacklevel: int,
+    target: Target | None = None,
 ) -> None:
-    """Do what `on_singular` says; x has the batch axes of the matrices last before the rows."""
+    """Do what `on_singular` says; x has the batch axes of the matrices last before the rows.
+
+    `target`: the device that holds the operands, if it is not the CPU.
+    """
     if not len(singular.rows):
         return
+    on_device = target is not None and target.name != "cpu"
+    if target is not None and on_device and policy in ("raise", "warn"):
+        operands = (None if v is None else target.download(v) for v in matrices.operands)
+        matrices = matrices._replace(operands=tuple(operands))
     if policy == "nan" and x is not None:
         tail = 1 if matrices.side == 0 else 2
         for system in singular.systems:
@@ -337,7 +444,11 @@ def react(
                 slice(None) if size == 1 else place
                 for size, place in zip(matrices.batch, system, strict=True)
             ]
-            x[(..., *places, *(slice(None),) * tail)] = np.nan
+            part = x[(..., *places, *(slice(None),) * tail)]
+            if target is not None:
+                target.write(part, np.array(np.nan, part.dtype))
+            else:
+                part[...] = np.nan
     if policy in ("raise", "warn"):
         entry = _not_finite(matrices)
         rule = ""

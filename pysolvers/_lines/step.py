@@ -271,7 +271,10 @@ def recur(call: Prepared, *, reverse: bool) -> Any:
         states = [of[name] for name in call.choice.columns]
         initial = states[0] if len(states) == 1 else None
         if len(states) > 1:
-            initial = np.concatenate(states, -1)
+            shape = (*np.broadcast_shapes(*(state.shape[:-1] for state in states)), len(states))
+            initial = call.target.empty(shape, states[0].dtype)
+            for row, state in enumerate(states):
+                call.target.write(initial[..., row : row + 1], state)
         status = backend.recurrence(
             backend.REVERSED if reverse else 0,
             of["a"],
@@ -280,6 +283,7 @@ def recur(call: Prepared, *, reverse: bool) -> Any:
             initial,
             of[_RESULT],
             call.threads,
+            *call.target.arguments,
         )
         raise_for_status(status, backend.STATUS, call.choice.operation)
         _restore(call, lines)

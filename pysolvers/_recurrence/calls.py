@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer, require_flag
-from .._errors import BackendError, raise_for_status
+from .._checks import require_flag
+from .._errors import raise_for_status
 from .._lines.step import Choice, prepare, recur
 from .._runtime.backends import require
-from .._runtime.interop import host_array, library_of, locate
-from ..tridiagonal import solve_tridiagonal
+from .._runtime.interop import host_array, library_of
 
 Array = NDArray[Any]
 
@@ -84,7 +83,7 @@ def linear_recurrence(
         If shapes do not broadcast, `out` cannot hold the result, or `initial` is no pair although
         there is a `second`. With `check_finite`, if an entry is NaN or infinite.
     BackendError
-        If the device is not available, or arrays on a device come with `second` or `initial`.
+        If the device is not available.
 
     See Also
     --------
@@ -100,11 +99,13 @@ def linear_recurrence(
     gives the values at the starts of all chunks ([1]_). Where values grow along a line, they are
     computed in order. Each x satisfies its equation up to few rounding errors of its terms.
 
-    The result has the same bits for any number of threads, any batch and any strides. NaN and
-    infinite values spread as in a loop.
+    On the CPU the result has the same bits for any number of threads, any batch and any strides.
+    NaN and infinite values spread as in a loop.
 
-    On a device the recurrence of first order is the system :math:`x_t - a_t x_{t-1} = b_t` of
-    `solve_tridiagonal`.
+    On a device a line is computed tile after tile, the chunks of a tile at the same time, with the
+    same maps; where their entries exceed 2, with `second` 16, the states of the chunks of that tile
+    are computed in order. A few long lines are divided into parts and read twice. The bits can
+    depend on the batch.
 
     References
     ----------
@@ -150,11 +151,6 @@ def linear_recurrence(
         check_finite=check_finite,
         columns=tuple(states),
     )
-    if any(locate(value) is not None for value in (a, b)) or str(device).startswith("cuda"):
-        if second is not None or states:
-            _refuse_on_device("second" if second is not None else "initial")
-        require_flag("check_finite", check_finite)
-        return _solve_on_device(a, b, reverse=bool(reverse), choice=choice)
     return recur(prepare({**named, **states}, None, choice), reverse=bool(reverse))
 
 
@@ -206,35 +202,3 @@ def initial_states(initial: Any, *, has_second: bool) -> dict[str, Any]:
             f"{type(initial).__name__}: write initial=(x1, x2)"
         )
     return {"initial[0]": initial[0], "initial[1]": initial[1]}
-
-
-def _refuse_on_device(what: str) -> None:
-    """Raise BackendError for an operand that no device takes."""
-    write = (
-        "b with a[0] * initial added to its first entry"
-        if what == "initial"
-        else "arrays of NumPy, as numpy.asarray(b) or cupy.asnumpy(b)"
-    )
-    raise BackendError(f"{_NAME}: {what} needs the CPU: pass {write}")
-
-
-def _solve_on_device(a: Any, b: Any, *, reverse: bool, choice: Choice) -> Any:
-    """Compute a recurrence of first order as a triangular system of two diagonals."""
-    minus = -a if locate(a) is not None else -np.asarray(a)
-    lower, upper = (0.0, minus) if reverse else (minus, 0.0)
-    integer("axis", choice.axis)
-    return solve_tridiagonal(
-        lower,
-        1.0,
-        upper,
-        b,
-        axis=choice.axis,
-        method="auto",
-        pivot=False,
-        out=choice.out,
-        on_singular="ignore",
-        device=choice.device,
-        stream=choice.stream,
-        threads=choice.threads,
-        check_finite=choice.check_finite,
-    )

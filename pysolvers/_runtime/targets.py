@@ -188,6 +188,19 @@ class Target:
         """Merge groups of batch axes as `lines_view` does."""
         return lines_view(operand, groups, batch)
 
+    def merged(
+        self, view: Array, tail: int, batch: Sequence[int], groups: Sequence[Sequence[int]]
+    ) -> Array | None:
+        """View with each group of batch axes as one; None if only a copy has such a view.
+
+        The last `tail` axes are not batch axes. Axes of length 1 broadcast to the batch.
+        """
+        raise NotImplementedError
+
+    def copied(self, view: Array) -> Array:
+        """Return a copy in C order where the operands are used."""
+        return np.array(view, order="C")
+
     def reversed_rows(self, lines: Array) -> Array:
         """View lines (outer, inner, rows) from the last row to the first."""
         return lines[..., ::-1]
@@ -324,6 +337,22 @@ class DeviceTarget(Device, Target):
         source = self._like(operand, (*sizes, row[0]), (*steps.values(), row[1]))
         copy = self.copied(source)
         return self._like(copy, (*shape, row[0]), None)
+
+    def merged(
+        self, view: Array, tail: int, batch: Sequence[int], groups: Sequence[Sequence[int]]
+    ) -> Array | None:
+        shape, steps = view.shape[-tail:], view.strides[-tail:]
+        sizes, strides = [], []
+        for group in groups:
+            step, size = 0, 1
+            for axis in reversed([axis for axis in group if batch[axis] > 1]):
+                own = view.strides[axis] if view.shape[axis] > 1 else 0
+                if size > 1 and own != step * size:
+                    return None
+                step, size = step if size > 1 else own, size * batch[axis]
+            sizes.append(size)
+            strides.append(step)
+        return self._like(view, (*sizes, *shape), (*strides, *steps))
 
     def restore(self, lines: Array, operand: Array, order: Sequence[int]) -> None:
         if address_of(lines) == address_of(operand):

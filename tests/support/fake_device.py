@@ -170,6 +170,22 @@ class Device:
     def product(self, *arguments):
         return self._run("product", arguments)
 
+    def blocks_run(self, task, dtype, pivot, *arguments):
+        """As on a device: the systems that need row exchanges have info -1, their x is kept."""
+        *arguments, _ordinal, stream = arguments
+        _, _, _, _, _, x, info, *_ = arguments
+        self.calls.append(("blocks", stream))
+        with self.open():
+            before = x.copy()
+            status, report = _core.blocks_run(task, dtype, pivot, *arguments)
+            if not status and pivot == _core.PIVOTS["auto"] and report["pivoted"]:
+                x[...] = before
+                info[...] = -1
+        return status, report
+
+    def recurrence(self, *arguments):
+        return self._run("recurrence", arguments)
+
     def step_solve(self, *arguments):
         *arguments, _, stream, count = arguments
         self.calls.append(("step", stream))

@@ -1,0 +1,200 @@
+/* block.cuh - blocks of SIDE x SIDE real numbers as numbers, and columns of SIDE numbers as
+ * their values. csrc/cpu/lines/block.h has the same formulas.
+ */
+#ifndef PS_CUDA_DEVICE_BLOCK_CUH
+#define PS_CUDA_DEVICE_BLOCK_CUH
+
+#include "device/number.cuh"
+
+namespace pysolvers::device {
+
+template <typename Real, int SIDE> struct Column {
+    Real at[SIDE];
+};
+
+template <typename Real, int SIDE> struct Block {
+    Real at[SIDE][SIDE]; /* [row][column] */
+
+    static __device__ __forceinline__ Block zero()
+    {
+        Block a;
+
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                a.at[p][q] = 0;
+            }
+        }
+        return a;
+    }
+};
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Column<Real, SIDE>
+operator-(Column<Real, SIDE> a, const Column<Real, SIDE> &b)
+{
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+        a.at[p] -= b.at[p];
+    }
+    return a;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Block<Real, SIDE>
+operator-(Block<Real, SIDE> a, const Block<Real, SIDE> &b)
+{
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            a.at[p][q] -= b.at[p][q];
+        }
+    }
+    return a;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Column<Real, SIDE>
+operator*(const Block<Real, SIDE> &a, const Column<Real, SIDE> &b)
+{
+    Column<Real, SIDE> c;
+
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+        c.at[p] = a.at[p][0] * b.at[0];
+#pragma unroll
+        for (int k = 1; k < SIDE; k++) {
+            c.at[p] += a.at[p][k] * b.at[k];
+        }
+    }
+    return c;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Block<Real, SIDE>
+operator*(const Block<Real, SIDE> &a, const Block<Real, SIDE> &b)
+{
+    Block<Real, SIDE> c;
+
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            c.at[p][q] = a.at[p][0] * b.at[0][q];
+#pragma unroll
+            for (int k = 1; k < SIDE; k++) {
+                c.at[p][q] += a.at[p][k] * b.at[k][q];
+            }
+        }
+    }
+    return c;
+}
+
+/* The inverse by the Gauss-Jordan elimination in place, with row exchanges, which are
+ * exchanges of columns of the inverse in the opposite order. Infinite or NaN if a is
+ * singular. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ Block<Real, SIDE>
+reciprocal(Block<Real, SIDE> a)
+{
+    bool swap[SIDE][SIDE];
+
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) {
+#pragma unroll
+        for (int r = k + 1; r < SIDE; r++) {
+            swap[k][r] = fabs(a.at[r][k]) > fabs(a.at[k][k]);
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                const Real own = a.at[k][q], other = a.at[r][q];
+
+                a.at[k][q] = swap[k][r] ? other : own;
+                a.at[r][q] = swap[k][r] ? own : other;
+            }
+        }
+        const Real inverse = reciprocal(a.at[k][k]);
+
+        a.at[k][k] = 1;
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            a.at[k][q] *= inverse;
+        }
+#pragma unroll
+        for (int r = 0; r < SIDE; r++) {
+            const Real m = a.at[r][k];
+
+            if (r != k) {
+                a.at[r][k] = 0;
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    a.at[r][q] -= m * a.at[k][q];
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int k = SIDE - 1; k >= 0; k--) {
+#pragma unroll
+        for (int r = SIDE - 1; r > k; r--) {
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+                const Real own = a.at[p][k], other = a.at[p][r];
+
+                a.at[p][k] = swap[k][r] ? other : own;
+                a.at[p][r] = swap[k][r] ? own : other;
+            }
+        }
+    }
+    return a;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ bool
+is_finite(const Block<Real, SIDE> &a)
+{
+    Real sum = 0;
+
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            sum += a.at[p][q] - a.at[p][q]; /* 0, or NaN */
+        }
+    }
+    return sum == 0;
+}
+
+/* The largest sum of magnitudes of a row; NaN if there is one. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ Real
+norm_of(const Block<Real, SIDE> &a)
+{
+    Real largest = 0;
+
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+        Real sum = 0;
+
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            sum += fabs(a.at[p][q]);
+        }
+        largest = sum <= largest ? largest : sum;
+    }
+    return largest;
+}
+
+/* Whether |diag^-1| (|lower| + |upper|) <= 1; false for NaN. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ bool
+is_dominant(const Block<Real, SIDE> &lower, const Block<Real, SIDE> &diag,
+            const Block<Real, SIDE> &upper)
+{
+    return norm_of(reciprocal(diag)) * (norm_of(lower) + norm_of(upper)) <= 1;
+}
+
+} // namespace pysolvers::device
+
+#endif

@@ -1,0 +1,123 @@
+/* blocks.cu - the entries of block tridiagonal systems and of five diagonals.
+ *
+ * Not offered: factors, blocks of more than 4 rows, and row exchanges across blocks. With
+ * PS_PIVOT_AUTO the systems that need these have info -1 and are not solved.
+ */
+#include "lines/blocks.h"
+
+#include <cstdlib>
+#include <utility>
+
+namespace pysolvers::lines {
+
+static bool
+is_offered(const ps_blocks &b)
+{
+    return b.task == PS_BLOCKS_SOLVE && b.side <= PS_FAST_SIDE &&
+           b.pivot != PS_PIVOT_ALWAYS && (b.pivot == PS_PIVOT_NEVER || b.info != nullptr);
+}
+
+ps_status
+ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
+{
+    const ps_status status = ps_blocks_check(b);
+
+    *bytes = 0;
+    if (status != PS_OK || b->outer == 0 || b->inner == 0) {
+        return status;
+    }
+    if (!is_offered(*b)) {
+        return PS_UNSUPPORTED;
+    }
+    const int64_t side = b->side == 0 ? 2 : b->side;
+    const int64_t rows = b->side == 0 ? (b->rows + 1) / 2 : b->rows;
+
+    *bytes = static_cast<size_t>(b->outer * b->inner * rows * (side * side + side) *
+                                 ps_dtype_size(b->dtype));
+    return PS_OK;
+}
+
+/* Whether entries of `side` numbers, or blocks, lie at multiples of 16 bytes. */
+static bool
+is_dense(const ps_block_diagonal &d, int64_t size, int32_t side, bool is_column)
+{
+    const int64_t count = 16 / size;
+    const bool has_gaps = is_column ? d.down != 1 : d.across != 1 || d.down != side;
+
+    return !has_gaps && reinterpret_cast<uintptr_t>(d.data) % 16 == 0 &&
+           d.stride.row % count == 0 && d.stride.outer % count == 0 &&
+           d.stride.inner % count == 0;
+}
+
+template <typename Real>
+static BlockOperand<Real>
+operand_of(const ps_block_diagonal &d, int32_t side, bool is_column = false)
+{
+    return {static_cast<Real *>(d.data),
+            d.stride.row,
+            d.stride.outer,
+            d.stride.inner,
+            d.down,
+            d.across,
+            is_dense(d, sizeof(Real), side, is_column)};
+}
+
+template <typename Real>
+static BlocksJob<Real>
+job_of(const ps_blocks &b, void *work)
+{
+    BlocksJob<Real> job = {operand_of<Real>(b.lower, b.side),
+                           operand_of<Real>(b.diag, b.side),
+                           operand_of<Real>(b.upper, b.side),
+                           operand_of<Real>(b.rhs, b.side, true),
+                           operand_of<Real>(b.x, b.side, true),
+                           {},
+                           b.outer,
+                           b.inner,
+                           static_cast<int32_t>(b.rows),
+                           b.side,
+                           false,
+                           b.pivot == PS_PIVOT_AUTO,
+                           b.info,
+                           static_cast<Real *>(work)};
+
+    for (int d = 0; d < 5; d++) {
+        job.bands[d] = input_of<Real>(b.bands[d]);
+    }
+    if (b.outer > 1 && (b.inner == 1 || std::abs(job.x.outer) < std::abs(job.x.inner))) {
+        job.is_swapped = true;
+        std::swap(job.outer, job.inner);
+        for (BlockOperand<Real> *d :
+             {&job.lower, &job.diag, &job.upper, &job.rhs, &job.x}) {
+            std::swap(d->outer, d->inner);
+        }
+        for (Input<Real> &in : job.bands) {
+            std::swap(in.outer, in.inner);
+        }
+    }
+    return job;
+}
+
+ps_status
+ps_cuda_blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report)
+{
+    size_t bytes = 0;
+    const ps_status status = ps_cuda_blocks_work(b, &bytes);
+
+    *report = ps_report{};
+    report->method = PS_THOMAS;
+    report->kernel = "thomas blocks";
+    report->pivoted = -1;
+    if (status != PS_OK || b->outer == 0 || b->inner == 0) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    return with_real(b->dtype, [&](auto zero) {
+        return launch_blocks(job_of<decltype(zero)>(*b, exec->work),
+                             ps_cuda_stream(exec));
+    });
+}
+
+} // namespace pysolvers::lines

@@ -1,0 +1,301 @@
+/* blocks.cuh - block tridiagonal systems with blocks of 2, 3 or 4 rows, and systems of five
+ * diagonals as blocks of 2: the Thomas algorithm (thomas.cuh) with blocks as numbers, one
+ * thread per system.
+ *
+ * With the scalar rows i = 2 j and i + 1 of five diagonals,
+ *
+ *   lower = [l2_i l1_i; 0 l2_{i+1}]   diag = [d_i u1_i; l1_{i+1} d_{i+1}]
+ *   upper = [u2_i 0; u1_{i+1} u2_{i+1}]
+ *
+ * after a row of the identity if their number is odd. 14/3 k^3 operations per block row of
+ * side k. 5 k^2 + 4 k words, of which 2 k^2 + 2 k are those of the eliminated rows, which
+ * are stored and read; 13 words per scalar row of five diagonals. Fast for many systems:
+ * about 300 for each multiprocessor, because the rows of a system are eliminated one after
+ * the other.
+ *
+ * Row exchanges inside blocks only: stable if the matrix is block diagonally dominant
+ * (Higham 2002, section 13.2) or symmetric positive definite (section 13.3). x is written
+ * after all of rhs is read, so that it may be rhs. csrc/cpu/lines/blocks.inc has the same
+ * formulas.
+ */
+#ifndef PS_CUDA_LINES_BLOCKS_CUH
+#define PS_CUDA_LINES_BLOCKS_CUH
+
+#include "lines/blocks.h"
+#include "lines/thomas.cuh"
+#include "runtime/launch.cuh"
+#include "runtime/math.cuh"
+
+namespace pysolvers::lines {
+
+static constexpr int blocks_threads = 64;
+
+/* The largest rows that are loaded while the row before is eliminated, in bytes. */
+static constexpr size_t most_ahead = 256;
+
+/* Load what lies without gaps, aligned to 16 bytes. */
+template <typename Real, typename Words>
+__device__ __forceinline__ void
+load_vectors(const Real *from, Words &to)
+{
+    constexpr int count = 16 / sizeof(Real), vectors = sizeof(Words) / 16;
+    Real *const words = reinterpret_cast<Real *>(&to);
+
+#pragma unroll
+    for (int v = 0; v < vectors; v++) {
+        const int4 vector = reinterpret_cast<const int4 *>(from)[v];
+        Real of[count];
+
+        memcpy(of, &vector, 16);
+#pragma unroll
+        for (int w = 0; w < count; w++) {
+            words[v * count + w] = of[w];
+        }
+    }
+}
+
+/* The operands of one system. */
+template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
+    using Number = Block<Real, SIDE>;
+    using Value = Column<Real, SIDE>;
+    const BlocksJob<Real> &job;
+    int64_t j, k;
+    int32_t rows, lead; /* block rows; scalar rows of the identity before row 0 */
+
+    __device__ __forceinline__ BlockSource(const BlocksJob<Real> &all, int64_t index)
+        : job(all), j(quotient(index, all.inner)), k(index - j * all.inner),
+          rows(IS_BANDS ? (all.rows + 1) / 2 : all.rows),
+          lead(IS_BANDS ? all.rows % 2 : 0)
+    {
+    }
+
+    __device__ __forceinline__ Real *at(const BlockOperand<Real> &d, int64_t i) const
+    {
+        return d.data + i * d.row + j * d.outer + k * d.inner;
+    }
+
+    __device__ __forceinline__ Number block(const BlockOperand<Real> &d, int64_t i) const
+    {
+        const Real *const from = at(d, i);
+        Number a;
+
+        if (SIDE * SIDE * sizeof(Real) % 16 == 0 && d.is_dense) {
+            load_vectors(from, a);
+            return a;
+        }
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                a.at[p][q] = from[p * d.down + q * d.across];
+            }
+        }
+        return a;
+    }
+
+    /* Entry `row`, one of the matrix, of diagonal `d`; those beyond the matrix are 0. */
+    __device__ __forceinline__ Real band(int d, int32_t row) const
+    {
+        const int32_t column = row + d - 2;
+        const Input<Real> &in = job.bands[d];
+
+        return in.data != nullptr && row >= 0 && column >= 0 && column < job.rows
+                   ? in.system(j, k)[row * in.row]
+                   : Real(d == 2 && row < 0 ? 1 : 0);
+    }
+
+    __device__ __forceinline__ Value column(const BlockOperand<Real> &d, int64_t i) const
+    {
+        Value v;
+
+        if (!IS_BANDS && SIDE * sizeof(Real) % 16 == 0 && d.is_dense) {
+            load_vectors(at(d, i), v);
+            return v;
+        }
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            if constexpr (IS_BANDS) {
+                const int64_t row = 2 * i + p - lead;
+
+                v.at[p] = row >= 0 ? *at(d, row) : Real(0);
+            }
+            else {
+                v.at[p] = at(d, i)[p * d.down];
+            }
+        }
+        return v;
+    }
+
+    __device__ __forceinline__ ThomasRow<Number, Value> load(int32_t i) const
+    {
+        ThomasRow<Number, Value> row;
+
+        if constexpr (IS_BANDS) {
+            const int32_t r = 2 * i - lead;
+
+            row.lower = {{{band(0, r), band(1, r)}, {0, band(0, r + 1)}}};
+            row.diag = {{{band(2, r), band(3, r)}, {band(1, r + 1), band(2, r + 1)}}};
+            row.upper = {{{band(4, r), 0}, {band(3, r + 1), band(4, r + 1)}}};
+        }
+        else {
+            row.lower = i > 0 ? block(job.lower, i) : Number::zero();
+            row.diag = block(job.diag, i);
+            row.upper = i < rows - 1 ? block(job.upper, i) : Number::zero();
+        }
+        row.rhs = column(job.rhs, i);
+        return row;
+    }
+
+    __device__ __forceinline__ void store(int32_t i, const Value &x) const
+    {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            if constexpr (IS_BANDS) {
+                const int64_t row = 2 * i + p - lead;
+
+                if (row >= 0) {
+                    *at(job.x, row) = x.at[p];
+                }
+            }
+            else {
+                at(job.x, i)[p * job.x.down] = x.at[p];
+            }
+        }
+    }
+
+    /* The number of a bad pivot for info, from 1 + its block row. */
+    __device__ __forceinline__ int32_t info_of(int32_t bad) const
+    {
+        return IS_BANDS && bad > 0 ? max(2 * (bad - 1) - lead, 0) + 1 : bad;
+    }
+};
+
+/* Grid: threads for outer * inner systems. */
+template <typename Real, int SIDE, bool IS_BANDS>
+__global__ void
+__launch_bounds__(blocks_threads)
+    blocks_kernel(const __grid_constant__ BlocksJob<Real> job)
+{
+    using Number = Block<Real, SIDE>;
+    using Value = Column<Real, SIDE>;
+    constexpr int words = SIDE * SIDE + SIDE, ahead = SIDE == 2 ? 4 : 2;
+    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t systems = job.outer * job.inner;
+
+    if (index >= systems) {
+        return;
+    }
+    const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
+    const int32_t last = source.rows - 1;
+    Sweep<Number, Value> sweep = {};
+    Real *kept = job.kept + index;
+    bool is_dominated = true;
+
+    const auto eliminate = [&](const ThomasRow<Number, Value> &row, int32_t i) {
+        if (job.checks) {
+            is_dominated = is_dominated && is_dominant(row.lower, row.diag, row.upper);
+        }
+        sweep.template eliminate<false>(row, Number::zero(), i);
+        if (i < last) {
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    kept[(p * SIDE + q) * systems] = sweep.c.at[p][q];
+                }
+                kept[(SIDE * SIDE + p) * systems] = sweep.y.at[p];
+            }
+        }
+        kept += words * systems;
+    };
+
+    if constexpr (sizeof(ThomasRow<Number, Value>) <= most_ahead) {
+        ThomasRow<Number, Value> row = source.load(0);
+
+#pragma unroll 1
+        for (int32_t i = 0; i <= last; i++) {
+            const ThomasRow<Number, Value> next = source.load(min(i + 1, last));
+
+            eliminate(row, i);
+            row = next;
+        }
+    }
+    else {
+#pragma unroll 1
+        for (int32_t i = 0; i <= last; i++) {
+            eliminate(source.load(i), i);
+        }
+    }
+    const bool is_left = job.checks && (!is_dominated || sweep.info != 0);
+
+    if (job.info != nullptr) {
+        job.info[job.is_swapped ? source.k * job.outer + source.j : index] =
+            is_left ? -1 : source.info_of(sweep.info);
+    }
+    if (is_left) {
+        return;
+    }
+    Value x = sweep.y;
+
+    source.store(last, x);
+    kept -= (1 + ahead) * words * systems; /* row i + 1 - ahead */
+#pragma unroll 1
+    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * systems) {
+        Number c[ahead];
+        Value y[ahead];
+
+#pragma unroll
+        for (int r = ahead - 1; r >= 0; r--) {
+            if (i + 1 - ahead + r < 0) {
+                continue;
+            }
+            const Real *const from = kept + r * words * systems;
+
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    c[r].at[p][q] = from[(p * SIDE + q) * systems];
+                }
+                y[r].at[p] = from[(SIDE * SIDE + p) * systems];
+            }
+        }
+#pragma unroll
+        for (int r = ahead - 1; r >= 0; r--) {
+            if (i + 1 - ahead + r >= 0) {
+                x = y[r] - c[r] * x;
+                source.store(i + 1 - ahead + r, x);
+            }
+        }
+    }
+}
+
+template <typename Real, int SIDE, bool IS_BANDS>
+inline ps_status
+launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    const int64_t systems = job.outer * job.inner;
+
+    return Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
+        .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
+}
+
+template <typename Real>
+ps_status
+launch_blocks(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    switch (job.side) {
+    case 0:
+        return launch_side<Real, 2, true>(job, stream);
+    case 2:
+        return launch_side<Real, 2, false>(job, stream);
+    case 3:
+        return launch_side<Real, 3, false>(job, stream);
+    default:
+        return launch_side<Real, 4, false>(job, stream);
+    }
+}
+
+} // namespace pysolvers::lines
+
+#endif

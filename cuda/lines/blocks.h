@@ -1,0 +1,43 @@
+/* blocks.h - what the entries of block tridiagonal systems and their kernels share. */
+#ifndef PS_CUDA_LINES_BLOCKS_H
+#define PS_CUDA_LINES_BLOCKS_H
+
+#include "device/operand.cuh"
+#include "ps_blocks.h"
+#include "runtime/engine.h"
+
+namespace pysolvers::lines {
+
+using namespace device;
+using namespace runtime;
+
+/* A diagonal of blocks, or right-hand sides or unknowns, of which only `down` counts. */
+template <typename Real> struct BlockOperand {
+    Real *data;
+    int64_t row, outer, inner, down, across;
+    bool is_dense; /* blocks, or columns, have no gaps and are aligned to 16 bytes */
+};
+
+/* ps_blocks with the batch axis of smaller stride as the inner one. */
+template <typename Real> struct BlocksJob {
+    BlockOperand<Real> lower, diag, upper, rhs, x;
+    Input<Real> bands[5];
+    int64_t outer, inner;
+    int32_t rows, side;
+    bool is_swapped; /* outer and inner are exchanged */
+    bool checks; /* systems that are not dominant are marked with info -1, not solved */
+    int32_t *info;
+    Real *kept; /* eliminated rows, [row][word][system] */
+};
+
+/* blocks_reals.cu */
+template <typename Real>
+ps_status launch_blocks(const BlocksJob<Real> &job, cudaStream_t stream);
+
+/* blocks.cu */
+ps_status ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes);
+ps_status ps_cuda_blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report);
+
+} // namespace pysolvers::lines
+
+#endif

@@ -1,0 +1,89 @@
+"""Block tridiagonal and pentadiagonal systems on a device have the solutions of the CPU.
+
+The device is made of protected host memory or, where there is one, a GPU.
+"""
+
+import numpy as np
+import pytest
+
+from pysolvers import (
+    BackendError,
+    SingularSystemError,
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
+)
+
+SHAPES = [((), -1), ((5,), -1), ((5, 3), 0), ((2, 300), 1)]
+
+
+def near(found, expected):
+    assert found.dtype == expected.dtype
+    bound = 200 * np.finfo(expected.dtype).eps * max(1, np.abs(expected).max())
+    assert np.abs(found - expected).max() <= bound
+
+
+def blocks(rng, batch, axis, rows, side, columns, dtype):
+    """Draw block diagonally dominant matrices, and right-hand sides."""
+    shape = list(batch)
+    shape.insert(axis if axis >= 0 else len(shape), rows)
+    lower, diag, upper = (rng.uniform(-0.2, 0.2, (*shape, side, side)) / side for _ in range(3))
+    diag = diag + np.roll(np.eye(side), 1, 0)
+    rhs = rng.standard_normal((*shape, side, columns))
+    return [a.astype(dtype) for a in (lower, diag, upper, rhs)]
+
+
+@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("side", [2, 3, 4])
+@pytest.mark.parametrize(("batch", "axis"), SHAPES)
+def test_blocks(device_library, rng, batch, axis, side, pivot):
+    library = device_library
+    dtype = ("float32", "float64")[side % 2]
+    operands = blocks(rng, batch, axis, 7, side, 2, dtype)
+    there = [library.array(a) for a in operands]
+    x = solve_block_tridiagonal(*there, axis=axis, pivot=pivot)
+    assert library.is_kind(x)
+    near(library.get(x), solve_block_tridiagonal(*operands, axis=axis, pivot=pivot))
+
+
+@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 33])
+@pytest.mark.parametrize(("batch", "axis"), SHAPES)
+def test_five_diagonals(device_library, rng, batch, axis, rows, pivot):
+    library = device_library
+    shape = list(batch)
+    shape.insert(axis if axis >= 0 else len(shape), rows)
+    operands = [rng.uniform(-0.1, 0.1, shape) for _ in range(6)]
+    operands[2] += 1
+    x = solve_pentadiagonal(*(library.array(a) for a in operands), axis=axis, pivot=pivot)
+    assert library.is_kind(x)
+    near(library.get(x), solve_pentadiagonal(*operands, axis=axis, pivot=pivot))
+
+
+def test_results_in_place_and_systems_that_need_exchanges(device_library, rng):
+    library = device_library
+    operands = blocks(rng, (4,), -1, 9, 2, 1, "float64")
+    operands[1][1, 4] *= 1e-3
+    operands[1][3, 0] *= 1e-3
+    expected = solve_block_tridiagonal(*operands)
+    there = [library.array(a) for a in operands]
+    x = solve_block_tridiagonal(*there, out=there[3])
+    assert x is there[3]
+    near(library.get(x), expected)
+
+
+def test_singular_matrices_and_systems_that_no_device_solves(device_library, rng):
+    library = device_library
+    operands = blocks(rng, (4,), -1, 5, 2, 1, "float64")
+    operands[1][2, 0] = 0
+    there = [library.array(a) for a in operands]
+    with pytest.raises(SingularSystemError) as caught:
+        solve_block_tridiagonal(*there, pivot=False)
+    assert caught.value.systems.tolist() == [[2]]
+    x = library.get(solve_block_tridiagonal(*there, pivot=False, on_singular="nan"))
+    assert np.isnan(x[2]).all()
+    assert np.isfinite(x[[0, 1, 3]]).all()
+    with pytest.raises(BackendError, match="pivot=True needs the CPU"):
+        solve_block_tridiagonal(*there, pivot=True)
+    diagonals = [library.array(np.ones((2, 9))) for _ in range(6)]
+    with pytest.raises(BackendError, match="periodic=True needs the CPU"):
+        solve_pentadiagonal(*diagonals, periodic=True)
