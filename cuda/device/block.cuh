@@ -166,6 +166,31 @@ is_finite(const Block<Real, SIDE> &a)
     return sum == 0;
 }
 
+/* Whether all pivots of a symmetric block, whose lower triangle is read, are positive. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ bool
+is_positive_definite(Block<Real, SIDE> a)
+{
+    bool is = true;
+
+#pragma unroll
+    for (int k = 0; k < SIDE; k++) {
+        is = is && a.at[k][k] > 0;
+        const Real inverse = reciprocal(a.at[k][k]);
+
+#pragma unroll
+        for (int p = k + 1; p < SIDE; p++) {
+            const Real m = a.at[p][k] * inverse;
+
+#pragma unroll
+            for (int q = k + 1; q <= p; q++) {
+                a.at[p][q] -= m * a.at[q][k];
+            }
+        }
+    }
+    return is;
+}
+
 /* The largest sum of magnitudes of a row; NaN if there is one. */
 template <typename Real, int SIDE>
 __device__ __forceinline__ Real

@@ -77,6 +77,7 @@ job_of(const ps_blocks &b, void *work)
                            static_cast<int32_t>(b.rows),
                            b.side,
                            false,
+                           b.definite != 0,
                            b.pivot == PS_PIVOT_AUTO,
                            b.info,
                            static_cast<Real *>(work)};

@@ -195,6 +195,10 @@ __launch_bounds__(blocks_threads)
         if (job.checks) {
             is_dominated = is_dominated && is_dominant(row.lower, row.diag, row.upper);
         }
+        if (job.is_definite && sweep.info == 0 &&
+            !is_positive_definite(row.diag - row.lower * sweep.c)) {
+            sweep.info = i + 1;
+        }
         sweep.template eliminate<false>(row, Number::zero(), i);
         if (i < last) {
 #pragma unroll

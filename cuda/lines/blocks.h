@@ -24,7 +24,8 @@ template <typename Real> struct BlocksJob {
     Input<Real> bands[5];
     int64_t outer, inner;
     int32_t rows, side;
-    bool is_swapped; /* outer and inner are exchanged */
+    bool is_swapped;  /* outer and inner are exchanged */
+    bool is_definite; /* pivots that are not positive definite are bad */
     bool checks; /* systems that are not dominant are marked with info -1, not solved */
     int32_t *info;
     Real *kept; /* eliminated rows, [row][word][system] */

@@ -141,7 +141,8 @@ def solve_pentadiagonal(
     array([1., 1., 1., 1., 1.])
     """
     operation = "solve_pentadiagonal"
-    if periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
+    on_host = (device, stream) in ((None, None), ("cpu", None))
+    if on_host and periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
         bands = (lower2, lower, diag, upper, upper2)
         direct = _solve_directly(bands, rhs, axis, out, assume, pivot, threads)
         if direct is not None:
@@ -153,7 +154,7 @@ def solve_pentadiagonal(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
     )
     target = found.target
-    if periodic or pivot:
+    if periodic or pivot:  # allowed on the CPU
         what = "periodic=True" if periodic else "pivot=True"
         systems.require_host(target, operation, what, "pass arrays of NumPy")
     if result.dtype.kind == "c":

@@ -82,6 +82,10 @@ def test_singular_matrices_and_systems_that_no_device_solves(device_library, rng
     x = library.get(solve_block_tridiagonal(*there, pivot=False, on_singular="nan"))
     assert np.isnan(x[2]).all()
     assert np.isfinite(x[[0, 1, 3]]).all()
+    definite = [library.array(a) for a in (np.eye(2) * 0.1, -np.eye(2), np.eye(2) * 0.1)]
+    with pytest.raises(SingularSystemError) as caught:
+        solve_block_tridiagonal(*definite, there[3], assume="positive definite")
+    assert caught.value.systems.tolist() == [[0], [1], [2], [3]]
     with pytest.raises(BackendError, match="pivot=True needs the CPU"):
         solve_block_tridiagonal(*there, pivot=True)
     diagonals = [library.array(np.ones((2, 9))) for _ in range(6)]
