@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from ._blocks import solve_block_tridiagonal, solve_pentadiagonal
 from ._checks import integer
 from ._plain import require_plain
+from ._recurrence import linear_recurrence
 from .tridiagonal import solve_tridiagonal
 
-__all__ = ["from_banded", "solve_banded", "solveh_banded"]
+__all__ = ["cho_solve_banded", "from_banded", "solve_banded", "solveh_banded"]
 
 Array = NDArray[Any]
 
@@ -123,17 +124,78 @@ def solveh_banded(
     array([1., 1., 1.])
     """
     bands, sides = _array("ab", ab, check_finite), _array("b", b, check_finite)
-    count = bands.shape[-2] - 1 if bands.ndim >= 2 else -1
-    if not 0 <= count <= _MOST:
-        raise ValueError(
-            f"ab must have the shape (..., u + 1, n) with u from 0 to {_MOST}, got {bands.shape}"
-        )
-    _require_bands(bands, count + 1, f"u + 1 = {count + 1}")
-    rows = bands.shape[-1]
+    count = _require_triangle("ab", bands)
     if lower:
-        bands = _upper_of(bands, rows)
+        bands = _upper_of(bands)
     upper = _diagonals(bands, 0, count)
     return _solve(upper, bands, sides, "positive definite")
+
+
+def cho_solve_banded(
+    cb_and_lower: tuple[ArrayLike, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solve with Cholesky factors of banded matrices, as in SciPy, in batches.
+
+    Parameters
+    ----------
+    cb_and_lower : (array_like, bool)
+        The factors cb, shape (..., u + 1, n) with u from 0 to 2, as `scipy.linalg.cholesky_banded`
+        returns them, and its argument `lower`.
+    b : array_like
+        As in `solve_banded`.
+    overwrite_b : bool
+        Of SciPy; the array is not overwritten.
+    check_finite : bool, default: True
+        As in `solve_banded`.
+
+    Returns
+    -------
+    ndarray
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        As `solve_banded`.
+
+    See Also
+    --------
+    pysolvers.factor_pentadiagonal : Factors of batches, with ``solve`` and ``logdet``.
+
+    Notes
+    -----
+    Solves with the two triangles are recurrences over the rows, `pysolvers.linear_recurrence`.
+    As in SciPy, a zero on the diagonal gives infinite numbers or NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers.scipy import cho_solve_banded
+    >>> factor = np.array([[0.0, 1.0, 1.0], [2.0, 2.0, 2.0]])  # rows (4, 2), (2, 5, 2), (2, 5)
+    >>> cho_solve_banded((factor, False), [6.0, 9.0, 7.0])
+    array([1., 1., 1.])
+    """
+    cb, lower = cb_and_lower
+    bands, sides = _array("cb", cb, check_finite), _array("b", b, check_finite)
+    count = _require_triangle("cb", bands)
+    if lower:
+        bands = _upper_of(bands)
+    columns, is_vector = _columns("cb", bands, sides)
+    dtype = np.result_type(bands.dtype, columns.dtype)
+    batch = np.broadcast_shapes(bands.shape[:-2], columns.shape[:-2])
+    x = np.empty((*batch, *columns.shape[-2:]), dtype)
+    x[...] = columns
+    if x.size:
+        main, first, second = (
+            bands[..., count - k, :, None] if k <= count else np.zeros((), dtype)
+            for k in range(_MOST + 1)
+        )
+        _substitute(main.conj(), first.conj(), second.conj(), x, reverse=False)
+        _substitute(main, _next(first, 1), _next(second, 2), x, reverse=True)
+    return x[..., 0] if is_vector else x
 
 
 def from_banded(ab: ArrayLike, l_and_u: tuple[int, int] = (1, 1)) -> tuple[Array, ...]:
@@ -214,21 +276,56 @@ def _diagonals(ab: Array, below: int, above: int) -> dict[int, Array]:
     return found
 
 
-def _upper_of(ab: Array, rows: int) -> Array:
+def _require_triangle(name: str, bands: Array) -> int:
+    """Return the number of diagonals above the main one, or raise."""
+    count = bands.shape[-2] - 1 if bands.ndim >= 2 else -1
+    if not 0 <= count <= _MOST:
+        raise ValueError(
+            f"{name} must have the shape (..., u + 1, n) with u from 0 to {_MOST}, got "
+            f"{bands.shape}"
+        )
+    return count
+
+
+def _substitute(main: Array, first: Array, second: Array, x: Array, *, reverse: bool) -> None:
+    """Solve with triangles of rows main, and first and second before them, in place."""
+    with np.errstate(all="ignore"):
+        x /= main
+        pair = -first / main, -second / main
+    for line, edge in zip(pair, (1, 2), strict=True):
+        if line.ndim > 1:
+            outside = slice(-edge, None) if reverse else slice(0, edge)
+            line[..., outside, :] = 0
+    linear_recurrence(pair[0], x, second=pair[1], axis=-2, reverse=reverse, out=x)
+
+
+def _next(line: Array, by: int) -> Array:
+    """Return a line whose entry i is the entry i + by."""
+    return np.roll(line, -by, -2) if line.ndim > 1 else line
+
+
+def _upper_of(ab: Array) -> Array:
     """Return the upper storage of Hermitian matrices in lower storage."""
     upper = np.zeros_like(ab)
-    count = ab.shape[-2] - 1
+    rows, count = ab.shape[-1], ab.shape[-2] - 1
     for k in range(count + 1):
         upper[..., count - k, k:] = ab[..., k, : max(0, rows - k)].conj()
     return upper
 
 
-def _solve(lines: dict[int, Array], ab: Array, b: Array, assume: Any) -> Array:
-    """Solve for right-hand sides of SciPy's shapes."""
-    rows, is_vector = ab.shape[-1], b.ndim == 1
+def _columns(name: str, bands: Array, b: Array) -> tuple[Array, bool]:
+    """Return right-hand sides as columns, and whether they were one vector."""
+    rows, is_vector = bands.shape[-1], b.ndim == 1
     sides = b[:, None] if is_vector else b
     if sides.ndim < 2 or sides.shape[-2] != rows:
-        raise ValueError(f"b must have {rows} rows as ab, got the shape {b.shape}")
+        raise ValueError(f"b must have {rows} rows as {name}, got the shape {b.shape}")
+    return sides, is_vector
+
+
+def _solve(lines: dict[int, Array], ab: Array, b: Array, assume: Any) -> Array:
+    """Solve for right-hand sides of SciPy's shapes."""
+    rows = ab.shape[-1]
+    sides, is_vector = _columns("ab", ab, b)
     batch = np.broadcast_shapes(ab.shape[:-2], sides.shape[:-2])
     dtype = np.result_type(ab.dtype, sides.dtype)
     if 0 in (*batch, *sides.shape[-2:]):
