@@ -8,7 +8,7 @@ from pysolvers.papers.pta2020 import SouriTiming, souri_timings
 from ..papers.pta2020 import RUNS
 from ..record import Record
 
-# Heading in docs/performance.md -> part, matrix, axis and dtype of its cases.
+# Heading in docs/measurements.md -> part, matrix, axis and dtype of its cases.
 _SUMMARY = {
     "own, f32": ("own", "own", "last", "float32"),
     "own, f64": ("own", "own", "last", "float64"),
@@ -23,7 +23,7 @@ _SUMMARY_ROWS = (64, 512, 1000, 1022, 4096, 16384, 65536, 2**26)
 
 
 def summary(record: Record) -> Iterator[str]:
-    """Yield the table of docs/performance.md: fractions of the floor."""
+    """Yield the table of docs/measurements.md: fractions of the floor."""
     cases = [entry for entry in record["bench"]["cases"] if "fraction" in entry]
     found = {_key(entry): entry for entry in cases}
     rows = []

@@ -57,7 +57,7 @@ def of(tables: Callable[[Record], Iterable[Table]], *numbers: int) -> Lines:
 
 
 def summary(record: Record) -> Iterator[str]:
-    """Yield the first table of docs/performance.md: float64, the systems along the last axis."""
+    """Yield the first table of docs/measurements.md: float64, the systems along the last axis."""
     entries = {
         (entry["matrix"], entry["rows"]): entry
         for entry in record["cases"]
@@ -178,12 +178,17 @@ TABLES: dict[str, dict[str, Lines]] = {
     "docs/performance.md": {
         "claim": claim,
         "gpu claim": gpu_tables.claim,
-        "speed": summary,
-        "gpu speed": gpu_tables.summary,
         "calls": of(calls.tables),
         "calls gpu": of(calls.tables),
     },
-    "docs/distributed.md": {
+    "docs/measurements.md": {
+        "speed": summary,
+        "gpu speed": gpu_tables.summary,
+        "steps": of(steps.tables),
+        "parabolic": of(parabolic.tables),
+        "jax loops": of(gradients.tables, 1),
+    },
+    "docs/ranks.md": {
         "parts": of(parts.tables, 0),
         "steps": of(parts.tables, 1),
         "cut lines": of(lines.tables),
@@ -195,12 +200,10 @@ TABLES: dict[str, dict[str, Lines]] = {
         "cylinder": of(lambda record: [cylinder.table(record)]),
         "cylinder peer": of(cylinder_peer.tables),
     },
-    "docs/jax.md": {"jax": of(gradients.tables, 0), "jax loops": of(gradients.tables, 1)},
+    "docs/jax.md": {"jax": of(gradients.tables, 0)},
     "docs/torch.md": {"torch": of(gradients.tables), "gradients": of(gradients_cpu.tables)},
     "docs/theory/poisson.md": {"poisson": of(poisson.tables), "poisson gpu": of(poisson.tables)},
     "docs/theory/splines.md": {"splines": of(splines.tables), "splines gpu": of(splines.tables)},
-    "docs/options.md": {"parabolic": of(parabolic.tables)},
-    "docs/steps.md": {"steps": of(steps.tables)},
     "docs/theory/staggered.md": {"staggered": of(staggered.tables)},
     "docs/reproductions.md": {
         "pta2020": gpu_tables.pta2020,
