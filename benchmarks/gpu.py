@@ -6,7 +6,7 @@ the floor of each run is that of the copies before and after it. Times are measu
 device. The copies replace the contents of the cache, so that it contains no operands of a run.
 Batches that fit the cache are also solved repeatedly in a graph; their times are in seconds. The
 times of the part `small` are those of calls, measured on the host: consecutive calls, of which only
-the last is waited for.
+the last is waited for. Steps of solvers and splines are those of `gpu_solvers`.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from . import gpu_peers as peers
 from . import machine
 from .batches import Buffers
 from .gpu_cases import DTYPES, PARTS, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
+from .gpu_solvers import measure_solver, solver_cases
 from .gpu_steps import step_solver
 from .gpu_table import WRONG, missed, tables
 from .options import add_options
@@ -36,11 +37,13 @@ from .record import Measurement, Record, finish
 from .timing import COPY_BYTES, CopyClock, require_cupy
 
 RUNS, LEAST_RUNS, QUICK_RUNS = 15, 3, 2
+SOLVERS = "solvers"  # the part of gpu_solvers.py
+EVERY_PART = (*PARTS, SOLVERS)
 # Device time in seconds that the runs of one case, or of one of its peers, may take.
 BUDGET = 0.25
 
 
-def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> Record:
+def bench_gpu(*, only: Iterable[str] = EVERY_PART, quick: bool = False) -> Record:
     """Measure the cases of some parts and return the record."""
     backends.require("cuda")
     measurement = Measurement("gpu", gpu=True)
@@ -56,12 +59,17 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> Rec
         clock.once(lambda: None)  # a sample of the copy, which not every part takes
         for dtype in DTYPES:
             buffers = Buffers(dtype, QUICK_UNKNOWNS if quick else UNKNOWNS, cupy)
-            todo = [case for part in parts for case in cases(part, dtype, quick=quick)]
+            todo = [c for p in parts if p in PARTS for c in cases(p, dtype, quick=quick)]
             for case in progress(todo, f"gpu {dtype}"):
                 entries.append(measure(case, buffers, clock, quick=quick))
             del buffers
             cupy.get_default_memory_pool().free_all_blocks()
         samples += clock.samples
+        del clock
+    solvers = [
+        measure_solver(case, median(samples), quick=quick)
+        for case in progress([*solver_cases(quick=quick)] if SOLVERS in parts else [], SOLVERS)
+    ]
     return measurement.record(
         entries,
         {"quick": quick, "runs": QUICK_RUNS if quick else RUNS, "parts": list(parts)},
@@ -71,6 +79,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> Rec
             "nvcc": machine.nvcc(),
         },
         copy={"bandwidth": median(samples), "runs": len(samples)},
+        solvers=solvers,
     )
 
 
@@ -207,7 +216,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
     add_options(parser, "quick")
     parser.add_argument(
-        "--only", nargs="+", choices=tuple(PARTS), default=tuple(PARTS), help="parts to measure"
+        "--only", nargs="+", choices=EVERY_PART, default=EVERY_PART, help="parts to measure"
     )
 
 
@@ -215,4 +224,5 @@ def run(args: argparse.Namespace) -> int:
     """Run the benchmark, print its tables and write its record. Return the exit code."""
     record = bench_gpu(only=args.only, quick=args.quick)
     finish(args, record, tables(record), missed(record))
-    return 1 if any("failure" in entry for entry in record["cases"]) else 0
+    entries = (*record["cases"], *record["solvers"])
+    return 1 if any("failure" in entry for entry in entries) else 0

@@ -5,6 +5,7 @@ from typing import Any
 
 from pysolvers.cases.tables import Column, Table
 
+from . import gpu_solvers
 from .record import Record
 
 Entry = dict[str, Any]
@@ -41,21 +42,25 @@ COLUMNS = (
 
 
 def tables(record: Record) -> Iterator[Table]:
-    """Yield the tables of a record: one for each part and dtype."""
+    """Yield the tables of a record: one for each part and dtype, one for the solvers."""
     for part, title in PARTS.items():
         entries = [entry for entry in record["cases"] if entry["part"] == part]
         for dtype in dict.fromkeys(entry["dtype"] for entry in entries):
             rows = [_row(entry) for entry in entries if entry["dtype"] == dtype]
             yield Table(f"{title}, {dtype}", COLUMNS, rows)
+    if record.get("solvers"):  # records of earlier benchmarks have none
+        yield gpu_solvers.table(record["solvers"])
 
 
 def missed(record: Record) -> list[str]:
     """Return how many cases miss their targets."""
     barred = [entry for entry in record["cases"] if has_bar(entry)]
+    solvers = record.get("solvers", [])
     compared = [e for e in record["cases"] if e["peers"] and e["peer_bar"] is not None]
     return [
         f"{sum(map(misses, barred))} of {len(barred)} cases their targets",
         f"{sum(map(slow_against_peer, compared))} of {len(compared)} cases those against peers",
+        f"{sum(map(gpu_solvers.misses, solvers))} of {len(solvers)} solvers theirs",
     ]
 
 

@@ -20,6 +20,7 @@ import pytest
 import pysolvers
 from benchmarks import machine
 from benchmarks.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
+from benchmarks.gpu_solvers import made_solver, solver_cases
 from benchmarks.gpu_table import best_peer, missed, misses, slow_against_peer, tables
 from pysolvers.cases.tables import Column, Table
 
@@ -44,6 +45,12 @@ def entry_of(case):
     return entry | {"peer_bar": case.peer_bar}
 
 
+def solver_entry_of(case):
+    """Return what a run of a case of a solver might have found: it misses most bars."""
+    entry = {**asdict(case), "shape": list(case.shape)}
+    return entry | {"floor": 1e-4, "seconds": 2e-4, "fraction": 0.5}
+
+
 @pytest.fixture
 def record(tools):
     """A record of every case, with invented figures."""
@@ -64,6 +71,7 @@ def record(tools):
         "settings": {"quick": False, "runs": 15, "parts": list(PARTS)},
         "copy": {"bandwidth": 4.27e12, "runs": 100},
         "cases": [entry_of(case) for case in every],
+        "solvers": [solver_entry_of(case) for case in solver_cases()],
     }
     seconds = {"one core": {"64": 0.05, "1024": 10.0}, "auto": {"64": 0.02, "1024": 0.05}}
     return {
@@ -212,11 +220,33 @@ def test_tables_mark_what_misses(record):
     bench["cases"][0]["fraction"] = 0.5
     made = list(tables(bench))
 
-    assert sum(len(table.rows) for table in made) == len(bench["cases"])
+    entries = len(bench["cases"]) + len(bench["solvers"])
+    assert sum(len(table.rows) for table in made) == entries
     first = made[0].rows[0]
     assert "50%" in first
     assert any("(missed)" in str(cell) for cell in first)
     assert missed(bench)[0].startswith("1 of ")
+
+
+def test_table_of_solvers_marks_what_misses(record):
+    bench = record["bench"]
+    bench["solvers"][0]["failure"] = "ValueError: wrong"
+    *_, last = tables(bench)
+    text = "\n".join(last.lines())
+    fast = [e for e in bench["solvers"] if e["time_bar"] is not None and e["time_bar"] >= 2e-4]
+
+    assert len(last.rows) == len(bench["solvers"]) == len(list(solver_cases()))
+    assert "ValueError: wrong" in text
+    assert text.count("(missed)") == len(bench["solvers"]) - 1 - len(fast)
+    assert missed(bench)[-1] == f"{text.count('(missed)') + 1} of {len(last.rows)} solvers theirs"
+
+
+def test_every_case_of_a_solver_can_be_made():
+    for case in solver_cases(quick=True):
+        if case.solver != "CubicSpline":
+            made = made_solver(case, device="cpu")
+            made.step(1)
+            assert made.steps == 1
 
 
 def test_without_a_gpu_the_benchmark_says_why(capsys):
