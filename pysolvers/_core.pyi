@@ -279,6 +279,31 @@ def bands_direct(
     threads: object,
     /,
 ) -> Any: ...
+def blocks_direct(
+    lower: object,
+    diag: object,
+    upper: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: int,
+    definite: bool,
+    threads: object,
+    /,
+) -> Any: ...
+def blocks_factored(
+    store: NDArray[Any],
+    dtype: int,
+    pivot: int,
+    trans: int,
+    side: int,
+    rows: int,
+    matrices: int,
+    rhs: object,
+    axis: object,
+    threads: object,
+    /,
+) -> Any: ...
 def rates(
     level: tuple[
         tuple[bool, bool, bool],

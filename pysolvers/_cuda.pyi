@@ -62,6 +62,8 @@ from ._core import WALLS as WALLS
 from ._core import Factor as Factor
 from ._core import _DiffusionSystem
 from ._core import bands_direct as bands_direct
+from ._core import blocks_direct as blocks_direct
+from ._core import blocks_factored as blocks_factored
 from ._core import blocks_run as blocks_run
 from ._core import blocks_store as blocks_store
 from ._core import borrow as borrow

@@ -341,41 +341,17 @@ new_result(const plain *p, PyObject *const *args, ps_blocks *b)
     return x;
 }
 
+/* Compute into the new reference `x`: the answer of a call, or NotImplemented if a system
+ * is singular. */
 static PyObject *
-bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+answer_of(ps_blocks *b, PyArrayObject *x, int threads)
 {
-    double numbers[BANDS][2];
+    const int64_t systems = b->task == PS_BLOCKS_SOLVE ? b->outer * b->inner : 0;
     int32_t few[FEW_SYSTEMS] = {0}, *info = few;
-    ps_blocks b = {.task = PS_BLOCKS_SOLVE, .side = 0};
     ps_report report = {0};
     ps_status status = PS_OK;
-    plain p = {0};
-    int threads;
-    call c;
-
-    if (count != ARGUMENTS) {
-        PyErr_Format(PyExc_TypeError, "bands_direct: need %d arguments, got %zd",
-                     (int)ARGUMENTS, count);
-        return NULL;
-    }
-    b.pivot = (ps_pivot)PyLong_AsLong(args[PIVOT]);
-    b.definite = args[DEFINITE] == Py_True;
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    if (!plain_threads(args[COUNT], &threads) || !read_bands(&b, &p, args, numbers)) {
-        Py_RETURN_NOTIMPLEMENTED;
-    }
-    PyArrayObject *const x = new_result(&p, args, &b);
-
-    if (x == NULL) {
-        if (PyErr_Occurred()) {
-            return NULL;
-        }
-        Py_RETURN_NOTIMPLEMENTED;
-    }
-    const int64_t systems = b.outer * b.inner;
     int failed = 0;
+    call c;
 
     if (systems > FEW_SYSTEMS) {
         info = PyMem_Calloc((size_t)systems, sizeof *info);
@@ -384,10 +360,10 @@ bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         Py_DECREF(x);
         return PyErr_NoMemory();
     }
-    b.x.data = PyArray_DATA(x);
-    b.info = info;
+    b->x.data = PyArray_DATA(x);
+    b->info = systems > 0 ? info : NULL;
     const int raised =
-        call_begin(&c, threads, 0, 0) < 0 || run(&b, &c, &status, &report) < 0;
+        call_begin(&c, threads, 0, 0) < 0 || run(b, &c, &status, &report) < 0;
 
     for (int64_t k = 0; k < systems && !raised; k++) {
         failed |= info[k] != 0;
@@ -405,12 +381,317 @@ bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
     return (PyObject *)x;
 }
 
+/* The answer of a call without result: it has an exception, or needs planning. */
+static PyObject *
+no_answer(void)
+{
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+static PyObject *
+bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    double numbers[BANDS][2];
+    ps_blocks b = {.task = PS_BLOCKS_SOLVE, .side = 0};
+    plain p = {0};
+    int threads;
+
+    if (count != ARGUMENTS) {
+        PyErr_Format(PyExc_TypeError, "bands_direct: need %d arguments, got %zd",
+                     (int)ARGUMENTS, count);
+        return NULL;
+    }
+    b.pivot = (ps_pivot)PyLong_AsLong(args[PIVOT]);
+    b.definite = args[DEFINITE] == Py_True;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (!plain_threads(args[COUNT], &threads) || !read_bands(&b, &p, args, numbers)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const x = new_result(&p, args, &b);
+
+    return x == NULL ? no_answer() : answer_of(&b, x, threads);
+}
+
+/* blocks_direct(): the same with blocks, all operands in C order and the rows along the
+ * axis before those of the blocks. */
+enum {
+    LOWER,
+    DIAG,
+    UPPER,
+    SIDES,
+    OPERANDS,
+    LINE = OPERANDS,
+    TO,
+    EXCHANGES,
+    SYMMETRIC,
+    TEAM
+};
+enum { BLOCK_ARGUMENTS = TEAM + 1 };
+
+/* Right-hand sides up to which the elimination of a matrix for each column costs less than
+ * planning in Python. */
+enum { SMALL_SIDES = 4096 };
+
+/* Right-hand sides in C order, (..., rows, side, columns): the columns of one system fill
+ * the lanes if there is one, otherwise the systems do. 0 if they are not plain. */
+static const PyArrayObject *
+read_columns(ps_blocks *b, plain *p, PyObject *object, PyObject *axis)
+{
+    if (!PyArray_CheckExact(object) || !PyLong_CheckExact(axis)) {
+        return NULL;
+    }
+    const PyArrayObject *const rhs =
+        plain_array(object, PyArray_TYPE((PyArrayObject *)object));
+    const int axes = rhs == NULL ? 0 : PyArray_NDIM(rhs);
+
+    if (axes < 3 || !PyArray_IS_C_CONTIGUOUS(rhs) || PyArray_SIZE(rhs) == 0 ||
+        !operand_dtype(PyArray_TYPE(rhs), &b->dtype) ||
+        (b->dtype != PS_F32 && b->dtype != PS_F64)) {
+        return NULL;
+    }
+    const int64_t rows = PyArray_DIM(rhs, axes - 3), side = PyArray_DIM(rhs, axes - 2),
+                  columns = PyArray_DIM(rhs, axes - 1), line = rows * side * columns,
+                  systems = PyArray_SIZE(rhs) / line;
+
+    const long place = PyLong_AsLong(axis);
+
+    PyErr_Clear();
+    if ((place != -1 && place != axes - 3) || side < 2 || side > PS_MOST_SIDE ||
+        rows > INT32_MAX / PS_MOST_SIDE - 1) {
+        return NULL;
+    }
+    *p = (plain){.type = PyArray_TYPE(rhs), .axes = axes, .axis = axes - 3, .rows = rows};
+    b->side = (int32_t)side;
+    b->rows = rows;
+    b->outer = systems == 1 ? 1 : columns;
+    b->inner = systems == 1 ? columns : systems;
+    b->rhs = (ps_block_diagonal){.data = PyArray_DATA(rhs), .down = columns, .across = 1};
+    b->rhs.stride = (ps_stride){.row = side * columns,
+                                .outer = systems == 1 ? 0 : 1,
+                                .inner = systems == 1 ? 1 : line};
+    b->x = b->rhs;
+    return rhs;
+}
+
+/* Whether the right-hand sides are the columns of one system. */
+static int
+is_single(const ps_blocks *b)
+{
+    return b->side != 0 && b->rhs.stride.inner == 1;
+}
+
+/* Blocks in C order of every system, of one for all systems, or one block for all rows; an
+ * off-diagonal can lack `least` rows, the first ones if `is_lower`. 0 if not plain. */
+static int
+read_plain_block(const ps_blocks *b, const plain *p, PyObject *object,
+                 const PyArrayObject *rhs, int least, int is_lower, ps_block_diagonal *to)
+{
+    const PyArrayObject *const array = plain_array(object, p->type);
+    const int axes = array == NULL ? 0 : PyArray_NDIM(array);
+    const int64_t side = b->side, block = side * side;
+
+    if (axes < 2 || !PyArray_IS_C_CONTIGUOUS(array) || PyArray_SIZE(array) == 0 ||
+        PyArray_DIM(array, axes - 1) != side || PyArray_DIM(array, axes - 2) != side) {
+        return 0;
+    }
+    *to = (ps_block_diagonal){.data = PyArray_DATA(array), .down = side, .across = 1};
+    if (axes == 2) {
+        return 1;
+    }
+    const int64_t found = PyArray_DIM(array, axes - 3);
+    const int lacks = least > 0 && found == b->rows - least;
+
+    if ((!lacks && found != b->rows) || (axes > 3 && axes != p->axes)) {
+        return 0;
+    }
+    for (int k = 0; axes > 3 && k < axes - 3; k++) {
+        if (PyArray_DIM(array, k) != PyArray_DIM(rhs, k)) {
+            return 0;
+        }
+    }
+    to->stride =
+        (ps_stride){.row = block, .inner = axes > 3 && !is_single(b) ? found * block : 0};
+    if (lacks && is_lower) {
+        to->data = (void *)((uintptr_t)to->data -
+                            (uintptr_t)(least * block * ps_dtype_size(b->dtype)));
+    }
+    return 1;
+}
+
+/* An off-diagonal that is None, of symmetric matrices: the transposes of the other one, of
+ * the next row if `by` is 1, of the row before if -1. */
+static ps_block_diagonal
+transposed_block(const ps_blocks *b, const ps_block_diagonal *other, int by)
+{
+    const intptr_t shift = by * other->stride.row * (intptr_t)ps_dtype_size(b->dtype);
+    ps_block_diagonal found = *other;
+
+    found.data = (void *)((uintptr_t)other->data + (uintptr_t)shift);
+    found.down = other->across;
+    found.across = other->down;
+    return found;
+}
+
+static int
+read_blocks(ps_blocks *b, plain *p, PyObject *const *args)
+{
+    const PyArrayObject *const rhs = read_columns(b, p, args[SIDES], args[LINE]);
+    ps_block_diagonal *const to[] = {&b->lower, &b->diag, &b->upper};
+
+    if (rhs == NULL || (args[LOWER] == Py_None && args[UPPER] == Py_None) ||
+        (b->pivot != PS_PIVOT_AUTO && PyArray_DIM(rhs, p->axes - 1) > 1 &&
+         PyArray_SIZE(rhs) > SMALL_SIDES)) {
+        return 0;
+    }
+    for (int k = LOWER; k <= UPPER; k++) {
+        if (args[k] == Py_None
+                ? k == DIAG || !b->definite
+                : !read_plain_block(b, p, args[k], rhs, k != DIAG, k == LOWER, to[k])) {
+            return 0;
+        }
+    }
+    if (args[LOWER] == Py_None) {
+        b->lower = transposed_block(b, &b->upper, -1);
+    }
+    if (args[UPPER] == Py_None) {
+        b->upper = transposed_block(b, &b->lower, 1);
+    }
+    return 1;
+}
+
+static PyObject *
+blocks_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    ps_blocks b = {.task = PS_BLOCKS_SOLVE};
+    plain p = {0};
+    int threads;
+
+    if (count != BLOCK_ARGUMENTS) {
+        PyErr_Format(PyExc_TypeError, "blocks_direct: need %d arguments, got %zd",
+                     (int)BLOCK_ARGUMENTS, count);
+        return NULL;
+    }
+    b.pivot = (ps_pivot)PyLong_AsLong(args[EXCHANGES]);
+    b.definite = args[SYMMETRIC] == Py_True;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (!plain_threads(args[TEAM], &threads) || !read_blocks(&b, &p, args)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const x = plain_result(&p, args[TO], args, OPERANDS);
+
+    if (x != NULL && (!PyArray_IS_C_CONTIGUOUS(x) || PyArray_DATA(x) == b.rhs.data)) {
+        Py_DECREF(x);
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return x == NULL ? no_answer() : answer_of(&b, x, threads);
+}
+
+/* Describe the systems of a factor of `matrices` matrices, and right-hand sides that all
+ * have one matrix or have one each; 0 if they are not plain. */
+static const PyArrayObject *
+read_factored(ps_blocks *b, PyObject *object, PyObject *axis, int64_t matrices)
+{
+    const int32_t side = b->side;
+    const int64_t rows = b->rows;
+    const ps_dtype dtype = b->dtype;
+    const PyArrayObject *rhs;
+    plain p = {0};
+
+    if (side == 0) {
+        rhs = plain_sides(&p, object, axis);
+        if (rhs == NULL || !operand_dtype(p.type, &b->dtype) ||
+            !plain_stride(&p, rhs, &b->rhs.stride)) {
+            return NULL;
+        }
+        b->rhs.data = PyArray_DATA(rhs);
+        b->rows = p.rows;
+        b->outer = p.outer;
+        b->inner = p.inner;
+    }
+    else {
+        rhs = read_columns(b, &p, object, axis);
+    }
+    if (rhs == NULL || b->dtype != dtype || b->rows != rows || b->side != side) {
+        return NULL;
+    }
+    b->factor_outer = 1;
+    b->factor_inner = matrices;
+    b->inner_step = matrices > 1;
+    return matrices == 1 ||
+                   (!is_single(b) && b->inner == matrices && (side != 0 || b->outer == 1))
+               ? rhs
+               : NULL;
+}
+
+static PyObject *
+blocks_factored(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int dtype, pivot, trans, side;
+    long long rows, matrices;
+    PyObject *store, *sides, *axis, *team;
+    ps_blocks b = {.task = PS_BLOCKS_APPLY};
+    int threads;
+
+    if (!PyArg_ParseTuple(args, "OiiiiLLOOO:blocks_factored", &store, &dtype, &pivot,
+                          &trans, &side, &rows, &matrices, &sides, &axis, &team)) {
+        return NULL;
+    }
+    PyArrayObject *const bytes = operand_block(store, "store", NPY_UINT8, 0);
+
+    if (bytes == NULL) {
+        return NULL;
+    }
+    b.dtype = (ps_dtype)dtype;
+    b.pivot = (ps_pivot)pivot;
+    b.trans = (ps_trans)trans;
+    b.side = side;
+    b.rows = rows;
+    b.store = PyArray_DATA(bytes);
+    b.store_bytes = (size_t)PyArray_SIZE(bytes);
+    const PyArrayObject *const rhs = read_factored(&b, sides, axis, matrices);
+
+    if (rhs == NULL || !plain_threads(team, &threads)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const x =
+        (PyArrayObject *)PyArray_NewLikeArray((PyArrayObject *)rhs, NPY_CORDER, NULL, 0);
+
+    if (x == NULL) {
+        return NULL;
+    }
+    if (side == 0) {
+        plain p = {0};
+
+        plain_sides(&p, sides, axis);
+        plain_stride(&p, x, &b.x.stride);
+    }
+    return answer_of(&b, x, threads);
+}
+
 PyDoc_STRVAR(bands_direct_doc,
              "bands_direct($module, lower2, lower, diag, upper, upper2, rhs, axis, out, "
              "pivot, definite, threads, /)\n--\n\n"
              "Return the solutions, or NotImplemented if the call needs planning or a "
              "system is singular.");
 
+PyDoc_STRVAR(
+    blocks_direct_doc,
+    "blocks_direct($module, lower, diag, upper, rhs, axis, out, pivot, definite, "
+    "threads, /)\n--\n\n"
+    "Return the solutions, or NotImplemented if the call needs planning or a "
+    "system is singular.");
+PyDoc_STRVAR(blocks_factored_doc,
+             "blocks_factored($module, store, dtype, pivot, trans, side, rows, matrices, "
+             "rhs, axis, threads, /)\n--\n\n"
+             "Return the solutions with factors, or NotImplemented if the call needs "
+             "planning.");
 PyDoc_STRVAR(blocks_store_doc,
              "blocks_store($module, dtype, pivot, side, rows, matrices, /)\n--\n\n"
              "Return the bytes of the factors of blocks, or of five diagonals (side 0).");
@@ -426,6 +707,9 @@ static PyMethodDef methods[] = {
     {"blocks_store", blocks_store, METH_VARARGS, blocks_store_doc},
     {"bands_direct", (PyCFunction)(void (*)(void))bands_direct, METH_FASTCALL,
      bands_direct_doc},
+    {"blocks_direct", (PyCFunction)(void (*)(void))blocks_direct, METH_FASTCALL,
+     blocks_direct_doc},
+    {"blocks_factored", blocks_factored, METH_VARARGS, blocks_factored_doc},
     {"blocks_run", blocks_run, METH_VARARGS, blocks_run_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -9,9 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer, require_flag
 from .._errors import SingularSystemError
-from .._options import OnSingular, check_choice, check_policy, check_threads, pivot_code
-from .._runtime.backends import require
-from .._runtime.interop import host_array, library_of
+from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
 from . import systems
@@ -144,7 +142,7 @@ def solve_pentadiagonal(
     on_host = (device, stream) in ((None, None), ("cpu", None))
     if on_host and periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
         bands = (lower2, lower, diag, upper, upper2)
-        direct = _solve_directly(bands, rhs, axis, out, assume, pivot, threads)
+        direct = systems.solve_directly("bands", bands, rhs, axis, out, assume, pivot, threads)
         if direct is not None:
             return direct
     named = dict(zip((*_NAMES, "rhs"), (lower2, lower, diag, upper, upper2, rhs), strict=True))
@@ -175,33 +173,6 @@ def solve_pentadiagonal(
                 singular = systems.solve(target, matrices, right, x, code, count)
             systems.react(singular, found.matrices, x, policy, 2, target)
     return target.finish(result, rhs, out)
-
-
-def _solve_directly(
-    bands: tuple[Any, ...], rhs: Any, axis: Any, out: Any, assume: Any, pivot: Any, threads: Any
-) -> Any:
-    """Solve in one call of the extension if the operands need no planning, or return None.
-
-    Calls with errors in their arguments and those with singular systems give None, too.
-    """
-    sides = (rhs, out)
-    if type(rhs) is not np.ndarray:
-        rhs = host_array(rhs)
-        if type(rhs) is not np.ndarray:
-            return None
-        bands, out = tuple(map(host_array, bands)), host_array(out)
-    backend, definite = require("cpu"), assume == "positive definite"
-    if not (pivot is None or (type(pivot) is bool and not (pivot and definite))):
-        return None
-    if not definite and assume != "general":
-        return None
-    code = pivot_code(False if definite else pivot, backend.PIVOTS)
-    answer = backend.bands_direct(*bands, rhs, axis, out, code, definite, threads)
-    if answer is NotImplemented:
-        return None
-    if rhs is sides[0]:
-        return answer
-    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
 
 
 def factor_pentadiagonal(
@@ -299,7 +270,6 @@ class PentadiagonalFactor:
     ) -> None:
         matrices = found.matrices
         self._target, self._threads = found.target, threads
-        self._policy: OnSingular = policy
         self._assume = assume
         self._made = systems.factor(found.target, matrices, code, threads)
         self.batch, self.rows, self.axis = matrices.batch, found.rows, found.axis
@@ -312,6 +282,7 @@ class PentadiagonalFactor:
             self._border = _border_of(found, self._made, threads)
             singular = _also(singular, self._border, definite=matrices.definite)
         self._singular = singular
+        self._fills = policy == "nan" and len(singular.rows) > 0
         systems.react(singular, matrices, None, policy, 3)
 
     def __repr__(self) -> str:
@@ -339,6 +310,12 @@ class PentadiagonalFactor:
         TypeError, ValueError
             If `rhs` has another dtype than the factors or does not fit.
         """
+        if self._border is None and not self._fills and type(rhs) is np.ndarray:
+            direct = systems.apply_directly(
+                self._target, self._made, trans, rhs, self.axis, self._threads
+            )
+            if direct is not None:
+                return direct
         check_choice("trans", trans, self._target.backend.TRANS)
         return systems.solved_by_parts(
             "PentadiagonalFactor.solve",
@@ -359,7 +336,7 @@ class PentadiagonalFactor:
             x = systems.apply(self._target, self._made, trans, wide, self._threads)
         else:
             x = _bordered(self._target, self._made, self._border, wide, trans, self._threads)
-        if self._policy == "nan":
+        if self._fills:
             systems.react(self._singular, self._made.matrices, x, "nan", 2)
         return np.ascontiguousarray(np.moveaxis(x, -1, x.ndim + self.axis))
 

@@ -143,6 +143,12 @@ def solve_block_tridiagonal(
            [1., 1.]])
     """
     operation = "solve_block_tridiagonal"
+    on_host = (device, stream) in ((None, None), ("cpu", None))
+    if on_host and on_singular in ("raise", "warn", "nan", "ignore"):
+        blocks = (lower, diag, upper)
+        direct = systems.solve_directly("blocks", blocks, rhs, axis, out, assume, pivot, threads)
+        if direct is not None:
+            return direct
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     policy, count = check_policy(on_singular), check_threads(threads)
     found, sides, result = _resolve(
@@ -273,7 +279,7 @@ class BlockTridiagonalFactor:
     ) -> None:
         matrices = made.matrices
         self._made, self._target = made, target
-        self._policy: OnSingular = policy
+        self._fills = policy == "nan" and len(made.singular.rows) > 0
         self._threads, self._assume = threads, assume
         self.batch, self.rows, self.side = matrices.batch, matrices.rows, matrices.side
         self.dtype, self.axis = matrices.dtype, axis + 2
@@ -307,6 +313,12 @@ class BlockTridiagonalFactor:
         TypeError, ValueError
             If `rhs` has another dtype than the factors or does not fit.
         """
+        if not self._fills and type(rhs) is np.ndarray:
+            direct = systems.apply_directly(
+                self._target, self._made, trans, rhs, self.axis, self._threads
+            )
+            if direct is not None:
+                return direct
         check_choice("trans", trans, self._target.backend.TRANS)
         return systems.solved_by_parts(
             "BlockTridiagonalFactor.solve",
@@ -327,7 +339,7 @@ class BlockTridiagonalFactor:
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
         columns = np.moveaxis(systems.expanded(view, (*batch, *view.shape[-3:])), -1, 0)
         x = systems.apply(self._target, self._made, trans, columns, self._threads)
-        if self._policy == "nan":
+        if self._fills:
             systems.react(self._made.singular, self._made.matrices, x, "nan", 2)
         return np.ascontiguousarray(np.moveaxis(np.moveaxis(x, 0, -1), -3, place))
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
+from .._runtime.backends import require
 from .._runtime.device import address_of, is_device_array
-from .._runtime.interop import locate
+from .._runtime.interop import host_array, library_of, locate
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
 from .._runtime.targets import Target, find_target
@@ -270,6 +271,41 @@ def _solve_left(target: Target, matrices: Matrices, lines: Any, info: Array, thr
     info[left] = rows
 
 
+def solve_directly(
+    kind: Literal["bands", "blocks"],
+    matrix: tuple[Any, ...],
+    rhs: Any,
+    axis: Any,
+    out: Any,
+    assume: Any,
+    pivot: Any,
+    threads: Any,
+) -> Any:
+    """Solve in one call of the extension if the operands need no planning, or return None.
+
+    Calls with errors in their arguments and those with singular systems give None, too.
+    """
+    sides = (rhs, out)
+    if type(rhs) is not np.ndarray:
+        rhs = host_array(rhs)
+        if type(rhs) is not np.ndarray:
+            return None
+        matrix, out = tuple(map(host_array, matrix)), host_array(out)
+    backend, definite = require("cpu"), assume == "positive definite"
+    if not (pivot is None or (type(pivot) is bool and not (pivot and definite))):
+        return None
+    if not definite and assume != "general":
+        return None
+    code = pivot_code(False if definite else pivot, backend.PIVOTS)
+    solve = backend.bands_direct if kind == "bands" else backend.blocks_direct
+    answer = solve(*matrix, rhs, axis, out, code, definite, threads)
+    if answer is NotImplemented:
+        return None
+    if rhs is sides[0]:
+        return answer
+    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+
+
 def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Factors:
     """Factor matrices; with the pivoting 'auto', with exchanges in all if one needs them."""
     backend, batch, tail = target.backend, matrices.batch, matrices.tail
@@ -338,6 +374,40 @@ def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int
     moved = x.reshape(*(batch[k] for k in order), *x.shape[2:])
     back = np.argsort(order)
     return moved.transpose([*back, *range(len(batch), moved.ndim)])
+
+
+def apply_directly(
+    target: Target, factors: Factors, trans: Any, rhs: Array, axis: int, threads: int
+) -> Any:
+    """Solve in one call of the extension if the right-hand sides need no planning, or None."""
+    matrices, backend = factors.matrices, target.backend
+    if type(trans) is not str or trans not in backend.TRANS:
+        return None
+    batch = matrices.batch
+    lead = rhs.ndim - matrices.tail
+    count = prod(batch)
+    if count == 1:
+        if lead < len(batch):
+            return None
+        place = axis if lead else -1  # a vector is that of all matrices
+    else:
+        place = axis
+        shape = rhs.shape[: lead + 1]
+        if lead != len(batch) or shape[: lead + 1 + axis] + shape[lead + 1 + axis + 1 :] != batch:
+            return None
+    answer = backend.blocks_factored(
+        factors.store,
+        backend.DTYPES[matrices.dtype.name],
+        factors.pivot,
+        backend.TRANS[trans],
+        matrices.side,
+        matrices.rows,
+        count,
+        rhs,
+        place,
+        threads or None,
+    )
+    return None if answer is NotImplemented else answer
 
 
 def logdet(target: Target, factors: Factors) -> tuple[Array, Array]:
