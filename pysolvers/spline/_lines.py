@@ -81,9 +81,13 @@ def stored(
     target: Target, count: int, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = True
 ) -> list[Array]:
     """Allocate memory for `count` arrays of lines of one shape, whose strides are the same."""
+    return parts_of(target.empty((count * prod(shape),), dtype, lasting=lasting), count, shape)
+
+
+def parts_of(block: Array, count: int, shape: tuple[int, ...]) -> list[Array]:
+    """View a block of memory as `count` arrays of lines of one shape."""
     outer, inner, rows = shape
-    block = target.empty((count, outer, rows, inner), dtype, lasting=lasting)
-    return [part.transpose(0, 2, 1) for part in block]
+    return [part.transpose(0, 2, 1) for part in block.reshape(count, outer, rows, inner)]
 
 
 def is_of_library(value: Any) -> bool:

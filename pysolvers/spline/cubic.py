@@ -23,7 +23,7 @@ from ._arguments import (
     conditions_of,
     outside_of,
 )
-from ._lines import Layout, call, in_real, is_of_library, solve_lines, stored
+from ._lines import Layout, call, in_real, is_of_library, parts_of, solve_lines, stored
 from .piecewise import Form, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
@@ -189,9 +189,12 @@ class CubicSpline(PiecewisePolynomial):
         layout, backend, real = self._layout, target.backend, real_of(self.dtype)
         lines = layout.lines(target, knots)
         count = lines.shape[-1]
-        (self._knots,) = stored(target, 1, lines.shape, real)
+        # One allocation: memory of a device that lasts costs as much as the solve of small batches.
+        sizes = layout.outer * layout.inner * count, lines.size
+        block = target.empty((2 * sizes[0] + sizes[1],), real, lasting=True)
+        values, slopes = parts_of(block[: 2 * sizes[0]], 2, (layout.outer, layout.inner, count))
+        (self._knots,) = parts_of(block[2 * sizes[0] :], 1, lines.shape)
         target.write(self._knots, lines)
-        values, slopes = stored(target, 2, (layout.outer, layout.inner, count), real)
         self._arrays, self._form = (values, slopes), Form(0)
         if not values.size:
             return
