@@ -279,6 +279,17 @@ def bands_direct(
     threads: object,
     /,
 ) -> Any: ...
+def product_direct(
+    lower: object,
+    diag: object,
+    upper: object,
+    x: object,
+    axis: object,
+    out: object,
+    periodic: bool,
+    threads: object,
+    /,
+) -> Any: ...
 def blocks_direct(
     lower: object,
     diag: object,

@@ -81,6 +81,7 @@ from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
 from ._core import product as product
+from ._core import product_direct as product_direct
 from ._core import products as products
 from ._core import recurrence as recurrence
 from ._core import recurrence_direct as recurrence_direct

@@ -5,6 +5,7 @@
 #include "call.h"
 #include "codes.h"
 #include "operand.h"
+#include "plain.h"
 
 #define PS_TEXT_(name, text) text,
 static const char *const kinds[] = {PS_STEP_LIST(PS_TEXT_)};
@@ -103,6 +104,90 @@ product(PyObject *Py_UNUSED(module), PyObject *args)
     const ps_status status = backend->product(&p, &c.exec);
 
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+/* product_direct(): A x of calls that need no planning, as those of direct.c, for which
+ * planning in Python takes 60 us. */
+enum { LOWER, DIAG, UPPER, X, INPUTS, AXIS = INPUTS, OUT, PERIODIC, THREADS, ARGUMENTS };
+
+/* Rows from which each entry of a periodic matrix has a place of its own. */
+enum { LEAST_PERIODIC = 3 };
+
+/* Read the operands; 0 if they are not plain. */
+static const PyArrayObject *
+read_product(ps_product *p, plain *sides, PyObject *const *args, double numbers[3][2])
+{
+    const PyArrayObject *const x = plain_sides(sides, args[X], args[AXIS]);
+    ps_input *const inputs[] = {&p->lower, &p->diag, &p->upper};
+    static const uint32_t shorter[] = {PS_SHORT_LOWER, 0, PS_SHORT_UPPER};
+    const int is_periodic = args[PERIODIC] == Py_True;
+
+    if (x == NULL || !operand_dtype(sides->type, &p->dtype) ||
+        !plain_stride(sides, x, &p->x.stride) ||
+        (is_periodic && sides->rows < LEAST_PERIODIC)) {
+        return NULL;
+    }
+    p->flags = is_periodic ? PS_PERIODIC : 0;
+    for (int k = LOWER; k <= UPPER; k++) {
+        int lacks;
+
+        if (!plain_input(sides, args[k], x, k != DIAG && !is_periodic, numbers[k],
+                         inputs[k], &lacks)) {
+            return NULL;
+        }
+        p->flags |= lacks ? shorter[k] : 0;
+    }
+    p->x.data = PyArray_DATA(x);
+    p->rows = sides->rows;
+    p->outer = sides->outer;
+    p->inner = sides->inner;
+    return x;
+}
+
+static PyObject *
+product_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    const ps_backend *const backend = ps_backend_get();
+    ps_product p = {.scale = 1};
+    double numbers[3][2];
+    plain sides = {0};
+    int threads;
+    call c;
+
+    if (count != ARGUMENTS) {
+        PyErr_Format(PyExc_TypeError, "product_direct: need %d arguments, got %zd",
+                     (int)ARGUMENTS, count);
+        return NULL;
+    }
+    if (backend->memory != PS_HOST || backend->product == NULL ||
+        !plain_threads(args[THREADS], &threads) ||
+        read_product(&p, &sides, args, numbers) == NULL) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const out = plain_result(&sides, args[OUT], args, INPUTS);
+
+    if (out == NULL || !plain_stride(&sides, out, &p.out.stride) ||
+        PyArray_DATA(out) == p.x.data) {
+        Py_XDECREF(out);
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    p.out.data = PyArray_DATA(out);
+    if (call_begin(&c, threads, 0, 0) < 0) {
+        Py_DECREF(out);
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status = backend->product(&p, &c.exec);
+    const int raised = call_leave(&c);
+
+    if (raised < 0 || status != PS_OK) {
+        Py_DECREF(out);
+        return raised < 0 ? NULL : PyLong_FromLong(status);
+    }
+    return (PyObject *)out;
 }
 
 /* Borrow contiguous arrays of one dtype and size for the derivatives of solves. */
@@ -332,6 +417,11 @@ PyDoc_STRVAR(product_doc,
              "product($module, flags, lower, diag, upper, x, b, out, scale, weight, "
              "extended, threads, device=0, stream=0, /)\n--\n\n"
              "Write scale * A x + weight * b; return status.");
+PyDoc_STRVAR(product_direct_doc,
+             "product_direct($module, lower, diag, upper, x, axis, out, periodic, "
+             "threads, /)\n--\n\n"
+             "Return A x, a status that is not OK, or NotImplemented if the call needs "
+             "planning.");
 PyDoc_STRVAR(products_doc,
              "products($module, flags, rows, inner, g, x, lower, diag, upper, threads, "
              "/)\n--\n\n"
@@ -348,6 +438,8 @@ PyDoc_STRVAR(factor_step_doc,
 
 static PyMethodDef methods[] = {
     {"product", product, METH_VARARGS, product_doc},
+    {"product_direct", (PyCFunction)(void (*)(void))product_direct, METH_FASTCALL,
+     product_direct_doc},
     {"products", products, METH_VARARGS, products_doc},
     {"step_solve", step_solve, METH_VARARGS, step_solve_doc},
     {"factor_step", factor_step, METH_VARARGS, factor_step_doc},

@@ -19,7 +19,8 @@ from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
 from .._runtime.backends import require
 from .._runtime.device import address_of, is_device_array
-from .._runtime.interop import host_array, library_of, locate
+from .._runtime.direct import call_directly
+from .._runtime.interop import locate
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
 from .._runtime.targets import Target, find_target
@@ -285,12 +286,6 @@ def solve_directly(
 
     Calls with errors in their arguments and those with singular systems give None, too.
     """
-    sides = (rhs, out)
-    if type(rhs) is not np.ndarray:
-        rhs = host_array(rhs)
-        if type(rhs) is not np.ndarray:
-            return None
-        matrix, out = tuple(map(host_array, matrix)), host_array(out)
     backend, definite = require("cpu"), assume == "positive definite"
     if not (pivot is None or (type(pivot) is bool and not (pivot and definite))):
         return None
@@ -298,12 +293,7 @@ def solve_directly(
         return None
     code = pivot_code(False if definite else pivot, backend.PIVOTS)
     solve = backend.bands_direct if kind == "bands" else backend.blocks_direct
-    answer = solve(*matrix, rhs, axis, out, code, definite, threads)
-    if answer is NotImplemented:
-        return None
-    if rhs is sides[0]:
-        return answer
-    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+    return call_directly(solve, (*matrix, rhs), axis, out, code, definite, threads)
 
 
 def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Factors:

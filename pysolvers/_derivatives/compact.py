@@ -213,6 +213,8 @@ def _shape_of(array: Any) -> tuple[int, ...]:
 
 def _dtype_of(array: Any) -> np.dtype:
     """Return the dtype of an array of any library."""
+    if type(array) is np.ndarray:
+        return array.dtype
     if _is_bare(array):
         return np.dtype(array.__cuda_array_interface__["typestr"])
     return np.dtype(str(array.dtype).removeprefix("torch."))

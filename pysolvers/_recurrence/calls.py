@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require_flag
 from .._errors import raise_for_status
 from .._lines.step import Choice, prepare, recur
 from .._runtime.backends import require
-from .._runtime.interop import host_array, library_of
+from .._runtime.direct import call_directly
 
 Array = NDArray[Any]
 
@@ -167,22 +166,13 @@ def _compute_directly(
     """Compute in one call of the extension if the operands need no planning, or return None."""
     if check_finite is not False or not (reverse is True or reverse is False):
         return None
-    operands, sides = (a, second, b), (b, out)
-    if type(b) is not np.ndarray:
-        b = host_array(b)
-        if type(b) is not np.ndarray:
-            return None
-        operands, out = (host_array(a), host_array(second), b), host_array(out)
     backend = require("cpu")
     flags = backend.REVERSED if reverse else 0
-    answer = backend.recurrence_direct(*operands, axis, out, flags, threads)
-    if answer is NotImplemented:
-        return None
-    if type(answer) is not np.ndarray:
+    operands = (a, second, b)
+    answer = call_directly(backend.recurrence_direct, operands, axis, out, flags, threads)
+    if type(answer) is int:
         raise_for_status(answer, backend.STATUS, _NAME)
-    if b is sides[0]:
-        return answer
-    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+    return answer
 
 
 def initial_states(initial: Any, *, has_second: bool) -> dict[str, Any]:

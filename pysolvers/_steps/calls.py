@@ -17,6 +17,8 @@ from .._options import OnSingular, SolveInfo
 from .._plain import is_lazy, require_plain
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import padded_shape
+from .._runtime.backends import require as require_backend
+from .._runtime.direct import call_directly
 from .blocks import any_lazy, by_blocks
 
 if TYPE_CHECKING:
@@ -104,6 +106,17 @@ def tridiagonal_matvec(
     >>> tridiagonal_matvec(-1.0, 2.0, -1.0, np.array([1.0, 2.0, 4.0]))
     array([ 0., -1.,  6.])
     """
+    if (
+        group is None
+        and split is None
+        and (device, stream) in ((None, None), ("cpu", None))
+        and check_finite is False
+        and (periodic is True or periodic is False)
+    ):
+        entry = require_backend("cpu").product_direct
+        direct = call_directly(entry, (lower, diag, upper, x), axis, out, periodic, threads)
+        if direct is not None and type(direct) is not int:
+            return direct
     diag, form = form_of(diag)
     choice = Choice(
         operation="tridiagonal_matvec",

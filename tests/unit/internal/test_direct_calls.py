@@ -1,4 +1,4 @@
-"""Calls of blocks and bands that need no planning give the bits of those that are planned."""
+"""Calls that need no planning give the bits of those that are planned."""
 
 import functools
 import itertools
@@ -8,6 +8,7 @@ import pytest
 
 import pysolvers
 from pysolvers._blocks import systems
+from pysolvers._steps import calls
 
 
 @pytest.fixture
@@ -26,6 +27,7 @@ def planned(monkeypatch):
 
     monkeypatch.setattr(systems, "solve_directly", counted(solve))
     monkeypatch.setattr(systems, "apply_directly", counted(apply))
+    monkeypatch.setattr(calls, "call_directly", counted(calls.call_directly))
 
     def compare(call, *, direct=True):
         """Call with and without the direct calls; the first one is `direct`."""
@@ -35,6 +37,7 @@ def planned(monkeypatch):
         with monkeypatch.context() as patch:
             for name in ("solve_directly", "apply_directly"):
                 patch.setattr(systems, name, lambda *_: None)
+            patch.setattr(calls, "call_directly", lambda *_: None)
             other = call()
         assert own.dtype == other.dtype and own.shape == other.shape
         np.testing.assert_array_equal(own, other)
@@ -179,3 +182,49 @@ def test_solutions_of_singular_factors_are_nan():
     factor = pysolvers.factor_pentadiagonal(0.0, 0.0, diag, 0.0, 0.0, on_singular="nan")
     x = factor.solve(np.ones((2, 4)))
     assert (x[0] == 1).all() and np.isnan(x[1]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_products(planned, dtype):
+    rng = np.random.default_rng(4)
+
+    def random(*shape):
+        a = rng.uniform(-1, 1, shape)
+        return (a + 1j * rng.uniform(-1, 1, shape) if np.dtype(dtype).kind == "c" else a).astype(
+            dtype
+        )
+
+    for batch, axis, rows in itertools.product([(), (3,), (2, 3)], [0, -1], [3, 4, 9]):
+        shape = np.moveaxis(np.empty((*batch, rows)), -1, axis).shape
+        x = random(*shape)
+        line, short = random(rows), random(rows - 1)
+        for matrix in (
+            (-1.0, 2.0, -1.0),
+            (line, line, line),
+            (short, line, short),
+            (random(*shape), random(*shape), random(*shape)),
+            (-1.0, random(*shape), line),
+        ):
+            multiply = functools.partial(pysolvers.tridiagonal_matvec, *matrix, x, axis=axis)
+            y = planned(multiply)
+            out = np.empty_like(x)
+            assert multiply(out=out) is out
+            np.testing.assert_array_equal(out, y)
+            with pytest.raises(ValueError, match="overlap"):
+                multiply(out=x)
+            if matrix[0] is not short:
+                planned(functools.partial(multiply, periodic=True))
+
+
+def test_products_that_are_planned(planned):
+    x = np.ones((3, 4))
+    multiply = pysolvers.tridiagonal_matvec
+    for call in (
+        lambda: multiply(1, 2.0, np.float32(1), x.astype(np.float32)[:, ::-1]),
+        lambda: multiply(np.ones(4, np.float32), 2.0, 1.0, x),
+        lambda: multiply(1.0, 2.0, 1.0, x.astype(int)),
+        lambda: multiply(np.ones((1, 4)), 2.0, 1.0, x),
+    ):
+        planned(call, direct=call() is None)
+    with pytest.raises(ValueError):
+        multiply(np.ones(3), 2.0, np.ones(3), x, periodic=True)
