@@ -1,4 +1,4 @@
-/* pivoted.cu - PS_PIVOTED: row exchanges in every system that needs them. */
+/* pivoted.cu - PS_PIVOTED: elimination with row exchanges for all systems of a batch. */
 #include "lines/methods.h"
 #include "lines/pivoted/pivoted.h"
 #include "lines/pivoted/pivoted_dtypes.h"

@@ -5,19 +5,19 @@
  * with p-2, p and p+2 only, the first three besides with their neighbours, so that the
  * rows of the inside are a band matrix with two sub- and two superdiagonals, and the last
  * four positions are the unknowns first, last, left and right. The pivot row of position
- * p is the largest of two carried rows, with entries in the columns p .. p+3, and the row
- * of position p+2, with entries in p, p+2 and p+4:
+ * p is that with the largest entry among two carried rows, with entries in the columns p ..
+ * p+3, and the row of position p+2, with entries in p, p+2 and p+4:
  *
  *     x_p = rhs_p - a_p x_{p+1} - b_p x_{p+2} - c_p x_{p+3}   (carried row)
  *     x_p = rhs_p - b_p x_{p+2} - c_p x_{p+4}                 (row of position p+2)
  *
- * so that a pivot row takes the four words of its unknown's row, and a bit. The two rows
- * that stay are the group of the chunk.
+ * so that a pivot row needs the four words of the row it replaces, and one bit. The two
+ * remaining rows are the group of the chunk.
  *
  * Entries grow to at most 7 times the largest one of the matrix (Higham 2002, Theorem
  * 9.11, with bandwidth 2), whatever the matrix: no column takes part in more than four
  * steps. Elimination from the first row to the last has no such bound for the columns
- * left and first. 28 operations and 3 divisions an unknown.
+ * left and first. 28 operations and 3 divisions per unknown.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_FOLDED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_FOLDED_CUH
@@ -38,11 +38,11 @@ template <typename Number> struct FoldedRows {
 /* The pivot row of position p, with entries in the columns p+1 .. p+4. */
 template <typename Number> struct FoldedPivot {
     Number pivot, right[4], rhs;
-    bool fresh; /* the row of position p+2, not a carried row */
+    bool fresh; /* whether it was the row of position p+2, not a carried row */
 };
 
-/* Eliminate column p of the carried rows and of row c, with entries in the columns p ..
- * p+4. Unless `checked`, the pivot is moderate, or the rows are not used. */
+/* Eliminate column p from the carried rows and from row c, which has entries in the columns
+ * p .. p+4. Unless `checked`, the pivot is moderate, or the rows are not used. */
 template <bool checked = true, typename Number>
 __device__ __forceinline__ FoldedPivot<Number>
 folded_step(FoldedRows<Number> &rows, Number (&c)[5], Number c_rhs)
@@ -76,8 +76,8 @@ folded_step(FoldedRows<Number> &rows, Number (&c)[5], Number c_rhs)
     return row;
 }
 
-/* The row, or the unknown, of a position of a chunk of `count` rows: from -1, the last
- * row of the chunk before, to `count`, the first row of the chunk behind. */
+/* The row, or the unknown, at a position of a chunk of `count` rows: -1 is the last row of
+ * the chunk before it, `count` the first row of the chunk after it. */
 __device__ __forceinline__ int
 folded_place(int position, int count)
 {
@@ -86,7 +86,8 @@ folded_place(int position, int count)
     return position % 2 == 0 ? middle - position / 2 : middle + (position + 1) / 2;
 }
 
-/* The unknowns of the last four positions, from the fourth last on. */
+/* A carried row of the last step, whose columns are those of the last four positions, in
+ * the order left, first, last, right. */
 template <typename Number>
 __device__ __forceinline__ PivotEnds<Number>
 folded_ends(const FoldedRow<Number> &row, int count)
@@ -98,8 +99,8 @@ folded_ends(const FoldedRow<Number> &row, int count)
 }
 
 /* Eliminate the unknowns between the first and the last of the `count` > 2 rows of a
- * chunk, row k being row_at(k); the pivot rows take their places in c, `fresh` has their
- * bits. Returns whether a pivot is lost; `scales` of the group are left to the caller. */
+ * chunk; row k is row_at(k). The pivot rows are written to c, their bits to `fresh`.
+ * Returns whether a pivot is lost. `scales` of the group is not set. */
 template <typename Number, typename RowAt>
 __device__ __forceinline__ bool
 eliminate_folded(const PivotChunk<Number> &c, int count, const RowAt &row_at,
@@ -116,7 +117,7 @@ eliminate_folded(const PivotChunk<Number> &c, int count, const RowAt &row_at,
 #pragma unroll 1
     for (int p = 0; p < count - 2; p++) {
         const PivotRow<Number> row = row_at(folded_place(p + 2, count));
-        const bool above = p % 2 == 0; /* the row lies above the middle */
+        const bool above = p % 2 == 0; /* whether the row precedes the middle row */
         Number next[5] = {above ? row.upper : row.lower, Number(0), row.diag, Number(0),
                           above ? row.lower : row.upper};
         const FoldedPivot<Number> pivot = folded_step(rows, next, row.rhs);
@@ -134,8 +135,8 @@ eliminate_folded(const PivotChunk<Number> &c, int count, const RowAt &row_at,
     return lost;
 }
 
-/* As substitute_chunk(), of pivot rows of eliminate_folded(). Out of line, as it is
- * rare, and by value: what a call takes by reference has no register. */
+/* As substitute_chunk(), for the pivot rows of eliminate_folded(). It is rarely called and
+ * therefore not inlined; arguments by reference would have to be in memory. */
 template <typename Number>
 __device__ __noinline__ void
 substitute_folded(PivotChunk<Number> c, PivotAround<Number> x, int count, unsigned fresh)

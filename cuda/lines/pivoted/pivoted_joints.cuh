@@ -1,10 +1,10 @@
-/* pivoted_joints.cuh - two neighbouring groups of rows made one, with row exchanges.
+/* pivoted_joints.cuh - joins two neighbouring groups of rows, with row exchanges.
  *
- * A group is two rows in four unknowns (pivoted_rows.cuh). Of the four rows of two
- * neighbours two eliminate the unknowns between them, each the largest of all rows that
- * contain it, and two stay. Two lanes do it together: both know the columns between the
- * groups and the right sides, and do the same with them, and each has two of the four
- * columns around.
+ * A group is two rows in four unknowns (pivoted_rows.cuh). Two neighbouring groups have
+ * four rows and two unknowns between them. Each of these unknowns is eliminated by the
+ * largest entry of its column, and the two other rows are the group of both. Two lanes
+ * share the work: both compute the columns between the groups and the right-hand sides,
+ * and each lane computes two of the four outer columns.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_JOINTS_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_JOINTS_CUH
@@ -15,37 +15,40 @@ namespace pysolvers::pivoted {
 
 using device::shuffle;
 
-/* Of the two rows of a group, or of a joint. */
+/* One coefficient of each of the two rows of a group or of a joint. */
 template <typename Number> struct PivotPair {
     Number upper, lower;
 };
 
-/* Two columns on one side of a group: that of its own unknown at this end, and that of
- * the unknown beyond it. */
+/* The two columns at one end of a group: that of the group's own unknown at this end, and
+ * that of the neighbouring unknown beyond it. */
 template <typename Number> struct alignas(16) PivotSide {
     PivotPair<Number> own, beyond;
 };
 
-/* Pivot rows of two neighbours: in `upper` that of x of the last row of one (which sees
- * the first row of the other), in `lower` that of x of that first row. */
+/* The pivot rows of the two unknowns between two neighbouring groups: `upper` is that of
+ * the last unknown of the left group, whose entry of the other one is `next`; `lower` is
+ * that of the first unknown of the right group. */
 template <typename Number> struct alignas(16) PivotJoint {
     PivotSide<Number> left, right;
     PivotPair<Number> rhs;
     Number next;
 };
 
-/* What one end of a group is to its neighbour there. */
+/* The coefficients that couple one end of a group to the neighbouring group, and the
+ * right-hand sides. */
 template <typename Number> struct PivotEdge {
     PivotSide<Number> side;
     PivotPair<Number> rhs;
 };
 
-/* What a lane knows of a joint: one side, and what both know. */
+/* The part of a joint that one of its two lanes holds: its side, and the values common to
+ * both lanes. */
 template <typename Number> struct PivotHalf {
     PivotSide<Number> side;
     PivotPair<Number> rhs;
     Number next;
-    bool doubtful; /* a pivot was lost, or entries have grown */
+    bool doubtful; /* a pivot was lost, or entries have grown too much */
 };
 
 template <typename Number>
@@ -117,13 +120,13 @@ turn_if(bool yes, PivotEdge<Number> &a)
     exchange_if(yes, a.rhs.upper, a.rhs.lower);
 }
 
-/* One column of the rows between two groups: the smaller one of each, and the larger one
- * that is not the pivot row. */
+/* One column of the three rows of two groups that are not the first pivot row: the row of
+ * each group with the smaller entry, and the other row of the two larger ones. */
 template <typename Number> struct PivotTriple {
     Number top, low, end;
 };
 
-/* The largest of three to the middle. */
+/* Move the largest of the three entries to the middle. */
 template <typename Number>
 __device__ __forceinline__ void
 exchange_if(bool top, bool end, PivotTriple<Number> &a)
@@ -132,7 +135,7 @@ exchange_if(bool top, bool end, PivotTriple<Number> &a)
     exchange_if(end, a.low, a.end);
 }
 
-/* A column without the pivot row's part in it, `m` times `pivot`. */
+/* A column from which `m` times the pivot row's entry is subtracted. */
 template <typename Number>
 __device__ __forceinline__ PivotTriple<Number>
 less_product(const PivotTriple<Number> &a, const PivotTriple<Number> &m, Number pivot)
@@ -141,7 +144,8 @@ less_product(const PivotTriple<Number> &a, const PivotTriple<Number> &m, Number 
             less_product(a.end, m.end, pivot)};
 }
 
-/* The rows that stay, in one column, when `pivot` is what the other one has in it. */
+/* One column of the two remaining rows, from which multiples of the entry `pivot` of the
+ * second pivot row are subtracted. */
 template <typename Number>
 __device__ __forceinline__ PivotPair<Number>
 rest_of(const PivotTriple<Number> &a, const PivotTriple<Number> &m, Number pivot)
@@ -149,9 +153,9 @@ rest_of(const PivotTriple<Number> &a, const PivotTriple<Number> &m, Number pivot
     return {less_product(a.top, m.top, pivot), less_product(a.end, m.end, pivot)};
 }
 
-/* Join two groups, of which `a` is the right edge of the left one and `b` the left edge
- * of the right one. `far` is the left edge of the left one, or not `left` the right edge
- * of the right one, and becomes that of both. */
+/* Join two groups. `a` is the right edge of the left group, `b` the left edge of the right
+ * group. `far` is the outer edge of this lane: the left edge of the left group if `left`,
+ * otherwise the right edge of the right group. It becomes the edge of the joined group. */
 template <typename Number>
 __device__ __forceinline__ PivotHalf<Number>
 join_groups(bool left, PivotEdge<Number> a, PivotEdge<Number> b, PivotEdge<Number> &far)
@@ -159,7 +163,7 @@ join_groups(bool left, PivotEdge<Number> a, PivotEdge<Number> b, PivotEdge<Numbe
     const bool turn_a = size_of(a.side.own.lower) > size_of(a.side.own.upper);
     const bool turn_b = size_of(b.side.beyond.lower) > size_of(b.side.beyond.upper);
 
-    /* The larger row is the upper one then. */
+    /* Afterwards the upper row of each group has the larger entry. */
     turn_if(turn_a, a);
     turn_if(turn_b, b);
     turn_if(left ? turn_a : turn_b, far.side);
@@ -171,7 +175,7 @@ join_groups(bool left, PivotEdge<Number> a, PivotEdge<Number> b, PivotEdge<Numbe
     exchange_if(take, next, other_next);
     exchange_if(take, value, other_value);
 
-    const bool has_pivot = left != take; /* its row is of this lane's group */
+    const bool has_pivot = left != take; /* the pivot row belongs to this lane's group */
     const Number zero = Number(0), inverse = inverse_of(pivot);
     const Number factor = has_pivot ? inverse : zero;
     const real_of<Number> is_left = left ? 1 : 0, is_right = left ? 0 : 1;
@@ -212,7 +216,7 @@ join_groups(bool left, PivotEdge<Number> a, PivotEdge<Number> b, PivotEdge<Numbe
     return half;
 }
 
-/* The unknowns between two neighbours whose surroundings `x` are known. */
+/* The two unknowns of a joint from the four unknowns `x` around it. */
 template <typename Number>
 __device__ __forceinline__ void
 substitute_joint(const PivotJoint<Number> &joint, const PivotAround<Number> &x,
@@ -231,8 +235,9 @@ substitute_joint(const PivotJoint<Number> &joint, const PivotAround<Number> &x,
     before = less_product(before, joint.next, behind);
 }
 
-/* The whole system as one group: left is its last row and right its first (their
- * entries are zero unless the system is periodic). Returns whether x is doubtful. */
+/* Solve the group of a whole system. Its left neighbour is its last row and its right
+ * neighbour its first row; their entries are zero unless the system is periodic. Returns
+ * whether x is doubtful. */
 template <typename Number>
 __device__ __forceinline__ bool
 solve_group(const PivotGroup<Number> &group, Number &first, Number &last)

@@ -1,16 +1,17 @@
-/* pivoted_refined.cuh - iterative refinement of systems that miss their rows.
+/* pivoted_refined.cuh - iterative refinement of systems whose residual is too large.
  *
  *     r = b - A y,    A d = r,    x = y + d
  *
- * with y and d by the same elimination in chunks. One step makes x satisfy its rows where
- * the elimination has small errors in the norm of the system, but not for the rows of
- * small unknowns (Skeel 1980; Higham 2002, ch. 12): in a model of the kernel 7 of 7 such
- * systems of 90000 random ones, and most of those of graded and scaled matrices. Where
- * the entries grow it fails, and the system is solved in order.
+ * where y and d are computed by the same elimination in chunks. If the errors of the
+ * elimination are small relative to the norm of the system, but large relative to the rows
+ * of small unknowns, one step makes the residual of each row small (Skeel 1980; Higham
+ * 2002, ch. 12): in a model of the kernel for all 7 such systems of 90000 random ones, and
+ * for most of those of graded and scaled matrices. If entries grow it fails, and the system
+ * is solved in order.
  *
  * A block refines one system after the other, with a thread for each chunk: two
- * eliminations and three passes over the rows in memory, some ten times faster than one
- * thread in order for long systems. So only blocks with few such systems refine, and only
+ * eliminations and three passes over the rows in memory, about ten times faster for long
+ * systems than one thread in order. Only blocks with few such systems refine, and only
  * systems of REFINED_CHUNKS chunks or more.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_REFINED_CUH
@@ -28,10 +29,10 @@ enum { REFINED_CHUNKS = 8, REFINED_SYSTEMS = 4 };
 /* Vectors of the workspace of a block: y and r. */
 enum { REFINED_VECTORS = 2 };
 
-/* Solve A x = right for a system that is in shared memory as the first of a tile, whose
- * rows are those of memory but for the right sides, which are also at `right` in memory
- * if that is not null. x takes the place of the right sides. All of the block take part.
- */
+/* Solve A x = right for the first system of a tile in shared memory. The matrix is that in
+ * global memory; the right-hand sides are those in global memory, or `right` if this is not
+ * null. x replaces the right-hand sides in shared memory. All threads of the block call
+ * this function. */
 template <typename Number>
 __device__ __noinline__ void
 refine_solve(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
@@ -40,7 +41,7 @@ refine_solve(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
     const PivotShared<Number> m(a, memory);
     const PivotIndex at = pivot_index(a, system);
     const PivotTree<Number> t = {m.tree, a.tile_chunks, a.chunks, m.state};
-    const bool alone = a.tile_chunks > 32; /* else the first warp has all chunks */
+    const bool alone = a.tile_chunks > 32; /* otherwise the first warp has all chunks */
     const int chunk = threadIdx.x;
     const bool active = chunk < a.chunks;
     const int begin = pivot_begin(a, chunk);
@@ -88,8 +89,9 @@ refine_solve(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
     __syncthreads(); /* x is written */
 }
 
-/* Refine a system and store its solution, if it satisfies the rows. Returns whether it
- * does. The shared memory of the block is free, and all of the block take part. */
+/* Refine a system, and store its solution if the residual of each row is small. Returns
+ * whether it is. Uses the shared memory of the block; all threads of the block call this
+ * function. */
 template <typename Number>
 __device__ __noinline__ bool
 refine_system(const PivotPlan<Number> &a, unsigned char *memory, int64_t system)

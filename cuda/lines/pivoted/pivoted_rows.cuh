@@ -1,13 +1,14 @@
 /* pivoted_rows.cuh - elimination with row exchanges, in place.
  *
- * The unknowns inside a chunk of rows occur in its own rows only. They are eliminated
- * from the first to the last, each by the largest of all rows that still contain it
- * (three: two carried rows and the next one), which is Gaussian elimination with
- * partial pivoting in another order of the columns: a chunk whose inside is singular is
- * as good as any. Two rows stay, in four unknowns: the last one of the chunk before
- * (left), the first and the last of this one, and the first of the chunk behind (right).
- * In the manner of Wright (1992) for bordered systems; the mapping on a GPU after
- * RPTS, Klein and Strzodka (2021). A chunk takes 18 multiply-adds a row.
+ * The unknowns between the first and the last one of a chunk occur in the rows of this
+ * chunk only. They are eliminated in order. The pivot row of each is the one with the
+ * largest entry among the three that still contain it: two carried rows and the next row
+ * of the matrix. This is Gaussian elimination with partial pivoting for another order of
+ * the columns, so that the inner rows of a chunk may be singular. Two rows remain, the
+ * group of the chunk, in four unknowns: the last one of the chunk before (left), the first
+ * and the last one of this chunk, and the first one of the chunk after it (right). After
+ * Wright (1992), for bordered systems; the mapping to a GPU after RPTS, Klein and
+ * Strzodka (2021). 18 multiply-adds per row.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_ROWS_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_ROWS_CUH
@@ -24,8 +25,8 @@ template <typename Number> struct PivotRow {
     Number lower, diag, upper, rhs;
 };
 
-/* A power of two that brings the sum of the entries near 1. Rows of less than can be
- * inverted stay as they are, so that a bad pivot is seen. */
+/* The power of two by which the sum of the magnitudes of the entries becomes nearly 1. A
+ * row whose sum has no finite reciprocal is not scaled, so that its bad pivot is found. */
 __device__ __forceinline__ float
 balance_of(float a, float b, float c)
 {
@@ -89,9 +90,9 @@ struct PivotScales {
     }
 };
 
-/* The row scaled: pivots are chosen by what is left of them in proportion to all entries
- * of their rows, and a system whose rows are of very different sizes loses nothing. A row
- * with little beside its pivot is the better one of two whose pivots are as large. */
+/* The row, scaled by balance_of(): a pivot is chosen by its size relative to all entries
+ * of its row, so that rows of very different sizes are treated alike. Of two rows with
+ * equal pivots the one with the smaller other entries is preferred. */
 template <typename Number>
 __device__ __forceinline__ PivotRow<Number>
 balanced(const PivotRow<Number> &row, PivotScales &scales)
@@ -103,7 +104,7 @@ balanced(const PivotRow<Number> &row, PivotScales &scales)
             times_power(row.upper, power), times_power(row.rhs, power)};
 }
 
-/* x of the first and last row of a chunk, or of several, and of the rows around them. */
+/* x of the first and the last row of a group, and of the rows before and after it. */
 template <typename Number> struct alignas(16) PivotAround {
     Number left, first, last, right;
 };
@@ -113,19 +114,19 @@ template <typename Number> struct PivotEnds {
     Number left, first, last, right, rhs;
 };
 
-/* What a chunk, or several, are to the others. `scales` is the range of the exponents by
- * which their rows were scaled: the largest, and the negative of the smallest. Aligned,
- * like the joints, to be moved in units of 16 bytes. */
+/* The two rows that remain of one chunk or of several joined ones. `scales` is the range
+ * of the exponents by which the rows were scaled: the largest, and the negative of the
+ * smallest. Groups and joints are aligned for copies of 16 bytes. */
 template <typename Number> struct alignas(16) PivotGroup {
     PivotEnds<Number> upper, lower;
     short2 scales;
 };
 
-/* The rows of a chunk in shared memory, and in their places the pivot rows, divided by
- * their pivots: that of x[k] has its entry of x[first] in `lower`, of x[k+1] in `upper`.
- * A row of the matrix sees x[k+2] and neither x[left] nor x[first], a carried one the
- * other way round: `diag` is the entry of x[left], or of x[k+2] in a row of the matrix,
- * which is told by a bit, the last row's lowest. */
+/* The rows of a chunk in shared memory. The pivot rows, divided by their pivots, replace
+ * them. In the pivot row of x[k], `lower` holds the entry of x[first] and `upper` that of
+ * x[k+1]. `diag` holds the entry of x[k+2] if the pivot row was a row of the matrix, which
+ * has no entry of x[left], and that of x[left] if it was a carried row, which has none of
+ * x[k+2]. One bit for each row says which; that of the last row is the lowest one. */
 template <typename Number> struct PivotChunk {
     Number *lower, *diag, *upper, *rhs;
 
@@ -142,15 +143,14 @@ template <typename Number> struct PivotChunk {
     }
 };
 
-/* Whether the solution of a system is that of a stable elimination. Doubtful: the entries
- * of rows have grown, a pivot was lost or was no number, or the rows are of very
- * different sizes. Missed: and the solution does not satisfy the rows; the system is to
- * be solved a second time, in order. */
+/* Whether the elimination of a system was stable. Doubtful: entries have grown too much, a
+ * pivot was lost or was NaN, or the rows are of very different sizes. Missed: besides, the
+ * residual of the solution is too large, and the system is solved again, in order. */
 enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL, PIVOT_MISSED };
 
-/* The size of an entry, as a number of single precision that grows with it, and the
- * largest that one of a balanced row may have, 8. Of a double the upper half serves,
- * which has the larger exponents of infinities and NaNs. */
+/* The magnitude of an entry as a float: a monotonic function of it, compared with the
+ * largest one allowed in a balanced row, 8, by has_grown(). Of a double this is its upper
+ * half, read as a float, which is infinite or NaN if the double is. */
 __device__ __forceinline__ float
 growth_of(float x)
 {
@@ -199,8 +199,8 @@ are_uneven(short2 scales)
     return scales.x + scales.y > 7;
 }
 
-/* Whether a pivot is too small for inverse_of(); NaN is not. Rows are balanced: where the
- * largest of a column is that small, it is zero but for rounding. */
+/* Whether a pivot is too small for inverse_of(); NaN is not. Because the rows are balanced,
+ * such a pivot, the largest of its column, is zero but for rounding errors. */
 template <typename Number>
 __device__ __forceinline__ bool
 is_lost_pivot(Number x)
@@ -373,10 +373,10 @@ scaled(Number m, const PivotEnds<Number> &a)
 }
 
 /* Eliminate the unknowns between the first and the last of the `count` >= 2 rows of a
- * chunk, whose places are taken by pivot rows; `fresh` has the bits of these. Of more
- * than two rows one behind the last is read, and may hold anything. Returns whether the
- * group is doubtful. Of q no growth is looked for: left and first of it are at most those
- * of p one step before. */
+ * chunk. Pivot rows replace the rows; `fresh` gets their bits (PivotChunk). If count > 2
+ * the row after the last one is read too, whatever it contains. Returns whether the group
+ * is doubtful. The growth of q is not tested, because its entries `left` and `first` are
+ * at most those of p in the step before. */
 template <typename Number>
 __device__ __forceinline__ bool
 eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
@@ -386,11 +386,12 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
     const PivotRow<Number> row0 = balanced(c.at(0), scales);
     const PivotRow<Number> row1 = balanced(c.at(1), scales);
     PivotRow<Number> ahead = {};
-    /* Of p and q, last and right are the columns k and k+1. */
+    /* The carried rows p and q: `last` and `right` are their entries of columns k, k+1. */
     PivotEnds<Number> p = {row0.lower, row0.diag, row0.upper, Number(0), row0.rhs};
     PivotEnds<Number> q = {Number(0), row1.lower, row1.diag, row1.upper, row1.rhs};
-    /* Where the entries of rows add up to nothing, rounding alone makes the new row's the
-     * larger one, and a row that is carried far gathers errors. */
+    /* If the entries of a row cancel, rounding errors alone decide which entry is larger, and
+     * a row that is carried over many steps accumulates errors. The new row must therefore
+     * be larger by this factor. */
     const real_of<Number> more = real_of<Number>(65) / 64;
     bool lost = false;
     float growth = 0;
@@ -413,8 +414,8 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
         exchange_if(take, value, other_value);
         lost = lost || is_lost_pivot(pivot);
 
-        /* Of p and n the pivot row is kept, and the other one gets a multiple of it: p
-         * alone has left and first, n alone has the column k+2. */
+        /* One of p and n is the pivot row, and a multiple of it is subtracted from the
+         * other. Only p has entries of left and first, only n has one of column k+2. */
         const Number inverse = inverse_of(pivot), m = -(other * inverse);
         const Number of_p = take ? Number(0) : inverse, by_p = take ? Number(1) : m;
         const Number of_n = take ? inverse : Number(0), by_n = take ? m : Number(1);
@@ -439,8 +440,8 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
     return lost || has_grown<Number>(growth);
 }
 
-/* x of a row with those of the rows around it, moved if it misses its equation by more
- * than a few eps of what is in it. */
+/* x of a row from the unknowns before and after it: corrected if the residual of the row
+ * is more than a few eps of the sum of its terms and the diagonal entry is the largest. */
 template <typename Number>
 __device__ __forceinline__ Number
 corrected(const PivotRow<Number> &row, Number before, Number x, Number behind)
@@ -458,9 +459,10 @@ corrected(const PivotRow<Number> &row, Number before, Number x, Number behind)
                : x;
 }
 
-/* The unknowns of a chunk whose surroundings `x` are known take the place of its right
- * side. The first row has gathered the errors of all, and may be far better satisfied:
- * where the unknowns in it happen to be small, they are large beside it. */
+/* Substitute: the unknowns of a chunk replace its right-hand sides; `x` has those of its
+ * first and last row and of the rows next to them. The rounding errors of all rows
+ * accumulate in the first row. If its unknowns are small these errors are large relative
+ * to them, so that the first unknown is corrected. */
 template <typename Number>
 __device__ __forceinline__ void
 substitute_chunk(const PivotChunk<Number> &c, const PivotAround<Number> &x, int count,

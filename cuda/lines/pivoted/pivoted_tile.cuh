@@ -1,9 +1,10 @@
-/* pivoted_tile.cuh - tiles of rows, and where they lie in shared memory.
+/* pivoted_tile.cuh - tiles of rows, and their layout in shared memory.
  *
- * A tile is some chunks of some neighbouring systems. In shared memory, as in memory,
- * rows lie side by side, displaced so that 16-byte units stay units. Chunks have an odd
- * length, and systems begin where the last one's chunks end, counted in banks: threads
- * that walk their chunks in step do not meet in a bank.
+ * A tile consists of some chunks of some neighbouring systems. The rows of a system are
+ * contiguous in shared memory, with the same offset to units of 16 bytes as in global
+ * memory. The length of a chunk is odd, and the first bank of a system follows the last
+ * one of the system before it, so that threads at the same row of their chunks use
+ * different banks.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_TILE_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_TILE_CUH
@@ -18,22 +19,22 @@ using device::quotient;
 /* Elements of a 16-byte unit. */
 template <typename Number> constexpr int pivot_unit = 16 / sizeof(Number);
 
-/* The planes of shared memory; x takes the place of the right side. */
+/* The planes of shared memory; x replaces the right-hand side. */
 enum PivotOperand { PIVOT_LOWER, PIVOT_DIAG, PIVOT_UPPER, PIVOT_RHS };
 
-/* How tiles travel: element by element, by threads that run along whichever of rows and
- * systems lies closer in memory; in units by all threads, where short systems follow each
- * other; in bulk; in bulk and in nothing but units. */
+/* How tiles are copied: element by element, neighbouring threads along the axis with the
+ * smaller stride; by all threads in units of 16 bytes, if short systems are contiguous; by
+ * bulk copies with single elements at both ends; by bulk copies only. */
 enum PivotCopies { PIVOT_ELEMENTS, PIVOT_UNITS, PIVOT_BULK, PIVOT_PLAIN };
 
 /* A launch over tiles of rows. A system of n rows (2 if n is 1: a row of the identity is
- * added) has `chunks` chunks of `length` rows, the last of at least 2 and at most one
- * more. */
+ * added) has `chunks` chunks of `length` rows; the last one has at least 2 and at most
+ * length + 1 rows. */
 template <typename Number> struct PivotPlan {
-    Systems<Number> s;    /* batch axes exchanged so that inner is the closer one */
-    const uint8_t *marks; /* null, or those of the systems to solve */
-    uint8_t *again; /* PS_SOLVED_AGAIN for each system solved a second time; `marks`, or
-                       1 for the others */
+    Systems<Number> s;    /* with the batch axis of the smaller stride as inner axis */
+    const uint8_t *marks; /* null, or not 0 for the systems to solve */
+    uint8_t *again; /* becomes PS_SOLVED_AGAIN for each system that is solved twice, and 1
+                       for the other ones unless `again` is `marks` */
     PivotPass pass;
     int32_t rows, chunks, length;
     int32_t segments; /* tiles along a system */
@@ -41,22 +42,22 @@ template <typename Number> struct PivotPlan {
     int32_t warp_systems; /* of a warp; 0 if a system needs several */
     bool along_rows, exchanged;
     PivotCopies copies;
-    bool bulk_x;         /* x in bulk too */
-    Input<Number> in[4]; /* as in s */
+    bool bulk_x;         /* x is stored by bulk copies too */
+    Input<Number> in[4]; /* those of s */
     /* Elements in shared memory: from one system to the next, of an operand, of the tree.
-     * Flat: the systems of a tile lie side by side in memory too. */
+     * Flat: the systems of a tile are contiguous in global memory too. */
     int32_t pitch, plane, tree_words;
     bool flat;
-    /* Elements of a tile along memory, and a thread's step from one to the next: so many
-     * along memory, so many across. */
+    /* Elements of a tile along the axis of the smaller stride, and the step of a thread
+     * along this axis and across it. */
     int32_t walk_size, walk_fast, walk_slow;
     int64_t systems, tiles;
     int32_t *state; /* of PIVOT_REDUCE and PIVOT_FINISH: PivotState of each system */
-    Number *groups; /* one a tile, of PIVOT_GROUP_WORDS words */
-    Number *ends;   /* and x of its first and its last row */
+    Number *groups; /* the group of each tile, PIVOT_GROUP_WORDS words */
+    Number *ends;   /* x of the first and of the last row of each tile */
     /* Of a solve in order: warps of a block that take part, systems of a warp at a time,
-     * rows of a segment, words that are kept of all segments of a system, and where these
-     * lie, one system behind the other; null: in shared memory, behind the rows. */
+     * rows of a segment, words that are kept of all segments of a system, and the memory of
+     * these, system after system; null: shared memory, after the rows. */
     int32_t ordered_warps, ordered_systems, ordered_length, ordered_kept;
     Number *kept;
     /* Workspace of the refinement, REFINED_VECTORS vectors for each of so many blocks;
@@ -70,7 +71,7 @@ template <typename Number> struct PivotPlan {
     }
 };
 
-/* Where a tile lies. */
+/* The systems and rows of a tile. */
 struct PivotSpan {
     int64_t system; /* the first of `systems` */
     int32_t systems, segment, chunk, chunks;
@@ -85,7 +86,7 @@ pivot_begin(const PivotPlan<Number> &a, int chunk)
     return chunk < a.chunks ? chunk * a.length : a.rows;
 }
 
-/* Whole: a tile holds whole systems. */
+/* The systems and rows of tile `tile`; `whole`: a tile holds whole systems. */
 template <bool whole, typename Number>
 __device__ __forceinline__ PivotSpan
 pivot_span(const PivotPlan<Number> &a, int64_t tile)
@@ -106,7 +107,7 @@ pivot_span(const PivotPlan<Number> &a, int64_t tile)
     return span;
 }
 
-/* The batch axes of the contract. */
+/* Indices of a system along the batch axes of `s`. */
 struct PivotIndex {
     int64_t j, k;
 };
@@ -144,8 +145,8 @@ pivot_marked(const PivotPlan<Number> &a, int64_t system)
     return a.marks == nullptr || a.marks[pivot_number(a, system)] != 0;
 }
 
-/* Row i of a system as it is in memory; a system that is not periodic has no entries
- * beyond its ends. */
+/* Row i of a system from global memory; lower of the first and upper of the last row are 0
+ * unless the system is periodic. */
 template <typename Number>
 __device__ __forceinline__ PivotRow<Number>
 pivot_row_in_memory(const PivotPlan<Number> &a, const PivotIndex &at, int64_t i)
@@ -162,8 +163,8 @@ pivot_row_in_memory(const PivotPlan<Number> &a, const PivotIndex &at, int64_t i)
     return {entry[0], entry[1], entry[2], entry[3]};
 }
 
-/* How far the first row of a system of a tile lies behind a 16-byte unit, in memory and
- * so in its plane. */
+/* The offset of the first row of a system of a tile to a unit of 16 bytes, in elements:
+ * the same in global memory and in the planes of shared memory. */
 struct alignas(16) PivotShift {
     int32_t of[4];
 };
@@ -180,13 +181,14 @@ pivot_shift(const Number *row)
 template <typename Number> struct PivotShared {
     Number *rows; /* lower, diag, upper, rhs or x: 4 planes */
     Number *tree;
-    PivotShift *shift; /* of each system, or of the first if they are flat */
+    PivotShift *shift; /* of each system; of the first one only if they are flat */
     Input<Number> *in; /* those of the plan */
     Arrivals *arrivals;
-    Arrivals *others; /* what the blocks of a cluster tell, in two tiles in turn */
-    int *state;       /* PivotState of each system */
+    Arrivals
+        *others; /* of the messages of the blocks of a cluster, alternating by tile */
+    int *state;  /* PivotState of each system */
 
-    /* Of a system, beside those of the plan. */
+    /* Of each system, and of the block, besides the planes and the tree. */
     static constexpr size_t system_bytes = sizeof(PivotShift) + sizeof(int);
     static constexpr size_t block_bytes =
         4 * sizeof(Input<Number>) + 4 * sizeof(Arrivals);

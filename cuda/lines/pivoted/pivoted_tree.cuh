@@ -1,12 +1,12 @@
-/* pivoted_tree.cuh - the groups of a tile, joined two by two.
+/* pivoted_tree.cuh - the binary tree by which the groups of a tile are joined.
  *
- * Leaf c of system s is a chunk, or a group from another tile. The groups c and c +
- * reach become one for reach = 1, 2, 4, ...: a binary tree whose shape depends on c
- * alone, so that a tile of a power of two leaves is a part of the tree of the whole
- * system, and a system has the same solution however it is cut. A lane has the group of a
- * leaf; warps join the groups of their lanes by themselves, and the first warp of a
- * system those of warps. On the way down each leaf goes its own way through the joints,
- * and meets no other.
+ * Leaf c of a system is a chunk, or the group of another tile. For reach = 1, 2, 4, ...
+ * the groups c and c + reach are joined. The tree depends on c only. The tree of a tile
+ * whose number of leaves is a power of two is therefore a subtree of that of the whole
+ * system, and the solution does not depend on how a system is divided into tiles. Each
+ * lane holds the group of one leaf. A warp joins the groups of its lanes, then the first
+ * warp of a system joins the groups of the warps. In the substitution each leaf evaluates
+ * its own path of joints; leaves need no data of each other.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_TREE_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_TREE_CUH
@@ -18,20 +18,20 @@ namespace pysolvers::pivoted {
 
 using namespace runtime;
 
-/* Words of a leaf: a group, or the joint with the group before it. */
+/* Words of a leaf, which holds a group or the joint with the group before it. */
 enum { PIVOT_GROUP_WORDS = 12 };
 
-/* What one launch does with its tiles. */
+/* The task of a launch. */
 enum PivotPass {
     PIVOT_SOLVE,    /* a tile holds whole systems */
-    PIVOT_EXCHANGE, /* the tiles of a system are those of the blocks of a cluster */
-    PIVOT_REDUCE,   /* tiles become groups in the workspace */
-    PIVOT_FINISH,   /* x at the ends of all tiles is known */
-    PIVOT_CHECK     /* so it is: x of doubtful systems is judged, and not stored */
+    PIVOT_EXCHANGE, /* each block of a cluster holds one tile of a system */
+    PIVOT_REDUCE,   /* the groups of tiles are written to the workspace */
+    PIVOT_FINISH,   /* x at the ends of all tiles is known; x is stored */
+    PIVOT_CHECK     /* the same, but x of doubtful systems is checked and not stored */
 };
 
-/* A tile that is a part of its systems: its place in them, and groups and x at the ends
- * of tiles, from the tile's first system on. */
+/* For a tile that holds a part of its systems: the number of this part, and the groups of
+ * tiles and x at the ends of tiles, beginning with those of the tile's first system. */
 template <typename Number> struct PivotOutside {
     PivotPass pass;
     int segment, segments;
@@ -39,9 +39,9 @@ template <typename Number> struct PivotOutside {
     const Number *ends;
 };
 
-/* The word where a leaf begins. Eight leaves at a distance of one or two lie in different
- * banks: a leaf is an odd multiple of a power of two units of 16 bytes, with a step of
- * one where these multiples come around. */
+/* The first word of a leaf. Eight leaves at a distance of one or two use different banks:
+ * a leaf has an odd number of 16-byte units, times a power of two, and one unit is left
+ * out where the banks would repeat. */
 template <typename Number>
 __host__ __device__ constexpr int
 pivot_leaf_place(int leaf)
@@ -60,20 +60,20 @@ template <typename Number> struct PivotTree {
     int leaves; /* of a system in use, <= stride */
     int *state; /* PivotState of each system */
 
-    /* Leaf `leaf` as what is there: a group, a joint, or x in the first of a system. */
+    /* The content of a leaf: a group, a joint, or x of the system in its first leaf. */
     template <typename Item> __device__ __forceinline__ Item &at(int leaf) const
     {
         return *reinterpret_cast<Item *>(data + pivot_leaf_place<Number>(leaf));
     }
-    /* Any thread of a system may say so. */
+    /* Mark a system as doubtful; any thread of the system may do this. */
     __device__ __forceinline__ void doubt(int system) const
     {
         state[system] = PIVOT_DOUBTFUL;
     }
 };
 
-/* The group of all leaves of a system: its x, and what is around it, takes the place of
- * the first leaf, or in PIVOT_REDUCE the group goes to the workspace. */
+/* Close a system whose leaves are one group: x at its ends and beyond them replaces the
+ * first leaf. In PIVOT_REDUCE the group is written to the workspace instead. */
 template <typename Number>
 __device__ __forceinline__ void
 close_tree(const PivotTree<Number> &t, int system, const PivotGroup<Number> &g,
@@ -120,11 +120,11 @@ shuffle(short2 a, int lane)
     return make_short2(static_cast<short>(both & 0xffff), static_cast<short>(both >> 16));
 }
 
-/* Join the groups of lanes, one a lane: that of `rank` of `count` in the system that
- * begins with leaf `base` is of `step` leaves. The lanes of the first and the last group
- * of each half of the tree do it. All lanes of a warp take part; those that are not
- * `active` have no group. Rank 0 gets the group of all. Returns whether it is doubtful.
- */
+/* Join `count` groups, one for each lane. The lane of `rank` holds a group of `step`
+ * leaves of the system whose first leaf is `base`. Each join is computed by the lanes of
+ * the first and of the last group that it joins. All lanes of a warp call this function;
+ * lanes that are not `active` hold no group. The lane of rank 0 receives the group of all.
+ * Returns whether one of the lane's joints is doubtful. */
 template <typename Number>
 __device__ __forceinline__ bool
 join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
@@ -164,15 +164,15 @@ join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
     return doubtful;
 }
 
-/* Where the blocks of a cluster join the groups of their tiles, each for itself; the
- * places are those of two rounds in turn. */
+/* The tree by which each block of a cluster joins the groups of all blocks. Two copies of
+ * it alternate by round. */
 template <typename Number> struct PivotExchange {
-    PivotTree<Number> tree; /* a leaf a block */
+    PivotTree<Number> tree; /* one leaf for each block */
     Arrivals *arrivals;
     int rank, round;
 };
 
-/* What a block tells the others; the length of a leaf at most. */
+/* The message of a block to the others; not longer than a leaf. */
 template <typename Number> struct alignas(16) PivotMessage {
     using word = uint4;
     PivotEnds<Number> upper, lower;
@@ -180,8 +180,8 @@ template <typename Number> struct alignas(16) PivotMessage {
     short2 scales;
 };
 
-/* The range of the sizes of x on the way to a leaf, of the larger one of two neighbours
- * each. */
+/* The range of the magnitudes of x on the path to a leaf; of each joint the larger of its
+ * two unknowns counts. */
 struct PivotRange {
     float least, most;
 
@@ -193,8 +193,8 @@ struct PivotRange {
         least = fminf(least, size);
         most = fmaxf(most, size);
     }
-    /* Whether the least is smaller than the most by a factor of 2^20 or more: joints and
-     * pivot rows with both of them lose the small one. */
+    /* Whether the largest is 2^20 times the smallest or more. A joint or pivot row that
+     * contains both has a rounding error that is large relative to the small one. */
     template <typename Number> __device__ __forceinline__ bool is_wide() const
     {
         constexpr int binade = sizeof(real_of<Number>) == 4 ? 1 << 23 : 1 << 20;
@@ -203,8 +203,9 @@ struct PivotRange {
     }
 };
 
-/* The way down from a system to one of its leaves: x of its first and last row and
- * around them; `is_wide`, if not null, whether x on this way has a wide range. */
+/* Substitute along the path of joints from the whole system to a leaf. Returns x of the
+ * first and last row of the leaf and of the rows next to them. If `is_wide` is not null, it
+ * is set to whether x has a wide range on this path. */
 template <typename Number>
 __device__ __forceinline__ PivotAround<Number>
 pivot_path(const PivotTree<Number> &t, int system, int leaf, bool *is_wide)
@@ -241,8 +242,9 @@ pivot_path(const PivotTree<Number> &t, int system, int leaf, bool *is_wide)
     return x;
 }
 
-/* From the group of a tile, in the first lane of a warp, to x of the tile: blocks send
- * each other their groups, and all do the same with them. */
+/* Join the tiles of a cluster: from the group of this block's tile, which the first lane
+ * holds, to x at the ends of the tile. Each block sends its group to all blocks, and all
+ * blocks compute the same joins. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_exchange_sums(const PivotTree<Number> &t, const PivotExchange<Number> &at,
@@ -284,7 +286,7 @@ pivot_exchange_sums(const PivotTree<Number> &t, const PivotExchange<Number> &at,
     }
     __syncwarp(); /* x of the system is written */
     if (active) {
-        /* Every block looks at the tiles of all, so that all come to the same result. */
+        /* Every block checks the tiles of all blocks, so that all have the same result. */
         bool is_wide;
         const PivotAround<Number> x = pivot_path(top, 0, lane, &is_wide);
 
@@ -297,9 +299,9 @@ pivot_exchange_sums(const PivotTree<Number> &t, const PivotExchange<Number> &at,
     }
 }
 
-/* From the groups of leaves to joints and x of the whole systems, in PIVOT_REDUCE to the
- * group of the tile. The leaves of a system are lanes of one warp, or all threads of the
- * block; all of the block take part. */
+/* Join the leaves of all systems of a tile, and write the joints and x of the systems, or
+ * in PIVOT_REDUCE the group of the tile. The leaves of a system are lanes of one warp, or
+ * all threads of the block. All threads of the block call this function. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
