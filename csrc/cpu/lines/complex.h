@@ -91,6 +91,7 @@ modulus(num a)
     const vec square = a.re * a.re + a.im * a.im;
     vec root = square; /* all lanes are replaced */
 
+#pragma GCC unroll 16
     for (int v = 0; v < LANES; v++) {
         root[v] = PS_SQRT(square[v]);
     }

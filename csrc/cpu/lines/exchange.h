@@ -151,10 +151,11 @@ typedef struct {
 /* Eliminate one column: b and the row (inward, 0, diag, 0, outward) are what is carried
  * on. Where no lane exchanges rows, the exchanges, a third of the operations, are left
  * out: dominant systems take 0.85 of the time, those that exchange rows in some lane of
- * every row 1.0 to 1.025. (In exchange_row(), which has half as many, 0.9 and 1.05.) */
+ * every row 1.0 to 1.025. (In exchange_row(), which has half as many, 0.9 and 1.05.) The
+ * pivot is added to *sum, for is_bad_fold(). */
 PS_INLINE void
 folded_step(folded_sweep *s, num inward, num diag, num outward, value rhs, num *kept,
-            int factor, mask *bad)
+            int factor, vec *sum)
 {
     folded_row p = s->a, b = s->b;
     num n0 = inward, n1 = zero(), n2 = diag, n3 = zero(), n4 = outward, p4 = zero();
@@ -175,7 +176,7 @@ folded_step(folded_sweep *s, num inward, num diag, num outward, value rhs, num *
         exchange(second, &p4, &n4);
         exchange_values(second, &p.rhs, &rhs);
     }
-    *bad |= is_bad_exchanged(p.at[0]);
+    *sum += sum_of(p.at[0]);
     const num of_b = divide(b.at[0], p.at[0]), of_n = divide(n0, p.at[0]);
 
     s->a.at[0] = sub_mul(b.at[1], of_b, p.at[1]);
@@ -202,6 +203,14 @@ folded_step(folded_sweep *s, num inward, num diag, num outward, value rhs, num *
         s->b.rhs = sub_mul(rhs, of_n, p.rhs);
         put_value(&kept[FOLDED_RHS], p.rhs);
     }
+}
+
+/* Lanes in which one of the pivots of `sum`, the last of which left *s, may be bad: a pivot
+ * of zero makes what is carried NaN. Of finite pivots the sum may overflow. */
+PS_INLINE mask
+is_bad_fold(const folded_sweep *s, vec sum)
+{
+    return ~(mask)(abs_vec(sum + sum_of(s->a.at[0])) <= splat(PS_LARGEST));
 }
 
 #endif
