@@ -7,35 +7,13 @@
 #include "recurrence.h"
 #include "runtime/fp_mode.h"
 
-static ps_status
-recurrence(const ps_recurrence *r, const ps_exec *exec)
-{
-    const ps_fp_mode mode = ps_fp_mode_enter();
-    const ps_status status = ps_cpu_recurrence(r, exec);
-
-    ps_fp_mode_leave(mode);
-    return status;
-}
-
-static ps_status
-blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report)
-{
-    const ps_fp_mode mode = ps_fp_mode_enter();
-    const ps_status status = ps_cpu_blocks_run(b, exec, report);
-
-    ps_fp_mode_leave(mode);
-    return status;
-}
-
-static ps_status
-rates(const ps_rates *r, const ps_exec *exec)
-{
-    const ps_fp_mode mode = ps_fp_mode_enter();
-    const ps_status status = ps_cpu_rates(r, exec);
-
-    ps_fp_mode_leave(mode);
-    return status;
-}
+PS_IN_DEFAULT_MODE(recurrence, ps_cpu_recurrence,
+                   (const ps_recurrence *r, const ps_exec *exec), (r, exec))
+PS_IN_DEFAULT_MODE(blocks_run, ps_cpu_blocks_run,
+                   (const ps_blocks *b, const ps_exec *exec, ps_report *report),
+                   (b, exec, report))
+PS_IN_DEFAULT_MODE(rates, ps_cpu_rates, (const ps_rates *r, const ps_exec *exec),
+                   (r, exec))
 
 static const ps_number_entries entries = {
     .recurrence_work = ps_cpu_recurrence_work,

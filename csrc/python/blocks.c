@@ -161,18 +161,13 @@ run(const ps_blocks *b, call *c, ps_status *status, ps_report *report)
 
     *status = entries->blocks_work == NULL ? PS_UNSUPPORTED
                                            : entries->blocks_work(b, &c->exec, &bytes);
-    if (*status != PS_OK) {
-        return 0;
-    }
-    if (call_work(c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(c);
-    *status = entries->blocks_run(b, &c->exec, report);
-    const int raised = call_leave(c);
+    const int started = call_start(c, *status, bytes);
 
-    call_end(c);
-    return raised;
+    if (started <= 0) {
+        return started;
+    }
+    *status = entries->blocks_run(b, &c->exec, report);
+    return call_finish(c);
 }
 
 /* Read codes and sizes of a call; 0 with an exception if they are not legal. */

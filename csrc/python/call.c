@@ -192,23 +192,6 @@ call_begin(call *c, int threads, int device, unsigned long long stream)
     return 0;
 }
 
-int
-call_work(call *c, size_t bytes)
-{
-    if (block_allocate(bytes, FOR_STREAM, &c->exec, &c->work) < 0) {
-        return -1;
-    }
-    c->exec.work = c->work.data;
-    c->exec.work_bytes = c->work.bytes;
-    return 0;
-}
-
-void
-call_end(call *c)
-{
-    block_free(&c->work);
-}
-
 void
 call_enter(call *c)
 {
@@ -221,6 +204,30 @@ call_leave(call *c)
     PyEval_RestoreThread(c->thread_state);
     c->thread_state = NULL;
     return PyErr_Occurred() ? -1 : 0;
+}
+
+int
+call_start(call *c, ps_status status, size_t bytes)
+{
+    if (status != PS_OK) {
+        return 0;
+    }
+    if (block_allocate(bytes, FOR_STREAM, &c->exec, &c->work) < 0) {
+        return -1;
+    }
+    c->exec.work = c->work.data;
+    c->exec.work_bytes = c->work.bytes;
+    call_enter(c);
+    return 1;
+}
+
+int
+call_finish(call *c)
+{
+    const int raised = call_leave(c);
+
+    block_free(&c->work);
+    return raised;
 }
 
 /* If *count is not known yet, replace it by the number of marks that are at least

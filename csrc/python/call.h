@@ -45,15 +45,18 @@ typedef struct {
 } call;
 
 /* Prepare a call with this number of threads (0: the default) on this device and
- * stream, which host backends ignore, and, with call_work(), with this size of
- * workspace; 0, or -1 with an exception. call_end() must follow. */
+ * stream, which host backends ignore; 0, or -1 with an exception. */
 int call_begin(call *c, int threads, int device, unsigned long long stream);
-int call_work(call *c, size_t bytes);
-void call_end(call *c);
 
 void call_enter(call *c);
 /* -1 if a signal handler raised an exception, otherwise 0. */
 int call_leave(call *c);
+
+/* The same for an entry with a workspace. `status` is that of the function that returned
+ * its bytes; if it is not PS_OK, there is no call. 1 if the entry can be called, and
+ * call_finish() must follow; 0 if there is no call; -1 with an exception. */
+int call_start(call *c, ps_status status, size_t bytes);
+int call_finish(call *c);
 
 /* Count the systems, of `systems`, that were solved with row exchanges and those that
  * were solved a second time, if the numbers are known on the device only: waits for the

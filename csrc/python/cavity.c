@@ -57,23 +57,20 @@ iterate(const ps_cavity *c, int64_t count, const ps_options *options, call *in,
     ps_cavity_report report = {0};
     ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
-    int raised = 0;
 
     if (backend->cavity_work != NULL) {
         status = backend->cavity_work(c, options, &in->exec, &bytes);
     }
-    if (status == PS_OK) {
-        if (call_work(in, bytes) < 0) {
-            return NULL;
-        }
-        call_enter(in);
+    int started = call_start(in, status, bytes);
+
+    if (started > 0) {
         status = backend->cavity_iterate(c, count, options, &in->exec, &report);
-        raised = call_leave(in);
-        call_end(in);
+        started = call_finish(in);
     }
     *made = report.iterations;
-    return raised ? NULL
-                  : Py_BuildValue("(iN)", (int)status, cavity_report(status, &report));
+    return started < 0
+               ? NULL
+               : Py_BuildValue("(iN)", (int)status, cavity_report(status, &report));
 }
 
 PyObject *

@@ -31,7 +31,7 @@ copy(PyObject *Py_UNUSED(module), PyObject *args)
         PyErr_SetString(PyExc_ValueError, "source and target must be one contiguous row");
         return NULL;
     }
-    if (call_begin(&c, threads, device, stream) < 0 || call_work(&c, 0) < 0) {
+    if (call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
     call_enter(&c);
@@ -39,7 +39,5 @@ copy(PyObject *Py_UNUSED(module), PyObject *args)
                  ? PS_UNSUPPORTED
                  : backend->copy(to.data, from.data,
                                  (size_t)(to.rows * ps_dtype_size(to.dtype)), &c.exec);
-    const int raised = call_leave(&c);
-    call_end(&c);
-    return raised ? NULL : PyLong_FromLong(status);
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }

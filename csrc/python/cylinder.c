@@ -101,20 +101,15 @@ make_steps(const ps_cylinder *c, int64_t count, call *in, int64_t *made)
     ps_cylinder_report report = {0};
     size_t bytes = 0;
     ps_status status = backend->cylinder_work(c, &in->exec, &bytes);
-    int raised = 0;
+    int started = call_start(in, status, bytes);
 
-    if (status == PS_OK) {
-        if (call_work(in, bytes) < 0) {
-            return NULL;
-        }
-        call_enter(in);
+    if (started > 0) {
         status = backend->cylinder_step(c, count, &in->exec, &report);
-        raised = call_leave(in);
-        call_end(in);
+        started = call_finish(in);
     }
     *made = report.steps;
-    return raised ? NULL
-                  : Py_BuildValue("(iN)", (int)status, step_report(status, &report));
+    return started < 0 ? NULL
+                       : Py_BuildValue("(iN)", (int)status, step_report(status, &report));
 }
 
 static PyObject *

@@ -256,7 +256,7 @@ PyObject *
 diffusion_apply(PyObject *module, PyObject *args)
 {
     (void)module;
-    int threads, device = 0, type, raised;
+    int threads, device = 0, type;
     unsigned long long stream = 0;
     PyObject *ends, *system, *x, *out;
     const void *data;
@@ -279,9 +279,7 @@ diffusion_apply(PyObject *module, PyObject *args)
     call_enter(&in);
     status = ps_backend_get()->diffusion_apply(&d, PyArray_DATA((PyArrayObject *)out),
                                                &in.exec);
-    raised = call_leave(&in);
-    call_end(&in);
-    return raised ? NULL : PyLong_FromLong(status);
+    return call_leave(&in) < 0 ? NULL : PyLong_FromLong(status);
 }
 
 static PyObject *
@@ -302,7 +300,7 @@ PyObject *
 diffusion_solve(PyObject *module, PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    int threads, device = 0, type, raised = 0;
+    int threads, device = 0, type;
     long long most;
     unsigned long long stream = 0;
     PyObject *ends, *system, *levels, *rhs, *x, *scale, *basis;
@@ -330,23 +328,21 @@ diffusion_solve(PyObject *module, PyObject *args)
     if (backend->diffusion_solve != NULL) {
         status = backend->diffusion_work(&d, &in.exec, &bytes);
     }
-    if (status == PS_OK) {
-        if (call_work(&in, bytes) < 0) {
-            return NULL;
-        }
-        call_enter(&in);
+    int started = call_start(&in, status, bytes);
+
+    if (started > 0) {
         status = backend->diffusion_solve(&d, &in.exec, &report);
-        raised = call_leave(&in);
-        call_end(&in);
+        started = call_finish(&in);
     }
-    return raised ? NULL : Py_BuildValue("(iN)", (int)status, report_of(status, &report));
+    return started < 0 ? NULL
+                       : Py_BuildValue("(iN)", (int)status, report_of(status, &report));
 }
 
 static PyObject *
 diffusion_centre(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    int device = 0, type, raised;
+    int device = 0, type;
     unsigned long long stream = 0;
     double mean;
     PyObject *ends, *system, *x;
@@ -363,18 +359,13 @@ diffusion_centre(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     ps_status status = backend->diffusion_centre_work(&d, &in.exec, &bytes);
+    int started = call_start(&in, status, bytes);
 
-    if (status != PS_OK) {
-        return PyLong_FromLong(status);
+    if (started > 0) {
+        status = backend->diffusion_centre(&d, mean, &in.exec);
+        started = call_finish(&in);
     }
-    if (call_work(&in, bytes) < 0) {
-        return NULL;
-    }
-    call_enter(&in);
-    status = backend->diffusion_centre(&d, mean, &in.exec);
-    raised = call_leave(&in);
-    call_end(&in);
-    return raised ? NULL : PyLong_FromLong(status);
+    return started < 0 ? NULL : PyLong_FromLong(status);
 }
 
 /* Read the rows of products, row i with i + 2 numbers. */

@@ -62,7 +62,6 @@ make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *st
      ps_report *report)
 {
     size_t bytes = 0;
-    int raised;
 
     if (allocate_store(self, &c->exec, status) < 0) {
         return -1;
@@ -70,22 +69,18 @@ make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *st
     if (*status == PS_OK) {
         *status = ps_backend_get()->factor_make_work(&self->factor, &c->exec, &bytes);
     }
-    if (*status != PS_OK) {
-        return 0;
+    const int started = call_start(c, *status, bytes);
+
+    if (started <= 0) {
+        return started;
     }
-    if (call_work(c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(c);
     *status = ps_backend_get()->factor_make(&self->factor, t, &c->exec, report);
     if (*status == PS_OK && count) {
         *status = call_count_pivoted(c, t->outer * t->inner, report);
     }
-    raised = call_leave(c);
-    call_end(c);
     self->is_dominant = ps_backend_get()->memory == PS_DEVICE && report->pivoted == 0 &&
                         self->factor.pivot == PS_PIVOT_AUTO;
-    return raised;
+    return call_finish(c);
 }
 
 PyObject *
@@ -165,20 +160,14 @@ solve(const factor_object *made, const ps_factor_rhs *b, call *c)
     const ps_backend *const backend = ps_backend_get();
     const ps_factor f = factor_for(made, b->trans);
     size_t bytes = 0;
-    int raised;
-
     ps_status status = backend->factor_work(&f, b, &c->exec, &bytes);
-    if (status != PS_OK) {
-        return PyLong_FromLong(status);
+    int started = call_start(c, status, bytes);
+
+    if (started > 0) {
+        status = backend->factor_solve(&f, b, &c->exec);
+        started = call_finish(c);
     }
-    if (call_work(c, bytes) < 0) {
-        return NULL;
-    }
-    call_enter(c);
-    status = backend->factor_solve(&f, b, &c->exec);
-    raised = call_leave(c);
-    call_end(c);
-    return raised ? NULL : PyLong_FromLong(status);
+    return started < 0 ? NULL : PyLong_FromLong(status);
 }
 
 static PyObject *

@@ -200,23 +200,20 @@ step(const ps_gceidd *g, int64_t count, call *in, int64_t *made)
     ps_gceidd_report report = {0};
     ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
-    int raised = 0;
 
     if (backend->gceidd_work != NULL) {
         status = backend->gceidd_work(g, &in->exec, &bytes);
     }
-    if (status == PS_OK) {
-        if (call_work(in, bytes) < 0) {
-            return NULL;
-        }
-        call_enter(in);
+    int started = call_start(in, status, bytes);
+
+    if (started > 0) {
         status = backend->gceidd_step(g, count, &in->exec, &report);
-        raised = call_leave(in);
-        call_end(in);
+        started = call_finish(in);
     }
     *made = report.steps;
-    return raised ? NULL
-                  : Py_BuildValue("(iN)", (int)status, gceidd_report(status, &report));
+    return started < 0
+               ? NULL
+               : Py_BuildValue("(iN)", (int)status, gceidd_report(status, &report));
 }
 
 PyObject *

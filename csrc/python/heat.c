@@ -195,23 +195,19 @@ make_steps(const ps_heat *h, int64_t count, call *in, int64_t *made)
     ps_heat_report report = {0};
     ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
-    int raised = 0;
 
     if (backend->heat_work != NULL) {
         status = backend->heat_work(h, &in->exec, &bytes);
     }
-    if (status == PS_OK) {
-        if (call_work(in, bytes) < 0) {
-            return NULL;
-        }
-        call_enter(in);
+    int started = call_start(in, status, bytes);
+
+    if (started > 0) {
         status = backend->heat_step(h, count, &in->exec, &report);
-        raised = call_leave(in);
-        call_end(in);
+        started = call_finish(in);
     }
     *made = report.steps;
-    return raised ? NULL
-                  : Py_BuildValue("(iN)", (int)status, heat_report(status, &report));
+    return started < 0 ? NULL
+                       : Py_BuildValue("(iN)", (int)status, heat_report(status, &report));
 }
 
 PyObject *

@@ -132,6 +132,23 @@ operand_match(const operand *op, const operand *like, int64_t rows)
 }
 
 int
+operand_optional(PyObject *array, const char *name, const operand *like, int64_t rows,
+                 ps_input *in)
+{
+    operand op;
+
+    *in = (ps_input){0};
+    if (array == Py_None) {
+        return 0;
+    }
+    if (operand_read(array, name, &op) < 0 || operand_match(&op, like, rows) < 0) {
+        return -1;
+    }
+    *in = operand_input(&op);
+    return 0;
+}
+
+int
 operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *upper,
                ps_tridiag *t)
 {

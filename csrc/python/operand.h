@@ -32,6 +32,10 @@ int operand_write(PyObject *array, const char *name, operand *op);
 /* Require the batch and dtype of `like`, and `rows` rows. */
 int operand_match(const operand *op, const operand *like, int64_t rows);
 
+/* Read an operand that matches, or none for None. */
+int operand_optional(PyObject *array, const char *name, const operand *like, int64_t rows,
+                     ps_input *in);
+
 /* Fill the matrix of *t, its dtype, flags and sizes. */
 int operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *upper,
                    ps_tridiag *t);

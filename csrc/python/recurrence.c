@@ -6,24 +6,6 @@
 #include "plain.h"
 #include "ps_numbers.h"
 
-/* Borrow an array with the batch and dtype of `like` and this number of rows, or none for
- * None. */
-static int
-read_input(PyObject *array, const char *name, const operand *like, int64_t rows,
-           ps_input *in)
-{
-    operand op;
-
-    if (array == Py_None) {
-        return 0;
-    }
-    if (operand_read(array, name, &op) < 0 || operand_match(&op, like, rows) < 0) {
-        return -1;
-    }
-    *in = operand_input(&op);
-    return 0;
-}
-
 static int
 run(const ps_recurrence *r, call *c, ps_status *status)
 {
@@ -33,18 +15,13 @@ run(const ps_recurrence *r, call *c, ps_status *status)
     *status = entries->recurrence_work == NULL
                   ? PS_UNSUPPORTED
                   : entries->recurrence_work(r, &c->exec, &bytes);
-    if (*status != PS_OK) {
-        return 0;
-    }
-    if (call_work(c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(c);
-    *status = entries->recurrence(r, &c->exec);
-    const int raised = call_leave(c);
+    const int started = call_start(c, *status, bytes);
 
-    call_end(c);
-    return raised;
+    if (started <= 0) {
+        return started;
+    }
+    *status = entries->recurrence(r, &c->exec);
+    return call_finish(c);
 }
 
 static PyObject *
@@ -62,10 +39,11 @@ recurrence(PyObject *Py_UNUSED(module), PyObject *args)
     if (!PyArg_ParseTuple(args, "IOOOOOi|iK:recurrence", &flags, &first, &second, &b,
                           &initial, &x, &threads, &device, &stream) ||
         operand_write(x, "x", &out) < 0 ||
-        read_input(first, "first", &out, out.rows, &r.first) < 0 ||
-        read_input(second, "second", &out, out.rows, &r.second) < 0 ||
-        read_input(b, "b", &out, out.rows, &r.b) < 0 ||
-        read_input(initial, "initial", &out, second == Py_None ? 1 : 2, &r.initial) < 0) {
+        operand_optional(first, "first", &out, out.rows, &r.first) < 0 ||
+        operand_optional(second, "second", &out, out.rows, &r.second) < 0 ||
+        operand_optional(b, "b", &out, out.rows, &r.b) < 0 ||
+        operand_optional(initial, "initial", &out, second == Py_None ? 1 : 2,
+                         &r.initial) < 0) {
         return NULL;
     }
     r.dtype = out.dtype;

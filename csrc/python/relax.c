@@ -115,16 +115,13 @@ relax_report(ps_status status, const ps_relax_report *r)
                          (int)r->threads, "kernel", r->kernel ? r->kernel : "");
 }
 
-/* The last part of both functions, after call_begin(); ends the call. */
+/* The answer of a call of which call_start() or call_finish() returned `started`. */
 static PyObject *
-finish(call *in, ps_status status, const ps_relax_report *report, int64_t *made)
+answer(int started, ps_status status, const ps_relax_report *report, int64_t *made)
 {
-    const int raised = call_leave(in);
-
-    call_end(in);
     *made = report->iterations;
-    return raised ? NULL
-                  : Py_BuildValue("(iN)", (int)status, relax_report(status, report));
+    return started < 0 ? NULL
+                       : Py_BuildValue("(iN)", (int)status, relax_report(status, report));
 }
 
 static int
@@ -191,14 +188,13 @@ lmsor_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     ps_status status = backend->lmsor_work == NULL
                            ? PS_UNSUPPORTED
                            : backend->lmsor_work(&l, &in.exec, &bytes);
-    if (call_work(&in, bytes) < 0) {
-        return NULL;
-    }
-    call_enter(&in);
-    if (status == PS_OK) {
+    int started = call_start(&in, status, bytes);
+
+    if (started > 0) {
         status = backend->lmsor_iterate(&l, count, &in.exec, &report);
+        started = call_finish(&in);
     }
-    return finish(&in, status, &report.relax, made);
+    return answer(started, status, &report.relax, made);
 }
 
 static int
@@ -251,14 +247,13 @@ laplace_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     ps_status status = backend->laplace_work == NULL
                            ? PS_UNSUPPORTED
                            : backend->laplace_work(&l, &in.exec, &bytes);
-    if (call_work(&in, bytes) < 0) {
-        return NULL;
-    }
-    call_enter(&in);
-    if (status == PS_OK) {
+    int started = call_start(&in, status, bytes);
+
+    if (started > 0) {
         status = backend->laplace_iterate(&l, count, &in.exec, &report);
+        started = call_finish(&in);
     }
-    return finish(&in, status, &report.relax, made);
+    return answer(started, status, &report.relax, made);
 }
 
 int

@@ -29,17 +29,13 @@ run(const ps_spikes *s, const ps_options *options, call *c, ps_status *status,
     size_t bytes = 0;
 
     *status = backend->spikes_work(s, options, &c->exec, &bytes);
-    if (*status != PS_OK) {
-        return 0;
+    const int started = call_start(c, *status, bytes);
+
+    if (started <= 0) {
+        return started;
     }
-    if (call_work(c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(c);
     *status = backend->spikes_solve(s, options, &c->exec, report);
-    const int raised = call_leave(c);
-    call_end(c);
-    return raised;
+    return call_finish(c);
 }
 
 static PyObject *

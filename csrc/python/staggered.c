@@ -122,19 +122,15 @@ make_steps(const ps_staggered *s, int64_t count, call *in, int64_t *made)
     if (backend->staggered_work != NULL) {
         status = backend->staggered_work(s, &in->exec, &bytes);
     }
-    if (call_work(in, bytes) < 0) {
-        return NULL;
-    }
-    call_enter(in);
-    if (status == PS_OK) {
-        status = backend->staggered_step(s, count, &in->exec, &report);
-    }
-    const int raised = call_leave(in);
+    int started = call_start(in, status, bytes);
 
-    call_end(in);
+    if (started > 0) {
+        status = backend->staggered_step(s, count, &in->exec, &report);
+        started = call_finish(in);
+    }
     *made = report.steps;
-    return raised ? NULL
-                  : Py_BuildValue("(iN)", (int)status, step_report(status, &report));
+    return started < 0 ? NULL
+                       : Py_BuildValue("(iN)", (int)status, step_report(status, &report));
 }
 
 PyObject *

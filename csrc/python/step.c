@@ -11,26 +11,7 @@
 static const char *const kinds[] = {PS_STEP_LIST(PS_TEXT_)};
 #undef PS_TEXT_
 
-/* Borrow an array with the batch and dtype of `like` and this number of rows, or none for
- * None. */
-static int
-read_input(PyObject *array, const char *name, const operand *like, int64_t rows,
-           ps_input *in)
-{
-    operand op;
-
-    *in = (ps_input){0};
-    if (array == Py_None) {
-        return 0;
-    }
-    if (operand_read(array, name, &op) < 0 || operand_match(&op, like, rows) < 0) {
-        return -1;
-    }
-    *in = operand_input(&op);
-    return 0;
-}
-
-/* The same for a mask of booleans. */
+/* Borrow a mask of booleans with the shape of `like`, or none for None. */
 static int
 read_mask(PyObject *object, const operand *like, ps_mask *where)
 {
@@ -80,8 +61,9 @@ product(PyObject *Py_UNUSED(module), PyObject *args)
                           &device, &stream) ||
         operand_matrix(flags, lower, diag, upper, &t) < 0 ||
         operand_read(diag, "diag", &d) < 0 || operand_write(out, "out", &to) < 0 ||
-        operand_match(&to, &d, d.rows) < 0 || read_input(x, "x", &d, d.rows, &p.x) < 0 ||
-        read_input(b, "b", &d, d.rows, &p.b) < 0) {
+        operand_match(&to, &d, d.rows) < 0 ||
+        operand_optional(x, "x", &d, d.rows, &p.x) < 0 ||
+        operand_optional(b, "b", &d, d.rows, &p.b) < 0) {
         return NULL;
     }
     p.dtype = t.dtype;
@@ -274,12 +256,12 @@ read_extras(PyObject *source, PyObject *least, PyObject *where, PyObject *const 
     ps_input *const to[] = {&s->flux[0], &s->flux[1], &s->value[0], &s->value[1]};
 
     for (int k = 0; k < 4; k++) {
-        if (read_input(ends[k], k < 2 ? "flux" : "value", like, 1, to[k]) < 0) {
+        if (operand_optional(ends[k], k < 2 ? "flux" : "value", like, 1, to[k]) < 0) {
             return -1;
         }
     }
-    return read_input(source, "source", like, like->rows, &s->source) < 0 ||
-                   read_input(least, "least", like, like->rows, &s->least) < 0
+    return operand_optional(source, "source", like, like->rows, &s->source) < 0 ||
+                   operand_optional(least, "least", like, like->rows, &s->least) < 0
                ? -1
                : read_mask(where, like, &s->where);
 }
@@ -293,21 +275,16 @@ step_run(const ps_step *s, ps_pivot pivot, int count, call *c, ps_status *status
 
     *status = backend->step_work == NULL ? PS_UNSUPPORTED
                                          : backend->step_work(s, pivot, &c->exec, &bytes);
-    if (*status != PS_OK) {
-        return 0;
+    const int started = call_start(c, *status, bytes);
+
+    if (started <= 0) {
+        return started;
     }
-    if (call_work(c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(c);
     *status = backend->step_solve(s, pivot, &c->exec, report);
     if (*status == PS_OK && count) {
         *status = call_count_pivoted(c, s->t.outer * s->t.inner, report);
     }
-    const int raised = call_leave(c);
-
-    call_end(c);
-    return raised;
+    return call_finish(c);
 }
 
 static PyObject *
@@ -354,18 +331,13 @@ run_factor(const ps_factor *f, const ps_factor_step *s, call *c, ps_status *stat
     *status = backend->factor_step_work == NULL
                   ? PS_UNSUPPORTED
                   : backend->factor_step_work(f, s, &c->exec, &bytes);
-    if (*status != PS_OK) {
-        return 0;
-    }
-    if (call_work(c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(c);
-    *status = backend->factor_step(f, s, &c->exec);
-    const int raised = call_leave(c);
+    const int started = call_start(c, *status, bytes);
 
-    call_end(c);
-    return raised;
+    if (started <= 0) {
+        return started;
+    }
+    *status = backend->factor_step(f, s, &c->exec);
+    return call_finish(c);
 }
 
 static PyObject *
@@ -389,7 +361,7 @@ factor_step(PyObject *module, PyObject *args)
 
     if (f == NULL || operand_read(rhs, "rhs", &r) < 0 ||
         operand_write(x, "x", &out) < 0 || operand_match(&out, &r, r.rows) < 0 ||
-        read_input(source, "source", &r, r.rows, &s.source) < 0 ||
+        operand_optional(source, "source", &r, r.rows, &s.source) < 0 ||
         read_mask(where, &r, &s.where) < 0) {
         return NULL;
     }

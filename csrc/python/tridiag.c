@@ -14,20 +14,16 @@ tridiag_run(const ps_tridiag *t, const ps_options *options, int count, call *c,
     *status = backend->tridiag_work == NULL
                   ? PS_UNSUPPORTED
                   : backend->tridiag_work(t, options, &c->exec, &bytes);
-    if (*status != PS_OK) {
-        return 0;
+    const int started = call_start(c, *status, bytes);
+
+    if (started <= 0) {
+        return started;
     }
-    if (call_work(c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(c);
     *status = backend->tridiag_solve(t, options, &c->exec, report);
     if (*status == PS_OK && count) {
         *status = call_count_pivoted(c, t->outer * t->inner, report);
     }
-    const int raised = call_leave(c);
-    call_end(c);
-    return raised;
+    return call_finish(c);
 }
 
 PyObject *

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "pysolvers.h"
+
 #if defined(__x86_64__)
 
 typedef uint32_t ps_fp_mode;
@@ -96,5 +98,16 @@ ps_fp_mode_leave(ps_fp_mode mode)
 }
 
 #endif
+
+/* An entry of a table of the backend: a function in the default mode. */
+#define PS_IN_DEFAULT_MODE(name, function, parameters, arguments) \
+    static ps_status name parameters                              \
+    {                                                             \
+        const ps_fp_mode mode = ps_fp_mode_enter();               \
+        const ps_status status = function arguments;              \
+                                                                  \
+        ps_fp_mode_leave(mode);                                   \
+        return status;                                            \
+    }
 
 #endif
