@@ -21,6 +21,12 @@
  * The calls for one batch are collective: every part makes the same calls in the same
  * order, with the same systems, dtype and count, on one stream. A call does not use the
  * mailbox of the call before, so that a part may be one call ahead of another.
+ *
+ * With a key, the hash of what must be equal in a call of all parts, a message is taken
+ * only in a call of the same key. With logs, a part also finds that another part makes a
+ * call of another key, or gave up: it then gives up at once, not after its patience.
+ * Two steps have no systems: PS_PART_LEAVE says that this part makes a call of another
+ * kind, and PS_PART_END, outside of all streams, that a call of this part gives up.
  */
 #ifndef PS_PART_H
 #define PS_PART_H
@@ -31,20 +37,39 @@
 extern "C" {
 #endif
 
-enum { PS_MOST_PARTS = 8, PS_PART_CLOCK_BYTES = 64 };
+enum { PS_MOST_PARTS = 8, PS_PART_CLOCK_BYTES = 64, PS_PART_LOG_BYTES = 256 };
 
-typedef enum { PS_PART_WHOLE, PS_PART_SEND, PS_PART_RECEIVE, PS_PART_STEPS } ps_part_step;
+/* `late` of the clock is PS_PART_ELSEWHERE + 1 + the part if this part makes another call. */
+enum { PS_PART_ELSEWHERE = 256 };
+
+typedef enum {
+    PS_PART_WHOLE,
+    PS_PART_SEND,
+    PS_PART_RECEIVE,
+    PS_PART_LEAVE,
+    PS_PART_END,
+    PS_PART_STEPS
+} ps_part_step;
 
 /* What a part notes of its calls, in PS_PART_CLOCK_BYTES that are zero before the first
  * call. After a call the host reads them, and info and marks only if a system failed. */
 typedef struct {
     uint64_t calls;   /* completed calls */
     uint32_t blocks;  /* of the current call, which are complete */
-    uint32_t late;    /* 1 + the part that did not answer in time, or 0 */
+    uint32_t late;    /* 1 + the part that did not answer, or 0 */
     uint32_t tickets; /* work that the blocks have drawn in the current call */
     uint32_t failed;  /* lower half of the number of the last call, counted from 1, in
-                         which  info or marks of a system are not 0 */
+                         which info or marks of a system are not 0 */
 } ps_part_clock;
+
+/* What a part knows of the calls of all parts, of all mailboxes, in PS_PART_LOG_BYTES of its
+ * device that are zero before the first call. */
+typedef struct {
+    uint64_t calls, unused; /* completed calls of this part */
+    struct {
+        uint64_t key, call; /* of the last call that the part has begun; key 0: none */
+    } of_part[PS_MOST_PARTS];
+} ps_part_log;
 
 struct ps_part {
     /* The rows of this part. PS_PERIODIC: the whole systems are periodic. lower[0] of a
@@ -53,13 +78,17 @@ struct ps_part {
      * whole system; it is -(1 + k) if part k did not answer in time, and x is then
      * unspecified in all systems. */
     ps_tridiag t;
-    int32_t part, count;             /* which one, and of how many */
-    int32_t last_row[PS_MOST_PARTS]; /* of each part, in the whole system */
+    int32_t part, count; /* which one, and of how many */
+    /* The number of the last row of each part, for info. Numbers may be left out after the
+     * rows of a part, whose last row then has the number of the last one left out. */
+    int32_t last_row[PS_MOST_PARTS];
     ps_part_step step;
     /* PS_PART_WHOLE: of each part, zero before the first call. PS_PART_SEND: that of
      * this part gets its numbers, and the others are not used. PS_PART_RECEIVE: those of
      * the other parts have their numbers. */
     void *mailbox[PS_MOST_PARTS];
+    void *log[PS_MOST_PARTS]; /* of each part: ps_part_log; all null: none */
+    uint64_t key;
     void *clock;      /* of this part: ps_part_clock */
     int64_t patience; /* nanoseconds to wait for another part */
     /* Null, or one byte per system: 1, and x is not written, if a row of the whole system

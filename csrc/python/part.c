@@ -23,10 +23,11 @@ read_numbers(PyObject *tuple, const char *name, int count, unsigned long long *n
     return 0;
 }
 
+/* Read which part this is; 0, or -1 with an exception. */
 static int
-read_parts(int part, int count, PyObject *last_rows, PyObject *mailboxes, ps_part *p)
+read_part(int part, int count, PyObject *logs, ps_part *p)
 {
-    unsigned long long rows[PS_MOST_PARTS], addresses[PS_MOST_PARTS];
+    unsigned long long addresses[PS_MOST_PARTS];
 
     if (count < 2 || count > PS_MOST_PARTS || part < 0 || part >= count) {
         PyErr_Format(PyExc_ValueError,
@@ -34,12 +35,27 @@ read_parts(int part, int count, PyObject *last_rows, PyObject *mailboxes, ps_par
                      PS_MOST_PARTS, part, count);
         return -1;
     }
-    if (read_numbers(last_rows, "last_rows", count, rows) < 0 ||
-        read_numbers(mailboxes, "mailboxes", count, addresses) < 0) {
+    if (read_numbers(logs, "logs", count, addresses) < 0) {
         return -1;
     }
     p->part = part;
     p->count = count;
+    for (int k = 0; k < count; k++) {
+        p->log[k] = (void *)(uintptr_t)addresses[k];
+    }
+    return 0;
+}
+
+static int
+read_rows(PyObject *last_rows, PyObject *mailboxes, ps_part *p)
+{
+    unsigned long long rows[PS_MOST_PARTS], addresses[PS_MOST_PARTS];
+    const int count = p->count;
+
+    if (read_numbers(last_rows, "last_rows", count, rows) < 0 ||
+        read_numbers(mailboxes, "mailboxes", count, addresses) < 0) {
+        return -1;
+    }
     for (int k = 0; k < count; k++) {
         if (rows[k] >= INT32_MAX) {
             PyErr_SetString(PyExc_ValueError, "last_rows: too many rows");
@@ -54,8 +70,8 @@ read_parts(int part, int count, PyObject *last_rows, PyObject *mailboxes, ps_par
 static int
 read_step(int step, ps_part_step *to)
 {
-    if (step < 0 || step >= PS_PART_STEPS) {
-        PyErr_Format(PyExc_ValueError, "step: need 0 to %d, got %d", PS_PART_STEPS - 1,
+    if (step < 0 || step >= PS_PART_LEAVE) {
+        PyErr_Format(PyExc_ValueError, "step: need 0 to %d, got %d", PS_PART_LEAVE - 1,
                      step);
         return -1;
     }
@@ -68,28 +84,29 @@ static PyObject *
 of_part(PyObject *args, ps_status (*entry)(const ps_part *, const ps_exec *))
 {
     unsigned flags;
-    unsigned long long clock, marks, stream = 0;
+    unsigned long long key, clock, marks, stream = 0;
     long long patience;
     int part, count, step, device = 0;
-    PyObject *lower, *diag, *upper, *rhs, *x, *info, *last_rows, *mailboxes;
+    PyObject *lower, *diag, *upper, *rhs, *x, *info, *last_rows, *mailboxes, *logs;
     operand r, out, like;
     ps_part p = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKLKi|iK", &flags, &lower, &diag, &upper, &rhs,
-                          &x, &info, &part, &count, &last_rows, &mailboxes, &clock,
-                          &patience, &marks, &step, &device, &stream) ||
+    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOOKKLKi|iK", &flags, &lower, &diag, &upper,
+                          &rhs, &x, &info, &part, &count, &last_rows, &mailboxes, &logs,
+                          &key, &clock, &patience, &marks, &step, &device, &stream) ||
         read_step(step, &p.step) < 0 ||
         operand_matrix(flags, lower, diag, upper, &p.t) < 0 ||
         operand_read(diag, "diag", &like) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
         operand_write(x, "x", &out) < 0 || operand_match(&r, &like, like.rows) < 0 ||
         operand_match(&out, &like, like.rows) < 0 ||
         operand_info(info, p.t.outer * p.t.inner, &p.t.info) < 0 ||
-        read_parts(part, count, last_rows, mailboxes, &p) < 0) {
+        read_part(part, count, logs, &p) < 0 || read_rows(last_rows, mailboxes, &p) < 0) {
         return NULL;
     }
     p.t.rhs = operand_input(&r);
     p.t.x = operand_output(&out);
+    p.key = key;
     p.clock = (void *)(uintptr_t)clock;
     p.patience = patience;
     p.marks = (uint8_t *)(uintptr_t)marks;
@@ -112,6 +129,27 @@ static PyObject *
 part_solve(PyObject *Py_UNUSED(module), PyObject *args)
 {
     return of_part(args, ps_backend_get()->part_solve);
+}
+
+static PyObject *
+part_leave(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long stream = 0;
+    int part, count, ends, device = 0;
+    PyObject *logs;
+    ps_part p = {0};
+    call c;
+
+    if (!PyArg_ParseTuple(args, "iiOp|iK:part_leave", &part, &count, &logs, &ends,
+                          &device, &stream) ||
+        read_part(part, count, logs, &p) < 0 || call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    p.step = ends ? PS_PART_END : PS_PART_LEAVE;
+    call_enter(&c);
+    const ps_status status = ps_backend_get()->part_solve(&p, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
 static PyObject *
@@ -231,15 +269,22 @@ PyDoc_STRVAR(part_mailbox_doc,
 PyDoc_STRVAR(
     part_check_doc,
     "part_check($module, flags, lower, diag, upper, rhs, x, info, part, count, "
-    "last_rows, mailboxes, clock, patience, marks, step, device=0, stream=0, /)\n--\n\n"
+    "last_rows, mailboxes, logs, key, clock, patience, marks, step, device=0, stream=0, "
+    "/)\n--\n\n"
     "Return the status with which part_solve() would begin, without reading any "
     "memory.");
 PyDoc_STRVAR(
     part_solve_doc,
     "part_solve($module, flags, lower, diag, upper, rhs, x, info, part, count, "
-    "last_rows, mailboxes, clock, patience, marks, step, device=0, stream=0, /)\n--\n\n"
+    "last_rows, mailboxes, logs, key, clock, patience, marks, step, device=0, stream=0, "
+    "/)\n--\n\n"
     "Solve for the rows of one part of all systems, with the other parts; "
     "return status.");
+PyDoc_STRVAR(
+    part_leave_doc,
+    "part_leave($module, part, count, logs, ends, device=0, stream=0, /)\n--\n\n"
+    "Write into the logs of the other parts that this part makes another call, or, "
+    "with `ends`, into its own one that its call gives up; return status.");
 PyDoc_STRVAR(reach_doc, "reach($module, other, device, /)\n--\n\n"
                         "Let a device use the memory of another one; return status.");
 PyDoc_STRVAR(share_doc, "share($module, address, device, /)\n--\n\n"
@@ -256,6 +301,7 @@ static PyMethodDef methods[] = {
     {"part_mailbox", part_mailbox, METH_VARARGS, part_mailbox_doc},
     {"part_check", part_check, METH_VARARGS, part_check_doc},
     {"part_solve", part_solve, METH_VARARGS, part_solve_doc},
+    {"part_leave", part_leave, METH_VARARGS, part_leave_doc},
     {"reach", reach, METH_VARARGS, reach_doc},
     {"share", share, METH_VARARGS, share_doc},
     {"open_shared", open_shared, METH_VARARGS, open_shared_doc},
@@ -266,11 +312,11 @@ static PyMethodDef methods[] = {
 int
 part_add(PyObject *module)
 {
-    static const char *const steps[PS_PART_STEPS] = {[PS_PART_WHOLE] = "whole",
+    static const char *const steps[PS_PART_LEAVE] = {[PS_PART_WHOLE] = "whole",
                                                      [PS_PART_SEND] = "send",
                                                      [PS_PART_RECEIVE] = "receive"};
 
-    return add_codes(module, "PART_STEPS", steps, PS_PART_STEPS) < 0
+    return add_codes(module, "PART_STEPS", steps, PS_PART_LEAVE) < 0
                ? -1
                : PyModule_AddFunctions(module, methods);
 }

@@ -93,6 +93,10 @@ class Library:
         """
         return None
 
+    def is_captured(self, ordinal: int) -> bool:
+        """Whether the work of the current stream of a device becomes a part of a graph."""
+        return False
+
     def host_array(self, value: Any) -> Array | None:
         """Return an array in host memory as an ndarray without a copy; None for all else."""
         return None
@@ -175,6 +179,9 @@ class _Cupy(_Reducing):
     def identity(self, value: Any) -> tuple[Any, ...] | None:
         return value.data.ptr, value.shape, value.strides, value.dtype
 
+    def is_captured(self, ordinal: int) -> bool:
+        return bool(sys.modules["cupy"].cuda.get_current_stream(ordinal).is_capturing())
+
     def quick_view(self, value: Any, stream: Stream) -> Array | None:
         data, dtype = value.data, value.dtype
         is_current = self.stream(value, data.device_id).address == stream.address
@@ -242,6 +249,9 @@ class _Torch(_Reducing):
         if not self.fast_access[0](value):
             return None
         return value.data_ptr(), value.shape, value.stride(), value.dtype
+
+    def is_captured(self, ordinal: int) -> bool:
+        return bool(sys.modules["torch"].cuda.is_current_stream_capturing())
 
     def quick_view(self, value: Any, stream: Stream) -> Array | None:
         dtype = _NUMPY_OF_TORCH.get(str(value.dtype))

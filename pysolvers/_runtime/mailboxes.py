@@ -6,6 +6,7 @@ numbers: csrc/include/ps_part.h says what a part is and what it sends.
 
 import time
 from collections.abc import Sequence
+from struct import Struct
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,16 +15,10 @@ from numpy.typing import NDArray
 from .device import Device, address_of
 
 CLOCK_BYTES = 64  # as in ps_part.h
-# Its ps_part_clock.
-_CLOCK_FIELDS = np.dtype(
-    [
-        ("calls", "u8"),
-        ("blocks", "u4"),
-        ("late", "u4"),
-        ("tickets", "u4"),
-        ("failed", "u4"),
-    ]
-)
+LOG_BYTES = 256  # as in ps_part.h
+_ELSEWHERE = 256  # PS_PART_ELSEWHERE
+# Its ps_part_clock: calls, blocks, late, tickets, failed.
+_CLOCK = Struct("=QIIII")
 Array = NDArray[Any]
 
 _PAUSE = 1e-4  # seconds
@@ -105,20 +100,61 @@ class Outcome(NamedTuple):
     Attributes
     ----------
     late : int
-        The part that did not answer in time; -1 if all did.
+        The part that did not answer; -1 if all did.
+    is_elsewhere : bool
+        Whether that part makes another call, or gave up.
     has_failed : bool
         Whether info or marks of a system are not 0.
     """
 
     late: int
+    is_elsewhere: bool
     has_failed: bool
 
     @classmethod
     def of(cls, clock: NDArray[np.uint8]) -> Self:
         """Return what the octets of a clock say, after the call is complete."""
-        (found,) = clock[: _CLOCK_FIELDS.itemsize].view(_CLOCK_FIELDS)
-        is_last = int(found["failed"]) == int(found["calls"]) & 0xFFFFFFFF
-        return cls(int(found["late"]) - 1, is_last)
+        calls, _, late, _, failed = _CLOCK.unpack_from(clock.data)
+        return cls(late % _ELSEWHERE - 1, late > _ELSEWHERE, failed == calls & 0xFFFFFFFF)
+
+
+class CallLog(SharedMemory):
+    """What the parts of one process, of all their mailboxes, know of each other's calls.
+
+    Parameters
+    ----------
+    device : Device
+        That of this part.
+    part, count : int
+        Which part this is, and of how many.
+    process : int
+        The number of this process.
+    """
+
+    def __init__(self, device: Device, part: int, count: int, process: int) -> None:
+        super().__init__(device, LOG_BYTES, process)
+        self._part, self._count = part, count
+        #: Of all parts, as `part_solve` takes them.
+        self.addresses: tuple[int, ...] = (0,) * count
+        device.write(self.octets, np.zeros(LOG_BYTES, np.uint8))
+        device.wait()
+
+    def connect(self, all_parts: Sequence[MailboxAddress]) -> None:
+        """Open the logs of the other parts, as `Mailboxes.connect`."""
+        self.addresses = tuple(self.open(there) for there in all_parts)
+
+    def leave(self, stream: int) -> None:
+        """Enqueue the message that the next call of this part is of another kind."""
+        self._leave(False, stream)
+
+    def give_up(self) -> None:
+        """Let a kernel of this part that waits for others end its wait."""
+        self._leave(True, 0)
+
+    def _leave(self, ends: bool, stream: int) -> None:
+        device = self._device
+        arguments = self._part, self._count, self.addresses, ends, device.ordinal, stream
+        device.check(device.backend.part_leave(*arguments))
 
 
 def mailbox_bytes(device: Device, dtype: np.dtype, systems: int, count: int, step: str) -> int:
@@ -199,8 +235,13 @@ class Mailboxes(SharedMemory):
         """Take note that all solves so far have been enqueued on a stream."""
         self._marks[stream] = self._device.backend.Mark(self._device.ordinal, stream)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the device has completed all solves."""
+        return all(mark.passed for mark in self._marks.values())
+
     def wait(self) -> None:
         """Wait until the device has completed all solves."""
-        while not all(mark.passed for mark in self._marks.values()):
+        while not self.is_done:
             time.sleep(_PAUSE)
         self._marks.clear()

@@ -6,22 +6,29 @@ kernels, each of which reads the operands: 9 words. See csrc/include/ps_part.h.
 
 Each rank has mailboxes for every number of systems and dtype that the group has met; they are made,
 opened and closed by all ranks together.
+
+Ranks that solve without an agreement find each other's calls in logs, one of each rank, in the
+memory of its device. A call has a key, the hash of what must be the same on all ranks. Row numbers
+of the kernels leave out numbers after the rows of a rank, so that a rank needs to know no sizes.
 """
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError, DistributedError
+from .._errors import BackendError, DistributedError, raise_for_status
 from .._lines.engine import Call, plan_of
 from .._options import shape_flags
 from .._runtime.device import address_of
 from .._runtime.lines import Plan
-from .._runtime.mailboxes import CLOCK_BYTES, Mailboxes, Outcome, mailbox_bytes
+from .._runtime.mailboxes import CLOCK_BYTES, CallLog, Mailboxes, Outcome, mailbox_bytes
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import DeviceTarget
 from ._group import Group, host_name
@@ -37,6 +44,10 @@ _KEPT = 4  # mailboxes of a rank
 _CHECKS = 256  # calls whose check is kept
 _ALIGNMENT = 256  # octets: addresses that differ by a multiple of it are alike
 _RHS, _X = 3, 4
+_SPAN = 1 << 27  # row numbers of a rank: more rows than a block can hold
+# Seconds of waiting for a device without a pause: those of a large solve.
+_SPIN = 2e-2
+_PAUSE = 1e-4  # seconds
 
 Key = tuple[str, int, tuple[int, ...]]  # dtype, number of systems, device of each rank
 
@@ -54,12 +65,74 @@ class Facts(NamedTuple):
         The device of the operands.
     geometry : tuple
         What the check of the backend depends on, apart from the sizes of the parts.
+    is_broken : bool
+        Whether a call of this rank gave up, after which the mailboxes of all ranks are made anew.
     """
 
     host: str
     order: tuple[Any, ...]
     device: int
     geometry: tuple[Any, ...]
+    is_broken: bool
+
+
+class Kind(NamedTuple):
+    """A kind of calls: what is the same on all ranks, and as long as the kind is kept.
+
+    Attributes
+    ----------
+    key : int
+        Its hash; not 0.
+    link : PeerLink
+        How the ranks exchange numbers.
+    ordinal : int
+        The device of this rank.
+    order : tuple
+        The order of the systems.
+    info, marks : array
+        Memory of the device for a number of each system; without checks there are no marks.
+    waits : bool
+        Whether a call waits for its outcome.
+    """
+
+    key: int
+    link: "PeerLink"
+    ordinal: int
+    order: tuple[Any, ...]
+    info: Array
+    marks: Array | None
+    waits: bool
+
+
+class Kinds:
+    """The kinds of calls that all ranks of a group have made, by their signatures.
+
+    Attributes
+    ----------
+    found : dict
+        The kinds.
+    calls : dict
+        The calls of this rank, by the identities of their operands.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[Any, Kind] = {}
+        self.calls: dict[Any, Any] = {}
+
+    def forget(self, link: "PeerLink | None" = None) -> None:
+        """Forget the calls with a link, or all."""
+        self.calls.clear()
+        self.found = {
+            signature: kind
+            for signature, kind in self.found.items()
+            if link is not None and kind.link is not link
+        }
+
+
+def kinds_of(group: Group) -> Kinds:
+    """Return the kinds of calls of a group."""
+    found: Kinds = group.kept.setdefault("calls", {}).setdefault("kinds", Kinds())
+    return found
 
 
 def facts_of(group: Group, call: Call) -> Facts | None:
@@ -73,11 +146,55 @@ def facts_of(group: Group, call: Call) -> Facts | None:
         return None
     places = tuple((address_of(view) % _ALIGNMENT, view.shape, view.strides) for view in call.views)
     geometry = (str(call.dtype), call.choice.periodic, call.options.pivot, places)
-    return Facts(host_name(), (plan.outer, plan.inner), call.target.ordinal, geometry)
+    order = plan.outer, plan.inner
+    return Facts(host_name(), order, call.target.ordinal, geometry, group.is_broken)
+
+
+def signature_of(call: Call, along: int) -> tuple[Any, ...]:
+    """Return what must be the same on all ranks in a call that is cut along its rows."""
+    choice = call.choice
+    full = tuple(":" if axis == along else size for axis, size in enumerate(call.shape.full))
+    options = choice.method, choice.periodic, choice.pivot, choice.on_singular
+    return str(call.dtype), full, call.shape.axis, matrix_batch(call), *options
+
+
+def matrix_batch(call: Call) -> tuple[int, ...]:
+    """Return the batch shape of the matrices: that of all systems, or shorter axes."""
+    return np.broadcast_shapes(*(view.shape[:-1] for view in call.views[:_RHS]))
+
+
+def key_of(signature: tuple[Any, ...], order: tuple[Any, ...]) -> int:
+    """Return the hash of a kind of calls, not 0, the same on all ranks."""
+    digest = blake2b(repr((signature, order)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest) | 1 << 63
+
+
+def row_numbers(group: Group) -> tuple[int, ...]:
+    """Return the number of the last row of each rank, as the kernels count."""
+    return tuple(_SPAN * (rank + 1) - 1 for rank in range(group.size))
+
+
+def part_operands(
+    group: Group, call: Call, plan: Plan, views: Sequence[Array], info: Array
+) -> tuple[Any, ...]:
+    """Return the first arguments of `part_solve`, up to the row numbers."""
+    target, shape = call.target, call.shape
+    return (
+        shape_flags(target.backend, shape, call.choice.periodic),
+        *target.lines(plan, views, shape.rows),
+        info,
+        group.rank,
+        group.size,
+        row_numbers(group),
+    )
 
 
 def solve_on_devices(
-    group: Group, call: Call, sizes: Sequence[int], facts: Sequence[Facts | None]
+    group: Group,
+    call: Call,
+    sizes: Sequence[int],
+    facts: Sequence[Facts | None],
+    signature: tuple[Any, ...],
 ) -> Answer | None:
     """Solve on the devices of the ranks.
 
@@ -91,6 +208,8 @@ def solve_on_devices(
         Rows of each rank.
     facts : sequence
         `facts_of` all ranks.
+    signature : tuple
+        What is the same on all ranks in all calls of this kind.
 
     Returns
     -------
@@ -110,8 +229,10 @@ def solve_on_devices(
         return None
     target, backend, shape = call.target, call.target.backend, call.shape
     assert isinstance(target, DeviceTarget)
-    if sum(sizes) >= backend.MAX_ROWS:
+    if max(sizes) >= _SPAN:
         return None
+    if any(own.is_broken for own in known):
+        _discard_all(group)
     *matrix, rhs, x = call.views
     needs_rhs = call.options.pivot != backend.PIVOTS["never"] and np.may_share_memory(rhs, x)
     # Systems that need row exchanges are solved again, from the right-hand sides.
@@ -121,30 +242,16 @@ def solve_on_devices(
     info, marks = target.info(systems), None
     if call.options.pivot != backend.PIVOTS["never"]:
         marks = target.empty((systems,), np.dtype(np.uint8))
-    operands: tuple[Any, ...] = (
-        shape_flags(backend, shape, call.choice.periodic),
-        *target.lines(plan, views, shape.rows),
-        info,
-        group.rank,
-        group.size,
-        tuple(int(end) - 1 for end in np.cumsum(sizes)),
-    )
-    waiting = round(1e9 * group.timeout), 0 if marks is None else address_of(marks)
+    operands = part_operands(group, call, plan, views, info)
+    waiting = waiting_of(group, marks)
     # What the ranks checked is the same on all of them, as they keep it by the facts of all.
     checks = group.kept.setdefault("checked", {})
     checked = tuple(sizes), tuple(known)
     if checked not in checks:
         if len(checks) >= _CHECKS:
             checks.clear()
-        with group.agreement(_OPERATION) as agreed:  # reads no mailbox
-            agreed.own = backend.part_check(
-                *operands,
-                (0,) * group.size,
-                0,
-                *waiting,
-                backend.PART_STEPS["whole"],
-                *target.arguments,
-            )
+        with group.agreement(_OPERATION) as agreed:
+            agreed.own = part_check(target, operands, waiting)
         checks[checked] = not any(agreed.found)
     if not checks[checked]:
         return None
@@ -152,14 +259,18 @@ def solve_on_devices(
     link = _link(group, call, target, key, one_host=len({own.host for own in known}) == 1)
     if link is None:
         return None
+    order = plan.outer, plan.inner
+    hashed = key_of(signature, order)
     with group.agreement(_OPERATION) as begun:
-        begun.own = link.begin(target, operands, waiting)
+        begun.own = link.begin(target, operands, waiting, hashed)
     if any(begun.found):
         raise BackendError(f"{_OPERATION}: {backend.STATUS[max(begun.found)][1]}")
     link.end(target, operands, waiting)
-    outcome = _outcome(group, call, info, marks, plan, link.clock)
+    outcome = _outcome(group, call, info, plan, link, sizes, asks=marks is not None)
     if outcome is None:
         return None
+    if isinstance(link, PeerLink) and (outcome[1] is None or not len(outcome[1].rows)):
+        _keep(group, signature, call, link, order, has_marks=marks is not None)
     if needs_rhs:
         target.write(x, solution)
     if call.options.policy == "nan":
@@ -168,53 +279,186 @@ def solve_on_devices(
     return *outcome, link.name
 
 
+def waiting_of(group: Group, marks: Array | None) -> tuple[int, int]:
+    """Return the patience, and the address of the marks, as `part_solve` takes them."""
+    return round(1e9 * group.timeout), 0 if marks is None else address_of(marks)
+
+
+def part_check(target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+    """Return the status with which a solve would begin; this reads no mailbox."""
+    backend = target.backend
+    nothing = (0,) * operands[-2]
+    step = backend.PART_STEPS["whole"]
+    status: int = backend.part_check(
+        *operands, nothing, nothing, 0, 0, *waiting, step, *target.arguments
+    )
+    return status
+
+
+def _keep(
+    group: Group,
+    signature: tuple[Any, ...],
+    call: Call,
+    link: "PeerLink",
+    order: tuple[Any, ...],
+    *,
+    has_marks: bool,
+) -> None:
+    """Keep the kind of a call that has succeeded on all ranks, for `solve_again`."""
+    kinds, target, systems = kinds_of(group), call.target, prod(call.shape.batch)
+    if signature in kinds.found:
+        return
+    while len(kinds.found) >= _CHECKS:
+        kinds.forget()
+    marks = target.empty((systems,), np.dtype(np.uint8), lasting=True) if has_marks else None
+    waits = has_marks or target.reports_singular(call.options.policy)
+    info = target.info(systems, lasting=True)
+    key = key_of(signature, order)
+    kinds.found[signature] = Kind(key, link, target.ordinal, order, info, marks, waits)
+
+
 def _outcome(
-    group: Group, call: Call, info: Array, marks: Array | None, plan: Plan, clock: Array
+    group: Group,
+    call: Call,
+    info: Array,
+    plan: Plan,
+    link: "PeerLink | _NcclLink",
+    sizes: Sequence[int],
+    *,
+    asks: bool,
 ) -> tuple[dict[str, Any], Singular | None] | None:
     """Return report and singular systems, or None if a system needs row exchanges."""
     target = call.target
+    assert isinstance(target, DeviceTarget)
     report: dict[str, Any] = {"method": "partition", "kernel": "partition devices", "copied": ()}
     report |= {"threads": 0, "pivoted": 0, "repeated": 0}
-    if marks is None and not target.reports_singular(call.options.policy):
+    if not asks and not target.reports_singular(call.options.policy):
         return report, None
-    late, has_failed = Outcome.of(target.on_host(clock))
-    if late >= 0:
-        raise DistributedError(
-            f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank {late}: "
-            f"waited {group.timeout:g} s",
-            (late,),
-        )
-    if marks is not None and has_failed:
+    outcome = link.outcome(target.backend, target.arguments)
+    if outcome.late >= 0:
+        raise late_error(group, outcome)
+    if asks and outcome.has_failed:
         return None
-    failed = target.on_host(info) if has_failed else np.zeros(0, np.int32)
-    return report, find_singular(failed, plan)
+    failed = target.on_host(info) if outcome.has_failed else np.zeros(0, np.int32)
+    singular = find_singular(failed, plan)
+    ranks, within = np.divmod(singular.rows, _SPAN)
+    starts, counts = np.cumsum([0, *sizes]), np.array(sizes)
+    # The last row of a rank has the last number.
+    rows = starts[ranks] + np.minimum(within, counts[ranks] - 1)
+    return report, replace(singular, rows=rows)
 
 
-class _PeerLink:
-    """Mailboxes in the memory of the devices of one host."""
+def _outcome_of(backend: Any, clock: int, where: Sequence[int]) -> Outcome:
+    """Return the outcome that a clock has, after the call."""
+    found = np.empty(CLOCK_BYTES, np.uint8)
+    raise_for_status(backend.download(found, clock, *where), backend.STATUS, _OPERATION)
+    return Outcome.of(found)
+
+
+def late_error(group: Group, outcome: Outcome) -> DistributedError:
+    """Return the error of a call in which a rank did not answer, and give the mailboxes up."""
+    group.forget_calls()
+    why = "it makes another call" if outcome.is_elsewhere else f"waited {group.timeout:g} s"
+    return DistributedError(
+        f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank "
+        f"{outcome.late}: {why}",
+        (outcome.late,),
+    )
+
+
+class PeerLink:
+    """Mailboxes in the memory of the devices of one host.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    boxes : Mailboxes
+        The mailboxes.
+    log : CallLog
+        Where the ranks find each other's calls.
+    """
 
     name = "peers"
 
-    def __init__(self, boxes: Mailboxes) -> None:
-        self._boxes = boxes
+    def __init__(self, group: Group, boxes: Mailboxes, log: CallLog) -> None:
+        self._group, self._boxes, self._log = group, boxes, log
+        self._stream = -1  # of the last call
+        #: Whether a graph uses the mailboxes, which then are kept.
+        self.is_captured = False
 
-    @property
-    def clock(self) -> Array:
-        """The clock, in the memory of the device."""
-        return self._boxes.clock
+    def enqueue(
+        self,
+        backend: Any,
+        operands: Sequence[Any],
+        waiting: Sequence[int],
+        key: int,
+        where: tuple[int, int],
+        *,
+        is_captured: bool = False,
+    ) -> int:
+        """Enqueue the solve on a device and a stream; return the status.
 
-    def begin(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> int:
-        """Enqueue the solve; return the status."""
-        backend = target.backend
-        step = backend.PART_STEPS["whole"]
+        Calls on several streams follow each other, as they use the same mailboxes. Those that
+        are captured follow what the caller lets them follow.
+        """
+        ordinal, stream = where
+        log = self._log
+        self._group.leaving = partial(log.leave, stream)
+        if is_captured:
+            self.is_captured = True
+        elif stream != self._stream:
+            if self._stream >= 0:
+                backend.order(self._stream, stream, ordinal)
+            self._stream = stream
+        addresses, clock = self._boxes.arguments
         status: int = backend.part_solve(
-            *operands, *self._boxes.arguments, *waiting, step, *target.arguments
+            *operands,
+            addresses,
+            log.addresses,
+            key,
+            clock,
+            *waiting,
+            backend.PART_STEPS["whole"],
+            ordinal,
+            stream,
         )
-        self._boxes.used(target.arguments[1])
+        if not is_captured:
+            self._boxes.used(stream)
         return status
+
+    def begin(
+        self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int], key: int
+    ) -> int:
+        """Enqueue the solve; return the status."""
+        ordinal, stream = target.arguments
+        return self.enqueue(target.backend, operands, waiting, key, (ordinal, stream))
 
     def end(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> None:
         """Do what remains after all ranks have begun: nothing."""
+
+    def outcome(self, backend: Any, where: Sequence[int]) -> Outcome:
+        """Wait for the last call, which was made on a device and a stream; return its outcome.
+
+        Raises
+        ------
+        DistributedError
+            If another rank has ended by an error. The group cannot be used after that.
+        """
+        begun, fault = time.monotonic(), None
+        while not self._boxes.is_done:
+            if time.monotonic() - begun > _SPIN:
+                time.sleep(_PAUSE)
+                if fault is None and (fault := self._group._fault()) is not None:
+                    self._log.give_up()
+        if fault is not None:
+            group, (rank, reason) = self._group, fault
+            group._lose(
+                f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank "
+                f"{rank}: {reason}"
+            )
+            raise DistributedError(group._lost, (rank,))
+        return _outcome_of(backend, self._boxes.address, where)
 
     def discard(self, group: Group) -> None:
         """Close the mailboxes on all ranks, and only then free them; collective."""
@@ -256,12 +500,13 @@ class _NcclLink:
         #: The numbers of each rank.
         self._boxes = [rows[1 + rank, :size] for rank in range(group.size)]
 
-    @property
-    def clock(self) -> Array:
-        """The clock, in the memory of the device."""
-        return self._clock
+    def outcome(self, backend: Any, where: Sequence[int]) -> Outcome:
+        """Return the outcome of the last call, which `end` has waited for."""
+        return _outcome_of(backend, address_of(self._clock), where)
 
-    def begin(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+    def begin(
+        self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int], key: int
+    ) -> int:
         """Enqueue the elimination; return the status."""
         return self._step("send", target, operands, waiting)
 
@@ -282,6 +527,8 @@ class _NcclLink:
         status: int = target.backend.part_solve(
             *operands,
             tuple(address_of(box) for box in self._boxes),
+            (0,) * self._group.size,
+            0,
             address_of(self._clock),
             *waiting,
             target.backend.PART_STEPS[step],
@@ -295,15 +542,16 @@ class _NcclLink:
 
 def _link(
     group: Group, call: Call, target: DeviceTarget, key: Key, *, one_host: bool
-) -> _PeerLink | _NcclLink | None:
+) -> PeerLink | _NcclLink | None:
     """Return the link between the devices for this call, or None if there is none; collective."""
-    kept: dict[Key, _PeerLink | _NcclLink | None] = group.kept.setdefault("links", {})
+    kept: dict[Key, PeerLink | _NcclLink | None] = group.kept.setdefault("links", {})
     if key in kept:
         return kept[key]
-    while len(kept) >= _KEPT:
-        oldest = kept.pop(next(iter(kept)))
-        if oldest is not None:
-            oldest.discard(group)
+    free = [
+        one for one, link in kept.items() if not isinstance(link, PeerLink) or not link.is_captured
+    ]
+    for one in free[: max(len(free) - _KEPT + 1, 0)]:
+        _discard(group, kept.pop(one))
     where = group, call, target, key
     kept[key] = link = first_link(
         group,
@@ -313,9 +561,30 @@ def _link(
     return link
 
 
+def _discard(group: Group, link: PeerLink | _NcclLink | None) -> None:
+    """Discard a link, and forget the calls that use it; collective."""
+    if isinstance(link, PeerLink):
+        kinds_of(group).forget(link)
+    if link is not None:
+        link.discard(group)
+
+
+def _discard_all(group: Group) -> None:
+    """Discard all links, after a call gave up; collective."""
+    links: dict[Key, PeerLink | _NcclLink | None] = group.kept.pop("links", {})
+    logs: dict[tuple[int, ...], CallLog] = group.kept.pop("logs", {})
+    group.leaving = None
+    for link in links.values():
+        _discard(group, link)
+    for log in logs.values():
+        with group.agreement(_OPERATION):
+            log.close()
+    group.is_broken = False
+
+
 def _peer_link(
     group: Group, call: Call, target: DeviceTarget, key: Key, *, one_host: bool
-) -> _PeerLink | None:
+) -> PeerLink | None:
     """Return mailboxes, or None if a device cannot use another one's memory; collective."""
     if not one_host:
         return None
@@ -323,15 +592,21 @@ def _peer_link(
         _, systems, devices = key
         rank = group.rank
         boxes = Mailboxes(target, call.dtype, systems, rank, len(devices), rank)
-        made.own = boxes.own
+        logs: dict[tuple[int, ...], CallLog] = group.kept.setdefault("logs", {})
+        log = logs.get(devices) or CallLog(target, rank, len(devices), rank)
+        made.own = boxes.own, log.own
+    addresses, of_logs = zip(*made.found, strict=True)
     with group.agreement(_OPERATION) as opened:
         try:
-            boxes.connect(made.found)
+            boxes.connect(addresses)
+            if devices not in logs:
+                log.connect(of_logs)
             opened.own = True
         except BackendError:
             opened.own = False
-    link = _PeerLink(boxes)
+    link = PeerLink(group, boxes, log)
     if all(opened.found):
+        logs[devices] = log
         return link
     link.discard(group)
     return None

@@ -9,7 +9,7 @@ All waiting is bounded by the timeout of the group.
 import atexit
 import pickle
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
@@ -35,6 +35,9 @@ _OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")
 
 #: By what numbers on devices can travel.
 LINKS: Final = ("peers", "nccl", "host")
+
+#: The operation whose calls need no messages, and need not wait.
+EARLIER: Final = "solve_tridiagonal"
 
 # Octets that `Group.objects` sends of each object, its size included; a larger one needs a second
 # message.
@@ -143,6 +146,13 @@ class Group:
         self._lost = ""
         #: What collective calls keep for the next ones, by a name of their own.
         self.kept: dict[str, dict[Any, Any]] = {}
+        #: Called before messages to all ranks, so that kernels of other ranks do not wait for one
+        #: of this rank; see _devices.py.
+        self.leaving: Callable[[], None] | None = None
+        #: Returns the error of an earlier call that did not wait, or None; set by such a call.
+        self.unchecked: Callable[[], DistributedError | None] | None = None
+        #: Whether the mailboxes between the devices are not used any more.
+        self.is_broken = False
         #: Why a link between devices could not be used, the last time it was tried.
         self.reasons: dict[str, str] = {}
         self.rank: int = 0 if self._transport is None else self._transport.rank
@@ -244,6 +254,18 @@ class Group:
             )
             raise DistributedError(self._lost, late)
 
+    def forget_calls(self) -> None:
+        """Compare the ranks in the next call of each kind: one of them made another call."""
+        kinds = self.kept.get("calls", {}).get("kinds")
+        if kinds is not None:
+            kinds.forget()
+        self.is_broken = self.is_broken or bool(self.kept.get("links"))
+
+    def failure_of_earlier(self) -> DistributedError | None:
+        """Return the error of an earlier call that did not wait, once."""
+        unchecked, self.unchecked = self.unchecked, None
+        return None if unchecked is None else unchecked()
+
     def _fault(self) -> tuple[int, str] | None:
         """Return a rank that ended by an error, and the error, if one is known."""
         return None if self._transport is None or self._closed else self._transport.fault()
@@ -276,6 +298,8 @@ class Group:
         DistributedError
             If a rank does not take part within the timeout.
         """
+        if self.leaving is not None:
+            self.leaving()
         mine = np.ascontiguousarray(mine)
         found = np.empty((self.size, *mine.shape), mine.dtype)
         ranks = range(self.size)
@@ -421,11 +445,19 @@ class Agreement:
         if isinstance(error, DistributedError):  # all ranks have it
             return
         group, reason = self._group, None
-        if error is not None:
-            agree(error, group.rank, group.size)
-            reason = f"{type(error).__name__}: {error}"
+        earlier = group.failure_of_earlier() if error is None else None
+        own = error if earlier is None else earlier
+        if own is not None:
+            agree(own, group.rank, group.size)
+            reason = f"{type(own).__name__}: {own}"
         mine = (reason, {"operation": self._operation, **self.same}, self.own)
-        reasons, facts, self.found = zip(*group.objects(self._operation, mine), strict=True)
+        # The rank that made another call in place of the earlier one is in its agreement.
+        operation = self._operation if earlier is None else EARLIER
+        reasons, facts, self.found = zip(*group.objects(operation, mine), strict=True)
+        if own is not None:
+            group.forget_calls()
+        if earlier is not None:
+            raise earlier
         if error is None:
             self._compare(reasons, facts)
 
@@ -433,11 +465,13 @@ class Agreement:
         """Raise for a rank that failed, or that differs from rank 0."""
         failed = tuple(rank for rank, reason in enumerate(reasons) if reason is not None)
         if failed:
+            self._group.forget_calls()
             text = f"{self._operation}: {_named(failed)} raised {reasons[failed[0]]}"
             raise DistributedError(text, failed)
         for name in facts[0]:
             others = tuple(r for r, own in enumerate(facts) if own.get(name) != facts[0][name])
             if others:
+                self._group.forget_calls()
                 raise DistributedError(
                     f"{self._operation}: {name} must be the same on all ranks, but rank 0 has "
                     f"{short(facts[0][name])} and rank {others[0]} has "

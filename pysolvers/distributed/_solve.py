@@ -20,7 +20,7 @@ from .._options import SolveInfo
 from .._runtime.arrays import Shape
 from .._runtime.device import packed_strides
 from .._runtime.singular import Singular
-from ._devices import Answer, Facts, facts_of, solve_on_devices
+from ._devices import Answer, Facts, facts_of, matrix_batch, signature_of, solve_on_devices
 from ._ends import (
     Coefficients,
     Matrices,
@@ -32,6 +32,7 @@ from ._ends import (
     unpacked,
 )
 from ._group import Group, own_device
+from ._repeats import solve_again
 from ._slab import Slab
 from ._systems import (
     check_short,
@@ -62,6 +63,10 @@ def solve_split(
 ) -> Array | tuple[Array, SolveInfo]:
     """Solve with operands of which each rank holds its part; see `solve_tridiagonal`."""
     group, split = checked_group(group, split)
+    if "calls" in group.kept:
+        answer = solve_again(group, split, named, choice)
+        if answer is not None:
+            return answer
     with group.agreement(_OPERATION) as agreed:
         given = named if choice.out is None else {**named, "out": choice.out}
         choice = choice._replace(device=own_device(choice.device, group, given))
@@ -76,14 +81,14 @@ def solve_split(
             "dtype": str(call.dtype),
             "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),
             "axis": call.shape.axis,
-            "batch shape of the matrices": _matrix_batch(call) if is_cut else None,
+            "batch shape of the matrices": matrix_batch(call) if is_cut else None,
             **{name: getattr(choice, name) for name in _SAME},
         }
     sizes, facts = zip(*agreed.found, strict=True)
     check_sizes(along, sizes)
     full = (*full[:along], sum(sizes), *full[along + 1 :])
     if is_cut and group.size > 1 and call.result.size:
-        report, singular, exchange = _solve_lines(group, call, sizes, facts)
+        report, singular, exchange = _solve_lines(group, call, sizes, facts, along)
     else:
         report, singular = _solve_systems(group, call, along, sizes)
         exchange = "none"
@@ -97,11 +102,6 @@ def solve_split(
         ranks=group.size,
         exchange=exchange,
     )
-
-
-def _matrix_batch(call: Call) -> tuple[int, ...]:
-    """Return the batch shape of the matrices: that of all systems, or shorter axes."""
-    return np.broadcast_shapes(*(view.shape[:-1] for view in call.views[:_RHS]))
 
 
 def _solve_systems(
@@ -119,11 +119,11 @@ def _solve_systems(
 
 
 def _solve_lines(
-    group: Group, call: Call, sizes: Sequence[int], facts: Sequence[Facts | None]
+    group: Group, call: Call, sizes: Sequence[int], facts: Sequence[Facts | None], along: int
 ) -> Answer:
     """Solve systems that are cut: by the partition method, or as whole lines."""
     if call.options.pivot != call.target.backend.PIVOTS["always"]:
-        answer = solve_on_devices(group, call, sizes, facts)
+        answer = solve_on_devices(group, call, sizes, facts, signature_of(call, along))
         if answer is not None:
             return answer
         report = _solve_by_ends(group, call)
@@ -185,12 +185,12 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
 
     *matrix, rhs, x = call.views
     is_host = call.target.name == "cpu"
-    is_one_pass = is_host and _matrix_batch(call) == x.shape[:-1]
+    is_one_pass = is_host and matrix_batch(call) == x.shape[:-1]
     # Systems that need row exchanges are solved from the right-hand sides.
     g = x
     if np.may_share_memory(rhs, x):
         g = _scratch(group, _G, x) if is_host else call.target.packed(x)
-    shapes = [*(_matrix_batch(call),) * len(Coefficients._fields), *(x.shape[:-1],) * _ENDS]
+    shapes = [*(matrix_batch(call),) * len(Coefficients._fields), *(x.shape[:-1],) * _ENDS]
     count = sum(prod(shape) for shape in shapes)
     with group._agreed_numbers(_OPERATION, count, call.dtype) as eliminated:
         matrices = Matrices(

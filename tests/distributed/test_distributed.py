@@ -20,7 +20,7 @@ SOLVERS = (
     "conformance",
     "device_unsplit",
 )
-SUBJECTS = ("solve", "factor", "steps", *SOLVERS, "device", "unsplit")
+SUBJECTS = ("solve", "factor", "steps", *SOLVERS, "device", "repeats", "unsplit")
 
 
 def jobs():
@@ -31,7 +31,7 @@ def jobs():
     with all combinations of its cases.
     """
     lines = ("solve", "factor", "steps")
-    yield from ((1, lines), (2, (*lines, "device")), (3, (*lines, *SOLVERS)), (4, lines))
+    yield from ((1, lines), (2, (*lines, "device", "repeats")), (3, (*lines, *SOLVERS)), (4, lines))
     for subject in SUBJECTS:
         for ranks in (1, 2, 3, 4):
             yield pytest.param(ranks, (subject, "every"), marks=pytest.mark.slow)

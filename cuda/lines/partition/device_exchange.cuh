@@ -12,6 +12,12 @@
  *
  * PS_PART_SEND and PS_PART_RECEIVE wait for nothing: their mailboxes hold the words of
  * one part alone, without rounds.
+ *
+ * The tag of a message has the lower bits of the round, by which a message differs from
+ * that of two rounds before, and the upper bits of the key. A kernel begins with its key and
+ * the number of its call in the logs of the other parts. A part that waits in a call
+ * looks there from time to time: a later call, or another key, of the part for which it
+ * waits means that the message never comes.
  */
 #ifndef PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
 #define PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
@@ -36,6 +42,15 @@ template <typename Number> struct Message {
 };
 
 static_assert(sizeof(ps_part_clock) <= PS_PART_CLOCK_BYTES);
+static_assert(sizeof(ps_part_log) <= PS_PART_LOG_BYTES);
+static_assert(sizeof(ps_part_log::of_part[0]) == sizeof(MailboxSlot));
+
+/* Where part `part` writes its calls in the log of another part. */
+__device__ __forceinline__ MailboxSlot *
+entry_of(ps_part_log *log, int part)
+{
+    return reinterpret_cast<MailboxSlot *>(&log->of_part[part]);
+}
 
 template <typename Number>
 struct alignas(alignof(Number) > 8 ? alignof(Number) : 8) DeviceMessage
@@ -47,13 +62,16 @@ struct alignas(alignof(Number) > 8 ? alignof(Number) : 8) DeviceMessage
 template <typename Number> struct DeviceExchange {
     using Sent = DeviceMessage<Number>;
     static constexpr int words = Sent::words;
-    static constexpr int polls = 64; /* between two looks at the time */
+    static constexpr int polls = 64; /* between two looks at the time and the log */
+    static constexpr uint64_t round_bits = 0xffff; /* of a tag */
     int32_t part, count;
     uint32_t divisor; /* 2^16 / count, rounded up */
     ps_part_step step;
     int32_t first_row; /* of the part, in the whole system */
     int32_t last_row[PS_MOST_PARTS];
     MailboxSlot *mailbox[PS_MOST_PARTS];
+    ps_part_log *log[PS_MOST_PARTS];
+    uint64_t key;
     ps_part_clock *clock;
     int64_t patience; /* nanoseconds */
 
@@ -63,10 +81,21 @@ template <typename Number> struct DeviceExchange {
         return clock->calls + 1;
     }
 
-    /* 1 + the part that did not answer in time; 0 if all have. */
+    /* 1 + the part that did not answer; 0 if all have. */
     __device__ __forceinline__ int32_t late() const
     {
-        return static_cast<int32_t>(*const_cast<const volatile uint32_t *>(&clock->late));
+        return static_cast<int32_t>(*const_cast<const volatile uint32_t *>(&clock->late) %
+                                    PS_PART_ELSEWHERE);
+    }
+
+    /* Write the call into the logs of the other parts. Called by all threads of one block. */
+    __device__ __forceinline__ void announce() const
+    {
+        const int to = static_cast<int>(threadIdx.x);
+
+        if (log[part] != nullptr && to < count && to != part) {
+            post_word_to_device(entry_of(log[to], part), {key, log[part]->calls + 1});
+        }
     }
 
     /* Note that a system failed. */
@@ -81,6 +110,9 @@ template <typename Number> struct DeviceExchange {
         if (atomicInc(&clock->blocks, gridDim.x - 1) == gridDim.x - 1) {
             clock->calls = round;
             clock->tickets = 0;
+            if (log[part] != nullptr) {
+                log[part]->calls++;
+            }
         }
     }
 
@@ -108,6 +140,7 @@ template <typename Number> struct DeviceExchange {
     {
         uint64_t *const staged = reinterpret_cast<uint64_t *>(messages);
         const int all = range.systems * count * words;
+        const uint64_t tag = (key & ~round_bits) | (round & round_bits);
 
         for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
             const int slot = slot_of_message(k / words), w = k % words;
@@ -115,7 +148,7 @@ template <typename Number> struct DeviceExchange {
 
             if (step == PS_PART_WHOLE && to != part) {
                 post_word_to_device(slot_of(to, range.system + slot, part, w, round),
-                                    {staged[(slot * count + part) * words + w], round});
+                                    {staged[(slot * count + part) * words + w], tag});
             }
         }
         for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
@@ -127,7 +160,7 @@ template <typename Number> struct DeviceExchange {
                     step == PS_PART_RECEIVE
                         ? *sent(from, range.system + slot, w)
                         : receive(slot_of(part, range.system + slot, from, w, round),
-                                  from, round);
+                                  from, tag);
             }
         }
     }
@@ -154,7 +187,7 @@ template <typename Number> struct DeviceExchange {
     }
 
     __device__ __forceinline__ uint64_t receive(const MailboxSlot *from, int sender,
-                                                uint64_t round) const
+                                                uint64_t tag) const
     {
         const uint64_t begin = now();
 
@@ -162,7 +195,7 @@ template <typename Number> struct DeviceExchange {
             for (int i = 0; i < polls; i++) {
                 const MailboxSlot w = poll_word_of_device(from);
 
-                if (w.round == round) {
+                if (w.round == tag) {
                     return w.word;
                 }
                 if (!is_first) {
@@ -172,8 +205,43 @@ template <typename Number> struct DeviceExchange {
             if (late() != 0) {
                 return ~uint64_t(0); /* numbers that are NaN, a bad pivot below row 0 */
             }
-            if (static_cast<int64_t>(now() - begin) > patience) {
-                atomicCAS(&clock->late, 0u, 1u + static_cast<uint32_t>(sender));
+            if (is_elsewhere(sender)) {
+                __threadfence_system(); /* its messages of this call precede the next one */
+                const MailboxSlot w = poll_word_of_device(from);
+
+                if (w.round == tag) {
+                    return w.word;
+                }
+                give_up(PS_PART_ELSEWHERE + 1 + sender);
+            }
+            else if (static_cast<int64_t>(now() - begin) > patience) {
+                give_up(1 + sender);
+            }
+        }
+    }
+
+    /* Whether a part has begun a later call, or another one in place of this call. */
+    __device__ __forceinline__ bool is_elsewhere(int sender) const
+    {
+        if (log[part] == nullptr) {
+            return false;
+        }
+        const uint64_t call = log[part]->calls + 1;
+        const MailboxSlot last = poll_word_of_device(entry_of(log[part], sender));
+
+        return last.round > call || (last.round == call && last.word != key);
+    }
+
+    /* Note why this part gives up, and end the wait of the others for it. */
+    __device__ __forceinline__ void give_up(int32_t reason) const
+    {
+        if (atomicCAS(&clock->late, 0u, static_cast<uint32_t>(reason)) != 0 ||
+            log[part] == nullptr) {
+            return;
+        }
+        for (int to = 0; to < count; to++) {
+            if (to != part) {
+                post_word_to_device(entry_of(log[to], part), {0, log[part]->calls + 1});
             }
         }
     }

@@ -5,6 +5,7 @@
  */
 #include "lines/partition/partition.h"
 #include "runtime/backend.h"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::partition {
 
@@ -21,9 +22,11 @@ exchange_of(const ps_part &p)
     e.first_row = p.part == 0 ? 0 : p.last_row[p.part - 1] + 1;
     e.clock = static_cast<ps_part_clock *>(p.clock);
     e.patience = p.patience;
+    e.key = p.key;
     for (int k = 0; k < p.count; k++) {
         e.last_row[k] = p.last_row[k];
         e.mailbox[k] = static_cast<MailboxSlot *>(p.mailbox[k]);
+        e.log[k] = static_cast<ps_part_log *>(p.log[k]);
     }
     return e;
 }
@@ -42,6 +45,51 @@ solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
     return launch_partition(job, TOP_DEVICES, plan, stream);
 }
 
+/* Write a call of no key into the logs, and count it. */
+static __global__ void
+leave_kernel(const __grid_constant__ DeviceExchange<float> devices)
+{
+    devices.announce();
+    __syncwarp();
+    if (threadIdx.x == 0) {
+        devices.log[devices.part]->calls++;
+    }
+}
+
+static ps_status
+leave(const ps_part &p, cudaStream_t stream)
+{
+    DeviceExchange<float> devices = exchange_of<float>(p);
+
+    devices.key = 0;
+    return Launch(1, 32, 0, stream).run(leave_kernel, devices);
+}
+
+/* Let the kernel of this part that waits give up. The copy is not a kernel, for which there
+ * may be no place, and its stream does not wait for the default stream. */
+static ps_status
+end(const ps_part &p)
+{
+    ps_part_log ended = {};
+    cudaStream_t stream;
+    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+
+    if (error != cudaSuccess) {
+        return ps_cuda_status(error);
+    }
+    for (int k = 0; k < PS_MOST_PARTS; k++) {
+        ended.of_part[k].call = UINT64_MAX;
+    }
+    error =
+        cudaMemcpyAsync(static_cast<ps_part_log *>(p.log[p.part])->of_part, ended.of_part,
+                        sizeof ended.of_part, cudaMemcpyHostToDevice, stream);
+    if (error == cudaSuccess) {
+        error = cudaStreamSynchronize(stream);
+    }
+    (void)cudaStreamDestroy(stream);
+    return ps_cuda_status(error);
+}
+
 static bool
 is_valid(const ps_part &p)
 {
@@ -56,7 +104,7 @@ is_valid(const ps_part &p)
             return false;
         }
     }
-    return p.last_row[p.part] - (p.part > 0 ? p.last_row[p.part - 1] : -1) == p.t.rows;
+    return p.last_row[p.part] - (p.part > 0 ? p.last_row[p.part - 1] : -1) >= p.t.rows;
 }
 
 } // namespace pysolvers::partition
@@ -121,6 +169,13 @@ ps_cuda_part_solve(const ps_part *p, const ps_exec *exec)
 {
     ps_part own;
     Plan plan;
+
+    if (p->step == PS_PART_LEAVE) {
+        return leave(*p, ps_cuda_stream(exec));
+    }
+    if (p->step == PS_PART_END) {
+        return end(*p);
+    }
     const ps_status status = plan_of(*p, &own, &plan);
 
     if (status != PS_OK || p->t.outer == 0 || p->t.inner == 0) {

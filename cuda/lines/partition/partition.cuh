@@ -49,6 +49,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     uint32_t ticket = 0; /* of thread 0, for the next tile or the one after it */
     TileRange range = {};
 
+    if (TOP == TOP_DEVICES && blockIdx.x == 0) {
+        job.devices.announce();
+    }
     worker.tiles.init();
     if constexpr (AnyJob::is_flux) {
         worker.step.start(worker.tiles, worker.range_of(0, rank));

@@ -10,7 +10,7 @@ import oracle
 import pytest
 
 from pysolvers._runtime.device import Device, device_array
-from pysolvers._runtime.mailboxes import Mailboxes
+from pysolvers._runtime.mailboxes import CallLog, Mailboxes, Outcome
 
 _cuda = availability.extension("cuda")
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
@@ -42,6 +42,12 @@ class Parts:
         ]
         for box in self.boxes:
             box.connect([each.own for each in self.boxes])
+        self.logs = [
+            CallLog(Device(_cuda, device, "test"), k, count, 0)
+            for k, device in enumerate(self.devices)
+        ]
+        for log in self.logs:
+            log.connect([each.own for each in self.logs])
         self.streams = []
         for device in self.devices:
             with cupy.cuda.Device(device):
@@ -71,6 +77,7 @@ class Parts:
         checks=False,
         step="whole",
         boxes=None,
+        key=0,
     ):
         """Enqueue the solve of one part, or a step of it with mailboxes at some addresses."""
         *arrays, info, marks = operands
@@ -84,6 +91,8 @@ class Parts:
             self.count,
             self.last_rows,
             boxes or addresses,
+            self.logs[part].addresses if key else (0,) * self.count,
+            key,
             clock,
             patience,
             marks.data.ptr if checks else 0,
@@ -314,6 +323,61 @@ def test_a_part_that_does_not_answer_is_named(rng):
     assert (scattered[0][-2].get() == -2).all() and (scattered[2][-2].get() == -2).all()
 
 
+def outcomes(parts):
+    """Return the outcome of the last call of each part."""
+    places = [
+        (box, (device, "test")) for box, device in zip(parts.boxes, parts.devices, strict=True)
+    ]
+    return [Outcome.of(Device(_cuda, *where).download(box.clock)) for box, where in places]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_calls_with_a_key(rng, count):
+    """Also if a call has another key than the one before."""
+    shape = (50, 600)
+    operands = batch(rng, shape, "float64", 1)
+    parts = Parts(shape, "float64", count, 1)
+    scattered = parts.scatter(*operands)
+
+    for key in (1 << 63, 3 << 62, 1 << 63, 1 << 63):
+        x, _ = parts.solve(scattered, key=key)
+        check(operands, x, 1)
+
+    assert outcomes(parts) == [Outcome(-1, False, False)] * count
+
+
+@pytest.mark.parametrize("kind", ["key", "another mailbox", "leave", "end"])
+def test_a_part_that_makes_another_call_is_named_at_once(rng, kind):
+    shape = (20, 600)
+    operands = batch(rng, shape, "float64", 1)
+    parts, others = (Parts(shape, "float64", 2, 1) for _ in range(2))
+    others.logs = parts.logs
+    scattered, of_others = parts.scatter(*operands), others.scatter(*operands)
+    parts.solve(scattered, key=1 << 63)
+
+    begin = time.perf_counter()
+    parts.enqueue(0, scattered[0], key=1 << 63)
+    if kind == "key":
+        parts.enqueue(1, scattered[1], key=3 << 62)
+    elif kind == "another mailbox":
+        others.enqueue(1, of_others[1], key=3 << 62)
+    elif kind == "leave":
+        parts.logs[1].leave(parts.streams[1].ptr)
+    else:
+        time.sleep(0.1)
+        parts.logs[0].give_up()
+    parts.synchronize()
+    others.synchronize()
+
+    assert time.perf_counter() - begin < 2
+    assert outcomes(parts)[0] == Outcome(1, True, True)
+    assert np.isnan(scattered[0][-3].get()).all()
+    if kind == "key":
+        assert outcomes(parts)[1] == Outcome(0, True, True)
+    if kind == "another mailbox":
+        assert outcomes(others)[1] == Outcome(0, True, True)
+
+
 def test_more_rows_than_a_block_holds_are_refused(rng):
     shape = (2, 200000)
     parts = Parts(shape, "float64", 2, 1)
@@ -339,11 +403,17 @@ def solve_in_a_process(part, count, operands, pipe):
         cupy.cuda.Device(device).synchronize()
         views = [_shadow(a)[None] for a in (*arrays, x)]
         last_rows = tuple(each.stop - 1 for each in own)
-        parts = part, count, last_rows, *box.arguments, PATIENCE, 0, _cuda.PART_STEPS["whole"]
+        addresses, clock = box.arguments
+        log = CallLog(Device(_cuda, device, "test"), part, count, part)
+        pipe.send(log.own)
+        log.connect(pipe.recv())
+        parts = part, count, last_rows, addresses, log.addresses, 1 << 63, clock
+        parts = *parts, PATIENCE, 0, _cuda.PART_STEPS["whole"]
         assert _cuda.part_solve(0, *views, None, *parts, device, 0) == 0
         pipe.send(x.get())
         pipe.recv()  # all have their solution
         box.close()
+        log.close()
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -359,9 +429,10 @@ def test_parts_in_processes_of_their_own(rng, count):
         worker.start()
     ends = [end for end, _ in pipes]
 
-    addresses = [end.recv() for end in ends]
-    for end in ends:
-        end.send(addresses)
+    for _ in range(2):  # of the mailboxes and of the logs
+        addresses = [end.recv() for end in ends]
+        for end in ends:
+            end.send(addresses)
     x = np.concatenate([end.recv() for end in ends], axis=1)
     for end in ends:
         end.send(None)

@@ -1,0 +1,194 @@
+"""Calls of `solve_tridiagonal` on devices that repeat an earlier kind of call: no agreement.
+
+The ranks agree in the first call of a kind (_devices.py). A later one is a lookup, and a kernel
+that compares the kinds of the ranks, by a hash, in the exchange that it makes anyway. A rank that
+cannot repeat a kind, or makes another call, says so in its next message through the memory of the
+host; the kernels of the others then end at once. If their calls wait for the outcome, they take
+part in the agreement, which has the errors, or solves. Otherwise the solution is NaN, and the next
+agreement of the group raises.
+
+Operands are those of the libraries with fast access, and numbers. A repeated call needs the
+addresses, shapes and strides of an earlier one of this rank; others are prepared, without messages.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import DistributedError
+from .._lines.engine import Choice, plan_of, prepare
+from .._runtime.interop import Library, library_of
+from .._runtime.targets import DeviceTarget
+from ._devices import (
+    Kind,
+    facts_of,
+    kinds_of,
+    late_error,
+    part_check,
+    part_operands,
+    signature_of,
+    waiting_of,
+)
+from ._group import EARLIER, Group
+from ._slab import Slab
+
+_CALLS = 256  # that are kept
+_RHS, _X = 3, 4
+_NUMBERS = (float, int)
+
+
+class _Call:
+    """A call of this rank whose operands the device can use as they are.
+
+    Parameters
+    ----------
+    kind : Kind
+        Its kind.
+    target : DeviceTarget
+        The device.
+    operands, waiting : tuple
+        The first arguments of `part_solve`, and its patience and marks.
+    """
+
+    __slots__ = ("kind", "operands", "target", "waiting")
+
+    def __init__(
+        self, kind: Kind, target: DeviceTarget, operands: tuple[Any, ...], waiting: tuple[int, int]
+    ) -> None:
+        self.kind, self.target = kind, target
+        self.operands, self.waiting = operands, waiting
+
+
+def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice) -> Any:
+    """Return the solution of a call of a kind that is kept, or None if it must be agreed upon."""
+    kinds = group.kept["calls"]["kinds"]
+    rhs, out = named["rhs"], choice.out
+    library = library_of(rhs)
+    if not kinds.found or not library.has_fast_access or not _is_plain(choice):
+        return None
+    ordinal = next(iter(kinds.found.values())).ordinal
+    is_new = out is None
+    if is_new:
+        out = library.fast_access[3](rhs, ordinal)
+    identity = _identity(library, (*named.values(), out), choice, split)
+    if identity is None:
+        return None
+    is_captured = library.is_captured(ordinal)
+    call = kinds.calls.get(identity)
+    if call is None:
+        call = _prepared(group, split, named, choice._replace(out=out))
+        if call is None:
+            return None
+        if not is_captured:
+            if len(kinds.calls) >= _CALLS:
+                kinds.calls.clear()
+            kinds.calls[identity] = call
+    stream = library.fast_access[2](ordinal)
+    return out if _solved(group, call, choice, (ordinal, stream), is_captured) else None
+
+
+def _is_plain(choice: Choice) -> bool:
+    """Whether the options are among those of repeated calls."""
+    return (
+        choice.stream is None
+        and choice.return_info is False
+        and choice.check_finite is False
+        and not choice.has_sums
+        and choice.pivot is not True
+    )
+
+
+def _identity(
+    library: Library, operands: tuple[Any, ...], choice: Choice, split: Slab
+) -> tuple[Any, ...] | None:
+    """Return what decides how a call is prepared; None if it cannot be repeated."""
+    found: list[Any] = []
+    for operand in operands:
+        if type(operand) in _NUMBERS:
+            found.append(operand)
+            continue
+        if library_of(operand) is not library:
+            return None
+        identity = library.identity(operand)
+        if identity is None:
+            return None
+        found.append(identity)
+    found += [getattr(choice, name) for name in _OPTIONS]
+    identity = (*found, split.axis)
+    try:
+        hash(identity)
+    except TypeError:
+        return None
+    return identity
+
+
+_OPTIONS = ("axis", "method", "periodic", "pivot", "on_singular", "device", "threads")
+
+
+def _prepared(group: Group, split: Slab, named: dict[str, Any], choice: Choice) -> _Call | None:
+    """Prepare a call of a kind that is kept; None if this rank cannot repeat the kind."""
+    try:
+        call = prepare(named, choice)
+        along = split.of(len(call.shape.full))
+    except Exception:  # the agreement has the messages
+        return None
+    facts = facts_of(group, call)
+    if facts is None or along != call.shape.axis or call.converted or not call.result.size:
+        return None
+    kind = kinds_of(group).found.get(signature_of(call, along))
+    target = call.target
+    if kind is None or not isinstance(target, DeviceTarget) or kind.order != facts.order:
+        return None
+    replaces = np.may_share_memory(call.views[_RHS], call.views[_X])
+    if kind.waits and replaces:  # another solve would need the right-hand sides
+        return None
+    plan = plan_of(call.shape.batch, call.views)
+    operands = part_operands(group, call, plan, call.views, kind.info)
+    waiting = waiting_of(group, kind.marks)
+    if part_check(target, operands, waiting):
+        return None
+    return _Call(kind, target, operands, waiting)
+
+
+def _solved(
+    group: Group, call: _Call, choice: Choice, where: tuple[int, int], is_captured: bool
+) -> bool:
+    """Solve; return whether the solution is complete, or will be."""
+    kind, target, backend = call.kind, call.target, call.target.backend
+    link = kind.link
+    status = link.enqueue(
+        backend, call.operands, call.waiting, kind.key, where, is_captured=is_captured
+    )
+    if status:
+        with group.agreement(EARLIER):  # all ranks raise
+            target.check(status)
+    if choice.on_singular == "nan":
+        lines = call.operands[1 + _X]
+        target.check(backend.fill_nan(lines, kind.info.reshape(lines.shape[:2]), *where))
+    if not kind.waits:
+        if not is_captured:
+            group.unchecked = lambda: _failure(group, kind, backend, where)
+        return True
+    outcome = link.outcome(backend, where)
+    if outcome.late < 0 and not outcome.has_failed:
+        return True
+    if outcome.late >= 0 and not outcome.is_elsewhere:
+        raise late_error(group, outcome)
+    if outcome.late >= 0:
+        group.forget_calls()
+    else:  # the same on all ranks
+        kinds_of(group).forget(link)
+    return False
+
+
+def _failure(
+    group: Group, kind: Kind, backend: Any, where: tuple[int, int]
+) -> DistributedError | None:
+    """Wait for calls that did not wait; return the error of a rank that did not answer."""
+    outcome = kind.link.outcome(backend, where)
+    if outcome.late < 0:
+        return None
+    error = late_error(group, outcome)
+    return DistributedError(
+        f"{error}. The solution of this earlier call, which did not wait, is NaN", error.ranks
+    )

@@ -1,0 +1,200 @@
+"""Checks of calls on devices that repeat an earlier kind of call; see test_distributed.py."""
+
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import oracle
+import pytest
+import shared_parts
+from slabs import anew
+
+from pysolvers import DistributedError, SingularSystemError, solve_tridiagonal
+from pysolvers.distributed import Slab
+from pysolvers.distributed._group import Agreement
+
+FAST = {"pivot": False, "on_singular": "ignore"}
+
+
+@contextmanager
+def devices(group, **options):
+    """A new group whose ranks have a device each; yields group, device and library."""
+    with shared_parts.in_place_of_cuda() as (device, library):
+        again = anew(group, links=("peers", "host"), **options)
+        yield again, device, library
+
+
+class Operands:
+    """The parts of systems on the device of a rank."""
+
+    def __init__(self, group, device, whole, sizes=None):
+        ends = np.cumsum([0, *(sizes or split_of(group, whole[3].shape[-1]))])
+        self.whole, self.here = whole, slice(*ends[group.rank : group.rank + 2])
+        self.arrays = [device.array(np.ascontiguousarray(a[..., self.here])) for a in whole]
+        self.out = device.array(np.zeros_like(whole[3][..., self.here]))
+
+    def solve(self, group, **options):
+        options = {"group": group, "split": Slab(-1), "out": self.out} | options
+        return solve_tridiagonal(*self.arrays, **options)
+
+    def check(self, group, **options):
+        """Compare the solution of all ranks with the definition."""
+        x = np.concatenate(group.objects("test", self.out.get()), axis=-1)
+        assert oracle.backward_error(*self.whole, x, **options) < 30 * oracle.eps(x.dtype)
+
+
+def split_of(group, rows):
+    return [len(range(rows)[Slab(0).part(rows, k, group.size)]) for k in range(group.size)]
+
+
+@contextmanager
+def agreements():
+    """Yield a list that gets an entry for each agreement."""
+    found, exit_ = [], Agreement.__exit__
+
+    def noted(self, *arguments):
+        found.append(self._operation)
+        return exit_(self, *arguments)
+
+    Agreement.__exit__ = noted
+    try:
+        yield found
+    finally:
+        Agreement.__exit__ = exit_
+
+
+def check_later_calls_agree_upon_nothing(group, rng):
+    if group.size == 1:
+        return
+    with devices(group) as (group, device, _):
+        for options in ({}, FAST, {"pivot": False}, {"on_singular": "nan", "pivot": False}):
+            first, second = (
+                Operands(group, device, oracle.dominant(rng, (3, 40), "float64")) for _ in range(2)
+            )
+            first.solve(group, **options)
+            first.check(group)
+            with agreements() as found:
+                for operands in (second, first, second):
+                    operands.solve(group, **options)
+                x = solve_tridiagonal(*first.arrays, group=group, split=Slab(-1), **options)
+            assert found == []
+            first.check(group)
+            second.check(group)
+            assert (x.get() == first.out.get()).all()
+            # Other values, numbers in place of arrays, and other parts.
+            whole = [np.full((3, 40), value) for value in (-1.0, 3.0, -1.0)]
+            other = Operands(group, device, [*whole, rng.standard_normal((3, 40))])
+            other.arrays[0], other.arrays[2] = -1.0, -1.0
+            sizes = split_of(group, 40)[:-1]
+            uneven = Operands(
+                group, device, oracle.dominant(rng, (3, 44), "float64"), [*sizes, 44 - sum(sizes)]
+            )
+            with agreements() as found:
+                other.solve(group, **options)
+                uneven.solve(group, **options)
+            assert found == []
+            other.check(group)
+            uneven.check(group)
+
+
+def check_ranks_that_differ(group, rng):
+    """Rank 1 makes another call than the others; these wait for the outcome, or do not."""
+    if group.size == 1:
+        return
+    with devices(group) as (group, device, _):
+        differ(group, device, rng, on_singular="raise")
+        differ(group, device, rng, pivot=False, on_singular="ignore")
+
+
+def differ(group, device, rng, **options):
+    """Make calls of kinds that are kept, of other kinds, and calls that raise on one rank."""
+    odd, is_waiting = group.rank == 1, options["on_singular"] == "raise"
+    first, other_dtype, other_shape, new = (
+        Operands(group, device, oracle.dominant(rng, shape, dtype))
+        for shape, dtype in (
+            ((3, 40), "float64"),
+            ((3, 40), "float32"),
+            ((5, 40), "float64"),
+            ((7, 40), "float64"),
+        )
+    )
+    for text, operands, more in (
+        ("dtype must be the same", other_dtype, {}),
+        ("shape must be the same", other_shape, {}),
+        ("shape must be the same", new, {}),
+        ("periodic must be the same", first, {"periodic": True}),
+        ("on_singular must be the same", first, {"on_singular": "nan"}),
+        ("raised AxisError", first, {"axis": 7}),
+    ):
+        for kind in (first, other_dtype, other_shape):
+            kind.solve(group, **options)
+        begun = time.monotonic()
+        kinds, wanted = (DistributedError, ValueError), f"{text}|axis must"
+        if is_waiting:
+            with pytest.raises(kinds, match=wanted):
+                (operands if odd else first).solve(group, **options | (more if odd else {}))
+        else:
+            try:
+                (operands if odd else first).solve(group, **options | (more if odd else {}))
+            except kinds:
+                assert odd
+            else:
+                assert np.isnan(first.out.get()).all() or odd
+                with pytest.raises(kinds, match="it makes another call"), group.agreement("test"):
+                    pass
+        assert time.monotonic() - begun < 5
+        first.solve(group, **options)
+        first.check(group)
+
+
+def check_failures_of_systems(group, rng):
+    """Singular systems, with their rows, and systems that need row exchanges, and those after."""
+    if group.size == 1:
+        return
+    with devices(group) as (group, device, _):
+        good = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+        bad = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+        general = Operands(group, device, oracle.general(rng, (3, 40), "float64"))
+        sizes = split_of(group, 40)
+        for row in (0, sizes[0] - 1, sizes[0], 39):
+            for a in bad.whole[:3]:
+                a[1, row] = 0
+            bad = Operands(group, device, bad.whole)
+            for options in ({}, {"pivot": False}):
+                good.solve(group, **options)
+                for _ in range(2):
+                    with pytest.raises(SingularSystemError) as caught:
+                        bad.solve(group, **options)
+                    assert caught.value.systems.tolist() == [[1]]
+                    with pytest.raises(SingularSystemError) as expected:
+                        solve_tridiagonal(*bad.whole, **options)
+                    assert caught.value.rows.tolist() == expected.value.rows.tolist()
+                    good.solve(group, **options)
+                    good.check(group)
+            nan = {"pivot": False, "on_singular": "nan"}
+            for operands in (good, bad):
+                operands.solve(group, **nan)
+            assert (np.isnan(bad.out.get()).all(axis=-1) == [False, True, False]).all()
+            bad = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+        for _ in range(2):
+            good.solve(group)
+            general.solve(group)
+            general.check(group)
+
+
+def check_streams_follow_each_other(group, rng):
+    if group.size == 1:
+        return
+    with devices(group) as (group, device, library):
+        operands = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+        operands.solve(group, **FAST)
+        for stream in (4, 4, 5):
+            library.current = stream
+            operands.solve(group, **FAST)
+        assert device.orders == [(0, 4), (4, 5)]
+        library.captured = True
+        library.current = 6
+        operands.solve(group, **FAST)
+        assert device.orders == [(0, 4), (4, 5)]
+        library.captured = False
+        operands.check(group)
