@@ -261,6 +261,14 @@ class Group:
             kinds.forget()
         self.is_broken = self.is_broken or bool(self.kept.get("links"))
 
+    def _leave(self) -> None:
+        """Let no kernel of another rank wait for one of this rank, unless its device has failed."""
+        if self.leaving is not None:
+            try:
+                self.leaving()
+            except BackendError:
+                self.leaving = None
+
     def failure_of_earlier(self) -> DistributedError | None:
         """Return the error of an earlier call that did not wait, once."""
         unchecked, self.unchecked = self.unchecked, None
@@ -298,8 +306,7 @@ class Group:
         DistributedError
             If a rank does not take part within the timeout.
         """
-        if self.leaving is not None:
-            self.leaving()
+        self._leave()
         mine = np.ascontiguousarray(mine)
         found = np.empty((self.size, *mine.shape), mine.dtype)
         ranks = range(self.size)

@@ -582,15 +582,20 @@ class PeerDevice(fake_device.Device):
     def close_shared(self, address, device, /):
         return 0
 
+    def part_leave(self, *arguments):
+        return 0
+
     def part_check(self, *arguments):
         assert arguments[10] == (0, 0)
         return self.status
 
     def part_solve(
-        self, flags, lower, diag, upper, rhs, x, info, part, count, last, boxes, clock, *rest
+        self, flags, lower, diag, upper, rhs, x, info, part, count, last, boxes, logs, *rest
     ):
-        _, marks, step, _, _ = rest
-        assert len(boxes) == count and last[part] - (last[part - 1] if part else -1) == x.shape[2]
+        key, clock, _, marks, step, _, _ = rest
+        assert len(boxes) == len(logs) == count
+        assert last[part] - (last[part - 1] if part else -1) >= x.shape[2]
+        assert (key != 0) == (step == 0)
         with self.open():
             if step:
                 numbers = [(ctypes.c_char * 64).from_address(box) for box in boxes]
@@ -599,12 +604,14 @@ class PeerDevice(fake_device.Device):
                     return 0
                 assert [box.raw[0] for box in numbers] == [k + 1 for k in range(count)]
             own = [np.array(a) for a in (lower, diag, upper, rhs)]
-            parts = zip(*MPI.COMM_WORLD.allgather(own), strict=True)
+            found = MPI.COMM_WORLD.allgather(own)
+            start = sum(each[1].shape[2] for each in found[:part])
+            parts = zip(*found, strict=True)
             whole = [np.concatenate(a, axis=2) for a in parts]
             y = pysolvers.solve_tridiagonal(*whole, periodic=bool(flags & 1), on_singular="ignore")
             zero = (whole[1] == 0).all(axis=2)
             y[zero] = 7  # what a kernel leaves there is unspecified
-            x[...] = y[..., last[part] + 1 - x.shape[2] : last[part] + 1]
+            x[...] = y[..., start : start + x.shape[2]]
             weak = (np.abs(whole[1]) < np.abs(whole[0]) + np.abs(whole[2])).any(axis=2)
             if marks:
                 ctypes.memmove(marks, weak.tobytes(), weak.size)

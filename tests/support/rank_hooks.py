@@ -18,6 +18,11 @@ from pysolvers.heat._levels import Levels
 from pysolvers.transport import _plan
 
 own_device = _group.own_device
+
+# ps_part_clock of csrc/include/ps_part.h.
+_CLOCK = np.dtype(
+    [("calls", "u8"), ("blocks", "u4"), ("late", "u4"), ("tickets", "u4"), ("failed", "u4")]
+)
 _REDUCE = Matrices.reduce
 
 # What can fail on one rank.
@@ -79,7 +84,7 @@ def with_nccl(communicator):
 def clock_at(address):
     """Return the clock of a device at an address, as an array of one record."""
     octets = (ctypes.c_char * mailboxes.CLOCK_BYTES).from_address(address)
-    return np.frombuffer(octets, mailboxes._CLOCK_FIELDS, 1)
+    return np.frombuffer(octets, _CLOCK, 1)
 
 
 def field_on_device(shape, dtype=np.float64):

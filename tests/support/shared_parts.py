@@ -13,15 +13,13 @@ from unittest import mock
 import fake_device
 import numpy as np
 import shared_device
+from rank_hooks import clock_at
 
 from pysolvers import _core
 from pysolvers._runtime import interop
 
 MESSAGE = 1 << 16  # bytes
 TAG = np.dtype([("tag", "u8"), ("nbytes", "u8")])
-CLOCK = np.dtype(
-    [("calls", "u8"), ("blocks", "u4"), ("late", "u4"), ("tick", "u4"), ("failed", "u4")]
-)
 ENTRY = np.dtype([("key", "u8"), ("call", "u8")])
 STATUS = {text: code for code, (text, _) in _core.STATUS.items()}
 ELSEWHERE, ROUND_BITS = 256, 0xFFFF
@@ -46,7 +44,7 @@ class Part:
 
     def __call__(self):
         """Begin, or go on; False while a message is missing."""
-        clock = at(self.clock, CLOCK)
+        clock = clock_at(self.clock)
         if self.received is None:
             self.round = int(clock["calls"][0]) + 1
             self.tag = self.key & ~ROUND_BITS & (1 << 64) - 1 | self.round & ROUND_BITS
