@@ -257,6 +257,7 @@ def waves_fit(is_float32: bool, planes: int, device: int = 0, stream: int = 0, /
 def waves_load(
     row_kind: int,
     kind: int,
+    halvings: int,
     field: _Array,
     pitch: int,
     waves: int,
@@ -269,6 +270,7 @@ def waves_load(
 def waves_store(
     row_kind: int,
     kind: int,
+    halvings: int,
     field: _Array,
     pitch: int,
     waves: int,

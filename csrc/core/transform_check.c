@@ -71,16 +71,37 @@ has_order(ps_transform_kind kind, int64_t size)
            (kind == PS_DCT1 && size >= 2);
 }
 
+/* Intervals of a line of kind 1. */
+static int64_t
+intervals_of(const ps_waves *w)
+{
+    return w->kind == PS_DST1 ? w->size + 1 : w->size - 1;
+}
+
+static int
+has_halvings(const ps_waves *w)
+{
+    const int64_t n = intervals_of(w);
+    const int levels = w->halvings;
+
+    return (w->kind == PS_DCT1 || w->kind == PS_DST1) && w->rows == 1 && levels > 0 &&
+           levels <= PS_MOST_HALVINGS && n % (INT64_C(2) << levels) == 0 &&
+           w->pitch == n + (n >> levels) + 2 * (levels + 1);
+}
+
 ps_status
 ps_waves_check(const ps_waves *w)
 {
     if (w == NULL || w->size < 1 || w->size > INT32_MAX / 8 ||
         !has_order(w->kind, w->size) || !has_order(w->row_kind, w->rows) ||
         w->row_kind == PS_DCT1 || w->row_kind == PS_DST1 || w->field.data == NULL ||
-        w->waves == NULL || !isfinite(w->scale)) {
+        w->waves == NULL || !isfinite(w->scale) ||
+        (w->halvings != 0 && !has_halvings(w))) {
         return PS_BAD_ARGUMENT;
     }
-    const int64_t length = ps_transform_shape_of(w->kind, w->size).length;
+    const int64_t length = w->halvings != 0
+                               ? intervals_of(w)
+                               : ps_transform_shape_of(w->kind, w->size).length;
 
     return has_shape(w->dtype, w->planes, w->rows, length, w->pitch) ? PS_OK
                                                                      : PS_BAD_ARGUMENT;

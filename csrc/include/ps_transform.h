@@ -72,6 +72,8 @@ struct ps_transform {
     double scale;
 };
 
+#define PS_MOST_HALVINGS 3
+
 /* A real field of planes x rows x `size` values, and its waves along the values and the
  * rows as the library packs them: its transform of a plane, real to complex along the
  * values and complex along the rows (of one row: along the values alone), of values in
@@ -86,10 +88,20 @@ struct ps_transform {
  *
  * The last two are not offered along the rows. load() reads the field and writes the
  * lines before the library transforms them, store() reads the lines and writes the field,
- * times `scale`. They do not overlap. */
+ * times `scale`. They do not overlap.
+ *
+ * With `halvings` > 0, for one row, the lines of PS_DCT1 and PS_DST1 of N intervals (n - 1
+ * and n + 1; a multiple of 2^(halvings + 1)) are in parts, each of which has `planes`
+ * lines next to each other. Part 0 has lines as above of N / 2^halvings intervals: their
+ * waves are those of order 2^halvings k. Part p = 1 .. halvings has lines of M = N / 2^p
+ * reals, M + 2 apart, which the library transforms from complex to real after load() and
+ * from real to complex before store(): M waves, those of order 2^(p-1) (2q + 1) for q = 0,
+ * 2, 4, ... and then the odd q from the last to the first. `pitch` is the sum of the
+ * distances of lines of all parts. */
 struct ps_waves {
     ps_dtype dtype;                   /* PS_F32 or PS_F64 */
     ps_transform_kind kind, row_kind; /* along the values, and along the rows */
+    int32_t halvings;                 /* at most PS_MOST_HALVINGS */
     int64_t planes, rows, size, pitch;
     ps_output field; /* `row` of its stride: values; outer: planes; inner: rows */
     void *waves;     /* aligned to a complex number */

@@ -160,15 +160,15 @@ move_waves(PyObject *args, int loads)
 {
     const ps_backend *const backend = ps_backend_get();
     unsigned long long waves, bytes, stream = 0;
-    int kind, row_kind, device = 0;
+    int kind, row_kind, halvings, device = 0;
     long long pitch;
     double scale;
     PyObject *array;
     operand field;
     call c;
 
-    if (!PyArg_ParseTuple(args, "iiOLKKd|iK", &row_kind, &kind, &array, &pitch, &waves,
-                          &bytes, &scale, &device, &stream) ||
+    if (!PyArg_ParseTuple(args, "iiiOLKKd|iK", &row_kind, &kind, &halvings, &array,
+                          &pitch, &waves, &bytes, &scale, &device, &stream) ||
         (loads ? operand_read(array, "field", &field)
                : operand_write(array, "field", &field)) < 0) {
         return NULL;
@@ -176,6 +176,7 @@ move_waves(PyObject *args, int loads)
     const ps_waves w = {.dtype = field.dtype,
                         .kind = (ps_transform_kind)kind,
                         .row_kind = (ps_transform_kind)row_kind,
+                        .halvings = halvings,
                         .planes = field.outer,
                         .rows = field.inner,
                         .size = field.rows,
@@ -258,13 +259,14 @@ PyDoc_STRVAR(waves_fit_doc,
              "waves_fit($module, is_float32, planes, device=0, stream=0, /)\n--\n\n"
              "Return whether wave_lines() can solve systems of so many rows.");
 PyDoc_STRVAR(waves_load_doc,
-             "waves_load($module, row_kind, kind, field, pitch, waves, nbytes, scale, "
-             "device=0, stream=0, /)\n--\n\n"
+             "waves_load($module, row_kind, kind, halvings, field, pitch, waves, nbytes, "
+             "scale, device=0, stream=0, /)\n--\n\n"
              "Write the lines of waves from a field (planes, rows, values).");
-PyDoc_STRVAR(waves_store_doc,
-             "waves_store($module, row_kind, kind, field, pitch, waves, nbytes, scale, "
-             "device=0, stream=0, /)\n--\n\n"
-             "Write a field (planes, rows, values) from the lines of waves.");
+PyDoc_STRVAR(
+    waves_store_doc,
+    "waves_store($module, row_kind, kind, halvings, field, pitch, waves, nbytes, "
+    "scale, device=0, stream=0, /)\n--\n\n"
+    "Write a field (planes, rows, values) from the lines of waves.");
 PyDoc_STRVAR(
     wave_lines_doc,
     "wave_lines($module, is_float32, planes, rows, length, pitch, waves, tables, "

@@ -4,11 +4,16 @@
  * A thread moves pairs of neighbouring values. Neighbouring threads write neighbours at
  * both ends of a line. One word read and one written per value; load() of an extended
  * line writes two.
+ *
+ * Lines in parts (halved.cuh): a thread moves the values that determine each other, 4 to
+ * 16 of a line. One word read and one written per value, and one word more per value of
+ * the last part.
  */
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
+#include "transforms/halved.cuh"
 #include "transforms/waves.cuh"
 
 namespace pysolvers::transforms {
@@ -147,6 +152,102 @@ move(const ps_waves *w, cudaStream_t stream)
         .run(waves_kernel<Real, LOADS>, field, *w, blocks_a_line, by_pairs);
 }
 
+/* Grid: for each `batch` lines, blocks of places t. */
+template <typename Real, int LEVELS, bool LOADS>
+static __global__ void
+__launch_bounds__(most_threads, 2)
+    halved_kernel(const __grid_constant__ Output<Real> field,
+                  const __grid_constant__ ps_waves w, int blocks_a_line)
+{
+    using Line = HalvedLine<Real, LEVELS>;
+    const bool sine = w.kind == PS_DST1;
+    const int shift = sine ? 1 : 0; /* place of value 0 */
+    const HalvedParts parts = {static_cast<int>(w.size) + 2 * shift - 1, LEVELS};
+    const int n = parts.intervals, m = n >> LEVELS;
+    const int group = static_cast<int>(blockIdx.x) / blocks_a_line;
+    const int part = static_cast<int>(blockIdx.x) - group * blocks_a_line;
+    const int t = part * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int64_t first = int64_t(group) * batch;
+    Real *starts[LEVELS + 1];
+
+    if (t > m / 2) {
+        return;
+    }
+    const Line line(t, m);
+
+#pragma unroll
+    for (int p = 0; p <= LEVELS; p++) {
+        starts[p] = static_cast<Real *>(w.waves) + w.planes * parts.before(p);
+    }
+    for (int k = 0; k < batch && first + k < w.planes; k++) {
+        const int64_t plane = first + k;
+        Real *const values = field.system(plane, 0);
+        Real *const last = starts[0] + plane * parts.pitch(0);
+        Real x[Line::slots];
+        const auto numbers = [&](int level) {
+            return reinterpret_cast<Complex<Real> *>(starts[level] +
+                                                     plane * parts.pitch(level));
+        };
+        const auto is_value = [&](int j) { return !sine || (j > 0 && j < n); };
+
+        if constexpr (LOADS) {
+#pragma unroll
+            for (int s = 0; s < Line::slots; s++) {
+                const int j = line.place(s);
+
+                x[s] = is_value(j)
+                           ? static_cast<Real>(w.scale) * values[(j - shift) * field.row]
+                           : Real(0);
+            }
+            line.split(sine, x, [&](int level, int index, const Complex<Real> &number) {
+                numbers(level)[index] = number;
+            });
+            last[t] = x[0];
+            last[m - t] = x[1];
+            if (t > 0) {
+                last[2 * m - t] = sine ? -x[0] : x[0];
+                last[m + t] = sine ? -x[1] : x[1];
+            }
+        }
+        else {
+            x[0] = __ldcs(last + t);
+            x[1] = __ldcs(last + m - t);
+            line.merge(sine, x, [&](int level, int index) {
+                const Real *const number = &numbers(level)[index].re;
+
+                return Complex<Real>(__ldcs(number), __ldcs(number + 1));
+            });
+#pragma unroll
+            for (int s = 0; s < Line::slots; s++) {
+                const int j = line.place(s);
+
+                if (is_value(j)) {
+                    values[(j - shift) * field.row] = static_cast<Real>(w.scale) * x[s];
+                }
+            }
+        }
+    }
+}
+
+template <typename Real, bool LOADS>
+static ps_status
+move_halved(const ps_waves *w, cudaStream_t stream)
+{
+    const Output<Real> field = output_of<Real>(w->field);
+    const int64_t intervals = w->kind == PS_DST1 ? w->size + 1 : w->size - 1;
+    const int places = static_cast<int>((intervals >> w->halvings) / 2 + 1);
+    const int blocks_a_line = divided_up(places, most_threads);
+    const int threads = rounded_up(divided_up(places, blocks_a_line), 32);
+    const int64_t blocks = divided_up(w->planes, batch) * blocks_a_line;
+    const auto kernel = w->halvings == 1   ? halved_kernel<Real, 1, LOADS>
+                        : w->halvings == 2 ? halved_kernel<Real, 2, LOADS>
+                                           : halved_kernel<Real, 3, LOADS>;
+
+    return blocks > INT32_MAX
+               ? PS_BAD_ARGUMENT
+               : Launch(blocks, threads, 0, stream).run(kernel, field, *w, blocks_a_line);
+}
+
 template <bool LOADS>
 static ps_status
 run(const ps_waves *w, const ps_exec *exec)
@@ -157,7 +258,11 @@ run(const ps_waves *w, const ps_exec *exec)
         return status;
     }
     return with_real(w->dtype, [&](auto zero) {
-        return move<decltype(zero), LOADS>(w, ps_cuda_stream(exec));
+        using Real = decltype(zero);
+        cudaStream_t const stream = ps_cuda_stream(exec);
+
+        return w->halvings != 0 ? move_halved<Real, LOADS>(w, stream)
+                                : move<Real, LOADS>(w, stream);
     });
 }
 

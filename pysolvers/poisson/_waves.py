@@ -16,16 +16,20 @@ makes it when it reads and writes, and waves need no pass of their own:
     cuFFT    back, in place                                   2 for each axis
     store    values in their own order                        2
 
-The waves of nodes are those of the even or odd extension to twice the length. In three dimensions
-this would be four times the values: `_device` moves less.
+The waves of nodes are those of the even or odd extension to twice the length. Where the intervals
+of a rectangle can be halved, the waves of odd order are transforms of half the length, those of
+even order the waves of half the intervals, and so on (cuda/transforms/halved.cuh): with three
+halvings the steps move 2.1, 2.3 for each transform, 2.3 and 2.1 words. Each part of the waves has
+its own plans and systems of lines. In three dimensions nodes would have four times the values:
+`_device` moves less.
 
 The lines need no transposition either, because neighbouring lines are neighbours in memory.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +40,65 @@ from ._axes import Axis
 from ._methods import has_short_factors
 
 Array = NDArray[Any]
+
+_MOST_HALVINGS = 3
+# Bytes of a field of nodes from which its lines are in parts.
+_LEAST_IN_PARTS = 1 << 22
+
+
+class _Waves(NamedTuple):
+    """Waves of a plane that are transformed and solved together.
+
+    Attributes
+    ----------
+    lengths : tuple of int
+        Of the transform of cuFFT.
+    shifts : ndarray
+        The sums of the eigenvalues, in the order of ps_wave_lines.
+    turns, row_turns : ndarray
+        Cosines and sines of the angles by which waves are turned, along the values and the rows.
+    are_reals : bool
+        Whether the waves are the reals of a transform of complex numbers, and are not turned.
+    """
+
+    lengths: tuple[int, ...]
+    shifts: Array
+    turns: Array
+    row_turns: Array
+    are_reals: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Lines of a plane."""
+        return (1, *self.lengths)[-2]
+
+    @property
+    def pitch(self) -> int:
+        """Reals from one line to the next.
+
+        There is no space between lines: with it cuFFT takes 1.1 to 1.7 times as long (H200).
+        """
+        return 2 * (self.lengths[-1] // 2 + 1)
+
+    @property
+    def forms(self) -> tuple[int, int]:
+        """Transforms before and after the lines."""
+        pair = REAL_TO_COMPLEX, COMPLEX_TO_REAL
+        return pair[::-1] if self.are_reals else pair
+
+    @property
+    def length(self) -> int:
+        """The length for ps_wave_lines: one that has as many reals, if all of them are waves."""
+        return self.lengths[-1] - self.are_reals
+
+
+class _Part(NamedTuple):
+    """Waves, the bytes before them, their plans, and their tables on the device."""
+
+    waves: _Waves
+    start: int
+    plans: list[CufftPlan]
+    tables: tuple[Array, ...]
 
 
 def are_packed(axes: Sequence[Axis], dtype: np.dtype) -> bool:
@@ -83,33 +146,45 @@ class PackedWaves:
     ) -> None:
         self._dtype = dtype
         first, *others = axes
-        self._shape = tuple(axis.count for axis in axes)
-        lengths = tuple(_length(axis) for axis in others)
-        self._rows, self._length = (1, *lengths)[-2:]
-        # No space between lines: with it cuFFT takes 1.1 to 1.7 times as long (H200).
-        self._pitch = 2 * (self._length // 2 + 1)
-        #: Bytes of the waves.
-        self.wave_bytes = first.count * self._rows * self._pitch * dtype.itemsize
-        self._plans = [
-            CufftPlan(form, lengths, self._pitch, first.count, dtype, device.ordinal)
-            for form in (REAL_TO_COMPLEX, COMPLEX_TO_REAL)
-        ]
-        #: Bytes of the work area of cuFFT.
-        self.work_bytes = max(plan.work_bytes for plan in self._plans)
+        self._count = first.count
         names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
-        self._scale = 1 / prod(lengths)
+        field_bytes = prod(axis.count for axis in axes) * dtype.itemsize
+        self._halvings = _halvings(others, field_bytes)
+        if self._halvings:
+            found = _waves_of_parts(others[0], self._halvings)
+            self._scale = 1 / (2 * others[0].intervals)
+        else:
+            lengths = tuple(_length(axis) for axis in others)
+            found = [_Waves(lengths, _shifts(others, lengths), *_turns(others, lengths))]
+            self._scale = 1 / prod(lengths)
+        self._parts: list[_Part] = []
+        self._pitch = 0  # reals of the lines of all parts
+        for waves in found:
+            start = self._count * self._pitch * dtype.itemsize
+            plans = [
+                CufftPlan(form, waves.lengths, waves.pitch, self._count, dtype, device.ordinal)
+                for form in waves.forms
+            ]
+            tables = waves.shifts - helmholtz, waves.turns, waves.row_turns
+            kept = tuple(keep(np.asarray(table, dtype)) for table in tables)
+            self._parts.append(_Part(waves, start, plans, kept))
+            self._pitch += waves.rows * waves.pitch
+        #: Bytes of the waves.
+        self.wave_bytes = first.count * self._pitch * dtype.itemsize
         self._is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
         self._volumes = keep(first.volumes)
-        tables = [_shifts(others) - helmholtz, _turns(others[-1], self._length // 2 + 1)]
-        tables.append(_turns(others[0], self._rows) if len(others) > 1 else _no_turns(1))
-        self._tables = [keep(np.asarray(table, dtype)) for table in tables]
         lower, diag, upper = first.rows
         words = lower, first.sums, upper
         rows = [tuple(float(a[i]) for a in words) for i in (0, first.count // 2, -1)]
         # See `_host`: the solution of (A + s e e^T) x = b satisfies A x = b if A is singular.
         null_sum = first.sums[0] + (diag[0] if self._is_singular else 0)
         self._matrix = *rows, float(null_sum), first.is_periodic
+
+    @property
+    def work_bytes(self) -> int:
+        """Bytes of the work area of cuFFT."""
+        return max(plan.work_bytes for part in self._parts for plan in part.plans)
 
     def run(self, source: Array, target: Array, waves: int, work: int, device: Device) -> None:
         """Enqueue a solve.
@@ -123,47 +198,55 @@ class PackedWaves:
         device : Device
             Where to enqueue.
         """
-        backend, (forward, backward) = device.backend, self._plans
+        backend = device.backend
         self._move(backend.waves_load, source, waves, 1.0, device)
-        forward.execute(waves, work, device.stream)
+        for part in self._parts:
+            part.plans[0].execute(waves + part.start, work, device.stream)
         self._centre(waves, device)
-        self._solve_lines(waves, device)
+        for part in self._parts:
+            self._solve_lines(part, waves + part.start, device)
         self._centre(waves, device)
-        backward.execute(waves, work, device.stream)
+        for part in self._parts:
+            part.plans[1].execute(waves + part.start, work, device.stream)
         self._move(backend.waves_store, target, waves, self._scale, device)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Let no other thread use the plans of cuFFT: one of them has one stream at a time."""
-        forward, backward = self._plans
-        with forward.lock, backward.lock:
+        with ExitStack() as locks:
+            for part in self._parts:
+                for plan in part.plans:
+                    locks.enter_context(plan.lock)
             yield
 
-    def _solve_lines(self, waves: int, device: Device) -> None:
-        """Enqueue the tridiagonal solves of some waves."""
+    def _solve_lines(self, part: _Part, waves: int, device: Device) -> None:
+        """Enqueue the tridiagonal solves of the waves of a part."""
         device.enqueue(
             device.backend.wave_lines,
             self._dtype == np.float32,
-            self._shape[0],
-            self._rows,
-            self._length,
-            self._pitch,
+            self._count,
+            part.waves.rows,
+            part.waves.length,
+            part.waves.pitch,
             waves,
-            tuple(address_of(table) for table in self._tables),
+            tuple(address_of(table) for table in part.tables),
             *self._matrix,
         )
 
     def _move(self, function: Any, field: Array, waves: int, scale: float, device: Device) -> None:
         """Enqueue a kernel that moves a field into the memory of the transforms, or out of it."""
         columns = field if field.ndim == 3 else field[:, None]
-        device.enqueue(function, *self._kinds, columns, self._pitch, waves, self.wave_bytes, scale)
+        pitch = self._pitch // self._parts[0].waves.rows
+        rest = pitch, waves, self.wave_bytes, scale
+        device.enqueue(function, *self._kinds, self._halvings, columns, *rest)
 
     def _centre(self, waves: int, device: Device) -> None:
         """In a singular case make the mean of the constant wave zero."""
         if self._is_singular:
             size = self._dtype.itemsize
-            strides = (size, size, self._rows * self._pitch * size)
-            line = device_array(waves, (1, 1, self._shape[0]), strides, self._dtype, self)
+            first = self._parts[0].waves
+            strides = (size, size, first.rows * first.pitch * size)
+            line = device_array(waves, (1, 1, self._count), strides, self._dtype, self)
             device.enqueue(device.backend.centre, line, address_of(self._volumes))
 
 
@@ -172,44 +255,77 @@ def _no_turns(count: int) -> Array:
     return np.repeat([[1.0, 0.0]], count, axis=0)
 
 
+def _halvings(others: Sequence[Axis], field_bytes: int) -> int:
+    """Return how often the intervals of an axis of nodes are halved."""
+    if len(others) > 1 or others[0].transform[1] != 1 or field_bytes < _LEAST_IN_PARTS:
+        return 0
+    count = 0
+    while count < _MOST_HALVINGS and others[0].intervals % (4 << count) == 0:
+        count += 1
+    return count
+
+
 def _length(axis: Axis) -> int:
     """Return the length of the transform of cuFFT."""
     return 2 * axis.intervals if axis.transform[1] == 1 else axis.count
 
 
-def _turns(axis: Axis, count: int) -> Array:
-    """Return cosine and sine of the angle by which each wave is turned."""
+def _turns(others: Sequence[Axis], lengths: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return cosine and sine of the angles by which waves are turned, along values and rows."""
+    rows = _turns_of(others[0], lengths[0]) if len(others) > 1 else _no_turns(1)
+    return _turns_of(others[-1], lengths[-1] // 2 + 1), rows
+
+
+def _turns_of(axis: Axis, count: int) -> Array:
+    """Return cosine and sine of the angles along one axis."""
     if axis.transform[1] != 2:
         return _no_turns(count)
     angles = np.pi / 2 * np.arange(count) / axis.count
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def _eigenvalues(axis: Axis) -> Array:
+def _waves_of_parts(axis: Axis, halvings: int) -> list[_Waves]:
+    """Return the waves of an axis of nodes whose intervals are halved, as struct ps_waves does."""
+    last = axis.intervals >> halvings
+    shifts = _shifts([axis], (2 * last,))
+    found = [_Waves((2 * last,), shifts, _no_turns(last + 1), _no_turns(1))]
+    for level in range(1, halvings + 1):
+        size = axis.intervals >> level
+        order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
+        shifts = _of_angles(axis, (2 * order + 1) / (2 * size))
+        found.append(_Waves((size,), shifts, _no_turns(size // 2), _no_turns(1), are_reals=True))
+    return found
+
+
+def _of_angles(axis: Axis, angles: Array) -> Array:
+    """Return the eigenvalues of waves that turn by so many half turns per node."""
+    assert axis.step is not None
+    return -((2 / axis.step * np.sin(np.pi / 2 * angles)) ** 2)
+
+
+def _eigenvalues(axis: Axis, length: int) -> Array:
     """Return the eigenvalues of the waves of cuFFT and of their mirror images.
 
-    With n the length of the transform they are entries k and n - k.
+    With `length` that of the transform they are entries k and length - k.
     """
-    assert axis.step is not None
     function, kind = axis.transform
-    length = _length(axis)
     waves = np.arange(length + 1) * (1 if kind == 2 else 2)
     if function == "dst" and kind == 2:  # cosines of values of alternating sign, in reverse order
         waves = waves[::-1]
-    found = -((2 / axis.step * np.sin(np.pi / 2 * waves / length)) ** 2)
+    found = _of_angles(axis, waves / length)
     if function == "dst" and kind == 1:
         found[0] = found.min()  # wave 0 is zero: its system needs a matrix that is not singular
     return found
 
 
-def _shifts(others: Sequence[Axis]) -> Array:
+def _shifts(others: Sequence[Axis], lengths: Sequence[int]) -> Array:
     """Return the sums of the eigenvalues in the places of ps_wave_lines, a row after the other."""
-    length = _length(others[-1])
+    length = lengths[-1]
     half = np.arange(length // 2 + 1)
-    along = _eigenvalues(others[-1])
+    along = _eigenvalues(others[-1], length)
     # The imaginary part of wave 0 is zero as well.
     mirrored = np.where(half > 0, along[length - half], along.min())
-    across = _eigenvalues(others[0]) if len(others) > 1 else np.zeros(2)
+    across = _eigenvalues(others[0], lengths[0]) if len(others) > 1 else np.zeros(2)
     row = np.arange(len(across) - 1)
     mirror = -row % len(row)
     is_first, is_second = (row < mirror)[:, None], (row > mirror)[:, None]

@@ -13,6 +13,7 @@ from poisson_pairs import (
     check_same_solution,
     near,
     right_side,
+    set_least_in_parts,
     set_panel,
     solvers,
 )
@@ -133,6 +134,24 @@ def test_packed_waves_of_nodes(rng, shape, y, x, dtype):
 
     assert there._device._packed is not None
     check_residual(there, right_side(rng, shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("x", ["DD", "NN"])
+@pytest.mark.parametrize("y", ["DD", "ND", "NN", "PP"])
+@pytest.mark.parametrize("halvings", range(4))
+def test_packed_waves_of_nodes_in_parts(monkeypatch, rng, halvings, y, x, dtype):
+    """Lines of nodes in as many parts as their intervals have factors of 2."""
+    set_least_in_parts(monkeypatch, 0)
+    for size in (3, 5, 129, 515):
+        shape = (40, (size << halvings) + 1 if halvings else size + 1)
+        here, there = solvers(rng, shape, [y, x], dtype=dtype)
+        f = right_side(rng, shape, dtype)
+
+        near(there.solve(f), here.solve(f), here)
+    (there,) = solvers(rng, (700, 2001), [y, x], dtype=dtype, on=("cuda",))
+    assert there._device._packed._halvings == 3
+    check_residual(there, right_side(rng, (700, 2001), dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -320,9 +339,10 @@ def test_several_threads_solve_at_once(rng):
 
 
 @pytest.mark.parametrize("grid", ["cells", "nodes", "periodic"])
-@pytest.mark.parametrize("shape", [(24, 40), (12, 10, 16)])
-def test_repeated_solves_of_small_fields(streaming, rng, shape, grid):
+@pytest.mark.parametrize("shape", [(24, 41), (12, 10, 16)])
+def test_repeated_solves_of_small_fields(monkeypatch, streaming, rng, shape, grid):
     """From the third call with the same arrays on, a graph of the work is launched."""
+    set_least_in_parts(monkeypatch, 0)
     options = {"boundary": "periodic"} if grid == "periodic" else {"grid": grid, "boundary": 0.0}
     solver = FastPoisson(shape, 0.1, device="cuda", on_incompatible="ignore", **options)
     fields = [streaming.array(rng.standard_normal(shape)) for _ in range(3)]

@@ -5,7 +5,7 @@ import pytest
 from poisson_reference import condition
 
 from pysolvers import Dirichlet, FastPoisson, Neumann, Robin
-from pysolvers.poisson import _device
+from pysolvers.poisson import _device, _waves
 
 PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
@@ -128,6 +128,11 @@ def check_ocean(ends, dtype, nodes, most):
 def set_panel(monkeypatch, values):
     """Let devices transform so many values at once."""
     monkeypatch.setattr(_device, "_PANEL", values)
+
+
+def set_least_in_parts(monkeypatch, size):
+    """Halve the lines of nodes on a device from fields of so many bytes on."""
+    monkeypatch.setattr(_waves, "_LEAST_IN_PARTS", size)
 
 
 def check_one_axis(rng, case, dtype):

@@ -4,6 +4,8 @@ The transforms are those of SciPy: `transform_load` copies the values to the lin
 cuFFT does nothing, and `transform_store` transforms them.
 """
 
+from itertools import pairwise
+
 import fake_device
 import numpy as np
 import scipy.fft
@@ -52,9 +54,13 @@ class Device(fake_device.Device):
     def waves_fit(self, is_float32, planes, ordinal):
         return self.packs and planes > 1
 
-    def waves_load(self, row_kind, kind, field, pitch, waves, nbytes, scale, ordinal, stream):
+    def waves_load(
+        self, row_kind, kind, halvings, field, pitch, waves, nbytes, scale, ordinal, stream
+    ):
         self.calls.append(("waves_load", field.shape))
         with self.open():
+            if halvings:
+                return self._load_halved(KINDS[kind], halvings, field[:, 0], waves, nbytes)
             lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
             lines[...] = np.nan
             rows, values = self._order(field.shape, row_kind, kind)
@@ -68,8 +74,12 @@ class Device(fake_device.Device):
             lines[:, :, : ordered.shape[2]] = ordered
         return 0
 
-    def waves_store(self, row_kind, kind, field, pitch, waves, nbytes, scale, ordinal, stream):
+    def waves_store(
+        self, row_kind, kind, halvings, field, pitch, waves, nbytes, scale, ordinal, stream
+    ):
         with self.open():
+            if halvings:
+                return self._store_halved(KINDS[kind], halvings, field[:, 0], waves, nbytes, scale)
             lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
             rows, values = self._order(field.shape, row_kind, kind)
             result = np.empty(field.shape)
@@ -137,6 +147,53 @@ class Device(fake_device.Device):
                     w[:, j], w[:, m] = p + 1j * q, (p - 1j * q).conj()
             w = w * (turns[:, 0] + 1j * turns[:, 1])
             lines[:, :, : 2 * half : 2], lines[:, :, 1 : 2 * half : 2] = w.real, w.imag
+        return 0
+
+    def _parts(self, kind, halvings, field, waves, nbytes):
+        """The lines of the parts of waves: of the last transform of kind 1, then of kind 3."""
+        planes, intervals = len(field), field.shape[1] + (1 if kind == "dst1" else -1)
+        sizes = [2 * (intervals >> halvings), *(intervals >> p for p in range(1, halvings + 1))]
+        count = planes * sum(size + 2 for size in sizes)
+        assert nbytes == count * field.itemsize
+        memory = fake_device._as_host(waves, nbytes).view(field.dtype)
+        starts = np.cumsum([0, *(planes * (size + 2) for size in sizes)])
+        return [memory[a:b].reshape(planes, -1) for a, b in pairwise(starts)]
+
+    def _load_halved(self, kind, halvings, field, waves, nbytes):
+        """Sums and differences of mirror places; those of kind 3 as SciPy defines it."""
+        last, *parts = self._parts(kind, halvings, field, waves, nbytes)
+        x = np.pad(field, ((0, 0), (1, 1))) if kind == "dst1" else field
+        sign = 1 if kind == "dst1" else -1
+        for part in parts:
+            part[...] = np.nan
+            half = x.shape[1] // 2
+            odd = (x + sign * x[:, ::-1])[:, : half + 1]
+            x = (x - sign * x[:, ::-1])[:, : half + 1]
+            values = odd[:, 1:] if kind == "dst1" else odd[:, :-1]
+            given = scipy.fft.dct(values[:, ::-1] if kind == "dst1" else values, 3)
+            # Before cuFFT, which transforms the complex numbers to these reals.
+            order = np.r_[0:half:2, np.arange(1, half, 2)[::-1]]
+            numbers = scipy.fft.rfft(given[:, order]) / half
+            part[:, ::2], part[:, 1::2] = numbers.real, numbers.imag
+        mirrored = -sign * x[:, -2:0:-1]
+        last[...] = np.nan
+        last[:, : 2 * (x.shape[1] - 1)] = np.concatenate([x, mirrored], 1)
+        return 0
+
+    def _store_halved(self, kind, halvings, field, waves, nbytes, scale):
+        last, *parts = self._parts(kind, halvings, field, waves, nbytes)
+        sign = 1 if kind == "dst1" else -1
+        x = last[:, : last.shape[1] // 2].copy()
+        for part in reversed(parts):
+            half = part.shape[1] - 2
+            shuffled = scipy.fft.irfft(part[:, ::2] + 1j * part[:, 1::2], half)
+            values = np.empty_like(shuffled)
+            values[:, np.r_[0:half:2, np.arange(1, half, 2)[::-1]]] = shuffled
+            odd = scipy.fft.dct(values, 2)
+            zero = np.zeros((len(odd), 1))
+            odd = np.concatenate([zero, odd[:, ::-1]] if kind == "dst1" else [odd, zero], 1)
+            x = np.concatenate([odd + x, sign * (odd - x)[:, -2::-1]], 1)
+        field[...] = scale * (x[:, 1:-1] if kind == "dst1" else x)
         return 0
 
     def _waves(self, shape, dtype, pitch, waves, nbytes):

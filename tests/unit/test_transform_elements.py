@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ PROGRAM = """
 #include <type_traits>
 #include <vector>
 #include "transforms/element.cuh"
+#include "transforms/halved.cuh"
 #include "transforms/waves.cuh"
 using namespace pysolvers::transforms;
 
@@ -130,6 +132,65 @@ extern "C" void combine(const WaveTiles *t, const double *turns, const double *r
         }
     }
 }
+/* One line of kind 1 to its parts, and back; the values are those of all nodes. */
+template <int LEVELS>
+void split(bool is_sine, int n, const double *values, double *parts)
+{
+    const HalvedParts of = {n, LEVELS};
+    for (int t = 0; t <= (n >> LEVELS) / 2; t++) {
+        const HalvedLine<double, LEVELS> line(t, n >> LEVELS);
+        double x[line.slots];
+        for (int s = 0; s < line.slots; s++) {
+            x[s] = values[line.place(s)];
+        }
+        line.split(is_sine, x, [&](int level, int index, Complex<double> number) {
+            reinterpret_cast<Complex<double> *>(parts + of.before(level))[index] = number;
+        });
+        parts[t] = x[0];
+        parts[line.m - t] = x[1];
+    }
+}
+template <int LEVELS>
+void merge(bool is_sine, int n, const double *parts, double *values)
+{
+    const HalvedParts of = {n, LEVELS};
+    for (int t = 0; t <= (n >> LEVELS) / 2; t++) {
+        const HalvedLine<double, LEVELS> line(t, n >> LEVELS);
+        double x[line.slots] = {parts[t], parts[line.m - t]};
+        line.merge(is_sine, x, [&](int level, int index) {
+            return reinterpret_cast<const Complex<double> *>(parts + of.before(level))[index];
+        });
+        for (int s = 0; s < line.slots; s++) {
+            values[line.place(s)] = x[s];
+        }
+    }
+}
+#define CASE(LEVELS) \
+    if (levels == LEVELS) splits ? split<LEVELS>(is_sine, n, from, to) \
+                                 : merge<LEVELS>(is_sine, n, from, to);
+extern "C" void move_halved(int levels, int splits, int is_sine, int n, const double *from,
+                            double *to)
+{
+    CASE(1)
+    CASE(2)
+    CASE(3)
+}
+#undef CASE
+extern "C" int place_of_part(int n, int levels, int part, int *pitch)
+{
+    const HalvedParts of = {n, levels};
+    *pitch = of.pitch(part);
+    return of.before(part);
+}
+extern "C" int is_legal(int kind, int n, int halvings, long long pitch)
+{
+    double number = 0;
+    ps_waves w = {};
+    w.dtype = PS_F64, w.kind = (ps_transform_kind)kind, w.row_kind = PS_RFFT;
+    w.halvings = halvings, w.planes = w.rows = 1, w.size = n, w.pitch = pitch;
+    w.field.data = w.waves = &number;
+    return ps_waves_check(&w) == PS_OK;
+}
 extern "C" void shape_of(int kind, int n, long long *s)
 {
     const ps_transform_shape shape = ps_transform_shape_of((ps_transform_kind)kind, n);
@@ -156,8 +217,17 @@ def library(tmp_path_factory):
     check = ROOT / "csrc/core/transform_check.c"
     run = {"check": True, "cwd": folder, "timeout": 120}
     subprocess.run([c_compiler, "-std=c11", "-fPIC", include, "-c", check, "-o", "c.o"], **run)
-    command = [compiler, "-std=c++17", "-Wall", "-Werror", "-fPIC", "-shared", "-I."]
-    command += [include, f"-I{ROOT / 'cuda'}", "program.cpp", "c.o", "-o", "elements.so"]
+    command = [compiler, "-std=c++17", "-Wall", "-Wno-unknown-pragmas", "-Werror", "-fPIC"]
+    command += [
+        "-shared",
+        "-I.",
+        include,
+        f"-I{ROOT / 'cuda'}",
+        "program.cpp",
+        "c.o",
+        "-o",
+        "elements.so",
+    ]
     subprocess.run(command, **run)
     return ctypes.CDLL(str(folder / "elements.so"))
 
@@ -263,6 +333,50 @@ def test_packed_waves_are_cosine_transforms_in_both_axes(library, rng, rows, siz
             np.testing.assert_allclose(
                 actual[wave], desired[wave], rtol=0, atol=1e-12 * rows * size
             )
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("size", [4, 8, 12, 20, 64])
+@pytest.mark.parametrize("name", ["dct1", "dst1"])
+def test_lines_in_parts_are_sines_and_cosines_and_invert(library, rng, name, size, levels):
+    n, is_sine = size << (levels - 1), name == "dst1"
+    x = rng.standard_normal(n + 1)
+    if is_sine:
+        x[[0, -1]] = 0
+    places = []
+    for part in range(levels + 1):
+        pitch = ctypes.c_int()
+        start = library.place_of_part(n, levels, part, ctypes.byref(pitch))
+        places.append(np.s_[start : start + pitch.value])
+    assert [(p.start, p.stop - p.start) for p in places[:1]] == [(0, (n >> levels) * 2 + 2)]
+    assert all(a.stop == b.start for a, b in pairwise(places))
+    values = x[1:-1] if is_sine else x
+    kind = KINDS.index(name)
+    for more, longer, legal in ((0, 0, True), (0, 2, False), (1, 0, False)):
+        pitch = ctypes.c_longlong(places[-1].stop + longer)
+        assert bool(library.is_legal(kind, len(values) + more, levels, pitch)) == legal
+    lines = np.zeros(places[-1].stop)
+
+    library.move_halved(levels, 1, int(is_sine), n, pointer(x), pointer(lines))
+
+    expected = scipy.fft.dst(values, 1) if is_sine else scipy.fft.dct(values, 1)
+    expected = np.r_[0.0, expected, 0.0] if is_sine else expected
+    last, own = lines[: (n >> levels) + 1], np.zeros(places[-1].stop)
+    coarse = scipy.fft.dst(last[1:-1], 1) if is_sine else scipy.fft.dct(last, 1)
+    coarse = np.r_[0.0, coarse, 0.0] if is_sine else coarse
+    np.testing.assert_allclose(coarse, expected[:: 1 << levels], rtol=0, atol=1e-13 * n)
+    own[: len(last)] = 2 * (n >> levels) * last
+    for part in range(1, levels + 1):
+        size = n >> part
+        waves = np.fft.irfft(lines[places[part]].view(complex), size) * size
+        order = np.r_[0:size:2, np.arange(1, size, 2)[::-1]]
+        signs = (-1.0) ** order if is_sine else 1.0
+        wanted = expected[(1 << (part - 1)) * (2 * order + 1)]
+        np.testing.assert_allclose(waves * signs, wanted, rtol=0, atol=1e-13 * n)
+        own[places[part]] = np.fft.rfft(waves).view(float)
+    found = np.full(n + 1, np.nan)
+    library.move_halved(levels, 0, int(is_sine), n, pointer(own), pointer(found))
+    np.testing.assert_allclose(found, 2 * n * x, rtol=0, atol=1e-12 * n)
 
 
 def test_order_of_values_before_the_library(library):

@@ -8,6 +8,7 @@ import functools
 
 import fake_device
 import numpy as np
+import poisson_pairs
 import pytest
 from poisson_pairs import (
     EDGES,
@@ -16,6 +17,9 @@ from poisson_pairs import (
     check_ocean,
     check_one_axis,
     check_same_solution,
+    right_side,
+    set_least_in_parts,
+    solvers,
 )
 from transform_device import Device, Plan, PlanOfWaves, Products
 
@@ -136,6 +140,20 @@ def test_waves_are_packed_where_they_can_be(device, rng, x, y, packs):
             packed = packs and dtype == "float64" and suits
             loads = {call[0] for call in device.calls if "load" in call[0]} - {"upload", "download"}
             assert loads == {"waves_load" if packed else "load"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [4, 5, 8, 9, 17, 21, 25, 33, 49])
+@pytest.mark.parametrize("x", ["DD", "NN"])
+@pytest.mark.parametrize("y", ["DD", "ND", "NN", "PP"])
+def test_waves_of_nodes_in_parts(monkeypatch, device, rng, y, x, size, dtype):
+    set_least_in_parts(monkeypatch, 0)
+    here, there = solvers(rng, (7, size), [y, x], dtype=dtype)
+    f = right_side(rng, (7, size), dtype)
+
+    poisson_pairs.near(there.solve(f), here.solve(f), here)
+    halvings = {9: 2, 17: 3, 21: 1, 25: 2, 33: 3, 49: 3, 5: 1}.get(size, 0)
+    assert there._device._packed._halvings == halvings
 
 
 def test_packed_waves_are_solved_in_place(device, rng):
