@@ -1,11 +1,11 @@
-"""The scaling of solvers whose fields are split over ranks: HeatADI, LMSOR and GCEIDD.
+"""The scaling of solvers whose fields are split over ranks: HeatADI, LMSOR, GCEIDD, FastPoisson.
 
 Each rank has one GPU, or one thread. The fields are split by `Slab(0)`. Strong scaling: the same
 field for any number of ranks; weak scaling: a cube for each rank, joined along the split axis. A
 case is made of calls of some steps; of each call the slowest rank counts, and the median of the
 calls. One rank is the solver without a group. The efficiency is the time of one rank over that of
 the ranks, for strong scaling over their number as well. Each call of LMSOR measures its last
-iteration.
+iteration. FastPoisson solves for right sides that lie on the device, by CuPy.
 
     python -m pysolvers bench slabs --ranks 1                # one device
     python -m pysolvers bench slabs --device cpu --plane 1024 --cube 96
@@ -26,6 +26,7 @@ from pysolvers import (
     GCEIDD,
     LMSOR,
     ConvectionDiffusion,
+    FastPoisson,
     HeatADI,
     SteadyConvectionDiffusion,
 )
@@ -81,6 +82,41 @@ def transport(size: int, **options: Any) -> GCEIDD:
     return GCEIDD(problem, shape=(size, size), dt=0.5 / size, strips=strips, **options)
 
 
+class Poisson:
+    """A solver of a box with values at its sides, and a right side."""
+
+    kernel = ""
+
+    def __init__(self, size: int, **options: Any) -> None:
+        self.shape = (size, size, size)
+        self._solver = FastPoisson(self.shape, 1.0, boundary=0.0, grid="cells", **options)
+        group, device = options.get("group"), options["device"]
+        planes = len(range(size)[Slab(0).part(size, group.rank, group.size)]) if group else size
+        own = (planes, size, size)
+        # The numbers of the ends of lines travel through the memory of the host.
+        self.exchange = "host" if group else "none"
+        self._wait: Callable[[], object] = int
+        if device == "cpu":
+            self._f: Any = np.random.default_rng(1).random(own)
+        else:
+            import cupy
+
+            cupy.cuda.Device(int(device.partition(":")[2])).use()
+            self._f = cupy.random.default_rng(1).random(own, np.dtype("f8"))
+            self._wait = cupy.cuda.Device().synchronize
+        self._out = self._f.copy()
+
+    def step(self, count: int) -> None:
+        """Solve some times."""
+        for _ in range(count):
+            self._solver.solve(self._f, out=self._out)
+        self._wait()
+
+    def result(self) -> "Poisson":
+        """Return what has the name of the kernel, and of the exchange."""
+        return self
+
+
 def cases(args: argparse.Namespace, ranks: int) -> Iterator[tuple[str, str, Callable[..., Any]]]:
     """Yield name, kind of scaling and maker of each case."""
     plane = (args.plane, args.plane)
@@ -90,6 +126,7 @@ def cases(args: argparse.Namespace, ranks: int) -> Iterator[tuple[str, str, Call
     yield "HeatADI cubes float64", "weak", lambda **o: heat(cube, np.float64, **o)
     yield "LMSOR float64", "strong", lambda **o: relaxation(args.plane, **o)
     yield "GCEIDD float64", "strong", lambda **o: transport(args.plane, **o)
+    yield "FastPoisson float64", "strong", lambda **o: Poisson(args.box, **o)
 
 
 def measure(args: argparse.Namespace) -> list[Record]:
@@ -121,7 +158,7 @@ def measure(args: argparse.Namespace) -> list[Record]:
 
 def jobs(args: argparse.Namespace) -> list[Record]:
     """Return the cases of jobs of all numbers of ranks on this host."""
-    values = {"device": args.device, "plane": args.plane, "cube": args.cube}
+    values = {"device": args.device, "plane": args.plane, "cube": args.cube, "box": args.box}
     values |= {"steps": args.steps, "calls": args.calls}
     options = [word for name, value in values.items() for word in (f"--{name}", str(value))]
     options += ["--only", *args.only] if args.only else []
@@ -147,8 +184,8 @@ TAKES_RANKS = True  # of an MPI launcher
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
     add_options(parser, "quick", "ranks", device="cuda")
-    numbers = {"plane": 8192, "cube": 512, "steps": STEPS, "calls": 5}
-    texts = ("nodes of a side", "the same", "of a call", "of a case")
+    numbers = {"plane": 8192, "cube": 512, "box": 512, "steps": STEPS, "calls": 5}
+    texts = ("nodes of a side", "the same", "of FastPoisson", "of a call", "of a case")
     for (name, default), text in zip(numbers.items(), texts, strict=True):
         help_text = f"{text} (%(default)d)"
         parser.add_argument(f"--{name}", type=positive, default=default, help=help_text)
@@ -199,7 +236,7 @@ def tables(record: Record) -> list[Table]:
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table and write the record."""
     if args.quick:
-        args.plane, args.cube, args.steps, args.calls = 65, 17, 4, 1
+        args.plane, args.cube, args.box, args.steps, args.calls = 65, 17, 17, 4, 1
     packages = ("mpi4py", "mpich")
     if is_rank(args):
         found = measure(args)

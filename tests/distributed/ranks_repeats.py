@@ -67,34 +67,38 @@ def check_later_calls_agree_upon_nothing(group, rng):
     if group.size == 1:
         return
     with devices(group) as (group, device, _):
-        for options in ({}, FAST, {"pivot": False}, {"on_singular": "nan", "pivot": False}):
-            first, second = (
-                Operands(group, device, oracle.dominant(rng, (3, 40), "float64")) for _ in range(2)
-            )
-            first.solve(group, **options)
-            first.check(group)
-            with agreements() as found:
-                for operands in (second, first, second):
-                    operands.solve(group, **options)
-                x = solve_tridiagonal(*first.arrays, group=group, split=Slab(-1), **options)
-            assert found == []
-            first.check(group)
-            second.check(group)
-            assert (x.get() == first.out.get()).all()
-            # Other values, numbers in place of arrays, and other parts.
-            whole = [np.full((3, 40), value) for value in (-1.0, 3.0, -1.0)]
-            other = Operands(group, device, [*whole, rng.standard_normal((3, 40))])
-            other.arrays[0], other.arrays[2] = -1.0, -1.0
-            sizes = split_of(group, 40)[:-1]
-            uneven = Operands(
-                group, device, oracle.dominant(rng, (3, 44), "float64"), [*sizes, 44 - sum(sizes)]
-            )
-            with agreements() as found:
-                other.solve(group, **options)
-                uneven.solve(group, **options)
-            assert found == []
-            other.check(group)
-            uneven.check(group)
+        agree_once(group, device, rng)
+
+
+def agree_once(group, device, rng):
+    """Repeat calls, also with other values, numbers in place of arrays, and other parts."""
+    for options in ({}, FAST, {"pivot": False}, {"on_singular": "nan", "pivot": False}):
+        first, second = (
+            Operands(group, device, oracle.dominant(rng, (3, 40), "float64")) for _ in range(2)
+        )
+        first.solve(group, **options)
+        first.check(group)
+        with agreements() as found:
+            for operands in (second, first, second):
+                operands.solve(group, **options)
+            x = solve_tridiagonal(*first.arrays, group=group, split=Slab(-1), **options)
+        assert found == []
+        first.check(group)
+        second.check(group)
+        assert (x.get() == first.out.get()).all()
+        whole = [np.full((3, 40), value) for value in (-1.0, 3.0, -1.0)]
+        other = Operands(group, device, [*whole, rng.standard_normal((3, 40))])
+        other.arrays[0], other.arrays[2] = -1.0, -1.0
+        sizes = split_of(group, 40)[:-1]
+        uneven = Operands(
+            group, device, oracle.dominant(rng, (3, 44), "float64"), [*sizes, 44 - sum(sizes)]
+        )
+        with agreements() as found:
+            other.solve(group, **options)
+            uneven.solve(group, **options)
+        assert found == []
+        other.check(group)
+        uneven.check(group)
 
 
 def check_ranks_that_differ(group, rng):
@@ -148,38 +152,42 @@ def differ(group, device, rng, **options):
 
 
 def check_failures_of_systems(group, rng):
-    """Singular systems, with their rows, and systems that need row exchanges, and those after."""
     if group.size == 1:
         return
     with devices(group) as (group, device, _):
-        good = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
-        bad = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
-        general = Operands(group, device, oracle.general(rng, (3, 40), "float64"))
-        sizes = split_of(group, 40)
-        for row in (0, sizes[0] - 1, sizes[0], 39):
-            for a in bad.whole[:3]:
-                a[1, row] = 0
-            bad = Operands(group, device, bad.whole)
-            for options in ({}, {"pivot": False}):
+        fail(group, device, rng)
+
+
+def fail(group, device, rng):
+    """Solve singular systems, and systems that need row exchanges, and dominant ones after them."""
+    good = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+    bad = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+    general = Operands(group, device, oracle.general(rng, (3, 40), "float64"))
+    sizes = split_of(group, 40)
+    for row in (0, sizes[0] - 1, sizes[0], 39):
+        for a in bad.whole[:3]:
+            a[1, row] = 0
+        bad = Operands(group, device, bad.whole)
+        for options in ({}, {"pivot": False}):
+            good.solve(group, **options)
+            for _ in range(2):
+                with pytest.raises(SingularSystemError) as caught:
+                    bad.solve(group, **options)
+                assert caught.value.systems.tolist() == [[1]]
+                with pytest.raises(SingularSystemError) as expected:
+                    solve_tridiagonal(*bad.whole, **options)
+                assert caught.value.rows.tolist() == expected.value.rows.tolist()
                 good.solve(group, **options)
-                for _ in range(2):
-                    with pytest.raises(SingularSystemError) as caught:
-                        bad.solve(group, **options)
-                    assert caught.value.systems.tolist() == [[1]]
-                    with pytest.raises(SingularSystemError) as expected:
-                        solve_tridiagonal(*bad.whole, **options)
-                    assert caught.value.rows.tolist() == expected.value.rows.tolist()
-                    good.solve(group, **options)
-                    good.check(group)
-            nan = {"pivot": False, "on_singular": "nan"}
-            for operands in (good, bad):
-                operands.solve(group, **nan)
-            assert (np.isnan(bad.out.get()).all(axis=-1) == [False, True, False]).all()
-            bad = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
-        for _ in range(2):
-            good.solve(group)
-            general.solve(group)
-            general.check(group)
+                good.check(group)
+        nan = {"pivot": False, "on_singular": "nan"}
+        for operands in (good, bad):
+            operands.solve(group, **nan)
+        assert (np.isnan(bad.out.get()).all(axis=-1) == [False, True, False]).all()
+        bad = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+    for _ in range(2):
+        good.solve(group)
+        general.solve(group)
+        general.check(group)
 
 
 def check_streams_follow_each_other(group, rng):

@@ -7,6 +7,7 @@ import cupy
 import numpy as np
 import oracle
 import pytest
+import ranks_repeats
 from slabs import anew
 
 from pysolvers import SingularSystemError, solve_tridiagonal
@@ -82,4 +83,58 @@ check([a[keep] for a in (lower, diag, upper, rhs)], x[keep], 1)
 with pytest.raises(SingularSystemError) as caught:
     solve((lower, diag, upper, rhs), 1, pivot=False)
 assert caught.value.systems.tolist() == [[3]]
+
+
+class Arrays:
+    """Arrays of CuPy for the checks of repeated calls."""
+
+    array = staticmethod(cupy.asarray)
+
+
+def capture(operands):
+    """Replay a graph of a call, with other right-hand sides, between calls of the same kind."""
+    stream = cupy.cuda.Stream(non_blocking=True)
+    rhs = operands.arrays[3]
+    with stream:
+        operands.solve(group, **ranks_repeats.FAST)
+        operands.solve(group, **ranks_repeats.FAST)
+        stream.synchronize()
+        stream.begin_capture()
+        operands.solve(group, **ranks_repeats.FAST)
+        graph = stream.end_capture()
+        for _ in range(3):
+            rhs *= 2
+            operands.whole[3][...] *= 2
+            graph.launch(stream)
+            stream.synchronize()
+            operands.check(group)
+            operands.out[...] = 0
+            operands.solve(group, **ranks_repeats.FAST)
+            stream.synchronize()
+            operands.check(group)
+
+
+def alternate(operands):
+    """Make calls that do not wait on two streams in turn: they follow each other."""
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
+    outs = [cupy.empty_like(operands.out) for _ in range(40)]
+    cupy.cuda.Device().synchronize()
+    for k, out in enumerate(outs):
+        with streams[k % 2]:
+            operands.solve(group, **ranks_repeats.FAST | {"out": out})
+    cupy.cuda.Device().synchronize()
+    for out in outs:
+        assert (out == outs[0]).all()
+
+
+if link == "peers":
+    ranks_repeats.agree_once(group, Arrays(), rng)
+    ranks_repeats.fail(group, Arrays(), rng)
+    operands = ranks_repeats.Operands(
+        group, Arrays(), list(oracle.dominant(rng, (300, 640), dtype))
+    )
+    capture(operands)
+    alternate(operands)
+    ranks_repeats.differ(group, Arrays(), rng, on_singular="raise")
+    ranks_repeats.differ(group, Arrays(), rng, pivot=False, on_singular="ignore")
 print("passed", group.rank)

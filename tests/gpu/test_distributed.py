@@ -7,7 +7,7 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 
 from mpi_job import LAUNCHER, finished, start
 
-availability.extension("cuda")
+_cuda = availability.extension("cuda")
 
 
 @pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
@@ -26,6 +26,18 @@ def test_solvers(ranks):
 
     assert status == 0, errors
     assert out.count("all checks passed") == ranks
+
+
+@pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
+def test_ranks_that_see_all_devices():
+    count = _cuda.device_count()
+    if count < 2:
+        pytest.skip("needs two devices")
+
+    status, out, errors = finished(start(count, "ranks_devices.py"), 600)
+
+    assert status == 0, errors
+    assert out.count("all checks passed") == count
 
 
 @pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
