@@ -18,7 +18,7 @@ import numpy as np
 from pysolvers import solve_tridiagonal
 from pysolvers._progress import progress
 from pysolvers._runtime.device import Device, device_array
-from pysolvers._runtime.mailboxes import Mailboxes
+from pysolvers._runtime.mailboxes import CallLog, Mailboxes
 from pysolvers.cases.tables import Column, Table
 
 from . import machine
@@ -28,6 +28,7 @@ from .timing import Call, device, median_of, require_cupy
 
 UNKNOWNS = 1 << 27  # of a GPU, in float64
 ROWS = (256, 512, 1024, 2048)  # of a GPU
+KEY = 1 << 63  # of all calls
 CALLS = 5  # in a group
 GROUPS = 9
 
@@ -60,8 +61,10 @@ def split(shape: tuple[int, int], dtype: type, count: int) -> float:
         Mailboxes(Device(_cuda, k, "parts"), np.dtype(dtype), systems, k, count, 0)
         for k in range(count)
     ]
-    for box in boxes:
+    logs = [CallLog(Device(_cuda, k, "parts"), k, count, 0) for k in range(count)]
+    for box, log in zip(boxes, logs, strict=True):
         box.connect([each.own for each in boxes])
+        log.connect([each.own for each in logs])
     arrays = [operands(shape, dtype, k) for k in range(count)]
     views = [
         [device_array(a.data.ptr, a.shape, a.strides, a.dtype, a)[None] for a in own]
@@ -75,9 +78,11 @@ def split(shape: tuple[int, int], dtype: type, count: int) -> float:
             events.append((cupy.cuda.Event(), cupy.cuda.Event()))
 
     def enqueue() -> None:
-        for k, (box, stream) in enumerate(zip(boxes, streams, strict=True)):
-            parts = (k, count, last_rows, *box.arguments, 10**10, 0, _cuda.PART_STEPS["whole"])
-            status = _cuda.part_solve(0, *views[k], None, *parts, k, stream.ptr)
+        for k, (box, log, stream) in enumerate(zip(boxes, logs, streams, strict=True)):
+            addresses, clock = box.arguments
+            parts = (k, count, last_rows, addresses, log.addresses, KEY, clock)
+            step = _cuda.PART_STEPS["whole"]
+            status = _cuda.part_solve(0, *views[k], None, *parts, 10**10, 0, step, k, stream.ptr)
             if status:
                 raise RuntimeError(_cuda.STATUS[status])
 
@@ -131,10 +136,10 @@ def part_alone(shape: tuple[int, int], dtype: type) -> dict[str, float]:
         cupy.cuda.Device().synchronize()
 
         def step(name: str, boxes: tuple[int, int]) -> float:
-            parts = (0, 2, (rows - 1, 2 * rows - 1), boxes, clock, 10**10, 0, steps[name])
+            parts = (0, 2, (rows - 1, 2 * rows - 1), boxes, (0, 0), 0, clock)
 
             def enqueue() -> None:
-                status = _cuda.part_solve(0, *views, None, *parts, 0, 0)
+                status = _cuda.part_solve(0, *views, None, *parts, 10**10, 0, steps[name], 0, 0)
                 if status:
                     raise RuntimeError(_cuda.STATUS[status])
 

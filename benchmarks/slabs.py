@@ -18,6 +18,7 @@ are fewer: the times of ranks that share a device say nothing of scaling.
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,8 +143,8 @@ def measure(args: argparse.Namespace) -> list[Record]:
         if args.only and not name.startswith(tuple(args.only)):
             continue
         solver = make(**options)
-        call = solver.iterate if isinstance(solver, LMSOR) else solver.step
-        steps = median_of(lambda c=call: c(args.steps), args.calls, clock=clock_of(group))
+        call: Any = solver.iterate if isinstance(solver, LMSOR) else solver.step
+        steps = median_of(partial(call, args.steps), args.calls, clock=clock_of(group))
         seconds = steps / args.steps
         record: Record = {"case": name, "scaling": scaling, "ranks": group.size}
         record |= {"shape": solver.shape, "seconds": seconds}
