@@ -11,11 +11,31 @@ _PACKAGE = f"{__package__}."
 
 
 class PysolversError(Exception):
-    """Base class of errors that the computation, not an argument, causes."""
+    """Base class of errors that the computation, not an argument, causes.
+
+    Examples
+    --------
+    >>> from pysolvers import PysolversError, solve_tridiagonal
+    >>> try:
+    ...     solve_tridiagonal(0.0, 0.0, 0.0, [1.0, 2.0])
+    ... except PysolversError as error:
+    ...     print(type(error).__name__)
+    SingularSystemError
+    """
 
 
 class BackendError(PysolversError, RuntimeError):
-    """A backend is missing, does not offer an operation, or its device failed."""
+    """A backend is missing, does not offer an operation, or its device failed.
+
+    Examples
+    --------
+    >>> from pysolvers import BackendError, solve_tridiagonal
+    >>> try:
+    ...     solve_tridiagonal(-1.0, 2.5, -1.0, [1.0, 2.0], device="cuda:99")
+    ... except BackendError as error:
+    ...     print("no such device")
+    no such device
+    """
 
 
 class ConvergenceError(PysolversError):
@@ -32,6 +52,15 @@ class ConvergenceError(PysolversError):
     ----------
     result : object
         The argument `result`.
+
+    Examples
+    --------
+    >>> from pysolvers import ConvergenceError, LidDrivenCavity
+    >>> try:
+    ...     LidDrivenCavity(reynolds=100, n=17).solve(tol=1e-9, max_iterations=10)
+    ... except ConvergenceError as error:
+    ...     print(error.result.iterations)
+    10
     """
 
     def __init__(self, message: str, result: object = None) -> None:
@@ -57,6 +86,13 @@ class DistributedError(PysolversError, RuntimeError):
     ----------
     ranks : tuple of int
         The argument `ranks`.
+
+    Examples
+    --------
+    >>> from pysolvers import DistributedError
+    >>> error = DistributedError("solve_tridiagonal: rank 2 raised ValueError", (2,))
+    >>> error.ranks
+    (2,)
     """
 
     def __init__(self, message: str, ranks: tuple[int, ...]) -> None:
@@ -86,6 +122,17 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
     ----------
     systems, rows : ndarray of int
         The arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import SingularSystemError, solve_tridiagonal
+    >>> diag = np.array([[2.0, 2.0], [1.0, 0.0]])
+    >>> try:
+    ...     solve_tridiagonal(0.0, diag, 0.0, np.ones((2, 2)))
+    ... except SingularSystemError as error:
+    ...     print(error.systems, error.rows)
+    [[1]] [1]
     """
 
     def __init__(
@@ -101,13 +148,37 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
 
 
 class SingularSystemWarning(RuntimeWarning):
-    """A system is singular, or has no solution; with the message of the solver."""
+    """A system is singular, or has no solution; with the message of the solver.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from pysolvers import SingularSystemWarning, solve_tridiagonal
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     x = solve_tridiagonal(-1.0, 2.0, -1.0, np.zeros(8), periodic=True)
+    ...
+    >>> found[0].category is SingularSystemWarning
+    True
+    """
 
 
 class CoarseGridWarning(RuntimeWarning):
     """A grid is too coarse: the solution has waves from node to node that the flow does not have.
 
     `SquareCylinder` and `SteadyConvectionDiffusion` issue it when they are created.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pysolvers import CoarseGridWarning, SquareCylinder
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     solver = SquareCylinder(reynolds=1000, shape=(49, 201))
+    ...
+    >>> found[0].category is CoarseGridWarning
+    True
     """
 
 

@@ -73,6 +73,14 @@ class SolveInfo(Shown):
         of the last row of each process, through the memory of the host), ``"peers"`` or ``"nccl"``
         (these equations, between devices of one host or by NCCL) or ``"lines"`` (whole systems,
         distributed over the processes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import solve_tridiagonal
+    >>> x, info = solve_tridiagonal(-1.0, 2.5, -1.0, np.ones((3, 4)), return_info=True)
+    >>> info.method, info.systems, info.rows, info.pivoted, info.backend
+    ('thomas', 3, 4, 0, 'cpu')
     """
 
     method: str

@@ -26,6 +26,13 @@ class PrimaryVortex:
         Coordinates.
     psi, omega : float or None
         Streamfunction and vorticity at the centre, if they were published.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import primary_vortices
+    >>> vortex = primary_vortices(1000)[0]
+    >>> vortex.x, vortex.y
+    (0.5313, 0.5625)
     """
 
     source: str
@@ -60,6 +67,12 @@ def primary_vortices(reynolds: float) -> tuple[PrimaryVortex, ...]:
     vortices : tuple of PrimaryVortex
         Ghia, Ghia and Shin (1982) for 100, 400 and 1000; Botella and Peyret (1998) for
         1000, whose lid moves in the opposite direction: x is mirrored.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import primary_vortices
+    >>> [(vortex.source, vortex.psi) for vortex in primary_vortices(1000)]
+    [('Ghia et al. 1982', None), ('Botella and Peyret 1998', -0.1189366)]
     """
     return _VORTICES.get(int(reynolds), ()) if reynolds == int(reynolds) else ()
 
@@ -71,6 +84,12 @@ def ghia_reynolds_numbers() -> tuple[int, ...]:
     -------
     numbers : tuple of int
         In ascending order.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import ghia_reynolds_numbers
+    >>> ghia_reynolds_numbers()
+    (100, 400, 1000, 3200, 5000)
     """
     return tuple(int(name[2:]) for name in _read("ghia1982_u") if name.startswith("re"))
 
@@ -93,6 +112,13 @@ def ghia_profiles(reynolds: float) -> Columns:
     ------
     ValueError
         If there is no such table.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import ghia_profiles
+    >>> profiles = ghia_profiles(100)
+    >>> sorted(profiles)
+    ['u', 'v', 'x', 'y']
     """
     name = _ghia_column(reynolds)
     u, v = _read("ghia1982_u"), _read("ghia1982_v")
@@ -116,6 +142,12 @@ def ghia_lid_vorticity(reynolds: float) -> Columns:
     ------
     ValueError
         If there is no such table.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import ghia_lid_vorticity
+    >>> sorted(ghia_lid_vorticity(100))
+    ['omega', 'x']
     """
     table = _read("ghia1982_lid_vorticity")
     return {"x": table["x"], "omega": table[_ghia_column(reynolds)]}
@@ -129,6 +161,12 @@ def botella_peyret_profiles() -> Columns:
     columns : dict of str to ndarray
         u on x = 1/2 at the coordinates ``y``, v on y = 1/2 at the coordinates ``x``, in ascending
         order.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import botella_peyret_profiles
+    >>> sorted(botella_peyret_profiles())
+    ['u', 'v', 'x', 'y']
     """
     u, v = _read("botella1998_re1000_u"), _read("botella1998_re1000_v")
     rows, columns = np.argsort(u["y"]), np.argsort(v["x"])
@@ -148,6 +186,12 @@ def published_profiles(reynolds: float) -> dict[str, Columns]:
     profiles : dict of str to dict
         By authors and year: as `ghia_profiles` returns and, for 1000, as
         `botella_peyret_profiles` returns.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import published_profiles
+    >>> sorted(published_profiles(1000))
+    ['Botella and Peyret 1998', 'Ghia et al. 1982']
     """
     profiles = {}
     if reynolds in ghia_reynolds_numbers():
@@ -165,6 +209,13 @@ def breuer_drag() -> Columns:
     columns : dict of str to ndarray
         ``cd`` for the Reynolds numbers ``re`` of steady flow; read off a figure, within 3 percent.
         The blockage is 1/8 and the inflow parabolic.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import breuer_drag
+    >>> drag = breuer_drag()
+    >>> len(drag["re"]) == len(drag["cd"])
+    True
     """
     return _read("breuer2000_drag")
 
@@ -176,6 +227,12 @@ def breuer_recirculation_length(reynolds: float) -> float:
     ----------
     reynolds : float
         Largest inflow velocity times side over kinematic viscosity.
+
+    Examples
+    --------
+    >>> from pysolvers.papers import breuer_recirculation_length
+    >>> round(breuer_recirculation_length(40.0), 3)
+    2.151
     """
     return -0.065 + 0.0554 * reynolds
 

@@ -256,6 +256,15 @@ class PentadiagonalFactor:
         Whether rows are exchanged.
     nbytes : int
         Size of the factors in bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_pentadiagonal
+    >>> one = np.ones(6)
+    >>> factor = factor_pentadiagonal(one[2:], -4 * one[1:], 7 * one, -4 * one[1:], one[2:])
+    >>> factor.solve([4.0, 0.0, 1.0, 1.0, 0.0, 4.0]).round(12)
+    array([1., 1., 1., 1., 1., 1.])
     """
 
     def __init__(

@@ -266,6 +266,17 @@ class BlockTridiagonalFactor:
         Whether scalar rows are exchanged across blocks.
     nbytes : int
         Size of the factors in bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_block_tridiagonal
+    >>> blocks = np.zeros((3, 2, 2)), np.tile(2 * np.eye(2), (3, 1, 1)), np.zeros((3, 2, 2))
+    >>> factor = factor_block_tridiagonal(*blocks)
+    >>> factor.solve(np.ones((3, 2, 1)))[:, :, 0]
+    array([[0.5, 0.5],
+           [0.5, 0.5],
+           [0.5, 0.5]])
     """
 
     def __init__(

@@ -262,6 +262,18 @@ class TridiagonalFactor:
         Method, threads and counts of the last factorisation.
     nbytes : int
         Size of the factors in bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_tridiagonal
+    >>> factor = factor_tridiagonal(-1.0, 2.5, -1.0, rows=4)
+    >>> x = factor.solve([[1.5, 0.5, 0.5, 1.5], [3.0, 1.0, 1.0, 3.0]])
+    >>> x.round(12)
+    array([[1., 1., 1., 1.],
+           [2., 2., 2., 2.]])
+    >>> factor.info.method
+    'thomas'
     """
 
     _factors: _Factors

@@ -522,6 +522,15 @@ class ThetaFactor:
         Method, threads and counts of the factorisation.
     nbytes : int
         Size of the factors in bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_theta
+    >>> inner = np.array([0.0, 1.0, 1.0, 0.0])  # the values at the ends stay
+    >>> rod = factor_theta(inner, -2 * inner, inner, dt=0.1, theta=1.0)
+    >>> rod.step(np.array([1.0, 0.0, 0.0, 0.0]), count=1000).round(6)
+    array([1.      , 0.666667, 0.333333, 0.      ])
     """
 
     def __init__(self, factor: TridiagonalFactor, dt: float, theta: float) -> None:

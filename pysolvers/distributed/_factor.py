@@ -135,6 +135,16 @@ class SplitFactor:
         ranks.
     nbytes : int
         Size of the factors of this rank in bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_tridiagonal
+    >>> from pysolvers.distributed import Group, Slab
+    >>> group, split = Group(), Slab(axis=-1)
+    >>> factor = factor_tridiagonal(-1.0, 4.0, -1.0, rows=8, group=group, split=split)
+    >>> factor.solve(np.ones((3, 8))).shape
+    (3, 8)
     """
 
     def __init__(

@@ -25,6 +25,14 @@ class Vortex:
     psi, omega : float
         Streamfunction at the centre, in units of lid speed times side, and vorticity, in units
         of lid speed divided by side.
+
+    Examples
+    --------
+    >>> from pysolvers import LidDrivenCavity
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> vortex = result.primary_vortex()
+    >>> round(vortex.x, 2), round(vortex.y, 2), round(vortex.psi, 3)
+    (0.62, 0.74, -0.101)
     """
 
     x: float
@@ -45,6 +53,14 @@ class CentrelineExtrema:
         Largest v on y = 1/2, and its coordinate.
     v_min, x_v_min : float
         Smallest v on y = 1/2, and its coordinate.
+
+    Examples
+    --------
+    >>> from pysolvers import LidDrivenCavity
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> extrema = result.centreline_extrema()
+    >>> round(extrema.u_min, 2), round(extrema.y_u_min, 2)
+    (-0.21, 0.46)
     """
 
     u_min: float

@@ -65,6 +65,16 @@ class HeatResult(NodeLines, Result):
         write it.
     frames : tuple of HeatResult
         The states that `record` kept; empty after the other calls. `save` does not write them.
+
+    Examples
+    --------
+    >>> from pysolvers import HeatADI
+    >>> solver = HeatADI((9, 17), 1 / 8, dt=0.01, boundary={"x-": 1.0, "x+": 0.0, "y": 0.0})
+    >>> result = solver.run(until=0.055)
+    >>> result.stop_reason, result.steps, round(result.last_dt, 3)
+    ('reached', 6, 0.005)
+    >>> result.u.shape, result.x[-1], result.y[-1]
+    ((9, 17), np.float64(2.0), np.float64(1.0))
     """
 
     u: Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]

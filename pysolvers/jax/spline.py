@@ -35,6 +35,15 @@ class PiecewisePolynomial(Pieces):
     ----------
     extrapolate : bool or 'periodic'
         What `__call__` does outside the knots by default.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import CubicSpline
+    >>> x = jnp.linspace(0.0, jnp.pi, 41)
+    >>> slope = CubicSpline(x, jnp.sin(x)).derivative()
+    >>> round(float(slope(0.0)), 4)
+    1.0
     """
 
     _library = XP

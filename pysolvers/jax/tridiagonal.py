@@ -200,6 +200,14 @@ class TridiagonalFactor:
         Whether the matrices have corner entries.
     pivot : bool or None
         Whether rows are exchanged.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import factor_tridiagonal
+    >>> factor = factor_tridiagonal(-1.0, 2.5, -1.0, rows=4)
+    >>> bool(jnp.allclose(factor.solve(jnp.array([1.5, 0.5, 0.5, 1.5])), 1.0))
+    True
     """
 
     lower: jax.Array

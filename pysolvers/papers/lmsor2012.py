@@ -114,6 +114,12 @@ class Count:
         The number in the paper.
     relaxation : str, default: 'lmsor'
         The formula that gives this number; ``'lmsor-2012'`` is the version with the error.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.lmsor2012 import COUNTS
+    >>> COUNTS[0]
+    Count(problem=1, reynolds=10.0, size=402, published=412, relaxation='lmsor')
     """
 
     problem: int
@@ -171,6 +177,12 @@ def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR
     ------
     ValueError
         If there is no such problem.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.lmsor2012 import solver_of
+    >>> solver_of(1, 10.0, 402).iterate(2).u.shape
+    (402, 402)
     """
     if problem not in (1, 2, 3):
         raise ValueError(f"problem must be 1, 2 or 3, got {problem!r}")
@@ -206,6 +218,12 @@ def count_iterations(count: Count, **options: Any) -> int:
     -------
     iterations : int
         Number of iterations.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.lmsor2012 import Count, count_iterations
+    >>> count_iterations(Count(problem=1, reynolds=10.0, size=402, published=412))
+    412
     """
     solver = solver_of(
         count.problem, count.reynolds, count.size, relaxation=count.relaxation, **options

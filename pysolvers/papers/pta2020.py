@@ -163,6 +163,13 @@ class SouriTiming:
         Time on `nodes` x `nodes` nodes, if it was published.
     nodes : int
         Nodes along a side.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.pta2020 import souri_timings
+    >>> timing = souri_timings()["thomas"]
+    >>> timing.seconds, timing.nodes
+    (331.73, 1024)
     """
 
     least_speedup: float
@@ -187,5 +194,11 @@ def souri_timings() -> dict[str, SouriTiming]:
     timings : dict of str to SouriTiming
         ``thomas`` on one core; ``cr``, ``pcr`` and ``pta`` (one thread per line with coalesced
         access) on the GPU.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.pta2020 import souri_timings
+    >>> sorted(souri_timings())
+    ['cr', 'pcr', 'pta', 'thomas']
     """
     return dict(_SOURI)

@@ -197,6 +197,13 @@ def solve_tridiagonal(
     ------
     TypeError, ValueError, SingularSystemError, BackendError
         As `pysolvers.solve_tridiagonal`; ValueError also without a device.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.wei2013 import solve_tridiagonal
+    >>> options = {"mapping": "C2", "device": "cuda"}
+    >>> solve_tridiagonal(-1.0, 2.5, -1.0, [1.5, 1.5], **options)  # doctest: +SKIP
+    array([1., 1.])
     """
     variant = check_choice("mapping", mapping, _MAPPINGS)
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
@@ -217,6 +224,12 @@ def heated_plate(nodes: int | tuple[int, ...], **options: Any) -> HeatADI:
     -------
     solver : HeatADI
         The solver at time 0.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.wei2013 import heated_plate
+    >>> heated_plate(33).step(10).u.shape
+    (33, 33)
     """
     shape = (nodes, nodes) if isinstance(nodes, int) else nodes
     cold = dict.fromkeys(("x-", "x+", "y-"), Dirichlet(0.0))
@@ -249,6 +262,12 @@ def advance_of_a_mode(scheme: Scheme, r: float, *, nodes: int = 65, steps: int =
     -------
     ratio : float
         1 for a time integrator.
+
+    Examples
+    --------
+    >>> from pysolvers.papers.wei2013 import advance_of_a_mode
+    >>> round(advance_of_a_mode("peaceman-rachford", 0.5), 3)
+    1.0
     """
     h = 1.0 / (nodes - 1)
     dt = r * h * h

@@ -103,6 +103,15 @@ def plot_streamlines(axes: "Axes", result: "CavityResult") -> None:
         The axes.
     result : CavityResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import LidDrivenCavity
+    >>> from pysolvers.plots.cavity import plot_streamlines
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> axes = Figure().add_subplot()
+    >>> plot_streamlines(axes, result)
     """
     draw_streamlines(axes, result.x, result.psi, result.primary_vortex())
 
@@ -118,6 +127,15 @@ def plot_vorticity(axes: "Axes", result: "CavityResult", **options: Any) -> None
         The result.
     **options
         Options of `contourf`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import LidDrivenCavity
+    >>> from pysolvers.plots.cavity import plot_vorticity
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> axes = Figure().add_subplot()
+    >>> plot_vorticity(axes, result)
     """
     draw_vorticity(axes, result.x, result.omega / abs(result.lid_velocity), **options)
 
@@ -133,6 +151,15 @@ def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -
         The result.
     tables : mapping, optional
         As in `CavityResult.plot`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import LidDrivenCavity
+    >>> from pysolvers.plots.cavity import plot_profiles
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> axes = Figure().add_subplot()
+    >>> plot_profiles(axes, result)
     """
     speed = abs(result.lid_velocity)
     u, v = result.centreline_u() / speed, result.centreline_v() / speed
@@ -150,6 +177,15 @@ def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
         The axes.
     result : CavityResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import LidDrivenCavity
+    >>> from pysolvers.plots.cavity import plot_residuals
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> axes = Figure().add_subplot()
+    >>> plot_residuals(axes, result)
     """
     history = result.history
     lines = axes.semilogy(history.iteration, history.omega, "C0", label="vorticity equation")

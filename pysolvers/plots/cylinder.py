@@ -85,6 +85,15 @@ def plot_streamlines(axes: "Axes", result: "CylinderResult") -> None:
         The axes.
     result : CylinderResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import SquareCylinder
+    >>> from pysolvers.plots.cylinder import plot_streamlines
+    >>> result = SquareCylinder(reynolds=40, shape=(49, 201)).run(until=0.5)
+    >>> axes = Figure().add_subplot()
+    >>> plot_streamlines(axes, result)
     """
     contourpy = extra_module("contourpy", "plot")
     place = result.x - result.grid.centre
@@ -117,6 +126,15 @@ def plot_vorticity(axes: "Axes", result: "CylinderResult", **options: Any) -> No
         The result.
     **options
         Options of `contourf`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import SquareCylinder
+    >>> from pysolvers.plots.cylinder import plot_vorticity
+    >>> result = SquareCylinder(reynolds=40, shape=(49, 201)).run(until=0.5)
+    >>> axes = Figure().add_subplot()
+    >>> plot_vorticity(axes, result)
     """
     add_scale(axes, paint_vorticity(axes, result, **options), SCALE, fraction=0.02)
     _body(axes, result, "vorticity")
@@ -145,6 +163,15 @@ def plot_profiles(axes: "Axes", result: "CylinderResult") -> None:
         The axes.
     result : CylinderResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import SquareCylinder
+    >>> from pysolvers.plots.cylinder import plot_profiles
+    >>> result = SquareCylinder(reynolds=40, shape=(49, 201)).run(until=0.5)
+    >>> axes = Figure().add_subplot()
+    >>> plot_profiles(axes, result)
     """
     for k, distance in enumerate(_STATIONS):
         i = int(np.argmin(np.abs(result.x - result.grid.centre - distance)))
@@ -164,6 +191,15 @@ def plot_histories(axes: "Axes", result: "CylinderResult") -> None:
         The axes.
     result : CylinderResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import SquareCylinder
+    >>> from pysolvers.plots.cylinder import plot_histories
+    >>> result = SquareCylinder(reynolds=40, shape=(49, 201)).run(until=0.5)
+    >>> axes = Figure().add_subplot()
+    >>> plot_histories(axes, result)
     """
     history = result.history
     if result.steady:

@@ -54,6 +54,16 @@ def plot_isotherms(
     **options
         ``unit`` of the coordinates, for example ``"mm"``, and options of `contourf`, for a rod of
         `Axes.plot`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import HeatADI
+    >>> from pysolvers.plots.heat import plot_isotherms
+    >>> solver = HeatADI((9, 17), 1 / 8, dt=0.01, boundary={"x-": 1.0, "x+": 0.0, "y": 0.0})
+    >>> result = solver.run(until=0.055)
+    >>> axes = Figure().add_subplot()
+    >>> plot_isotherms(axes, result, label="T (K)")
     """
     drawn = _paint(axes, result, **_labelled(result, label), **options)
     if result.u.ndim > 1:

@@ -64,6 +64,16 @@ def plot_solution(
         Unit of the coordinates, for example ``"mm"``.
     **options
         Options of `contourf`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import solve_laplace
+    >>> from pysolvers.plots.relaxation import plot_solution
+    >>> sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    >>> result = solve_laplace((16, 16), extent=((0, 1), (0, 1)), boundary=sides)
+    >>> axes = Figure().add_subplot()
+    >>> plot_solution(axes, result)
     """
     step_y, step_x = (-(-n // _PIXELS) for n in result.u.shape)
     x, y = result.x[::step_x], result.y[::step_y]
@@ -83,6 +93,16 @@ def plot_measures(axes: "Axes", result: "RelaxationResult") -> None:
         The axes.
     result : RelaxationResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import solve_laplace
+    >>> from pysolvers.plots.relaxation import plot_measures
+    >>> sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    >>> result = solve_laplace((16, 16), extent=((0, 1), (0, 1)), boundary=sides)
+    >>> axes = Figure().add_subplot()
+    >>> plot_measures(axes, result)
     """
     axes.semilogy(result.history.iteration, result.history.measure)
     axes.set(

@@ -92,6 +92,15 @@ def plot_pressure(axes: "Axes", result: "StaggeredResult") -> None:
         The axes.
     result : StaggeredResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import StaggeredCavity
+    >>> from pysolvers.plots.staggered import plot_pressure
+    >>> result = StaggeredCavity(reynolds=100, n=16).run(until=0.5)
+    >>> axes = Figure().add_subplot()
+    >>> plot_pressure(axes, result)
     """
     values = np.sort(result.p, axis=None)
     skipped = values.size // 50  # the pressure is singular in both corners below the lid
@@ -110,6 +119,15 @@ def plot_steps(change: "Axes", length: "Axes", result: "StaggeredResult") -> Non
         The axes of both.
     result : StaggeredResult
         The result.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import StaggeredCavity
+    >>> from pysolvers.plots.staggered import plot_steps
+    >>> result = StaggeredCavity(reynolds=100, n=16).run(until=0.5)
+    >>> change, length = Figure().subplots(1, 2)
+    >>> plot_steps(change, length, result)
     """
     history, unit = result.history, _unit(result)
     change.semilogy(history.time, history.change, "C0")

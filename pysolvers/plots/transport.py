@@ -63,6 +63,20 @@ def plot_field(
         Label of the scale, for example ``"salinity (g/kg)"``.
     **options
         ``unit`` of the coordinates, for example ``"km"``, and options of `pcolormesh`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import GCEIDD, ConvectionDiffusion
+    >>> from pysolvers.plots.transport import plot_field
+    >>> problem = ConvectionDiffusion(
+    ...     (1.0, 0.0), 0.01, boundary=0.0,
+    ...     initial=lambda x, y: np.sin(np.pi * x) * np.sin(np.pi * y),
+    ... )
+    >>> result = GCEIDD(problem, (17, 17), dt=0.01, strips=2).run(until=0.1)
+    >>> axes = Figure().add_subplot()
+    >>> plot_field(axes, result)
     """
     add_scale(axes, _paint(axes, result, **options), label)
 
@@ -82,6 +96,20 @@ def plot_profiles(
         Label of the ordinate.
     unit : str, optional
         Unit of the coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from pysolvers import GCEIDD, ConvectionDiffusion
+    >>> from pysolvers.plots.transport import plot_profiles
+    >>> problem = ConvectionDiffusion(
+    ...     (1.0, 0.0), 0.01, boundary=0.0,
+    ...     initial=lambda x, y: np.sin(np.pi * x) * np.sin(np.pi * y),
+    ... )
+    >>> result = GCEIDD(problem, (17, 17), dt=0.01, strips=2).run(until=0.1)
+    >>> axes = Figure().add_subplot()
+    >>> plot_profiles(axes, result)
     """
     j, i = np.unravel_index(int(np.argmax(result.u)), result.u.shape)
     axes.plot(result.x, result.u[j], label=f"along x, y = {result.y[j]:.3g}")

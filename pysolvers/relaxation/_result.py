@@ -24,6 +24,17 @@ class RelaxationHistory:
         Numbers of the measured iterations, counted from 1.
     measure : ndarray of float
         Values measured in these iterations, by criterion and norm of the result.
+
+    Examples
+    --------
+    >>> from pysolvers import solve_laplace
+    >>> sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    >>> result = solve_laplace((16, 16), extent=((0, 1), (0, 1)), boundary=sides)
+    >>> history = result.history
+    >>> bool(history.iteration[-1] == result.iterations)
+    True
+    >>> bool(history.measure[-1] < history.measure[0])
+    True
     """
 
     iteration: Steps
@@ -71,6 +82,14 @@ class RelaxationResult(Result):
     exchange : {'none', 'host', 'nccl', 'peers'}
         With a group, how the ranks exchange rows: through the memory of the host, by NCCL, or
         between the devices of a host. `save` does not write it.
+
+    Examples
+    --------
+    >>> from pysolvers import solve_laplace
+    >>> sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    >>> result = solve_laplace((16, 16), extent=((0, 1), (0, 1)), boundary=sides)
+    >>> result.converged, round(float(result.u[7:9, 7:9].mean()), 3)
+    (True, 0.25)
     """
 
     u: Field

@@ -33,6 +33,16 @@ class BaselineResult:
         Number of solves of each spectrum.
     converged : ndarray of bool, of the same shape
         Whether the weights of a spectrum changed by less than the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers.smoothing import arpls
+    >>> x = np.linspace(0, 1, 200)
+    >>> noise = 0.01 * np.random.default_rng(0).standard_normal(200)
+    >>> found = arpls(x + np.exp(-(((x - 0.5) / 0.01) ** 2)) + noise, 1e5)  # a line and a peak
+    >>> bool(found.converged), bool(abs(found.baseline - x).max() < 0.02)
+    (True, True)
     """
 
     baseline: Array

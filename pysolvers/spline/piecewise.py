@@ -76,6 +76,17 @@ class PiecewisePolynomial(ShownAsText):
         What `__call__` does outside the knots by default.
     dtype : dtype
         Of the values: float32, float64, complex64 or complex128.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import CubicSpline
+    >>> x = np.linspace(0, np.pi, 41)
+    >>> slope = CubicSpline(x, np.sin(x)).derivative()
+    >>> round(float(slope(0.0)), 6)
+    1.000007
+    >>> round(float(slope.integrate(0.0, np.pi / 2)), 6)
+    1.0
     """
 
     axis: int

@@ -222,20 +222,20 @@ def _empty(tail: int, *operands: Tensor) -> Tensor:
 
 
 def _run(solve: Any, tail: int, operands: tuple[Tensor, ...], options: tuple[Any, ...]) -> Tensor:
-    """Solve with detached tensors."""
+    """Solve with detached tensors, as one more batch: an operand of one row is then a constant."""
     x = _empty(tail, *operands)
     if not x.numel():
         return x
     pivot, definite, threads = options
     assume: Assume = "positive definite" if definite else "general"
-    arrays = (operand.detach().numpy() for operand in operands)
+    arrays = (operand.detach().numpy()[None] for operand in operands)
     solve(
         *arrays,
         pivot=None if definite else pivot,
         assume=assume,
         on_singular="nan",
         threads=threads,
-        out=x.detach().numpy(),
+        out=x.detach().numpy()[None],
     )
     return x
 

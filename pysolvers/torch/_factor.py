@@ -85,6 +85,15 @@ class TridiagonalFactor:
         Number of rows of each matrix.
     periodic : bool
         The argument of `factor_tridiagonal`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pysolvers.torch import factor_tridiagonal
+    >>> off = torch.full((4,), -1.0)
+    >>> factor = factor_tridiagonal(off, 2.5, off)
+    >>> factor.solve(torch.tensor([1.5, 0.5, 0.5, 1.5]))
+    tensor([1., 1., 1., 1.])
     """
 
     def __init__(

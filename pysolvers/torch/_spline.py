@@ -29,6 +29,15 @@ class PiecewisePolynomial(Pieces):
     ----------
     extrapolate : bool or 'periodic'
         What `__call__` does outside the knots by default.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pysolvers.torch import CubicSpline
+    >>> x = torch.linspace(0.0, torch.pi, 41)
+    >>> slope = CubicSpline(x, torch.sin(x)).derivative()
+    >>> round(float(slope(torch.tensor(0.0))), 4)
+    1.0
     """
 
     _library = XP

@@ -45,6 +45,15 @@ class SuggestedStep(Shown):
         Numerical diffusion along x and y where the velocity is largest: that of the step and
         that of the differences. A pulse of variance s^2 along an axis has the variance
         s^2 + 2 (a + this) t after a time t.
+
+    Examples
+    --------
+    >>> from pysolvers import ConvectionDiffusion
+    >>> from pysolvers.transport import suggest_dt
+    >>> problem = ConvectionDiffusion((1.0, 0.5), 1e-3, boundary=0.0)
+    >>> step = suggest_dt(problem, shape=(65, 65), strips=4)
+    >>> step.dt > 0, step.courant > 0
+    (True, True)
     """
 
     dt: float

@@ -57,6 +57,18 @@ class TransportResult(Result):
         between the devices of a host. `save` does not write it.
     frames : tuple of TransportResult
         The states that `record` kept; empty after the other calls. `save` does not write them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import GCEIDD, ConvectionDiffusion
+    >>> problem = ConvectionDiffusion(
+    ...     (1.0, 0.0), 0.01, boundary=0.0,
+    ...     initial=lambda x, y: np.sin(np.pi * x) * np.sin(np.pi * y),
+    ... )
+    >>> result = GCEIDD(problem, (17, 17), dt=0.01, strips=2).run(until=0.1)
+    >>> result.steps, result.strips, round(result.courant, 3)
+    (10, (2, 2), 0.16)
     """
 
     u: Field

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import re
+from pathlib import Path
 
 import numpy as np
 import public_modules
@@ -72,11 +74,39 @@ def test_signatures_are_readable():
         assert len(signature) < 800, name
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in public_names() if ">>>" in (inspect.getdoc(object_named(name)) or "")]
-)
-def test_examples_run(name):
-    value = object_named(name)
+# Packages that the examples of a module need; without them, they are skipped.
+NEEDED = {
+    "jax": "jax",
+    "lineax": "lineax",
+    "numba": "numba",
+    "plots": "matplotlib",
+    "scipy": "scipy",
+    "torch": "torch",
+}
+
+
+def reference_names():
+    """Return the dotted names of the classes and functions of the reference."""
+    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    names, module = [], "pysolvers"
+    for line in page.splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   [A-Za-z_][\w.]*", line):
+            names.append(f"{module}.{line.strip()}")
+    return [name for name in names if not name.split(".")[-1].isupper()]  # constants have none
+
+
+def reached(dotted):
+    """Return the object of a dotted name of the reference; skip it without what it needs."""
+    needed = NEEDED.get(dotted.split(".")[1])
+    if needed:
+        pytest.importorskip(needed)
+    module = dotted.rpartition(".")[0]
+    return getattr(importlib.import_module(module), dotted.rpartition(".")[2])
+
+
+def run_examples(name, value):
     module = importlib.import_module(getattr(value, "__module__", None) or "pysolvers")
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     finder = doctest.DocTestFinder(recurse=False)
@@ -88,6 +118,30 @@ def test_examples_run(name):
     assert runner.failures == 0
 
 
-def test_main_functions_show_an_example():
-    for function in (pysolvers.solve_tridiagonal, pysolvers.factor_tridiagonal):
-        assert ">>>" in function.__doc__
+@pytest.mark.parametrize("name", reference_names())
+def test_names_of_the_reference_have_an_example_that_runs(name):
+    value = reached(name)
+
+    assert ">>>" in (inspect.getdoc(value) or "")
+    if name.split(".")[1] not in ("jax", "lineax"):  # tests/unit/jax runs these, with 64 bits
+        run_examples(name, value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in public_names()
+        if name not in reference_names() and ">>>" in (inspect.getdoc(object_named(name)) or "")
+    ],
+)
+def test_other_examples_run(name):
+    run_examples(name, object_named(name))
+
+
+def test_the_reference_is_read():
+    names = reference_names()
+
+    assert len(names) > 150
+    assert {"pysolvers.solve_tridiagonal", "pysolvers.flow.Strouhal"} <= set(names)
+    assert "pysolvers.papers.wei2013.HeatADI" in names

@@ -42,6 +42,17 @@ def test_five_diagonals(rows, periodic):
     checked(lambda *a: solve_pentadiagonal(*a, periodic=periodic), operands)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+def test_numbers_as_diagonals_of_one_system(periodic):
+    """A number is a tensor with one row, which is no constant in an array of one dimension."""
+    rhs = np.random.default_rng(1).standard_normal(7)
+    bands = (1.0, -4.0, 7.0, -4.0, 1.0)
+    found = solve_pentadiagonal(*bands, *tensors(rhs), periodic=periodic)
+    expected = pysolvers.solve_pentadiagonal(*bands, rhs, periodic=periodic)
+
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-12)
+
+
 def test_symmetric_matrices_shared_ones_and_vmap():
     rng = np.random.default_rng(0)
     d, u, v = rng.uniform(-1, 1, (3, 7))

@@ -31,6 +31,14 @@ class CavityHistory:
     pseudo_dt : ndarray of float
         Pseudo-time step of these iterations, in units of side divided by lid speed; NaN for
         line Jacobi.
+
+    Examples
+    --------
+    >>> from pysolvers import LidDrivenCavity
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> history = result.history
+    >>> bool(history.psi[-1] < 1e-6), bool(history.iteration[-1] == result.iterations)
+    (True, True)
     """
 
     iteration: Steps
@@ -72,6 +80,15 @@ class CavityResult(Result, CavityProfiles):
         Backend and instruction set of the lines.
     threads : int
         Number of host threads.
+
+    Examples
+    --------
+    >>> from pysolvers import LidDrivenCavity
+    >>> result = LidDrivenCavity(reynolds=100, n=33).solve(tol=1e-6)
+    >>> result.converged, result.psi.shape
+    (True, (33, 33))
+    >>> round(result.primary_vortex().psi, 3)
+    -0.101
     """
 
     psi: Table

@@ -71,6 +71,13 @@ class ForceBalance:
     box_gap, surface_gap : float
         Difference of the pressure after once around the box, and around the surface, in units
         of rho Umax^2; zero for exact fields, if psi on the body is free.
+
+    Examples
+    --------
+    >>> from pysolvers import SquareCylinder
+    >>> forces = SquareCylinder(reynolds=40, shape=(49, 201)).step(20).forces
+    >>> forces.drag > 0, abs(forces.lift) < forces.drag
+    (True, True)
     """
 
     time: float
@@ -93,6 +100,13 @@ class SurfacePressure:
         the ends of both faces.
     p : ndarray
         Pressure there, 0 in the middle of the front, in units of rho Umax^2.
+
+    Examples
+    --------
+    >>> from pysolvers import SquareCylinder
+    >>> found = SquareCylinder(reynolds=40, shape=(49, 201)).step(20).p_wall
+    >>> found.p.shape == found.x.shape, bool(found.p.min() < 0)
+    (True, True)
     """
 
     x: Array

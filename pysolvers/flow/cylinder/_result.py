@@ -33,6 +33,13 @@ class Strouhal(NamedTuple):
         Standard deviation of the frequencies of the single periods.
     periods : int
         Number of periods, at most the last 8.
+
+    Examples
+    --------
+    >>> from pysolvers.flow import Strouhal
+    >>> found = Strouhal(value=0.125, uncertainty=0.003, periods=8)  # by result.strouhal()
+    >>> 1 / found.value  # one period, in units of D / Umax
+    8.0
     """
 
     value: float
@@ -60,6 +67,16 @@ class CylinderHistory:
         Velocities at the probes; NaN before a probe was set.
     change : ndarray, shape (m,)
         Largest change of psi per unit time in each step.
+
+    Examples
+    --------
+    >>> from pysolvers import SquareCylinder
+    >>> result = SquareCylinder(reynolds=40, shape=(49, 201)).run(until=0.5)
+    >>> history = result.history
+    >>> len(history.time) == len(history.drag)
+    True
+    >>> history.u.shape[1] == len(history.probes)
+    True
     """
 
     time: Line
@@ -116,6 +133,13 @@ class CylinderResult(Result):
         Number of host threads.
     frames : tuple of CylinderResult
         The states that `record` kept; empty after the other calls. `save` does not write them.
+
+    Examples
+    --------
+    >>> from pysolvers import SquareCylinder
+    >>> result = SquareCylinder(reynolds=40, shape=(49, 201)).run(until=0.5)
+    >>> result.omega.shape, result.stop_reason, result.drag > 0
+    ((49, 201), 'reached', True)
     """
 
     psi: Field

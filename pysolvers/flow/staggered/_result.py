@@ -37,6 +37,14 @@ class StaggeredHistory:
         Largest change of a velocity in these steps, divided by the length of the step.
     sweeps : ndarray of int
         Number of SOR iterations since the start; 0 for a direct solver.
+
+    Examples
+    --------
+    >>> from pysolvers import StaggeredCavity
+    >>> result = StaggeredCavity(reynolds=100, n=16).run(until=0.5)
+    >>> history = result.history
+    >>> bool((history.dt > 0).all()), len(history.step) == len(history.time)
+    (True, True)
     """
 
     step: Steps
@@ -92,6 +100,15 @@ class StaggeredResult(Result, CavityProfiles):
         Number of host threads.
     frames : tuple of StaggeredResult
         The states that `record` kept; empty after the other calls. `save` does not write them.
+
+    Examples
+    --------
+    >>> from pysolvers import StaggeredCavity
+    >>> result = StaggeredCavity(reynolds=100, n=16).run(until=0.5)
+    >>> result.u.shape, result.v.shape, result.p.shape
+    ((16, 17), (17, 16), (16, 16))
+    >>> result.divergence < 1e-10
+    True
     """
 
     u: Table
