@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ _OFFSETS = dict(zip(_NAMES, (-2, -1, 0, 1, 2), strict=True))
 
 # A periodic system with fewer rows has two entries in one place of the matrix.
 _LEAST_PERIODIC = 5
+
+# Right-hand sides of one periodic matrix for which eliminations cost less than planning.
+_FEW_ENTRIES = 4096
 
 
 class _Bands(NamedTuple):
@@ -140,8 +144,12 @@ def solve_pentadiagonal(
     """
     operation = "solve_pentadiagonal"
     on_host = (device, stream) in ((None, None), ("cpu", None))
+    bands = (lower2, lower, diag, upper, upper2)
+    if on_host and periodic is True and out is None and check_policy(on_singular):
+        direct = _solve_periodic_directly(bands, rhs, axis, assume, pivot, threads)
+        if direct is not None:
+            return direct
     if on_host and periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
-        bands = (lower2, lower, diag, upper, upper2)
         direct = systems.solve_directly("bands", bands, rhs, axis, out, assume, pivot, threads)
         if direct is not None:
             return direct
@@ -289,7 +297,7 @@ class PentadiagonalFactor:
         singular = self._made.singular
         if periodic:
             self._border = _border_of(found, self._made, threads)
-            singular = _also(singular, self._border, definite=matrices.definite)
+            singular = _also(singular, self._border, matrices.rows, definite=matrices.definite)
         self._singular = singular
         self._fills = policy == "nan" and len(singular.rows) > 0
         systems.react(singular, matrices, None, policy, 3)
@@ -319,10 +327,8 @@ class PentadiagonalFactor:
         TypeError, ValueError
             If `rhs` has another dtype than the factors or does not fit.
         """
-        if self._border is None and not self._fills and type(rhs) is np.ndarray:
-            direct = systems.apply_directly(
-                self._target, self._made, trans, rhs, self.axis, self._threads
-            )
+        if not self._fills and type(rhs) is np.ndarray:
+            direct = self._solve_directly(rhs, trans)
             if direct is not None:
                 return direct
         check_choice("trans", trans, self._target.backend.TRANS)
@@ -331,6 +337,16 @@ class PentadiagonalFactor:
             rhs,
             lambda part: self._solve(np.asarray(part, self.dtype), trans),
         )
+
+    def _solve_directly(self, rhs: Array, trans: Any) -> Any:
+        """Solve without planning, or return None."""
+        call = (self._target, self._made, trans)
+        if self._border is None:
+            return systems.apply_directly(*call, rhs, self.axis, self._threads)
+        if rhs.ndim == 0 or rhs.shape[-1] != self.rows or (self.axis != -1 and rhs.ndim > 1):
+            return None
+        y = systems.apply_directly(*call, rhs[..., :-2], -1, self._threads)
+        return None if y is None else _bordered(self._border, y, rhs[..., -2:], trans)
 
     def _solve(self, rhs: Array, trans: str) -> Array:
         place = rhs.ndim + self.axis if rhs.ndim > 1 else 0
@@ -344,7 +360,9 @@ class PentadiagonalFactor:
         if self._border is None:
             x = systems.apply(self._target, self._made, trans, wide, self._threads)
         else:
-            x = _bordered(self._target, self._made, self._border, wide, trans, self._threads)
+            inner = wide[..., :-2]
+            y = systems.apply(self._target, self._made, trans, inner, self._threads)
+            x = _bordered(self._border, y, wide[..., -2:], trans)
         if self._fills:
             systems.react(self._singular, self._made.matrices, x, "nan", 2)
         return np.ascontiguousarray(np.moveaxis(x, -1, x.ndim + self.axis))
@@ -364,7 +382,7 @@ class PentadiagonalFactor:
         """
         logarithms, signs = systems.logdet(self._target, self._made)
         if self._border is not None:
-            own, more = np.linalg.slogdet(self._border.schur)
+            own, more = np.linalg.slogdet(np.moveaxis(self._border.schur, (0, 1), (-2, -1)))
             logarithms, signs = logarithms + more, signs * own
         if self._assume != "general" and not (signs > 0).all():
             wrong = np.argwhere(~(signs > 0))
@@ -408,80 +426,162 @@ class PentadiagonalFactor:
 
 
 class _Border(NamedTuple):
-    """The last two rows and columns of periodic matrices, and what solves leave of them."""
+    """The last two rows and columns of periodic matrices, and what solves leave of them.
 
-    columns: Array  # (2, ..., n - 2): columns n - 2 and n - 1 of the rows before
-    lines: Array  # (2, ..., n - 2): rows n - 2 and n - 1
+    Of each row and column, the entries in the columns and rows of `_ENDS` of the open matrix.
+    """
+
+    columns: Array  # (2, ..., 4)
+    lines: Array  # (2, ..., 4)
+    corner: Array  # (2, 2, ...)
     solved: dict[str, Array]  # columns (N) or lines (T) after the solve with the open matrix
-    schur: Array  # (..., 2, 2)
+    schur: Array  # (2, 2, ...)
 
 
-def _also(singular: Singular, border: _Border, *, definite: bool) -> Singular:
+# Of n - 2 rows the first two and the last two; of 3 rows the middle one is there twice.
+_ENDS = (0, 1, -2, -1)
+
+
+def _also(singular: Singular, border: _Border, open_rows: int, *, definite: bool) -> Singular:
     """Add the matrices whose two last equations are singular, or not `definite`."""
     with np.errstate(all="ignore"):
-        determinant = np.linalg.det(border.schur)
-        wrong = ~(np.abs(determinant) > 0) | ~np.isfinite(determinant)
-        if definite:
-            wrong |= ~((determinant > 0) & (border.schur[..., 0, 0] > 0))
+        wrong = ~_is_regular(border.schur, definite=definite)
     bad = np.argwhere(wrong)
     known = {tuple(system) for system in singular.systems}
     more = [system for system in bad if tuple(system) not in known]
     if not more:
         return singular
-    rows = np.full(len(more), border.lines.shape[-1], np.intp)
+    rows = np.full(len(more), open_rows, np.intp)
     found = np.concatenate((singular.systems, np.array(more, np.intp)))
     order = np.lexsort(found.T[::-1]) if found.shape[1] else np.arange(len(found))
     return Singular(found[order], np.concatenate((singular.rows, rows))[order])
 
 
+def _is_regular(schur: Array, *, definite: bool) -> Array:
+    """Return whether the two last equations have a solution, or are positive `definite`."""
+    determinant = schur[0, 0] * schur[1, 1] - schur[0, 1] * schur[1, 0]
+    if definite:
+        return (determinant > 0) & (schur[0, 0] > 0) & np.isfinite(determinant)
+    return (np.abs(determinant) > 0) & np.isfinite(determinant)
+
+
+def _entries(bands: Sequence[Any], batch: tuple[int, ...], dtype: Any) -> tuple[Array, ...]:
+    """Return the entries of the last two columns, rows, and both, of diagonals or numbers."""
+
+    def at(k: int, row: int) -> Any:
+        band = bands[k]
+        return band[..., row] if isinstance(band, np.ndarray) and band.ndim else band
+
+    columns, lines = np.zeros((2, 2, *batch, 4), dtype)
+    corner = np.empty((2, 2, *batch), dtype)
+    columns[0, ..., 0], columns[0, ..., 2], columns[0, ..., 3] = at(0, 0), at(4, -4), at(3, -3)
+    columns[1, ..., 0], columns[1, ..., 1], columns[1, ..., 3] = at(1, 0), at(0, 1), at(4, -3)
+    lines[0, ..., 0], lines[0, ..., 2], lines[0, ..., 3] = at(4, -2), at(0, -2), at(1, -2)
+    lines[1, ..., 0], lines[1, ..., 1], lines[1, ..., 3] = at(3, -1), at(4, -1), at(0, -1)
+    corner[0, 0], corner[0, 1], corner[1, 0], corner[1, 1] = (
+        at(2, -2), at(3, -2), at(1, -1), at(2, -1),
+    )  # fmt: skip
+    return columns, lines, corner
+
+
+def _spread(ends: Array, to: Array) -> None:
+    """Write rows or columns of a border, whose other entries are 0."""
+    to[...] = 0
+    for slot, place in enumerate(_ENDS):
+        to[..., place] += ends[..., slot]
+
+
+def _schur(corner: Array, lines: Array, solved: Array) -> Array:
+    """Return what the two last equations are after the elimination of the other ones."""
+    ends = solved[..., _ENDS]
+    with np.errstate(all="ignore"):
+        return corner - (lines[:, None] * ends).sum(-1)
+
+
 def _border_of(found: _Bands, made: Factors, threads: int) -> _Border:
     """Split periodic matrices, and solve for their last two columns and rows."""
-    n, batch = found.rows, found.matrices.batch
-    full = {name: systems.expanded(v, (*batch, n)) for name, v in found.views.items()}
-    columns = np.zeros((2, *batch, n - 2), found.matrices.dtype)
-    lines, corner = np.zeros_like(columns), np.zeros((*batch, 2, 2), columns.dtype)
-    for name, offset in _OFFSETS.items():
-        for row in sorted({0, 1, n - 4, n - 3, n - 2, n - 1}):
-            column = (row + offset) % n
-            if row >= n - 2 and column >= n - 2:
-                corner[..., row - n + 2, column - n + 2] += full[name][..., row]
-            elif row >= n - 2:
-                lines[row - n + 2, ..., column] += full[name][..., row]
-            elif column >= n - 2:
-                columns[column - n + 2, ..., row] += full[name][..., row]
-    solved = {
-        "N": systems.apply(found.target, made, "N", columns, threads),
-        "T": systems.apply(found.target, made, "T", lines, threads),
-    }
-    with np.errstate(all="ignore"):
-        schur = corner - np.einsum("p...i,q...i->...pq", lines, solved["N"])
-    return _Border(columns, lines, solved, schur)
+    n, batch, dtype = found.rows, found.matrices.batch, found.matrices.dtype
+    bands = [systems.expanded(view, (*view.shape[:-1], n)) for view in found.views.values()]
+    columns, lines, corner = _entries(bands, batch, dtype)
+    solved = {}
+    for trans, ends in (("N", columns), ("T", lines)):
+        full = np.empty((2, *batch, n - 2), dtype)
+        _spread(ends, full)
+        solved[trans] = systems.apply(found.target, made, trans, full, threads)
+    return _Border(columns, lines, corner, solved, _schur(corner, lines, solved["N"]))
 
 
-def _bordered(
-    target: Target, made: Factors, border: _Border, rhs: Array, trans: str, threads: int
-) -> Array:
-    """Solve with periodic matrices."""
-    y = systems.apply(target, made, trans, rhs[..., :-2], threads)
-    lines = border.lines if trans == "N" else border.columns
+def _bordered(border: _Border, y: Array, right: Array, trans: str) -> Array:
+    """Return the solutions, given y of the open systems and the two last right-hand sides."""
+    lines, schur = border.lines, border.schur
+    if trans != "N":
+        lines, schur = border.columns, np.swapaxes(schur, 0, 1)
     solved = border.solved["N" if trans == "N" else "T"]
-    schur = border.schur if trans == "N" else np.swapaxes(border.schur, -1, -2)
+    n = y.shape[-1]
+    x = np.empty((*y.shape[:-1], n + 2), y.dtype)
     with np.errstate(all="ignore"):
-        left = rhs[..., -2:] - np.einsum("p...i,...i->...p", lines, y)
-        determinant = schur[..., 0, 0] * schur[..., 1, 1] - schur[..., 0, 1] * schur[..., 1, 0]
-        first = schur[..., 1, 1] * left[..., 0] - schur[..., 0, 1] * left[..., 1]
-        second = schur[..., 0, 0] * left[..., 1] - schur[..., 1, 0] * left[..., 0]
-        last = np.stack((first / determinant, second / determinant), -1)
-        x = y - solved[0] * last[..., :1] - solved[1] * last[..., 1:]
-    return np.concatenate((x, last), -1)
+        ends = y[..., _ENDS]
+        first = right[..., 0] - (lines[0] * ends).sum(-1)
+        second = right[..., 1] - (lines[1] * ends).sum(-1)
+        determinant = schur[0, 0] * schur[1, 1] - schur[0, 1] * schur[1, 0]
+        x[..., n] = (schur[1, 1] * first - schur[0, 1] * second) / determinant
+        x[..., n + 1] = (schur[0, 0] * second - schur[1, 0] * first) / determinant
+        np.subtract(y, solved[0] * x[..., n : n + 1], out=x[..., :n])
+        x[..., :n] -= solved[1] * x[..., n + 1 :]
+    return x
 
 
 def _solve_periodic(found: _Bands, rhs: Array, x: Array, code: int, threads: int) -> Singular:
     """Factor, border and solve; return the singular systems."""
     made = systems.factor(found.target, found.matrices, code, threads)
     border = _border_of(found, made, threads)
-    x[...] = _bordered(found.target, made, border, rhs, "N", threads)
-    return _also(made.singular, border, definite=found.matrices.definite)
+    y = systems.apply(found.target, made, "N", rhs[..., :-2], threads)
+    x[...] = _bordered(border, y, rhs[..., -2:], "N")
+    return _also(made.singular, border, found.matrices.rows, definite=found.matrices.definite)
+
+
+def _solve_periodic_directly(
+    bands: tuple[Any, ...], rhs: Any, axis: Any, assume: Any, pivot: Any, threads: Any
+) -> Array | None:
+    """Solve a few periodic systems of one matrix without planning, or return None."""
+    if type(rhs) is not np.ndarray or rhs.dtype.char not in "fd" or type(axis) is not int:
+        return None
+    n, last = rhs.shape[-1] if rhs.ndim else 0, rhs.ndim - 1
+    if not (n >= _LEAST_PERIODIC and rhs.size <= _FEW_ENTRIES) or axis not in (-1, last):
+        return None
+    for k, band in enumerate(bands):
+        if not _is_line(band, n, rhs.dtype) and (band is not None or k > 1):
+            return None
+    if assume == "positive definite" and bands[0] is None and bands[1] is None:
+        lower = [
+            np.concatenate((band[-by:], band[:-by])) if isinstance(band, np.ndarray) else band
+            for by, band in ((2, bands[4]), (1, bands[3]))
+        ]
+        bands = (*lower, *bands[2:])
+    elif bands[0] is None or bands[1] is None:
+        return None
+    columns, lines, corner = _entries(bands, (), rhs.dtype)
+    sides = rhs.reshape(-1, n)
+    open_sides = np.empty((len(sides) + 2, n - 2), rhs.dtype)
+    open_sides[2:] = sides[:, :-2]
+    _spread(columns, open_sides[:2])
+    inner = tuple(band[:-2] if isinstance(band, np.ndarray) else band for band in bands)
+    pivot = False if pivot is None else pivot
+    y = systems.solve_directly("bands", inner, open_sides, -1, None, assume, pivot, threads)
+    if y is None:
+        return None
+    border = _Border(columns, lines, corner, {"N": y[:2]}, _schur(corner, lines, y[:2]))
+    with np.errstate(all="ignore"):
+        if not _is_regular(border.schur, definite=assume != "general"):
+            return None
+    return _bordered(border, y[2:], sides[:, -2:], "N").reshape(rhs.shape)
+
+
+def _is_line(band: Any, rows: int, dtype: Any) -> bool:
+    """Return whether a band is a number, or a line of a dtype."""
+    if type(band) is np.ndarray:
+        return band.shape == (rows,) and band.dtype == dtype
+    return type(band) is float or type(band) is int
 
 
 def _resolve(
@@ -559,6 +659,7 @@ def _resolve(
         names=_NAMES,
         operands=tuple(used.values()),
         definite=assume == "positive definite",
+        periodic=tuple(matrix.values()) if periodic else (),
     )
     return _Bands(target, matrices, place, matrix, count), sides, result
 

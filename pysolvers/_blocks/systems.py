@@ -43,6 +43,7 @@ class Matrices(NamedTuple):
     names: tuple[str, ...]
     operands: tuple[Array | None, ...]
     definite: bool = False
+    periodic: tuple[Array, ...] = ()  # all rows of the diagonals, if the operands are not
 
     @property
     def tail(self) -> int:
@@ -532,15 +533,17 @@ def _indefinite_text(operation: str, singular: Singular) -> str:
 def _not_finite(matrices: Matrices) -> Entry | None:
     """Return the first entry of the matrices that is not finite."""
     half = len(matrices.operands) // 2
-    for number, (name, view) in enumerate(zip(matrices.names, matrices.operands, strict=True)):
+    operands = matrices.periodic or matrices.operands
+    for number, (name, view) in enumerate(zip(matrices.names, operands, strict=True)):
         if view is None or np.isfinite(view).all():
             continue
         tail, offset = matrices.tail, number - half
         rows = view.shape[-tail]
-        first = rows - matrices.rows if offset < 0 else 0  # less rows: the first ones
+        # Less rows: the first ones.
+        first = rows - matrices.rows if offset < 0 and not matrices.periodic else 0
         for place in np.argwhere(~np.isfinite(view)):
             row = int(place[view.ndim - tail]) - first
-            if 0 <= row + offset < matrices.rows:
+            if matrices.periodic or 0 <= row + offset < matrices.rows:
                 batch = tuple(int(k) for k in place[: view.ndim - tail])
                 return Entry(name, batch, row, view[tuple(place)])
     return None

@@ -279,10 +279,11 @@ def _at(axis: int, index: int) -> tuple[Any, ...]:
 
 def _solve_pentadiagonal(right: Array, axis: int, order: int, *, periodic: bool) -> Array:
     """Solve for right sides in host memory."""
-    view = np.moveaxis(right, axis, -1)
+    view = right if axis == right.ndim - 1 else np.moveaxis(right, axis, -1)
     name = real_of(right.dtype).name
     factor = _factor_of(order, 8, view.shape[-1], name, periodic, None)
-    return np.moveaxis(factor.solve(view), -1, axis)
+    x = factor.solve(view)
+    return x if view is right else np.moveaxis(x, -1, axis)
 
 
 def _require_out(out: Array, x: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,24 +12,33 @@ from .._blocks import factor_pentadiagonal, solve_pentadiagonal
 from .._blocks.systems import host_target
 from .._checks import integer
 from .._errors import SingularSystemError
+from .._memory import RELEASES
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal
 
 Array = NDArray[Any]
+
+# Matrices of more rows are not kept: making them costs little in comparison with a solve.
+_MOST_KEPT = 4096
+
+# Values for which the elimination of one matrix for each series costs less than a factor.
+_FEW_VALUES = 4096
 
 
 class Series(NamedTuple):
     """Checked series, the values along the last axis, and what to do with a result."""
 
     y: Array
-    lam: Array  # of the batch, or without axes
+    lam: Array | float  # of the batch, or a number
     weights: Array | None
     axis: int
-    target: Any
+    target: Any  # None: a new array of NumPy is the result
 
     def finish(self, z: Array, like: Any) -> Any:
         """Return a result in the order of axes and in the library of the caller."""
-        moved = np.moveaxis(z, -1, self.axis)
+        moved = z if self.axis == -1 else np.moveaxis(z, -1, self.axis)
+        if self.target is None:
+            return np.ascontiguousarray(moved)
         result = self.target.result(
             None, {"y": like}, moved, moved.shape, moved.dtype, leader="y", replaces=""
         )
@@ -167,6 +177,9 @@ def require_order(order: int) -> None:
 
 def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Series:
     """Check the operands of a smoother, and bring the values to the last axis."""
+    plain = _plain_series(y, lam, weights, axis)
+    if plain is not None:
+        return plain
     named = {"y": y, "lam": lam}
     if weights is not None:
         named["weights"] = weights
@@ -207,8 +220,39 @@ def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Seri
     return Series(moved, strength, own, place, target)
 
 
+def _plain_series(y: Any, lam: Any, weights: Any, axis: Any) -> Series | None:
+    """Return the series of a call that needs no conversions, or None."""
+    if type(y) is not np.ndarray or y.dtype.char not in "fd" or type(axis) is not int:
+        return None
+    if type(lam) not in (int, float) or not 0 <= lam <= np.finfo(y.dtype).max:
+        return None
+    if not -y.ndim <= axis < y.ndim or not (y.flags.aligned and y.dtype.isnative):
+        return None
+    place = axis if axis < 0 else axis - y.ndim
+    own = weights
+    if weights is not None:
+        same = type(weights) is np.ndarray and weights.dtype is y.dtype
+        if not same or weights.shape != y.shape or not (weights >= 0).all():
+            return None
+        own = weights if place == -1 else np.moveaxis(weights, place, -1)
+    return Series(y if place == -1 else np.moveaxis(y, place, -1), float(lam), own, place, None)
+
+
+@lru_cache(maxsize=8)
+def _kept_penalty(rows: int, order: int, dtype: str) -> list[Array]:
+    return _penalty(rows, order, dtype)
+
+
+RELEASES.append(_kept_penalty.cache_clear)
+
+
 def penalty(rows: int, order: int, dtype: Any) -> list[Array]:
-    """Return diagonal and upper diagonals of D'D, without the entries outside."""
+    """Return diagonal and upper diagonals of D'D, which are kept, without the entries outside."""
+    make = _kept_penalty if rows <= _MOST_KEPT else _penalty
+    return make(rows, order, np.dtype(dtype).char)
+
+
+def _penalty(rows: int, order: int, dtype: str) -> list[Array]:
     step = np.array([-1, 1] if order == 1 else [1, -2, 1], dtype)
     bands = []
     for offset in range(order + 1):
@@ -224,19 +268,19 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
     y, lam, weights = series.y, series.lam, series.weights
     rows = y.shape[-1]
     if rows <= order:
-        lam = np.zeros_like(lam)
+        lam = 0.0 * lam
     right = y if weights is None else np.where(weights == 0, 0, weights * y)
-    column = lam[..., None] if lam.ndim else lam
+    column = lam[..., None] if isinstance(lam, np.ndarray) and lam.ndim else lam
     if order == 1:
-        sums = 1.0 if weights is None else weights
-        dtype = y.dtype.type
-        form = RowSums(dtype(sums) if weights is None else sums, check_signs=False)
+        form = RowSums(1.0 if weights is None else weights, check_signs=False)
         return solve_tridiagonal(-column, form, -column, right, threads=threads)
     diag, upper, upper2 = penalty(rows, order, y.dtype)
     options: dict[str, Any] = {"assume": "positive definite", "threads": threads}
     try:
-        if weights is None and lam.ndim == 0:
+        if weights is None and np.ndim(lam) == 0:
             bands = (1 + lam * diag, lam * upper, lam * upper2)
+            if y.size <= _FEW_VALUES:
+                return solve_pentadiagonal(None, None, *bands, right, **options)
             return factor_pentadiagonal(None, None, *bands, **options).solve(right)
         own = (1 if weights is None else weights) + column * diag
         bands = (own, column * upper, column * upper2)

@@ -156,3 +156,25 @@ def test_a_lam_that_hides_the_weights_is_refused():
     y = np.random.default_rng(0).standard_normal((3, 50))
     with pytest.raises(SingularSystemError, match=r"3 series, .*a lam that is less than 5e\+14"):
         whittaker(y, np.full(3, 1e18))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", [1, 2])
+def test_calls_that_need_no_conversions_have_the_bits_of_others(order, dtype):
+    rng = np.random.default_rng(order)
+    for shape, axis in (((40,), -1), ((3, 40), 1), ((40, 3), 0), ((200, 40), -1)):
+        y = rng.standard_normal(shape).astype(dtype)
+        weights = rng.uniform(0, 1, shape).astype(dtype)
+        strength = np.array(3.0, dtype)  # is converted
+        for own in (None, weights):
+            z = whittaker(y, 3.0, order=order, weights=own, axis=axis)
+            other = whittaker(y, strength, order=order, weights=own, axis=axis)
+            assert z.dtype == dtype and z.flags.c_contiguous
+            np.testing.assert_array_equal(z, other)
+        single = whittaker(np.moveaxis(y, axis, -1).reshape(-1, 40)[0], 3.0, order=order)
+        first = np.moveaxis(whittaker(y, 3.0, order=order, axis=axis), axis, -1).reshape(-1, 40)[0]
+        np.testing.assert_array_equal(single, first)
+    with pytest.raises(ValueError, match="lam must be finite"):
+        whittaker(y, -1.0)
+    with pytest.raises(ValueError, match="weights must be at least 0"):
+        whittaker(y, 1.0, weights=-weights)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers._blocks import systems
+from pysolvers._blocks import bands, systems
 from pysolvers._steps import calls
 
 
@@ -27,17 +27,20 @@ def planned(monkeypatch):
 
     monkeypatch.setattr(systems, "solve_directly", counted(solve))
     monkeypatch.setattr(systems, "apply_directly", counted(apply))
+    periodic = counted(bands._solve_periodic_directly)
+    monkeypatch.setattr(bands, "_solve_periodic_directly", periodic)
     monkeypatch.setattr(calls, "call_directly", counted(calls.call_directly))
 
     def compare(call, *, direct=True):
         """Call with and without the direct calls; the first one is `direct`."""
         taken.clear()
         own = call()
-        assert taken == [direct]
+        assert taken[-1:] == [direct]
         with monkeypatch.context() as patch:
             for name in ("solve_directly", "apply_directly"):
                 patch.setattr(systems, name, lambda *_: None)
             patch.setattr(calls, "call_directly", lambda *_: None)
+            patch.setattr(bands, "_solve_periodic_directly", lambda *_: None)
             other = call()
         assert own.dtype == other.dtype and own.shape == other.shape
         np.testing.assert_array_equal(own, other)
@@ -153,9 +156,9 @@ def test_factors_of_blocks(planned, side, dtype):
 def test_factors_of_five_diagonals(planned, dtype):
     rng = np.random.default_rng(3)
     for batch, axis, rows in itertools.product([(), (1,), (3,), (2, 3)], [0, -1], [2, 7, 8]):
-        bands = rng.uniform(-1, 1, (5, *batch, rows)).astype(dtype)
-        bands[2] += 6
-        moved = [np.moveaxis(band, -1, axis).copy() for band in bands]
+        matrix = rng.uniform(-1, 1, (5, *batch, rows)).astype(dtype)
+        matrix[2] += 6
+        moved = [np.moveaxis(band, -1, axis).copy() for band in matrix]
         for pivot, trans in itertools.product((False, True), "NTH"):
             factor = pysolvers.factor_pentadiagonal(*moved, axis=axis, pivot=pivot)
             rhs = np.moveaxis(rng.standard_normal((*batch, rows)).astype(dtype), -1, axis)
@@ -228,3 +231,46 @@ def test_products_that_are_planned(planned):
         planned(call, direct=call() is None)
     with pytest.raises(ValueError):
         multiply(np.ones(3), 2.0, np.ones(3), x, periodic=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_periodic_systems(planned, dtype):
+    rng = np.random.default_rng(5)
+    for rows, batch in itertools.product([5, 6, 7, 8, 9], [(), (3,), (2, 3)]):
+        lines = rng.uniform(-1, 1, (5, rows)).astype(dtype)
+        lines[2] += 6
+        rhs = rng.standard_normal((*batch, rows)).astype(dtype)
+        kept = lines.copy(), rhs.copy()
+        for matrix in (lines, (1.0, -4.0, 7.0, -4.0, 1.0), (0.5, *lines[1:4], -0.5)):
+            for pivot in (None, False, True):
+                solve = functools.partial(
+                    pysolvers.solve_pentadiagonal, *matrix, rhs, periodic=True, pivot=pivot
+                )
+                x = planned(solve)
+                out = np.empty_like(rhs)
+                assert solve(out=out) is out
+                np.testing.assert_array_equal(out, x)
+        upper, upper2 = lines[3], lines[4]
+        symmetric = (np.roll(upper2, 2), np.roll(upper, 1), lines[2], upper, upper2)
+        options = {"periodic": True, "assume": "positive definite"}
+        for matrix in (symmetric, (None, None, *symmetric[2:]), (None, None, 7.0, -4.0, 1.0)):
+            planned(functools.partial(pysolvers.solve_pentadiagonal, *matrix, rhs, **options))
+        np.testing.assert_array_equal(lines, kept[0])
+        np.testing.assert_array_equal(rhs, kept[1])
+
+
+def test_wrong_periodic_systems_have_the_messages_of_planned_calls():
+    solve = functools.partial(pysolvers.solve_pentadiagonal, periodic=True)
+    rhs = np.ones(6)
+    with pytest.raises(pysolvers.SingularSystemError):
+        solve(0.0, 0.0, np.array([1.0, 1, 1, 1, 0, 1]), 0.0, 0.0, rhs)
+    with pytest.raises(pysolvers.SingularSystemError, match="not positive definite"):
+        solve(None, None, -7.0, -4.0, 1.0, rhs, assume="positive definite")
+    with pytest.raises(ValueError, match="at least 5 rows"):
+        solve(1.0, -4.0, 7.0, -4.0, 1.0, rhs[:4])
+    with pytest.raises(ValueError, match="lower2 is None"):
+        solve(None, -4.0, 7.0, -4.0, 1.0, rhs)
+    with pytest.raises(ValueError, match="finite"):
+        solve(1.0, -4.0, np.array([7.0, 7, 7, 7, 7, np.nan]), -4.0, 1.0, rhs)
+    with pytest.raises(ValueError, match="on_singular"):
+        solve(1.0, -4.0, 7.0, -4.0, 1.0, rhs, on_singular="never")
