@@ -1,12 +1,14 @@
 /* blocks.cu - the entries of block tridiagonal systems and of five diagonals.
  *
- * Not offered: factors, blocks of more than 4 rows, and row exchanges across blocks. With
- * PS_PIVOT_AUTO the systems that need these have info -1 and are not solved.
+ * Not offered: factors, and blocks of more than 4 rows.
  */
 #include "lines/blocks.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
+
+#include "runtime/math.cuh"
 
 namespace pysolvers::lines {
 
@@ -14,7 +16,20 @@ static bool
 is_offered(const ps_blocks &b)
 {
     return b.task == PS_BLOCKS_SOLVE && b.side <= PS_FAST_SIDE &&
-           b.pivot != PS_PIVOT_ALWAYS && (b.pivot == PS_PIVOT_NEVER || b.info != nullptr);
+           (b.pivot != PS_PIVOT_AUTO || b.info != nullptr);
+}
+
+/* Systems for each multiprocessor whose pivot rows are kept at the same time. */
+static constexpr int64_t pivoted_systems = 256;
+
+/* The systems whose pivot rows are kept, a multiple of blocks_threads; 0 without pivoting. */
+static int64_t
+slots_of(const ps_blocks &b, int processors)
+{
+    return b.pivot == PS_PIVOT_NEVER
+               ? 0
+               : std::min(rounded_up(b.outer * b.inner, int64_t(blocks_threads)),
+                          pivoted_systems * processors);
 }
 
 ps_status
@@ -29,11 +44,22 @@ ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
     if (!is_offered(*b)) {
         return PS_UNSUPPORTED;
     }
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
     const int64_t side = b->side == 0 ? 2 : b->side;
     const int64_t rows = b->side == 0 ? (b->rows + 1) / 2 : b->rows;
+    const int64_t kept = b->pivot == PS_PIVOT_ALWAYS
+                             ? 0
+                             : b->outer * b->inner * rows * (side * side + side);
+    /* words of the pivot rows: 2 * (2 * 2) for five diagonals, else 2 * (2 k - 1), and 2 */
+    const int64_t words = b->side == 0 ? 6 : 4 * side,
+                  scalars = b->rows * (b->side + !b->side);
+    const int64_t pivot_rows = slots_of(*b, device->processors) * scalars * words;
 
-    *bytes = static_cast<size_t>(b->outer * b->inner * rows * (side * side + side) *
-                                 ps_dtype_size(b->dtype));
+    *bytes = static_cast<size_t>(std::max(kept, pivot_rows) * ps_dtype_size(b->dtype));
     return PS_OK;
 }
 
@@ -79,8 +105,10 @@ job_of(const ps_blocks &b, void *work)
                            false,
                            b.definite != 0,
                            b.pivot == PS_PIVOT_AUTO,
+                           b.pivot == PS_PIVOT_ALWAYS,
                            b.info,
-                           static_cast<Real *>(work)};
+                           static_cast<Real *>(work),
+                           slots_of(b, ps_cuda_device_get()->processors)};
 
     for (int d = 0; d < 5; d++) {
         job.bands[d] = input_of<Real>(b.bands[d]);

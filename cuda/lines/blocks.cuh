@@ -28,8 +28,6 @@
 
 namespace pysolvers::lines {
 
-static constexpr int blocks_threads = 64;
-
 /* The largest rows that are loaded while the row before is eliminated, in bytes. */
 static constexpr size_t most_ahead = 256;
 
@@ -271,32 +269,6 @@ __launch_bounds__(blocks_threads)
                 source.store(i + 1 - ahead + r, x);
             }
         }
-    }
-}
-
-template <typename Real, int SIDE, bool IS_BANDS>
-inline ps_status
-launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
-{
-    const int64_t systems = job.outer * job.inner;
-
-    return Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
-        .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
-}
-
-template <typename Real>
-ps_status
-launch_blocks(const BlocksJob<Real> &job, cudaStream_t stream)
-{
-    switch (job.side) {
-    case 0:
-        return launch_side<Real, 2, true>(job, stream);
-    case 2:
-        return launch_side<Real, 2, false>(job, stream);
-    case 3:
-        return launch_side<Real, 3, false>(job, stream);
-    default:
-        return launch_side<Real, 4, false>(job, stream);
     }
 }
 

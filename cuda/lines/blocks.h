@@ -18,6 +18,8 @@ template <typename Real> struct BlockOperand {
     bool is_dense; /* blocks, or columns, have no gaps and are aligned to 16 bytes */
 };
 
+static constexpr int blocks_threads = 64;
+
 /* ps_blocks with the batch axis of smaller stride as the inner one. */
 template <typename Real> struct BlocksJob {
     BlockOperand<Real> lower, diag, upper, rhs, x;
@@ -26,9 +28,12 @@ template <typename Real> struct BlocksJob {
     int32_t rows, side;
     bool is_swapped;  /* outer and inner are exchanged */
     bool is_definite; /* pivots that are not positive definite are bad */
-    bool checks; /* systems that are not dominant are marked with info -1, not solved */
+    bool checks; /* systems that are not dominant are marked with info -1, and pivoted */
+    bool pivots; /* all systems are pivoted */
     int32_t *info;
-    Real *kept; /* eliminated rows, [row][word][system] */
+    Real *
+        kept; /* eliminated rows, [row][word][system], or pivot rows of `slots` systems */
+    int64_t slots; /* a multiple of blocks_threads */
 };
 
 /* blocks_reals.cu */

@@ -1,7 +1,46 @@
-/* blocks_reals.cu - the kernels of blocks.cuh, compiled once per real dtype. */
-#include "lines/blocks.cuh"
+/* blocks_reals.cu - the kernels of blocks.cuh and blocks_pivoted.cuh, compiled once per real
+ * dtype.
+ */
+#include <algorithm>
+
+#include "lines/blocks_pivoted.cuh"
 
 namespace pysolvers::lines {
+
+template <typename Real, int SIDE, bool IS_BANDS>
+inline ps_status
+launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    const int64_t systems = job.outer * job.inner;
+    ps_status status = PS_OK;
+
+    if (!job.pivots) {
+        status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
+                     .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
+    }
+    if (status == PS_OK && (job.pivots || job.checks)) {
+        status = Launch(divided_up(std::min(systems, job.slots), blocks_threads),
+                        blocks_threads, 0, stream)
+                     .run(blocks_pivoted_kernel<Real, SIDE, IS_BANDS>, job);
+    }
+    return status;
+}
+
+template <typename Real>
+ps_status
+launch_blocks(const BlocksJob<Real> &job, cudaStream_t stream)
+{
+    switch (job.side) {
+    case 0:
+        return launch_side<Real, 2, true>(job, stream);
+    case 2:
+        return launch_side<Real, 2, false>(job, stream);
+    case 3:
+        return launch_side<Real, 3, false>(job, stream);
+    default:
+        return launch_side<Real, 4, false>(job, stream);
+    }
+}
 
 template ps_status launch_blocks(const BlocksJob<PS_NUMBER> &, cudaStream_t);
 

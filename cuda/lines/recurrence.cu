@@ -14,34 +14,60 @@
 
 namespace pysolvers::lines {
 
-/* Warps of a block; warps for each multiprocessor that keep the memory busy; blocks for
- * each multiprocessor below which lines are divided, and the fewest tiles of a part. */
-static constexpr int block_warps = 4, busy_warps = 16, busy_blocks = 4, least_tiles = 4;
-static constexpr int64_t most_parts = 1024;
+/* Warps of a block; warps for each multiprocessor that keep the memory busy, of neighbouring
+ * lines and of rows; blocks for each multiprocessor below which lines are divided, blocks of
+ * divided lines, and the fewest tiles of a part. */
+static constexpr int block_warps = 4, busy_columns = 12, busy_rows = 48, busy_blocks = 2,
+                     parted_blocks = 12, least_tiles = 4;
+static constexpr int64_t most_parts = 2048;
+
+/* Whether chunks of `rows` rows are neighbours in memory and aligned to 16 bytes. */
+static bool
+is_whole(const void *data, const ps_stride &s, int64_t size, int64_t rows)
+{
+    const int64_t count = 16 / size, back = s.row < 0 ? (rows - 1) * size : 0;
+    const uintptr_t first =
+        reinterpret_cast<uintptr_t>(data) - static_cast<uintptr_t>(back);
+
+    return std::abs(s.row) == 1 && first % 16 == 0 && s.outer % count == 0 &&
+           s.inner % count == 0;
+}
 
 static RecurrenceShape
 shape_of(const ps_recurrence &r, int processors)
 {
     const int64_t lines = r.outer * r.inner;
-    const int32_t chunk = static_cast<int32_t>(32 / ps_dtype_size(r.dtype));
+    const int64_t size = ps_dtype_size(r.dtype);
+    const int32_t chunk = static_cast<int32_t>(32 / size);
     const int64_t across = std::abs(r.x.stride.inner), along = std::abs(r.x.stride.row);
     RecurrenceShape shape = {};
 
     shape.chunk = chunk;
     shape.warps = 1;
     shape.by_row = r.inner == 1 || r.rows == 1 || along <= across;
+    shape.is_whole = shape.by_row && r.rows % chunk == 0 && !(r.flags & PS_TRANSPOSED) &&
+                     is_whole(r.first.data, r.first.stride, size, chunk) &&
+                     (r.second.data == nullptr ||
+                      is_whole(r.second.data, r.second.stride, size, chunk)) &&
+                     is_whole(r.b.data, r.b.stride, size, chunk) &&
+                     is_whole(r.x.data, r.x.stride, size, chunk);
     const int32_t chunks =
         static_cast<int32_t>(std::min<int64_t>(divided_up(r.rows, int64_t(chunk)), 32));
     shape.width = shape.by_row
                       ? 5 - log2_up(chunks)
                       : log2_up(static_cast<int32_t>(std::min<int64_t>(r.inner, 32)));
-    const int64_t wanted = int64_t(busy_warps) * processors;
+    const int64_t wanted = int64_t(shape.by_row ? busy_rows : busy_columns) * processors;
+    const int32_t widest = shape.width;
     const auto sets_of = [&] { return divided_up(lines, int64_t(1) << shape.width); };
 
     /* neighbours fill a sector of memory at least */
     while (!shape.by_row && (chunk >> shape.width) == 0 &&
            sets_of() * block_warps < wanted && shape.tile_rows() < r.rows) {
         shape.width--;
+    }
+    if (sets_of() < int64_t(busy_blocks) * processors &&
+        r.rows > least_tiles * block_warps * ((32 >> widest) * chunk)) {
+        shape.width = widest; /* such lines are divided */
     }
     const int64_t sets = sets_of();
 
@@ -52,7 +78,7 @@ shape_of(const ps_recurrence &r, int processors)
     const int64_t blocks = divided_up(sets, int64_t(block_warps / shape.warps));
     const int64_t tiles = divided_up(r.rows, int64_t(shape.tile_rows()));
     const int64_t parts =
-        std::min<int64_t>({divided_up(int64_t(2 * busy_blocks) * processors, blocks),
+        std::min<int64_t>({divided_up(int64_t(parted_blocks) * processors, blocks),
                            tiles / least_tiles, most_parts});
 
     shape.part_tiles = static_cast<int32_t>(tiles);
@@ -64,7 +90,7 @@ shape_of(const ps_recurrence &r, int processors)
 }
 
 /* The lines with the batch axis of smaller stride as the inner one, and from the last row
- * to the first if they are reversed. */
+ * to the first if they are reversed; the coefficients of transposed ones shifted. */
 static ps_recurrence
 arranged(const ps_recurrence &r)
 {
@@ -94,6 +120,15 @@ arranged(const ps_recurrence &r)
             static_cast<char *>(own.x.data) + (r.rows - 1) * own.x.stride.row * size;
         own.x.stride.row = -own.x.stride.row;
     }
+    if (r.flags &
+        PS_TRANSPOSED) { /* row i of x takes row i - 1 of first, i - 2 of second */
+        for (int k = 0; k < 2; k++) {
+            if (*data[k] != nullptr) {
+                *data[k] = static_cast<const char *>(*data[k]) -
+                           (k + 1) * strides[k]->row * ps_dtype_size(r.dtype);
+            }
+        }
+    }
     return own;
 }
 
@@ -119,9 +154,6 @@ ps_cuda_recurrence_work(const ps_recurrence *r, size_t *bytes)
 
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
-    }
-    if (r->flags & PS_TRANSPOSED) {
-        return PS_UNSUPPORTED;
     }
     const ps_recurrence own = arranged(*r);
     const RecurrenceShape shape = shape_of(own, device->processors);
@@ -158,6 +190,7 @@ ps_cuda_recurrence(const ps_recurrence *r, const ps_exec *exec)
                                      own.outer,
                                      own.inner,
                                      static_cast<int32_t>(own.rows),
+                                     (own.flags & PS_TRANSPOSED) != 0,
                                      shape,
                                      nullptr,
                                      nullptr};

@@ -15,7 +15,13 @@
  * that x may be b. Thus each row is satisfied up to few roundings of its terms.
  *
  * A few long lines are divided into parts: a first kernel makes the maps of all parts, a
- * second one the states before them, which adds 2 or 3 words per row.
+ * second one the states before them, which adds 2 or 3 words per row. One pass with decoupled
+ * look-back (Merrill and Garland 2016) was half as fast: a block holds 12 KiB, and the states
+ * of tiles so small arrive more slowly than their rows.
+ *
+ * A chunk is 32 bytes of each operand, a sector of memory: where rows are neighbours in
+ * memory and aligned, a thread loads and stores its chunk as two vectors. Other operands
+ * are loaded row by row and go through shared memory.
  *
  * Why not the Line algebra of join/segment.cuh with diag = 1 and upper = 0: its unit has 7
  * numbers and its elimination 17 operations and a reciprocal per row, it has no second
@@ -36,9 +42,26 @@ static constexpr int recurrence_threads = 128;
 template <typename Number>
 static constexpr int recurrence_rows = 32 / static_cast<int>(sizeof(Number));
 
-/* The largest entries of maps that are used. */
+/* Magnitudes are compared by the first 32 bits of their numbers, which are ordered as they
+ * are; NaN comes last. A maximum of doubles takes several instructions. */
+__device__ __forceinline__ int32_t
+magnitude_of(float x)
+{
+    return __float_as_int(fabsf(x));
+}
+__device__ __forceinline__ int32_t
+magnitude_of(double x)
+{
+    return __double2hiint(fabs(x));
+}
+
+/* Whether such a magnitude exceeds the largest entries of maps that are used. */
 template <typename Number, int ORDER>
-static constexpr real_of<Number> recurrence_growth = ORDER == 1 ? 2 : 16;
+__device__ __forceinline__ bool
+is_growth(int32_t magnitude)
+{
+    return magnitude > magnitude_of(real_of<Number>(ORDER == 1 ? 2 : 16));
+}
 
 /* The largest finite number. */
 template <typename Number>
@@ -148,16 +171,16 @@ template <typename Number, int ORDER> struct RecurrenceUnit {
         }
         return u;
     }
-    /* The largest entry of M, not NaN. */
-    __device__ __forceinline__ real_of<Number> largest() const
+    /* The magnitude of the largest entry of M. */
+    __device__ __forceinline__ int32_t largest() const
     {
-        real_of<Number> most = 0;
+        int32_t most = 0;
 
 #pragma unroll
         for (int q = 0; q < ORDER; q++) {
 #pragma unroll
             for (int k = 0; k < ORDER; k++) {
-                most = fmax(most, size_of(m[q].v[k]));
+                most = max(most, magnitude_of(size_of(m[q].v[k])));
             }
         }
         return most;
@@ -269,12 +292,41 @@ template <typename Number> struct RecurrenceTurn {
     }
 };
 
+/* Combine the units of each lane `apart` lanes before with the own one; growth: the largest
+ * entry of the maps. */
+template <typename Number, int ORDER>
+__device__ __forceinline__ void
+scan(RecurrenceUnit<Number, ORDER> &u, int32_t chunk, int32_t chunks, int32_t apart,
+     int32_t &growth)
+{
+#pragma unroll 1
+    for (int32_t d = 1; d < chunks; d *= 2) {
+        const RecurrenceUnit<Number, ORDER> before = u.up(d * apart);
+
+        if (chunk >= d) {
+            u = u.behind(before);
+            growth = max(growth, u.largest());
+        }
+    }
+}
+
+/* How lanes find the rows of their chunks: neighbouring lanes have neighbouring lines; or
+ * neighbouring chunks, whose rows they exchange; or they load whole chunks, aligned to 16
+ * bytes. */
+enum class RecurrenceAccess { COLUMN, ROW, CHUNK };
+
 /* The computation of one block. UNITS: the maps of the parts of lines instead of x. */
-template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct RecurrenceWorker {
+template <typename Number, int ORDER, RecurrenceAccess ACCESS, bool UNITS>
+struct RecurrenceWorker {
     static constexpr int ROWS = recurrence_rows<Number>;
     static constexpr int COLUMNS = UNITS ? 1 + ORDER : 1; /* of the carried state */
+    static constexpr bool IS_TURNED = ACCESS == RecurrenceAccess::ROW;
+    static constexpr bool IS_WHOLE = ACCESS == RecurrenceAccess::CHUNK;
     using State = RecurrenceState<Number, ORDER>;
     using Unit = RecurrenceUnit<Number, ORDER>;
+    struct Chunk {
+        int4 half[2];
+    };
     const RecurrenceJob<Number> &job;
     const RecurrenceShape &shape;
     const RecurrencePlace &self;
@@ -283,31 +335,37 @@ template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct Recurrence
     const int64_t lines;
     const bool is_there;  /* the line */
     const bool is_joined; /* several chunks of a line at the same time */
-    const Number *first_of, *second_of, *b_of; /* the operands of the line */
-    Number *x_of;
+    const int32_t own;    /* the first row of a tile that this lane loads and stores */
+    const Number *first_of, *second_of, *b_of; /* that row of the next tile */
+    Number *x_of;                              /* of this tile */
+    int32_t left;                              /* rows from that row of the next tile */
     Number a[ROWS], c[ROWS], b[ROWS];
-    State carry[COLUMNS];   /* before the tile */
-    bool is_large = false;  /* M v + s of the line may lose digits, or is not finite */
-    real_of<Number> growth; /* largest entry of the maps of this lane */
     Number next_a[ROWS], next_c[ROWS], next_b[ROWS];
+    State carry[COLUMNS];  /* before the tile */
+    bool is_large = false; /* M v + s of the line may lose digits, or is not finite */
+    int32_t growth;        /* magnitude of the largest entry of the maps of this lane */
 
     __device__ __forceinline__ RecurrenceWorker(const RecurrenceJob<Number> &j,
                                                 const RecurrencePlace &place,
                                                 RecurrenceExchange<Number, ORDER> &others,
-                                                Number *memory)
+                                                Number *memory, int32_t row)
         : job(j), shape(j.shape), self(place), exchange(others),
           turn{memory, place.column * j.shape.chunks() * ROWS + place.chunk,
                j.shape.chunks()},
           lines(j.outer * j.inner), is_there(place.line < lines),
-          is_joined(UNITS || j.shape.warps > 1 || j.shape.width < 5)
+          is_joined(UNITS || j.shape.warps > 1 || j.shape.width < 5),
+          own(IS_TURNED ? place.warp * j.shape.chunks() * ROWS + place.chunk
+                        : (place.warp * j.shape.chunks() + place.chunk) * ROWS),
+          left(is_there ? j.rows - row - own : 0)
     {
-        const int64_t line = is_there ? place.line : 0;
+        const int64_t line = is_there ? place.line : 0, at = int64_t(row) + own;
         const int64_t outer = quotient(line, j.inner), inner = line - outer * j.inner;
 
-        first_of = j.first.system(outer, inner);
-        second_of = ORDER == 2 ? j.second.system(outer, inner) : nullptr;
-        b_of = j.b.system(outer, inner);
-        x_of = j.x.system(outer, inner);
+        first_of = j.first.system(outer, inner) + at * j.first.row;
+        second_of =
+            ORDER == 2 ? j.second.system(outer, inner) + at * j.second.row : nullptr;
+        b_of = j.b.system(outer, inner) + at * j.b.row;
+        x_of = j.x.system(outer, inner) + at * j.x.row;
     }
 
     /* Begin with the state before part `part`. */
@@ -341,48 +399,32 @@ template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct Recurrence
         }
     }
 
-    /* The k-th row that this lane loads, from the first one of the tile. */
-    __device__ __forceinline__ int32_t row_of(int k) const
+    /* Load the next tile; `is_first`: of the line. */
+    __device__ __forceinline__ void load(bool is_first)
     {
-        const int32_t chunk = self.warp * shape.chunks();
+        const int32_t lead = is_first && job.is_transposed ? 1 : 0;
 
-        return BY_ROW ? chunk * ROWS + k * shape.chunks() + self.chunk
-                      : (chunk + self.chunk) * ROWS + k;
-    }
-
-    /* Rows beyond the line are 0. */
-    __device__ __forceinline__ void load(const Number *from, int64_t stride,
-                                         int32_t first, Number (&to)[ROWS]) const
-    {
-#pragma unroll
-        for (int k = 0; k < ROWS; k++) {
-            const int32_t row = first + row_of(k);
-
-            to[k] = is_there && row < job.rows ? from[row * stride] : Number(0);
-        }
-    }
-
-    /* Load the tile that begins at row `first`. */
-    __device__ __forceinline__ void load(int32_t first)
-    {
-        load(first_of, job.first.row, first, next_a);
+        load(first_of, job.first.row, lead, next_a);
         if constexpr (ORDER == 2) {
-            load(second_of, job.second.row, first, next_c);
+            load(second_of, job.second.row, 2 * lead, next_c);
         }
-        load(b_of, job.b.row, first, next_b);
+        load(b_of, job.b.row, 0, next_b);
+        left -= shape.tile_rows();
     }
 
-    /* Compute the rows of the loaded tile, which begins at row `first`, and load the next
-     * one unless it begins at row `end` or beyond. If `stores`, x is stored. */
-    __device__ __forceinline__ void compute(int32_t first, bool stores, int64_t end)
+    /* Compute the rows of the loaded tile and, if `stores`, store them. Load the next tile
+     * if there is one. */
+    __device__ __forceinline__ void compute(bool stores, bool has_next)
     {
-        take(next_a, a);
+        const int32_t high = left + shape.tile_rows();
+
+        take(next_a, job.first.row, a);
         if constexpr (ORDER == 2) {
-            take(next_c, c);
+            take(next_c, job.second.row, c);
         }
-        take(next_b, b);
-        if (ORDER == 1 && first + int64_t(shape.tile_rows()) < end) {
-            load(first + shape.tile_rows());
+        take(next_b, job.b.row, b);
+        if (has_next) {
+            load(false);
         }
         State v = carry[0];
 
@@ -398,22 +440,51 @@ template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct Recurrence
             if (!is_joined) {
                 carry[0] = v;
             }
-            store(first, stores);
-        }
-        if (ORDER == 2 && first + int64_t(shape.tile_rows()) < end) {
-            load(first + shape.tile_rows());
+            store(stores ? high : 0);
         }
     }
 
   private:
-    __device__ __forceinline__ void take(const Number (&from)[ROWS],
+    /* Load a chunk, in the order of memory if it is whole, and go on to the next tile. Rows
+     * below `lead` and beyond the line are 0. */
+    __device__ __forceinline__ void load(const Number *&from, int64_t stride,
+                                         int32_t lead, Number (&to)[ROWS]) const
+    {
+        if constexpr (IS_WHOLE) {
+            const int4 *const of =
+                reinterpret_cast<const int4 *>(stride < 0 ? from - (ROWS - 1) : from);
+            Chunk both = {};
+
+            if (left > 0) {
+                both.half[0] = of[0];
+                both.half[1] = of[1];
+            }
+            memcpy(to, &both, sizeof both);
+        }
+        else {
+            const int32_t apart = IS_TURNED ? shape.chunks() : 1;
+            const int64_t step = apart * stride;
+            const Number *at = from;
+
+#pragma unroll
+            for (int k = 0; k < ROWS; k++) {
+                const bool is_read = k * apart >= lead - own && k * apart < left;
+
+                to[k] = is_read ? *at : Number(0);
+                at += step;
+            }
+        }
+        from += shape.tile_rows() * stride;
+    }
+
+    __device__ __forceinline__ void take(const Number (&from)[ROWS], int64_t stride,
                                          Number (&to)[ROWS]) const
     {
 #pragma unroll
         for (int k = 0; k < ROWS; k++) {
-            to[k] = from[k];
+            to[k] = IS_WHOLE && stride < 0 ? from[ROWS - 1 - k] : from[k];
         }
-        if constexpr (BY_ROW) {
+        if constexpr (IS_TURNED) {
             turn.to_chunks(to);
         }
     }
@@ -434,11 +505,11 @@ template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct Recurrence
             for (int q = 0; q < ORDER; q++) {
                 u.m[q].advance(a[i], c_of(i));
                 if (ORDER == 2) {
-                    growth = fmax(growth, size_of(u.m[q].v[0]));
+                    growth = max(growth, magnitude_of(size_of(u.m[q].v[0])));
                 }
             }
         }
-        growth = fmax(growth, u.largest());
+        growth = max(growth, u.largest());
         return u;
     }
 
@@ -452,7 +523,7 @@ template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct Recurrence
 #pragma unroll
             for (int k = 0; k < ORDER; k++) {
                 is_large = is_large ||
-                           !(size_of(carry[q].v[k]) <= recurrence_growth<Number, ORDER>);
+                           is_growth<Number, ORDER>(magnitude_of(size_of(carry[q].v[k])));
             }
         }
         is_large = is_large || !carry[0].is_finite();
@@ -467,19 +538,11 @@ template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct Recurrence
         growth = 0;
         Unit u = unit_of_chunk();
 
-#pragma unroll 1
-        for (int32_t d = 1; d < shape.chunks(); d *= 2) {
-            const Unit before = u.up(d * self.lanes);
-
-            if (self.chunk >= d) {
-                u = u.behind(before);
-                growth = fmax(growth, u.largest());
-            }
-        }
+        scan(u, self.chunk, shape.chunks(), self.lanes, growth);
         Unit before = u.up(self.lanes);
         State mine = start;
 
-        is_large = is_large || growth > recurrence_growth<Number, ORDER>;
+        is_large = is_large || is_growth<Number, ORDER>(growth);
         is_large = (__ballot_sync(all_lanes, is_large) & self.mask) != 0;
         if (self.chunk == 0) {
             before = Unit::identity();
@@ -572,42 +635,83 @@ template <typename Number, int ORDER, bool BY_ROW, bool UNITS> struct Recurrence
         return mine;
     }
 
-    __device__ __forceinline__ void store(int32_t first, bool stores)
+    /* Store the rows below `high` of a chunk. */
+    __device__ __forceinline__ void store(int32_t high)
     {
-        if constexpr (BY_ROW) {
-            turn.to_lines(b);
+        const int64_t stride = job.x.row;
+
+        if constexpr (IS_WHOLE) {
+            store_chunk(stride < 0, high > 0);
         }
+        else {
+            const int32_t apart = IS_TURNED ? shape.chunks() : 1;
+            const int64_t step = apart * stride;
+            Number *at = x_of;
+
+            if constexpr (IS_TURNED) {
+                turn.to_lines(b);
+            }
+#pragma unroll
+            for (int k = 0; k < ROWS; k++) {
+                if (k * apart < high) {
+                    *at = b[k];
+                }
+                at += step;
+            }
+        }
+        x_of += shape.tile_rows() * stride;
+    }
+
+    /* Two neighbours store their chunks one after the other, each of them a half, so that
+     * sectors of memory are written at once; or each its own one. */
+    __device__ __forceinline__ void store_chunk(bool is_back, bool is_stored) const
+    {
+        int4 *const to = reinterpret_cast<int4 *>(is_back ? x_of - (ROWS - 1) : x_of);
+        Number v[ROWS];
+        Chunk both;
+
 #pragma unroll
         for (int k = 0; k < ROWS; k++) {
-            const int32_t row = first + row_of(k);
+            v[k] = is_back ? b[ROWS - 1 - k] : b[k];
+        }
+        memcpy(&both, v, sizeof both);
+        if (shape.width < 5 && __all_sync(all_lanes, is_stored)) {
+            const bool is_odd = self.chunk % 2 != 0;
+            const int step = is_back ? -2 : 2;
+            const int4 give = is_odd ? both.half[0] : both.half[1];
+            const int4 got = {__shfl_xor_sync(all_lanes, give.x, 1),
+                              __shfl_xor_sync(all_lanes, give.y, 1),
+                              __shfl_xor_sync(all_lanes, give.z, 1),
+                              __shfl_xor_sync(all_lanes, give.w, 1)};
+            int4 *const even = to + (is_odd ? 1 - step : 0);
 
-            if (is_there && stores && row < job.rows) {
-                x_of[row * job.x.row] = b[k];
-            }
+            even[0] = is_odd ? got : both.half[0];
+            even[step] = is_odd ? both.half[1] : got;
+        }
+        else if (is_stored) {
+            to[0] = both.half[0];
+            to[1] = both.half[1];
         }
     }
 };
 
 /* Grid: blocks for all lines, times the parts. */
-template <typename Number, int ORDER, bool BY_ROW, bool UNITS>
+template <typename Number, int ORDER, RecurrenceAccess ACCESS, bool UNITS>
 __global__ void
 __launch_bounds__(recurrence_threads)
     recurrence_kernel(const __grid_constant__ RecurrenceJob<Number> job)
 {
-    using Worker = RecurrenceWorker<Number, ORDER, BY_ROW, UNITS>;
+    using Worker = RecurrenceWorker<Number, ORDER, ACCESS, UNITS>;
     using Turn = RecurrenceTurn<Number>;
+    constexpr bool IS_TURNED = ACCESS == RecurrenceAccess::ROW;
     __shared__ RecurrenceExchange<Number, ORDER> exchange;
-    __shared__ Number memory[BY_ROW ? recurrence_threads / 32 * Turn::words : 1];
+    __shared__ Number memory[IS_TURNED ? recurrence_threads / 32 * Turn::words : 1];
     const RecurrenceShape &shape = job.shape;
     const int32_t part = blockIdx.x % shape.parts;
     const RecurrencePlace self(shape, blockIdx.x / shape.parts);
-    const int32_t tile_rows = shape.tile_rows();
-    const int64_t lines = job.outer * job.inner;
-    const int64_t part_rows = int64_t(shape.part_tiles) * tile_rows;
-    const int64_t begin = part * part_rows,
-                  own = min(begin + part_rows, int64_t(job.rows));
-    Worker worker(job, self, exchange,
-                  memory + (BY_ROW ? threadIdx.x / 32 * Turn::words : 0));
+    const int64_t tile_rows = shape.tile_rows(), lines = job.outer * job.inner;
+    const int64_t part_rows = shape.part_tiles * tile_rows, begin = part * part_rows;
+    const int64_t own = min(begin + part_rows, int64_t(job.rows));
     int64_t end = own;
     bool is_in_order = false;
 
@@ -615,13 +719,18 @@ __launch_bounds__(recurrence_threads)
         is_in_order = self.line < lines && job.in_order[self.line] != 0;
         end = __syncthreads_or(is_in_order) && part == 0 ? job.rows : own;
     }
-    worker.begin(part);
-    if (begin < end) {
-        worker.load(static_cast<int32_t>(begin));
+    if (begin >= end) {
+        return;
     }
+    Worker worker(job, self, exchange,
+                  memory + (IS_TURNED ? threadIdx.x / 32 * Turn::words : 0),
+                  static_cast<int32_t>(begin));
+
+    worker.begin(part);
+    worker.load(begin == 0);
+#pragma unroll 1
     for (int64_t row = begin; row < end; row += tile_rows) {
-        worker.compute(static_cast<int32_t>(row), is_in_order ? part == 0 : row < own,
-                       end);
+        worker.compute(is_in_order ? part == 0 : row < own, row + tile_rows < end);
     }
     if constexpr (UNITS) {
         if (self.line < lines && self.chunk == 0 && self.warp == 0) {
@@ -641,55 +750,88 @@ __launch_bounds__(recurrence_threads)
     }
 }
 
-/* Replace s of the units of the parts by the states before the parts. Grid: a thread for
+/* Replace s of the units of the parts by the states before the parts. Grid: a warp for
  * each line. */
 template <typename Number, int ORDER>
 __global__ void
 __launch_bounds__(recurrence_threads)
     recurrence_join_kernel(const __grid_constant__ RecurrenceJob<Number> job)
 {
+    using Unit = RecurrenceUnit<Number, ORDER>;
+    using State = RecurrenceState<Number, ORDER>;
     const int64_t lines = job.outer * job.inner, parts = job.shape.parts;
-    const int64_t line = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    RecurrenceState<Number, ORDER> v;
+    const int64_t line =
+        int64_t(blockIdx.x) * (recurrence_threads / 32) + threadIdx.x / 32;
+    const int32_t lane = threadIdx.x % 32;
+    State v = Unit::identity().s;
 
     if (line >= lines) {
         return;
     }
-    const int64_t j = quotient(line, job.inner);
-    const Number *const from = job.initial.data != nullptr
-                                   ? job.initial.system(j, line - j * job.inner)
-                                   : nullptr;
-
-#pragma unroll
-    for (int k = 0; k < ORDER; k++) {
-        v.v[k] = from != nullptr ? from[k * job.initial.row] : Number(0);
-    }
-#pragma unroll 8
-    for (int64_t part = 0; part < parts; part++) {
-        RecurrenceUnit<Number, ORDER> u;
+    if (job.initial.data != nullptr) {
+        const int64_t j = quotient(line, job.inner);
+        const Number *const from = job.initial.system(j, line - j * job.inner);
 
 #pragma unroll
         for (int k = 0; k < ORDER; k++) {
-            Number &s = job.units[(k * parts + part) * lines + line];
+            v.v[k] = from[k * job.initial.row];
+        }
+    }
+    const auto word_of = [&](int word, int64_t part) -> Number & {
+        return job.units[(word * parts + part) * lines + line];
+    };
+    const auto load = [&](int64_t part) {
+        Unit u = Unit::identity();
 
-            u.s.v[k] = s;
+#pragma unroll
+        for (int k = 0; k < ORDER && part < parts; k++) {
+            u.s.v[k] = word_of(k, part);
 #pragma unroll
             for (int q = 0; q < ORDER; q++) {
-                u.m[q].v[k] =
-                    job.units[(((q + 1) * ORDER + k) * parts + part) * lines + line];
+                u.m[q].v[k] = word_of((q + 1) * ORDER + k, part);
             }
-            s = v.v[k];
         }
-        v = u.at(v);
-        if (part < parts - 1 && !v.is_finite()) {
-            job.in_order[line] = 1;
+        return u;
+    };
+    Unit next = load(lane);
+
+#pragma unroll 1
+    for (int64_t part = lane; part - lane < parts; part += 32) {
+        const Unit own = next;
+        Unit u = own;
+        int32_t growth = 0;
+        State mine = v;
+
+        next = load(part + 32);
+        scan(u, lane, 32, 1, growth);
+        const Unit before = u.up(1);
+
+        if (__any_sync(all_lanes, is_growth<Number, ORDER>(growth))) {
+#pragma unroll 1
+            for (int k = 0; k < 32; k++) {
+                mine = k == lane ? v : mine;
+                v = own.from_lane(k).at(v);
+            }
+        }
+        else {
+            mine = lane > 0 ? before.at(v) : v;
+            v = u.from_lane(31).at(v);
+        }
+        if (part < parts) {
+#pragma unroll
+            for (int k = 0; k < ORDER; k++) {
+                word_of(k, part) = mine.v[k];
+            }
+            if (!mine.is_finite()) {
+                job.in_order[line] = 1;
+            }
         }
     }
 }
 
-template <typename Number, int ORDER, bool BY_ROW>
+template <typename Number, int ORDER, RecurrenceAccess ACCESS>
 inline ps_status
-launch_order(const RecurrenceJob<Number> &job, cudaStream_t stream)
+launch_access(const RecurrenceJob<Number> &job, cudaStream_t stream)
 {
     const int64_t lines = job.outer * job.inner;
     const int64_t of_block = int64_t(recurrence_threads / 32 / job.shape.warps)
@@ -705,30 +847,37 @@ launch_order(const RecurrenceJob<Number> &job, cudaStream_t stream)
             cudaMemsetAsync(job.in_order, 0, static_cast<size_t>(lines), stream));
         if (status == PS_OK) {
             status = Launch(blocks, recurrence_threads, 0, stream)
-                         .run(recurrence_kernel<Number, ORDER, BY_ROW, true>, job);
+                         .run(recurrence_kernel<Number, ORDER, ACCESS, true>, job);
         }
         if (status == PS_OK) {
-            status = Launch(divided_up(lines, recurrence_threads), recurrence_threads, 0,
-                            stream)
+            status = Launch(divided_up(lines, recurrence_threads / 32),
+                            recurrence_threads, 0, stream)
                          .run(recurrence_join_kernel<Number, ORDER>, job);
         }
     }
     return status == PS_OK
                ? Launch(blocks, recurrence_threads, 0, stream)
-                     .run(recurrence_kernel<Number, ORDER, BY_ROW, false>, job)
+                     .run(recurrence_kernel<Number, ORDER, ACCESS, false>, job)
                : status;
+}
+
+template <typename Number, int ORDER>
+inline ps_status
+launch_order(const RecurrenceJob<Number> &job, cudaStream_t stream)
+{
+    using Access = RecurrenceAccess;
+
+    return !job.shape.by_row ? launch_access<Number, ORDER, Access::COLUMN>(job, stream)
+           : job.shape.is_whole ? launch_access<Number, ORDER, Access::CHUNK>(job, stream)
+                                : launch_access<Number, ORDER, Access::ROW>(job, stream);
 }
 
 template <typename Number>
 ps_status
 launch_recurrence(const RecurrenceJob<Number> &job, cudaStream_t stream)
 {
-    if (job.second.data != nullptr) {
-        return job.shape.by_row ? launch_order<Number, 2, true>(job, stream)
-                                : launch_order<Number, 2, false>(job, stream);
-    }
-    return job.shape.by_row ? launch_order<Number, 1, true>(job, stream)
-                            : launch_order<Number, 1, false>(job, stream);
+    return job.second.data != nullptr ? launch_order<Number, 2>(job, stream)
+                                      : launch_order<Number, 1>(job, stream);
 }
 
 } // namespace pysolvers::lines

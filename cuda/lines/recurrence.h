@@ -17,6 +17,7 @@ using namespace runtime;
  * are `parts` > 1, each line is divided into parts of `part_tiles` tiles. */
 struct RecurrenceShape {
     bool by_row; /* neighbouring lanes have chunks of one line, not neighbouring lines */
+    bool is_whole; /* by_row, and all chunks are whole, dense and aligned to 16 bytes */
     int32_t width, warps, parts, part_tiles;
     int32_t chunk; /* rows of a chunk */
 
@@ -37,6 +38,7 @@ template <typename Number> struct RecurrenceJob {
     Output<Number> x;
     int64_t outer, inner;
     int32_t rows;
+    bool is_transposed; /* row 0 of first, rows 0 and 1 of second are not there but 0 */
     RecurrenceShape shape;
     Number *units;     /* of all parts, [word][part][line] */
     uint8_t *in_order; /* of each line: whether its units are too large to be joined */

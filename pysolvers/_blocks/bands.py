@@ -90,8 +90,7 @@ def solve_pentadiagonal(
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         Reaction to a singular matrix, as in `solve_tridiagonal`.
     device, stream
-        As in `solve_tridiagonal`. A device solves real right-hand sides, open systems and without
-        row exchanges.
+        As in `solve_tridiagonal`. A device solves open systems with real right-hand sides.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 
@@ -126,9 +125,8 @@ def solve_pentadiagonal(
     is solved for the right-hand side and for the two columns of these unknowns, whose values
     follow from two equations.
 
-    On a device each thread solves one system with 13 words per row. The call waits for the numbers
-    of the singular systems. Systems that by default need row exchanges are copied to the CPU and
-    solved there.
+    On a device each thread solves one system, with 13 words per row, or 19 with row exchanges. The
+    call waits for the numbers of the singular systems.
 
     References
     ----------
@@ -160,9 +158,8 @@ def solve_pentadiagonal(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
     )
     target = found.target
-    if periodic or pivot:  # allowed on the CPU
-        what = "periodic=True" if periodic else "pivot=True"
-        systems.require_host(target, operation, what, "pass arrays of NumPy")
+    if periodic:  # allowed on the CPU
+        systems.require_host(target, operation, "periodic=True", "pass arrays of NumPy")
     if result.dtype.kind == "c":
         write = "pass its real and its imaginary part"
         systems.require_host(target, operation, "a complex rhs", write)

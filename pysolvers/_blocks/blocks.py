@@ -75,8 +75,7 @@ def solve_block_tridiagonal(
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         Reaction to a singular matrix, as in `solve_tridiagonal`.
     device, stream
-        As in `solve_tridiagonal`. A device solves real systems with blocks of at most 4 rows
-        and without row exchanges across blocks.
+        As in `solve_tridiagonal`. A device solves real systems with blocks of at most 4 rows.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 
@@ -122,9 +121,8 @@ def solve_block_tridiagonal(
 
     A complex matrix is solved as a real one with blocks of 2 k rows.
 
-    On a device each thread solves one system with 5 k^2 + 4 k words per row. The call waits for the
-    numbers of the singular systems. Systems that by default need row exchanges across blocks are
-    copied to the CPU and solved there.
+    On a device each thread solves one system, with 5 k^2 + 4 k words per row, or 11 k^2 + 2 k with
+    row exchanges across blocks. The call waits for the numbers of the singular systems.
 
     References
     ----------
@@ -157,7 +155,7 @@ def solve_block_tridiagonal(
     matrices, target = found.matrices, found.target
     code = systems.pivoting(target.backend, assume, pivot)
     if target.name != "cpu":
-        _require_fast(operation, found, pivot)
+        _require_fast(operation, found)
     if result.size and target.name != "cpu":
         view = systems.last(target.destination(result), found.axis, -3)
         columns, to = (np.moveaxis(a, -1, 0) for a in (systems.expanded(sides, view.shape), view))
@@ -405,7 +403,7 @@ class BlockTridiagonalFactor:
         return lower, diag, upper
 
 
-def _require_fast(operation: str, found: _Blocks, pivot: bool | None) -> None:
+def _require_fast(operation: str, found: _Blocks) -> None:
     """Raise BackendError for systems that no device solves."""
     target, most = found.target, found.target.backend.FAST_SIDE
     if found.is_complex:
@@ -414,8 +412,6 @@ def _require_fast(operation: str, found: _Blocks, pivot: bool | None) -> None:
     if found.matrices.side > most:
         what = f"a system with blocks of {found.matrices.side} rows, more than {most},"
         systems.require_host(target, operation, what, "pass arrays of NumPy")
-    if pivot:
-        systems.require_host(target, operation, "pivot=True", "pass arrays of NumPy")
 
 
 def _resolve(

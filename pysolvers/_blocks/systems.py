@@ -211,7 +211,7 @@ def solve(
 def _solve_on_device(
     target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
 ) -> Singular:
-    """Solve on a device; systems that need row exchanges across blocks on the CPU."""
+    """Solve on a device."""
     batch, tail = matrices.batch, matrices.tail
     sides = 1 if matrices.side == 0 else 2
     views = [None if v is None else with_batch(v, tail, len(batch)) for v in matrices.operands]
@@ -248,29 +248,9 @@ def _solve_on_device(
         info=info,
         threads=threads,
     )
-    found = np.array(target.info_on_host(info)).reshape(to.shape[:2])
-    if (found < 0).any():
-        _solve_left(target, matrices, (matrix, right, to), found, threads)
     if address_of(to) != address_of(x):
         target.write(x, to.reshape(x.shape))
-    return find_singular(found.ravel(), plan)
-
-
-def _solve_left(target: Target, matrices: Matrices, lines: Any, info: Array, threads: int) -> None:
-    """Solve the systems with a negative `info` on the CPU, with row exchanges."""
-    matrix, right, to = lines
-    left = info < 0
-    own = tuple(None if line is None else target.download(line)[left] for line in matrix)
-    host = find_target(None, None, {}, None, operation=matrices.operation, leader="rhs")
-    some = matrices._replace(batch=(int(left.sum()),), operands=own)
-    b, x = target.download(right)[left], target.download(to)
-    solved = np.empty_like(b)
-    singular = solve(host, some, b, solved, host.backend.PIVOTS["always"], threads)
-    x[left] = solved
-    target.write(to, x)
-    rows = np.zeros(len(b), info.dtype)
-    rows[singular.systems[:, 0]] = 1 + singular.rows
-    info[left] = rows
+    return find_singular(np.asarray(target.info_on_host(info)).ravel(), plan)
 
 
 def solve_directly(

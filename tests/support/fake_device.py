@@ -170,18 +170,8 @@ class Device:
     def product(self, *arguments):
         return self._run("product", arguments)
 
-    def blocks_run(self, task, dtype, pivot, *arguments):
-        """As on a device: the systems that need row exchanges have info -1, their x is kept."""
-        *arguments, _ordinal, stream = arguments
-        x, info = arguments[6:8]
-        self.calls.append(("blocks", stream))
-        with self.open():
-            before = x.copy()
-            status, report = _core.blocks_run(task, dtype, pivot, *arguments)
-            if not status and pivot == _core.PIVOTS["auto"] and report["pivoted"]:
-                x[...] = before
-                info[...] = -1
-        return status, report
+    def blocks_run(self, *arguments):
+        return self._run("blocks_run", arguments)
 
     def recurrence(self, *arguments):
         return self._run("recurrence", arguments)

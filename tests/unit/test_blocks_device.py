@@ -32,7 +32,7 @@ def blocks(rng, batch, axis, rows, side, columns, dtype):
     return [a.astype(dtype) for a in (lower, diag, upper, rhs)]
 
 
-@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("pivot", [None, False, True])
 @pytest.mark.parametrize("side", [2, 3, 4])
 @pytest.mark.parametrize(("batch", "axis"), SHAPES)
 def test_blocks(device_library, rng, batch, axis, side, pivot):
@@ -45,7 +45,7 @@ def test_blocks(device_library, rng, batch, axis, side, pivot):
     near(library.get(x), solve_block_tridiagonal(*operands, axis=axis, pivot=pivot))
 
 
-@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("pivot", [None, False, True])
 @pytest.mark.parametrize("rows", [1, 2, 3, 8, 33])
 @pytest.mark.parametrize(("batch", "axis"), SHAPES)
 def test_five_diagonals(device_library, rng, batch, axis, rows, pivot):
@@ -59,9 +59,10 @@ def test_five_diagonals(device_library, rng, batch, axis, rows, pivot):
     near(library.get(x), solve_pentadiagonal(*operands, axis=axis, pivot=pivot))
 
 
-def test_results_in_place_and_systems_that_need_exchanges(device_library, rng):
+@pytest.mark.parametrize("side", [2, 3, 4])
+def test_results_in_place_and_systems_that_need_exchanges(device_library, rng, side):
     library = device_library
-    operands = blocks(rng, (4,), -1, 9, 2, 1, "float64")
+    operands = blocks(rng, (4,), -1, 9, side, 1, "float64")
     operands[1][1, 4] *= 1e-3
     operands[1][3, 0] *= 1e-3
     expected = solve_block_tridiagonal(*operands)
@@ -86,8 +87,25 @@ def test_singular_matrices_and_systems_that_no_device_solves(device_library, rng
     with pytest.raises(SingularSystemError) as caught:
         solve_block_tridiagonal(*definite, there[3], assume="positive definite")
     assert caught.value.systems.tolist() == [[0], [1], [2], [3]]
-    with pytest.raises(BackendError, match="pivot=True needs the CPU"):
-        solve_block_tridiagonal(*there, pivot=True)
+    for pivot in (None, True):
+        x = library.get(solve_block_tridiagonal(*there, pivot=pivot))
+        near(x, solve_block_tridiagonal(*operands, pivot=True))
+        null = [operands[0].copy(), operands[1], operands[2].copy(), operands[3]]
+        null[0][2, 0] = null[2][2, 0] = 0
+        with pytest.raises(SingularSystemError) as caught:
+            solve_block_tridiagonal(*map(library.array, null), pivot=pivot)
+        assert caught.value.systems.tolist() == [[2]]
     diagonals = [library.array(np.ones((2, 9))) for _ in range(6)]
     with pytest.raises(BackendError, match="periodic=True needs the CPU"):
         solve_pentadiagonal(*diagonals, periodic=True)
+
+
+@pytest.mark.parametrize("pivot", [None, True])
+def test_five_diagonals_that_need_exchanges(device_library, rng, pivot):
+    """Rows of the first systems have small pivots; the others are dominant."""
+    library = device_library
+    operands = [rng.uniform(-0.1, 0.1, (300, 40)) for _ in range(6)]
+    operands[2] += 1
+    operands[2][:100, ::7] *= 1e-8
+    x = library.get(solve_pentadiagonal(*(library.array(a) for a in operands), pivot=pivot))
+    near(x, solve_pentadiagonal(*operands, pivot=True))
