@@ -443,22 +443,24 @@ class PeerLink:
         Raises
         ------
         DistributedError
-            If another rank has ended by an error. The group cannot be used after that.
+            If another rank has ended. The group cannot be used after that.
         """
-        begun, fault = time.monotonic(), None
+        group, begun, missing = self._group, time.monotonic(), None
         while not self._boxes.is_done:
-            if time.monotonic() - begun > _SPIN:
+            waited = time.monotonic() - begun
+            if waited > _SPIN:
                 time.sleep(_PAUSE)
-                if fault is None and (fault := self._group._fault()) is not None:
+                if missing is None and (missing := group._missing(waited)) is not None:
                     self._log.give_up()
-        if fault is not None:
-            group, (rank, reason) = self._group, fault
+        found = _outcome_of(backend, self._boxes.address, where)
+        if found.late >= 0 and missing is not None:
+            rank, reason = missing
             group._lose(
                 f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank "
                 f"{rank}: {reason}"
             )
             raise DistributedError(group._lost, (rank,))
-        return _outcome_of(backend, self._boxes.address, where)
+        return found
 
     def discard(self, group: Group) -> None:
         """Close the mailboxes on all ranks, and only then free them; collective."""

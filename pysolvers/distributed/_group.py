@@ -39,6 +39,9 @@ LINKS: Final = ("peers", "nccl", "host")
 #: The operation whose calls need no messages, and need not wait.
 EARLIER: Final = "solve_tridiagonal"
 
+# Seconds after which a rank that ended without an error counts as missing.
+_ENDED_AFTER = 0.5
+
 # Octets that `Group.objects` sends of each object, its size included; a larger one needs a second
 # message.
 _HEAD = 1024
@@ -59,6 +62,9 @@ class Transport(Protocol):
 
     def fault(self) -> tuple[int, str] | None:
         """Return a rank that ended by an error, and the error, if one is known."""
+
+    def ended(self) -> tuple[int, str] | None:
+        """Return a rank that ended without an error, and this reason, if one is known."""
 
     def close(self) -> None:
         """Free what the transport made; all ranks do."""
@@ -277,6 +283,13 @@ class Group:
     def _fault(self) -> tuple[int, str] | None:
         """Return a rank that ended by an error, and the error, if one is known."""
         return None if self._transport is None or self._closed else self._transport.fault()
+
+    def _missing(self, waited: float) -> tuple[int, str] | None:
+        """Return a rank that ended, and the reason, for a call that has waited some seconds."""
+        fault = self._fault()
+        if fault is None and self._transport is not None and waited > _ENDED_AFTER:
+            return self._transport.ended()
+        return fault
 
     def _lose(self, text: str) -> None:
         """Refuse further calls, whose messages would not match those of other ranks."""

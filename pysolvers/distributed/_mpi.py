@@ -138,6 +138,10 @@ class MpiTransport:
             self._ended.add(status.source)
         return None
 
+    def ended(self) -> tuple[int, str] | None:
+        """Return a rank that has ended without an error, of which `fault` has found the note."""
+        return next(((rank, _ENDED) for rank in self._ended), None)
+
     def _missing(
         self, requests: list[Any], ranks: list[int], receives: int
     ) -> tuple[int, str] | None:

@@ -70,6 +70,9 @@ class TorchTransport:
     def fault(self) -> None:
         """Return no rank: those that end by an error are not known."""
 
+    def ended(self) -> None:
+        """Return that no rank is known to have ended."""
+
     def close(self) -> None:
         """Leave the process group, which the caller made, as it is."""
 

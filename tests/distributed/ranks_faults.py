@@ -8,8 +8,10 @@ from pathlib import Path
 
 import device_heat
 import numpy as np
+import ranks_repeats
 import shared_device
 import shared_nccl
+import shared_parts
 from rank_hooks import field_on_device, halo_between
 from slabs import anew
 
@@ -186,6 +188,24 @@ def nccl(group, how):
         solver = device_heat.OnDevice(**problem, group=again, split=Slab(0))
         attempt(group, "run", lambda: solver.step(200))
         attempt(group, "next", lambda: heat(again))
+
+
+def kernel(group, how):
+    """Rank 1 ends, or raises, while the kernels of the others wait for it."""
+    with shared_parts.in_place_of_cuda() as (device, _):
+        again = anew(group, links=("peers",), timeout=20)
+        operands = ranks_repeats.Operands(
+            again, device, [np.full(SHAPE, value) for value in (-1.0, 4.0, -1.0, 1.0)]
+        )
+        for _ in range(3):
+            operands.solve(again)
+        device.path.unlink()  # the job can end before this context does
+        if group.rank == 1:
+            if how == "exit":
+                raise SystemExit(3)
+            raise RuntimeError("no data")
+        attempt(group, "run", lambda: operands.solve(again))
+        attempt(group, "next", lambda: operands.solve(again))
 
 
 def end_before_messages(group, again):

@@ -152,6 +152,22 @@ def test_error_in_the_middle_of_a_run_is_named_at_once(how, reason, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("how", "reason"),
+    [("ends", "it raised RuntimeError: no data"), ("exit", "it has ended")],
+)
+def test_rank_that_ends_while_a_kernel_waits_for_it_is_named_at_once(how, reason, tmp_path):
+    status, *_ = finished(start(3, "ranks_faults.py", tmp_path, "kernel", how), 60)
+
+    assert status != 0
+    for words in found_by_ranks(tmp_path, 3)[::2]:
+        kind, ranks, text, seconds = words["run"]
+        assert (kind, ranks) == ("DistributedError", "(1,)")
+        assert f"no message from rank 1: {reason}" in text
+        assert float(seconds) < 10  # the timeout is 20 s
+        assert "cannot be used after" in words["next"][2]
+
+
+@pytest.mark.parametrize(
     ("how", "reasons"),
     [
         ("silent", ["by NCCL: waited 1 s"] * 2),
