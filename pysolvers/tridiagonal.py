@@ -291,8 +291,9 @@ def solve_tridiagonal(
     that need row exchanges, and all systems with ``pivot=True``, are distributed over the ranks as
     whole systems instead: 5 numbers per unknown are exchanged, and the solution is the one of one
     device. ``info.exchange`` names what was exchanged. The same number of ranks gives the same
-    bits. With NumPy arrays ``device="cuda"`` gives each rank its own device. On a device, a call
-    with a group waits for the solution.
+    bits. With NumPy arrays ``device="cuda"`` gives each rank its own device. On a device, the first
+    call of a kind waits for the other ranks; later ones, between devices of one host, wait as calls
+    without a group do, and with ``pivot=None`` for the result.
 
     References
     ----------
