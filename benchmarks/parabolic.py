@@ -1,10 +1,9 @@
 """`ParabolicADI`: the time of a step over that of the words that it has to move, and a batch.
 
 Plates of float64 with constant coefficients and with arrays, by the schemes of Douglas and of
-modified Craig and Sneyd, and with a mixed derivative. "words" are those that a step on the CPU
-moves per node (pysolvers/_split/schemes.py); "share" is the time of a copy of as many words, which
-is measured in turn with the steps, over that of the step. On a device, where sums of fields are
-passes of their own, steps move more words than these.
+modified Craig and Sneyd, and with a mixed derivative. "words" are those that a step moves per node
+(pysolvers/_split/schemes.py); "share" is the time of a copy of as many words over that of the step.
+On the CPU the copy is measured in turn with the steps.
 
     F of one field, to one or two    2 or 3 words, 3 more for each axis with rows that are arrays,
                                      1 for a mixed coefficient that is an array
@@ -14,11 +13,12 @@ passes of their own, steps move more words than these.
 
 The batch are calls of Heston's model with random parameters, and one of them alone. Beside them
 stands the finite-difference engine of QuantLib, if it is installed, for one set of parameters with
-as many nodes and the same scheme. With --gpu the solvers are on a device, by arrays of CuPy, and
-the batch has ten thousand sets of parameters.
+as many nodes and the same scheme. With --gpu the solvers are on a device, the batch has ten
+thousand sets of parameters, and the time of QuantLib is that of the record of a CPU.
 """
 
 import argparse
+import json
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -33,7 +33,7 @@ from pysolvers.cases.tables import Column, Table
 
 from . import machine
 from .options import add_options
-from .record import Measurement, Record, finish
+from .record import RESULTS, Measurement, Record, finish
 from .timing import Copier, device_bandwidth, medians
 
 WORD = 8
@@ -190,6 +190,21 @@ def cases(args: argparse.Namespace) -> list[Record]:
             }
             for name, seconds in times.items()
         ]
+    return found + (quantlib_of_records(tuple(own)) if args.gpu else [])
+
+
+def quantlib_of_records(shape: tuple[int, ...]) -> list[Record]:
+    """Return the times of QuantLib in the records of CPUs, with the names of these."""
+    found = []
+    for path in sorted(RESULTS.glob("parabolic-*.json")):
+        record = json.loads(path.read_text())
+        found += [
+            entry | {"name": f"{entry['name']}, {record['machine']['cpu']}"}
+            for entry in record["cases"]
+            if record["gpu"] is None
+            and entry["name"] == "Heston, QuantLib"
+            and tuple(entry["shape"][1:]) == shape
+        ]
     return found
 
 
@@ -220,7 +235,7 @@ def tables(record: Record) -> list[Table]:
         Column("share, %", ".0f"),
     ]
     settings, gpu = record["settings"], record["gpu"]
-    place = f"{settings['threads']} threads" if gpu is None else "on a device by CuPy"
+    place = f"{settings['threads']} threads" if gpu is None else "on a device"
     name = record["machine"]["cpu"] if gpu is None else gpu["name"]
     note = (
         f"Float64, {place}, medians of {settings['runs']} runs. Measured on {name}; load before: "

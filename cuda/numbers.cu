@@ -2,6 +2,7 @@
 #include "ps_numbers.h"
 
 #include "lines/blocks.h"
+#include "lines/rates.h"
 #include "lines/recurrence.h"
 #include "runtime/device.h"
 
@@ -34,6 +35,12 @@ blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report)
     return on_device(exec, [=] { return ps_cuda_blocks_run(b, exec, report); });
 }
 
+static ps_status
+rates(const ps_rates *r, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_rates(r, exec); });
+}
+
 } // namespace pysolvers
 
 extern "C" const ps_number_entries *
@@ -41,7 +48,7 @@ ps_number_entries_get(void)
 {
     static const ps_number_entries entries = {
         pysolvers::recurrence_work, pysolvers::recurrence, nullptr,
-        pysolvers::blocks_work, pysolvers::blocks_run};
+        pysolvers::blocks_work,     pysolvers::blocks_run, pysolvers::rates};
 
     return &entries;
 }

@@ -334,6 +334,8 @@ def rates(
     factors: tuple[float, float, float, float, float],
     second_factors: tuple[float, float, float, float, float],
     threads: int,
+    device: int = 0,
+    stream: int = 0,
     /,
 ) -> int: ...
 def recurrence(

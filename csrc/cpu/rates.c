@@ -26,26 +26,10 @@ run_blocks(void *self, int64_t begin, int64_t end, int thread)
     l->kernels->run(l->r, begin, end, l->is_streamed);
 }
 
-static int
-is_legal(const ps_rates *r)
-{
-    if ((r->dtype != PS_F32 && r->dtype != PS_F64) || r->space < 1 ||
-        r->space > PS_RATES_SPACE || r->u == NULL) {
-        return 0;
-    }
-    for (int k = 0; k < PS_RATES_AXES; k++) {
-        if (r->begin[k] < 0 || r->count[k] < 0 ||
-            r->count[k] > r->size[k] - r->begin[k]) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 ps_status
 ps_cpu_rates(const ps_rates *r, const ps_exec *exec)
 {
-    if (!is_legal(r)) {
+    if (ps_rates_check(r) != PS_OK) {
         return PS_BAD_ARGUMENT;
     }
     const int64_t lines = r->count[0] * r->count[1] * r->count[2];

@@ -46,6 +46,9 @@ typedef struct {
         change[PS_RATES_OUTS], base[PS_RATES_OUTS];
 } ps_rates;
 
+/* PS_BAD_ARGUMENT if the box is not in the field, or a size is out of range. */
+ps_status ps_rates_check(const ps_rates *r);
+
 #ifdef __cplusplus
 }
 #endif

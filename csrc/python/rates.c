@@ -171,19 +171,20 @@ static PyObject *
 rates(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_number_entries *const entries = ps_number_entries_get();
-    int threads;
+    int threads, device = 0;
+    unsigned long long stream = 0;
     long long begin[PS_RATES_SPACE], count[PS_RATES_SPACE];
     PyObject *fields[4], *rows, *slopes, *mixed, *source, *extra;
     ps_rates r = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "((ppp)(LLL)(LLL)iOOO)OOOOOO(ddddd)(ddddd)i:rates",
+    if (!PyArg_ParseTuple(args, "((ppp)(LLL)(LLL)iOOO)OOOOOO(ddddd)(ddddd)i|iK:rates",
                           &r.periodic[0], &r.periodic[1], &r.periodic[2], &begin[0],
                           &begin[1], &begin[2], &count[0], &count[1], &count[2], &r.space,
                           &rows, &slopes, &mixed, &source, &extra, &fields[0], &fields[1],
                           &fields[2], &fields[3], &r.line[0], &r.part[0], &r.own[0],
                           &r.change[0], &r.base[0], &r.line[1], &r.part[1], &r.own[1],
-                          &r.change[1], &r.base[1], &threads)) {
+                          &r.change[1], &r.base[1], &threads, &device, &stream)) {
         return NULL;
     }
     if (r.space < 1 || r.space > PS_RATES_SPACE) {
@@ -201,7 +202,7 @@ rates(PyObject *Py_UNUSED(module), PyObject *args)
     if (entries->rates == NULL) {
         return PyLong_FromLong(PS_UNSUPPORTED);
     }
-    if (call_begin(&c, threads, 0, 0) < 0) {
+    if (call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
     call_enter(&c);
@@ -212,7 +213,7 @@ rates(PyObject *Py_UNUSED(module), PyObject *args)
 
 PyDoc_STRVAR(rates_doc,
              "rates($module, level, source, extra, u, d, out, second, factors, "
-             "second_factors, threads, /)\n--\n\n"
+             "second_factors, threads, device=0, stream=0, /)\n--\n\n"
              "Write linear combinations of rates and fields; return status. level: "
              "periodic, begin, count, space, rows, slopes, mixed.");
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
 from .._runtime.backends import parse_device, require, require_device
+from .._runtime.device import device_array
 from .._solver.schema import RunBy
 from .._steps import residual
 from ..factor import TridiagonalFactor, factor_tridiagonal
@@ -91,7 +92,7 @@ class Level:
     explicit : object
         What a subclass needs for F_0.
     kernel : tuple or None
-        The rows and the coefficients of F_0 as the kernel of the host takes them.
+        The rows and the coefficients of F_0 as the kernel of F takes them.
     """
 
     time: float
@@ -149,12 +150,11 @@ class LineOperators(ABC):
     ) -> None:
         self.grid, self.dtype = grid, np.dtype(dtype)
         self._library = library_of(device, type(self).__name__).__name__
+        self._device, self._ordinal = parse_device(device)
         self._values = [side for side in sides if side.kind == "value"]
         self._fluxes = [side for side in sides if side.kind == "flux"]
         self._source = source
         self._threads = threads
-        #: Whether the kernel of the host evaluates F; otherwise arrays of the library do.
-        self._has_kernel = _has_kernel(self._library)
         self._spare: list[Field] = []
         self._factors: dict[int, tuple[float, TridiagonalFactor]] = {}
         self.seconds = dict.fromkeys(("coefficients", "products", "lines"), 0.0)
@@ -215,7 +215,7 @@ class LineOperators(ABC):
         else:
             values = [self._on_side(side, side.at(time), whole=True) for side in self._values]
         explicit = self._make_explicit(time, before.explicit if before else None)
-        kernel = self._kernel_level(rows, explicit, before) if self._has_kernel else None
+        kernel = self._kernel_level(rows, explicit, before)
         self.seconds["coefficients"] += perf_counter() - start
         return Level(time, rows, inflows, source, values, explicit, kernel)
 
@@ -256,10 +256,28 @@ class LineOperators(ABC):
         space = (1,) * (3 - self.grid.axes) + values.shape[values.ndim - self.grid.axes :]
         batch = values.shape[: values.ndim - self.grid.axes]
         if any(size > 1 for size in batch) and batch != self.grid.batch:
-            values = np.broadcast_to(values, self.grid.batch + values.shape[len(batch) :])
+            values = self.xp.broadcast_to(values, self.grid.batch + values.shape[len(batch) :])
         found = values.reshape(-1, *space)
-        # A last axis that is not contiguous is copied.
-        return found if found.strides[-1] == found.itemsize else np.ascontiguousarray(found)
+        if found.strides[-1] != found.itemsize:  # a last axis that is not contiguous is copied
+            found = self.xp.ascontiguousarray(found)
+        return self._as_operand(found)
+
+    def _as_operand(self, field: Field) -> NDArray[Any]:
+        """Return an array as a backend takes it: in its memory."""
+        if self._device == "cpu":
+            found: NDArray[Any] = field
+            return found
+        return device_array(field.data.ptr, field.shape, field.strides, field.dtype, field)
+
+    @property
+    def _place(self) -> tuple[int, ...]:
+        """What a call of a backend takes last: the device and the current stream."""
+        return () if self._device == "cpu" else (self._ordinal, self._stream())
+
+    def _stream(self) -> int:
+        """Return the address of the current stream of the library."""
+        found: int = self.xp.cuda.get_current_stream().ptr
+        return found
 
     def _rows(self, axis: int, time: float) -> Rows:
         """Return the diagonals of -A on the lines through free nodes, and the corners."""
@@ -326,17 +344,14 @@ class LineOperators(ABC):
         start = perf_counter()
         lines = any(weights.lines for _, weights in outs)
         parts = self.has_explicit and any(weights.explicit for _, weights in outs)
-        if self._has_kernel:
-            self._combine_by_kernel(level, u, d, outs, parts=parts)
-        else:
-            self._combine_by_arrays(level, u, d, outs, lines=lines, parts=parts)
+        self._make_combinations(level, u, d, outs, parts=parts)
         if lines:
             self._add_ends(level, u, d, outs)
         if parts and self._explicit_is_mixed:
             self._add_explicit_sides(level, u, d, outs)
         self.seconds["products"] += perf_counter() - start
 
-    def _combine_by_kernel(
+    def _make_combinations(
         self,
         level: Level,
         u: Field,
@@ -350,7 +365,7 @@ class LineOperators(ABC):
         if parts and not self._explicit_is_mixed:
             y, found = self._spare_fields(2)
             if d is not None:
-                self._combine_by_kernel(level, u, d, [(y, _SUM)], parts=False)
+                self._make_combinations(level, u, d, [(y, _SUM)], parts=False)
                 self.place(level, y)
             found[self.grid.inner] = 0
             self.add_explicit(level, u if d is None else y, found)
@@ -358,48 +373,15 @@ class LineOperators(ABC):
         source = None if level.source is None else self._for_kernel(level.source)
         shape = (-1, *(1,) * (3 - self.grid.axes), *self.grid.shape)
         (first, weights), (second, more) = outs if len(outs) == 2 else (*outs, (None, Weights()))
-        fields = (None if each is None else each.reshape(shape) for each in (u, d, first, second))
-        core = require("cpu")
-        status = core.rates(level.kernel, source, extra, *fields, weights, more, self._threads or 0)
-        if status:
-            raise_for_status(status, core.STATUS, type(self).__name__)
-
-    def _combine_by_arrays(
-        self,
-        level: Level,
-        u: Field,
-        d: Field | None,
-        outs: Sequence[tuple[Field, Weights]],
-        *,
-        lines: bool,
-        parts: bool,
-    ) -> None:
-        """Make the combinations by sums of arrays."""
-        xp, inner = self.xp, self.grid.inner
-        y, rates, explicit = self._spare_fields(3)
-        if d is None:
-            y = u
-        else:
-            xp.add(u, d, out=y)
-        if lines:
-            rates.fill(0)
-            for axis, rows in enumerate(level.rows):
-                self._subtract(rows.without_corners, axis, y, rates)
-            if level.source is not None:
-                rates[inner] += level.source
-        if parts:
-            explicit.fill(0)
-            self.add_explicit(level, y, explicit)
-        for out, weights in outs:
-            target = out[inner]
-            xp.multiply(target, weights.own, out=target) if weights.own else target.fill(0)
-            for factor, field in zip(
-                (weights.lines, weights.explicit if parts else 0, weights.change, weights.base),
-                (rates, explicit, d, u),
-                strict=True,
-            ):
-                if factor:
-                    target += factor * field[inner]
+        fields = (
+            None if each is None else self._as_operand(each.reshape(shape))
+            for each in (u, d, first, second)
+        )
+        backend = require(self._device)
+        status = backend.rates(
+            level.kernel, source, extra, *fields, weights, more, self._threads or 0, *self._place
+        )
+        raise_for_status(status, backend.STATUS, type(self).__name__)
 
     def _add_ends(
         self, level: Level, u: Field, d: Field | None, outs: Sequence[tuple[Field, Weights]]
@@ -511,11 +493,6 @@ class LineOperators(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which makes factors of its own."""
         return {**self.__dict__, "_factors": {}, "_spare": []}
-
-
-def _has_kernel(library: str) -> bool:
-    """Return whether fields of a library are those of the kernel of the host."""
-    return library == "numpy"
 
 
 def library_of(device: str | None, what: str) -> Any:

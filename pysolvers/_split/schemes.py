@@ -17,8 +17,8 @@ t_1 instead of U at t_0. The code solves for differences, D_j = Y_j - U:
     (1 - theta s A_j) D_j = D_{j-1} + theta s (F_j(t_1, U) - F_j(t_0, U)),
 
 whose last term vanishes where F_j does not depend on time. One sweep is one evaluation of F, one
-solve along each axis, and a sum. On the host each evaluation and each sum is one pass over its
-fields, in which the linear combinations of a scheme are formed, by the kernel of ``ps_rates.h``.
+solve along each axis, and a sum. Each evaluation and each sum is one pass over its fields, in which
+the linear combinations of a scheme are formed, by the kernel of ``ps_rates.h``.
 Words moved per unknown with coefficients that do not depend on the place, n axes:
 
     douglas    2 + 2 n + 3: F of u, the solves in place, the sum
@@ -44,7 +44,7 @@ along two.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from .lines import Field, Level, LineOperators, Weights
 
@@ -102,6 +102,10 @@ class SplitSteps:
         names = ("change",) if self._is_single else ("change", "start")
         self._work: dict[str, Field] = {name: self.zeros() for name in names}
         self._level: Level | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which makes a level of its own."""
+        return {**self.__dict__, "_level": None}
 
     def zeros(self) -> Field:
         """Return a field of zeros."""

@@ -97,6 +97,8 @@ class Coefficients:
 class ParabolicOperators(LineOperators):
     """The parts of the equation u_t = sum a_ij u_ij + sum b_i u_i + c u + f."""
 
+    _explicit_is_mixed = True
+
     def __init__(
         self,
         grid: Grid,
@@ -110,12 +112,9 @@ class ParabolicOperators(LineOperators):
         super().__init__(grid, sides, source, dtype, device, threads)
         self._coefficients = coefficients
         self.has_explicit = bool(coefficients.mixed)
-        self._explicit_is_mixed = self._has_kernel
         if self.has_explicit:
             self._first = [self._first_derivative(axis) for axis in range(grid.axes)]
             self._slopes: tuple[Any, ...] = ()
-            #: Fields of `add_explicit`.
-            self._fields: list[Field] = []
 
     def _of_axis(self, axis: int) -> tuple[NodeData, NodeData, NodeData]:
         """Return the coefficients of u_xx, u_x and u along an axis."""
@@ -303,30 +302,6 @@ class ParabolicOperators(LineOperators):
                 slopes[side] = self.array(per * flux), None
         return mixed, slopes
 
-    def add_explicit(self, level: Level, u: Field, out: Field) -> None:
-        if not self.has_explicit:
-            return
-        grid, xp = self.grid, self.xp
-        mixed, slopes = level.explicit
-        for (one, two), coefficient in mixed.items():
-            lines = grid.index({one: slice(None)})
-            if not self._fields:
-                self._fields = [xp.zeros(grid.nodes, self.dtype) for _ in range(2)]
-            first, cross = self._fields
-            # The derivative along the later axis, at all nodes of the earlier one.
-            whole = grid.index({one: slice(None), two: slice(None)})
-            self._derivative(two, u[whole], first[whole])
-            for side in self._fluxes_of(two):
-                at = grid.index({one: slice(None), two: slice(-1, None) if side.end else slice(1)})
-                first[at] = self._slope(slopes[side], u[at], at)
-            self._derivative(one, first[lines], cross[lines])
-            for side in self._fluxes_of(one):
-                self._set_cross(side, two, slopes[side], u, cross)
-            part = cross[grid.inner]
-            xp.multiply(part, coefficient, out=part)
-            target = out[grid.inner]
-            xp.add(target, part, out=target)
-
     def _mixed_for_kernel(self, explicit: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         if explicit is None:
             return super()._mixed_for_kernel(explicit)
@@ -362,9 +337,9 @@ class ParabolicOperators(LineOperators):
                     end = slice(-1, None) if side.end else slice(1)
                     at = grid.index({axis: end, other: slice(None)})
                     y = u[at] if d is None else u[at] + d[at]
-                    values = np.empty(y.shape, self.dtype)
+                    values = self.xp.empty(y.shape, self.dtype)
                     values[...] = self._slope(slopes[side], y, at)
-                    along: Field = np.empty_like(values)
+                    along: Field = self.xp.empty_like(values)
                     self._derivative(other, values, along)
                     if axis == two:  # the side of the earlier axis decides where two meet
                         for across in self._fluxes_of(other):
@@ -394,24 +369,8 @@ class ParabolicOperators(LineOperators):
         if slope is None:
             return 0.0
         fixed, per = slope
-        found = self._on(fixed, at)
-        return found if per is None else found - self._on(per, at) * u
+        found = self.grid.part(fixed, at)
+        return found if per is None else found - self.grid.part(per, at) * u
 
-    def _on(self, values: Field, at: Any) -> Field:
-        """Return the part of values that broadcast to the field."""
-        return self.grid.part(values, at)
-
-    def _set_cross(self, side: Side, other: int, slope: Any, u: Field, cross: Field) -> None:
-        """Set a mixed derivative at the nodes of a side: that along it of the slope across it."""
-        grid, end = self.grid, slice(-1, None) if side.end else slice(1)
-        if slope is None:
-            cross[grid.index({side.axis: end})] = 0
-            return
-        at = grid.index({side.axis: end, other: slice(None)})
-        values = self.xp.empty(u[at].shape, self.dtype)
-        values[...] = self._slope(slope, u[at], at)
-        along = self.xp.empty_like(values)
-        self._derivative(other, values, along)
-        own = [slice(None)] * grid.axes
-        own[grid.axes - 1 - other] = grid.free[other]
-        cross[grid.index({side.axis: end})] = along[(..., *own)]
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_slopes": ()}

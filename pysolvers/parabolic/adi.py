@@ -102,8 +102,7 @@ class ParabolicADI(SplitSolver[ParabolicResult]):
     dtype : float64 or float32, default: float64
         Dtype of the solution.
     device : str, optional
-        ``'cpu'``, the default, or ``'cuda'``, ``'cuda:1'``, ..., which needs CuPy: the sums of
-        fields are then passes of their own, while a CPU forms them with the derivatives.
+        ``'cpu'``, the default, or ``'cuda'``, ``'cuda:1'``, ..., which needs CuPy.
     threads : int, optional
         Number of host threads. The result has the same bits for any number.
 

@@ -206,6 +206,9 @@ class Device:
     def spline_points(self, *arguments):
         return self._run("spline_points", arguments)
 
+    def rates(self, *arguments):
+        return self._run("rates", arguments)
+
     def _run(self, name, arguments):
         *arguments, _ordinal, stream = arguments
         self.calls.append((name, stream))
