@@ -53,8 +53,9 @@ class Products:
         distance: int,
         dtype: np.dtype,
         stream: Stream,
+        apart: int = 0,
     ) -> None:
-        """Enqueue target[i] = matrix @ source[i] for all i.
+        """Enqueue target[i] = matrix @ source[i] for all i, or matrix[i] @ source[i].
 
         Parameters
         ----------
@@ -71,6 +72,8 @@ class Products:
             float32 or float64.
         stream : Stream
             Where to enqueue.
+        apart : int, default: 0
+            Numbers from one matrix to the next; 0 if there is one.
         """
         count, n, width = sizes
         for start in range(0, count, _MOST):
@@ -78,7 +81,7 @@ class Products:
             skip = start * distance * dtype.itemsize
             operands = (
                 (source + skip, width, distance),
-                (*matrix, 0),
+                (matrix[0] + start * apart * dtype.itemsize, matrix[1], apart),
                 (target + skip, width, distance),
             )
             part = min(_MOST, count - start)

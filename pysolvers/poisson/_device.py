@@ -50,8 +50,8 @@ from .._runtime.targets import find_target
 from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
-from ._axes import wave_sums
-from ._methods import EIGENVECTORS, LINES, TRANSFORM, check_distance
+from ._axes import Axis, wave_sums
+from ._methods import EIGENVECTORS, LEAST_HALVED, LINES, TRANSFORM, check_distance
 from ._modes import Block, Modes
 from ._waves import PackedWaves, are_packed
 
@@ -66,8 +66,7 @@ Additions = Mapping[tuple[int, int], Array]
 
 # Bytes of the lines of a panel: half the cache of an H100. Chosen by this size, not measured.
 _PANEL = 24 << 20
-# Places from which the products are halved: 10 words more are then less than the operations.
-_LEAST_HALVED = 700
+_LEAST_HALVED = LEAST_HALVED
 _ALIGNMENT = 256  # bytes between the starts of two buffers
 
 _INVERSE = {
@@ -173,7 +172,11 @@ class _Product:
         self._products, self._dtype = products(device.ordinal), dtype
         self.is_halved = len(modes.blocks) == 2 and len(modes.values) >= _LEAST_HALVED
         blocks = modes.blocks if self.is_halved else (Block(modes.forward, modes.backward),)
-        self._blocks = [Block(*(keep(_padded(a, dtype)) for a in block)) for block in blocks]
+        forward, backward = zip(*blocks, strict=True)
+        self._forward, self._backward = (
+            self._together([_padded(a, dtype) for a in matrices], keep)
+            for matrices in (forward, backward)
+        )
         self._minus = keep(np.full((1, 1, 1), -1, dtype))
 
     def forward(self, source: Array, fields: list[Array], axis: int, device: Device) -> Array:
@@ -202,8 +205,7 @@ class _Product:
             values = sums
         else:
             fields.reverse()
-        matrices = [block.forward for block in self._blocks]
-        self._multiply(matrices, values, _columns_of(fields[1], axis), device)
+        self._multiply(self._forward, values, _columns_of(fields[1], axis), device)
         return fields[1]
 
     def backward(
@@ -226,7 +228,7 @@ class _Product:
             `target` or the second one of `fields`.
         """
         amplitudes = _columns_of(source, axis)
-        matrices = [block.backward for block in self._blocks]
+        matrices = self._backward
         if not self.is_halved:
             fields.reverse()
             values = fields[1] if target is None else target
@@ -244,11 +246,30 @@ class _Product:
         device.add_product(last, self._minus, odd)
         return values
 
+    @staticmethod
+    def _together(matrices: Sequence[Array], keep: Callable[[Array], Array]) -> list[Array] | Array:
+        """Copy matrices to the device; those of one size to one array."""
+        if len({matrix.shape for matrix in matrices}) > 1:
+            return [keep(matrix) for matrix in matrices]
+        return keep(np.stack(matrices))
+
     def _multiply(
-        self, matrices: Sequence[Array], source: Array, target: Array, device: Device
+        self, matrices: list[Array] | Array, source: Array, target: Array, device: Device
     ) -> None:
-        """Multiply consecutive parts of columns by a matrix each."""
+        """Multiply consecutive parts of columns by a matrix each.
+
+        One call multiplies by two of one size where the columns are those of one array: blocks of
+        threads of both then fill the device (1499 x 1499: 3 rounds of its blocks each).
+        """
         count, size, width = source.shape
+        if count == 1 and width > 1 and not isinstance(matrices, list):
+            number, part, lead = matrices.shape
+            own = address_of(matrices), lead
+            places = address_of(source), address_of(target)
+            shape = (number, part, width), part * width
+            columns = self._products.columns
+            columns(own, *places, *shape, self._dtype, device.stream, apart=part * lead)
+            return
         start = 0
         for matrix in matrices:
             part = len(matrix)
@@ -284,6 +305,15 @@ def _halves(columns: Array) -> tuple[Array, Array]:
     return columns[:, :half], columns[:, half:]
 
 
+def packs(axes: Sequence[Axis], dtype: np.dtype, device: str) -> bool:
+    """Return whether waves can stay packed on a device, with lines along the first axis."""
+    if not are_packed(axes, dtype):
+        return False
+    ordinal = parse_device(device)[1]
+    fit = require_device(ordinal).waves_fit(dtype == np.float32, axes[0].count, ordinal)
+    return bool(fit)
+
+
 class DevicePoisson:
     """Transforms, products and matrices for one grid.
 
@@ -304,7 +334,8 @@ class DevicePoisson:
         The number c; not negative if there are lines.
     methods : sequence of str, optional
         For each axis ``"transform"``, ``"eigenvectors"`` or, for the last one only, ``"lines"``;
-        the last one has no transform. By default lines along the last axis, and transforms.
+        the last one has no transform. By default packed waves, with lines along the first axis, or
+        lines along the last one.
 
     Raises
     ------
@@ -346,8 +377,7 @@ class DevicePoisson:
             self._packed: PackedWaves | None = None
             chosen = tuple(methods or [TRANSFORM] * (len(axes) - 1) + [LINES])
             self._has_lines = chosen[-1] == LINES
-            is_usual = self._has_lines and EIGENVECTORS not in chosen and group.size == 1
-            if is_usual and are_packed(axes, dtype) and self._waves_fit():
+            if methods is None and group.size == 1 and packs(axes, dtype, device):
                 self._packed = PackedWaves(axes, dtype, self._device, self._kept, helmholtz)
             else:
                 for k, method in enumerate(chosen):
@@ -604,11 +634,6 @@ class DevicePoisson:
             there = values if is_device_array(values) else device.upload(values)
             given = np.broadcast_to(self._reals(there), layer.shape)
             device.enqueue(device.backend.accumulate, layer, given)
-
-    def _waves_fit(self) -> bool:
-        """Whether the kernel of packed waves holds the rows of the first axis."""
-        is_float32, rows = self._dtype == np.float32, self._axes[0].count
-        return self._device.backend.waves_fit(is_float32, rows, self._device.ordinal)
 
     def _plan(self, k: int, method: str) -> None:
         """Plan the transforms or the products along an axis."""

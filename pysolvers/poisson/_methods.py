@@ -1,7 +1,7 @@
 """How each axis of a grid is solved: by a transform, by its eigenvectors, or by lines."""
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from math import prod, sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,31 +19,70 @@ EIGENVECTORS: Method = "eigenvectors"
 LINES: Method = "lines"
 
 
-class _Times(NamedTuple):
-    """Times for one unknown, in ns, in float64.
+class _Costs(NamedTuple):
+    """Measured costs of the methods in float64.
 
     Attributes
     ----------
+    word : float
+        Time to read or write a word, in ns.
+    operation : float
+        Time of an operation of a product, in ns.
+    product, product_halved : float
+        Words of the products of an axis for each unknown; by halves, with sums and differences.
     transform : float
-        Of a transform and its inverse.
-    factors : float
-        Of the same, if cuFFT has no kernel for a prime factor of the length: its `MOST` is the
-        largest one that has a kernel.
-    product : float
-        Of two products with n x n matrices, divided by n. Those of rows that are the same in
-        reverse order take half the time.
+        Words of a transform and its inverse for each unknown, with what it moves in caches.
+    slow, slowest : float
+        The same, if the library has no kernel for a prime factor of the length, and pads it; from
+        `padded` intervals on it is the second one.
+    padded : int
+        See `slow`.
+    call, call_halved : float
+        Time of the host for a solve, in ns, by which small fields are bound; the second one with
+        products by halves.
+    halved : int
+        Unknowns from which the products of a symmetric axis take half the operations.
     """
 
-    transform: float
-    factors: float
+    word: float
+    operation: float
     product: float
+    product_halved: float
+    transform: float
+    slow: float
+    slowest: float
+    padded: int
+    call: float
+    call_halved: float
+    halved: int
+
+    def products(self, axis: Axis, unknowns: int) -> tuple[float, float]:
+        """Return the time of the products of an axis, with and without that of the host."""
+        is_halved = axis.is_symmetric and axis.count >= self.halved
+        words = self.product_halved if is_halved else self.product
+        operations = (2 if is_halved else 4) * axis.count
+        own = unknowns * (words * self.word + operations * self.operation)
+        return max(own, self.call_halved if is_halved else self.call), own
+
+    def waves(self, axis: Axis, unknowns: int) -> tuple[float, float]:
+        """Return the time of the transforms of an axis, with and without that of the host."""
+        words = self.transform
+        if not has_short_factors(axis):
+            words = self.slowest if axis.intervals >= self.padded else self.slow
+        own = unknowns * words * self.word
+        return max(own, self.call), own
 
 
-# On an AMD EPYC, one thread: 4 n operations at 50 per ns. On an H100: transforms of 4 to 6 words,
-# and 4 n operations at 50 per ps; lengths with large prime factors take 0.15 ns more.
-_HOST = _Times(12.0, 12.0, 0.08)
-_DEVICE = _Times(0.02, 0.17, 8e-5)
+# One thread of an AMD EPYC: a transform of 2048^2 takes 12 ns for each unknown, 2 n operations of
+# products 0.08 n. SciPy's padded lengths take at most twice as long, which no choice depends on.
+_HOST = _Costs(0.6, 0.02, 0.0, 0.0, 20.0, 20.0, 20.0, 0, 0.0, 0.0, 2)
+# H200: 4.2 TB/s, 50 TFlop/s. Whole solves of nodes between Dirichlet sides: 1999 intervals, a prime
+# number, 745 us by transforms, 919 by products (14 calls of the host); 2999: 2810 and 1787 us.
+# Products of 1000 nodes by halves take 977 us, which are those of the host.
+_DEVICE = _Costs(1.9e-3, 2e-5, 4.0, 14.0, 8.0, 90.0, 150.0, 2049, 2.5e5, 9e5, 1500)
 _MOST_FACTOR = 127
+#: Unknowns from which a device takes products of even and odd eigenvectors by halves.
+LEAST_HALVED = _DEVICE.halved
 #: Length up to which sines and cosines are found by products, where real numbers are transformed.
 FEW = 80
 
@@ -61,7 +100,8 @@ def methods_of(
     """Return the method of each axis.
 
     Lines cost least of all methods and lose no digits. At most one axis has them, if c >= 0: the
-    one whose other methods take longest; x, if they take equally long.
+    one whose other methods take longest by words and operations (`_Costs`); x, if they take equally
+    long.
 
     Parameters
     ----------
@@ -78,7 +118,7 @@ def methods_of(
     on_device : bool, default: False
         Whether a device solves: it has other times, and needs one axis without a transform.
     packed : bool, default: False
-        Whether the lines replace no transform that is slow: they are then those of x.
+        Whether the waves can stay packed (`_waves`): the lines are then those of the first axis.
 
     Raises
     ------
@@ -86,6 +126,7 @@ def methods_of(
         If a method is unknown or not offered on an axis.
     """
     chosen = dict(_checked(axes, given))
+    unknowns = prod(axis.count for axis in axes)
     names = [axis.name for axis in axes]
     lines = [name for name, method in chosen.items() if method == LINES]
     require(len(lines) < 2, "methods: at most one axis can have 'lines'", dict(chosen))
@@ -105,10 +146,11 @@ def methods_of(
     elif not lines and helmholtz >= 0:
         free = [axis for axis in axes if axis.name not in chosen]
         if packed and not chosen:
-            chosen |= {axis.name: LINES if axis.name == "x" else TRANSFORM for axis in axes}
+            chosen |= {axis.name: LINES if axis is axes[0] else TRANSFORM for axis in axes}
         elif free:
-            times = _DEVICE if on_device else _HOST
-            chosen[max(free, key=lambda axis: _time(axis, times)).name] = LINES
+            costs = _DEVICE if on_device else _HOST
+            times = [(_time(axis, unknowns, costs), axis.name == "x") for axis in free]
+            chosen[free[times.index(max(times))].name] = LINES
     require(
         helmholtz >= 0 or LINES not in chosen.values(),
         "methods: lines need helmholtz >= 0; choose 'transform' or 'eigenvectors'",
@@ -122,7 +164,7 @@ def methods_of(
             dict(chosen),
         )
         chosen[free[-1].name] = EIGENVECTORS
-    return tuple(chosen.get(axis.name) or _other(axis, few, on_device) for axis in axes)
+    return tuple(chosen.get(axis.name) or _other(axis, unknowns, few, on_device) for axis in axes)
 
 
 def _checked(axes: Sequence[Axis], given: Mapping[str, Method] | None) -> Mapping[str, Method]:
@@ -151,28 +193,24 @@ def _checked(axes: Sequence[Axis], given: Mapping[str, Method] | None) -> Mappin
     return given
 
 
-def _other(axis: Axis, few: int, on_device: bool) -> Method:
+def _other(axis: Axis, unknowns: int, few: int, on_device: bool) -> Method:
     """Return the method of an axis without lines."""
     if not axis.has_transform:
         return EIGENVECTORS
     is_short = axis.count <= few
     if on_device and not has_short_factors(axis):
-        is_short = _product_time(axis, _DEVICE) < _DEVICE.factors
+        is_short = _DEVICE.products(axis, unknowns) < _DEVICE.waves(axis, unknowns)
     return EIGENVECTORS if is_short and not axis.is_periodic else TRANSFORM
 
 
-def _time(axis: Axis, times: _Times) -> tuple[float, bool]:
-    """Return the time that an axis takes without lines, and whether it is x."""
-    found = product = _product_time(axis, times)
-    if axis.has_transform:
-        slow = times.factors if axis.is_periodic else min(times.factors, product)
-        found = times.transform if has_short_factors(axis) else slow
-    return found, axis.name == "x"
-
-
-def _product_time(axis: Axis, times: _Times) -> float:
-    """Return the time that the products of an axis take."""
-    return times.product * axis.count / (2 if axis.is_symmetric else 1)
+def _time(axis: Axis, unknowns: int, costs: _Costs) -> tuple[float, float]:
+    """Return the time that an axis takes without lines."""
+    if not axis.has_transform:
+        return costs.products(axis, unknowns)
+    found = costs.waves(axis, unknowns)
+    if axis.is_periodic or has_short_factors(axis):
+        return found
+    return min(found, costs.products(axis, unknowns))
 
 
 def has_short_factors(axis: Axis) -> bool:

@@ -23,12 +23,11 @@ from ..distributed import Group, Slab
 from ..distributed._group import agreement_of, own_device
 from ..distributed._systems import ranks_of
 from ._axes import DIRICHLET, ON_AXIS, PERIODIC, AxisPart, check_lengths
-from ._device import DevicePoisson
+from ._device import DevicePoisson, packs
 from ._grid import Geometry, checked_shape, grid_of
 from ._host import HostPoisson
-from ._methods import EIGENVECTORS, FEW, LINES, Method, methods_of
+from ._methods import EIGENVECTORS, FEW, LINES, TRANSFORM, Method, methods_of
 from ._sides import condition_value, conditions_of, require_kind, values_at
-from ._waves import are_packed
 
 __all__ = ["FastPoisson"]
 
@@ -175,7 +174,10 @@ class FastPoisson(ShownAsText):
     radius; coordinates with equal distances up to their rounding errors are uniform. On a CPU
     uniform axes of up to 80 real unknowns have eigenvectors, too: the products are faster. A
     product takes 2 n operations per unknown for an axis of n unknowns; the eigenvectors are
-    computed in float64, with small relative errors of all eigenvalues for any stretching.
+    computed in float64, with small relative errors of all eigenvalues for any stretching. On a
+    device the lines of uniform grids of real numbers lie along the first axis of the array, and a
+    transform whose length has a prime factor above 127 is replaced by products where these take
+    less time by their words and operations. `methods` and the `repr` show the choice.
 
     With c < 0 no axis has lines, and the operator has eigenvalues on both sides of c.
     `eigenvalue_distance` is the distance to the nearest one. If it is at most 64 rounding units of
@@ -289,6 +291,11 @@ class FastPoisson(ShownAsText):
             check_lengths(place.axes, self.dtype)
             self.is_singular = not self.helmholtz and all(a.has_null_vector for a in place.axes)
             self._group, slab = ranks_of(group, split)
+            packed = (
+                settings.is_on_device
+                and self._group.size == 1
+                and packs(place.axes, self.dtype, str(settings.device))
+            )
             self._methods = methods_of(
                 place.axes,
                 methods,
@@ -296,11 +303,15 @@ class FastPoisson(ShownAsText):
                 split=None if split is None else slab.of(len(self.shape)),
                 few=FEW if self.dtype.kind == "f" and not settings.is_on_device else 0,
                 on_device=settings.is_on_device,
-                packed=settings.is_on_device and are_packed(place.axes, self.dtype),
+                packed=packed,
             )
-            # Axis of the tridiagonal systems, or of the last products, on a device.
+            packed &= self._methods == (LINES, *[TRANSFORM] * (len(place.axes) - 1))
+            # Axis of the tridiagonal systems, or of the last products, on a device; packed waves
+            # keep the order of the axes.
             last = LINES if LINES in self._methods else EIGENVECTORS
             self._line = self._methods.index(last) if last in self._methods else 0
+            if packed:
+                self._line = len(place.axes) - 1
             if self._group.size > 1:
                 self._hold_part(slab)
             self._values = {
@@ -326,7 +337,7 @@ class FastPoisson(ShownAsText):
                 self._line,
                 self._group,
                 self.helmholtz,
-                [self._methods[k] for k in order],
+                None if packed else [self._methods[k] for k in order],
             )
             additions, values = self._given_on_device(self._values)
             self._kept_additions = self._device.kept(additions)

@@ -242,9 +242,16 @@ class Products:
     def __init__(self, device):
         self.device = device
 
-    def columns(self, matrix, source, target, sizes, distance, dtype, stream):
+    def columns(self, matrix, source, target, sizes, distance, dtype, stream, apart=0):
         count, n, width = sizes
-        self._multiply(matrix, source, target, (count, n, width), distance, dtype)
+        if not apart:
+            self._multiply(matrix, source, target, (count, n, width), distance, dtype)
+            return
+        for k in range(count):
+            address, lead = matrix
+            own = address + k * apart * dtype.itemsize, lead
+            places = (a + k * distance * dtype.itemsize for a in (source, target))
+            self._multiply(own, *places, (1, n, width), distance, dtype)
 
     def rows(self, matrix, source, target, sizes, distance, dtype, stream):
         self._multiply(matrix, source, target, (*sizes, 1), distance, dtype)

@@ -27,6 +27,7 @@ from pysolvers import Dirichlet, FastPoisson, Neumann
 from pysolvers._runtime import interop
 from pysolvers._runtime.streams import Stream
 from pysolvers.poisson import _device, _waves
+from pysolvers.poisson._methods import methods_of
 
 
 @pytest.fixture
@@ -362,9 +363,11 @@ def methods(shape, spacing=0.2, boundary=0.0, **options):
 def test_choice_of_methods(device):
     """A slow transform is replaced by lines, and a second one by a short product."""
     slow, slower = 131, 2 * 3137  # cuFFT has kernels for prime factors up to 127
-    assert methods((6, 8)) == ("lines", "transform")
-    assert methods((slow, 8)) == ("lines", "transform")  # packed: y has no transform
-    assert methods((slow, 8), dtype="complex64") == ("lines", "eigenvectors")
+    assert methods((6, 8)) == ("transform", "lines")  # packed waves: the lines are the columns
+    assert methods((slow, 8)) == ("transform", "lines")
+    assert methods((4, 6, 8)) == ("transform", "transform", "lines")
+    assert methods((6, 8), dtype="complex64") == ("lines", "transform")
+    assert methods((slow, 8), dtype="complex64") == ("transform", "lines")
     assert methods((slower, 8), dtype="complex64") == ("transform", "lines")
     assert methods((8, slower)) == ("lines", "transform")
     assert methods((slow, slow)) == ("lines", "eigenvectors")
@@ -372,6 +375,40 @@ def test_choice_of_methods(device):
     assert methods((slow, slow), boundary="periodic") == ("lines", "transform")
     assert methods((6, 8), helmholtz=-1.0) == ("eigenvectors", "transform")
     assert methods((6, 8), spacing=(EDGES[0], EDGES[1][:7])) == ("lines", "eigenvectors")
+
+
+def test_methods_of_a_device_that_the_caller_chooses(device, rng):
+    """Lines along x are not those of packed waves."""
+    f, found = rng.uniform(-1, 1, (6, 8)), []
+    for given in (None, {"y": "lines"}, {"x": "lines"}, {"x": "lines", "y": "eigenvectors"}):
+        solver = FastPoisson((6, 8), 0.2, boundary=0.0, grid="cells", device="cuda", methods=given)
+        found.append(solver.solve(f))
+        assert (solver._device._packed is not None) == (solver.methods["y"] == "lines")
+        assert given is None or given.items() <= solver.methods.items()
+    for other in found[1:]:
+        near(other, found[0])
+
+
+class Sizes:
+    """An axis of nodes between Dirichlet sides, for the choice of methods."""
+
+    has_transform, is_periodic, is_symmetric = True, False, True
+
+    def __init__(self, name, intervals):
+        self.name, self.intervals, self.count = name, intervals, intervals - 1
+
+
+@pytest.mark.parametrize(
+    ("intervals", "method"),
+    [(999, "transform"), (1009, "eigenvectors"), (1999, "transform"), (2003, "transform"),
+     (2999, "eigenvectors"), (4099, "eigenvectors"), (7993, "transform")],
+)  # fmt: skip
+def test_products_replace_slow_transforms_from_the_measured_size_on(intervals, method):
+    """Whole products, then transforms, then products by halves; 1999 and 2999 were measured."""
+    axes = [Sizes(name, intervals) for name in "yx"]
+    found = methods_of(axes, None, helmholtz=0.0, on_device=True)
+
+    assert found == (method, "lines")
 
 
 def test_what_a_device_does_not_offer(device):
