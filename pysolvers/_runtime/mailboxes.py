@@ -5,7 +5,7 @@ numbers: csrc/include/ps_part.h says what a part is and what it sends.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, NamedTuple, Self
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .device import Device, address_of
+from .streams import Stream
 
 CLOCK_BYTES = 64  # as in ps_part.h
 LOG_BYTES = 256  # as in ps_part.h
@@ -136,6 +137,8 @@ class CallLog(SharedMemory):
         self._part, self._count = part, count
         #: Of all parts, as `part_solve` takes them.
         self.addresses: tuple[int, ...] = (0,) * count
+        # The streams of the last call, and of the last one that was not captured.
+        self._last = self._order = Stream(-1)
         device.write(self.octets, np.zeros(LOG_BYTES, np.uint8))
         device.wait()
 
@@ -143,9 +146,24 @@ class CallLog(SharedMemory):
         """Open the logs of the other parts, as `Mailboxes.connect`."""
         self.addresses = tuple(self.open(there) for there in all_parts)
 
-    def leave(self, stream: int) -> None:
+    def follow(self, stream: int, owner: Callable[[], object], *, is_captured: bool) -> None:
+        """Let a call on a stream follow the call before: each one counts in the log.
+
+        `owner` returns what keeps the stream. A captured call follows what the caller lets it
+        follow.
+        """
+        if stream != self._last.address:
+            self._last = Stream(stream, owner())
+        if is_captured or stream == self._order.address:
+            return
+        if self._order.address >= 0:
+            device = self._device
+            device.check(device.backend.order(self._order.address, stream, device.ordinal))
+        self._order = self._last
+
+    def leave(self) -> None:
         """Enqueue the message that the next call of this part is of another kind."""
-        self._leave(False, stream)
+        self._leave(False, self._last.address)
 
     def give_up(self) -> None:
         """Let a kernel of this part that waits for others end its wait."""

@@ -13,7 +13,7 @@ of the kernels leave out numbers after the rows of a rank, so that a rank needs 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from .._errors import BackendError, DistributedError, raise_for_status
 from .._lines.engine import Call, plan_of
 from .._options import shape_flags
-from .._runtime.device import address_of
+from .._runtime.device import Device, address_of
 from .._runtime.lines import Plan
 from .._runtime.mailboxes import CLOCK_BYTES, CallLog, Mailboxes, Outcome, mailbox_bytes
 from .._runtime.singular import Singular, find_singular
@@ -383,7 +383,6 @@ class PeerLink:
 
     def __init__(self, group: Group, boxes: Mailboxes, log: CallLog) -> None:
         self._group, self._boxes, self._log = group, boxes, log
-        self._stream = -1  # of the last call
         #: Whether a graph uses the mailboxes, which then are kept.
         self.is_captured = False
 
@@ -394,23 +393,16 @@ class PeerLink:
         waiting: Sequence[int],
         key: int,
         where: tuple[int, int],
+        owner: Callable[[], object],
         *,
         is_captured: bool = False,
     ) -> int:
-        """Enqueue the solve on a device and a stream; return the status.
-
-        Calls on several streams follow each other, as they use the same mailboxes. Those that
-        are captured follow what the caller lets them follow.
-        """
+        """Enqueue the solve on a device and a stream, which `owner` keeps; return the status."""
         ordinal, stream = where
         log = self._log
-        self._group.leaving = partial(log.leave, stream)
-        if is_captured:
-            self.is_captured = True
-        elif stream != self._stream:
-            if self._stream >= 0:
-                backend.order(self._stream, stream, ordinal)
-            self._stream = stream
+        self._group.leaving = log.leave
+        self.is_captured = self.is_captured or is_captured
+        log.follow(stream, owner, is_captured=is_captured)
         addresses, clock = self._boxes.arguments
         status: int = backend.part_solve(
             *operands,
@@ -432,7 +424,8 @@ class PeerLink:
     ) -> int:
         """Enqueue the solve; return the status."""
         ordinal, stream = target.arguments
-        return self.enqueue(target.backend, operands, waiting, key, (ordinal, stream))
+        where, owner = (ordinal, stream), target.stream.owner
+        return self.enqueue(target.backend, operands, waiting, key, where, lambda: owner)
 
     def end(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> None:
         """Do what remains after all ranks have begun: nothing."""
@@ -593,9 +586,11 @@ def _peer_link(
     with group.agreement(_OPERATION) as made:
         _, systems, devices = key
         rank = group.rank
-        boxes = Mailboxes(target, call.dtype, systems, rank, len(devices), rank)
+        # What is kept must not keep the arrays of this call, as its target does.
+        device = Device(target.backend, target.ordinal, _OPERATION, target.stream)
+        boxes = Mailboxes(device, call.dtype, systems, rank, len(devices), rank)
         logs: dict[tuple[int, ...], CallLog] = group.kept.setdefault("logs", {})
-        log = logs.get(devices) or CallLog(target, rank, len(devices), rank)
+        log = logs.get(devices) or CallLog(device, rank, len(devices), rank)
         made.own = boxes.own, log.own
     addresses, of_logs = zip(*made.found, strict=True)
     with group.agreement(_OPERATION) as opened:

@@ -11,12 +11,15 @@ Operands are those of the libraries with fast access, and numbers. A repeated ca
 addresses, shapes and strides of an earlier one of this rank; others are prepared, without messages.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._errors import DistributedError
+from .._errors import BackendError, DistributedError, raise_for_status
 from .._lines.engine import Choice, plan_of, prepare
+from .._runtime.device import address_of, device_array
 from .._runtime.interop import Library, library_of
 from .._runtime.targets import DeviceTarget
 from ._devices import (
@@ -32,6 +35,8 @@ from ._devices import (
 from ._group import EARLIER, Group
 from ._slab import Slab
 
+Array = NDArray[Any]
+
 _CALLS = 256  # that are kept
 _RHS, _X = 3, 4
 _NUMBERS = (float, int)
@@ -44,18 +49,19 @@ class _Call:
     ----------
     kind : Kind
         Its kind.
-    target : DeviceTarget
-        The device.
+    backend : module
+        The extension.
     operands, waiting : tuple
-        The first arguments of `part_solve`, and its patience and marks.
+        The first arguments of `part_solve`, and its patience and marks. They do not keep the
+        arrays of the caller, who passes them in each call.
     """
 
-    __slots__ = ("kind", "operands", "target", "waiting")
+    __slots__ = ("backend", "kind", "operands", "waiting")
 
     def __init__(
-        self, kind: Kind, target: DeviceTarget, operands: tuple[Any, ...], waiting: tuple[int, int]
+        self, kind: Kind, backend: Any, operands: tuple[Any, ...], waiting: tuple[int, int]
     ) -> None:
-        self.kind, self.target = kind, target
+        self.kind, self.backend = kind, backend
         self.operands, self.waiting = operands, waiting
 
 
@@ -84,7 +90,13 @@ def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice
                 kinds.calls.clear()
             kinds.calls[identity] = call
     stream = library.fast_access[2](ordinal)
-    return out if _solved(group, call, choice, (ordinal, stream), is_captured) else None
+    where = ordinal, stream
+
+    def owner() -> object:
+        """Return what keeps the stream."""
+        return library.stream(rhs, ordinal).owner
+
+    return out if _solved(group, call, choice, where, owner, is_captured) else None
 
 
 def _is_plain(choice: Choice) -> bool:
@@ -143,28 +155,46 @@ def _prepared(group: Group, split: Slab, named: dict[str, Any], choice: Choice) 
     if kind.waits and replaces:  # another solve would need the right-hand sides
         return None
     plan = plan_of(call.shape.batch, call.views)
-    operands = part_operands(group, call, plan, call.views, kind.info)
+    flags, *lines, info, part, count, rows = part_operands(group, call, plan, call.views, kind.info)
+    given = *named.values(), choice.out
+    lines = [
+        line if type(value) in _NUMBERS else _unowned(line)
+        for line, value in zip(lines, given, strict=True)
+    ]
+    operands = flags, *lines, info, part, count, rows
     waiting = waiting_of(group, kind.marks)
     if part_check(target, operands, waiting):
         return None
-    return _Call(kind, target, operands, waiting)
+    return _Call(kind, target.backend, operands, waiting)
+
+
+def _unowned(line: Array) -> Array:
+    """Return an array over the same memory, which it does not keep: that of the caller's array."""
+    return device_array(address_of(line), line.shape, line.strides, line.dtype, None)
 
 
 def _solved(
-    group: Group, call: _Call, choice: Choice, where: tuple[int, int], is_captured: bool
+    group: Group,
+    call: _Call,
+    choice: Choice,
+    where: tuple[int, int],
+    owner: Callable[[], object],
+    is_captured: bool,
 ) -> bool:
     """Solve; return whether the solution is complete, or will be."""
-    kind, target, backend = call.kind, call.target, call.target.backend
-    link = kind.link
-    status = link.enqueue(
-        backend, call.operands, call.waiting, kind.key, where, is_captured=is_captured
-    )
-    if status:
+    kind, backend = call.kind, call.backend
+    operands, link = call.operands, kind.link
+    try:
+        status = link.enqueue(
+            backend, operands, call.waiting, kind.key, where, owner, is_captured=is_captured
+        )
+        _check(backend, status)
+    except BackendError:
         with group.agreement(EARLIER):  # all ranks raise
-            target.check(status)
+            raise
     if choice.on_singular == "nan":
         lines = call.operands[1 + _X]
-        target.check(backend.fill_nan(lines, kind.info.reshape(lines.shape[:2]), *where))
+        _check(backend, backend.fill_nan(lines, kind.info.reshape(lines.shape[:2]), *where))
     if not kind.waits:
         if not is_captured:
             group.unchecked = lambda: _failure(group, kind, backend, where)
@@ -179,6 +209,11 @@ def _solved(
     else:  # the same on all ranks
         kinds_of(group).forget(link)
     return False
+
+
+def _check(backend: Any, status: int) -> None:
+    """Raise the exception for what a call of the backend returned."""
+    raise_for_status(status, backend.STATUS, EARLIER)
 
 
 def _failure(

@@ -1,6 +1,8 @@
 """Checks of calls on devices that repeat an earlier kind of call; see test_distributed.py."""
 
+import gc
 import time
+import weakref
 from contextlib import contextmanager
 
 import numpy as np
@@ -188,6 +190,20 @@ def fail(group, device, rng):
         good.solve(group)
         general.solve(group)
         general.check(group)
+
+
+def check_calls_do_not_keep_arrays(group, rng):
+    if group.size == 1:
+        return
+    with devices(group) as (group, device, _):
+        operands = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+        for options in ({}, FAST):
+            for _ in range(3):
+                operands.solve(group, **options)
+        references = [weakref.ref(array) for array in (*operands.arrays, operands.out)]
+        del operands
+        gc.collect()
+        assert [reference() for reference in references] == [None] * 5
 
 
 def check_streams_follow_each_other(group, rng):

@@ -362,7 +362,8 @@ def test_a_part_that_makes_another_call_is_named_at_once(rng, kind):
     elif kind == "another mailbox":
         others.enqueue(1, of_others[1], key=3 << 62)
     elif kind == "leave":
-        parts.logs[1].leave(parts.streams[1].ptr)
+        parts.logs[1].follow(parts.streams[1].ptr, int, is_captured=False)
+        parts.logs[1].leave()
     else:
         time.sleep(0.1)
         parts.logs[0].give_up()
