@@ -1,45 +1,46 @@
-/* pivoted.cuh - the pivoted solver: one read and one write of memory a system.
+/* pivoted.cuh - the pivoted solver: each word of memory is read or written once.
  *
- * A thread eliminates a chunk of rows with row exchanges and keeps the pivot rows in
- * their place, the block joins the chunks two by two, and the threads substitute back,
- * all in shared memory (pivoted_rows.cuh, pivoted_tree.cuh). Several blocks on a
- * multiprocessor are in different phases of their tiles. Longer systems take the blocks
- * of a cluster, and still longer ones three passes: tiles to groups, groups to x at the
- * ends of tiles, tiles to x; 9 words an unknown instead of 5. Every unknown is eliminated
- * by the largest of all rows that contain it, rows scaled by powers of two: the errors
- * are those of Gaussian elimination with scaled partial pivoting.
+ * Each thread eliminates a chunk of rows with row exchanges, and pivot rows replace the
+ * rows in shared memory. The block joins the chunks by a binary tree, and the threads
+ * substitute (pivoted_rows.cuh, pivoted_tree.cuh). The blocks of a multiprocessor are in
+ * different phases of their tiles, so that copies and computations overlap. Longer systems
+ * are distributed over the blocks of a cluster. Still longer ones are solved in three
+ * passes: tiles are reduced to groups, x at the ends of tiles is computed from the groups,
+ * and x of the tiles from x at their ends; 9 words per unknown instead of 5. Rows are
+ * scaled by powers of two, and the pivot row of an unknown is that with the largest entry
+ * of all rows that contain it: the errors are those of Gaussian elimination with scaled
+ * partial pivoting.
  *
- * Stability. A rounding error of a step is at most eps times the entries of the rows of
- * this step, and the multipliers are at most 1, so that the backward error is a small
- * multiple of eps as long as the entries stay a small multiple of those of the scaled
- * matrix. The columns inside of a chunk are a band matrix, and their entries grow to at
- * most 7 times that (Higham 2002, Theorem 9.11). The columns `left` and `first` of the
- * carried rows can double with every row: they do so for rows that are not diagonally
- * dominant and alike over a chunk, for which a chunk is nearly singular though the system
- * is well conditioned (Wright 1993 for the same growth in the multiple shooting matrix).
- * So each thread measures these entries, and eliminates a chunk in which they exceed 8
- * times those of the matrix once more, from the middle row outwards (pivoted_folded.cuh),
- * where no column takes part in more than four steps.
+ * Stability. The rounding error of a step is at most eps times the entries of the rows of
+ * this step, and the multipliers are at most 1. The backward error is therefore a small
+ * multiple of eps as long as the entries are a small multiple of those of the scaled
+ * matrix. The inner columns of a chunk are a band matrix, whose entries grow to at most 7
+ * times the largest one (Higham 2002, Theorem 9.11). The columns `left` and `first` of the
+ * carried rows can double in every step. They do so if the rows of a chunk are alike and
+ * not diagonally dominant: the chunk is then nearly singular although the system is well
+ * conditioned (Wright 1993, for the same growth in the multiple shooting matrix). Each
+ * thread measures these entries. A chunk in which they exceed 8 times those of the matrix
+ * is eliminated again, from the middle row outwards (pivoted_folded.cuh), where no column
+ * takes part in more than four steps.
  *
- * The columns of the groups can grow with every joint, which each thread measures too,
- * and two more dangers remain. Rows of different sizes: the scaled rows lose nothing to
- * each other, but an error that is small for a row of a size near 1 is large for another
- * row. Solutions that vary over many orders of magnitude: joints contain unknowns of
- * distant rows, and an error that is small for the large unknowns is large for the rows
- * of the small ones, which elimination in order, whose steps contain neighbours only,
- * satisfies to a few eps.
+ * The entries of groups can grow in every joint; they are measured as well. Two more
+ * sources of error remain. (1) Rows of different sizes: an error that is small relative to
+ * a scaled row can be large relative to a row of the matrix. (2) Solutions that vary over
+ * many orders of magnitude: a joint contains unknowns of distant rows, and an error that
+ * is small relative to the large unknowns is large relative to the rows of the small ones.
+ * Elimination in order, whose steps contain neighbouring rows only, has residuals of a few
+ * eps for both.
  *
- * So the backward error is small in the norms of rows scaled to the same size; in the
- * rows as they are, one of some 40000 systems whose rows differ by 2^4 to 2^8 has up to
- * 100 eps.
+ * The backward error is thus small relative to the norms of the scaled rows. Relative to
+ * the rows of the matrix, one of about 40000 systems whose rows differ by 2^4 to 2^8 has
+ * up to 100 eps.
  *
- * A system is doubtful if an entry of a group is above 8, if the sizes of its rows differ
+ * A system is doubtful if an entry of a group exceeds 8, if the sizes of its rows differ
  * by 2^8 or more, if x at the ends of chunks or tiles varies by 2^20 or more, if a pivot
- * is lost, or if a number at its ends is not finite. Its solution is put into its rows
- * before it is stored (pivoted_residual.cuh), after three passes by a fourth between the
- * last two. A system that misses its rows is not stored, and solved again in order
- * (pivoted_ordered.cuh) by a lane of the same kernel once the tiles of the block are
- * done.
+ * is lost, or if a number at its ends is not finite. Its residual is computed before x is
+ * stored (pivoted_residual.cuh); with three passes this is a fourth one between the last
+ * two. If the residual is too large, x is not stored, and the system is solved again in
+ * order (pivoted_ordered.cuh) by a lane of the same kernel, after the tiles of the block.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
@@ -55,11 +56,12 @@
 
 namespace pysolvers::pivoted {
 
-/* Most rows of a chunk (odd, at most 33, as a row's bit is one of 32), most threads of a
- * block, and chunks, a power of two, of a tile that is a part of a system. */
+/* Largest number of rows of a chunk (odd, at most 33, because the bits of its rows are in
+ * one word), largest number of threads of a block, and the number of chunks, a power of
+ * two, of a tile that holds a part of a system. */
 enum { PIVOT_LENGTH = 33, PIVOT_THREADS = 256, PIVOT_PART = 64 };
 
-/* Groups of one tile in the passes over groups; a power of two. */
+/* Number of groups of a tile in the passes over groups; a power of two. */
 enum { PIVOT_GROUPS = 128 };
 
 /* Whether a tile has a marked system that is doubtful. */
@@ -76,7 +78,7 @@ pivot_any_doubtful(const PivotPlan<Number> &a, const PivotSpan &span)
     return any;
 }
 
-/* Whether a tile has a system to solve. No load waits for another. */
+/* Whether a tile has a system to solve. The loads are independent of each other. */
 template <typename Number>
 __device__ __forceinline__ bool
 pivot_any_marked(const PivotPlan<Number> &a, const PivotSpan &span)
@@ -100,8 +102,8 @@ pivot_any_marked(const PivotPlan<Number> &a, const PivotSpan &span)
     return any != 0;
 }
 
-/* The first tile from `tile` on, in steps of the grid, with a system to solve; all of
- * the block take part. */
+/* The first tile with a system to solve among `tile` and those that follow it in steps of
+ * the grid; all threads of the block call this function. */
 template <bool whole, typename Number>
 __device__ __forceinline__ int64_t
 pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
@@ -140,8 +142,8 @@ pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
     return tile;
 }
 
-/* Record what became of the systems of a tile: in PIVOT_REDUCE for the passes that
- * follow, else in info and in `again`; by one warp. */
+/* Store the states of the systems of a tile: in PIVOT_REDUCE in `state`, for the next
+ * passes, otherwise in info and in `again`; by one warp. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
@@ -169,8 +171,8 @@ pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
     }
 }
 
-/* A system of this block's tiles that is to be solved again, the `nth` of their places,
- * or -1. */
+/* The system at position `nth` of the tiles of this block, or -1 if it need not be solved
+ * again. */
 template <bool whole, typename Number>
 __device__ __forceinline__ int64_t
 pivot_refused(const PivotPlan<Number> &a, int64_t nth)
@@ -186,9 +188,9 @@ pivot_refused(const PivotPlan<Number> &a, int64_t nth)
     return -1;
 }
 
-/* Refine the systems of this block's tiles that are refused, if they are few. Those that
- * satisfy their rows then are written to `refined`, of REFINED_SYSTEMS, the rest of which
- * is -1. All of the block take part. */
+/* Refine the systems of the tiles of this block whose residuals are too large, if they are
+ * few. Those whose residuals are then small are written to `refined`, which has
+ * REFINED_SYSTEMS entries; the others are -1. All threads of the block call this function. */
 template <typename Number>
 __device__ __noinline__ void
 pivot_refine_few(const PivotPlan<Number> &a, unsigned char *memory, int64_t places,
@@ -217,9 +219,9 @@ pivot_refine_few(const PivotPlan<Number> &a, unsigned char *memory, int64_t plac
     }
 }
 
-/* Solve the refused systems of this block's tiles a second time: refine them, or solve
- * them in order, one lane a system. All of the block take part; its shared memory is
- * free. */
+/* Solve the systems of the tiles of this block whose residuals are too large a second time:
+ * by refinement, otherwise in order with one lane per system. All threads of the block call
+ * this function, which uses its shared memory. */
 template <bool whole, typename Number>
 __device__ __noinline__ void
 pivot_solve_again(const PivotPlan<Number> &a)
@@ -296,8 +298,9 @@ pivot_solve_again(const PivotPlan<Number> &a)
     }
 }
 
-/* Let the last row of a system, at `last` of its last chunk, see no row behind it; make
- * two rows of one, and of a periodic system of one or two rows one that is not. */
+/* Complete the last chunk of a system, whose last row is `last`: the entry after the last row
+ * becomes 0, a row of the identity is added to a single row, and a periodic system of one or
+ * two rows becomes one that is not periodic. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_close_rows(const PivotPlan<Number> &a, const PivotChunk<Number> &c, int last)
@@ -324,16 +327,16 @@ template <typename Number> struct PivotPart {
     bool folded;    /* eliminated from the middle row outwards */
 };
 
-/* What becomes of a chunk that is eliminated once more. */
+/* The result of the second elimination of a chunk. */
 template <typename Number> struct PivotFolded {
     PivotGroup<Number> group;
     unsigned fresh;
     bool lost; /* a pivot */
 };
 
-/* Eliminate a chunk of a tile once more, from the middle row outwards, with the rows from
- * memory; `begin` is the first one. Out of line, as it is rare and has registers of its
- * own, and by value: what a call takes by reference has no register. */
+/* Eliminate a chunk of a tile again, from the middle row outwards, with the rows from global
+ * memory; `begin` is the first one. It is rarely called and therefore not inlined; arguments
+ * by reference would have to be in memory. */
 template <typename Number>
 __device__ __noinline__ PivotFolded<Number>
 pivot_fold(const PivotPlan<Number> &a, int64_t system, PivotChunk<Number> c, int begin,
@@ -350,7 +353,7 @@ pivot_fold(const PivotPlan<Number> &a, int64_t system, PivotChunk<Number> c, int
     return folded;
 }
 
-/* Eliminate a chunk of a tile and make it a group. */
+/* Eliminate a chunk of a tile, and compute its group. */
 template <typename Number>
 __device__ __forceinline__ PivotPart<Number>
 pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
@@ -404,7 +407,7 @@ pivot_exchange(const PivotPlan<Number> &a, const PivotShared<Number> &m)
             0};
 }
 
-/* Make shared memory ready; all of the block, and of its cluster, take part. */
+/* Initialize shared memory; all threads of the block, or of its cluster, call this function. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_prepare(const PivotPlan<Number> &a, PivotPass pass, const PivotShared<Number> &m)
@@ -427,10 +430,10 @@ pivot_prepare(const PivotPlan<Number> &a, PivotPass pass, const PivotShared<Numb
     }
 }
 
-/* Grid: any number of blocks, in clusters for PIVOT_EXCHANGE, a tile a block. Block: a
- * thread a chunk of a tile, in warps that have systems of their own or all the same. The
- * rows of a tile are fetched as soon as x of the one before is in the place of its right
- * side: other blocks of the multiprocessor work meanwhile. */
+/* Grid: any number of blocks, in clusters for PIVOT_EXCHANGE; a block processes one tile at a
+ * time. Block: one thread for each chunk of a tile; each warp has systems of its own, or all
+ * warps have one system. The copies of the next tile start when x has replaced the
+ * right-hand sides of a tile; other blocks of the multiprocessor compute meanwhile. */
 template <typename Number, bool whole>
 __global__ void
 __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
@@ -446,7 +449,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
     PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
     PivotExchange<Number> exchange = pivot_exchange(a, m);
     int64_t tile = static_cast<int64_t>(blockIdx.x) - gridDim.x;
-    bool again = false;    /* this block has met a system to be solved again */
+    bool again = false;    /* whether a system of this block is to be solved again */
     bool doubtful = false; /* this tile has one */
     PivotSpan span = {};
     PivotPart<Number> part = {};
@@ -533,7 +536,8 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
     }
 }
 
-/* The groups of tiles, `count` a system, as leaves of tiles of PIVOT_GROUPS. */
+/* A level of groups: `count` groups of each system are the leaves of tiles with
+ * PIVOT_GROUPS leaves. */
 template <typename Number> struct PivotLevel {
     Number *groups, *ends;             /* the leaves */
     Number *upper_groups, *upper_ends; /* one a tile, unless it is the whole system */
@@ -543,8 +547,8 @@ template <typename Number> struct PivotLevel {
     const uint8_t *marks; /* null, or those of the systems in this order */
 };
 
-/* Grid: systems * tiles blocks, fewer than 2^31: a group stands for many rows in memory.
- * Block: PIVOT_GROUPS threads. */
+/* Grid: systems * tiles blocks, fewer than 2^31, because each group has many rows. Block:
+ * PIVOT_GROUPS threads. */
 template <typename Number>
 __global__ void
 __launch_bounds__(PIVOT_GROUPS)

@@ -1,8 +1,9 @@
-/* pivoted_copies.cuh - tiles of rows on their way between memory and the chip.
+/* pivoted_copies.cuh - copies of tiles between global and shared memory.
  *
- * Where the rows of a system lie side by side, bulk copies bring them, one an operand if
- * the systems do so too; otherwise copies of an element each. Many short systems that
- * begin in the same bank come in units of 16 bytes, which the threads put apart.
+ * If the rows of a system are contiguous they are copied in bulk, by one copy for each
+ * operand if the systems of a tile are contiguous too; otherwise element by element. Many
+ * short systems that would begin in the same bank are copied in units of 16 bytes, and
+ * the threads place the systems at different banks.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_COPIES_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_COPIES_CUH
@@ -12,7 +13,7 @@
 
 namespace pysolvers::pivoted {
 
-/* A thread's first element of a tile; `fast` runs along memory. */
+/* The first element of a thread in a tile; `fast` counts along the smaller stride. */
 struct PivotWalk {
     int fast, slow;
 };
@@ -26,7 +27,7 @@ pivot_walk(const PivotPlan<Number> &a)
     return {thread - slow * a.walk_size, slow};
 }
 
-/* Call body(system, row) for the elements of a tile that are this thread's. */
+/* Call body(system, row) for the elements of a tile that this thread copies. */
 template <typename Number, typename Body>
 __device__ __forceinline__ void
 pivot_for_each(const PivotPlan<Number> &a, const PivotSpan &span, const Body &body)
@@ -50,8 +51,8 @@ pivot_for_each(const PivotPlan<Number> &a, const PivotSpan &span, const Body &bo
     }
 }
 
-/* Begin to copy the rows of a tile element by element, each thread its own. Entries
- * without meaning are not read, unless they lie among others. */
+/* Start the copies of the elements of a tile that belong to this thread. Entries that do
+ * not belong to the matrix are not read, unless other entries surround them in memory. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
@@ -74,8 +75,8 @@ pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
     });
 }
 
-/* Store x of the systems that are to be solved, without those that are doubtful if some
- * are, each thread what it fetches. */
+/* Store the elements of x that belong to this thread, of the systems that are to be solved
+ * and are not doubtful. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_store(const PivotPlan<Number> &a, const PivotSpan &span, bool doubtful,
@@ -100,8 +101,9 @@ pivot_store(const PivotPlan<Number> &a, const PivotSpan &span, bool doubtful,
     });
 }
 
-/* Call body(element, place) for the units of 16 bytes of a tile of systems that follow
- * each other, a power of two of units each: where they begin in memory and in a plane. */
+/* Call body(element, place) for the units of 16 bytes of a tile of contiguous systems, each
+ * of which has a power of two of units; `element` and `place` are the positions of a unit
+ * in global memory and in a plane. */
 template <typename Number, typename Body>
 __device__ __forceinline__ void
 pivot_for_units(const PivotPlan<Number> &a, const PivotSpan &span, const Body &body)
@@ -119,7 +121,7 @@ pivot_for_units(const PivotPlan<Number> &a, const PivotSpan &span, const Body &b
     }
 }
 
-/* Begin to copy the rows of a tile in units, each thread its own. */
+/* Start the copies of the units of a tile that belong to this thread. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_fetch_units(const PivotPlan<Number> &a, const PivotSpan &span,
@@ -133,7 +135,7 @@ pivot_fetch_units(const PivotPlan<Number> &a, const PivotSpan &span,
     });
 }
 
-/* Store x of a tile in units, each thread what it fetches. */
+/* Store the units of x that belong to this thread. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_store_units(const PivotPlan<Number> &a, const PivotSpan &span,
@@ -145,8 +147,8 @@ pivot_store_units(const PivotPlan<Number> &a, const PivotSpan &span,
     });
 }
 
-/* The part of a system's rows, or of those of all systems of a flat operand, that is
- * whole 16-byte units: `head` elements before it, `body` in it. */
+/* The whole units of 16 bytes among the rows of a system, or of all systems of a flat
+ * operand: `body` elements in these units, `head` elements before them. */
 struct PivotCut {
     int head, body;
 };
@@ -175,8 +177,8 @@ pivot_for_edges(const PivotCut &cut, int count, const Body &body)
     }
 }
 
-/* Begin the bulk copies of COUNT operands of a tile from FIRST on, by one warp: a lane
- * the rows of a system, or of all systems that lie side by side. */
+/* Start the bulk copies of the operands FIRST .. FIRST + COUNT - 1 of a tile, by one warp.
+ * Each lane copies the rows of one system, or of all systems if they are contiguous. */
 template <int FIRST, int COUNT, typename Number>
 __device__ __forceinline__ void
 pivot_fetch_pieces(const PivotPlan<Number> &a, const PivotSpan &span,
@@ -286,7 +288,7 @@ pivot_fetch_bulk(const PivotPlan<Number> &a, const PivotSpan &span,
     }
 }
 
-/* Store x of a tile in bulk, by one warp, and wait until its place is free. */
+/* Store x of a tile in bulk, by one warp, and wait until it has been read. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_store_bulk(const PivotPlan<Number> &a, const PivotSpan &span,
@@ -303,10 +305,11 @@ pivot_store_bulk(const PivotPlan<Number> &a, const PivotSpan &span,
     bulk_fence();
 }
 
-/* Store x of a tile, if `stores`, and fetch the next one, if it has systems, in its
- * place. All of the block take part; in bulk the first warp fetches all but the right
- * side. With `doubtful` systems in the tile the others are stored element by element, so
- * that a right side that x is to replace stays what it is. */
+/* Store x of a tile, if `stores`, and start the copies of the next tile, if it has systems,
+ * to the same memory. All threads of the block call this function; in bulk the first warp
+ * copies all operands but the right-hand side. If the tile has `doubtful` systems the other
+ * ones are stored element by element, so that the right-hand sides of the doubtful ones,
+ * which x would replace, remain. */
 template <bool whole, typename Number>
 __device__ __forceinline__ void
 pivot_replace(const PivotPlan<Number> &a, const PivotSpan &span, const PivotSpan &next,

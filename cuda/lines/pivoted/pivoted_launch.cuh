@@ -1,4 +1,4 @@
-/* pivoted_launch.cuh - the passes of a pivoted solve, launched. */
+/* pivoted_launch.cuh - workspace and launches of the passes of a pivoted solve. */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_LAUNCH_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_LAUNCH_CUH
 
@@ -8,7 +8,7 @@
 
 namespace pysolvers::pivoted {
 
-/* Bytes of the marks of a solve of all systems, which has none from another solver. */
+/* Bytes of the marks of a solve of all systems, for which the caller has none. */
 template <typename Number>
 inline size_t
 pivot_again_bytes(const PivotPlan<Number> &a)
@@ -25,7 +25,7 @@ pivot_spare_bytes(const PivotPlan<Number> &a)
                           sizeof(Number));
 }
 
-/* Words of the workspace from level to level: groups, then ends. */
+/* Words of the workspace of all levels: of each the groups, then x at the ends. */
 template <typename Number>
 inline size_t
 pivot_level_words(int64_t systems, int64_t count)
@@ -53,7 +53,7 @@ pivot_plan_bytes(const PivotPlan<Number> &a)
     }
 }
 
-/* What a solve of all systems needs, or of marked ones if that is more. */
+/* Bytes of workspace of a solve of all systems or of the marked ones, the larger number. */
 template <typename Number>
 ps_status
 pivot_work_bytes(const ps_tridiag *t, size_t *bytes)
@@ -69,7 +69,8 @@ pivot_work_bytes(const ps_tridiag *t, size_t *bytes)
     return PS_OK;
 }
 
-/* Solve for x at the ends of tiles: up the levels of groups, and down again. */
+/* Compute x at the ends of all tiles: reduce level by level, then substitute in the reverse
+ * order. */
 template <typename Number>
 inline ps_status
 pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
@@ -143,8 +144,8 @@ pivot_run_rows(const PivotLaunch<Number> &launch, cudaStream_t stream)
     return rows.run(kernel, launch.plan);
 }
 
-/* Solve the marked systems, all if marks is null, and then begin the workspace with their
- * marks. */
+/* Solve the marked systems; if marks is null, all systems, whose marks are then the first
+ * part of the workspace. */
 template <typename Number>
 ps_status
 pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)

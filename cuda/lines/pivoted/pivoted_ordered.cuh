@@ -1,33 +1,35 @@
-/* pivoted_ordered.cuh - elimination with partial pivoting in order, one thread a system.
+/* pivoted_ordered.cuh - elimination with partial pivoting in order, one thread per system.
  *
- * Solves the systems that the chunks and their tree (pivoted_rows.cuh, pivoted_tree.cuh)
- * leave doubtful. A system that is not periodic takes the rows 0, 1, ..., n-1 with the
- * comparisons of LAPACK's gtsv: the pivot row of column i is the larger of the carried
- * row and row i+1, and entries grow to at most twice the largest one of the matrix.
+ * Solves the systems that remain doubtful after the elimination by chunks (pivoted_rows.cuh,
+ * pivoted_tree.cuh). Systems that are not periodic are eliminated in the order 0, 1, ...,
+ * n-1 with the comparisons of LAPACK's gtsv: the pivot row of column i is the carried row
+ * or row i+1, whichever has the larger entry, and entries grow to at most twice the largest
+ * one of the matrix.
  *
  * In this order the last column and the last row of a periodic matrix take part in every
- * step, and can double with each. So a periodic system takes the rows in the folded order
- * 0, n-1, 1, n-2, ..., in which it is a band matrix: row i at position p is coupled with
- * the positions p-2, p and p+2 only, but for both ends of the order, where p-1 or p+1
- * occurs instead. The pivot row of position p is the largest of two carried rows, with
- * entries in the columns p .. p+3, and the row of position p+2. Entries grow to at most 7
- * times the largest one of the matrix (Higham 2002, Theorem 9.11, with bandwidth 2).
+ * step, and their entries can double in each. Periodic systems are therefore eliminated in
+ * the folded order 0, n-1, 1, n-2, ..., in which the matrix is a band matrix: the row at
+ * position p is coupled with the positions p-2, p and p+2, and at both ends of the order
+ * with p-1 or p+1 instead of one of them. The pivot row of position p is that with the
+ * largest entry among two carried rows, with entries in the columns p .. p+3, and the row
+ * of position p+2. Entries grow to at most 7 times the largest one of the matrix (Higham
+ * 2002, Theorem 9.11, with bandwidth 2).
  *
  * All lanes of a warp copy the rows of a segment of the order to shared memory, lane g
- * eliminates those of system g in place, and all lanes store x. A system of which all
- * pivot rows fit is one segment: 5 words an unknown are read or written, 14 operations
- * and 2 reciprocals, periodic 28 and 2. Of longer systems the carried rows at the begin
- * of each segment are kept. They are eliminated forward once, and then, from the last
- * segment to the first, the rows of a segment are read again, eliminated again and
- * substituted: 9 words, and the operations of the elimination twice. x may be rhs: x of a
- * segment is written after the rows of the segment have been read.
+ * eliminates those of system g in place, and all lanes store x. If all pivot rows of a
+ * system fit, it is one segment: 5 words, 14 operations and 2 reciprocals per unknown, 28
+ * and 2 if it is periodic. Of longer systems the carried rows at the beginning of each
+ * segment are kept in the first elimination. Then, from the last segment to the first, the
+ * rows of a segment are read and eliminated again, and substituted: 9 words per unknown,
+ * and twice the operations of the elimination. x may be rhs, because x of a segment is
+ * written after the rows of the segment have been read.
  *
- * A step waits for the one before it: one comparison, one reciprocal and three or four
- * multiply-adds, periodic two comparisons and six. Everything else is done meanwhile:
- * rows are read from shared memory one step ahead, and the back substitution computes the
- * reciprocals of several rows at once. The reciprocals serve pivots that are neither tiny
- * nor huge. A segment with another pivot is eliminated once more, with divisions, so that
- * no step has a branch.
+ * A step depends on the one before it by one comparison, one reciprocal and three or four
+ * multiply-adds; if the system is periodic, by two comparisons and six multiply-adds.
+ * Everything else overlaps with this chain: rows are read from shared memory one step in
+ * advance, and the back substitution computes the reciprocals of several rows at once. The
+ * fast reciprocals are valid for pivots that are neither tiny nor huge. A segment with
+ * another pivot is eliminated again with divisions, so that the steps have no branches.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_ORDERED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_ORDERED_CUH
@@ -45,7 +47,7 @@ using runtime::copy_async;
 /* Lanes of a warp. */
 static constexpr int ordered_lanes = 32;
 
-/* Words of a pivot row, and of what is kept of a segment. */
+/* Words of a pivot row, and of the carried rows that are kept for each segment. */
 enum {
     ORDERED_WORDS = 4,
     ORDERED_KEPT = 3,
@@ -53,8 +55,8 @@ enum {
     ORDERED_FOLDED_KEPT = 10
 };
 
-/* Pivot rows of so many words whose reciprocals the back substitution computes at once:
- * as many as registers have room for. */
+/* The number of pivot rows of `words` words whose reciprocals the back substitution
+ * computes at once, limited by the registers. */
 template <typename Number>
 __host__ __device__ constexpr int
 ordered_at_once(int words)
@@ -65,7 +67,7 @@ ordered_at_once(int words)
 }
 
 /* Words from one system to the next in shared memory. The number of rows is odd, so that
- * lanes that walk their systems in step do not meet in a bank. */
+ * lanes at the same row of their systems use different banks. */
 __host__ __device__ constexpr int
 ordered_pitch(int length, int words)
 {
@@ -101,7 +103,8 @@ template <typename Number> struct OrderedSystem {
     int64_t lower_row, diag_row, upper_row, rhs_row, x_row;
     int rows;
 
-    /* Row i of the matrix; a system that is not periodic sees nothing beyond its ends. */
+    /* Row i of the matrix; lower of the first and upper of the last row are 0 unless the
+     * system is periodic. */
     __device__ __forceinline__ PivotRow<Number> at(int i, bool periodic) const
     {
         const bool has_lower = i > 0 || periodic, has_upper = i < rows - 1 || periodic;
@@ -185,8 +188,8 @@ template <typename Number> struct OrderedInOrder {
     {
         return position;
     }
-    /* Eliminate a column; `below` is the row behind it, zero in the last step. The pivot
-     * row is written to `row`. Returns the pivot. */
+    /* Eliminate a column; `below` is the next row, zero in the last step. The pivot row is
+     * written to `row`. Returns the pivot. */
     template <bool checked>
     __device__ __forceinline__ Number eliminate(const PivotRow<Number> &below, Row &row)
     {
@@ -202,8 +205,7 @@ template <typename Number> struct OrderedInOrder {
         rhs = less_product(take ? rhs : below.rhs, m, value);
         return pivot;
     }
-    /* Eliminate the columns begin .. end-1 of the n, `row` is the row of the first one.
-     */
+    /* Eliminate the columns begin .. end-1 of n; `row` is the row of the first one. */
     template <bool checked>
     __device__ __forceinline__ OrderedPivots eliminate_all(Row *row, int begin, int end,
                                                            int)
@@ -221,8 +223,8 @@ template <typename Number> struct OrderedInOrder {
         }
         return pivots;
     }
-    /* What remains of a pivot row for x of its column; x[0] and on are those of the next
-     * columns. */
+    /* The right-hand side of a pivot row minus its products with the unknowns x[0], ... of
+     * the next columns. */
     static __device__ __forceinline__ Number remainder(const Row &row,
                                                        const Number (&x)[4])
     {
@@ -251,9 +253,9 @@ template <typename Number> struct OrderedFolded {
     {
         return position % 2 == 0 ? position / 2 : n - 1 - position / 2;
     }
-    /* The row of a position: entries in the columns position-2 .. position+2. Rows are
-     * not scaled: of rows of very different sizes a small one would lose what is large
-     * beside it. */
+    /* The row of a position: entries in the columns position-2 .. position+2. Rows are not
+     * scaled: if their sizes are very different, scaling would make the errors of a small
+     * row large relative to it. */
     static __device__ __forceinline__ void
     spread(const PivotRow<Number> &row, int position, int n, Number (&at)[5], Number &rhs)
     {
@@ -308,7 +310,7 @@ template <typename Number> struct OrderedFolded {
         rows.a.rhs = from[4];
         rows.b.rhs = from[9];
     }
-    /* Eliminate a column, c and c_rhs being the row of the position two behind it. */
+    /* Eliminate a column; c and c_rhs are the row of the position after the next one. */
     template <bool checked>
     __device__ __forceinline__ Number eliminate(Number (&c)[5], Number c_rhs, Row &row)
     {
@@ -370,7 +372,7 @@ template <typename Number> struct OrderedFolded {
     }
 };
 
-/* System g of a warp; all lanes take part. */
+/* System g of a warp; all lanes call this function. */
 template <typename Number>
 __device__ __forceinline__ OrderedSystem<Number>
 ordered_system(const OrderedSystems<Number> &o, int g)
@@ -388,7 +390,7 @@ ordered_rows(const OrderedPlace<Number> &place, int g)
 }
 
 /* Copy the rows that the positions begin .. end-1 read first to shared memory, zeros
- * where there is no row. All lanes take part. */
+ * where there is no row. All lanes call this function. */
 template <typename Order, typename Number>
 __device__ __forceinline__ void
 ordered_fetch(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place,
@@ -441,10 +443,10 @@ ordered_next(Number (&x)[4], Number value)
     x[0] = value;
 }
 
-/* Substitute the pivot rows of `count` positions; `row` is the row behind the last one.
- * The first word of a row becomes x of the position `ahead` behind its own. x[0] and on
- * are those of the positions behind these rows, and become those from the first row on.
- */
+/* Substitute the pivot rows of `count` positions; `row` is the row after the last one. The
+ * first word of a row becomes x of the position that is `ahead` after its own. x[0], ...
+ * are the unknowns of the positions after these rows, and become those of the positions
+ * from the first row on. */
 template <typename Order, typename Number>
 __device__ __forceinline__ void
 ordered_substitute_any(OrderedRow<Number, Order::words> *row, int count, Number (&x)[4])
@@ -502,7 +504,7 @@ ordered_substitute(OrderedRow<Number, Order::words> *row, int count, Number (&x)
     ordered_substitute_any<Order>(row, count, x);
 }
 
-/* Store x of the positions begin + ahead .. end + ahead - 1. All lanes take part. */
+/* Store x of the positions begin + ahead .. end + ahead - 1. All lanes call this function. */
 template <typename Order, typename Number>
 __device__ __forceinline__ void
 ordered_store(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place,
@@ -524,9 +526,9 @@ ordered_store(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
     }
 }
 
-/* Eliminate the positions begin .. end-1 from the carried rows that are kept, and if a
- * pivot is zero, tiny, huge or no number, once more, with a test of each pivot. Returns
- * the first position of a zero pivot, or -1. All lanes take part. */
+/* Eliminate the positions begin .. end-1, beginning with the carried rows that are kept. If
+ * a pivot is zero, tiny, huge or NaN they are eliminated again, with a test of each pivot.
+ * Returns the first position of a zero pivot, or -1. All lanes call this function. */
 template <typename Order, typename Number>
 __device__ __forceinline__ int
 ordered_eliminate(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place,
@@ -562,8 +564,8 @@ ordered_solve(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
         ordered_rows<Order>(place, active ? o.lane : 0);
     Order order = {};
     int info = 0;
-    /* x of the positions from the last one on. That of the first ones of a segment, which
-     * the segment before reads yet, is stored with that one. */
+    /* x of the last positions that were substituted. x of the first positions of a segment
+     * is stored with the segment before it, which still has to read their rows. */
     Number x[4] = {};
 
     if (active) {
@@ -609,7 +611,7 @@ ordered_solve(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
 }
 
 /* Solve systems (j, k) of the batch, one for each of the first `count` lanes of a warp;
- * all lanes take part. Returns the info of the lane's system. */
+ * all lanes call this function. Returns the info of the lane's system. */
 template <typename Number>
 __device__ __forceinline__ int
 solve_in_order(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place)

@@ -1,9 +1,9 @@
-/* pivoted_plan.cuh - tiles of a pivoted solve, chosen on the host.
+/* pivoted_plan.cuh - the choice of the tiles of a pivoted solve, on the host.
  *
- * A tile holds whole systems where they fit in the shared memory of a block, at least two
- * of which a multiprocessor is to hold; else a cluster has a system; else a tile is a
- * power of two chunks of one system, or of the systems in one memory sector where systems
- * lie closer than rows.
+ * A tile holds whole systems if they fit the shared memory of a block and a multiprocessor
+ * can hold two blocks. Otherwise a cluster holds a system if it can. Otherwise a tile has a
+ * power of two of chunks, of one system, or of the systems in one memory sector if the
+ * stride between systems is smaller than that between rows.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
@@ -24,7 +24,8 @@ template <typename Number> struct PivotLaunch {
     size_t shared;
 };
 
-/* Make one batch axis of two where the strides allow, else let inner be the closer. */
+/* Merge the two batch axes if the strides allow it; otherwise make the one with the smaller
+ * stride the inner one. */
 template <typename Number>
 inline void
 pivot_order(PivotPlan<Number> &a)
@@ -52,8 +53,8 @@ pivot_order(PivotPlan<Number> &a)
     a.along_rows = s.inner == 1 || std::llabs(s.x.row) <= std::llabs(s.x.inner);
 }
 
-/* Cut a system into chunks of the same odd length, one a lane of 1, 2, 4, ... lanes:
- * those that walk their chunks in step do not meet in a bank of shared memory. */
+/* Divide a system into chunks of one odd length, one for each of 1, 2, 4, ... lanes, so that
+ * lanes at the same row of their chunks use different banks of shared memory. */
 template <typename Number>
 inline void
 pivot_cut_rows(PivotPlan<Number> &a)
@@ -69,8 +70,7 @@ pivot_cut_rows(PivotPlan<Number> &a)
     a.chunks = std::max(1, (a.rows + a.length - 2) / a.length);
 }
 
-/* Whether the rows of an operand are side by side, each element at a place of its own
- * size. */
+/* Whether the rows of an operand are contiguous and its elements are aligned. */
 template <typename Operand>
 inline bool
 pivot_side_by_side(const Operand &o)
@@ -78,7 +78,7 @@ pivot_side_by_side(const Operand &o)
     return o.row == 1 && reinterpret_cast<uintptr_t>(o.data) % sizeof(*o.data) == 0;
 }
 
-/* Whether an operand begins with a unit of 16 bytes. */
+/* Whether an operand is aligned to 16 bytes. */
 template <typename Operand>
 inline bool
 pivot_begins_in_units(const Operand &o)
@@ -86,7 +86,7 @@ pivot_begins_in_units(const Operand &o)
     return reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
 }
 
-/* Whether the systems of two operands have the same places in units. */
+/* Whether the systems of two operands have the same offsets to units of 16 bytes. */
 template <typename One, typename Other>
 inline bool
 pivot_alike(const One &one, const Other &other)
@@ -115,9 +115,9 @@ pivot_begin_in_units(const Systems<Number> &s)
     return pivot_all_read(s, [](const auto &o) { return pivot_begins_in_units(o); });
 }
 
-/* Choose how tiles are copied. Systems that begin in few different banks of shared memory
- * are copied one by one, to places apart, short ones by all threads. The unused entry of
- * an off-diagonal may lie outside of the array: it is not read. */
+/* Choose how tiles are copied. Systems that would begin in few different banks of shared
+ * memory are copied one by one to different banks, short ones by all threads. The unused
+ * entry of an off-diagonal is not read, because it may lie outside of the array. */
 template <typename Number>
 inline void
 pivot_choose_copies(PivotPlan<Number> &a, bool is_short, int capability)
@@ -142,7 +142,7 @@ pivot_choose_copies(PivotPlan<Number> &a, bool is_short, int capability)
     }
 }
 
-/* Whether all bulk copies of tiles of so many systems are of whole units. */
+/* Whether the bulk copies of tiles with this number of systems consist of whole units. */
 template <typename Number>
 inline bool
 pivot_is_plain(const PivotPlan<Number> &a)
@@ -159,7 +159,7 @@ pivot_is_plain(const PivotPlan<Number> &a)
                   : s.rows % unit == 0 && pivot_all_read(s, in_step);
 }
 
-/* Elements from one system of a tile to the next, of so many chunks and rows. */
+/* Elements from one system of a tile to the next, for the number of chunks and rows. */
 template <typename Number>
 inline int
 pivot_pitch(const PivotPlan<Number> &a, int chunks, int rows)
@@ -180,8 +180,8 @@ pivot_pitch(const PivotPlan<Number> &a, int chunks, int rows)
     return pitch;
 }
 
-/* Fill in what follows from the size of a tile: so many systems, and places for so many
- * chunks of each. */
+/* Set the members of the plan that follow from the size of a tile: its number of systems,
+ * and the number of chunks for which each has memory. */
 template <typename Number>
 inline void
 pivot_size(PivotLaunch<Number> &launch, int systems, int chunks)
@@ -195,8 +195,8 @@ pivot_size(PivotLaunch<Number> &launch, int systems, int chunks)
     a.warp_systems = 32 / chunks;
     a.segments = (a.chunks + chunks - 1) / chunks;
     a.pitch = pivot_pitch(a, chunks, rows);
-    /* A flat operand may begin anywhere in a unit, and there is a row behind the last;
-     * copies whose sides differ in their place in a sector take longer. */
+    /* A flat operand may begin anywhere in a unit, and one row follows the last one. Copies
+     * are slower if source and target have different offsets to a sector. */
     a.plane = (systems * a.pitch + unit + sector - 1) / sector * sector;
     a.tiles = (a.systems + systems - 1) / systems * a.segments;
     launch.threads =
@@ -225,8 +225,8 @@ pivot_blocks(const PivotLaunch<Number> &launch, const ps_cuda_device *device)
                : static_cast<int>(device->shared_bytes_processor / bytes);
 }
 
-/* Tiles of whole systems for so many lanes, of which a sector has `least`: how many a
- * multiprocessor holds. */
+/* Plan tiles of whole systems for a number of lanes, with at least the `least` systems of a
+ * sector. Returns how many tiles a multiprocessor holds. */
 template <typename Number>
 inline int
 pivot_try_systems(PivotLaunch<Number> &launch, int lanes, int least,
@@ -256,8 +256,9 @@ pivot_try_systems(PivotLaunch<Number> &launch, int lanes, int least,
     return 0;
 }
 
-/* The same for a warp or two, whichever holds more; whether they are good for anything. A
- * multiprocessor with one tile waits for it, where a cluster could have several. */
+/* The same for one warp or two, whichever gives more tiles. Returns whether they are
+ * useful: a multiprocessor that holds a single tile waits for its copies, while it could
+ * hold several blocks of clusters. */
 template <typename Number>
 inline bool
 pivot_take_systems(PivotLaunch<Number> &launch, int least, const ps_cuda_device *device)
@@ -273,7 +274,7 @@ pivot_take_systems(PivotLaunch<Number> &launch, int least, const ps_cuda_device 
     return std::max(few, many) > (can_wait ? 0 : 1);
 }
 
-/* Tiles of as many chunks, each for a block of a cluster; whether they fit. */
+/* Plan tiles of equally many chunks for the blocks of a cluster. Returns whether they fit. */
 template <typename Number>
 inline bool
 pivot_take_cluster(PivotLaunch<Number> &launch, const ps_cuda_device *device)
@@ -289,7 +290,7 @@ pivot_take_cluster(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     return pivot_blocks(launch, device) > 0;
 }
 
-/* Tiles of a power of two chunks, solved in three passes. */
+/* Plan tiles with a power of two of chunks, solved in three passes. */
 template <typename Number>
 inline void
 pivot_take_parts(PivotLaunch<Number> &launch, int least, const ps_cuda_device *device)
@@ -305,8 +306,8 @@ pivot_take_parts(PivotLaunch<Number> &launch, int least, const ps_cuda_device *d
     }
 }
 
-/* Share the copies of a tile among the threads. Element by element they are more work
- * than the few that have chunks can do in time: others help them. */
+/* Distribute the copies of a tile over the threads. Copies of single elements take the few
+ * threads that have chunks too long, so that other threads of the block take part. */
 template <typename Number>
 inline void
 pivot_share_copies(PivotLaunch<Number> &launch, const ps_cuda_device *device)
@@ -322,14 +323,14 @@ pivot_share_copies(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     a.walk_slow = launch.threads / a.walk_size;
 }
 
-/* Most rows of a segment of a solve in order whose system does not fit into the memory of
- * a block: a longer one would leave room for fewer systems, a shorter one would wait more
- * for memory. */
+/* Largest number of rows of a segment of a solve in order, if a system does not fit the
+ * memory of a block: with longer segments a block holds fewer systems, with shorter ones it
+ * waits longer for memory. */
 enum { PIVOT_ORDERED_LENGTH = 256 };
 
-/* Share the memory of a block among systems that are solved in order: the pivot rows of a
- * segment each, and what is kept of all segments. Of a system of a tile of whole systems
- * all rows are one segment, if they fit. */
+/* Divide the memory of a block between the systems that are solved in order: each needs the
+ * pivot rows of a segment and the carried rows of all segments. If a tile holds whole
+ * systems, all rows are one segment, provided that they fit. */
 template <typename Number>
 inline void
 pivot_share_ordered(PivotLaunch<Number> &launch)
@@ -345,7 +346,7 @@ pivot_share_ordered(PivotLaunch<Number> &launch)
         a.s.rows, a.segments == 1 ? a.s.rows : static_cast<int>(PIVOT_ORDERED_LENGTH));
     int segments = (a.s.rows + longest - 1) / longest;
 
-    /* More segments are shorter, but for what is kept of each. */
+    /* With more segments each is shorter, but more carried rows are kept. */
     for (;; segments++) {
         const int length = (a.s.rows + segments - 1) / segments;
         const int needed = ordered_pitch(length, words) + (here ? segments * kept : 0);
@@ -364,8 +365,8 @@ pivot_share_ordered(PivotLaunch<Number> &launch)
     a.ordered_systems = std::min(systems / a.ordered_warps, 32);
 }
 
-/* Let blocks refine, if their tiles hold whole systems of enough chunks: as many blocks
- * as fit on the device at once, each with a thread for every chunk. */
+/* Plan the refinement, if tiles hold whole systems with enough chunks: as many blocks refine
+ * as the device holds at once, each with a thread for every chunk. */
 template <typename Number>
 inline void
 pivot_choose_refinement(PivotLaunch<Number> &launch, const ps_cuda_device *device)
@@ -379,7 +380,7 @@ pivot_choose_refinement(PivotLaunch<Number> &launch, const ps_cuda_device *devic
     }
 }
 
-/* Set all that depends on the addresses of operands and marks. */
+/* Set the members of the plan that depend on the addresses of operands and marks. */
 template <typename Number>
 inline void
 pivot_set_operands(PivotPlan<Number> &a, const ps_tridiag *t, uint8_t *marks)

@@ -1,22 +1,21 @@
 /* pivoted_residual.cuh - the residual of doubtful systems, before x is stored.
  *
- * The growth that makes a system doubtful bounds the backward error from above, and most
- * doubtful systems have a good solution nevertheless. So x of a doubtful system, in
- * shared memory, is put into the rows of the system, which are in memory still:
+ * The growth by which a system is doubtful is an upper bound of its backward error only;
+ * most doubtful systems have a good solution. The residual of a doubtful system is
+ * therefore computed from x in shared memory and from the rows in global memory:
  *
  *     r_i = b_i - l_i x_{i-1} - d_i x_i - u_i x_{i+1}
  *     w_i = |b_i| + |l_i x_{i-1}| + |d_i x_i| + |u_i x_{i+1}|
  *
- * A row with |r_i| <= 16 eps w_i, 12 of complex numbers, is satisfied: x is the exact
- * solution of a system whose entries differ from those of the matrix and of the right
- * side by about 16 eps of themselves at most (Oettli and Prager 1964). Of random systems
- * some rows have smaller terms than the rows around them, and elimination in order
- * misses them as far. So a row is satisfied as well if |r_i| is at most 16 eps times
- * the largest of w_{i-8} .. w_{i+8}, of a system that takes three passes of the w of its
- * tile, and at most 128 eps w_i, from 16384 rows on n / 128 eps w_i. A system all of
- * whose rows are satisfied is solved.
- * Only the other systems are solved a second time. 4 words and 16 operations an unknown,
- * for tiles with doubtful systems.
+ * A row is satisfied if |r_i| <= 16 eps w_i, or 12 eps w_i of complex numbers. If all rows
+ * are, x is the exact solution of a system whose entries and right-hand sides differ by
+ * relative errors of about 16 eps at most (Oettli and Prager 1964). In random systems some
+ * rows have smaller terms than the rows around them, and elimination in order has residuals
+ * as large there. A row is therefore satisfied as well if |r_i| is at most 16 eps times the
+ * largest of w_{i-8} .. w_{i+8}, in three passes of those in the same tile, and at most 128
+ * eps w_i, or n / 128 eps w_i if n is 16384 or more. A system is solved if all its rows are
+ * satisfied; only the other systems are solved a second time. 4 words and 16 operations per
+ * unknown, for tiles with doubtful systems.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_RESIDUAL_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_RESIDUAL_CUH
@@ -28,7 +27,7 @@ namespace pysolvers::pivoted {
 /* Rows on either side whose terms count for a row. */
 enum { PIVOT_REACH = 8 };
 
-/* What a row misses, and the sum of the sizes of its terms. */
+/* The residual of a row, and the sum of the magnitudes of its terms. */
 template <typename Number> struct PivotResidual {
     real_of<Number> missed, all;
 };
@@ -45,8 +44,8 @@ residual_of(const PivotRow<Number> &row, Number before, Number x, Number behind)
                                  size_of(row.diag * x) + size_of(row.upper * behind)};
 }
 
-/* Row `row` of a system of a tile, from memory, with x from shared memory. Out of line:
- * the fewer registers the calls need, the more are left to the kernel. */
+/* The residual of row `row` of a system of a tile: the row from global memory, x from shared
+ * memory. Not inlined, to save registers of the kernel. */
 template <typename Number>
 __device__ __noinline__ PivotResidual<Number>
 pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span, unsigned char *memory,
@@ -72,8 +71,7 @@ pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span, unsigned char 
     return residual_of(pivot_row_in_memory(a, at, i), before, x[0], behind);
 }
 
-/* Whether x satisfies a row of a system of a tile. What overflows or is no number does
- * not. */
+/* Whether x satisfies a row of a system of a tile: not if a term is infinite or NaN. */
 template <typename Number>
 __device__ __forceinline__ bool
 pivot_is_satisfied(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
@@ -90,7 +88,7 @@ pivot_is_satisfied(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &
     if (!(own.all - own.all == 0) || !(own.missed <= most_of_row * own.all)) {
         return false;
     }
-    /* The rows before it, the nearest first, and those behind it. */
+    /* The rows before it, the nearest one first, and those after it. */
 #pragma unroll 1
     for (int k = 2; !satisfied && k <= 2 * reach + 1; k++) {
         const int other = k % 2 == 0 ? row - k / 2 : row + k / 2;
@@ -104,7 +102,7 @@ pivot_is_satisfied(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &
     return satisfied;
 }
 
-/* Whether `yes` in any block of the cluster; all threads of all of them take part. */
+/* Whether `yes` in any block of the cluster; all threads of the cluster call this function. */
 __device__ __forceinline__ bool
 pivot_any_block(bool yes, int blocks)
 {
@@ -123,11 +121,12 @@ pivot_any_block(bool yes, int blocks)
     return result;
 }
 
-/* Look at the doubtful systems of a tile: PIVOT_FINE becomes of those with a good x,
- * PIVOT_MISSED of the others. `memory` is that of the block, `system` the first of the
- * tile. In PIVOT_CHECK the latter is written down for PIVOT_FINISH, which follows it.
- * Returns whether there are such systems, in PIVOT_CHECK false; all of the block take
- * part. Out of line, as it is rare and has registers of its own. */
+/* Check the doubtful systems of a tile: the state becomes PIVOT_FINE if all rows are
+ * satisfied, otherwise PIVOT_MISSED. `memory` is the shared memory of the block, `system`
+ * the first system of the tile. In PIVOT_CHECK, PIVOT_MISSED is stored in global memory for
+ * the pass PIVOT_FINISH. Returns whether there are such systems; in PIVOT_CHECK false. All
+ * threads of the block call this function. It is rarely called and not inlined, so that the
+ * kernel needs fewer registers. */
 template <bool whole, typename Number>
 __device__ __noinline__ bool
 pivot_judge(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
