@@ -20,8 +20,10 @@ solver is a sine transform along every axis by cupyx.scipy.fft, a division by th
 back. Times are those of the device over calls in a row.
 
 With --gpu --grids, grids of nodes beside those of cells, lengths with large prime factors beside
-the next ones without, stretched axes, and small grids, float64. A copy of the field is measured in
-the same run.
+the next ones without, stretched axes, a pipe, a batch and small grids, float64. A copy of the field
+is measured in the same run. `floor` is the share of the words that the design moves, counted by
+`words_of`, at the bandwidth of this copy. CuPy has sine transforms along every axis, of the second
+kind for cells and of the first kind, by an extension, for nodes.
 """
 
 import argparse
@@ -32,7 +34,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pysolvers import FastPoisson
+from pysolvers import FastPoisson, Neumann
 from pysolvers._progress import progress
 from pysolvers._repr import shape_text
 from pysolvers._runtime import backends
@@ -50,7 +52,7 @@ GPU_SIZES = ((1024, 1024), (4096, 4096), (128, 128, 128), (512, 512, 512))
 QUICK_SIZES = ((24, 30), (6, 5, 7))
 BARS: dict[tuple[int, ...], dict[str, float]] = {(2048, 2048): {"splu": 10.0, "pyamg": 5.0}}
 GPU_BAR = 2.5
-GPU_SECONDS = 0.1  # of a sample
+GPU_SECONDS = 0.05  # of a sample
 
 # Unknowns by dimension above which the sparse LU is left out; its set-up took 171 s on 64^3 cells.
 LU_LIMIT = {2: 5_000_000, 3: 100_000}
@@ -75,6 +77,8 @@ class GpuGrid(NamedTuple):
     stretched: str = ""
     most: float | None = None  # seconds, or times the case `beside`
     beside: int | None = None  # index of a case
+    kind: Literal["", "skewed", "periodic", "Neumann", "pipe"] = ""
+    batch: int = 0  # fields; 0: no axis of a batch
 
 
 GPU_GRIDS = (
@@ -86,20 +90,42 @@ GPU_GRIDS = (
     GpuGrid((4096, 4096), "cells"),
     GpuGrid((4097, 4097), "nodes", most=1.3, beside=5),
     GpuGrid((4095, 4095), "nodes", most=1.6, beside=6),
-    GpuGrid((3001, 3001), "nodes"),
-    GpuGrid((3000, 3000), "nodes", most=1.6, beside=8),
+    GpuGrid((3000, 3000), "cells"),
+    GpuGrid((3001, 3001), "nodes", most=1.3, beside=8),
+    GpuGrid((3000, 3000), "nodes", most=1.6, beside=9),
     GpuGrid((2001, 2001), "nodes"),
-    GpuGrid((2000, 2000), "nodes", most=1.6, beside=10),
+    GpuGrid((2000, 2000), "nodes", most=1.6, beside=11),
+    GpuGrid((1500, 1500), "cells"),
+    GpuGrid((1501, 1501), "nodes", most=1.3, beside=13),
     GpuGrid((256, 256), "cells", most=50e-6),
     GpuGrid((512, 512), "cells", most=70e-6),
+    GpuGrid((256, 256), "nodes", most=50e-6),
+    GpuGrid((512, 512), "nodes", most=70e-6),
+    GpuGrid((2048, 2048), "cells", kind="periodic"),
+    GpuGrid((1000, 3000), "nodes", kind="Neumann"),
+    GpuGrid((2048, 2048), "cells", "x"),
     GpuGrid((2048, 2048), "cells", "xy"),
+    GpuGrid((2048, 2048), "cells", "xy", kind="skewed"),
+    GpuGrid((4096, 1024), "cells", "x", kind="pipe"),
+    GpuGrid((65, 65), "nodes", batch=200),
     GpuGrid((512, 512, 512), "cells"),
-    GpuGrid((511, 511, 511), "nodes", most=1.6, beside=15),
+    GpuGrid((511, 511, 511), "nodes", most=1.6, beside=26),
     GpuGrid((512, 512, 512), "cells", "y"),
     GpuGrid((512, 512, 512), "cells", "xyz", most=15e-3),
     GpuGrid((1024, 1024, 1024), "cells", most=0.25),
 )
-QUICK_GPU_GRIDS = (GpuGrid((24, 30), "cells"), GpuGrid((25, 31), "nodes", "xy"))
+QUICK_GPU_GRIDS = (
+    GpuGrid((24, 30), "cells"),
+    GpuGrid((25, 31), "nodes", "xy", most=2.0, beside=0),
+    GpuGrid((24, 30), "cells", "xy", kind="skewed"),
+    GpuGrid((24, 30), "cells", "x", kind="pipe", most=1.0),
+    GpuGrid((24, 30), "cells", kind="periodic"),
+    GpuGrid((24, 33), "nodes", kind="Neumann"),
+    GpuGrid((9, 9), "nodes", batch=3),
+    GpuGrid((6, 5, 7), "nodes"),
+)
+GPU_GRID_SECONDS = 0.03  # of a sample
+CUPY_LIMIT = 200_000_000  # unknowns above which CuPy is left out, for its memory
 BATCH, QUICK_BATCH = (200, 65, 65), (5, 9, 9)
 BATCH_BAR = 8.0  # a loop over the fields takes so many times as long
 
@@ -232,14 +258,35 @@ def measure(shape: tuple[int, ...], runs: int, threads: int) -> Record:
 
 
 def stretched(
-    shape: tuple[int, ...], axes: str, grid: Literal["nodes", "cells"] = "cells", **rest: Any
+    shape: tuple[int, ...],
+    axes: str,
+    grid: Literal["nodes", "cells"] = "cells",
+    kind: str = "",
+    **rest: Any,
 ) -> FastPoisson:
-    """Return a solver between Dirichlet sides, on a grid that is stretched along some axes."""
+    """Return a solver on a grid that is stretched along some axes, between Dirichlet sides.
+
+    Parameters
+    ----------
+    shape, axes, grid
+        The grid, and the names of the axes that are stretched.
+    kind : str
+        ``"skewed"``: the stretched axes are not symmetric. ``"periodic"`` or ``"Neumann"``: of all
+        sides. ``"pipe"``: x is the radius of a cylinder.
+    **rest
+        Passed to `FastPoisson`.
+    """
     spacing: list[Any] = []
     for name, n in zip("xyz", reversed(shape), strict=False):
-        edges = np.tanh(2 * np.linspace(-1, 1, n + (grid == "cells"))) / np.tanh(2)
+        first = 0.0 if kind == "skewed" or (kind == "pipe" and name == "x") else -1.0
+        edges = np.tanh(2 * np.linspace(first, 1, n + (grid == "cells"))) / np.tanh(2)
         spacing.append(edges if name in axes else 2 / n)
-    return FastPoisson(shape, tuple(spacing), boundary=0.0, grid=grid, **rest)
+    sides: dict[str, Any] = {"periodic": "periodic", "Neumann": Neumann()}
+    boundary: Any = sides.get(kind, 0.0)
+    if kind == "pipe":
+        rest, boundary = rest | {"geometry": "cylinder"}, {"x+": 0.0, "y": 0.0}
+    options = {"boundary": boundary, "grid": grid, "on_incompatible": "ignore", **rest}
+    return FastPoisson(shape, tuple(spacing), **options)
 
 
 def stretched_laplacian(solver: FastPoisson) -> Any:
@@ -424,29 +471,101 @@ def gpu_measure(shape: tuple[int, ...], dtype: np.dtype, runs: int) -> Record:
     return {"shape": list(shape), "dtype": dtype.name, "seconds": seconds, "failed": failed}
 
 
+def words_of(solver: FastPoisson) -> float:
+    """Return the words that a solve on a device reads and writes, for each unknown.
+
+    Packed waves: load, transforms there and back, lines, store. Otherwise 4 for the transforms or
+    products of an axis, 10 for sums and differences of halves, 2 for the lines, and the row sums.
+    """
+    engine = solver._device
+    assert engine is not None
+    unknowns = int(np.prod(engine._counts))
+    if engine._packed is not None:
+        waves = engine._packed.wave_bytes / (unknowns * solver.dtype.itemsize)
+        transforms = len(solver.shape) - 1
+        return 2 + waves * (4 + 4 * transforms)
+    sums = engine._rows[1]  # a view without strides along axes of equal entries
+    words = (
+        2.0 + np.prod([n for n, s in zip(sums.shape, sums.strides, strict=True) if s]) / unknowns
+    )
+    words += 4.0 * (len(engine._forward) + len(engine._products))
+    return float(words) + 10.0 * sum(product.is_halved for product in engine._products.values())
+
+
+def nodes_with_cupy(shape: tuple[int, ...]) -> Call:
+    """Return sine transforms of nodes along all axes by CuPy: those of the odd extensions."""
+    cupy = require_cupy()
+    inner = tuple(n - 2 for n in shape)
+    f = cupy.random.default_rng(1).random(inner)
+    divisor = np.zeros(inner)
+    for axis, n in enumerate(inner):
+        waves = -((2 * np.sin(np.pi / 2 * np.arange(1, n + 1) / (n + 1))) ** 2)
+        divisor += waves.reshape((-1,) + (1,) * (len(inner) - 1 - axis))
+    scale = cupy.asarray(divisor * np.prod([2 * (n + 1) for n in inner]))
+
+    def sines(field: Any, axis: int) -> Any:
+        n = field.shape[axis]
+        wide = cupy.zeros([2 * (n + 1) if k == axis else m for k, m in enumerate(field.shape)])
+        place: list[Any] = [slice(None)] * field.ndim
+        place[axis] = slice(1, n + 1)
+        wide[tuple(place)] = field
+        place[axis] = slice(n + 2, None)
+        wide[tuple(place)] = -cupy.flip(field, axis)
+        place[axis] = slice(1, n + 1)
+        return -cupy.fft.rfft(wide, axis=axis)[tuple(place)].imag
+
+    def call() -> Any:
+        field = f
+        for axis in range(len(inner)):
+            field = sines(field, axis)
+        field = field / scale
+        for axis in range(len(inner)):
+            field = sines(field, axis)
+        return field
+
+    return call
+
+
 def gpu_grid_measure(case: GpuGrid, runs: int) -> Record:
-    """Return the seconds of a solve and of a copy of the field."""
+    """Return the seconds of a solve, of a copy of the field and, on uniform grids, of CuPy."""
     cupy = require_cupy()
     begin = time.perf_counter()
-    solver = stretched(case.shape, case.stretched, case.grid, device="cuda")
+    solver = stretched(case.shape, case.stretched, case.grid, case.kind, device="cuda")
     setup, methods = time.perf_counter() - begin, dict(solver.methods)
-    f = cupy.random.default_rng(1).random(case.shape)
+    shape = (case.batch, *case.shape) if case.batch else case.shape
+    f = cupy.random.default_rng(1).random(shape)
     out = cupy.empty_like(f)
-    calls = {
+    calls: dict[str, Call] = {
         "package": lambda: solver.solve(f, out=out),
         "copy": lambda: cupy.copyto(out, f),
     }
+    failed: dict[str, str] = {}
+    is_plain = not (case.stretched or case.kind or case.batch)
+    if is_plain and np.prod(case.shape) <= CUPY_LIMIT:
+        try:
+            if case.grid == "cells":
+                calls["CuPy"] = with_cupy(case.shape, np.dtype("f8"))
+            else:
+                calls["CuPy"] = nodes_with_cupy(case.shape)
+            calls["CuPy"]()
+        except Exception as error:
+            del calls["CuPy"]
+            failed["CuPy"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
     with cupy.cuda.Stream(non_blocking=True):
         seconds = {
-            name: median_of(call, runs, seconds=GPU_SECONDS, clock=device())
+            name: median_of(
+                call, 3 if name == "CuPy" else runs, seconds=GPU_GRID_SECONDS, clock=device()
+            )
             for name, call in calls.items()
         }
-    cupy.get_default_memory_pool().free_all_blocks()
+    words = words_of(solver)
     return {
         **case._asdict(),
         "methods": methods,
+        "words": round(words, 2),
         "seconds": seconds,
         "setup": round(setup, 3),
+        "failed": failed,
     }
 
 
@@ -460,26 +579,39 @@ def gpu_grids_table(record: Record) -> Table:
         bar = entry["most"]
         limit = "" if bar is None else (f"{bar * 1e6:.0f} µs" if ratio is None else f"{bar:g} ×")
         methods = ", ".join(f"{a}: {m}" for a, m in entry["methods"].items())
-        grid = f"{shape_text(entry['shape'])} {entry['grid']}"
-        rows.append(
-            (grid, entry["stretched"], methods, own * 1e6, own / seconds["copy"], ratio, limit)
-        )
+        copies = own / seconds["copy"]
+        cupy = seconds["CuPy"] / own if "CuPy" in seconds else None
+        floor = 100 * entry["words"] / 2 / copies
+        name = case_name(entry)
+        rows.append((name, methods, own * 1e6, copies, entry["words"], floor, cupy, ratio, limit))
     columns = [
         Column("grid", left=True),
-        Column("stretched along"),
         Column("methods"),
         Column("µs", ".0f"),
         Column("copies", ".1f"),
+        Column("words", ".1f"),
+        Column("floor %", ".0f"),
+        Column("CuPy ×", ".1f"),
         Column("ratio", ".2f"),
         Column("bar"),
     ]
     note = (
         "Microseconds of the device for one right side in float64 over calls in a row, set-up "
-        "excluded; the same in copies of the field; the ratio to the grid of the bar, which is one "
-        "of cells for nodes of a good length, and otherwise the next good length. Measured on "
-        f"{record['gpu']['name']}."
+        "excluded; the same in copies of the field; the words that the design moves for each "
+        "unknown, and the share of the time that these words take at the bandwidth of the copy; "
+        "the time of CuPy in units of that of this package; the ratio to the grid of the bar: one "
+        "of cells for nodes of a good length, and otherwise the next good length. Measured "
+        f"on {record['gpu']['name']}."
     )
     return Table("", columns, rows, (note,))
+
+
+def case_name(entry: Record) -> str:
+    """Return what a grid on a GPU is called in tables and messages."""
+    batch = f"{entry['batch']} fields of " if entry["batch"] else ""
+    along = f" stretched along {', '.join(entry['stretched'])}" if entry["stretched"] else ""
+    kind = f" {entry['kind']}" if entry["kind"] else ""
+    return f"{batch}{shape_text(entry['shape'])} {entry['grid']}{kind}{along}"
 
 
 def tables(record: Record) -> list[Table]:
@@ -574,8 +706,7 @@ def missed_grid(cases: list[Record], entry: Record) -> list[str]:
         return []
     limit = most if beside is None else most * cases[beside]["seconds"]["package"]
     own = entry["seconds"]["package"]
-    name = f"{shape_text(entry['shape'])} {entry['grid']} {entry['stretched']}".strip()
-    return [f"{name}: {own * 1e6:.0f} of {limit * 1e6:.0f} us"] if own > limit else []
+    return [f"{case_name(entry)}: {own * 1e6:.0f} of {limit * 1e6:.0f} us"] if own > limit else []
 
 
 def failed(record: Record) -> list[str]:
@@ -603,7 +734,10 @@ def run(args: argparse.Namespace) -> int:
     if args.gpu and args.grids:
         measurement = Measurement("poisson_grids", machine.GPU_PACKAGES, gpu=True)
         grids = QUICK_GPU_GRIDS if args.quick else GPU_GRIDS
-        cases = [gpu_grid_measure(case, args.runs) for case in progress(grids, "poisson")]
+        cases = []
+        for case in progress(grids, "poisson"):
+            cases.append(gpu_grid_measure(case, args.runs))
+            require_cupy().get_default_memory_pool().free_all_blocks()
         record = measurement.record(cases, settings)
     elif args.gpu:
         packages = (*machine.GPU_PACKAGES, "nvidia-cufft")

@@ -46,3 +46,39 @@ def test_peers_solve_the_equations_of_a_stretched_grid():
             poisson.factors_of(poisson.stretched_laplacian(solver)),
         ):
             np.testing.assert_allclose(peer(f), u, rtol=0, atol=1e-12 * np.abs(u).max())
+
+
+def test_table_and_bars_of_grids_on_a_gpu():
+    """Ratios to the case of the bar, copies of the field, and the share of the counted words."""
+    cells = poisson.GpuGrid((64, 64), "cells")
+    nodes = poisson.GpuGrid((65, 65), "nodes", most=1.3, beside=0)
+    batch = poisson.GpuGrid((9, 9), "nodes", "x", most=1e-3, batch=3, kind="pipe")
+    seconds = [{"package": 1e-4, "copy": 2e-5, "CuPy": 3e-4}, {"package": 1.4e-4, "copy": 2e-5}]
+    cases = [
+        case._asdict() | {"methods": {"x": "lines"}, "words": 10.0, "seconds": times}
+        for case, times in zip((cells, nodes, batch), (*seconds, seconds[0]), strict=True)
+    ]
+    record = {"cases": cases, "gpu": {"name": "a GPU"}}
+
+    (table,) = poisson.tables(record)
+    text = "\n".join(table.lines())
+    assert [line.split("  ")[0] for line in table.lines()[1:4]] == [
+        "64 × 64 cells",
+        "65 × 65 nodes",
+        "3 fields of 9 × 9 nodes pipe stretched along x",
+    ]
+    assert "5.0" in text
+    assert "100" in text
+    assert poisson.missed(record) == ["65 × 65 nodes: 140 of 130 us"]
+
+
+def test_grids_on_a_gpu_refer_to_grids_before_them():
+    for kinds in (poisson.GPU_GRIDS, poisson.QUICK_GPU_GRIDS):
+        for place, case in enumerate(kinds):
+            if case.beside is None:
+                continue
+            other = kinds[case.beside]
+            assert case.beside < place
+            if case.most == 1.3:
+                assert (case.grid, other.grid) == ("nodes", "cells")
+                assert case.shape == tuple(n + 1 for n in other.shape)
