@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from .._errors import BackendError, DistributedError, raise_for_status
 from .._lines.engine import Call, plan_of
 from .._options import shape_flags
-from .._runtime.device import Device, address_of
+from .._runtime.device import Device, address_of, device_array, packed_strides
 from .._runtime.lines import Plan
 from .._runtime.mailboxes import CLOCK_BYTES, CallLog, Mailboxes, Outcome, mailbox_bytes
 from .._runtime.singular import Singular, find_singular
@@ -118,6 +118,16 @@ class Kinds:
     def __init__(self) -> None:
         self.found: dict[Any, Kind] = {}
         self.calls: dict[Any, Any] = {}
+        self._scratch: Array | None = None
+
+    def scratch(self, device: Device, like: Array) -> Array:
+        """Return an array like another one, of memory that all calls use in turn."""
+        if self._scratch is None or self._scratch.nbytes < like.nbytes:
+            self.calls.clear()  # those with smaller memory
+            octet = np.dtype(np.uint8)
+            self._scratch = device.empty((like.nbytes,), octet, lasting=True)
+        address, strides = address_of(self._scratch), packed_strides(like)
+        return device_array(address, like.shape, strides, like.dtype, self._scratch)
 
     def forget(self, link: "PeerLink | None" = None) -> None:
         """Forget the calls with a link, or all."""

@@ -54,15 +54,23 @@ class _Call:
     operands, waiting : tuple
         The first arguments of `part_solve`, and its patience and marks. They do not keep the
         arrays of the caller, who passes them in each call.
+    copy : tuple or None
+        The solution of the caller, and where it is computed, if it replaces the right-hand sides:
+        another solve would need these.
     """
 
-    __slots__ = ("backend", "kind", "operands", "waiting")
+    __slots__ = ("backend", "copy", "kind", "operands", "waiting")
 
     def __init__(
-        self, kind: Kind, backend: Any, operands: tuple[Any, ...], waiting: tuple[int, int]
+        self,
+        kind: Kind,
+        backend: Any,
+        operands: tuple[Any, ...],
+        waiting: tuple[int, int],
+        copy: tuple[Array, Array] | None,
     ) -> None:
         self.kind, self.backend = kind, backend
-        self.operands, self.waiting = operands, waiting
+        self.operands, self.waiting, self.copy = operands, waiting, copy
 
 
 def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice) -> Any:
@@ -147,25 +155,30 @@ def _prepared(group: Group, split: Slab, named: dict[str, Any], choice: Choice) 
     facts = facts_of(group, call)
     if facts is None or along != call.shape.axis or call.converted or not call.result.size:
         return None
-    kind = kinds_of(group).found.get(signature_of(call, along))
+    kinds = kinds_of(group)
+    kind = kinds.found.get(signature_of(call, along))
     target = call.target
     if kind is None or not isinstance(target, DeviceTarget) or kind.order != facts.order:
         return None
-    replaces = np.may_share_memory(call.views[_RHS], call.views[_X])
-    if kind.waits and replaces:  # another solve would need the right-hand sides
+    views, copy = list(call.views), None
+    given = [type(value) in _NUMBERS for value in named.values()]
+    if kind.waits and np.may_share_memory(views[_RHS], views[_X]):
+        solution = kinds.scratch(target, views[_X])
+        copy = _unowned(views[_X]), solution
+        views[_X] = solution
+    plan = plan_of(call.shape.batch, views)
+    if plan.copied:
         return None
-    plan = plan_of(call.shape.batch, call.views)
-    flags, *lines, info, part, count, rows = part_operands(group, call, plan, call.views, kind.info)
-    given = *named.values(), choice.out
+    flags, *lines, info, part, count, rows = part_operands(group, call, plan, views, kind.info)
     lines = [
-        line if type(value) in _NUMBERS else _unowned(line)
-        for line, value in zip(lines, given, strict=True)
+        line if is_kept else _unowned(line)
+        for line, is_kept in zip(lines, [*given, copy is not None], strict=True)
     ]
     operands = flags, *lines, info, part, count, rows
     waiting = waiting_of(group, kind.marks)
     if part_check(target, operands, waiting):
         return None
-    return _Call(kind, target.backend, operands, waiting)
+    return _Call(kind, target.backend, operands, waiting, copy)
 
 
 def _unowned(line: Array) -> Array:
@@ -201,6 +214,8 @@ def _solved(
         return True
     outcome = link.outcome(backend, where)
     if outcome.late < 0 and not outcome.has_failed:
+        if call.copy is not None:
+            _check(backend, backend.relayout(*call.copy, *where))
         return True
     if outcome.late >= 0 and not outcome.is_elsewhere:
         raise late_error(group, outcome)

@@ -101,6 +101,12 @@ def agree_once(group, device, rng):
         assert found == []
         other.check(group)
         uneven.check(group)
+        # The solution replaces the right-hand sides.
+        first.out = first.arrays[3]
+        with agreements() as found:
+            first.solve(group, **options)
+        assert found == []
+        first.check(group)
 
 
 def check_ranks_that_differ(group, rng):
@@ -190,6 +196,13 @@ def fail(group, device, rng):
         good.solve(group)
         general.solve(group)
         general.check(group)
+    mixed = [np.array(a) for a in good.whole]
+    for a, b in zip(mixed, general.whole, strict=True):
+        a[1] = b[1]
+    mixed = Operands(group, device, mixed)
+    mixed.out = mixed.arrays[3]
+    mixed.solve(group)
+    mixed.check(group)
 
 
 def check_calls_do_not_keep_arrays(group, rng):
