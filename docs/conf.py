@@ -99,16 +99,68 @@ MADE_BY = {
     "transport.AdvectionDiffusionResult": "AdvectionDiffusion",
     "transport.SuggestedStep": "transport.suggest_dt",
     "transport.TransportResult": "GCEIDD",
+    "SolveInfo": "solve_tridiagonal",
+    "distributed.SplitFactor": "distributed.Group",
+    "flow.CavityHistory": "LidDrivenCavity",
+    "flow.CentrelineExtrema": "LidDrivenCavity",
+    "flow.CylinderHistory": "SquareCylinder",
+    "flow.ForceBalance": "SquareCylinder",
+    "flow.StaggeredHistory": "StaggeredCavity",
+    "flow.Strouhal": "SquareCylinder",
+    "flow.SurfacePressure": "SquareCylinder",
+    "flow.Vortex": "LidDrivenCavity",
+    "jax.PiecewisePolynomial": "jax.CubicSpline",
+    "relaxation.RelaxationHistory": "LMSOR",
+    "spline.PiecewisePolynomial": "CubicSpline",
+}
+# Figures are used where the results are made that they draw.
+DRAWN_BY = {
+    "cavity": "LidDrivenCavity",
+    "cylinder": "SquareCylinder",
+    "heat": "HeatADI",
+    "relaxation": "LMSOR",
+    "staggered": "StaggeredCavity",
+    "transport": "GCEIDD",
 }
 
 
+def reference_names() -> list[str]:
+    """Return the names of the reference, with their modules."""
+    names, module = [], "pysolvers"
+    for line in (HERE / "api.md").read_text().splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   [A-Za-z_][\w.]*", line):
+            names.append(f"{module}.{line.strip()}")
+    return names
+
+
+def mentions(name: str, texts: dict[str, str]) -> list[str]:
+    """Return the pages whose text names an object that no code of a page imports."""
+    _, *modules, last = name.split(".")
+    if modules[:1] in (["jax"], ["torch"]):
+        texts = {page: text for page, text in texts.items() if page == modules[0]}
+    elif modules[:1] == ["scipy"]:
+        texts = {"coming_from": texts["coming_from"]}
+    elif modules[:1] == ["papers"]:
+        return ["reproductions"]
+    elif modules:
+        last = ".".join((*modules, last))
+    return [page for page, text in texts.items() if re.search(rf"`[^`\n]*\b{last}\b", text)]
+
+
 def used_in() -> dict[str, list[str]]:
-    """Return the pages whose code uses a public name, by this name: links for its page."""
-    pages = {}
-    for path in [*HERE.glob("*.md"), *HERE.glob("theory/*.md")]:
-        if path.stem not in ("api", "changelog", "architecture", "designs", "index"):
-            code = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
-            pages[path.relative_to(HERE).with_suffix("").as_posix()] = "\n".join(code)
+    """Return the pages that use a public name, by this name: links for its page.
+
+    They are the pages whose code imports it, else those whose text names it.
+    """
+    pages, texts = {}, {}
+    others = ("api", "changelog", "architecture", "designs", "index", "measurements", "ranks")
+    for path in sorted([*HERE.glob("*.md"), *HERE.glob("theory/*.md")]):
+        if path.stem not in (*others, "records", "references"):
+            page, text = path.relative_to(HERE).with_suffix("").as_posix(), path.read_text()
+            code = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+            pages[page], texts[page] = "\n".join(code), text
     for path in (HERE.parent / "notebooks").glob("*.ipynb"):
         cells = json.loads(path.read_text())["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
@@ -122,8 +174,16 @@ def used_in() -> dict[str, list[str]]:
                     links = found.setdefault(f"{node.module}.{alias.name}", [])
                     if page not in links:
                         links.append(page)
+    for name in reference_names():
+        if name not in found:
+            found[name] = mentions(name, texts)
     for name, maker in MADE_BY.items():
         found[f"pysolvers.{name}"] = found.get(f"pysolvers.{maker}", [])
+    for name in reference_names():
+        if name.startswith("pysolvers.plots."):
+            found[name] = found.get(f"pysolvers.{DRAWN_BY[name.split('.')[2]]}", [])
+    if missing := [name for name in reference_names() if not found.get(name)]:
+        raise ValueError(f"no page uses or names {', '.join(missing)}")
     return found
 
 
