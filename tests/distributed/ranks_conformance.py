@@ -21,16 +21,29 @@ CASES = STARTS | {
         initial, velocity=(lambda t: 1 + t, 0.5), scheme="mu", **o
     ),
 }
+# Those that take no group: of one dimension, of one process, or of no ranks at all.
+REFUSED = ("heat-rod", "heat-holes", "heat-law", "parabolic", "advected")
 BOUND = 1e-12
 
 
 def split_cases():
     """Yield the cases with each axis along which they can be split."""
     for name, make in CASES.items():
-        if name.startswith(("heat-rod", "heat-holes", "heat-law", "parabolic", "advected")):
-            continue  # which are not split
-        for axis in (0,) if name.startswith(("lmsor", "plate")) else (0, 1):
+        if name.startswith(REFUSED):
+            continue
+        axes = (0,) if name.startswith(("lmsor", "plate")) else (0, 1)
+        for axis in (0, 1, 2) if name == "heat-3d" else axes:
             yield name, make, axis
+
+
+def check_other_cases_are_refused(group, rng):
+    for name, make in CASES.items():
+        if name.startswith(REFUSED):
+            with pytest.raises((ValueError, TypeError), match="group"):
+                make(group=group, split=Slab(0))
+        elif name.startswith(("lmsor", "plate")):
+            with pytest.raises(ValueError, match=r"split must be Slab\(0\)"):
+                make(group=group, split=Slab(1))
 
 
 def check_fields_that_are_set(group, rng):
@@ -41,7 +54,7 @@ def check_fields_that_are_set(group, rng):
 def check_fields_that_are_set_on_devices(group, rng):
     with shared_device.in_place_of_cuda(is_shared=False):
         for number, (name, make, axis) in enumerate(split_cases(), 1):
-            deep = name.startswith("heat") and axis == 1  # a halo that few nodes do not have
+            deep = name.startswith("heat") and axis > 0  # a halo that few nodes do not have
             if not deep and not name.startswith(("heat-implicit", "rows")):
                 run(anew(group), rng, name, make, axis, chosen(number, (0, 3)), device="cuda")
 
