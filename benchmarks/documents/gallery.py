@@ -173,6 +173,23 @@ def warm_wall(axes: Axes) -> None:
     axes.set(aspect="equal", xlabel="x", ylabel="y", title="air between a warm and a cold wall")
 
 
+def greenest_day(axes: Axes) -> None:
+    dates = names_of("18_smoothing")["dates"]
+    drawn = axes.imshow(dates["of the smooth curve"][::4, ::4], vmin=130, vmax=250)
+    axes.figure.colorbar(drawn, ax=axes, label="day of the year")
+    axes.set(title="greenest day of 100 000 pixels", xticks=[], yticks=[])
+
+
+def light_curve(axes: Axes) -> None:
+    names = names_of("19_gaussian_process")
+    when, mean, band = names["when"][names["order"]], names["mean"], names["band"]
+    axes.fill_between(when, mean - band, mean + band, alpha=0.3)
+    axes.plot(when, mean)
+    axes.plot(names["true_t"], names["walk"], "k:", lw=1)
+    axes.set(xlabel="time (days)", ylabel="brightness", xlim=(125, 180), ylim=(-4, 4))
+    axes.set_title("a star, measured by night, with a gap")
+
+
 def conductivity(axes: Axes) -> None:
     names = names_of("11_gradients")
     axes.plot(names["x"], names["true_k"], "k", label="true")
@@ -274,6 +291,8 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "15_options": smiles,
     "16_plate_in_SI_units": base_of_a_pan,
     "17_natural_convection": warm_wall,
+    "18_smoothing": greenest_day,
+    "19_gaussian_process": light_curve,
 }
 
 

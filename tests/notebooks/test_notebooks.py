@@ -1,4 +1,7 @@
-"""The notebooks run from start to end, and are kept without output, except those of STORED."""
+"""The notebooks run from start to end, and are kept without output, except those of STORED.
+
+`checks/NAME.py` runs as the last cell of the notebook of this name: what its values must satisfy.
+"""
 
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 # too large to be installed for the documentation.
 STORED = ("03_gpu", "12_gradients_torch")
 
+CHECKS = Path(__file__).parent / "checks"
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
@@ -25,6 +29,7 @@ def read(path):
 
 def test_there_are_notebooks():
     assert NOTEBOOKS
+    assert {path.stem for path in CHECKS.glob("*.py")} <= {path.stem for path in NOTEBOOKS}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -51,4 +56,7 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
 
-    client(read(path), timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    notebook, check = read(path), CHECKS / f"{path.stem}.py"
+    if check.exists():
+        notebook.cells.append(nbformat.v4.new_code_cell(check.read_text()))
+    client(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
