@@ -105,18 +105,21 @@ class Kind(NamedTuple):
 
 
 class Kinds:
-    """The kinds of calls that all ranks of a group have made, by their signatures.
+    """The kinds of calls that all ranks of a group have made.
 
     Attributes
     ----------
     found : dict
-        The kinds.
+        The kinds, by signature and device.
+    ordinals : set of int
+        The devices of this rank.
     calls : dict
         The calls of this rank, by the identities of their operands.
     """
 
     def __init__(self) -> None:
         self.found: dict[Any, Kind] = {}
+        self.ordinals: set[int] = set()
         self.calls: dict[Any, Any] = {}
         self._scratch: Array | None = None
 
@@ -316,7 +319,7 @@ def _keep(
 ) -> None:
     """Keep the kind of a call that has succeeded on all ranks, for `solve_again`."""
     kinds, target, systems = kinds_of(group), call.target, prod(call.shape.batch)
-    if signature in kinds.found:
+    if (signature, target.ordinal) in kinds.found:
         return
     while len(kinds.found) >= _CHECKS:
         kinds.forget()
@@ -324,7 +327,9 @@ def _keep(
     waits = has_marks or target.reports_singular(call.options.policy)
     info = target.info(systems, lasting=True)
     key = key_of(signature, order)
-    kinds.found[signature] = Kind(key, link, target.ordinal, order, info, marks, waits)
+    kind = Kind(key, link, target.ordinal, order, info, marks, waits)
+    kinds.found[signature, target.ordinal] = kind
+    kinds.ordinals.add(target.ordinal)
 
 
 def _outcome(

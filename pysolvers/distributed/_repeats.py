@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._errors import BackendError, DistributedError, raise_for_status
 from .._lines.engine import Choice, plan_of, prepare
 from .._runtime.device import address_of, device_array
-from .._runtime.interop import Library, library_of
+from .._runtime.interop import Library, library_of, locate
 from .._runtime.targets import DeviceTarget
 from ._devices import (
     Kind,
@@ -78,9 +78,14 @@ def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice
     kinds = group.kept["calls"]["kinds"]
     rhs, out = named["rhs"], choice.out
     library = library_of(rhs)
-    if not kinds.found or not library.has_fast_access or not _is_plain(choice):
+    if not kinds.found or not library.has_fast_access or not library.on_device(rhs):
         return None
-    ordinal = next(iter(kinds.found.values())).ordinal
+    if not _is_plain(choice):
+        return None
+    if len(kinds.ordinals) == 1:  # arrays of another device are not found
+        (ordinal,) = kinds.ordinals
+    else:
+        ordinal = locate(rhs)
     is_new = out is None
     if is_new:
         out = library.fast_access[3](rhs, ordinal)
@@ -156,7 +161,7 @@ def _prepared(group: Group, split: Slab, named: dict[str, Any], choice: Choice) 
     if facts is None or along != call.shape.axis or call.converted or not call.result.size:
         return None
     kinds = kinds_of(group)
-    kind = kinds.found.get(signature_of(call, along))
+    kind = kinds.found.get((signature_of(call, along), call.target.ordinal))
     target = call.target
     if kind is None or not isinstance(target, DeviceTarget) or kind.order != facts.order:
         return None
