@@ -289,6 +289,11 @@ class DeviceTarget(Device, Target):
         Target.__init__(self, backend, ordinal)
         Device.__init__(self, backend, ordinal, operation, stream)
 
+    @property
+    def is_captured(self) -> bool:
+        """Whether what is enqueued becomes a part of a graph of the caller."""
+        return False
+
     def info(self, count: int, *, lasting: bool = False) -> Array:
         return self.empty((count,), _INFO, lasting=lasting)
 
@@ -452,6 +457,10 @@ class _DeviceArrays(DeviceTarget):
     def mask(self, name: str, value: Any) -> Array:
         self._named = {**self._named, name: value}
         return _booleans(name, self._view_or_scalar(name, value))
+
+    @property
+    def is_captured(self) -> bool:
+        return any(library.is_captured(self.ordinal) for library in self._libraries)
 
     @property
     def converts(self) -> bool:

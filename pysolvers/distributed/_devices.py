@@ -282,7 +282,8 @@ def solve_on_devices(
     outcome = _outcome(group, call, info, plan, link, sizes, asks=marks is not None)
     if outcome is None:
         return None
-    if isinstance(link, PeerLink) and (outcome[1] is None or not len(outcome[1].rows)):
+    is_good = outcome[1] is None or not len(outcome[1].rows)
+    if isinstance(link, PeerLink) and is_good and not target.is_captured:
         _keep(group, signature, call, link, order, has_marks=marks is not None)
     if needs_rhs:
         target.write(x, solution)
@@ -440,7 +441,8 @@ class PeerLink:
         """Enqueue the solve; return the status."""
         ordinal, stream = target.arguments
         where, owner = (ordinal, stream), target.stream.owner
-        return self.enqueue(target.backend, operands, waiting, key, where, lambda: owner)
+        arguments = target.backend, operands, waiting, key, where, lambda: owner
+        return self.enqueue(*arguments, is_captured=target.is_captured)
 
     def end(self, target: DeviceTarget, operands: Sequence[Any], waiting: Sequence[int]) -> None:
         """Do what remains after all ranks have begun: nothing."""

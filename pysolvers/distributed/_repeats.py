@@ -98,7 +98,7 @@ def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice
         call = _prepared(group, split, named, choice._replace(out=out))
         if call is None:
             return None
-        if not is_captured:
+        if not is_captured:  # otherwise numbers are in memory of the graph
             if len(kinds.calls) >= _CALLS:
                 kinds.calls.clear()
             kinds.calls[identity] = call
