@@ -284,10 +284,12 @@ def product_direct(
     diag: object,
     upper: object,
     x: object,
+    leader: object,
     axis: object,
     out: object,
     periodic: bool,
     threads: object,
+    extended: bool,
     /,
 ) -> Any: ...
 def blocks_direct(
@@ -414,8 +416,7 @@ def tridiag_direct(
     stream: int = 0,
     singular: int = 1,
     sums: int = 0,
-    step: float = 0,
-    gain: float = 0,
+    step: tuple[Any, ...] = ...,
     /,
 ) -> Any: ...
 def tridiag_borrowed(
@@ -431,8 +432,7 @@ def tridiag_borrowed(
     device: int,
     asks: bool,
     library: Any,
-    step: float = 0,
-    gain: float = 0,
+    step: tuple[Any, ...] = ...,
     /,
 ) -> Any: ...
 def borrow(array: Any, device: int = 0, stream: int = 0, /) -> Any: ...

@@ -138,8 +138,7 @@ def tridiag_direct(
     stream: int = 0,
     singular: int = 1,
     sums: int = 0,
-    step: float = 0,
-    gain: float = 0,
+    step: tuple[Any, ...] = ...,
     /,
 ) -> Any: ...
 

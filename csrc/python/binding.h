@@ -16,18 +16,19 @@
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
 /* tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads,
- *                device=0, stream=0, singular=1, sums=0, step=0, gain=0)
+ *                device=0, stream=0, singular=1, sums=0, step)
  * -> x, or (x, info) if a system is singular, or a status that is not PS_OK, or
  * NotImplemented if the call is not one of those that need no planning. Arguments as
  * those of pysolvers.solve_tridiagonal; its other options have their defaults. singular:
  * 0 does nothing about singular systems, 1 reports them, which waits for a device, and 2,
  * on a device only, writes NaN to their solutions. sums: `diag` holds row sums, with
- * signs that are known (1) or checked (2); on the CPU only. gain: not 0 for the step of
- * PS_STEP_THETA with `step` and `gain` from the values `rhs`. */
+ * signs that are known (1) or checked (2); on the CPU only. step: (kind, step, gain,
+ * source, where, flux_first, flux_last, value_first, value_last) for the step of ps_step
+ * from the values `rhs`; each of those after gain can be None, and all can be left out. */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* tridiag_borrowed(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,
- * asks, library, step=0, gain=0)
+ * asks, library, step)
  * -> as tridiag_direct(), for numbers and arrays of a library, see borrowed.h; x is an
  * array of the library. device: -1, or the one that has the arrays. */
 PyObject *tridiag_borrowed(PyObject *module, PyObject *const *args, Py_ssize_t count);

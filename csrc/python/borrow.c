@@ -24,6 +24,9 @@ is_here(DLDevice d, int device)
 static int
 type_number(DLDataType t)
 {
+    if (t.lanes == 1 && t.code == DL_BOOL && t.bits == 8) {
+        return NPY_BOOL;
+    }
     if (t.lanes != 1 || (t.code != DL_FLOAT && t.code != DL_COMPLEX)) {
         return -1;
     }
@@ -189,7 +192,8 @@ borrow(PyObject *Py_UNUSED(module), PyObject *args)
             Py_DECREF(capsule);
         }
     }
-    if (array == NULL) {
+    if (array == NULL || PyArray_TYPE((PyArrayObject *)array) == NPY_BOOL) {
+        Py_XDECREF(array);
         PyErr_Clear();
         Py_RETURN_NONE;
     }
@@ -231,6 +235,7 @@ read_description(PyObject *description, DLTensor *t, int64_t extents[2 * NPY_MAX
         .ndim = (int32_t)axes,
         .dtype = {dtype->kind == 'f'   ? DL_FLOAT
                   : dtype->kind == 'c' ? DL_COMPLEX
+                  : dtype->kind == 'b' ? DL_BOOL
                                        : UINT8_MAX,
                   (uint8_t)(8 * size), 1},
         .shape = extents,
@@ -371,8 +376,9 @@ take_operands(borrowed *l, PyObject *const *operands, int wanted, const library 
         return 0;
     }
     for (int k = 0; k < l->count; k++) {
-        l->arrays[k] = is_python_number(operands[k]) ? Py_NewRef(operands[k])
-                                                     : view_of(from, operands[k], l);
+        l->arrays[k] = operands[k] == Py_None || is_python_number(operands[k])
+                           ? Py_NewRef(operands[k])
+                           : view_of(from, operands[k], l);
         if (l->arrays[k] == NULL) {
             return 0;
         }

@@ -16,11 +16,12 @@
 
 #include "numpy_api.h"
 
-enum { BORROWED_MOST = 5 };
+enum { BORROWED_MOST = 11 };
 
 typedef struct {
     PyObject
-        *arrays[BORROWED_MOST]; /* ndarrays over the operands, numbers, then the result */
+        *arrays[BORROWED_MOST]; /* ndarrays over the operands, numbers and None, then the
+                                   result */
     PyObject *result;           /* the result, an array of the library */
     int device, count;
     unsigned long long stream;
@@ -28,8 +29,9 @@ typedef struct {
 
 /* Take `count` operands, of which the last one is an array and determines the device, and
  * `out`, or a new array if it is None. `wanted`: the device, or -1 for any. Returns 1; 0
- * if the operands are not numbers and arrays of one type in the memory of the backend; -1
- * with an exception if there is no memory for the result. borrowed_end() must follow. */
+ * if the operands are not None, numbers and arrays of one type in the memory of the
+ * backend; -1 with an exception if there is no memory for the result. borrowed_end() must
+ * follow. */
 int borrowed_begin(borrowed *l, PyObject *const *operands, int count, PyObject *out,
                    int wanted, PyObject *library);
 void borrowed_end(borrowed *l);

@@ -1,5 +1,5 @@
-/* direct.c - tridiag_direct(): the calls of solve_tridiagonal and theta_step that need no
- * planning.
+/* direct.c - tridiag_direct(): the calls of solve_tridiagonal, theta_step and
+ * implicit_diffusion that need no planning.
  *
  * Python converts, broadcasts and plans the operands of a call, which takes 50 us and
  * more, on a device 200 us. Most calls have operands that are used as they are: arrays of
@@ -21,6 +21,9 @@
 #include <math.h>
 
 enum { LOWER, DIAG, UPPER, RHS, INPUTS };
+
+/* The operands of a step after its numbers, and those that can be numbers. */
+enum { SOURCE, WHERE, ENDS, EXTRAS = ENDS + 4, NUMBERS = 8 };
 
 /* Systems whose info needs no allocation. */
 enum { FEW_SYSTEMS = 256 };
@@ -47,8 +50,9 @@ typedef struct {
     matrix_form form;
     uint32_t flags;
     ps_tridiag t;
-    double step, gain;              /* of ps_step, for a theta step; gain 0 for a solve */
-    double numbers[INPUTS][2];      /* operands that are numbers, in their dtype */
+    ps_step s; /* without t; gain 0 for a solve */
+    PyObject *extras[EXTRAS];
+    double numbers[NUMBERS][2];     /* operands that are numbers, in their dtype */
     PyArrayObject *widened[INPUTS]; /* complex copies of diagonals; owned */
 } direct;
 
@@ -184,6 +188,29 @@ find_matrices(direct *d, PyObject *const *inputs, const PyArrayObject *rhs)
     return 1;
 }
 
+/* What a step has besides its matrix and `rhs`. Returns 0 if it is not a plain case. */
+static int
+read_extras(direct *d, const PyArrayObject *rhs)
+{
+    ps_input *const ends[] = {&d->s.flux[0], &d->s.flux[1], &d->s.value[0],
+                              &d->s.value[1]};
+    int lacks;
+
+    if (d->s.kind == PS_STEP_FLUX && plain_real(d->p.type) != d->p.type) {
+        return 0;
+    }
+    for (int k = 0; k < 4; k++) {
+        if (!plain_column(&d->p, d->extras[ENDS + k], rhs, d->numbers[RHS + 1 + k],
+                          ends[k])) {
+            return 0;
+        }
+    }
+    return (d->extras[SOURCE] == Py_None ||
+            plain_input(&d->p, d->extras[SOURCE], rhs, 0, d->numbers[RHS], &d->s.source,
+                        &lacks)) &&
+           plain_mask(&d->p, d->extras[WHERE], rhs, &d->s.where);
+}
+
 /* Read the operands. Returns 0 if the call is not a plain case. */
 static int
 read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
@@ -200,7 +227,8 @@ read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
     }
     return read_diagonal(d, inputs[LOWER], rhs, LOWER, &d->t.lower) &&
            read_diagonal(d, inputs[DIAG], rhs, DIAG, &d->t.diag) &&
-           read_diagonal(d, inputs[UPPER], rhs, UPPER, &d->t.upper);
+           read_diagonal(d, inputs[UPPER], rhs, UPPER, &d->t.upper) &&
+           (d->s.gain == 0 || (d->use == ONE_TYPE && read_extras(d, rhs)));
 }
 
 /* The options; 0 if one of them is not what Python allows. */
@@ -330,15 +358,27 @@ typedef struct {
     unsigned long long stream;
 } place;
 
+/* The operands that can be numbers, in the order of d->numbers. */
+static void
+numbers_of(direct *d, ps_input **inputs)
+{
+    ps_input *const all[NUMBERS] = {&d->t.lower,    &d->t.diag,    &d->t.upper,
+                                    &d->s.source,   &d->s.flux[0], &d->s.flux[1],
+                                    &d->s.value[0], &d->s.value[1]};
+
+    memcpy(inputs, all, sizeof all);
+}
+
 /* Let the operands that are numbers refer to copies in *there; 0, or -1 with an
  * exception. */
 static int
 upload_numbers(direct *d, call *c, block *there, ps_status *status)
 {
-    ps_input *const inputs[] = {&d->t.lower, &d->t.diag, &d->t.upper};
+    ps_input *inputs[NUMBERS];
     int count = 0;
 
-    for (int k = 0; k < RHS; k++) {
+    numbers_of(d, inputs);
+    for (int k = 0; k < NUMBERS; k++) {
         count += inputs[k]->data == d->numbers[k];
     }
     if (!d->p.on_device || count == 0) {
@@ -350,7 +390,7 @@ upload_numbers(direct *d, call *c, block *there, ps_status *status)
     call_enter(c);
     *status =
         ps_backend_get()->upload(there->data, d->numbers, sizeof d->numbers, &c->exec);
-    for (int k = 0; k < RHS; k++) {
+    for (int k = 0; k < NUMBERS; k++) {
         if (inputs[k]->data == d->numbers[k]) {
             inputs[k]->data = (char *)there->data + (size_t)k * sizeof d->numbers[k];
         }
@@ -365,13 +405,14 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
     int32_t *info, uint8_t *marks, ps_status *status)
 {
     direct d = *given;
-    ps_input *const inputs[] = {&d.t.lower, &d.t.diag, &d.t.upper};
+    ps_input *inputs[NUMBERS];
     ps_report report = {0};
     block numbers = {0};
     call c;
 
     d.t.info = info;
-    for (int k = 0; k < RHS; k++) { /* numbers are in the copy, too */
+    numbers_of(&d, inputs);
+    for (int k = 0; k < NUMBERS; k++) { /* numbers are in the copy, too */
         if (inputs[k]->data == given->numbers[k]) {
             inputs[k]->data = d.numbers[k];
         }
@@ -382,11 +423,9 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
     c.exec.marks = marks;
     int raised = upload_numbers(&d, &c, &numbers, status);
 
-    if (raised == 0 && *status == PS_OK && d.gain != 0) {
-        const ps_step s = {
-            .kind = PS_STEP_THETA, .t = d.t, .step = d.step, .gain = d.gain};
-
-        raised = step_run(&s, options->pivot, 0, &c, status, &report);
+    if (raised == 0 && *status == PS_OK && d.s.gain != 0) {
+        d.s.t = d.t;
+        raised = step_run(&d.s, options->pivot, 0, &c, status, &report);
     }
     else if (raised == 0 && *status == PS_OK) {
         raised = tridiag_run(&d.t, options, 0, &c, status, &report);
@@ -431,8 +470,9 @@ run_and_answer(const direct *d, const ps_options *options, int threads,
         backend->answer(&c->exec, &data) != PS_OK) {
         return 1;
     }
-    uint8_t *const marks =
-        options->pivot == PS_PIVOT_AUTO && d->gain == 0 ? (uint8_t *)data + offset : NULL;
+    uint8_t *const marks = options->pivot == PS_PIVOT_AUTO && d->s.gain == 0
+                               ? (uint8_t *)data + offset
+                               : NULL;
     int raised =
         run_and_wait(d, options, threads, where, data, marks, c, status, &is_complete);
 
@@ -591,14 +631,18 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     int threads;
 
     if (!read_options(args[6], args[7], args[8], d, &options, &threads) ||
-        !read_operands(d, args, args[4]) || !accepts_form(d, args, options.pivot) ||
-        (d->gain != 0 && d->use != ONE_TYPE)) {
+        !read_operands(d, args, args[4]) || !accepts_form(d, args, options.pivot)) {
         if (PyErr_Occurred()) {
             return NULL;
         }
         Py_RETURN_NOTIMPLEMENTED;
     }
-    PyArrayObject *const x = plain_result(&d->p, args[5], args, INPUTS);
+    PyObject *inputs[EXTRAS + INPUTS];
+    const int extras = d->s.gain != 0 ? EXTRAS : 0;
+
+    memcpy(inputs, d->extras, (size_t)extras * sizeof *inputs);
+    memcpy(inputs + extras, args, INPUTS * sizeof *inputs);
+    PyArrayObject *const x = plain_result(&d->p, args[5], inputs, extras + INPUTS);
 
     if (x == NULL || !plain_stride(&d->p, x, &d->t.x.stride)) {
         Py_XDECREF((PyObject *)x);
@@ -621,20 +665,29 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     return answer;
 }
 
-/* Solve, or make a theta step with steps[0] = step and steps[1] = gain if `steps` is not
- * null, for arguments as those of tridiag_direct(). */
+/* Read kind, step and gain, and the operands of a step; 0, or -1 with an exception. */
+static int
+read_step(PyObject *step, ps_step *s, PyObject **extras)
+{
+    for (int k = 0; k < EXTRAS; k++) {
+        extras[k] = Py_None;
+    }
+    return PyArg_ParseTuple(step, "idd|OOOOOO:step", &s->kind, &s->step, &s->gain,
+                            &extras[SOURCE], &extras[WHERE], &extras[ENDS],
+                            &extras[ENDS + 1], &extras[ENDS + 2], &extras[ENDS + 3])
+               ? 0
+               : -1;
+}
+
+/* Solve, or make the step *s, for arguments as those of tridiag_direct(). */
 static PyObject *
 solve_arguments(PyObject *const *args, const place *where, matrix_form form,
-                PyObject *const *steps)
+                const ps_step *s, PyObject *const *extras)
 {
-    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE,
-                .form = form,
-                .step = steps == NULL ? 0 : PyFloat_AsDouble(steps[0]),
-                .gain = steps == NULL ? 0 : PyFloat_AsDouble(steps[1])};
+    direct d = {
+        .p.on_device = ps_backend_get()->memory == PS_DEVICE, .form = form, .s = *s};
 
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
+    memcpy(d.extras, extras, sizeof d.extras);
     PyObject *const answer = solve_plain(&d, args, where);
 
     for (int k = LOWER; k <= UPPER; k++) {
@@ -648,11 +701,16 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
 {
     place where = {.singular = REPORTED};
     matrix_form form = DIAGONALS;
+    PyObject *extras[EXTRAS] = {NULL};
+    ps_step s = {0};
 
-    if (count != 9 && count != 12 && count != 13 && count != 15) {
+    if (count != 9 && (count < 12 || count > 14)) {
         return PyErr_Format(PyExc_TypeError,
-                            "tridiag_direct: need 9, 12, 13 or 15 arguments, got %zd",
+                            "tridiag_direct: need 9, 12, 13 or 14 arguments, got %zd",
                             count);
+    }
+    if (count == 14 && read_step(args[13], &s, extras) < 0) {
+        return NULL;
     }
     if (count >= 13) {
         form = (matrix_form)PyLong_AsLong(args[12]);
@@ -664,35 +722,43 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
             return NULL;
         }
     }
-    return solve_arguments(args, &where, form, count == 15 ? args + 13 : NULL);
+    return solve_arguments(args, &where, form, &s, extras);
 }
 
 PyObject *
 tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
+    PyObject *operands[EXTRAS + INPUTS];
+    ps_step s = {0};
     borrowed l;
 
-    if (count != 12 && count != 14) {
+    if (count != 12 && count != 13) {
         return PyErr_Format(PyExc_TypeError,
-                            "tridiag_borrowed: need 12 or 14 arguments, got %zd", count);
+                            "tridiag_borrowed: need 12 or 13 arguments, got %zd", count);
     }
+    if (count == 13 && read_step(args[12], &s, operands) < 0) {
+        return NULL;
+    }
+    const int extras = count == 13 ? EXTRAS : 0, all = extras + INPUTS;
+
+    memcpy(operands + extras, args, INPUTS * sizeof *operands);
     const int device = (int)PyLong_AsLong(args[9]);
     const int singular = (int)PyLong_AsLong(args[10]);
 
     if (PyErr_Occurred()) {
         return NULL;
     }
-    const int taken = borrowed_begin(&l, args, INPUTS, args[5], device, args[11]);
+    const int taken = borrowed_begin(&l, operands, all, args[5], device, args[11]);
     PyObject *answer = NULL;
 
     if (taken > 0) {
-        PyObject *const given[] = {l.arrays[LOWER], l.arrays[DIAG], l.arrays[UPPER],
-                                   l.arrays[RHS],   args[4],        l.arrays[INPUTS],
-                                   args[6],         args[7],        args[8]};
+        PyObject *const *const own = l.arrays + extras;
+        PyObject *const given[] = {own[LOWER],  own[DIAG], own[UPPER], own[RHS], args[4],
+                                   own[INPUTS], args[6],   args[7],    args[8]};
+        const place where = {l.device, singular, l.stream};
 
-        answer = borrowed_answer(
-            &l, solve_arguments(given, &(place){l.device, singular, l.stream}, DIAGONALS,
-                                count == 14 ? args + 12 : NULL));
+        answer =
+            borrowed_answer(&l, solve_arguments(given, &where, DIAGONALS, &s, l.arrays));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);

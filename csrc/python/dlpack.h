@@ -14,7 +14,7 @@ enum { DL_MAJOR_VERSION = 1 };
 
 /* Device types and type codes. */
 enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_MANAGED = 13 };
-enum { DL_FLOAT = 2, DL_COMPLEX = 5 };
+enum { DL_FLOAT = 2, DL_COMPLEX = 5, DL_BOOL = 6 };
 
 /* Bit of DLManagedTensorVersioned.flags. */
 enum { DL_READ_ONLY = 1 };

@@ -169,13 +169,14 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "and report.");
 PyDoc_STRVAR(tridiag_direct_doc,
              "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, device=0, stream=0, singular=1, sums=0, step=0, "
-             "gain=0, /)\n--\n\n"
-             "Solve for operands that need no planning; return x, (x, info), a status "
+             "periodic, threads, device=0, stream=0, singular=1, sums=0, step=None, "
+             "/)\n--\n\n"
+             "Solve, or make a step, for operands that need no planning; return x, (x, "
+             "info), a status "
              "or NotImplemented.");
 PyDoc_STRVAR(tridiag_borrowed_doc,
              "tridiag_borrowed($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, device, asks, library, step=0, gain=0, /)\n--\n\n"
+             "periodic, threads, device, asks, library, step=None, /)\n--\n\n"
              "Solve for arrays of a library that need no planning; return as "
              "tridiag_direct does.");
 PyDoc_STRVAR(factor_make_doc,

@@ -151,6 +151,55 @@ plain_input(const plain *p, PyObject *object, const PyArrayObject *rhs, int leas
 }
 
 int
+plain_column(const plain *p, PyObject *object, const PyArrayObject *rhs, double number[2],
+             ps_input *in)
+{
+    *in = (ps_input){0};
+    if (object == Py_None) {
+        return 1;
+    }
+    if (plain_is_number(object)) {
+        return plain_number(p, object, number, in);
+    }
+    PyArrayObject *const array = plain_array(object, p->type);
+
+    if (array == NULL || p->axes < 2 || PyArray_NDIM(array) != p->axes - 1) {
+        return 0;
+    }
+    for (int k = 0; k < p->axes - 1; k++) {
+        if (PyArray_DIM(array, k) != PyArray_DIM(rhs, k + (k >= p->axis))) {
+            return 0;
+        }
+    }
+    in->data = PyArray_DATA(array);
+    if (p->axes == 2) {
+        return operand_stride(array, 0, &in->stride.inner);
+    }
+    in->stride = (ps_stride){.outer = p->outer > 1 ? p->inner : 0, .inner = 1};
+    return PyArray_IS_C_CONTIGUOUS(array);
+}
+
+int
+plain_mask(const plain *p, PyObject *object, const PyArrayObject *rhs, ps_mask *mask)
+{
+    *mask = (ps_mask){0};
+    if (object == Py_None) {
+        return 1;
+    }
+    PyArrayObject *const array = plain_array(object, NPY_BOOL);
+
+    if (array == NULL) {
+        return 0;
+    }
+    mask->data = PyArray_DATA(array);
+    if (plain_shape(p, array, rhs, p->rows)) {
+        return plain_stride(p, array, &mask->stride);
+    }
+    return PyArray_NDIM(array) == 1 && PyArray_DIM(array, 0) == p->rows &&
+           operand_stride(array, 0, &mask->stride.row);
+}
+
+int
 plain_threads(PyObject *threads, int *count)
 {
     const long number = threads == Py_None ? 0 : PyLong_AsLong(threads);

@@ -7,7 +7,7 @@
 #define PS_PYTHON_PLAIN_H
 
 #include "numpy_api.h"
-#include "pysolvers.h"
+#include "ps_step.h"
 
 /* The right-hand sides of a call: outer * inner systems of `rows` rows along `axis`. */
 typedef struct {
@@ -34,6 +34,15 @@ int plain_number(const plain *p, PyObject *object, double number[2], ps_input *i
  * systems, which *lacks is set to. 0 if it is not plain. */
 int plain_input(const plain *p, PyObject *object, const PyArrayObject *rhs, int least,
                 double number[2], ps_input *in, int *lacks);
+
+/* Read an operand with one entry for each system, or a number; null data for None. 0 if it
+ * is not plain. */
+int plain_column(const plain *p, PyObject *object, const PyArrayObject *rhs,
+                 double number[2], ps_input *in);
+
+/* Read a mask of booleans, or one line of it for all systems; null data for None. 0 if it
+ * is not plain. */
+int plain_mask(const plain *p, PyObject *object, const PyArrayObject *rhs, ps_mask *mask);
 
 /* Read a number of threads, 0 for None; 0 if Python has to check it. */
 int plain_threads(PyObject *threads, int *count);

@@ -88,50 +88,67 @@ product(PyObject *Py_UNUSED(module), PyObject *args)
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
-/* product_direct(): A x of calls that need no planning, as those of direct.c, for which
- * planning in Python takes 60 us. */
-enum { LOWER, DIAG, UPPER, X, INPUTS, AXIS = INPUTS, OUT, PERIODIC, THREADS, ARGUMENTS };
+/* product_direct(): A x and b - A x of calls that need no planning, as those of direct.c,
+ * for which planning in Python takes 60 us. LEADER: b, or x if X is None. */
+enum {
+    LOWER,
+    DIAG,
+    UPPER,
+    X,
+    LEADER,
+    INPUTS,
+    AXIS = INPUTS,
+    OUT,
+    PERIODIC,
+    THREADS,
+    EXTENDED,
+    ARGUMENTS
+};
 
 /* Rows from which each entry of a periodic matrix has a place of its own. */
 enum { LEAST_PERIODIC = 3 };
 
 /* Read the operands; 0 if they are not plain. */
-static const PyArrayObject *
-read_product(ps_product *p, plain *sides, PyObject *const *args, double numbers[3][2])
+static int
+read_product(ps_product *p, plain *sides, PyObject *const *args, double numbers[4][2])
 {
-    const PyArrayObject *const x = plain_sides(sides, args[X], args[AXIS]);
-    ps_input *const inputs[] = {&p->lower, &p->diag, &p->upper};
-    static const uint32_t shorter[] = {PS_SHORT_LOWER, 0, PS_SHORT_UPPER};
+    const PyArrayObject *const leader = plain_sides(sides, args[LEADER], args[AXIS]);
+    const int is_residual = args[X] != Py_None;
+    ps_input *const inputs[] = {&p->lower, &p->diag, &p->upper, &p->x};
+    ps_input *const leading = is_residual ? &p->b : &p->x;
+    static const uint32_t shorter[] = {PS_SHORT_LOWER, 0, PS_SHORT_UPPER, 0};
     const int is_periodic = args[PERIODIC] == Py_True;
 
-    if (x == NULL || !operand_dtype(sides->type, &p->dtype) ||
-        !plain_stride(sides, x, &p->x.stride) ||
+    if (leader == NULL || !operand_dtype(sides->type, &p->dtype) ||
+        !plain_stride(sides, leader, &leading->stride) ||
         (is_periodic && sides->rows < LEAST_PERIODIC)) {
-        return NULL;
+        return 0;
     }
+    p->scale = is_residual ? -1 : 1;
+    p->weight = is_residual;
     p->flags = is_periodic ? PS_PERIODIC : 0;
-    for (int k = LOWER; k <= UPPER; k++) {
+    for (int k = LOWER; k <= (is_residual ? X : UPPER); k++) {
+        const int least = k != DIAG && k != X && !is_periodic;
         int lacks;
 
-        if (!plain_input(sides, args[k], x, k != DIAG && !is_periodic, numbers[k],
-                         inputs[k], &lacks)) {
-            return NULL;
+        if (!plain_input(sides, args[k], leader, least, numbers[k], inputs[k], &lacks)) {
+            return 0;
         }
         p->flags |= lacks ? shorter[k] : 0;
     }
-    p->x.data = PyArray_DATA(x);
+    leading->data = PyArray_DATA(leader);
     p->rows = sides->rows;
     p->outer = sides->outer;
     p->inner = sides->inner;
-    return x;
+    return 1;
 }
 
 static PyObject *
 product_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
     const ps_backend *const backend = ps_backend_get();
-    ps_product p = {.scale = 1};
-    double numbers[3][2];
+    ps_product p = {0};
+    double numbers[4][2];
     plain sides = {0};
     int threads;
     call c;
@@ -143,9 +160,10 @@ product_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
     }
     if (backend->memory != PS_HOST || backend->product == NULL ||
         !plain_threads(args[THREADS], &threads) ||
-        read_product(&p, &sides, args, numbers) == NULL) {
+        !read_product(&p, &sides, args, numbers)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
+    p.is_extended = args[EXTENDED] == Py_True;
     PyArrayObject *const out = plain_result(&sides, args[OUT], args, INPUTS);
 
     if (out == NULL || !plain_stride(&sides, out, &p.out.stride) ||
@@ -390,10 +408,10 @@ PyDoc_STRVAR(product_doc,
              "extended, threads, device=0, stream=0, /)\n--\n\n"
              "Write scale * A x + weight * b; return status.");
 PyDoc_STRVAR(product_direct_doc,
-             "product_direct($module, lower, diag, upper, x, axis, out, periodic, "
-             "threads, /)\n--\n\n"
-             "Return A x, a status that is not OK, or NotImplemented if the call needs "
-             "planning.");
+             "product_direct($module, lower, diag, upper, x, leader, axis, out, "
+             "periodic, threads, extended, /)\n--\n\n"
+             "Return leader - A x, or A leader if x is None; a status that is not OK, or "
+             "NotImplemented if the call needs planning.");
 PyDoc_STRVAR(products_doc,
              "products($module, flags, rows, inner, g, x, lower, diag, upper, threads, "
              "/)\n--\n\n"

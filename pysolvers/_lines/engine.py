@@ -249,13 +249,14 @@ def solve_directly(
     policy: OnSingular,
     *,
     operation: str = _OPERATION,
-    theta: tuple[float, float] | None = None,
+    step: tuple[Any, ...] | None = None,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
     They need none if they are arrays of the shape of `rhs`, vectors, and real numbers, of one
     precision; those of the matrices can lack the first axes of `rhs`. Calls with errors in their
-    arguments give None, too. `theta` has step and gain of a theta step (ps_step.h) from `rhs`.
+    arguments give None, too. `step`: kind, step and gain of a step (ps_step.h) from `rhs`, and its
+    other operands.
     """
     sides = (rhs, out)
     if not isinstance(rhs, np.ndarray):
@@ -263,8 +264,9 @@ def solve_directly(
         if type(rhs) is not np.ndarray:
             return None
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
+        step = step and (*step[:3], *map(host_array, step[3:]))
     backend = require("cpu")
-    more = () if theta is None else (0, *theta)
+    more = () if step is None else (0, step)
     answer = backend.tridiag_direct(
         *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
         *(0, 0, policy != "ignore", *more),
@@ -274,7 +276,8 @@ def solve_directly(
     if type(answer) is not np.ndarray:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
         target = find_target("cpu", None, named, operation=operation, leader="rhs")
-        answer = _answer(answer, named, target, axis, periodic, policy, operation=operation)
+        facts: dict[str, Any] = {"operation": operation, "explains": _explains(step)}
+        answer = _answer(answer, named, target, axis, periodic, policy, **facts)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
@@ -321,7 +324,7 @@ def solve_on_device(
     access: tuple[ModuleType, Any, int],
     *,
     operation: str = _OPERATION,
-    theta: tuple[float, float] | None = None,
+    step: tuple[Any, ...] | None = None,
 ) -> Any:
     """Solve as `solve_directly` does, for arrays of a library with fast access to a device."""
     backend, functions, ordinal = access
@@ -330,14 +333,15 @@ def solve_on_device(
         ordinal,
         _ON_DEVICE[policy],
         functions,
-        *(theta or ()),
+        *(() if step is None else (step,)),
     )
     if answer is NotImplemented:
         return None
     if type(answer) is int or type(answer) is tuple:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
         target = find_target(None, None, named, out, operation=operation, leader="rhs")
-        _answer(answer, named, target, axis, periodic, policy, operation=operation)
+        facts: dict[str, Any] = {"operation": operation, "explains": _explains(step)}
+        _answer(answer, named, target, axis, periodic, policy, **facts)
     return answer
 
 
@@ -346,13 +350,18 @@ def step_directly(
     options: Sequence[object],
     policy: OnSingular,
     device: str | None,
-    theta: tuple[float, float],
+    operation: str,
+    kind: str,
+    step: tuple[Any, ...],
 ) -> Any:
-    """Make a theta step as `solve_directly` does, on the CPU or a device, or return None.
+    """Make a step as `solve_directly` does, on the CPU or a device, or return None.
 
-    `operands`: lower, diag, upper and u; `options`: axis, out, pivot, periodic and threads.
+    `operands`: lower, diag, upper and u; `options`: axis, out, pivot, periodic and threads; `step`:
+    step and gain (ps_step.h), then those of source, where, both fluxes and both values that are
+    needed.
     """
-    facts: dict[str, Any] = {"operation": "theta_step", "theta": theta}
+    code = require("cpu").STEP_KINDS[kind]
+    facts: dict[str, Any] = {"operation": operation, "step": (code, *step)}
     arguments: tuple[Any, ...] = (*operands, *options, policy)
     u = operands[_RHS]
     access = None if type(u) is np.ndarray else fast_access_of(u, device)
@@ -362,6 +371,14 @@ def step_directly(
     if device is None or device == "cpu":
         return solve_directly(*arguments, **facts)
     return None
+
+
+def _explains(step: tuple[Any, ...] | None) -> bool:
+    """Return whether the matrices of a call are those of its operands, in all rows."""
+    if step is None:
+        return True
+    kind, _, _, _, where, *_ = (*step, None, None)
+    return kind != require("cpu").STEP_KINDS["flux"] and where is None
 
 
 def _answer(
@@ -374,6 +391,7 @@ def _answer(
     *,
     has_sums: bool = False,
     operation: str = _OPERATION,
+    explains: bool = True,
 ) -> Array:
     """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
@@ -383,7 +401,7 @@ def _answer(
     batch = rows_last.shape[:-1]
     plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
     singular = find_singular(info, plan)
-    if policy == "raise":
+    if policy == "raise" and explains:
         operands, _, _ = target.operands(named)
         shape = _solve_shape(operands, axis, bool(periodic), target.backend.MAX_ROWS)
         views = shape.operands(operands)

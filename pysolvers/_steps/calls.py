@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Contact = Literal["first", "last"]
 
+_ENDS = ("flux_first", "flux_last", "value_first", "value_last")
+
 
 def tridiagonal_matvec(
     lower: ArrayLike,
@@ -114,7 +116,8 @@ def tridiagonal_matvec(
         and (periodic is True or periodic is False)
     ):
         entry = require_backend("cpu").product_direct
-        direct = call_directly(entry, (lower, diag, upper, x), axis, out, periodic, threads)
+        operands = (lower, diag, upper, None, x)
+        direct = call_directly(entry, operands, axis, out, periodic, threads, False)
         if direct is not None and type(direct) is not int:
             return direct
     diag, form = form_of(diag)
@@ -220,6 +223,19 @@ def residual(
     array([0., 0., 1.])
     """
     require_flag("extended", extended)
+    if (
+        group is None
+        and split is None
+        and (device, stream) in ((None, None), ("cpu", None))
+        and check_finite is False
+        and (periodic is True or periodic is False)
+    ):
+        entry = require_backend("cpu").product_direct
+        operands = (lower, diag, upper, x, rhs)
+        options = (periodic, threads, bool(extended))
+        direct = call_directly(entry, operands, axis, out, *options)
+        if direct is not None and type(direct) is not int:
+            return direct
     diag, form = form_of(diag)
     choice = Choice(
         operation="residual",
@@ -438,7 +454,7 @@ def theta_step(
     if contact not in ("first", "last"):
         raise ValueError(f"contact must be 'first' or 'last', got {contact!r}")
     diag, form = form_of(diag)
-    others = (form, source, where, projected, group, split, stream)
+    others = (form, projected, group, split, stream)
     if (
         all(value is None for value in others)
         and theta > 0
@@ -447,7 +463,8 @@ def theta_step(
     ):
         operands = (lower, diag, upper, u)
         options = (axis, out, pivot, periodic, threads)
-        answer = step_directly(operands, options, on_singular, device, (theta * dt, 1 / theta))
+        own = (theta * dt, 1 / theta, source, where)
+        answer = step_directly(operands, options, on_singular, device, "theta_step", "theta", own)
         if answer is not None:
             return answer
     named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
@@ -923,7 +940,17 @@ def _diffuse(
     T, K = (_numbers(given.pop(name)) for name in ("T", "K"))
     _along(axis, max(len(_shape_of(T)), len(_shape_of(K)), 1))
     lower, upper = faces_of(K, T, axis, columns)
-    operands = {"lower": lower, "diag": given.pop("dz"), "upper": upper, "T": T, **given}
+    dz = given.pop("dz")
+    if stream is None and not check_finite:
+        operands = (lower, dz, upper, T)
+        options = (axis, out, None, False, threads)
+        own = (theta * dt, 1 / theta, given.get("source"), where, *map(given.get, _ENDS))
+        answer = step_directly(
+            operands, options, "raise", device, "implicit_diffusion", "flux", own
+        )
+        if answer is not None:
+            return answer
+    arrays = {"lower": lower, "diag": dz, "upper": upper, "T": T, **given}
     choice = Choice(
         operation="implicit_diffusion",
         leader="T",
@@ -938,7 +965,7 @@ def _diffuse(
         columns=columns,
         labels={"lower": "K", "upper": "K", "diag": "dz"},
     )
-    call = prepare(operands, where, choice)
+    call = prepare(arrays, where, choice)
     if call.dtype.kind == "c":
         raise TypeError(
             f"implicit_diffusion: operands must be real, got {call.dtype}: make two calls, for the "

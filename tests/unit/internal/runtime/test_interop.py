@@ -57,6 +57,23 @@ def test_views_of_torch_are_borrowed_with_their_strides(torch):
     assert _core.borrow(array.to_sparse()) is None
 
 
+def test_steps_of_tensors_take_sources_masks_and_fluxes(torch, rng):
+    K, dz, T, source = rng.random((4, 5, 9))
+    where, flux = rng.random((5, 9)) < 0.7, rng.random(5)
+    access = interop.library_of(torch.array(T)).fast_access
+    for kind, more in (("theta", (source, where)), ("flux", (source, where, flux, 0.5))):
+        step = (_core.STEP_KINDS[kind], 0.1, 2.0)
+        sides = (K, dz, K, T, -1, None, None, False, 1)
+        expected = _core.tridiag_direct(*sides, 0, 0, 1, 0, (*step, *more))
+        *tensors, last = (torch.array(a) if isinstance(a, np.ndarray) else a for a in more)
+        operands = [torch.array(a) for a in sides[:4]]
+        found = _core.tridiag_borrowed(
+            *operands, *sides[4:], -1, 1, access, (*step, *tensors, last)
+        )
+        np.testing.assert_array_equal(found.numpy(), expected)
+        assert _core.borrow(torch.array(where)) is None
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tensors_are_borrowed_as_those_of_a_device(torch, rng, dtype):
     """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
