@@ -169,15 +169,16 @@ class FastPoisson(ShownAsText):
     Leading axes of f are a batch of right sides, which are solved together.
 
     At most one axis has lines. They cost least and lose no digits, but need :math:`c \ge 0`. The
-    axis that takes longest otherwise has them: the longest one without a transform, if it has 150
-    nodes or more, or x. Other axes have transforms if they are uniform, without Robin sides and no
-    radius; coordinates with equal distances up to their rounding errors are uniform. On a CPU
-    uniform axes of up to 80 real unknowns have eigenvectors, too: the products are faster. A
-    product takes 2 n operations per unknown for an axis of n unknowns; the eigenvectors are
-    computed in float64, with small relative errors of all eigenvalues for any stretching. On a
-    device the lines of uniform grids of real numbers lie along the first axis of the array, and a
-    transform whose length has a prime factor above 127 is replaced by products where these take
-    less time by their words and operations. `methods` and the `repr` show the choice.
+    axis that takes longest otherwise, by counted words and operations, has them: the longest one
+    without a transform, if it has 150 nodes or more. If all take equally long, it is the first axis
+    of the array, but x for up to 80 unknowns along each axis. Other axes have transforms if they
+    are uniform, without Robin sides and no radius; coordinates with equal distances up to their
+    rounding errors are uniform. On a CPU uniform axes of up to 80 real unknowns have eigenvectors,
+    too: the products are faster. A product takes 2 n operations per unknown for an axis of n
+    unknowns; the eigenvectors are computed in float64, with small relative errors of all
+    eigenvalues for any stretching. On a device a transform whose length has a prime factor above
+    127 is replaced by products where these take less time. `methods` and the `repr` show the
+    choice.
 
     With c < 0 no axis has lines, and the operator has eigenvalues on both sides of c.
     `eigenvalue_distance` is the distance to the nearest one. If it is at most 64 rounding units of

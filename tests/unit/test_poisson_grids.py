@@ -462,7 +462,11 @@ class TestMethods:
         one = FastPoisson((256, 128), (1 / 128, x), boundary=0.0, grid="cells")
         assert one.methods == {"x": "transform", "y": "lines"}
         even = FastPoisson((256, 256), 0.1, boundary=0.0)
-        assert even.methods == {"x": "lines", "y": "transform"}
+        assert even.methods == {"x": "transform", "y": "lines"}
+        short = FastPoisson((64, 64), 0.1, boundary=0.0)
+        assert short.methods == {"x": "lines", "y": "eigenvectors"}
+        box = FastPoisson((9, 9, 130), 0.1, boundary="periodic", on_incompatible="ignore")
+        assert box.methods == {"x": "transform", "y": "transform", "z": "lines"}
         equal = FastPoisson((256, 256), (np.linspace(0, 1, 256), 0.1), boundary=0.0)
         assert equal.methods == even.methods
         low = FastPoisson((256, 256), 0.1, boundary=0.0, helmholtz=-1.0)
