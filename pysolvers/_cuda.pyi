@@ -93,8 +93,10 @@ from ._core import step_solve as step_solve
 from ._core import tridiag_borrowed as tridiag_borrowed
 from ._core import tridiag_solve as tridiag_solve
 from ._core import xla_blocks as xla_blocks
+from ._core import xla_blocks_work as xla_blocks_work
 from ._core import xla_products as xla_products
 from ._core import xla_recurrence as xla_recurrence
+from ._core import xla_recurrence_work as xla_recurrence_work
 from ._core import xla_tridiag as xla_tridiag
 from ._core import xla_tridiag_work as xla_tridiag_work
 

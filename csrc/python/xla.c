@@ -72,9 +72,9 @@ options_of(const layout *l)
 }
 
 static size_t
-info_bytes(const ps_tridiag *t)
+info_bytes(int64_t outer, int64_t inner)
 {
-    const size_t bytes = (size_t)(t->outer * t->inner) * sizeof(int32_t);
+    const size_t bytes = (size_t)(outer * inner) * sizeof(int32_t);
 
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -275,63 +275,75 @@ blank(const ps_tridiag *t, const ps_exec *exec)
     return PS_OK;
 }
 
-/* Solve with this memory for info and workspace. */
+/* Put info at the beginning of the memory of a call; the rest is the workspace. */
 static ps_status
-solve(const layout *l, ps_tridiag *t, ps_exec *exec, char *memory, size_t bytes)
+place_info(int64_t outer, int64_t inner, ps_exec *exec, int32_t **info)
 {
-    const ps_options options = options_of(l);
-    ps_report report;
+    const size_t bytes = info_bytes(outer, inner);
 
-    if (bytes < info_bytes(t)) {
+    if (exec->work_bytes < bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    t->info = (int32_t *)(void *)memory;
-    exec->work = memory + info_bytes(t);
-    exec->work_bytes = bytes - info_bytes(t);
-    const ps_status status = ps_backend_get()->tridiag_solve(t, &options, exec, &report);
+    *info = exec->work;
+    exec->work = (char *)exec->work + bytes;
+    exec->work_bytes -= bytes;
+    return PS_OK;
+}
+
+typedef struct {
+    const layout *layout;
+    ps_tridiag systems;
+} solve_call;
+
+static ps_status
+solve(void *call, ps_exec *exec)
+{
+    solve_call *const c = call;
+    ps_tridiag *const t = &c->systems;
+    const ps_options options = options_of(c->layout);
+    ps_report report;
+    ps_status status = place_info(t->outer, t->inner, exec, &t->info);
+
+    if (status == PS_OK) {
+        status = ps_backend_get()->tridiag_solve(t, &options, exec, &report);
+    }
     return status == PS_OK ? blank(t, exec) : status;
 }
 
 static ps_status
-solve_on_host(const layout *l, ps_tridiag *t)
+bytes_of_solve(const void *call, size_t *bytes)
 {
-    const ps_options options = options_of(l);
-    ps_exec exec = {0};
-    size_t bytes = 0;
-    ps_status status = ps_backend_get()->tridiag_work(t, &options, &exec, &bytes);
+    const solve_call *const c = call;
+    const ps_options options = options_of(c->layout);
+    const ps_exec exec = {0};
+    const ps_status status =
+        ps_backend_get()->tridiag_work(&c->systems, &options, &exec, bytes);
 
-    if (status != PS_OK) {
-        return status;
-    }
-    bytes += info_bytes(t);
-    char *const memory = malloc(bytes + ALIGNMENT);
-    if (memory == NULL) {
-        return PS_NO_MEMORY;
-    }
-    status =
-        solve(l, t, &exec, memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT), bytes);
-    free(memory);
+    *bytes += info_bytes(c->systems.outer, c->systems.inner);
     return status;
 }
 
+/* Run a call with memory of so many bytes: on a device that of its second result. */
 static XLA_FFI_Error *
-tridiag_handler(XLA_FFI_CallFrame *frame)
+run(const XLA_FFI_CallFrame *frame, void *call,
+    ps_status (*bytes_of)(const void *call, size_t *bytes),
+    ps_status (*compute)(void *call, ps_exec *exec))
 {
-    XLA_FFI_Error *error = NULL;
     ps_exec exec = {0};
     ps_status status;
-    ps_tridiag t;
-    layout l;
 
-    if (answer_metadata(frame)) {
-        return NULL;
-    }
-    if (!read_layout(frame, &l, LAYOUT_NUMBERS) || !read_systems(frame, &l, &t)) {
-        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                       "pysolvers: the arrays of the call do not fit its layout");
-    }
     if (ps_backend_get()->memory == PS_HOST) {
-        status = solve_on_host(&l, &t);
+        status = bytes_of(call, &exec.work_bytes);
+        if (status == PS_OK) {
+            char *const memory = malloc(exec.work_bytes + ALIGNMENT);
+
+            status = memory == NULL ? PS_NO_MEMORY : PS_OK;
+            if (memory != NULL) {
+                exec.work = memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT);
+                status = compute(call, &exec);
+            }
+            free(memory);
+        }
     }
     else if (frame->rets.size != 2) {
         return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
@@ -339,16 +351,40 @@ tridiag_handler(XLA_FFI_CallFrame *frame)
     }
     else {
         const XLA_FFI_Buffer *const work = frame->rets.rets[1];
+        XLA_FFI_Error *const error = read_stream(frame, &exec);
 
-        error = read_stream(frame, &exec);
         if (error != NULL) {
             return error;
         }
-        status = solve(&l, &t, &exec, work->data, (size_t)size_of(work));
+        exec.work = work->data;
+        exec.work_bytes = (size_t)size_of(work);
+        status = compute(call, &exec);
     }
     return status == PS_OK
                ? NULL
                : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
+}
+
+static XLA_FFI_Error *
+misfit(const XLA_FFI_CallFrame *frame)
+{
+    return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                   "pysolvers: the arrays of the call do not fit its layout");
+}
+
+static XLA_FFI_Error *
+tridiag_handler(XLA_FFI_CallFrame *frame)
+{
+    layout l;
+    solve_call c = {.layout = &l};
+
+    if (answer_metadata(frame)) {
+        return NULL;
+    }
+    if (!read_layout(frame, &l, LAYOUT_NUMBERS) || !read_systems(frame, &l, &c.systems)) {
+        return misfit(frame);
+    }
+    return run(frame, &c, bytes_of_solve, solve);
 }
 
 /* The layout of the products: flags, rows, outer, inner. */
@@ -406,8 +442,7 @@ products_handler(XLA_FFI_CallFrame *frame)
                        ps_status_text(PS_UNSUPPORTED));
     }
     if (!read_products(frame, &p)) {
-        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                       "pysolvers: the arrays of the call do not fit its layout");
+        return misfit(frame);
     }
     XLA_FFI_Error *const error = read_stream(frame, &exec);
     if (error != NULL) {
@@ -430,63 +465,82 @@ typedef struct {
 
 enum { RECURRENCE_NUMBERS = sizeof(recurrence_layout) / sizeof(int64_t) };
 
+/* The recurrence of a layout in arrays that begin at these addresses, null for none. */
+static ps_recurrence
+recurrence_of(const recurrence_layout *l, ps_dtype dtype,
+              char *const data[RECURRENCE_INPUTS + 1])
+{
+    ps_recurrence r = {.dtype = dtype,
+                       .flags = (uint32_t)l->flags,
+                       .rows = l->rows,
+                       .outer = l->outer,
+                       .inner = l->inner};
+    ps_input *const inputs[] = {&r.first, &r.second, &r.b};
+
+    for (int k = 0; k <= RECURRENCE_INPUTS; k++) {
+        const place *const p = &l->operand[k];
+        char *const first =
+            data[k] == NULL ? NULL : data[k] + p->first * ps_dtype_size(dtype);
+
+        if (k == RECURRENCE_INPUTS) {
+            r.x = (ps_output){first, stride_of(p)};
+        }
+        else {
+            *inputs[k] = (ps_input){first, stride_of(p)};
+        }
+    }
+    return r;
+}
+
 /* Read a recurrence; 0 if its arrays are not those of its layout. */
 static int
 read_recurrence(const XLA_FFI_CallFrame *frame, ps_recurrence *r)
 {
     const int has_second = frame->args.size == RECURRENCE_INPUTS;
-    ps_input *const inputs[] = {&r->first, &r->second, &r->b};
+    char *data[RECURRENCE_INPUTS + 1] = {NULL};
+    ps_dtype dtype = PS_F64;
     recurrence_layout l;
 
-    if (!read_layout(frame, &l, RECURRENCE_NUMBERS) || frame->rets.size != 1 ||
+    if (!read_layout(frame, &l, RECURRENCE_NUMBERS) || frame->rets.size < 1 ||
         (!has_second && frame->args.size != RECURRENCE_INPUTS - 1)) {
         return 0;
     }
-    *r = (ps_recurrence){
-        .flags = (uint32_t)l.flags, .rows = l.rows, .outer = l.outer, .inner = l.inner};
     for (int k = 0, argument = 0; k <= RECURRENCE_INPUTS; k++) {
         if (k == SECOND && !has_second) {
             continue;
         }
         const XLA_FFI_Buffer *const buffer =
             k == RECURRENCE_INPUTS ? frame->rets.rets[0] : frame->args.args[argument++];
-        const place *const p = &l.operand[k];
-        ps_dtype dtype;
+        ps_dtype found;
 
-        if (!dtype_of(buffer->dtype, &dtype) || (k > 0 && dtype != r->dtype) ||
-            !is_inside(p, l.rows, l.outer, l.inner, size_of(buffer))) {
+        if (!dtype_of(buffer->dtype, &found) || (k > 0 && found != dtype) ||
+            !is_inside(&l.operand[k], l.rows, l.outer, l.inner, size_of(buffer))) {
             return 0;
         }
-        r->dtype = dtype;
-        char *const data = (char *)buffer->data + p->first * ps_dtype_size(dtype);
-        if (k == RECURRENCE_INPUTS) {
-            r->x = (ps_output){data, stride_of(p)};
-        }
-        else {
-            *inputs[k] = (ps_input){data, stride_of(p)};
-        }
+        dtype = found;
+        data[k] = buffer->data;
     }
+    *r = recurrence_of(&l, dtype, data);
     return 1;
 }
 
 static ps_status
-compute_recurrence(const ps_recurrence *r)
+bytes_of_recurrence(const void *call, size_t *bytes)
 {
     const ps_number_entries *const entries = ps_number_entries_get();
-    ps_exec exec = {0};
-    ps_status status = entries->recurrence_work(r, &exec, &exec.work_bytes);
+    const ps_exec exec = {0};
 
-    if (status != PS_OK) {
-        return status;
-    }
-    char *const memory = malloc(exec.work_bytes + ALIGNMENT);
-    if (memory == NULL) {
-        return PS_NO_MEMORY;
-    }
-    exec.work = memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT);
-    status = entries->recurrence(r, &exec);
-    free(memory);
-    return status;
+    return entries->recurrence_work == NULL
+               ? PS_UNSUPPORTED
+               : entries->recurrence_work(call, &exec, bytes);
+}
+
+static ps_status
+compute_recurrence(void *call, ps_exec *exec)
+{
+    const ps_number_entries *const entries = ps_number_entries_get();
+
+    return entries->recurrence == NULL ? PS_UNSUPPORTED : entries->recurrence(call, exec);
 }
 
 static XLA_FFI_Error *
@@ -497,18 +551,9 @@ recurrence_handler(XLA_FFI_CallFrame *frame)
     if (answer_metadata(frame)) {
         return NULL;
     }
-    if (ps_number_entries_get()->recurrence == NULL) {
-        return failure(frame, XLA_FFI_Error_Code_UNIMPLEMENTED,
-                       ps_status_text(PS_UNSUPPORTED));
-    }
-    if (!read_recurrence(frame, &r)) {
-        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                       "pysolvers: the arrays of the call do not fit its layout");
-    }
-    const ps_status status = compute_recurrence(&r);
-    return status == PS_OK
-               ? NULL
-               : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
+    return read_recurrence(frame, &r)
+               ? run(frame, &r, bytes_of_recurrence, compute_recurrence)
+               : misfit(frame);
 }
 
 /* The layout of blocks: the numbers of block_call, then a block_place for each operand of
@@ -545,47 +590,41 @@ is_block_inside(const block_place *p, const ps_blocks *b, int64_t begin, int64_t
            is_inside(&first, rows - begin, b->outer, b->inner, size - within);
 }
 
-/* Read a solve with blocks; 0 if its arrays are not those of its layout. */
-static int
-read_blocks(const XLA_FFI_CallFrame *frame, ps_blocks *b)
+/* Numbers of the layout of a matrix of so many diagonals; 0 for another number of them. */
+static size_t
+block_numbers(int64_t bands)
 {
-    const int64_t bands = frame->args.size - 1;
-    block_layout l;
+    return bands == 3 || bands == MOST_BANDS
+               ? (sizeof(block_call) + (size_t)(bands + 2) * sizeof(block_place)) /
+                     sizeof(int64_t)
+               : 0;
+}
 
-    if ((bands != 3 && bands != MOST_BANDS) || frame->rets.size != 1 ||
-        !read_layout(frame, &l,
-                     (sizeof l.call + (size_t)(bands + 2) * sizeof *l.place) /
-                         sizeof(int64_t)) ||
-        (l.call.side == 0) != (bands == MOST_BANDS) || l.call.side < 0 ||
-        l.call.side > PS_MOST_SIDE || l.call.rows < 1) {
+/* The systems of a layout in arrays that begin at these addresses; 0 if the layout is not
+ * that of a matrix of so many diagonals. */
+static int
+blocks_of(const block_layout *l, int64_t bands, ps_dtype dtype,
+          char *const data[MOST_BLOCK_PLACES], ps_blocks *b)
+{
+    if ((l->call.side == 0) != (bands == MOST_BANDS) || l->call.side < 0 ||
+        l->call.side > PS_MOST_SIDE || l->call.rows < 1) {
         return 0;
     }
     *b = (ps_blocks){.task = PS_BLOCKS_SOLVE,
-                     .pivot = (ps_pivot)l.call.pivot,
-                     .side = (int32_t)l.call.side,
-                     .definite = l.call.definite != 0,
-                     .rows = l.call.rows,
-                     .outer = l.call.outer,
-                     .inner = l.call.inner};
+                     .dtype = dtype,
+                     .pivot = (ps_pivot)l->call.pivot,
+                     .side = (int32_t)l->call.side,
+                     .definite = l->call.definite != 0,
+                     .rows = l->call.rows,
+                     .outer = l->call.outer,
+                     .inner = l->call.inner};
     ps_block_diagonal *const blocks[] = {&b->lower, &b->diag, &b->upper};
 
     for (int64_t k = 0; k < bands + 2; k++) {
-        const XLA_FFI_Buffer *const buffer =
-            k == bands + 1 ? frame->rets.rets[0] : frame->args.args[k];
-        const block_place *const p = &l.place[k];
-        const int64_t offset = k < bands ? k - bands / 2 : 0;
-        ps_dtype dtype;
-
-        if (!dtype_of(buffer->dtype, &dtype) || (k > 0 && dtype != b->dtype) ||
-            !is_block_inside(p, b, offset < 0 ? -offset : 0,
-                             offset > 0 ? b->rows - offset : b->rows, size_of(buffer))) {
-            return 0;
-        }
-        b->dtype = dtype;
+        const block_place *const p = &l->place[k];
         /* rows before the first one that is read need not exist */
         const ps_block_diagonal found = {
-            (void *)((uintptr_t)buffer->data +
-                     (uintptr_t)(p->first * ps_dtype_size(dtype))),
+            (void *)((uintptr_t)data[k] + (uintptr_t)(p->first * ps_dtype_size(dtype))),
             {p->row, p->outer, p->inner},
             p->down,
             p->across};
@@ -606,43 +645,97 @@ read_blocks(const XLA_FFI_CallFrame *frame, ps_blocks *b)
     return 1;
 }
 
-static ps_status
-solve_blocks(ps_blocks *b)
+/* Read a solve with blocks; 0 if its arrays are not those of its layout. */
+static int
+read_blocks(const XLA_FFI_CallFrame *frame, ps_blocks *b)
 {
-    const ps_number_entries *const entries = ps_number_entries_get();
-    const int64_t size = ps_dtype_size(b->dtype), systems = b->outer * b->inner;
-    const size_t bytes =
-        ((size_t)systems * sizeof(int32_t) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    ps_exec exec = {0};
-    ps_report report;
-    ps_status status = entries->blocks_work(b, &exec, &exec.work_bytes);
+    const int64_t bands = frame->args.size - 1;
+    char *data[MOST_BLOCK_PLACES];
+    ps_dtype dtype = PS_F64;
+    block_layout l;
 
-    if (status != PS_OK) {
-        return status;
+    if (block_numbers(bands) == 0 || frame->rets.size < 1 ||
+        !read_layout(frame, &l, block_numbers(bands))) {
+        return 0;
     }
-    char *const memory = malloc(bytes + exec.work_bytes + ALIGNMENT);
-    if (memory == NULL) {
-        return PS_NO_MEMORY;
+    for (int64_t k = 0; k < bands + 2; k++) {
+        const XLA_FFI_Buffer *const buffer =
+            k == bands + 1 ? frame->rets.rets[0] : frame->args.args[k];
+        ps_dtype found;
+
+        if (!dtype_of(buffer->dtype, &found) || (k > 0 && found != dtype)) {
+            return 0;
+        }
+        dtype = found;
+        data[k] = buffer->data;
     }
-    char *const aligned = memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT);
+    if (!blocks_of(&l, bands, dtype, data, b)) {
+        return 0;
+    }
+    for (int64_t k = 0; k < bands + 2; k++) {
+        const XLA_FFI_Buffer *const buffer =
+            k == bands + 1 ? frame->rets.rets[0] : frame->args.args[k];
+        const int64_t offset = k < bands ? k - bands / 2 : 0;
 
-    b->info = (int32_t *)(void *)aligned;
-    exec.work = aligned + bytes;
-    status = entries->blocks_run(b, &exec, &report);
-    for (int64_t k = 0; k < systems && status == PS_OK; k++) {
-        const int64_t first =
-            k / b->inner * b->x.stride.outer + k % b->inner * b->x.stride.inner;
-        const int64_t parts = b->side == 0 ? 1 : b->side;
-
-        for (int64_t i = 0; b->info[k] != 0 && i < b->rows * parts; i++) {
-            const int64_t at =
-                first + i / parts * b->x.stride.row + i % parts * b->x.down;
-
-            memset((char *)b->x.data + at * size, 0xff, (size_t)size);
+        if (!is_block_inside(&l.place[k], b, offset < 0 ? -offset : 0,
+                             offset > 0 ? b->rows - offset : b->rows, size_of(buffer))) {
+            return 0;
         }
     }
-    free(memory);
+    return 1;
+}
+
+static ps_status
+bytes_of_blocks(const void *call, size_t *bytes)
+{
+    const ps_number_entries *const entries = ps_number_entries_get();
+    const ps_blocks *const b = call;
+    const ps_exec exec = {0};
+    /* whether there is info counts, not where */
+    ps_blocks own = *b;
+
+    own.info = (int32_t *)(void *)own.x.data;
+    const ps_status status = entries->blocks_work == NULL
+                                 ? PS_UNSUPPORTED
+                                 : entries->blocks_work(&own, &exec, bytes);
+
+    *bytes += info_bytes(b->outer, b->inner);
     return status;
+}
+
+/* Set the solutions of singular systems to NaN, one scalar row of all blocks after the other.
+ */
+static ps_status
+blank_blocks(const ps_blocks *b, const ps_exec *exec)
+{
+    ps_tridiag t = {.dtype = b->dtype,
+                    .rows = b->rows,
+                    .outer = b->outer,
+                    .inner = b->inner,
+                    .info = b->info};
+    ps_status status = PS_OK;
+
+    for (int64_t p = 0; p < (b->side == 0 ? 1 : b->side) && status == PS_OK; p++) {
+        t.x = (ps_output){(char *)b->x.data + p * b->x.down * ps_dtype_size(b->dtype),
+                          b->x.stride};
+        status = blank(&t, exec);
+    }
+    return status;
+}
+
+static ps_status
+solve_blocks(void *call, ps_exec *exec)
+{
+    const ps_number_entries *const entries = ps_number_entries_get();
+    ps_blocks *const b = call;
+    ps_report report;
+    ps_status status = place_info(b->outer, b->inner, exec, &b->info);
+
+    if (status == PS_OK) {
+        status = entries->blocks_run == NULL ? PS_UNSUPPORTED
+                                             : entries->blocks_run(b, exec, &report);
+    }
+    return status == PS_OK ? blank_blocks(b, exec) : status;
 }
 
 static XLA_FFI_Error *
@@ -653,79 +746,139 @@ blocks_handler(XLA_FFI_CallFrame *frame)
     if (answer_metadata(frame)) {
         return NULL;
     }
-    if (ps_number_entries_get()->blocks_run == NULL) {
-        return failure(frame, XLA_FFI_Error_Code_UNIMPLEMENTED,
-                       ps_status_text(PS_UNSUPPORTED));
-    }
-    if (!read_blocks(frame, &b)) {
-        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                       "pysolvers: the arrays of the call do not fit its layout");
-    }
-    const ps_status status = solve_blocks(&b);
-    return status == PS_OK
-               ? NULL
-               : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
+    return read_blocks(frame, &b) ? run(frame, &b, bytes_of_blocks, solve_blocks)
+                                  : misfit(frame);
 }
 
 /* ------------------------------------------------------------------- the module */
 
 /* Addresses of arrays that do not overlap, `shift` bytes after aligned ones. */
 static void
-set_addresses(char *data[OPERANDS], uintptr_t shift)
+set_addresses(char **data, uintptr_t count, uintptr_t shift)
 {
-    for (uintptr_t k = 0; k < OPERANDS; k++) {
+    for (uintptr_t k = 0; k < count; k++) {
         data[k] = (char *)(((k + 1) << (sizeof(void *) * 8 - 8)) + shift);
     }
+}
+
+/* Read the arguments of a question for the bytes of a workspace: a dtype and a layout of at
+ * most `most` bytes. Returns its bytes, or 0 with an exception. */
+static size_t
+read_question(PyObject *args, int *dtype, void *numbers, size_t most)
+{
+    Py_buffer given;
+
+    if (!PyArg_ParseTuple(args, "iy*", dtype, &given)) {
+        return 0;
+    }
+    const size_t bytes = (size_t)given.len;
+    const int fits = bytes > 0 && bytes <= most && *dtype >= 0 && *dtype < PS_DTYPE_COUNT;
+
+    if (fits) {
+        memcpy(numbers, given.buf, bytes);
+    }
+    PyBuffer_Release(&given);
+    if (!fits) {
+        PyErr_Format(PyExc_ValueError, "need a dtype and a layout of at most %zu int64",
+                     most / sizeof(int64_t));
+        return 0;
+    }
+    return bytes;
+}
+
+static PyObject *
+answer(ps_status status, size_t bytes)
+{
+    if (status != PS_OK) {
+        PyErr_SetString(PyExc_RuntimeError, ps_status_text(status));
+        return NULL;
+    }
+    return PyLong_FromSize_t(bytes);
 }
 
 static PyObject *
 xla_tridiag_work(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int dtype;
-    Py_buffer numbers;
-
-    if (!PyArg_ParseTuple(args, "iy*:xla_tridiag_work", &dtype, &numbers)) {
-        return NULL;
-    }
     layout l;
-    const int fits = numbers.len == sizeof l && dtype >= 0 && dtype < PS_DTYPE_COUNT;
-    if (fits) {
-        memcpy(&l, numbers.buf, sizeof l);
-    }
-    PyBuffer_Release(&numbers);
-    if (!fits) {
-        PyErr_Format(PyExc_ValueError, "need a dtype and a layout of %d int64",
-                     (int)LAYOUT_NUMBERS);
+    ps_status status = PS_BAD_ARGUMENT;
+    size_t most = 0;
+    const size_t given = read_question(args, &dtype, &l, sizeof l);
+
+    if (given == 0) {
         return NULL;
     }
-
     /* XLA aligns arrays, but may pass a part of one. */
-    const ps_options options = options_of(&l);
-    size_t most = 0;
-    ps_tridiag t;
-    for (int is_part = 0; is_part < 2; is_part++) {
-        const ps_exec exec = {0};
+    for (int is_part = 0; is_part < 2 && given == sizeof l; is_part++) {
         char *data[OPERANDS];
         size_t bytes = 0;
 
-        set_addresses(data, (uintptr_t)(is_part * ps_dtype_size((ps_dtype)dtype)));
-        t = systems_of(&l, (ps_dtype)dtype, data);
-        const ps_status status =
-            ps_backend_get()->tridiag_work(&t, &options, &exec, &bytes);
+        set_addresses(data, OPERANDS,
+                      (uintptr_t)(is_part * ps_dtype_size((ps_dtype)dtype)));
+        const solve_call c = {&l, systems_of(&l, (ps_dtype)dtype, data)};
+        status = bytes_of_solve(&c, &bytes);
         if (status != PS_OK) {
-            PyErr_SetString(PyExc_RuntimeError, ps_status_text(status));
-            return NULL;
+            break;
         }
         most = bytes > most ? bytes : most;
     }
-    return PyLong_FromSize_t(most + info_bytes(&t));
+    return answer(status, most);
+}
+
+static PyObject *
+xla_recurrence_work(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int dtype;
+    recurrence_layout l;
+    char *data[RECURRENCE_INPUTS + 1];
+    size_t bytes = 0;
+    const size_t given = read_question(args, &dtype, &l, sizeof l);
+
+    if (given == 0) {
+        return NULL;
+    }
+    set_addresses(data, RECURRENCE_INPUTS + 1, 0);
+    /* of second order, which takes more */
+    const ps_recurrence r = recurrence_of(&l, (ps_dtype)dtype, data);
+    const ps_status status =
+        given == sizeof l ? bytes_of_recurrence(&r, &bytes) : PS_BAD_ARGUMENT;
+    return answer(status, bytes);
+}
+
+static PyObject *
+xla_blocks_work(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int dtype;
+    block_layout l = {0};
+    char *data[MOST_BLOCK_PLACES];
+    ps_blocks b;
+    size_t bytes = 0;
+    const size_t given = read_question(args, &dtype, &l, sizeof l);
+
+    if (given == 0) {
+        return NULL;
+    }
+    const int64_t bands = l.call.side == 0 ? MOST_BANDS : 3;
+
+    set_addresses(data, MOST_BLOCK_PLACES, 0);
+    const int fits = given == block_numbers(bands) * sizeof(int64_t) &&
+                     blocks_of(&l, bands, (ps_dtype)dtype, data, &b);
+    const ps_status status = fits ? bytes_of_blocks(&b, &bytes) : PS_BAD_ARGUMENT;
+    return answer(status, bytes);
 }
 
 PyDoc_STRVAR(xla_tridiag_work_doc, "xla_tridiag_work($module, dtype, layout, /)\n--\n\n"
                                    "Return the bytes of the workspace of xla_tridiag.");
+PyDoc_STRVAR(xla_recurrence_work_doc,
+             "xla_recurrence_work($module, dtype, layout, /)\n--\n\n"
+             "Return the bytes of the workspace of xla_recurrence.");
+PyDoc_STRVAR(xla_blocks_work_doc, "xla_blocks_work($module, dtype, layout, /)\n--\n\n"
+                                  "Return the bytes of the workspace of xla_blocks.");
 
 static PyMethodDef methods[] = {
     {"xla_tridiag_work", xla_tridiag_work, METH_VARARGS, xla_tridiag_work_doc},
+    {"xla_recurrence_work", xla_recurrence_work, METH_VARARGS, xla_recurrence_work_doc},
+    {"xla_blocks_work", xla_blocks_work, METH_VARARGS, xla_blocks_work_doc},
     {NULL, NULL, 0, NULL},
 };
 

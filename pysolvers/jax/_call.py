@@ -33,10 +33,9 @@ def _register(name: str, platform: str) -> Any:
     """Register the handler of a backend for a platform of JAX, and return the backend."""
     backend = backends.require(name)
     jax.ffi.register_ffi_target(_TARGET, backend.xla_tridiag, platform=platform)
-    if name == "cpu":
-        jax.ffi.register_ffi_target(_RECURRENCE, backend.xla_recurrence, platform=platform)
-        jax.ffi.register_ffi_target(_BLOCKS, backend.xla_blocks, platform=platform)
-    else:
+    jax.ffi.register_ffi_target(_RECURRENCE, backend.xla_recurrence, platform=platform)
+    jax.ffi.register_ffi_target(_BLOCKS, backend.xla_blocks, platform=platform)
+    if name != "cpu":
         jax.ffi.register_ffi_target(_PRODUCTS, backend.xla_products, platform=platform)
     return backend
 
@@ -102,15 +101,12 @@ def solve_lines(
     x = jax.ShapeDtypeStruct(shape, rhs.dtype)
 
     def on_host(*operands: jax.Array) -> jax.Array:
-        """Call the backend of the CPU, which needs no workspace."""
-        return jax.ffi.ffi_call(_TARGET, x)(*operands, layout=layout)
+        """Call the backend of the CPU."""
+        return _call(_TARGET, x, operands, layout)
 
     def on_device(*operands: jax.Array) -> jax.Array:
-        """Call the backend of the device; the workspace is a second result."""
-        cuda = _backends()["cuda"]
-        size = cuda.xla_tridiag_work(cuda.DTYPES[rhs.dtype.name], layout)
-        results = (x, jax.ShapeDtypeStruct((size,), np.uint8))
-        return jax.ffi.ffi_call(_TARGET, results)(*operands, layout=layout)[0]
+        """Call the backend of the device."""
+        return _call(_TARGET, x, operands, layout, "xla_tridiag_work")
 
     def elsewhere(*operands: jax.Array) -> jax.Array:
         """Compute by operations of JAX."""
@@ -120,6 +116,22 @@ def solve_lines(
         return jnp.moveaxis(found, 0, axis)
 
     return by_platform(*operands, cpu=on_host, cuda=on_device, default=elsewhere)
+
+
+def _call(
+    target: str,
+    x: jax.ShapeDtypeStruct,
+    operands: Sequence[jax.Array],
+    layout: NDArray[np.int64],
+    work: str | None = None,
+) -> jax.Array:
+    """Call a backend; on a device, with `work`, its workspace is a second result."""
+    if work is None:
+        return jax.ffi.ffi_call(target, x)(*operands, layout=layout)
+    cuda = _backends()["cuda"]
+    size = getattr(cuda, work)(cuda.DTYPES[x.dtype.name], layout)
+    results = (x, jax.ShapeDtypeStruct((max(size, 1),), np.uint8))
+    return jax.ffi.ffi_call(target, results)(*operands, layout=layout)[0]
 
 
 def by_platform(
@@ -139,9 +151,13 @@ def by_platform(
 
 
 def recur_lines(
-    *operands: jax.Array, axis: int, reverse: bool, transposed: bool = False
+    *operands: jax.Array,
+    axis: int,
+    reverse: bool,
+    transposed: bool = False,
+    on_device: bool = False,
 ) -> jax.Array:
-    """Compute a linear recurrence on the CPU or, if `transposed`, solve with its transpose.
+    """Compute a linear recurrence or, if `transposed`, solve with its transpose.
 
     Parameters
     ----------
@@ -154,6 +170,8 @@ def recur_lines(
         As in `linear_recurrence`.
     transposed : bool
         Whether to solve with the transpose of the matrix, a recurrence in the other direction.
+    on_device : bool
+        Whether to call the backend of the device.
     """
     b = operands[-1]
     shape = jnp.broadcast_shapes(*(_with_rows(a.shape, axis, 1) for a in operands))
@@ -169,13 +187,13 @@ def recur_lines(
     sizes = (prod(plan.batch[k] for k in group) for group in (plan.outer, plan.inner))
     layout = np.array([flags, shape[axis], *sizes, *chain.from_iterable(places)], np.int64)
     x = jax.ShapeDtypeStruct(shape, b.dtype)
-    return jax.ffi.ffi_call(_RECURRENCE, x)(*arrays, layout=layout)
+    return _call(_RECURRENCE, x, arrays, layout, "xla_recurrence_work" if on_device else None)
 
 
 def solve_block_lines(
-    *operands: jax.Array, pivot: int, definite: bool, transposed: bool
+    *operands: jax.Array, pivot: int, definite: bool, transposed: bool, on_device: bool = False
 ) -> jax.Array:
-    """Solve with blocks or five diagonals on the CPU, or with the transposes of the matrices.
+    """Solve with blocks or five diagonals, or with the transposes of the matrices.
 
     Parameters
     ----------
@@ -189,6 +207,8 @@ def solve_block_lines(
         Whether the matrices are symmetric positive definite.
     transposed : bool
         Whether to solve with the transposes.
+    on_device : bool
+        Whether to call the backend of the device.
     """
     *matrix, rhs = operands
     tail = 1 if len(matrix) == 5 else 3
@@ -227,7 +247,8 @@ def solve_block_lines(
     )
     x = jax.ShapeDtypeStruct(rhs.shape, rhs.dtype)
     _backends()
-    return jax.ffi.ffi_call(_BLOCKS, x)(*matrix, rhs, layout=layout)
+    work = "xla_blocks_work" if on_device else None
+    return _call(_BLOCKS, x, (*matrix, rhs), layout, work)
 
 
 def _full_rows(

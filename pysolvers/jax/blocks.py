@@ -82,8 +82,8 @@ def solve_pentadiagonal(
         \bar a^{(k)}_i = -\lambda_i x_{i+k}
 
     for the diagonal :math:`a^{(k)}` at the distance k, summed over the axes along which it
-    broadcasts. On the CPU XLA calls the kernels; on other platforms the arrays are copied to the
-    host and back.
+    broadcasts. On a CPU and on a CUDA device XLA calls the kernels; on other platforms, and of a
+    device for blocks of more than 4 rows, the arrays are copied to the host and back.
 
     Examples
     --------
@@ -245,9 +245,7 @@ def _compute(
 ) -> jax.Array:
     """Solve where the operands are, or by a copy to the host."""
     options: dict[str, Any] = {"pivot": pivot, "definite": definite}
-
-    def here(*operands: jax.Array) -> jax.Array:
-        return solve_block_lines(*operands, transposed=is_transposed, **options)
+    here = partial(solve_block_lines, transposed=is_transposed, **options)
 
     def there(*operands: jax.Array) -> jax.Array:
         *matrix, rhs = operands
@@ -258,7 +256,9 @@ def _compute(
         result = jax.ShapeDtypeStruct((*batch, *rhs.shape[-tail:]), rhs.dtype)
         return jax.pure_callback(partial(on_host, **options), result, *matrix, rhs)
 
-    return by_platform(*operands, cpu=here, cuda=there, default=there)
+    is_fast = len(operands) == 6 or operands[-1].shape[-2] <= require("cpu").FAST_SIDE
+    on_device = partial(here, on_device=True) if is_fast else there
+    return by_platform(*operands, cpu=here, cuda=on_device, default=there)
 
 
 def _host_bands(*operands: Any, pivot: int, definite: bool) -> Any:

@@ -57,8 +57,9 @@ def linear_recurrence(
     .. math:: \lambda_t = g_t + a_{t+1} \lambda_{t+1} + c_{t+2} \lambda_{t+2}, \quad
         \bar b = \lambda, \quad \bar a_t = \lambda_t x_{t-1}, \quad \bar c_t = \lambda_t x_{t-2},
 
-    summed over the axes along which an operand broadcasts. On a CUDA device a recurrence of first
-    order is a solve of `pysolvers.jax.solve_tridiagonal`, one of second order a `jax.lax.scan`.
+    summed over the axes along which an operand broadcasts. On a CPU and on a CUDA device XLA calls
+    the kernels; on other platforms a recurrence of first order is a solve of
+    `pysolvers.jax.solve_tridiagonal`, one of second order a `jax.lax.scan`.
 
     Examples
     --------
@@ -114,8 +115,9 @@ def _recur(*operands: jax.Array, axis: int, reverse: bool, full: tuple[int, ...]
 def _compute(*operands: jax.Array, axis: int, reverse: bool, transposed: bool) -> jax.Array:
     """Compute where the operands are."""
     on_host = partial(recur_lines, axis=axis, reverse=reverse, transposed=transposed)
+    on_device = partial(on_host, on_device=True)
     elsewhere = partial(_elsewhere, axis=axis, reverse=reverse, transposed=transposed)
-    return by_platform(*operands, cpu=on_host, cuda=elsewhere, default=elsewhere)
+    return by_platform(*operands, cpu=on_host, cuda=on_device, default=elsewhere)
 
 
 def _elsewhere(*operands: jax.Array, axis: int, reverse: bool, transposed: bool) -> jax.Array:

@@ -7,7 +7,13 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import pysolvers  # noqa: E402
-from pysolvers.jax import solve_tridiagonal  # noqa: E402
+from pysolvers.jax import linear_recurrence as jax_recurrence  # noqa: E402
+from pysolvers.jax import (  # noqa: E402
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
+    solve_tridiagonal,
+)
+from pysolvers.jax.smoothing import whittaker  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -126,3 +132,60 @@ def test_each_device_solves_its_part(rng):
     x = jax.jit(solve)(*system)
     assert x.devices() == set(devices)
     close(x, oracle.solve(*system))
+
+
+def grads_on_both(function, operands, bound=1e4):
+    """Compare a value and the gradients of a sum of squares with those of the CPU."""
+    loss = jax.value_and_grad(lambda *a: (function(*a) ** 2).sum(), tuple(range(len(operands))))
+    value, found = jax.jit(loss)(*map(jax.numpy.asarray, operands))
+    desired_value, desired = on_host(loss, *operands)
+    close(value, desired_value, bound)
+    for one, wanted in zip(found, desired, strict=True):
+        close(one, wanted, bound)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 5000), -1), ((700, 40), 0), ((1, 40_000), 1)])
+def test_recurrences_and_their_gradients(rng, shape, axis, order, reverse):
+    a, second = (rng.uniform(-0.45, 0.45, shape) for _ in range(2))
+    operands = (a, rng.standard_normal(shape), *((second,) if order == 2 else ()))
+
+    def compute(a, b, second=None):
+        return jax_recurrence(a, b, second=second, axis=axis, reverse=reverse)
+
+    close(compute(*map(jax.numpy.asarray, operands)), on_host(compute, *operands))
+    grads_on_both(compute, operands)
+    shared = (np.float64(0.5), operands[1])
+    grads_on_both(compute, shared, 1e6)
+
+
+@pytest.mark.parametrize("pivot", [None, False, True])
+@pytest.mark.parametrize("side", [0, 2, 3, 4, 5])
+def test_blocks_and_their_gradients(rng, side, pivot):
+    """Side 5 is solved on the host; one of the systems needs row exchanges by default."""
+    if side == 0:
+        operands = [rng.uniform(-0.2, 0.2, (70, 9)) for _ in range(5)]
+        operands[2] += 1
+        operands.append(rng.standard_normal((70, 9)))
+        solve = solve_pentadiagonal
+    else:
+        operands = [rng.uniform(-0.2, 0.2, (70, 9, side, side)) / side for _ in range(3)]
+        operands[1] += np.eye(side)
+        operands.append(rng.standard_normal((70, 9, side, 2)))
+        solve = solve_block_tridiagonal
+        if pivot is not False:
+            operands[1][0, 4] *= 1e-3
+    grads_on_both(lambda *a: solve(*a, pivot=pivot), operands, 1e6)
+
+
+def test_singular_blocks_and_smoothers(rng):
+    definite = [np.broadcast_to(np.eye(2) * v, (50, 6, 2, 2)).copy() for v in (0.1, 1.0, 0.1)]
+    definite[1][3] *= -1
+    rhs = rng.standard_normal((50, 6, 2, 1))
+    x = np.asarray(solve_block_tridiagonal(*definite, rhs, assume="positive definite"))
+    assert np.isnan(x[3]).all()
+    assert np.isfinite(np.delete(x, 3, 0)).all()
+    y = rng.standard_normal((40, 100))
+    for order in (1, 2):
+        grads_on_both(lambda y, lam, o=order: whittaker(y, lam, order=o), (y, 7.0), 1e6)
