@@ -1,9 +1,13 @@
-/* heat_varied.h - sweeps with separate coefficients for each unknown, through arrays.
+/* heat_varied.h - sweeps with separate coefficients for each unknown.
  *
- * The rows of all lines are written to the workspace by their off-diagonals and row sums,
- * solved there by the partition method, and the solution is stored: 10 to 13 words per
- * node. For variable
- * conductivities, and for lines that are too long for the kernels of heat_sweeps.h.
+ * For variable conductivities, and for lines that are too long for the kernels of
+ * heat_sweeps.h. A sweep with a variable conductivity is a step of PS_STEP_FLUX with k of
+ * the faces, which are computed once per call, in one pass (lines/partition/one_pass.h): 3
+ * words per node, 6 if it adds to t or stores w and t. Where no pass is offered (periodic
+ * lines, lines of constant k, lines that no cluster holds, a source of Peaceman and
+ * Rachford), the rows of all lines are written to the workspace by their off-diagonals and
+ * row sums, solved there by the partition method, and the solution is stored: 10 to 13
+ * words per node.
  */
 #ifndef PS_CUDA_HEAT_HEAT_VARIED_H
 #define PS_CUDA_HEAT_HEAT_VARIED_H
@@ -14,6 +18,10 @@ namespace pysolvers::heat {
 
 /* Bytes of workspace for sweeps along all axes. */
 ps_status heat_varied_work(const ps_heat *h, size_t *bytes);
+
+/* Before the sweeps of a call: k of the faces. */
+template <typename Real>
+ps_status heat_varied_begin(const ps_heat *h, const ps_exec *exec);
 
 /* The sweep of step s along an axis; `sink` is the use of the solution. */
 template <typename Real>
