@@ -9,6 +9,7 @@
  */
 #include "flow/cylinder_grid.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::flow {
 
@@ -21,7 +22,7 @@ constexpr int block_threads = 256, block_warps = block_threads / 32;
 int64_t
 blocks_for(int64_t count, int per_block)
 {
-    return (count + per_block - 1) / per_block;
+    return divided_up(count, per_block);
 }
 
 /* Sum of term(k), begin <= k < end, over the warp, in all lanes. The loads of `ahead`

@@ -9,6 +9,7 @@
 #include "flow/cylinder_grid.cuh"
 #include "flow/cylinder_pta.cuh"
 #include "flow/line_sweep.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::flow {
 
@@ -101,7 +102,7 @@ template <typename Real>
 __global__ void
 __launch_bounds__(block_threads) estimate_kernel(const __grid_constant__ PsiField<Real> f)
 {
-    const int per_row = (f.grid.nx + block_threads - 1) / block_threads;
+    const int per_row = divided_up(f.grid.nx, block_threads);
     const int row = static_cast<int>(blockIdx.x) / per_row;
     const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
                        static_cast<int>(threadIdx.x);
@@ -129,7 +130,7 @@ template <typename Real>
 __global__ void
 __launch_bounds__(block_threads) residual_kernel(const __grid_constant__ PsiField<Real> f)
 {
-    const int nx = f.grid.nx, per_row = (nx + block_threads - 1) / block_threads;
+    const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
     const int row = static_cast<int>(blockIdx.x) / per_row;
     const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
                        static_cast<int>(threadIdx.x);
@@ -157,7 +158,7 @@ template <typename Real>
 __global__ void
 __launch_bounds__(block_threads) finish_kernel(const __grid_constant__ PsiField<Real> f)
 {
-    const int nx = f.grid.nx, per_row = (nx + block_threads - 1) / block_threads;
+    const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
     const int row = static_cast<int>(blockIdx.x) / per_row;
     const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
                        static_cast<int>(threadIdx.x);
@@ -249,7 +250,7 @@ template <typename Real>
 int64_t
 field_blocks(const PsiField<Real> &f)
 {
-    return int64_t(f.grid.ny) * ((f.grid.nx + block_threads - 1) / block_threads);
+    return int64_t(f.grid.ny) * divided_up(f.grid.nx, block_threads);
 }
 
 template <typename Real, int AXIS>

@@ -20,6 +20,7 @@
 #include "device/number.cuh"
 #include "flow/cylinder_grid.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::flow {
 
@@ -325,7 +326,7 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
 inline int
 threads_for(int rows, int of_thread)
 {
-    return (rows + 32 * of_thread - 1) / (32 * of_thread) * 32;
+    return divided_up(rows, 32 * of_thread) * 32;
 }
 
 template <typename Real, int ROWS, typename Lines>

@@ -1,9 +1,9 @@
 /* heat.cu - time steps of heat conduction on the GPU.
  *
  * Steps follow each other on the stream. Sweeps along lines of one constant matrix read
- * and write one word per node (heat_sweeps.h); others use arrays of rows
- * (heat_varied.h). A step moves 4 words per node with Peaceman-Rachford, and with
- * Douglas-Gunn 7 in 2-D and 9 in 3-D, or 5 in 3-D with the kernels of heat_volume.h.
+ * and write one word per node (heat_sweeps.h); others read a conductivity too, or use
+ * arrays of rows (heat_varied.h). A step moves 4 words per node with Peaceman-Rachford, and
+ * with Douglas-Gunn 7 in 2-D and 9 in 3-D, or 5 in 3-D with the kernels of heat_volume.h.
  * The host does not wait, except to time the stages.
  */
 #include "device/number.cuh"

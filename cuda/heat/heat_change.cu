@@ -7,6 +7,7 @@
  */
 #include "heat/heat_stencil.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -130,12 +131,6 @@ __launch_bounds__(block_threads, blocks)
     }
 }
 
-int64_t
-parts(int64_t count, int64_t size)
-{
-    return (count + size - 1) / size;
-}
-
 } // namespace
 
 template <typename Real>
@@ -147,11 +142,12 @@ heat_make_change(const ps_heat *h, int64_t s, cudaStream_t stream)
     if (h->k != nullptr) {
         return heat_make_change_varied<Real>(h, s, stream);
     }
-    const int64_t lines = parts(stencil.axis[1].end - stencil.axis[1].begin, block_lines);
+    const int64_t lines =
+        divided_up(stencil.axis[1].end - stencil.axis[1].begin, block_lines);
     const int64_t slabs =
-        parts(stencil.axis[2].end - stencil.axis[2].begin, block_planes);
+        divided_up(stencil.axis[2].end - stencil.axis[2].begin, block_planes);
 
-    stencil.tiles = parts(stencil.axis[0].end, block_width);
+    stencil.tiles = divided_up(stencil.axis[0].end, block_width);
     return launch_closely(change_kernel<Real>, stencil.tiles * lines * slabs,
                           block_threads, 0, stream, stencil,
                           static_cast<unsigned>(lines));

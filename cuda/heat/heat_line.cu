@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "heat/heat_line.h"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -59,7 +60,7 @@ ps_cuda_heat_line_of(double a, const ps_cuda_heat_end end[2], bool periodic, int
     l.end[0] = end[0];
     l.end[1] = end[1];
     l.chunk = chunk;
-    l.groups = static_cast<int32_t>((rows + group - 1) / group);
+    l.groups = static_cast<int32_t>(runtime::divided_up(rows, group));
     l.pads = static_cast<int32_t>(l.groups * static_cast<int64_t>(group) - rows);
     l.first_chunk = l.pads / chunk;
     l.power = pow(l.q, chunk);

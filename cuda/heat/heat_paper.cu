@@ -11,6 +11,7 @@
 #include "lines/methods.h"
 #include "lines/reduction/reduction.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -27,7 +28,7 @@ __launch_bounds__(tile *tile_rows)
     transpose_kernel(const Real *from, Real *to, int64_t across, int64_t along)
 {
     __shared__ Real part[tile][tile + 1];
-    const int64_t tiles = (across + tile - 1) / tile, j = blockIdx.x / tiles * tile;
+    const int64_t tiles = divided_up(across, tile), j = blockIdx.x / tiles * tile;
     const int64_t i = (blockIdx.x % tiles) * tile;
     const int x = static_cast<int>(threadIdx.x) % tile;
     const int y = static_cast<int>(threadIdx.x) / tile;
@@ -50,7 +51,7 @@ template <typename Real>
 ps_status
 transpose(const Real *from, Real *to, int64_t across, int64_t along, cudaStream_t stream)
 {
-    const int64_t tiles = (across + tile - 1) / tile * ((along + tile - 1) / tile);
+    const int64_t tiles = divided_up(across, tile) * divided_up(along, tile);
 
     return launch_closely(transpose_kernel<Real>, tiles, tile * tile_rows, 0, stream,
                           from, to, across, along);
@@ -225,7 +226,7 @@ make_right_sides(const HeatRun<Real> &run, const Fields<Real> &f, int axis)
     const ps_heat *const h = run.h;
     const double ratio = h->ratio[1 - axis];
     const bool is_wei = h->scheme == PS_HEAT_WEI2013;
-    const int64_t tiles = (h->nodes[0] - 2 + block_threads - 1) / block_threads;
+    const int64_t tiles = divided_up(h->nodes[0] - 2, block_threads);
     const RightSides<Real> s = {
         static_cast<const Real *>(h->t),
         run.textures[TEXELS_T],
@@ -336,7 +337,7 @@ heat_paper_prepare(HeatRun<Real> &run)
 {
     const Fields<Real> f = fields_of<Real>(run.h, run.exec);
     const int64_t nodes = heat_nodes(run.h);
-    const int64_t blocks = (nodes + block_threads - 1) / block_threads;
+    const int64_t blocks = divided_up(nodes, block_threads);
     ps_status status = run.h->memory == PS_HEAT_TEXTURE ? bind(run, f) : PS_OK;
 
     for (int axis = 0; status == PS_OK && axis < 2; axis++) {

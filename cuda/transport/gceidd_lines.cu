@@ -10,6 +10,7 @@
  */
 #include "lines/join/line_tiles.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 #include "transport/gceidd_rows.cuh"
 
 namespace pysolvers::transport {
@@ -123,7 +124,7 @@ template <typename Real> struct ChunkRows {
         const uint32_t over =
             static_cast<uint32_t>(max(first, 0)) * static_cast<uint32_t>(s.strips);
 
-        k = static_cast<int32_t>(max((over + cells - 1) / cells, 1u));
+        k = static_cast<int32_t>(max(divided_up(over, cells), 1u));
         interface = s.interface(k);
         before = flow_at(s, max(first, 0) - 1, l);
     }

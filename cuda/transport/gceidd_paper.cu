@@ -15,6 +15,7 @@
  * digits in proportion to dt a/h^2. Foadaddini et al. 2022.
  */
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 #include "transport/gceidd_rows.cuh"
 
 namespace pysolvers::transport {
@@ -75,8 +76,8 @@ next_interface(const Sweep<Real> &s, int32_t p)
     const uint64_t over = static_cast<uint64_t>(p) * static_cast<uint64_t>(s.strips);
     const uint32_t cells = static_cast<uint32_t>(s.cells);
     const uint64_t k = over + cells < UINT32_MAX
-                           ? (static_cast<uint32_t>(over) + cells - 1) / cells
-                           : (over + cells - 1) / cells;
+                           ? divided_up(static_cast<uint32_t>(over), cells)
+                           : divided_up(over, cells);
 
     return s.interface(static_cast<int32_t>(k));
 }
@@ -283,7 +284,7 @@ ps_status
 launch_units(void (*kernel)(Parameters...), const Sweep<Real> &s, int64_t units,
              size_t shared, cudaStream_t stream, const Arguments &...arguments)
 {
-    const int64_t blocks = (units * s.lines + block_threads - 1) / block_threads;
+    const int64_t blocks = divided_up(units * s.lines, block_threads);
 
     return blocks == 0 ? PS_OK
                        : launch_closely(kernel, blocks, block_threads, shared, stream, s,
@@ -294,7 +295,7 @@ launch_units(void (*kernel)(Parameters...), const Sweep<Real> &s, int64_t units,
 int32_t
 longest_strip(const ps_gceidd *g, int axis)
 {
-    return static_cast<int32_t>((g->cells[axis] + g->strips[axis] - 1) / g->strips[axis]);
+    return static_cast<int32_t>(divided_up(g->cells[axis], g->strips[axis]));
 }
 
 Stage

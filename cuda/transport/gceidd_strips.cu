@@ -2,6 +2,7 @@
  * choice of their dtype.
  */
 #include "device/number.cuh"
+#include "runtime/math.cuh"
 #include "transport/gceidd_strips.h"
 
 namespace pysolvers::transport {
@@ -52,7 +53,7 @@ ps_cuda_gceidd_can_be_swept(const ps_gceidd *g)
 int64_t
 ps_cuda_gceidd_longest(const ps_gceidd *g, int axis)
 {
-    return (g->cells[axis] + g->strips[axis] - 1) / g->strips[axis];
+    return divided_up(g->cells[axis], g->strips[axis]);
 }
 
 bool

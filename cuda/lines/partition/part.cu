@@ -6,6 +6,7 @@
 #include "lines/partition/partition.h"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::partition {
 
@@ -17,7 +18,7 @@ exchange_of(const ps_part &p)
 
     e.part = p.part;
     e.count = p.count;
-    e.divisor = ((1u << 16) + p.count - 1) / p.count;
+    e.divisor = divided_up(1u << 16, p.count);
     e.step = p.step;
     e.first_row = p.part == 0 ? 0 : p.last_row[p.part - 1] + 1;
     e.clock = static_cast<ps_part_clock *>(p.clock);
