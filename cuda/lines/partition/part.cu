@@ -3,6 +3,7 @@
  * The kernel is that of the partition method, with the devices as the level above the
  * block.
  */
+#include "lines/geometry.h"
 #include "lines/partition/partition.h"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
@@ -112,6 +113,7 @@ is_valid(const ps_part &p)
 
 namespace pysolvers {
 
+using namespace lines;
 using namespace partition;
 
 ps_status
@@ -127,6 +129,15 @@ ps_cuda_part_mailbox(const ps_part *p, size_t *bytes)
         return PS_OK;
     });
 }
+
+namespace {
+
+struct PartPlan {
+    Plan plan;
+    bool is_possible;
+};
+
+} // namespace
 
 /* The plan of a part, with its batch merged; whether the device can solve it. */
 static ps_status
@@ -150,10 +161,19 @@ plan_of(const ps_part &p, ps_part *own, Plan *plan)
         return PS_OK;
     }
     own->t = ps_cuda_merged(&p.t);
-    return ps_cuda_plan(&own->t, device, ps_cuda_choose_block(&own->t, device, p.count),
-                        plan)
-               ? PS_OK
-               : PS_UNSUPPORTED;
+
+    static thread_local Remembered<Geometry, PartPlan, 8> known;
+    const PartPlan &found =
+        remembered_plan(known, geometry_of(own->t, device, p.count), [&] {
+            PartPlan made = {};
+
+            made.is_possible =
+                ps_cuda_plan(&own->t, device,
+                             ps_cuda_choose_block(&own->t, device, p.count), &made.plan);
+            return made;
+        });
+    *plan = found.plan;
+    return found.is_possible ? PS_OK : PS_UNSUPPORTED;
 }
 
 ps_status
