@@ -31,7 +31,6 @@ from .._blocks.differentiable import (
 )
 from .._blocks.systems import Assume
 from .._checks import require_flag
-from .._errors import BackendError
 from ._operands import batch_first, differentiable
 from ._xp import XP
 
@@ -91,13 +90,14 @@ def solve_pentadiagonal(
     TypeError, ValueError
         As `pysolvers.solve_pentadiagonal`.
     BackendError
-        If a tensor is on a device.
+        If the device is not available.
 
     Notes
     -----
     `x` is differentiable with respect to every tensor, any number of times, in reverse mode, by one
     solve with the transposed matrix. The function works inside `torch.compile`, `torch.vmap` and
-    `torch.func.grad`.
+    `torch.func.grad`. On a CUDA device it uses the current stream and waits for the numbers of the
+    singular systems, so that it cannot be a part of a CUDA graph.
 
     Examples
     --------
@@ -129,7 +129,6 @@ def solve_pentadiagonal(
         "rhs": rhs,
     }
     lines = bands_of(XP, named, axis, assume, periodic=bool(periodic))
-    _require_host("solve_pentadiagonal", lines.rhs)
     definite = assume != "general"
     exchanges = exchanges_rows(assume, pivot, periodic=bool(periodic))
 
@@ -174,7 +173,7 @@ def solve_block_tridiagonal(
     TypeError, ValueError
         As `pysolvers.solve_block_tridiagonal`.
     BackendError
-        If a tensor is on a device.
+        If tensors on a device have blocks of more than 4 rows, complex ones of more than 2.
 
     Notes
     -----
@@ -195,7 +194,6 @@ def solve_block_tridiagonal(
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     lines = blocks_of(XP, named, axis, assume)
     matrix, sides = lines.matrix, lines.rhs
-    _require_host("solve_block_tridiagonal", sides)
     is_complex = sides.is_complex()
     if is_complex:
         matrix = [embedded(XP, block) for block in matrix]
@@ -207,12 +205,6 @@ def solve_block_tridiagonal(
         half = x.shape[-2] // 2
         x = torch.complex(x[..., :half, :], x[..., half:, :])
     return x.movedim(-3, lines.axis)
-
-
-def _require_host(operation: str, rhs: Tensor) -> None:
-    """Raise BackendError for tensors on a device."""
-    if rhs.is_cuda:
-        raise BackendError(f"{operation} needs the CPU, and rhs is on a device: pass rhs.cpu()")
 
 
 def _empty(tail: int, *operands: Tensor) -> Tensor:
@@ -228,24 +220,26 @@ def _run(solve: Any, tail: int, operands: tuple[Tensor, ...], options: tuple[Any
         return x
     pivot, definite, threads = options
     assume: Assume = "positive definite" if definite else "general"
-    arrays = (operand.detach().numpy()[None] for operand in operands)
+    *arrays, out = (each.detach()[None] for each in (*operands, x))
+    if not x.is_cuda:  # solves of arrays of NumPy take less time
+        *arrays, out = (each.numpy() for each in (*arrays, out))
     solve(
         *arrays,
         pivot=None if definite else pivot,
         assume=assume,
         on_singular="nan",
         threads=threads,
-        out=x.detach().numpy()[None],
+        out=out,
     )
     return x
 
 
-@torch.library.impl(_NAMES[0], "cpu")
+@torch.library.impl(_NAMES[0], ("cpu", "cuda"))
 def _run_bands(*arguments: Any) -> Tensor:
     return _run(solve_band_arrays, 1, arguments[:6], arguments[6:])
 
 
-@torch.library.impl(_NAMES[1], "cpu")
+@torch.library.impl(_NAMES[1], ("cpu", "cuda"))
 def _run_blocks(*arguments: Any) -> Tensor:
     return _run(solve_block_arrays, 3, arguments[:4], arguments[4:])
 

@@ -67,7 +67,7 @@ def linear_recurrence(
     TypeError, ValueError
         As `pysolvers.torch.solve_tridiagonal`.
     BackendError
-        If tensors on a device come with `second`.
+        If the device is not available.
 
     Notes
     -----

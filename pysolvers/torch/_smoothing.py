@@ -44,7 +44,7 @@ def whittaker(
     ValueError
         If `order` is not 1 or 2, or shapes do not fit.
     BackendError
-        If `order` is 2 and a tensor is on a device.
+        If the device is not available.
 
     Notes
     -----

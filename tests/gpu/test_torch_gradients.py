@@ -4,10 +4,14 @@ import pytest
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
-from pysolvers import Neumann  # noqa: E402
+from pysolvers import BackendError, Neumann  # noqa: E402
 from pysolvers.torch import (  # noqa: E402
     FastPoisson,
+    linear_recurrence,
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
     solve_tridiagonal,
+    whittaker,
 )
 
 SHAPES = {"own": [(300, 65)] * 4, "shared": [(65,), (65,), (65,), (300, 65)]}
@@ -184,3 +188,74 @@ def test_the_reverse_pass_of_poisson_keeps_nothing():
     before = torch.cuda.memory_allocated()
     u = solver.solve(f)
     assert torch.cuda.memory_allocated() - before <= 1.01 * u.nbytes
+
+
+def as_on_the_cpu(function, operands, most=1e5):
+    """Compare a value and the gradients of the sum of its squares with those of the CPU."""
+
+    def both(leaves):
+        leaves = [a.requires_grad_() for a in leaves]
+        x = function(*leaves)
+        return [x, *torch.autograd.grad(x.square().sum(), leaves)]
+
+    found = both([a.detach().cuda() for a in operands])
+    assert all(a.is_cuda for a in found)
+    expected = both([a.detach().clone() for a in operands])
+    nearly([a.detach().cpu() for a in found], [a.detach() for a in expected], most)
+
+
+def draw(*shape, size=1.0):
+    generator = torch.Generator().manual_seed(sum(shape))
+    return size * (2 * torch.rand(shape, dtype=torch.float64, generator=generator) - 1)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 5000), -1), ((700, 40), 0), ((1, 40_000), 1)])
+def test_recurrences(shape, axis, order, reverse):
+    operands = [draw(*shape, size=0.45), draw(*shape[::-1]).reshape(shape)]
+    if order == 2:
+        operands.append(draw(*shape, size=0.4))
+
+    def compute(a, b, second=None):
+        return linear_recurrence(a, b, second=second, axis=axis, reverse=reverse)
+
+    as_on_the_cpu(compute, operands)
+    as_on_the_cpu(compute, [torch.tensor(0.5, dtype=torch.float64), operands[1]], 1e7)
+
+
+@pytest.mark.parametrize("pivot", [None, False, True])
+@pytest.mark.parametrize("side", [0, 2, 3, 4])
+def test_blocks_and_bands(side, pivot):
+    """One of the systems needs row exchanges by default."""
+    if side == 0:
+        operands = [draw(70, 9, size=0.2) + (k == 2) for k in range(5)] + [draw(9, 70).T]
+        solve = solve_pentadiagonal
+    else:
+        operands = [draw(70, 9, side, side, size=0.2 / side) for _ in range(3)]
+        operands[1] = operands[1] + torch.eye(side)
+        operands.append(draw(70, 9, side, 2))
+        solve = solve_block_tridiagonal
+        if pivot is not False:
+            operands[1][0, 4] *= 1e-3
+    as_on_the_cpu(lambda *a: solve(*a, pivot=pivot), operands, 1e7)
+
+
+def test_blocks_that_no_device_solves_and_singular_ones():
+    one = torch.eye(5, dtype=torch.float64, device="cuda")
+    with pytest.raises(BackendError, match="blocks of 5 rows"):
+        solve_block_tridiagonal(one, 4 * one, one, torch.ones(6, 5, 1, device="cuda"))
+    diag = torch.ones(3, 9, dtype=torch.float64, device="cuda")
+    diag[1] = 0
+    x = solve_pentadiagonal(0.0, 0.0, diag, 0.0, 0.0, torch.ones_like(diag))
+    assert x[1].isnan().all()
+    assert x[[0, 2]].isfinite().all()
+
+
+def test_smoothers_and_periodic_bands():
+    y = draw(40, 100)
+    lam = torch.tensor(7.0, dtype=torch.float64)
+    for order in (1, 2):
+        as_on_the_cpu(lambda y, lam, o=order: whittaker(y, lam, order=o), [y, lam], 1e7)
+    bands = [draw(40, 100, size=0.2) + (k == 2) for k in range(5)]
+    as_on_the_cpu(lambda *a: solve_pentadiagonal(*a, periodic=True), [*bands, y], 1e7)
