@@ -201,6 +201,7 @@ def fail(group, device, rng):
         a[1] = b[1]
     mixed = Operands(group, device, mixed)
     mixed.out = mixed.arrays[3]
+    good.solve(group)
     mixed.solve(group)
     mixed.check(group)
 
