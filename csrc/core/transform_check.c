@@ -83,10 +83,16 @@ has_halvings(const ps_waves *w)
 {
     const int64_t n = intervals_of(w);
     const int levels = w->halvings;
+    int64_t pitch = 2;
 
-    return (w->kind == PS_DCT1 || w->kind == PS_DST1) && w->rows == 1 && levels > 0 &&
-           levels <= PS_MOST_HALVINGS && n % (INT64_C(2) << levels) == 0 &&
-           w->pitch == n + (n >> levels) + 2 * (levels + 1);
+    if ((w->kind != PS_DCT1 && w->kind != PS_DST1) || w->rows != 1 || levels < 0 ||
+        levels > PS_MOST_HALVINGS || n < 1 || n % (INT64_C(1) << levels) != 0) {
+        return 0;
+    }
+    for (int p = 1; p <= levels; p++) {
+        pitch += 2 * ((n >> p) / 2 + 1);
+    }
+    return w->pitch == pitch + 2 * (n >> levels);
 }
 
 ps_status

@@ -91,10 +91,10 @@ struct ps_transform {
  * times `scale`. They do not overlap.
  *
  * With `halvings` > 0, for one row, the lines of PS_DCT1 and PS_DST1 of N intervals (n - 1
- * and n + 1; a multiple of 2^(halvings + 1)) are in parts, each of which has `planes`
+ * and n + 1; a multiple of 2^halvings) are in parts, each of which has `planes`
  * lines next to each other. Part 0 has lines as above of N / 2^halvings intervals: their
  * waves are those of order 2^halvings k. Part p = 1 .. halvings has lines of M = N / 2^p
- * reals, M + 2 apart, which the library transforms from complex to real after load() and
+ * reals, 2 (M/2 + 1) apart, which the library transforms from complex to real after load() and
  * from real to complex before store(): M waves, those of order 2^(p-1) (2q + 1) for q = 0,
  * 2, 4, ... and then the odd q from the last to the first. `pitch` is the sum of the
  * distances of lines of all parts. */

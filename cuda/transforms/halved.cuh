@@ -126,7 +126,8 @@ struct HalvedParts {
 
     __host__ __device__ __forceinline__ int pitch(int part) const
     {
-        return part == 0 ? 2 * ((intervals >> levels) + 1) : (intervals >> part) + 2;
+        return part == 0 ? 2 * ((intervals >> levels) + 1)
+                         : 2 * ((intervals >> part) / 2 + 1);
     }
     /* Reals of a line in the parts before. */
     __host__ __device__ __forceinline__ int before(int part) const

@@ -88,8 +88,9 @@ class _Waves(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The length for ps_wave_lines: one that has as many reals, if all of them are waves."""
-        return self.lengths[-1] - self.are_reals
+        """The length for ps_wave_lines: an odd one of as many reals, if all of them are waves."""
+        length = self.lengths[-1]
+        return length - 1 if self.are_reals and length % 2 == 0 else length
 
 
 class _Part(NamedTuple):
@@ -259,9 +260,9 @@ def _halvings(others: Sequence[Axis], field_bytes: int) -> int:
     """Return how often the intervals of an axis of nodes are halved."""
     if len(others) > 1 or others[0].transform[1] != 1 or field_bytes < _LEAST_IN_PARTS:
         return 0
-    count = 0
-    while count < _MOST_HALVINGS and others[0].intervals % (4 << count) == 0:
-        count += 1
+    count, rest = 0, others[0].intervals
+    while count < _MOST_HALVINGS and rest % 2 == 0 and rest > 2:
+        count, rest = count + 1, rest // 2
     return count
 
 
@@ -292,8 +293,11 @@ def _waves_of_parts(axis: Axis, halvings: int) -> list[_Waves]:
     for level in range(1, halvings + 1):
         size = axis.intervals >> level
         order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
+        # Lines are pairs of reals: the last one of an odd length has another wave's matrix.
+        order = np.append(order, order[-1:] if size % 2 else [])
         shifts = _of_angles(axis, (2 * order + 1) / (2 * size))
-        found.append(_Waves((size,), shifts, _no_turns(size // 2), _no_turns(1), are_reals=True))
+        turns = _no_turns(len(order) // 2)
+        found.append(_Waves((size,), shifts, turns, _no_turns(1), are_reals=True))
     return found
 
 

@@ -141,10 +141,10 @@ def test_packed_waves_of_nodes(rng, shape, y, x, dtype):
 @pytest.mark.parametrize("y", ["DD", "ND", "NN", "PP"])
 @pytest.mark.parametrize("halvings", range(4))
 def test_packed_waves_of_nodes_in_parts(monkeypatch, rng, halvings, y, x, dtype):
-    """Lines of nodes in as many parts as their intervals have factors of 2."""
+    """Lines of nodes in as many parts as their intervals have factors of 2, the last one odd."""
     set_least_in_parts(monkeypatch, 0)
     for size in (3, 5, 129, 515):
-        shape = (40, (size << halvings) + 1 if halvings else size + 1)
+        shape = (40, (size << halvings) + 1)
         here, there = solvers(rng, shape, [y, x], dtype=dtype)
         f = right_side(rng, shape, dtype)
 

@@ -153,10 +153,11 @@ class Device(fake_device.Device):
         """The lines of the parts of waves: of the last transform of kind 1, then of kind 3."""
         planes, intervals = len(field), field.shape[1] + (1 if kind == "dst1" else -1)
         sizes = [2 * (intervals >> halvings), *(intervals >> p for p in range(1, halvings + 1))]
-        count = planes * sum(size + 2 for size in sizes)
+        pitches = [2 * (size // 2 + 1) for size in sizes]
+        count = planes * sum(pitches)
         assert nbytes == count * field.itemsize
         memory = fake_device._as_host(waves, nbytes).view(field.dtype)
-        starts = np.cumsum([0, *(planes * (size + 2) for size in sizes)])
+        starts = np.cumsum([0, *(planes * pitch for pitch in pitches)])
         return [memory[a:b].reshape(planes, -1) for a, b in pairwise(starts)]
 
     def _load_halved(self, kind, halvings, field, waves, nbytes):
@@ -185,7 +186,7 @@ class Device(fake_device.Device):
         sign = 1 if kind == "dst1" else -1
         x = last[:, : last.shape[1] // 2].copy()
         for part in reversed(parts):
-            half = part.shape[1] - 2
+            half = x.shape[1] - 1
             shuffled = scipy.fft.irfft(part[:, ::2] + 1j * part[:, 1::2], half)
             values = np.empty_like(shuffled)
             values[:, np.r_[0:half:2, np.arange(1, half, 2)[::-1]]] = shuffled
