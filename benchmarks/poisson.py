@@ -59,14 +59,36 @@ LU_LIMIT = {2: 5_000_000, 3: 100_000}
 AMG_LIMIT = 5_000_000  # unknowns above which PyAMG is left out, for its set-up time
 TOLERANCE = 1e-8
 
-# Shape, axes that are stretched, and the largest ratio to the uniform grid.
+
+class CpuGrid(NamedTuple):
+    """A grid on a CPU, its largest ratio to the uniform grid, and what is measured beside it."""
+
+    shape: tuple[int, ...]
+    stretched: str = ""
+    most: float | None = None
+    kind: Literal["", "skewed", "periodic", "pipe"] = ""
+    peers: tuple[str, ...] = ()
+
+
 GRID_CASES = (
-    ((2048, 2048), "x", 1.5),
-    ((2048, 2048), "y", 1.5),
-    ((2048, 2048), "xy", 7.0),
-    ((128, 128, 128), "xyz", 1.5),
+    CpuGrid((2048, 2048), "x", 1.5, peers=("banded loop", "splu")),
+    CpuGrid((2048, 2048), "y", 1.5, peers=("banded loop",)),
+    CpuGrid((2048, 2048), "xy", 7.0, peers=("pyamg",)),
+    CpuGrid((2048, 2048), "xy", kind="skewed"),
+    CpuGrid((512, 512), "xy", peers=("splu", "pyamg")),
+    CpuGrid((128, 128, 128), "xyz", 1.5, peers=("pyamg",)),
+    CpuGrid((1024, 512), "xy", kind="pipe", peers=("splu",)),
+    CpuGrid((32, 32), kind="periodic", peers=("spectral",)),
+    CpuGrid((64, 64), kind="periodic", peers=("spectral",)),
+    CpuGrid((256, 256), kind="periodic", peers=("spectral",)),
 )
-QUICK_GRID_CASES = (((24, 30), "y", np.inf), ((6, 5, 7), "xyz", np.inf))
+QUICK_GRID_CASES = (
+    CpuGrid((24, 30), "y", peers=("banded loop", "splu")),
+    CpuGrid((6, 5, 7), "xyz", peers=("splu",)),
+    CpuGrid((9, 8), "xy", kind="pipe", peers=("splu",)),
+    CpuGrid((9, 8), kind="periodic", peers=("spectral",)),
+)
+PEER_SECONDS = 20.0  # after which the samples of a call end, if there are three
 
 
 class GpuGrid(NamedTuple):
@@ -234,7 +256,7 @@ def times(
         solvers[name] = make()
         setup[name] = round(time.perf_counter() - begin, 4)
     calls = {name: lambda solve=solve: solve(f) for name, solve in solvers.items()}
-    found = medians(calls, runs)
+    found = medians(calls, runs, budget=PEER_SECONDS)
     return solvers, setup, {name: round(seconds, 6) for name, seconds in found.items()}
 
 
@@ -325,25 +347,62 @@ def banded_loop(solver: FastPoisson, axes: str, threads: int) -> Solve:
     return solve
 
 
-def grids_measure(shape: tuple[int, ...], axes: str, bar: float, runs: int, threads: int) -> Record:
-    """Return medians of the solve times on a stretched grid and on the uniform one."""
-    solver = stretched(shape, axes)
+def periodic_waves(shape: tuple[int, ...], threads: int) -> Solve:
+    """Return Fourier transforms along all axes by scipy.fft, for periodic cells of size 2 / n."""
+    import scipy.fft
+
+    parts = [-((n * np.sin(np.pi * np.arange(n) / n)) ** 2) for n in shape]
+    parts[-1] = parts[-1][: shape[-1] // 2 + 1]
+    divisor = np.asarray(sum(np.ix_(*parts)))
+    divisor.flat[0] = np.inf
+
+    def solve(f: np.ndarray) -> np.ndarray:
+        waves = scipy.fft.rfftn(f, workers=threads)
+        waves /= divisor
+        return np.asarray(scipy.fft.irfftn(waves, shape, workers=threads, overwrite_x=True))
+
+    return solve
+
+
+def products_alone(solver: FastPoisson) -> Solve:
+    """Return the products of a solver, there and back: the floor of its time."""
+    host = solver._host
+    assert host is not None
+    products = {k - len(solver.shape): product for k, product in host._products.items()}
+    waves, out = np.empty(solver.shape), np.empty(solver.shape)
+
+    def solve(f: np.ndarray) -> np.ndarray:
+        for axis, product in products.items():
+            product.forward(f, waves, axis, host.threads)
+            product.backward(waves, out, axis, host.threads)
+        return out
+
+    return solve
+
+
+def grids_measure(case: CpuGrid, runs: int, threads: int) -> Record:
+    """Return medians of the solve times on a grid and on the uniform one, and of peers."""
+    shape = case.shape
+    solver = stretched(shape, case.stretched, kind=case.kind)
     out = np.empty(shape)
+    peers: dict[str, Callable[[], Solve]] = {
+        "banded loop": lambda: banded_loop(solver, case.stretched, threads),
+        "spectral": lambda: periodic_waves(shape, threads),
+        "splu": lambda: factors_of(stretched_laplacian(solver)),
+        "pyamg": lambda: multigrid_of(-stretched_laplacian(solver).tocsr(), shape),
+    }
     found: dict[str, Callable[[], Solve]] = {
         "uniform": lambda: package(shape, None),
         "package": lambda: lambda f: solver.solve(f, out=out),
     }
-    if len(axes) == 1 and len(shape) == 2:
-        found["banded loop"] = lambda: banded_loop(solver, axes, threads)
-    matrix = stretched_laplacian(solver)
-    if np.prod(shape) <= LU_LIMIT[len(shape)]:
-        found["splu"] = lambda: factors_of(matrix)
-    if machine.versions("pyamg")["pyamg"] and np.prod(shape) <= AMG_LIMIT:
-        found["pyamg"] = lambda: multigrid_of(-matrix.tocsr(), shape)
+    if "eigenvectors" in solver.methods.values():
+        found["products"] = lambda: products_alone(solver)
+    has_pyamg = bool(machine.versions("pyamg")["pyamg"])
+    found |= {name: peers[name] for name in case.peers if name != "pyamg" or has_pyamg}
     f = np.random.default_rng(1).uniform(-1, 1, shape)
     _, setup, seconds = times(found, f, runs)
-    case = {"shape": list(shape), "stretched": axes, "methods": dict(solver.methods)}
-    return case | {"seconds": seconds, "setup": setup, "most": None if bar == np.inf else bar}
+    own = {"methods": dict(solver.methods), "seconds": seconds, "setup": setup}
+    return case._asdict() | own
 
 
 def batch_measure(shape: tuple[int, ...], runs: int, bar: float | None) -> Record:
@@ -367,7 +426,9 @@ def grids_table(record: Record) -> Table:
     names = {
         "package": "`FastPoisson`",
         "uniform": "on a uniform grid",
+        "products": "products alone",
         "loop": "one field after the other",
+        "spectral": "`scipy.fft` along all axes",
         "banded loop": "`scipy.fft` and `solve_banded`",
         "splu": "`splu`",
         "pyamg": "PyAMG",
@@ -377,12 +438,19 @@ def grids_table(record: Record) -> Table:
         own, cells = entry["seconds"]["package"], []
         for name in names:
             seconds = entry["seconds"].get(name)
-            text = "" if seconds is None else f"{seconds * 1e3:.1f}"
+            text = "" if seconds is None else f"{seconds * 1e3:.3g}"
             cells.append(f"{text} ({seconds / own:.2g} ×)" if text and name != "package" else text)
         methods = ", ".join(f"{a}: {m}" for a, m in entry.get("methods", {}).items())
-        rows.append((shape_text(entry["shape"]), entry["stretched"], methods, *cells))
+        along = ", ".join(entry["stretched"])
+        kind = f", {entry['kind']}" if entry.get("kind") else ""
+        rows.append((shape_text(entry["shape"]) + kind, along, methods, *cells))
     columns = [Column("cells or fields and nodes"), Column("stretched along"), Column("methods")]
-    note = f"Milliseconds; {record['settings']['threads']} threads; load: {record['load']}."
+    note = (
+        "Milliseconds of a right side, set-up excluded, in brackets the ratio to `FastPoisson`: "
+        f"{record['machine']['cpu']}, {record['settings']['threads']} threads; load: "
+        f"{record['load']}. *Products alone* are the products with eigenvectors, the floor of the "
+        "time where they are most of the operations."
+    )
     return Table("", [*columns, *map(Column, names.values())], rows, (note,))
 
 
@@ -750,7 +818,7 @@ def run(args: argparse.Namespace) -> int:
         measurement = Measurement("poisson_grids", ("scipy", "pyamg"))
         threads = backends.require("cpu").default_threads()
         kinds = QUICK_GRID_CASES if args.quick else GRID_CASES
-        cases = [grids_measure(*case, args.runs, threads) for case in progress(kinds, "poisson")]
+        cases = [grids_measure(case, args.runs, threads) for case in progress(kinds, "poisson")]
         batch = (QUICK_BATCH, args.runs, None) if args.quick else (BATCH, args.runs, BATCH_BAR)
         cases.append(batch_measure(*batch))
         record = measurement.record(cases, settings | {"threads": threads})

@@ -30,8 +30,10 @@ def test_small_benchmark_of_grids_and_a_batch(tmp_path):
 
     assert command_line.main(["bench", "poisson", *options, "--json", str(path)]) == 0
     *grids, batch = json.loads(path.read_text())["cases"]
-    assert [case["stretched"] for case in grids] == ["y", "xyz"]
+    assert [case["stretched"] for case in grids] == ["y", "xyz", "xy", ""]
     assert grids[0]["seconds"].keys() >= {"package", "uniform", "banded loop", "splu"}
+    assert grids[1]["seconds"].keys() >= {"products"}
+    assert grids[3]["seconds"].keys() == {"package", "uniform", "spectral"}
     assert batch["seconds"].keys() == {"package", "loop"}
 
 
@@ -46,6 +48,10 @@ def test_peers_solve_the_equations_of_a_stretched_grid():
             poisson.factors_of(poisson.stretched_laplacian(solver)),
         ):
             np.testing.assert_allclose(peer(f), u, rtol=0, atol=1e-12 * np.abs(u).max())
+    solver = poisson.stretched((24, 30), "", kind="periodic")
+    u = solver.solve(f)
+    found = poisson.periodic_waves((24, 30), 1)(f)
+    np.testing.assert_allclose(found, u, rtol=0, atol=1e-12 * np.abs(u).max())
 
 
 def test_table_and_bars_of_grids_on_a_gpu():
