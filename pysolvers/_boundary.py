@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._checks import require, short
+from ._checks import require, require_finite, short
 
 PERIODIC = "periodic"
 OUTFLOW = "outflow"  # nothing diffuses through the side
@@ -85,6 +85,23 @@ class Robin:
 
 
 Boundary = Dirichlet | Neumann | Robin
+
+
+def parts_of(name: str, condition: Any) -> tuple[str, float, Any]:
+    """Return the kind of a condition, ``'value'`` or ``'flux'``, its coefficient and its data."""
+    if isinstance(condition, Dirichlet):
+        return "value", 0.0, condition.value
+    if isinstance(condition, Neumann):
+        return "flux", 0.0, condition.flux
+    require_finite("coefficient of Robin", condition.coefficient)
+    require(
+        condition.coefficient >= 0,
+        f"boundary {name}: the coefficient must be at least 0",
+        condition.coefficient,
+    )
+    return "flux", float(condition.coefficient), condition.ambient
+
+
 _KINDS = (Dirichlet, Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
 # Other names of sides of a plane, y upwards, for messages.
 _WORDS = {

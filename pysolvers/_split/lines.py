@@ -161,6 +161,15 @@ class LineOperators(ABC):
         self.run_by = RunBy()
 
     @property
+    def axes(self) -> int:
+        """Number of axes of space."""
+        return self.grid.axes
+
+    def zeros(self) -> Field:
+        """Return a field of zeros."""
+        return self.xp.zeros(self.grid.nodes, self.dtype)
+
+    @property
     def xp(self) -> Any:
         """The library of the arrays."""
         return import_module(self._library)

@@ -43,10 +43,11 @@ along two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
-from typing import Any, Literal, get_args
+from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
 
-from .lines import Field, Level, LineOperators, Weights
+from .lines import Field, Weights
 
 Scheme = Literal["douglas", "craig-sneyd", "modified-craig-sneyd", "hundsdorfer-verwer"]
 
@@ -80,12 +81,51 @@ def default_theta(scheme: str, axes: int, *, has_explicit: bool) -> float:
     return 0.5 + sqrt(3) / 6
 
 
-class SplitSteps:
+class Operators(Protocol):
+    """What steps need of the parts of an equation; `LineOperators` has all of it.
+
+    The parts of `HeatADI` lack F_0, values of a level and what a damped start needs: they set given
+    values themselves, line by line.
+    """
+
+    @property
+    def has_explicit(self) -> bool:
+        """Whether there is a part F_0."""
+
+    @property
+    def axes(self) -> int:
+        """Number of axes of space."""
+
+    def zeros(self) -> Field:
+        """Return a field of zeros."""
+
+    def level(self, time: float, before: Any = None) -> Any:
+        """Return what the equation prescribes at a time, which has `time` and `values`."""
+
+    def combine(
+        self, level: Any, u: Field, d: Field | None, outs: Sequence[tuple[Field, Weights]]
+    ) -> None:
+        """Set fields to linear combinations of their values, F of u + d, d and u."""
+
+    def add_change(self, old: Any, new: Any, axis: int, h: float, u: Field, out: Field) -> None:
+        """Add h times the difference of F along an axis, of the same u at two times."""
+
+    def solve(self, level: Any, axis: int, h: float, field: Field) -> None:
+        """Solve with 1 - h A along an axis, in place."""
+
+    def place(self, level: Any, u: Field) -> None:
+        """Set the nodes with given values."""
+
+
+O_co = TypeVar("O_co", bound=Operators, covariant=True)
+
+
+class SplitSteps(Generic[O_co]):
     """Steps of a scheme, with the fields that they need.
 
     Parameters
     ----------
-    operators : LineOperators
+    operators : Operators
         The parts of the equation.
     scheme : str
         One of `SCHEMES`.
@@ -93,7 +133,7 @@ class SplitSteps:
         Its parameter.
     """
 
-    def __init__(self, operators: LineOperators, scheme: str, theta: float) -> None:
+    def __init__(self, operators: O_co, scheme: str, theta: float) -> None:
         self.operators, self._scheme, self._theta = operators, scheme, theta
         # Without F_0 the second sweep of Craig and Sneyd solves the equations of the first one.
         self._is_single = scheme == "douglas" or (
@@ -101,7 +141,7 @@ class SplitSteps:
         )
         names = ("change",) if self._is_single else ("change", "start")
         self._work: dict[str, Field] = {name: self.zeros() for name in names}
-        self._level: Level | None = None
+        self._level: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which makes a level of its own."""
@@ -109,14 +149,13 @@ class SplitSteps:
 
     def zeros(self) -> Field:
         """Return a field of zeros."""
-        parts = self.operators
-        return parts.xp.zeros(parts.grid.nodes, parts.dtype)
+        return self.operators.zeros()
 
     def forget(self) -> None:
         """Forget the level of the last step: the time was changed."""
         self._level = None
 
-    def level_at(self, time: float) -> Level:
+    def level_at(self, time: float) -> Any:
         """Return the level at a time, made of that of the last step where it can be."""
         if self._level is None or self._level.time != time:
             self._level = self.operators.level(time, self._level)
@@ -151,7 +190,7 @@ class SplitSteps:
         self._level = new
         return found
 
-    def _correct(self, old: Level, new: Level, dt: float, u: Field) -> None:
+    def _correct(self, old: Any, new: Any, dt: float, u: Field) -> None:
         """Make both sweeps; `start` is the solution at the end."""
         parts, work = self.operators, self._work
         change, start = work["change"], work["start"]
@@ -181,27 +220,28 @@ class SplitSteps:
             self._sweep(old, new, dt, u, start)
             parts.combine(new, u, None, [(start, Weights(own=1.0, base=1.0))])
 
-    def _sweep(self, old: Level, new: Level, dt: float, u: Field, field: Field) -> None:
+    def _sweep(self, old: Any, new: Any, dt: float, u: Field, field: Field) -> None:
         """Solve along each axis in turn, in place."""
         parts, h = self.operators, self._theta * dt
-        for axis in range(parts.grid.axes):
+        for axis in range(parts.axes):
             if new is not old:
                 parts.add_change(old, new, axis, h, u, field)
             parts.solve(new, axis, h, field)
 
-    def _place_change(self, level: Level, u: Field, change: Field) -> None:
+    def _place_change(self, level: Any, u: Field, change: Field) -> None:
         """Set the change at nodes with given values, where F is 0."""
         for index, values in level.values:
             change[index] = values - u[index]
 
-    def _place_nothing(self, level: Level, change: Field) -> None:
+    def _place_nothing(self, level: Any, change: Field) -> None:
         """Set the change at nodes with given values to 0."""
         for index, _ in level.values:
             change[index] = 0
 
     def damped_step(self, u: Field, time: float, end: float, dt: float) -> Field:
         """Return the solution after two half-steps, as `step` does."""
-        parts, h = self.operators, dt / _HALVES
+        parts: Any = self.operators
+        h = dt / _HALVES
         old, last = self.level_at(time), u
         for times, found in (
             ((time, time + h), self.zeros()),
@@ -210,12 +250,12 @@ class SplitSteps:
             new = parts.level(times[1], old)
             parts.combine(old, last, None, [(found, Weights(explicit=h, base=1.0))])
             parts.place(new, found)
-            for axis in range(parts.grid.axes):
+            for axis in range(parts.axes):
                 for index, values in new.inflows[axis]:
                     found[index] += h * values
             if new.source is not None:
                 found[parts.grid.inner] += h * new.source
-            for axis in range(parts.grid.axes):
+            for axis in range(parts.axes):
                 parts.solve(new, axis, h, found)
             old, last = new, found
         parts.place(old, last)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Dirichlet, Neumann, Robin
-from .._checks import require, require_finite
+from .._boundary import Dirichlet, Neumann, Robin, parts_of
 from .._data import NodeData
 
 if TYPE_CHECKING:
@@ -50,18 +49,7 @@ class Side:
         self.axis, self.end = grid.names.index(name[0]), "-+".index(name[1])
         #: 1 if the outward normal has the direction of the axis, otherwise -1.
         self.sign = 1 if self.end else -1
-        self.coefficient = 0.0
-        given: Any
-        if isinstance(condition, Robin):
-            require_finite("coefficient of Robin", condition.coefficient)
-            require(
-                condition.coefficient >= 0,
-                f"boundary {name}: the coefficient must be at least 0",
-                condition.coefficient,
-            )
-            self.coefficient, given = float(condition.coefficient), condition.ambient
-        else:
-            given = condition.value if isinstance(condition, Dirichlet) else condition.flux
+        _, self.coefficient, given = parts_of(name, condition)
         self.is_robin = isinstance(condition, Robin)
         places = grid.places({self.axis: slice(-1, None) if self.end else slice(1)})
         nodes = list(grid.nodes)

@@ -245,84 +245,12 @@ class Rows(NamedTuple):
     upper: Array
 
 
-class StepRows:
-    """What steps of one length and of one conductivity have in common, for `change_of_step`.
-
-    Parameters
-    ----------
-    grid : Grid
-        The nodes.
-    sides : sequence of Side
-        All sides.
-    """
-
-    def __init__(self, grid: Grid, sides: Sequence[Side]) -> None:
-        self._dt, self._k = grid.dt, grid.k
-        wraps = [
-            any(side.axis == axis and side.kind == PERIODIC for side in sides)
-            for axis in range(grid.axes)
-        ]
-        #: For each axis, the ratios of pairs of neighbours, and the rows.
-        self.pairs = [pair_ratios(grid, axis, wrap) for axis, wrap in enumerate(wraps)]
-        self.rows = [
-            Rows(*(np.ascontiguousarray(each) for each in line_rows(grid, sides, axis)))
-            for axis in range(grid.axes)
-        ]
-
-    def are_those_of(self, grid: Grid) -> bool:
-        """Return whether steps of a grid have these rows."""
-        return self._dt == grid.dt and self._k is grid.k
-
-
 def _largest_ratio(grid: Grid, ops: FieldOps) -> float:
     """Return a bound of k dt/h^2 over the relative heat capacity."""
     pairs = zip(grid.ratio, grid.spacing, grid.finest, strict=True)
     largest = max(ratio * (h / least) ** 2 for ratio, h, least in pairs)
     largest *= 1.0 if grid.k is None else ops.largest(grid.k)
     return largest if grid.relative is None else largest / float(grid.relative.min())
-
-
-def change_of_step(
-    grid: Grid,
-    sides: Sequence[Side],
-    source: NodeData | Any,
-    t: NDArray[Any],
-    first: int,
-    before: Mapping[Side, Array],
-    given: Mapping[Side, Array],
-    ops: FieldOps,
-    known: StepRows | None = None,
-) -> Array:
-    """Return what step `first` of Douglas and Gunn adds to T, by array operations.
-
-    With one or two axes it is that of Crank and Nicolson, and of Peaceman and Rachford, up to
-    rounding errors.
-
-    Parameters
-    ----------
-    grid, sides, source
-        As in `HeatADI`.
-    t : array
-        T, the values of the sides included.
-    first : int
-        Number of steps before.
-    before : mapping of Side to array
-        Values and inflows of the sides at the begin of the step.
-    given : mapping of Side to array
-        As `SideTables.changes` returns it.
-    ops : FieldOps
-        How the field is held.
-    known : StepRows, optional
-        The rows; by default they are made.
-    """
-    pairs = None if known is None else known.pairs
-    change = flux_divergence(grid, sides, t.astype(np.float64), before, pairs)
-    if source is not None:
-        change += grid.dt * source.at(grid.clock.segment.at(first + 0.5))
-    for axis in range(grid.axes):
-        rows = None if known is None else known.rows[axis]
-        solve_axis(grid, sides, axis, given, change, ops, rows=rows)
-    return change
 
 
 def flux_divergence(

@@ -25,10 +25,12 @@ from .._data import NodeData
 from .._solver.clock import Clock, Segment
 from .._solver.counter import Counter
 from .._solver.schema import RunBy
+from .._split.schemes import SplitSteps
 from ..distributed import Group, Slab
 from ..distributed._systems import checked_group
-from ._damped_start import FieldOps, StepRows, change_of_step, damped_step, needs_damping
+from ._damped_start import FieldOps, damped_step, needs_damping
 from ._laws import Laws
+from ._operators import HeatOperators
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side, heat_of
 from ._split import SplitState
@@ -72,7 +74,7 @@ class WholeRun:
         self.grid = grid
         # Number of steps, and the changes of their last stages; () if the scheme has none.
         self._recent: tuple[int, Sequence[Array]] = (-1, ())
-        self._rows: StepRows | None = None  # of the last step by array operations
+        self._steps: SplitSteps[HeatOperators] | None = None  # those by array operations
         # With laws, the number of steps and T before the last one.
         self._earlier: tuple[int, Array] = (-1, np.empty(0))
 
@@ -243,28 +245,21 @@ class WholeRun:
         """Make one step of alternating directions by array operations and line solves."""
         s, grid, state, start = self._settings, self.grid, self.state, perf_counter()
         segment, t = grid.clock.segment, state.t
-        before, after = (
-            {
-                side: side.level(segment.at(n))
-                for side in self._sides.values()
-                if side.kind != PERIODIC
-            }
-            for n in (first, first + 1)
-        )
-        given = state.changes(before, after)
-        every, ops = list(self._sides.values()), self._ops
-        if self._rows is None or not self._rows.are_those_of(grid):
-            self._rows = StepRows(grid, every)
-        about = grid, every, self._source, t, first, before, given
-        field = t + change_of_step(*about, ops, self._rows)
-        for side, level in after.items():  # at edges the values of the later axis remain
-            if side.kind == "value":
-                side.of(field)[...] = level
+        if self._steps is None or not self._steps.operators.are_those_of(grid):
+            about = grid, self._sides, self._source, state.changes, self._levels, self._ops
+            self._steps = SplitSteps(HeatOperators(*about), "douglas", 0.5)
+        times = segment.at(first), segment.at(first + 1)
+        field = self._steps.step(t.astype(np.float64), *times, grid.dt)
         kept = t.copy()
         self._set(solver, field.astype(kept.dtype), first + 1, kept)
         solver._run_by = RunBy("arrays", s.call_threads)
         solver._seconds["x"] += perf_counter() - start
         return bool(np.isfinite(field).all())
+
+    def _levels(self, time: float) -> dict[Side, Array]:
+        """Return values and inflows of the sides."""
+        given = (side for side in self._sides.values() if side.kind != PERIODIC)
+        return {side: side.level(time) for side in given}
 
     @property
     def _ops(self) -> FieldOps:

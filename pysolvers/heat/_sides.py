@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
-from .._checks import require, require_finite
+from .._boundary import PERIODIC, Neumann, Robin, parts_of
+from .._checks import require
 from .._data import NodeData
 from .._domain import AXES, checked_line, origin_and_step
 from .._solver.clock import Clock
@@ -259,21 +259,9 @@ class Side:
         now = grid.clock.segment.time
         if boundary == PERIODIC:
             self.kind = PERIODIC
-        elif isinstance(boundary, Dirichlet):
-            self._data = NodeData(f"boundary {name}", boundary.value, *places, time=now)
-        elif isinstance(boundary, Neumann):
-            self.kind = "flux"
-            self._data = NodeData(f"boundary {name}", boundary.flux, *places, time=now)
         else:
-            assert isinstance(boundary, Robin)
-            require_finite("coefficient of Robin", boundary.coefficient)
-            require(
-                boundary.coefficient >= 0,
-                f"boundary {name}: the coefficient must be at least 0",
-                boundary.coefficient,
-            )
-            self.kind, self.coefficient = "flux", float(boundary.coefficient)
-            self._data = NodeData(f"boundary {name}", boundary.ambient, *places, time=now)
+            self.kind, self.coefficient, given = parts_of(name, boundary)
+            self._data = NodeData(f"boundary {name}", given, *places, time=now)
         self._is_robin = isinstance(boundary, Robin)
         self.shape = tuple(grid.nodes[axis] for axis in reversed(self.others))
 

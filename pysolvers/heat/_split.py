@@ -39,13 +39,15 @@ from .._checks import require
 from .._data import NodeData
 from .._runtime.backends import parse_device, require_device
 from .._solver.clock import Segment
+from .._split.schemes import SplitSteps
 from ..distributed import Group, Slab
 from ..distributed._halo import faces_of, refresh_halo
 from ..distributed._links import link_name
 from ..tridiagonal import solve_tridiagonal
 from ._cut_lines import CutLines
-from ._damped_start import FieldOps, change_of_step, damped_step, needs_damping
+from ._damped_start import FieldOps, damped_step, needs_damping
 from ._halo import COSTS, HeatHalo, Plan, Stage, cost_of_cuts, depth_for, plan_halo
+from ._operators import HeatOperators
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 from ._state import HeatState
@@ -217,6 +219,7 @@ class SplitState:
         self._largest_k = 1.0
         self._link = "cpu"  # of the halo, and of its costs
         self._run: HeatHalo | None = None
+        self._steps: SplitSteps[HeatOperators] | None = None  # those by array operations
         self._plan: Plan | None = None  # of the run, for steps of this length
         self._plan_dt = 0.0
         self._segment: Segment | None = None  # of the steps that the run is made for, or none is
@@ -449,14 +452,15 @@ class SplitState:
 
     def _step_once(self, first: int) -> bool:
         """Make step `first` by array operations; return whether T is finite. Collective."""
-        grid, ops, segment = self._grid, self._ops, self._grid.clock.segment
-        before, after = self._levels(segment.at(first)), self._levels(segment.at(first + 1))
-        change = change_of_step(
-            *(grid, list(self._sides.values()), self._source, self._t, first),
-            *(before, self._tables.changes(before, after), ops),
-        )
-        self._t += change.astype(self._t.dtype)
-        self._set_sides(after)
+        grid, segment = self._grid, self._grid.clock.segment
+        if self._steps is None or not self._steps.operators.are_those_of(grid):
+            changes = self._tables.changes
+            about = grid, self._sides, self._source, changes, self._levels, self._ops
+            self._steps = SplitSteps(HeatOperators(*about), "douglas", 0.5)
+        times = segment.at(first), segment.at(first + 1)
+        field = self._steps.step(self._t.astype(np.float64), *times, grid.dt)
+        self._t = field.astype(self._t.dtype)
+        self._set_sides(self._steps.level_at(times[1]).sides)
         return self.is_finite()
 
     def gather(self, own: Array) -> Array | None:

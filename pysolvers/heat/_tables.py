@@ -137,7 +137,7 @@ class SideTables:
                 _put(values, sweep, s, sweeps[side])
 
     def changes(self, before: dict[Side, Array], after: dict[Side, Array]) -> dict[Side, Array]:
-        """Return what `change_of_step` takes of the sides, from their levels at both times."""
+        """Return what `HeatOperators` take of the sides, from their levels at both times."""
         found = self.differences({side: (before[side], after[side]) for side in before})
         return {side: d if side.kind == "value" else 2 * d for side, d in found.items()}
 
