@@ -76,6 +76,43 @@ def cusparse(name: str, case: GpuCase, system: list[Any]) -> Peer:
     return Peer(solve, restore)
 
 
+def cusparse_bands(bands: list[Any], rhs: Any) -> Callable[[], object]:
+    """Return a solve by cuSPARSE's ``gpsvInterleavedBatch``, along axis 0.
+
+    It overwrites copies of the operands; its time does not depend on their values.
+    """
+    cupy = require_cupy()
+    library = _Cusparse.shared()
+    library.set_stream(cupy.cuda.get_current_stream().ptr)
+    own = [a.copy() for a in (*bands, rhs)]
+    pointers = [ctypes.c_void_p(a.data.ptr) for a in own]
+    rows, systems = (ctypes.c_int(size) for size in rhs.shape)
+    call = f"cusparse{_LETTERS[str(rhs.dtype)]}gpsvInterleavedBatch"
+    numbers = (ctypes.c_int(0), rows, *pointers, systems)
+    size = ctypes.c_size_t()
+    library.call(f"{call}_bufferSizeExt", *numbers, ctypes.byref(size))
+    scratch = cupy.empty(max(size.value, 1), "u1")
+
+    def solve() -> list[Any]:
+        library.call(call, *numbers, ctypes.c_void_p(scratch.data.ptr))
+        return own  # are kept as long as the call
+
+    return solve
+
+
+def jax_scan(a: Any, b: Any) -> float:
+    """Return the seconds of a recurrence by ``jax.lax.associative_scan``, along the last axis."""
+    jax = _jax()
+    require_cupy().cuda.get_current_stream().synchronize()
+
+    def join(before: Any, after: Any) -> Any:
+        return before[0] * after[0], after[0] * before[1] + after[1]
+
+    compute = jax.jit(lambda a, b: jax.lax.associative_scan(join, (a, b), axis=-1)[1])
+    given = [jax.dlpack.from_dlpack(v) for v in (a, b)]
+    return host_seconds(lambda: compute(*given), lambda x: x.block_until_ready(), 2.0)
+
+
 class _Cusparse:
     """The shared library of cuSPARSE and a handle."""
 

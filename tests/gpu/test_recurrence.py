@@ -18,7 +18,11 @@ def rows_last(array, axis, *, reverse):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_rows_of_lines_that_grow_and_decay(cuda, rng, shape, axis, dtype, order, reverse):
-    """Each row is satisfied up to roundings, with maps of chunks that lose digits."""
+    """Each row is satisfied up to roundings, with maps of chunks that lose digits.
+
+    A map whose entries are up to 16 loses digits where a state decays over a chunk: the largest
+    error of all rows, and not the usual one, is that of such a joint.
+    """
     line = 1 + 0.5 * np.sin(np.arange(shape[axis]) / 50)
     wave = np.moveaxis(np.ones(np.moveaxis(np.empty(shape), axis, -1).shape) * line, -1, axis)
     a = (wave * rng.choice([-1, 1], shape)).astype(dtype)
@@ -33,7 +37,7 @@ def test_rows_of_lines_that_grow_and_decay(cuda, rng, shape, axis, dtype, order,
     error = np.abs(np.sum(terms, 0)) / np.sum(np.abs(terms), 0)
     assert np.isfinite(x).all()
     assert np.median(error) <= 4 * np.finfo(dtype).eps
-    assert error.max() <= 4000 * np.finfo(dtype).eps
+    assert error.max() <= (4000, 20_000)[order - 1] * np.finfo(dtype).eps
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])

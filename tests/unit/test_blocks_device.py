@@ -67,8 +67,9 @@ def test_results_in_place_and_systems_that_need_exchanges(device_library, rng, s
     operands[1][3, 0] *= 1e-3
     expected = solve_block_tridiagonal(*operands)
     there = [library.array(a) for a in operands]
-    x = solve_block_tridiagonal(*there, out=there[3])
-    assert x is there[3]
+    out = there[3] if library.mutable else None
+    x = solve_block_tridiagonal(*there, out=out)
+    assert out is None or x is out
     near(library.get(x), expected)
 
 
