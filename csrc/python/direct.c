@@ -25,6 +25,9 @@ enum { LOWER, DIAG, UPPER, RHS, INPUTS };
 /* The operands of a step after its numbers, and those that can be numbers. */
 enum { SOURCE, WHERE, ENDS, EXTRAS = ENDS + 4, NUMBERS = 8 };
 
+/* Numbers of an upload. */
+enum { PIECE = PS_SMALL_BYTES / (2 * (int)sizeof(double)) };
+
 /* Systems whose info needs no allocation. */
 enum { FEW_SYSTEMS = 256 };
 
@@ -388,8 +391,17 @@ upload_numbers(direct *d, call *c, block *there, ps_status *status)
         return -1;
     }
     call_enter(c);
-    *status =
-        ps_backend_get()->upload(there->data, d->numbers, sizeof d->numbers, &c->exec);
+    /* in pieces that a captured stream takes, of which a solve has one */
+    for (int k = 0; k < NUMBERS && *status == PS_OK; k++) {
+        const int first = k / PIECE * PIECE;
+
+        if (inputs[k]->data == d->numbers[k]) {
+            *status = ps_backend_get()->upload(
+                (char *)there->data + (size_t)first * sizeof *d->numbers,
+                d->numbers[first], PIECE * sizeof *d->numbers, &c->exec);
+            k = first + PIECE - 1;
+        }
+    }
     for (int k = 0; k < NUMBERS; k++) {
         if (inputs[k]->data == d->numbers[k]) {
             inputs[k]->data = (char *)there->data + (size_t)k * sizeof d->numbers[k];
