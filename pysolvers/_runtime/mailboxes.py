@@ -145,6 +145,10 @@ class CallLog(SharedMemory):
     def connect(self, all_parts: Sequence[MailboxAddress]) -> None:
         """Open the logs of the other parts, as `Mailboxes.connect`."""
         self.addresses = tuple(self.open(there) for there in all_parts)
+        # CUDA loads a kernel when it is first launched, and waits for those that run, perhaps for
+        # one that waits for this message.
+        self._leave(False, self._device.stream.address)
+        self._device.wait()
 
     def follow(self, stream: int, owner: Callable[[], object], *, is_captured: bool) -> None:
         """Let a call on a stream follow the call before: each one counts in the log.

@@ -129,7 +129,7 @@ def alternate(operands):
 
 if link == "peers":
     ranks_repeats.agree_once(group, Arrays(), rng)
-    ranks_repeats.fail(group, Arrays(), rng)
+    ranks_repeats.fail(group, Arrays(), rng, chunk=17)
     operands = ranks_repeats.Operands(
         group, Arrays(), list(oracle.dominant(rng, (300, 640), dtype))
     )
