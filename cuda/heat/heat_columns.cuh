@@ -12,6 +12,7 @@
 #include "heat/heat_exchange.cuh"
 #include "heat/heat_sweeps.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -24,7 +25,7 @@ template <typename Real> struct HeatColumnTile {
     __device__ __forceinline__ HeatColumnTile(const HeatColumns<Real> &s, int64_t tile,
                                               int place)
     {
-        const int64_t tiles = (s.c1 - s.c0 + HEAT_WIDTH - 1) / HEAT_WIDTH;
+        const int64_t tiles = divided_up(s.c1 - s.c0, int(HEAT_WIDTH));
 
         plane = tile / tiles;
         column = s.c0 + (tile - plane * tiles) * HEAT_WIDTH + place;
@@ -106,7 +107,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
     const int place = thread % HEAT_WIDTH, number = thread / HEAT_WIDTH;
     const int block = line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0;
     const int start = (block * HEAT_CHUNKS + number) * ROWS - line.pads;
-    const int64_t last = (s.c1 - s.c0 + HEAT_WIDTH - 1) / HEAT_WIDTH * s.planes,
+    const int64_t last = divided_up(s.c1 - s.c0, int(HEAT_WIDTH)) * s.planes,
                   step = gridDim.x / line.groups;
     const bool is_edge = block == 0 && __any_sync(all_lanes, number <= line.first_chunk);
     HeatChunk<Real, ROWS> chunk = {line, min(max(-start, 0), static_cast<int>(ROWS)),

@@ -6,6 +6,7 @@
 #include "heat/heat_columns.cuh"
 #include "heat/heat_rows.cuh"
 #include "heat/heat_table.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -17,7 +18,7 @@ heat_buffer(const ps_cuda_heat_line &l)
     constexpr int per_copy = 16 / sizeof(Real);
     const int64_t count = l.pads + l.rows + per_copy - 1;
 
-    return static_cast<int>((count + per_copy - 1) / per_copy * per_copy);
+    return static_cast<int>(rounded_up(count, per_copy));
 }
 
 /* Rows of a chunk: odd along x, so that its threads use different banks. Blocks of the
@@ -78,8 +79,7 @@ heat_row_bytes(int64_t rows, int chunk)
 {
     const int64_t group = static_cast<int64_t>(HEAT_CHUNKS) * chunk;
 
-    return sizeof(Real) * HEAT_STAGES *
-           static_cast<size_t>((rows + group - 1) / group * group + 4);
+    return sizeof(Real) * HEAT_STAGES * static_cast<size_t>(rounded_up(rows, group) + 4);
 }
 
 template <typename Real>
@@ -160,7 +160,7 @@ heat_groups(int64_t rows, int chunk)
 {
     const int64_t group = static_cast<int64_t>(HEAT_CHUNKS) * chunk;
 
-    return (rows + group - 1) / group;
+    return divided_up(rows, group);
 }
 
 /* Rows of a chunk along y or z: the smallest number for lines of one small block, the
@@ -236,7 +236,7 @@ heat_plan_columns(const HeatColumns<Real> &s, const HeatMatrix &m, void *table,
                   cudaStream_t stream, HeatPlan<Real> *plan)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
-    const int64_t tiles = (s.c1 - s.c0 + HEAT_WIDTH - 1) / HEAT_WIDTH * s.planes;
+    const int64_t tiles = divided_up(s.c1 - s.c0, int(HEAT_WIDTH)) * s.planes;
 
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;

@@ -12,6 +12,7 @@
 #define PS_CUDA_HEAT_HEAT_PANELS_CUH
 
 #include "heat/heat_chunk_solver.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -265,7 +266,7 @@ __launch_bounds__(HEAT_TEAM_THREADS, 1)
     char *const tiles = memory + (-shared_address(memory) & (alignof(Shared) - 1));
     Shared &shared = *reinterpret_cast<Shared *>(tiles);
     const TeamPlace at(t.groups);
-    const int rounds = static_cast<int>((t.panels - at.team + t.teams - 1) / t.teams);
+    const int rounds = static_cast<int>(divided_up(t.panels - at.team, t.teams));
     const HeatBlock<Real, SINK> block = {
         t,  s,     shared, reinterpret_cast<HeatLane<Real> *>(tiles + sizeof(Shared)),
         at, rounds};

@@ -6,6 +6,7 @@
 #include "device/tensor_map.h"
 #include "heat/heat_panels.cuh"
 #include "heat/heat_team_table.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -54,18 +55,18 @@ heat_divide_rows(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
     int64_t least = INT64_MAX;
 
     t->rows = static_cast<int32_t>(s.rows);
-    t->plane_panels = (s.c1 - s.c0 + width - 1) / width;
+    t->plane_panels = divided_up(s.c1 - s.c0, width);
     t->panels = t->plane_panels * s.planes;
     for (int32_t rows = HEAT_TEAM_PLACES; rows > 0; rows--) {
         const int64_t group = rows * HEAT_TEAM_CHUNKS;
-        const int64_t groups = (s.rows + group - 1) / group;
+        const int64_t groups = divided_up(s.rows, group);
         const int64_t teams =
             t->panels < processors / groups ? t->panels : processors / groups;
 
         if (groups > most) {
             continue;
         }
-        const int64_t rounds = (t->panels + teams - 1) / teams;
+        const int64_t rounds = divided_up(t->panels, teams);
         const int64_t time = rounds * (rows + heat_round_rows);
 
         if (time < least) {
@@ -184,8 +185,7 @@ heat_sweep_teams(const HeatColumns<Real> &s, const HeatTeamPlan<Real> &plan,
 {
     HeatTeams<Real> t = plan.teams;
 
-    t.posted_before =
-        static_cast<uint64_t>(sweeps * ((t.panels + t.teams - 1) / t.teams));
+    t.posted_before = static_cast<uint64_t>(sweeps * divided_up(t.panels, t.teams));
     return with_panels_kernel<Real>(s.sink, [&](auto kernel) {
         return allow_shared(kernel) == cudaSuccess
                    ? Launch(t.teams * t.groups, HEAT_TEAM_THREADS,

@@ -4,6 +4,7 @@
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_STRIPS_LAUNCH_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_STRIPS_LAUNCH_CUH
 
+#include "runtime/math.cuh"
 #include "transport/gceidd_strips.h"
 #include "transport/gceidd_strips_kernels.cuh"
 
@@ -68,7 +69,7 @@ strip_tiles(const ps_gceidd *g, int axis, int32_t warps)
 
     t.groups = static_cast<int32_t>(g->cells[1 - axis] / warp_lanes) + 1;
     t.own = strips == warps ? warps : warps - 1;
-    t.parts = (strips + t.own - 1) / t.own;
+    t.parts = divided_up(strips, t.own);
     t.per_row = per_one(axis == PS_GCEIDD_X ? t.parts : t.groups);
     t.pitch = (warps * longest + 1) | 1;
     return t;
@@ -136,8 +137,8 @@ GceiddStrips<Real>::tabulate(const ps_cuda_gceidd_sweep *sweep, void *table,
     const Sweep<Real> s = sweep_of<Real>(sweep);
     const int threads = 4 * warp_lanes;
 
-    return launch_closely(table_kernel<Real>, (s.lines + threads - 1) / threads, threads,
-                          0, stream, s, strip_rows(sweep->g, sweep->axis),
+    return launch_closely(table_kernel<Real>, divided_up(s.lines, threads), threads, 0,
+                          stream, s, strip_rows(sweep->g, sweep->axis),
                           static_cast<Real *>(table));
 }
 
