@@ -81,6 +81,7 @@ _HOST = _Costs(0.6, 0.02, 0.0, 0.0, 20.0, 20.0, 20.0, 0, 0.0, 0.0, 2)
 # Products of 1000 nodes by halves take 977 us, which are those of the host.
 _DEVICE = _Costs(1.9e-3, 2e-5, 4.0, 14.0, 8.0, 90.0, 150.0, 2049, 2.5e5, 9e5, 1500)
 _MOST_FACTOR = 127
+_NEAR = 8.0  # ratio of distances at which lines have no more errors than other methods
 #: Unknowns from which a device takes products of even and odd eigenvectors by halves.
 LEAST_HALVED = _DEVICE.halved
 #: Length up to which sines and cosines are found by products, where real numbers are transformed.
@@ -101,7 +102,7 @@ def methods_of(
 
     Lines cost least of all methods and lose no digits. At most one axis has them, if c >= 0: the
     one whose other methods take longest by words and operations (`_Costs`). If they take equally
-    long, it is x on a device and for short axes, the first axis of the array otherwise.
+    long, it is x on a device, and otherwise that of `_preferred`.
 
     Parameters
     ----------
@@ -149,10 +150,7 @@ def methods_of(
             chosen |= {axis.name: LINES if axis is axes[0] else TRANSFORM for axis in axes}
         elif free:
             costs = _DEVICE if on_device else _HOST
-            # Of axes that take equally long. On a CPU neighbouring lines of the first axis are
-            # neighbours in memory: 2048^2 take 0.75 of the time, 64^2 by products 1.05.
-            is_long = few < max(axis.count for axis in axes) and not on_device
-            preferred = axes[0] if is_long else axes[-1]
+            preferred = axes[-1] if on_device else _preferred(axes, few)
             times = [(_time(axis, unknowns, costs), axis is preferred) for axis in free]
             chosen[free[times.index(max(times))].name] = LINES
     require(
@@ -169,6 +167,21 @@ def methods_of(
         )
         chosen[free[-1].name] = EIGENVECTORS
     return tuple(chosen.get(axis.name) or _other(axis, unknowns, few, on_device) for axis in axes)
+
+
+def _preferred(axes: Sequence[Axis], few: int) -> Axis:
+    """Return the axis for lines on a CPU if all axes take equally long.
+
+    Neighbouring lines of the first axis are neighbours in memory: 2048^2 cells take 0.75 of the
+    time of lines along x, 64^2 by products 1.05. Errors of lines grow to n / 15 rounding units
+    where the distances along them are small beside those of other axes: then they are those of the
+    axis with the largest distances.
+    """
+    steps = [axis.step or 0.0 for axis in axes]
+    if max(axis.count for axis in axes) <= few or not all(steps):
+        return axes[-1]
+    largest = max(steps)
+    return axes[0] if _NEAR * steps[0] >= largest else axes[steps.index(largest)]
 
 
 def _checked(axes: Sequence[Axis], given: Mapping[str, Method] | None) -> Mapping[str, Method]:

@@ -226,6 +226,21 @@ def test_thin_layers_of_an_ocean(dtype, ends):
     assert_close(u, expected, 20 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("exponent", [-4, 0, 2, 4, 8])
+@pytest.mark.parametrize("ends", ["NN", "PP"])
+def test_long_first_axis_of_any_ratio_of_the_spacings(ends, exponent):
+    """Lines along 1000 fine cells would lose digits of the wave along x: y has transforms."""
+    step = 10.0**exponent
+    wave = np.ones((1000, 1)) * np.cos(np.pi / 100 * (np.arange(100) + 0.5))
+    boundary = {"x": Neumann(), "y": Neumann() if ends == "NN" else "periodic"}
+    solver = FastPoisson((1000, 100), (step, 1.0), boundary=boundary, grid="cells")
+    expected = -wave / (2 / step * np.sin(np.pi / 200)) ** 2
+
+    error = np.abs(solver.solve(wave) - expected).max() / np.abs(expected).max()
+
+    assert error <= 40 * np.finfo(float).eps
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_long_lines(dtype):
     """The error grows as the number of nodes along x, not as its square."""

@@ -463,6 +463,8 @@ class TestMethods:
         assert one.methods == {"x": "transform", "y": "lines"}
         even = FastPoisson((256, 256), 0.1, boundary=0.0)
         assert even.methods == {"x": "transform", "y": "lines"}
+        fine = FastPoisson((256, 256), (1.0, 0.1), boundary=0.0)
+        assert fine.methods == {"x": "lines", "y": "transform"}
         short = FastPoisson((64, 64), 0.1, boundary=0.0)
         assert short.methods == {"x": "lines", "y": "eigenvectors"}
         box = FastPoisson((9, 9, 130), 0.1, boundary="periodic", on_incompatible="ignore")
