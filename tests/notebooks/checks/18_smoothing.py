@@ -1,4 +1,4 @@
-# The dates of the smooth curves are three times as near to the true ones as the largest values.
+# The dates of the smooth curves have less than half of the errors of the largest values.
 errors = {name: np.abs(date - peak).mean() for name, date in dates.items()}
 assert errors["of the smooth curve"] < 0.5 * errors["the largest value"]
 assert np.isfinite(z).all()
