@@ -126,7 +126,7 @@ def solve_pentadiagonal(
     follow from two equations.
 
     On a device each thread solves one system, with 13 words per row, or 19 with row exchanges. The
-    call waits for the numbers of the singular systems.
+    call waits for the numbers of the singular systems where it has to report them.
 
     References
     ----------
@@ -175,7 +175,7 @@ def solve_pentadiagonal(
                 singular = _solve_periodic(found, right, x, code, count)
             else:
                 matrices = found.matrices
-                singular = systems.solve(target, matrices, right, x, code, count)
+                singular = systems.solve(target, matrices, right, x, code, count, policy)
             systems.react(singular, found.matrices, x, policy, 2, target)
     return target.finish(result, rhs, out)
 

@@ -122,7 +122,8 @@ def solve_block_tridiagonal(
     A complex matrix is solved as a real one with blocks of 2 k rows.
 
     On a device each thread solves one system, with 5 k^2 + 4 k words per row, or 11 k^2 + 2 k with
-    row exchanges across blocks. The call waits for the numbers of the singular systems.
+    row exchanges across blocks. The call waits for the numbers of the singular systems where it has
+    to report them.
 
     References
     ----------
@@ -160,7 +161,7 @@ def solve_block_tridiagonal(
         view = systems.last(target.destination(result), found.axis, -3)
         columns, to = (np.moveaxis(a, -1, 0) for a in (systems.expanded(sides, view.shape), view))
         wide = matrices._replace(batch=(len(columns), *matrices.batch))
-        singular = systems.solve(target, wide, columns, to, code, count).of_first()
+        singular = systems.solve(target, wide, columns, to, code, count, policy).of_first()
         systems.react(singular, matrices, to, policy, 2, target)
     elif result.size:
         view = systems.last(result, found.axis, -3)

@@ -170,11 +170,20 @@ def _strides(view: Array, tail: int) -> list[int]:
 
 
 def solve(
-    target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
+    target: Target,
+    matrices: Matrices,
+    rhs: Array,
+    x: Array,
+    pivot: int,
+    threads: int,
+    policy: OnSingular = "raise",
 ) -> Singular:
-    """Solve for right-hand sides of the batch of the matrices, or raise."""
+    """Solve for right-hand sides of the batch of the matrices, or raise.
+
+    A device does what `policy` says without waiting if this is not to raise or to warn.
+    """
     if target.name != "cpu":
-        return _solve_on_device(target, matrices, rhs, x, pivot, threads)
+        return _solve_on_device(target, matrices, rhs, x, pivot, threads, policy)
     batch, tail = matrices.batch, matrices.tail
     sides = 1 if matrices.side == 0 else 2
     views = [view for view in matrices.operands if view is not None]
@@ -209,7 +218,13 @@ def solve(
 
 
 def _solve_on_device(
-    target: Target, matrices: Matrices, rhs: Array, x: Array, pivot: int, threads: int
+    target: Target,
+    matrices: Matrices,
+    rhs: Array,
+    x: Array,
+    pivot: int,
+    threads: int,
+    policy: OnSingular,
 ) -> Singular:
     """Solve on a device."""
     batch, tail = matrices.batch, matrices.tail
@@ -248,9 +263,16 @@ def _solve_on_device(
         info=info,
         threads=threads,
     )
+    if policy == "nan":
+        marks = info.reshape(to.shape[:2])
+        for part in [to] if sides == 1 else [to[..., p] for p in range(to.shape[-1])]:
+            target.fill_nan(part, marks)
     if address_of(to) != address_of(x):
         target.write(x, to.reshape(x.shape))
-    return find_singular(np.asarray(target.info_on_host(info)).ravel(), plan)
+    found = np.zeros(0, np.int32)
+    if target.reports_singular(policy):
+        found = np.asarray(target.info_on_host(info)).ravel()
+    return find_singular(found, plan)
 
 
 def solve_directly(

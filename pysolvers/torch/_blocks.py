@@ -96,8 +96,7 @@ def solve_pentadiagonal(
     -----
     `x` is differentiable with respect to every tensor, any number of times, in reverse mode, by one
     solve with the transposed matrix. The function works inside `torch.compile`, `torch.vmap` and
-    `torch.func.grad`. On a CUDA device it uses the current stream and waits for the numbers of the
-    singular systems, so that it cannot be a part of a CUDA graph.
+    `torch.func.grad`, on a CUDA device on the current stream.
 
     Examples
     --------
