@@ -595,3 +595,48 @@ def test_heat_in_chunks_of_a_block(rng, memory, mapping, rows):
     device, host = (heat((rows + 2, 9), d, **options) for d in BOTH)
 
     np.testing.assert_allclose(device.step(1).u, host.step(1).u, rtol=0, atol=1e-12)
+
+
+# Lines along the last axis, whole or broken chunks, and neighbouring lines; many tiles and parts.
+RECURRENCES = (((5, 64), 1), ((5, 67), 1), ((70, 5), 0), ((2, 9000), 1), ((9001, 3), 0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", [1, 2])
+def test_recurrences(rng, order, dtype):
+    for (shape, axis), size in itertools.product(RECURRENCES, (0.45, 1.3)):
+        if size > 1 and shape[axis] > 100:
+            continue
+        a, b, c = ((size * rng.uniform(-1, 1, shape)).astype(dtype) for _ in range(3))
+        options = {"second": c if order == 2 else None, "axis": axis, "reverse": axis == 0}
+        x, expected = (pysolvers.linear_recurrence(a, b, **options, device=name) for name in BOTH)
+        most = 1e4 * np.finfo(dtype).eps * max(1, np.abs(expected).max())
+        np.testing.assert_allclose(x, expected, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pivot", [None, False, True])
+def test_blocks_and_five_diagonals(rng, pivot, dtype):
+    most = 1e4 * np.finfo(dtype).eps
+    for side in (2, 3, 4):
+        lower, diag, upper = (
+            rng.uniform(-0.2, 0.2, (70, 5, side, side)).astype(dtype) / side for _ in range(3)
+        )
+        diag += np.eye(side, dtype=dtype)
+        if pivot is None:
+            diag[1, 2] *= 1e-2
+        rhs = rng.standard_normal((70, 5, side, 1)).astype(dtype)
+        x, expected = (
+            pysolvers.solve_block_tridiagonal(lower, diag, upper, rhs, pivot=pivot, device=name)
+            for name in BOTH
+        )
+        np.testing.assert_allclose(x, expected, rtol=0, atol=most * np.abs(expected).max())
+    for axis, rows in itertools.product((0, 1), (1, 8, 9)):
+        shape = (70, rows) if axis else (rows, 70)
+        bands = [rng.uniform(-0.2, 0.2, shape).astype(dtype) for _ in range(6)]
+        bands[2] += 1
+        x, expected = (
+            pysolvers.solve_pentadiagonal(*bands, axis=axis, pivot=pivot, device=name)
+            for name in BOTH
+        )
+        np.testing.assert_allclose(x, expected, rtol=0, atol=most * np.abs(expected).max())
