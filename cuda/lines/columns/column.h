@@ -113,7 +113,7 @@ template <typename Real, bool HAS_MORE> struct FluxColumnJob : ColumnJob<BySums<
     static constexpr bool is_masked = false; /* perhaps */
     static constexpr bool may_be_periodic = false;
     static constexpr int operands = 4;
-    static constexpr int fetched = 19;
+    static constexpr int fetched = 18;
     /* u of the last row; numbers that are copied in advance or computed from them; tables
      * of 2 ROWS + 1 numbers for the four chunks of a system in a warp, if so many */
     template <int ROWS> static constexpr int words = 1 + fetched + ROWS / 4 + 1;

@@ -306,7 +306,6 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         d = self.pads < 1 ? Real(g[ROWS + at_d]) : Real(1);
         if constexpr (HAS_MORE) {
             this->begin_mask(at_mask, system);
-            level = f.has_level ? Real(g[ROWS + at_level]) : Real(0);
             if (f.has_ends) {
                 begin_ends(system);
             }
@@ -321,16 +320,6 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
 
             left = face(0, k, before, now);
         }
-    }
-
-    template <typename X> __device__ __forceinline__ Number stored(int i, X &x) const
-    {
-        const Number value = Base::stored(i, x);
-
-        if constexpr (HAS_MORE) {
-            return Real(value) + level;
-        }
-        return value;
     }
 
     /* The thickness of pads, for which the ring has zeros, is 1. */
@@ -399,17 +388,16 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
   private:
     /* The numbers behind those of the chunk: two of u, the face, two of d, the word of the
      * mask, flux, value, and d and K of the outer faces, what follows from these, the ends
-     * of the mask, u of row 0; those of the last end after those of the first one. */
+     * of the mask; those of the last end after those of the first one. */
     static constexpr int at_u = 0, at_face = 2, at_d = 3, at_mask = 5, at_flux = 6,
                          at_value = 8, at_sum = 10, at_load = 12, at_outer_d = 14,
-                         at_ends = 14, at_outer_face = 16, at_level = 18;
+                         at_ends = 14, at_outer_face = 16;
     Number *const table; /* 2 h / (d[i - 1] + d[i]), i = 0 .. ROWS, then d */
     /* of the next row that is made: u of the row before it and of itself, the face before
      * it, its thickness */
     Real before, now, d;
     FluxFace<Real> left;
     int32_t first, last; /* the ends, counted from row 0 of the chunk */
-    Real level;          /* 0 if there is none */
 
     /* The operand with the outer face at an end. */
     __device__ __forceinline__ const Input<Number> &faces(int end) const
@@ -423,9 +411,6 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         const FluxNumbers<Real> &f = job.terms;
 
         this->fetch_mask(at_mask, system, systems);
-        if (f.has_level) {
-            this->fetch_word(at_level, place.at(job.t.rhs, 0));
-        }
         if (f.ends != nullptr) {
             this->fetch_word(at_ends, f.ends + system);
             this->fetch_word(at_ends + 1, f.ends + systems + system);
@@ -487,7 +472,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             if (f.value[end].data != nullptr) {
                 sum = 2 * f.step * number(at_outer_face, faces(end), row) *
                       reciprocal(number(at_outer_d, job.t.diag, row));
-                load += sum * (number(at_value, f.value[end], 0) - level);
+                load += sum * number(at_value, f.value[end], 0);
             }
             g[ROWS + at_sum + end] = sum;
             g[ROWS + at_load + end] = load;
@@ -532,8 +517,8 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             this->keep_u(i, u_left);
             this->keep_last_u(i, u);
         }
-        return f.row(RowInside(inside, i).itself, lower, own, upper, u - level, source,
-                     sum, load);
+        return f.row(RowInside(inside, i).itself, lower, own, upper, u, source, sum,
+                     load);
     }
 };
 

@@ -22,9 +22,7 @@
  * right-hand side. 16 operations and a reciprocal more than a solve. Four words per
  * unknown, K, d, u and x, of which those of d, or of d and K, are none if all systems have
  * the same; one word more with a source. The sum of two thicknesses and its reciprocal are
- * normal numbers. With a level, u of row 0 of the system, d (u - level) and value - level
- * take the places of d u and value, and the level is added to x: a constant stays one to
- * the last bit, and rounding errors are relative to the differences of u.
+ * normal numbers.
  *
  * Bit i + 1 of the bits of a mask for a chunk is that of row i of the chunk; bits 0 and rows
  * + 1 are those of the rows before and after it, which of a periodic system are those of
@@ -58,14 +56,12 @@ struct StepTerms {
     ps_input flux[2], value[2]; /* null data: none */
     const int32_t *ends;        /* null, or the first inner row of each system, and then
                                    the last one of each */
-    bool has_level; /* without a mask: u of row 0 of each system is subtracted from its u
-                       and from what has its unit, and added to its x */
 
     bool has_more() const
     {
         return where.data != nullptr || source.data != nullptr ||
                flux[0].data != nullptr || flux[1].data != nullptr ||
-               value[0].data != nullptr || value[1].data != nullptr || has_level;
+               value[0].data != nullptr || value[1].data != nullptr;
     }
     StepKind kind() const
     {
@@ -181,7 +177,6 @@ template <typename Real> struct FluxNumbers {
     const uint32_t *words;
     const int32_t *ends;
     Input<Real> flux[2], value[2];
-    bool has_level;
 
     /* 2 h / (d + d of the neighbour): k per K of a face. */
     __device__ __forceinline__ Real per_face(Real d, Real of_neighbour) const
@@ -247,8 +242,7 @@ flux_numbers_of(const StepTerms &t, bool has_one_thickness, bool has_one_diffusi
                            t.words,
                            t.ends,
                            {},
-                           {},
-                           t.has_level};
+                           {}};
 
     for (int end = 0; end < 2; end++) {
         n.flux[end] = input_of<Real>(t.flux[end]);

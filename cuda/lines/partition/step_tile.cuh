@@ -322,12 +322,6 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
             of_face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
                                     self.start - 1);
         }
-        if (HAS_MORE) {
-            level = Real(0);
-            if (job.terms.has_level && self.start > -ROWS) {
-                level = this->next_to(self, range, tiles, at.u, at.pitch, job.t.rhs, 0);
-            }
-        }
         this->begin_mask(self.start);
         this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
                          behind);
@@ -348,17 +342,6 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
         left = in_front;
         now = start >= 0 ? Real(at.u[0]) : Real(0);
         thickness = start >= 0 ? Real(d_at[0]) : Real(1);
-    }
-
-    template <typename X, typename Chunk>
-    __device__ __forceinline__ Number stored(int i, X &x, Chunk &chunk) const
-    {
-        const Number value = Base::stored(i, x, chunk);
-
-        if constexpr (HAS_MORE) {
-            return Real(value) + level;
-        }
-        return value;
     }
 
     /* No face of a pad has a diffusivity. */
@@ -398,7 +381,6 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
     FluxFace<Real> left;
     int32_t first, last;        /* the ends, counted from the first row of the chunk */
     Real sum_in[2], load_in[2]; /* what enters there */
-    Real level;                 /* 0 if there is none */
 
     /* The face before row i of the chunk. */
     __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
@@ -426,8 +408,8 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
             sum += i == last ? sum_in[1] : Real(0);
             load += i == last ? load_in[1] : Real(0);
         }
-        return f.row(RowInside(inside, i).itself, left, thickness, right, now - level,
-                     Real(0), sum, load);
+        return f.row(RowInside(inside, i).itself, left, thickness, right, now, Real(0),
+                     sum, load);
     }
 
     template <typename Tiles>
@@ -459,8 +441,7 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
                                        : at.upper[i * at.pitch];
 
                 sum_in[end] = 2 * f.step * outer * reciprocal(Real(d_at[i * d_pitch]));
-                load_in[end] +=
-                    sum_in[end] * (Real(*tiles.at(f.value[end], system, 0)) - level);
+                load_in[end] += sum_in[end] * *tiles.at(f.value[end], system, 0);
             }
         }
     }
