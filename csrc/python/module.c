@@ -137,12 +137,12 @@ module_exec(PyObject *module)
         return -1;
     }
     if (ps_backend_get()->memory == PS_HOST &&
-        (spikes_add(module) < 0 || fp_mode_add(module) < 0 || rates_add(module) < 0)) {
+        (spikes_add(module) < 0 || fp_mode_add(module) < 0)) {
         return -1;
     }
     if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||
         step_add(module) < 0 || recurrence_add(module) < 0 || blocks_add(module) < 0 ||
-        add_c_api(module) < 0) {
+        rates_add(module) < 0 || add_c_api(module) < 0) {
         return -1;
     }
     return add_constants(module);
