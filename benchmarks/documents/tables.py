@@ -27,6 +27,7 @@ from .. import (
     parabolic,
     parts,
     poisson,
+    recurrences,
     slabs,
     splines,
     staggered,
@@ -186,6 +187,7 @@ TABLES: dict[str, dict[str, Lines]] = {
         "gpu speed": gpu_tables.summary,
         "steps": of(steps.tables),
         "parabolic": of(parabolic.tables),
+        "recurrences": of(recurrences.tables),
         "jax loops": of(gradients.tables, 1),
     },
     "docs/ranks.md": {
