@@ -42,6 +42,7 @@ _OPERATION = "solve_tridiagonal"
 _MOST = 8  # ranks
 _KEPT = 4  # mailboxes of a rank
 _CHECKS = 256  # calls whose check is kept
+_KINDS = 32  # of calls, each with 5 bytes per system
 _ALIGNMENT = 256  # octets: addresses that differ by a multiple of it are alike
 _RHS, _X = 3, 4
 _SPAN = 1 << 27  # row numbers of a rank: more rows than a block can hold
@@ -322,7 +323,7 @@ def _keep(
     kinds, target, systems = kinds_of(group), call.target, prod(call.shape.batch)
     if (signature, target.ordinal) in kinds.found:
         return
-    while len(kinds.found) >= _CHECKS:
+    if len(kinds.found) >= _KINDS:
         kinds.forget()
     marks = target.empty((systems,), np.dtype(np.uint8), lasting=True) if has_marks else None
     waits = has_marks or target.reports_singular(call.options.policy)
