@@ -257,13 +257,19 @@ def _check_slopes(slopes: Array, knots: Array) -> None:
 def _raise_for_faults(found: set[str], axis: int) -> None:
     """Raise for what the backend found wrong with knots and values."""
     if "knots" in found:
-        raise ValueError("`x` must contain only finite values")
+        raise ValueError("`x` must contain only finite values: leave out the other knots")
     if "values" in found:
-        raise ValueError("`y` must contain only finite values")
+        raise ValueError(
+            "`y` must contain only finite values: leave out the series, or the knots, of the "
+            f"others; numpy.isfinite(y).all({axis}) shows the series"
+        )
     if "order" in found:
-        raise ValueError("`x` must be strictly increasing sequence")
+        raise ValueError(
+            "`x` must be a strictly increasing sequence: write x, first = numpy.unique(x, "
+            f"return_index=True) and y = y.take(first, {axis})"
+        )
     if "period" in found:
         raise ValueError(
             f"The first and last `y` point along axis {axis} must be identical (within machine "
-            "precision) when bc_type='periodic'"
+            "precision) when bc_type='periodic': write the value of the first knot at the last one"
         )

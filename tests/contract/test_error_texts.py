@@ -75,6 +75,8 @@ CALLS = {
     "like the result": lambda: solve_tridiagonal(-1.0, 3.0, -1.0, ONE, out=np.ones(6, int)),
     "need booleans": lambda: solve_tridiagonal(-1.0, 3.0, -1.0, ONE, where=ONE),
     "K must have": lambda: pysolvers.implicit_diffusion(ONE, np.ones(3), 1.0, 1.0, axis=0),
+    "must be a strictly increasing sequence": lambda: pysolvers.CubicSpline([0, 2, 1], ONE[:3]),
+    "must contain only finite values": lambda: pysolvers.CubicSpline(np.arange(6), NAN),
     "functions get arrays": lambda: heat(9, 9, initial=lambda x, y: math.sin(x)),
     "the parameters of a function must be among": lambda: heat(9, 9, initial=lambda r: r),
     "the sides are x-, x+": lambda: heat(9, 9, boundary={"left": 0.0}),
