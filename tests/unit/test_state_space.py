@@ -101,11 +101,32 @@ def test_gaussian_process_agrees_with_the_dense_one(page, p, gap):
     for noise in (0.09, 1e-3):
         y = np.sin(t) + np.sqrt(noise) * rng.standard_normal(t.size)
         options = {"variance": 1.3, "length": 2.0, "noise": noise, "p": p}
-        likelihood, f, factor = page["posterior"](t, y, **options)
+        likelihood, x, factor = page["posterior"](t, y, **options)
         expected = dense(t, y, **options)
 
         np.testing.assert_allclose(likelihood, expected[0], rtol=1e-10)
-        np.testing.assert_allclose(f, expected[1], atol=1e-10)
+        np.testing.assert_allclose(x[:, 0], expected[1], atol=1e-10)
         if p < 2:
             variances = factor.inverse_blocks()[1][:, 0, p + 1]
             np.testing.assert_allclose(variances, expected[2], atol=1e-13)
+
+
+@pytest.mark.parametrize("p", [0, 1])
+def test_slopes_of_the_likelihood_are_those_of_the_dense_one(page, p):
+    """By central differences, which are exact to 1e-9 here."""
+    rng = np.random.default_rng(p)
+    t = np.cumsum(rng.uniform(0.01, 0.5, 100))
+    y = np.sin(t) + 0.3 * rng.standard_normal(t.size)
+    options = {"variance": 1.3, "length": 2.0, "noise": 0.09}
+
+    def expected(name):
+        steps = []
+        for sign in (1, -1):
+            changed = dict(options)
+            changed[name] *= 1 + sign * 1e-5
+            steps.append(dense(t, y, **changed, p=p)[0])
+        return (steps[0] - steps[1]) / (2e-5 * options[name])
+
+    found = page["slopes"](t, y, **options, p=p)
+
+    np.testing.assert_allclose(found, [expected(name) for name in options], rtol=1e-6)
