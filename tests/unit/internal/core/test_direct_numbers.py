@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-import pysolvers._blocks.bands as bands_module
+import pysolvers._blocks.systems as systems_module
 import pysolvers._recurrence.calls as recurrence_module
 from pysolvers import SingularSystemError, linear_recurrence, solve_pentadiagonal
 
@@ -18,7 +18,7 @@ def planned(monkeypatch):
 
     def plan(call):
         with monkeypatch.context() as patched:
-            patched.setattr(bands_module, "_solve_directly", lambda *_: None)
+            patched.setattr(systems_module, "solve_directly", lambda *_: None)
             patched.setattr(recurrence_module, "_compute_directly", lambda *_: None)
             return call()
 
@@ -32,7 +32,7 @@ def planned(monkeypatch):
 
         monkeypatch.setattr(module, name, counted)
 
-    count(bands_module, "_solve_directly")
+    count(systems_module, "solve_directly")
     count(recurrence_module, "_compute_directly")
     return plan, counts
 
