@@ -419,6 +419,18 @@ def tridiag_direct(
     step: tuple[Any, ...] = ...,
     /,
 ) -> Any: ...
+def recurrence_borrowed(
+    first: Any,
+    second: Any,
+    b: Any,
+    axis: int,
+    out: Any,
+    flags: int,
+    threads: int | None,
+    device: int,
+    library: Any,
+    /,
+) -> Any: ...
 def tridiag_borrowed(
     lower: Any,
     diag: Any,

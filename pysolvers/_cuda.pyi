@@ -84,6 +84,7 @@ from ._core import product as product
 from ._core import product_direct as product_direct
 from ._core import products as products
 from ._core import recurrence as recurrence
+from ._core import recurrence_borrowed as recurrence_borrowed
 from ._core import recurrence_direct as recurrence_direct
 from ._core import spline_pieces as spline_pieces
 from ._core import spline_points as spline_points

@@ -1,6 +1,7 @@
 /* recurrence.c - linear recurrences: parse, borrow, compute without the GIL. */
 #include "recurrence.h"
 
+#include "borrowed.h"
 #include "call.h"
 #include "operand.h"
 #include "plain.h"
@@ -62,22 +63,42 @@ recurrence(PyObject *Py_UNUSED(module), PyObject *args)
  * planning in Python takes 70 us. */
 enum { FIRST, SECOND, B, INPUTS, AXIS = INPUTS, OUT, FLAGS, THREADS, ARGUMENTS };
 
-static PyObject *
-recurrence_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+/* Let the coefficients that are numbers refer to copies in *there; 0, or -1 with an
+ * exception. */
+static int
+upload_numbers(ps_input *const inputs[2], double numbers[2][2], call *c, block *there,
+               ps_status *status)
 {
-    plain p = {0};
+    if (inputs[0]->data != numbers[0] && inputs[1]->data != numbers[1]) {
+        return 0;
+    }
+    if (block_allocate(2 * sizeof *numbers, FOR_STREAM, &c->exec, there) < 0) {
+        return -1;
+    }
+    call_enter(c);
+    *status =
+        ps_backend_get()->upload(there->data, numbers, 2 * sizeof *numbers, &c->exec);
+    for (int k = 0; k < 2; k++) {
+        if (inputs[k]->data == numbers[k]) {
+            inputs[k]->data = (char *)there->data + (size_t)k * sizeof *numbers;
+        }
+    }
+    return call_leave(c);
+}
+
+/* Compute for the arguments of recurrence_direct() on this device and stream. */
+static PyObject *
+compute_plain(PyObject *const *args, int device, unsigned long long stream)
+{
+    plain p = {.on_device = ps_backend_get()->memory == PS_DEVICE};
     ps_recurrence r = {0};
     ps_input *const inputs[] = {&r.first, &r.second};
     double numbers[2][2];
     int threads, lacks;
     ps_status status = PS_OK;
+    block there = {0};
     call c;
 
-    if (count != ARGUMENTS) {
-        PyErr_Format(PyExc_TypeError, "recurrence_direct: need %d arguments, got %zd",
-                     (int)ARGUMENTS, count);
-        return NULL;
-    }
     const PyArrayObject *const b = plain_sides(&p, args[B], args[AXIS]);
 
     if (b == NULL || !operand_dtype(p.type, &r.dtype) ||
@@ -105,16 +126,63 @@ recurrence_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t
     r.rows = p.rows;
     r.outer = p.outer;
     r.inner = p.inner;
-    if (PyErr_Occurred() || call_begin(&c, threads, 0, 0) < 0 ||
-        run(&r, &c, &status) < 0) {
-        Py_DECREF(x);
-        return NULL;
+    int raised = PyErr_Occurred() || call_begin(&c, threads, device, stream) < 0 ? -1 : 0;
+
+    if (raised == 0 && p.on_device) {
+        raised = upload_numbers(inputs, numbers, &c, &there, &status);
     }
-    if (status != PS_OK) {
+    if (raised == 0 && status == PS_OK) {
+        raised = run(&r, &c, &status);
+    }
+    block_free(&there);
+    if (raised != 0 || status != PS_OK) {
         Py_DECREF(x);
-        return PyLong_FromLong(status);
+        return raised != 0 ? NULL : PyLong_FromLong(status);
     }
     return (PyObject *)x;
+}
+
+static PyObject *
+recurrence_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    return count == ARGUMENTS
+               ? compute_plain(args, 0, 0)
+               : PyErr_Format(PyExc_TypeError,
+                              "recurrence_direct: need %d arguments, got %zd",
+                              (int)ARGUMENTS, count);
+}
+
+static PyObject *
+recurrence_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    borrowed l;
+
+    if (count != ARGUMENTS + 2) {
+        return PyErr_Format(PyExc_TypeError,
+                            "recurrence_borrowed: need %d arguments, got %zd",
+                            (int)ARGUMENTS + 2, count);
+    }
+    const int device = (int)PyLong_AsLong(args[ARGUMENTS]);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    const int taken =
+        borrowed_begin(&l, args, INPUTS, args[OUT], device, args[ARGUMENTS + 1]);
+    PyObject *answer = NULL;
+
+    if (taken > 0) {
+        PyObject *const given[ARGUMENTS] = {
+            l.arrays[FIRST],  l.arrays[SECOND], l.arrays[B],  args[AXIS],
+            l.arrays[INPUTS], args[FLAGS],      args[THREADS]};
+
+        answer = borrowed_answer(&l, compute_plain(given, l.device, l.stream));
+    }
+    else if (taken == 0) {
+        answer = Py_NewRef(Py_NotImplemented);
+    }
+    borrowed_end(&l);
+    return answer;
 }
 
 PyDoc_STRVAR(recurrence_direct_doc,
@@ -122,6 +190,11 @@ PyDoc_STRVAR(recurrence_direct_doc,
              "/)\n--\n\n"
              "Return x of a linear recurrence, a status that is not OK, or "
              "NotImplemented if the call needs planning.");
+
+PyDoc_STRVAR(recurrence_borrowed_doc,
+             "recurrence_borrowed($module, first, second, b, axis, out, flags, threads, "
+             "device, library, /)\n--\n\n"
+             "recurrence_direct() for arrays of a library.");
 
 PyDoc_STRVAR(recurrence_doc,
              "recurrence($module, flags, first, second, b, initial, x, threads, "
@@ -132,6 +205,8 @@ static PyMethodDef methods[] = {
     {"recurrence", recurrence, METH_VARARGS, recurrence_doc},
     {"recurrence_direct", (PyCFunction)(void (*)(void))recurrence_direct, METH_FASTCALL,
      recurrence_direct_doc},
+    {"recurrence_borrowed", (PyCFunction)(void (*)(void))recurrence_borrowed,
+     METH_FASTCALL, recurrence_borrowed_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require_flag
@@ -11,6 +12,7 @@ from .._errors import raise_for_status
 from .._lines.step import Choice, prepare, recur
 from .._runtime.backends import require
 from .._runtime.direct import call_directly
+from .._runtime.targets import fast_access_of
 
 Array = NDArray[Any]
 
@@ -127,8 +129,8 @@ def linear_recurrence(
     >>> linear_recurrence(1.0, np.zeros(8), second=1.0, initial=(1.0, 0.0))
     array([ 1.,  2.,  3.,  5.,  8., 13., 21., 34.])
     """
-    if initial is None and (device, stream) in ((None, None), ("cpu", None)):
-        direct = _compute_directly(a, second, b, axis, out, reverse, threads, check_finite)
+    if initial is None and stream is None and check_finite is False:
+        direct = _compute_directly(a, second, b, axis, out, reverse, threads, device)
         if direct is not None:
             return direct
     require_flag("reverse", reverse)
@@ -161,15 +163,21 @@ def _compute_directly(
     out: Any,
     reverse: Any,
     threads: Any,
-    check_finite: Any,
+    device: str | None,
 ) -> Any:
     """Compute in one call of the extension if the operands need no planning, or return None."""
-    if check_finite is not False or not (reverse is True or reverse is False):
+    if not (reverse is True or reverse is False):
         return None
-    backend = require("cpu")
-    flags = backend.REVERSED if reverse else 0
-    operands = (a, second, b)
-    answer = call_directly(backend.recurrence_direct, operands, axis, out, flags, threads)
+    access = None if type(b) is np.ndarray else fast_access_of(b, device)
+    if access is None and device not in (None, "cpu"):
+        return None
+    backend, functions, ordinal = access or (require("cpu"), None, 0)
+    operands, options = (a, second, b), (backend.REVERSED if reverse else 0, threads)
+    if access is not None:
+        answer = backend.recurrence_borrowed(*operands, axis, out, *options, ordinal, functions)
+        answer = None if answer is NotImplemented else answer
+    else:
+        answer = call_directly(backend.recurrence_direct, operands, axis, out, *options)
     if type(answer) is int:
         raise_for_status(answer, backend.STATUS, _NAME)
     return answer

@@ -75,6 +75,33 @@ def test_steps_of_tensors_take_sources_masks_and_fluxes(torch, rng):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_recurrences_of_tensors(torch, rng, dtype):
+    a, second, b = (oracle.uniform(rng, (4, 9), np.dtype(dtype)) for _ in range(3))
+    tensors = [torch.array(v) for v in (a, second, b)]
+    access = interop.library_of(tensors[2]).fast_access
+
+    def compute(first, second, b, out=None, device=-1):
+        return _core.recurrence_borrowed(first, second, b, -1, out, 0, 1, device, access)
+
+    for c, there in ((None, None), (second, tensors[1]), (0.25, 0.25)):
+        for first, other in ((a, tensors[0]), (0.5, 0.5)):
+            expected = _core.recurrence_direct(first, c, b, -1, None, 0, 1)
+            x = compute(other, there, tensors[2])
+            assert type(x) is torch.kind
+            np.testing.assert_array_equal(x.numpy(), expected)
+    own = tensors[2].clone()
+    assert compute(0.5, None, own, out=own) is own
+    np.testing.assert_array_equal(
+        own.numpy(), _core.recurrence_direct(0.5, None, b, -1, None, 0, 1)
+    )
+    assert compute(a, None, tensors[2]) is NotImplemented
+    assert compute(tensors[0], None, tensors[2], device=1) is NotImplemented
+    assert compute(tensors[0], None, tensors[2], out=tensors[0]) is NotImplemented
+    with pytest.raises(TypeError, match="need 9 arguments"):
+        _core.recurrence_borrowed(0.5, None, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_tensors_are_borrowed_as_those_of_a_device(torch, rng, dtype):
     """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
     system = oracle.dominant(rng, (5, 9), np.dtype(dtype))
