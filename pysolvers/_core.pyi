@@ -416,7 +416,7 @@ def tridiag_direct(
     stream: int = 0,
     singular: int = 1,
     sums: int = 0,
-    step: tuple[Any, ...] = ...,
+    step: tuple[Any, ...] | None = ...,
     /,
 ) -> Any: ...
 def recurrence_borrowed(
@@ -444,7 +444,7 @@ def tridiag_borrowed(
     device: int,
     asks: bool,
     library: Any,
-    step: tuple[Any, ...] = ...,
+    step: tuple[Any, ...] | None = ...,
     /,
 ) -> Any: ...
 def borrow(array: Any, device: int = 0, stream: int = 0, /) -> Any: ...
