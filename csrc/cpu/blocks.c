@@ -14,18 +14,15 @@
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
+#include "runtime/tuning.h"
 #include "runtime/workspace.h"
 
-/* Bytes of eliminated rows that stay in a second-level cache. */
-enum { BLOCK_BYTES = 3 << 18 };
-
 /* The widest kernels if the eliminated rows of a tile stay in cache, or others: all
- * instruction sets have the same bits. Blocks of 4 and 1000 rows: AVX2 takes 0.7 of the
- * time of AVX-512. */
+ * instruction sets have the same bits. */
 static const ps_block_kernels *
 fitting(const ps_blocks *b, const ps_block_kernels *wide, const ps_block_kernels *narrow)
 {
-    return wide->scratch_bytes(b) <= BLOCK_BYTES ? wide : narrow;
+    return wide->scratch_bytes(b) <= PS_BLOCKS_BYTES ? wide : narrow;
 }
 
 #ifdef PS_HAVE_AVX2

@@ -11,8 +11,7 @@
 #include "products.h"
 
 #include "runtime/threads.h"
-
-enum { PART = 2048 }; /* numbers of a part of the loop over all of them */
+#include "runtime/tuning.h"
 
 static inline int64_t
 smaller(int64_t a, int64_t b)
@@ -58,7 +57,8 @@ ps_cpu_products(const ps_products *p, const ps_exec *exec)
         return PS_BAD_ARGUMENT;
     }
     if (count > 0) {
-        ps_parallel_for(ps_thread_count_for(exec, count), (count + PART - 1) / PART,
+        ps_parallel_for(ps_thread_count_for(exec, count),
+                        (count + PS_PRODUCTS_PART - 1) / PS_PRODUCTS_PART,
                         bodies[p->dtype], &its);
     }
     return PS_OK;

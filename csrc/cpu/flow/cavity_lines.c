@@ -5,11 +5,8 @@
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
+#include "runtime/tuning.h"
 #include "runtime/workspace.h"
-
-/* Lines whose rows are stored together, which stay in a second-level cache: a multiple of
- * the lanes of every instruction set. */
-enum { STORED_LINES = 32 };
 
 /* A sweep in progress. A thread has `bytes` of `memory`: eliminated rows or, after stored
  * rows of `stored` bytes, the workspace of the method that solves them. */
@@ -48,8 +45,8 @@ is_fused(const ps_options *options)
 static ps_plan
 plan_stored(const ps_sweep *s, const ps_options *options, int64_t count, double *words)
 {
-    const int64_t size = s->rows * STORED_LINES;
-    const ps_stride stride = {STORED_LINES, 0, 1};
+    const int64_t size = s->rows * PS_CAVITY_STORED_LINES;
+    const ps_stride stride = {PS_CAVITY_STORED_LINES, 0, 1};
     const ps_tridiag t = {
         .dtype = PS_F64,
         .rows = s->rows,
@@ -85,12 +82,14 @@ make_run(const ps_sweep *s, const ps_options *options, void *memory)
         r.bytes = ps_aligned((size_t)kernels->kept(s) * sizeof(double));
         return r;
     }
-    r.group = STORED_LINES / kernels->lanes;
-    r.stored = ps_aligned((size_t)(PS_WORDS * s->rows * STORED_LINES) * sizeof(double));
+    r.group = PS_CAVITY_STORED_LINES / kernels->lanes;
+    r.stored = ps_aligned((size_t)(PS_WORDS * s->rows * PS_CAVITY_STORED_LINES) *
+                          sizeof(double));
     /* The size does not depend on the address. The last lines can be fewer. */
     for (int64_t left = s->rows; left > 0;
-         left = left > STORED_LINES ? left % STORED_LINES : 0) {
-        const int64_t count = left < STORED_LINES ? left : STORED_LINES;
+         left = left > PS_CAVITY_STORED_LINES ? left % PS_CAVITY_STORED_LINES : 0) {
+        const int64_t count =
+            left < PS_CAVITY_STORED_LINES ? left : PS_CAVITY_STORED_LINES;
         const size_t scratch = plan_stored(s, options, count, s->x).scratch;
 
         r.bytes = r.stored + scratch > r.bytes ? r.stored + scratch : r.bytes;
@@ -122,7 +121,7 @@ solve_groups(void *self, int64_t begin, int64_t end, int thread)
     r->kernels->solve(r->s, begin * r->group, last < r->tiles ? last : r->tiles, kept);
 }
 
-/* Store the rows of STORED_LINES lines after the other, and solve them. */
+/* Store the rows of PS_CAVITY_STORED_LINES lines after the other, and solve them. */
 static void
 solve_stored(void *self, int64_t begin, int64_t end, int thread)
 {
@@ -131,17 +130,18 @@ solve_stored(void *self, int64_t begin, int64_t end, int thread)
     double *const words = (double *)memory;
 
     for (int64_t k = begin; k < end; k++) {
-        const int64_t left = r->s->rows - k * STORED_LINES;
+        const int64_t left = r->s->rows - k * PS_CAVITY_STORED_LINES;
         const int64_t first = k * r->group, last = first + r->group;
         const int64_t stop = last < r->tiles ? last : r->tiles;
         const ps_plan plan = plan_stored(
-            r->s, r->options, left < STORED_LINES ? left : STORED_LINES, words);
+            r->s, r->options,
+            left < PS_CAVITY_STORED_LINES ? left : PS_CAVITY_STORED_LINES, words);
         const ps_exec alone = {.threads = 1};
         int64_t pivoted;
 
-        r->kernels->store(r->s, first, stop, STORED_LINES, words);
+        r->kernels->store(r->s, first, stop, PS_CAVITY_STORED_LINES, words);
         (void)ps_plan_run(&plan, &alone, memory + r->stored, &pivoted);
-        r->kernels->take(r->s, first, stop, STORED_LINES, plan.job.t.x.data);
+        r->kernels->take(r->s, first, stop, PS_CAVITY_STORED_LINES, plan.job.t.x.data);
     }
 }
 

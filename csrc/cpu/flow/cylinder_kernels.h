@@ -25,9 +25,6 @@ typedef enum {
     PS_CYLINDER_PSI_Y
 } ps_cylinder_lines;
 
-/* Waves of a group. The pitch of the waves is a multiple. */
-enum { PS_WAVES = 16 };
-
 /* The largest absolute values of two quantities in a part of the field; NaN if one of the
  * values is not finite. */
 typedef struct {

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* Transforms of at most so many intervals are one product. */
-enum { FEW = 12 };
-
 /* The places of the matrices that a plan has already. */
 typedef struct {
     ps_sine_plan *plan;
@@ -30,7 +27,7 @@ add_product(builder *b, ps_sine_product p)
 static void
 add_odd(builder *b, int level, int64_t first, int64_t step, int64_t n, int64_t out_step)
 {
-    if (n % 4 != 0 || n <= FEW) {
+    if (n % 4 != 0 || n <= PS_SINE_FEW) {
         add_product(b, (ps_sine_product){.kind = PS_SINES_ODD,
                                          .level = level,
                                          .in = first + step,
@@ -64,7 +61,7 @@ ps_sine_plan_of(int64_t n, ps_sine_plan *plan)
     plan->n = n;
     plan->entries = 0;
     plan->folds = plan->products = 0;
-    for (; n % 2 == 0 && n > FEW; n /= 2, out_step *= 2, level++) {
+    for (; n % 2 == 0 && n > PS_SINE_FEW; n /= 2, out_step *= 2, level++) {
         plan->fold[plan->folds++] = (ps_sine_fold){first, step, n};
         add_odd(&b, level, first, step, n, out_step);
         first += step * n; /* difference j is in row n - j */

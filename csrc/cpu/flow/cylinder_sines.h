@@ -30,11 +30,11 @@
 
 #include <stdint.h>
 
+#include "runtime/tuning.h"
+
 enum {
-    PS_SINE_LEVELS = 32,    /* ny is below 2^31 */
-    PS_SINE_PRODUCTS = 512, /* at most levels^2 / 2 */
-    PS_SINE_ROWS = 4,       /* rows of a matrix that are multiplied together */
-    PS_SINE_BYTES = 128     /* of a row of a panel of columns */
+    PS_SINE_LEVELS = 32,   /* ny is below 2^31 */
+    PS_SINE_PRODUCTS = 512 /* at most levels^2 / 2 */
 };
 
 /* What a matrix contains: sin(pi w j/n) for w = (2m+1), j = (2t+1); for w = 2m+1, j =

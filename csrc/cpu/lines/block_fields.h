@@ -9,6 +9,7 @@
 
 #include "lines/blocks.h"
 #include "lines/field.h"
+#include "lines/prefetch.h"
 
 /* Prefetch rows row .. row+count-1 of a field whose lines have `rows` rows, or rows of the
  * next tile where the line ends: a block of rows is read from as many streams as there are
@@ -20,21 +21,19 @@ fetch_lines(const field *f, int64_t row, int64_t count, int64_t rows, int64_t ti
     const int64_t later = row < rows ? row : row - rows;
     const int64_t at =
         later * f->along + (row < rows ? tile : tile + 1) * LANES * f->across;
-    const int64_t line = 64 / (int64_t)sizeof(real);
 
     if (f->across == 0 || f->at == NULL || (row >= rows && tile + 1 >= field_tiles(f))) {
         return;
     }
     if (f->across == 1) {
         for (int64_t k = 0; k < count; k++) {
-            __builtin_prefetch(f->at + at + k * f->along, 0, 2);
+            prefetch_run((uintptr_t)(f->at + at + k * f->along), 64);
         }
     }
     else if (f->along == 1) {
         for (int v = 0; v < LANES; v++) {
-            for (int64_t k = 0; k < count; k += line) {
-                __builtin_prefetch(f->at + at + v * f->across + k, 0, 2);
-            }
+            prefetch_run((uintptr_t)(f->at + at + v * f->across),
+                         (unsigned)(count * (int64_t)sizeof(real)));
         }
     }
 }

@@ -3,12 +3,7 @@
 #define PS_CPU_LINES_RATES_H
 
 #include "ps_rates.h"
-
-enum {
-    /* Nodes of a row that are computed together: buffers of 2 KiB, of which twelve and the
-     * rows of fields fit a first-level cache of 32 KiB with 8 lines per set. */
-    PS_RATES_BLOCK = 256
-};
+#include "runtime/tuning.h"
 
 typedef struct {
     /* Compute the blocks begin .. end-1: of each row of the box along x those from its

@@ -3,25 +3,7 @@
 #define PS_CPU_LINES_RECURRENCE_H
 
 #include "ps_recurrence.h"
-
-/* Numbers chosen for speed. All but the last change bits. */
-enum {
-    /* Rows from which on a line is divided into chunks, the wished number of these, the
-     * most rows of one, and the largest number to which values may grow in a chunk whose
-     * unit is used, of first and of second order. Rows of chunks are odd multiples of
-     * PS_RECURRENCE_UNIT: no row is left over from the squares that are transposed, and
-     * the lanes take different sets of the caches. */
-    PS_RECURRENCE_ROWS = 1 << 15,
-    PS_RECURRENCE_CHUNKS = 128,
-    PS_RECURRENCE_CHUNK = 255 * 16,
-    PS_RECURRENCE_UNIT = 16,
-    PS_RECURRENCE_GROWTH = 4,
-    PS_RECURRENCE_GROWTH_2 = 64,
-
-    /* Bytes of the lines whose chunks are computed and joined before those of others:
-     * they are read twice, the second time from a second-level cache. */
-    PS_SLICE_BYTES = 1 << 20
-};
+#include "runtime/tuning.h"
 
 typedef struct {
     int lanes;

@@ -4,6 +4,8 @@
 #ifndef PS_CPU_LINES_TRANSPOSED_H
 #define PS_CPU_LINES_TRANSPOSED_H
 
+#include "lines/prefetch.h"
+
 /* to[r*pitch + v] = at[v][r]. If ahead > 0, prefetch the values `ahead` rows ahead. */
 PS_INLINE void
 transposed_read(const real *const at[LANES], int64_t rows, real *to, int64_t pitch,
@@ -16,7 +18,7 @@ transposed_read(const real *const at[LANES], int64_t rows, real *to, int64_t pit
 
         load_square(at, r, square);
         for (int v = 0; ahead > 0 && v < LANES; v++) {
-            __builtin_prefetch(at[v] + r + ahead);
+            prefetch_near((uintptr_t)(at[v] + r + ahead));
         }
         for (int k = 0; k < LANES; k++) {
             store(to + (r + k) * pitch, square[k]);

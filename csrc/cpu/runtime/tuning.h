@@ -120,7 +120,7 @@ enum {
  * of 21 cycles a row (Arithmetic and memory access overlap only partly). */
 #define PS_TEAM_TILES (PS_VECTOR_BYTES == 64 ? 4 : 2)
 
-/* -- Prefetches (lines/prefetch.inc) -- */
+/* -- Prefetches (lines/prefetch.h, prefetch.inc) -- */
 enum {
     /* Adjacent systems: rows between a prefetch and the load, in direct solves, in bands
      * of factors and in chunks of long systems. Not measured. */
@@ -255,6 +255,41 @@ enum {
     PS_PCR_STEPS = 3
 };
 
+/* -- Recurrences (recurrence.c), blocks (blocks.c) and their derivatives (products.c) -- */
+enum {
+    /* Rows from which on a line of a recurrence is divided into chunks, the wished number
+     * of these, the most rows of one, and the largest number to which values may grow in a
+     * chunk whose unit is used, of first and of second order. Rows of chunks are odd
+     * multiples of PS_RECURRENCE_UNIT: no row is left over from the squares that are
+     * transposed, and the lanes take different sets of the caches. Not measured. Bits. */
+    PS_RECURRENCE_ROWS = 1 << 15,
+    PS_RECURRENCE_CHUNKS = 128,
+    PS_RECURRENCE_CHUNK = 255 * 16,
+    PS_RECURRENCE_UNIT = 16,
+    PS_RECURRENCE_GROWTH = 4,
+    PS_RECURRENCE_GROWTH_2 = 64,
+
+    /* Bytes of the lines whose chunks are computed and joined before those of others: they
+     * are read twice, the second time from a second-level cache. Not measured. */
+    PS_SLICE_BYTES = 1 << 20,
+
+    /* Bytes of eliminated rows of a tile of blocks up to which the widest vectors are used:
+     * they stay in a second-level cache. Blocks of 4 and 1000 rows, beyond this limit: AVX2
+     * takes 0.7 of the time of AVX-512. */
+    PS_BLOCKS_BYTES = 3 << 18,
+
+    /* Numbers of a part of the loop over all products of a gradient. Not measured. */
+    PS_PRODUCTS_PART = 2048
+};
+
+/* -- Rates of equations (lines/rates.inc) -- */
+enum {
+    /* Nodes of a row that are computed together: buffers of 2 KiB, of which twelve and the
+     * rows of fields fit a first-level cache of 32 KiB with 8 lines per set. Not measured.
+     */
+    PS_RATES_BLOCK = 256
+};
+
 /* -- Heat conduction (heat) -- */
 enum {
     /* Width of a band in bytes, for every instruction set: along x few lines, so that
@@ -271,7 +306,30 @@ enum {
     PS_HEAT_AHEAD = 8,
 
     /* Rows of a block, which has one base in float32. Not measured. Bits. */
-    PS_HEAT_BLOCK = 16
+    PS_HEAT_BLOCK = 16,
+
+    /* Independent sums of the scalar products of a level of a diffusion solver, and bytes
+     * of the independent maxima of a field. Not measured. The former: bits. */
+    PS_DIFFUSION_SUMS = 8,
+    PS_HEAT_MAXIMA_BYTES = 512
+};
+
+/* -- Flows (flow) -- */
+enum {
+    /* Cavity: lines whose rows are stored together, which stay in a second-level cache: a
+     * multiple of the lanes of every instruction set. Not measured. */
+    PS_CAVITY_STORED_LINES = 32,
+
+    /* Cylinder: waves of a group, of which the pitch of the waves is a multiple. Not
+     * measured. */
+    PS_WAVES = 16,
+
+    /* Its sine transform: intervals of the longest transform that is one product; rows of a
+     * matrix that are multiplied together; bytes of a row of a panel of columns. Not
+     * measured. The first one: bits. */
+    PS_SINE_FEW = 12,
+    PS_SINE_ROWS = 4,
+    PS_SINE_BYTES = 128
 };
 
 /* -- Red-black relaxation (relaxation/relax.c) -- */
