@@ -193,6 +193,20 @@ def test_one_file_starts_threads():
             assert not found, f"{relative(path)}: {found[0]}"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "owner"),
+    [
+        (r"\b_mm\d*_\w+|<\w+intrin\.h>", "isa/vector.h"),
+        (r"__builtin_cpu_supports", "runtime/isa.c"),
+        (r"__builtin_prefetch", "lines/prefetch.h"),
+    ],
+)
+def test_one_file_of_the_cpu_has_vector_instructions_their_choice_and_prefetches(pattern, owner):
+    folder = ROOT / "csrc" / "cpu"
+    found = {p for p in C_FILES if folder in p.parents and re.search(pattern, code_of(p))}
+    assert found == {folder / owner}
+
+
 def test_one_class_launches_kernels():
     for path in (p for p in C_FILES if relative(p).startswith("cuda/")):
         if relative(path) != "cuda/runtime/launch.cuh":
