@@ -1,6 +1,6 @@
 """Products and implicit steps as functions of JAX; the formulas of _steps/differentiable.py."""
 
-from typing import Any
+from functools import partial
 
 import jax
 from jax.typing import ArrayLike
@@ -153,7 +153,7 @@ def theta_step(
     """
     return differentiable.step(
         XP,
-        _solver(pivot),
+        partial(solve_tridiagonal, pivot=pivot),
         lower,
         diag,
         upper,
@@ -234,12 +234,3 @@ def implicit_diffusion(
         theta=theta,
         where=where,
     )
-
-
-def _solver(pivot: bool | None) -> Any:
-    """Return the solve of a step with this choice of row exchanges."""
-
-    def solve(*operands: Any, axis: int, periodic: bool) -> jax.Array:
-        return solve_tridiagonal(*operands, axis=axis, periodic=periodic, pivot=pivot)
-
-    return solve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -162,7 +163,7 @@ def theta_step(
         return make_step(as_tensors(given), dt, theta, **options)
     return differentiable.step(
         XP,
-        _solver(pivot),
+        partial(solve_tridiagonal, pivot=pivot),
         lower,
         diag,
         upper,
@@ -243,12 +244,3 @@ def implicit_diffusion(
         theta=theta,
         where=where,
     )
-
-
-def _solver(pivot: bool | None) -> Any:
-    """Return the solve of a step with this choice of row exchanges."""
-
-    def solve(*operands: Any, axis: int, periodic: bool) -> Tensor:
-        return solve_tridiagonal(*operands, axis=axis, periodic=periodic, pivot=pivot)
-
-    return solve

@@ -142,27 +142,28 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     diagonals, h = (lower, diag, upper), ctx.theta * dt
     matrix = transposed(diagonals, grad.shape[-1], periodic=periodic)
     of_u = _call(*matrix, grad, None, dt, theta, periodic, ctx.pivot)
+    # That of dt needs lambda_i y_j at all entries, of which the gradients of A are h times.
+    needed, scale = ((True,) * 3, -torch.ones_like(h)) if needs[5] else (needs[:3], -h)
+    is_fused = has_no_graph() and sum(needed) > 1
+    of_source, of_dt, known = None, None, None
+    factor = of_u  # lambda
+    if theta != 1 and (not is_fused or needs[4] or source is not None):
+        factor = torch.add(of_u, grad, alpha=1 / theta - 1)
     found: list[Tensor | None] = [None] * 3
-    of_source = of_dt = None
-    options: dict[str, Any] = {"periodic": periodic}
-    if has_no_graph() and sum(needs[:3]) > 1 and not (needs[4] or needs[5]):
-        values = step_products(of_u, grad, u, x, theta=theta, scale=-float(h), **options)
-        found = diagonal_gradients(diagonals, x, of_u, needs[:3], known=values, **options)
-    else:
-        factor = of_u if theta == 1 else torch.add(of_u, grad, alpha=1 / theta - 1)  # lambda
-        if needs[4]:
-            of_source = (h * factor).sum_to_size(ctx.source_shape)
-        if x is not None:
-            y = x if theta == 1 else torch.lerp(u.expand_as(x), x, theta)
-            if needs[5]:  # A_ij lambda_i y_j, of which the gradients of A are h times the second
-                every = diagonal_gradients(diagonals, -y, factor, (True,) * 3, **options)
-                whole = [product for product in every if product is not None]
-                of_dt = sum((a * p).sum() for a, p in zip(diagonals, whole, strict=True))
-                of_dt = of_dt if source is None else of_dt + (factor * source).sum()
-                of_dt = theta * of_dt
-                found = [h * p if n else None for p, n in zip(whole, needs[:3], strict=True)]
-            else:
-                found = diagonal_gradients(diagonals, -h * y, factor, needs[:3], **options)
+    if x is not None:
+        if is_fused:
+            y, numbers = x, {"theta": theta, "scale": float(scale)}
+            known = step_products(of_u, grad, u, x, periodic=periodic, **numbers)
+        else:
+            y = scale * (x if theta == 1 else torch.lerp(u.expand_as(x), x, theta))
+        found = diagonal_gradients(diagonals, y, factor, needed, periodic=periodic, known=known)
+    if needs[4]:
+        of_source = (h * factor).sum_to_size(ctx.source_shape)
+    if needs[5]:
+        whole = [product for product in found if product is not None]
+        of_dt = sum((a * p).sum() for a, p in zip(diagonals, whole, strict=True))
+        of_dt = theta * (of_dt if source is None else of_dt + (factor * source).sum())
+        found = [h * p if n else None for p, n in zip(whole, needs[:3], strict=True)]
     of_u = of_u.sum_to_size(ctx.u_shape) if needs[3] else None
     return (*found, of_u, of_source, of_dt, None, None, None)
 
