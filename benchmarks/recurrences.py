@@ -28,7 +28,7 @@ from pysolvers.smoothing import arpls, whittaker
 
 from . import machine
 from .options import add_options
-from .record import Measurement, Record, finish
+from .record import Measurement, Record, finish, place
 from .timing import Copier, device, device_bandwidth, median_of, medians, require_cupy
 
 CPU_PACKAGES = ("scipy", "numba", "jax", "pentapy", "pybaselines")
@@ -78,7 +78,8 @@ class Case:
     shape : tuple of int
         The shape of the result.
     words : float
-        Words of the result's dtype that it moves, for each entry of the result.
+        Words of the result's dtype that it moves, for each entry of the result; 0 for an
+        iteration.
     package : callable
         Calls the package.
     """
@@ -97,7 +98,8 @@ class Case:
         """Return the record: seconds of all calls and of the copy."""
         found = medians(self.calls, runs, budget=budget)
         seconds = {name: found[name] / self.parts[name] for name in found}
-        seconds["copy"] = self.words * prod(self.entry["shape"]) * size / rate
+        if self.words:
+            seconds["copy"] = self.words * prod(self.entry["shape"]) * size / rate
         rounded = {name: float(f"{value:.4g}") for name, value in seconds.items()}
         return {**self.entry, "seconds": rounded}
 
@@ -305,7 +307,7 @@ def _smoothers(rng: Any, small: int) -> Iterator[Case]:
     where = np.linspace(0, 1, points)
     lines = np.exp(-(((where - rng.uniform(0, 1, (spectra, 6, 1))) / 0.01) ** 2)).sum(1)
     curves = 3 * lines + np.sin(3 * where) + 0.05 * rng.standard_normal((spectra, points))
-    case = Case("arpls", curves.shape, 2, lambda: arpls(curves, 1e5))
+    case = Case("arpls", curves.shape, 0, lambda: arpls(curves, 1e5))
     pybaselines = installed("pybaselines")
     if pybaselines is not None:
         fitter, few = pybaselines.Baseline(where), min(LOOPS, spectra)
@@ -417,12 +419,13 @@ def tables(record: Record) -> list[Table]:
             f", {entry['coefficients']} coefficients" if "coefficients" in entry else ""
         )
         size = f"{shape_text(entry['shape'])}" + (f" {entry['dtype']}" if "dtype" in entry else "")
-        first: tuple[Any, ...] = (label, size, entry.get("axis"))
+        first: tuple[Any, ...] = (label, size, entry.get("axis", -1))
         peers = [name for name in seconds if name not in ("package", "copy")] or [""]
+        share = seconds["copy"] / own if "copy" in seconds else None
+        own_cells: tuple[Any, ...] = (*first, 1e3 * own, share)
         for name in peers:
-            ratio = seconds[name] / own if name else None
-            rows.append((*first, 1e3 * own, seconds["copy"] / own, name, ratio))
-            first = ("", "", None)
+            rows.append((*own_cells, name, seconds[name] / own if name else None))
+            own_cells = ("", "", None, None, None)
     columns = [
         Column("operation", left=True),
         Column("shape", left=True),
@@ -433,8 +436,9 @@ def tables(record: Record) -> list[Table]:
         Column("times slower", ".1f"),
     ]
     note = (
-        "Medians; the fraction is that of the time in which a copy of the same run moves the "
-        "operands and the result once."
+        "Medians; *of copy* is the time in which a copy of the same run moves the operands and the "
+        f"result once, over that of the operation. Measured on {place(record)}; load before: "
+        f"{record['load']}."
     )
     return [Table("", columns, rows, (note,))]
 

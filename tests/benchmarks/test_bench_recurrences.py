@@ -29,7 +29,7 @@ def test_targets_of_a_cpu_and_of_a_gpu():
     assert recurrences.missed(of_cpu) == [
         "pentadiagonal 10 × 1000: less than 8 times faster than SciPy solveh_banded"
     ]
-    of_gpu = {**of_cpu, "gpu": {"name": "a GPU"}}
+    of_gpu = {**of_cpu, "gpu": {"name": "a GPU"}, "load": None}
     assert recurrences.missed(of_gpu) == [
         "pentadiagonal 10 × 1000, axis 0: less than 0.85 of a copy"
     ]
