@@ -303,14 +303,17 @@ class PentadiagonalFactor:
         kind = "periodic, " if self.periodic else ""
         return f"PentadiagonalFactor({self.rows} rows, {kind}batch {self.batch}, {self.dtype})"
 
-    def solve(self, rhs: ArrayLike, *, trans: Trans = "N") -> Array:
+    def solve(self, rhs: ArrayLike, *, axis: int | None = None, trans: Trans = "N") -> Array:
         """Solve with the matrices, or with their transposes.
 
         Parameters
         ----------
         rhs : array_like, shape (..., n, ...)
-            Right-hand sides, to whose axes before that of the rows the matrices broadcast; the rows
-            lie along `axis`. One of one dimension is that of all matrices.
+            Right-hand sides, to whose axes other than that of the rows the matrices broadcast. One
+            of one dimension is that of all matrices.
+        axis : int, optional
+            Axis of the rows in `rhs`; by default that of the matrices, counted from the end. One
+            matrix solves along any axis.
         trans : {'N', 'T', 'H'}
             Whether to solve with the matrices or with their transposes.
 
@@ -322,34 +325,35 @@ class PentadiagonalFactor:
         Raises
         ------
         TypeError, ValueError
-            If `rhs` has another dtype than the factors or does not fit.
+            If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
+        place = systems.axis_of(axis, self.axis, rhs, 0)
         if not self._fills and type(rhs) is np.ndarray:
-            direct = self._solve_directly(rhs, trans)
+            direct = self._solve_directly(rhs, place, trans)
             if direct is not None:
                 return direct
         check_choice("trans", trans, self._target.backend.TRANS)
         return systems.solved_by_parts(
             "PentadiagonalFactor.solve",
             rhs,
-            lambda part: self._solve(np.asarray(part, self.dtype), trans),
+            lambda part: self._solve(np.asarray(part, self.dtype), place, trans),
         )
 
-    def _solve_directly(self, rhs: Array, trans: Any) -> Any:
+    def _solve_directly(self, rhs: Array, axis: int, trans: Any) -> Any:
         """Solve without planning, or return None."""
         call = (self._target, self._made, trans)
         if self._border is None:
-            return systems.apply_directly(*call, rhs, self.axis, self._threads)
-        if rhs.ndim == 0 or rhs.shape[-1] != self.rows or (self.axis != -1 and rhs.ndim > 1):
+            return systems.apply_directly(*call, rhs, axis, self._threads)
+        if rhs.ndim == 0 or rhs.shape[-1] != self.rows or (axis != -1 and rhs.ndim > 1):
             return None
         y = systems.apply_directly(*call, rhs[..., :-2], -1, self._threads)
         return None if y is None else _bordered(self._border, y, rhs[..., -2:], trans)
 
-    def _solve(self, rhs: Array, trans: str) -> Array:
-        place = rhs.ndim + self.axis if rhs.ndim > 1 else 0
+    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
+        place = rhs.ndim + axis if rhs.ndim > 1 else 0
         if rhs.ndim == 0 or place < 0 or rhs.shape[place] != self.rows:
             raise ValueError(
-                f"rhs must have {self.rows} rows along axis {self.axis}, got shape {rhs.shape}"
+                f"rhs must have {self.rows} rows along axis {axis}, got shape {rhs.shape}"
             )
         view = np.moveaxis(rhs, place, -1)
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-1]})
@@ -362,7 +366,7 @@ class PentadiagonalFactor:
             x = _bordered(self._border, y, wide[..., -2:], trans)
         if self._fills:
             systems.react(self._singular, self._made.matrices, x, "nan", 2)
-        return np.ascontiguousarray(np.moveaxis(x, -1, x.ndim + self.axis))
+        return np.ascontiguousarray(np.moveaxis(x, -1, x.ndim + axis))
 
     def logdet(self) -> Array:
         r"""Return :math:`\log |\det A|` of each matrix, in float64.

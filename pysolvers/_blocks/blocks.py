@@ -302,14 +302,17 @@ class BlockTridiagonalFactor:
             f"batch {self.batch}, {self.dtype})"
         )
 
-    def solve(self, rhs: ArrayLike, *, trans: Trans = "N") -> Array:
+    def solve(self, rhs: ArrayLike, *, axis: int | None = None, trans: Trans = "N") -> Array:
         """Solve with the matrices, or with their transposes.
 
         Parameters
         ----------
         rhs : array_like, shape (..., n, k, m)
-            Right-hand sides, to whose axes before those of the rows the matrices broadcast; the
-            rows lie along `axis`.
+            Right-hand sides, to whose axes other than that of the rows and the last two the
+            matrices broadcast.
+        axis : int, optional
+            Axis of the rows among the axes before the last two; by default that of the matrices,
+            counted from the end. One matrix solves along any axis.
         trans : {'N', 'T', 'H'}
             Whether to solve with the matrices or with their transposes.
 
@@ -321,11 +324,12 @@ class BlockTridiagonalFactor:
         Raises
         ------
         TypeError, ValueError
-            If `rhs` has another dtype than the factors or does not fit.
+            If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
+        place = systems.axis_of(axis, self.axis, rhs, 2)
         if not self._fills and type(rhs) is np.ndarray:
             direct = systems.apply_directly(
-                self._target, self._made, trans, rhs, self.axis, self._threads
+                self._target, self._made, trans, rhs, place, self._threads
             )
             if direct is not None:
                 return direct
@@ -333,15 +337,15 @@ class BlockTridiagonalFactor:
         return systems.solved_by_parts(
             "BlockTridiagonalFactor.solve",
             rhs,
-            lambda part: self._solve(np.asarray(part, self.dtype), trans),
+            lambda part: self._solve(np.asarray(part, self.dtype), place, trans),
         )
 
-    def _solve(self, rhs: Array, trans: str) -> Array:
-        place = rhs.ndim - 2 + self.axis
+    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
+        place = rhs.ndim - 2 + axis
         fits = rhs.ndim >= 3 and place >= 0 and rhs.shape[place] == self.rows
         if not fits or rhs.shape[-2] != self.side:
             raise ValueError(
-                f"rhs must have {self.rows} rows along axis {self.axis} before the last two axes, "
+                f"rhs must have {self.rows} rows along axis {axis} before the last two axes, "
                 f"and {self.side} rows in each block, got shape {rhs.shape}; for one column write "
                 "rhs[..., None]"
             )

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import integer
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
 from .._runtime.backends import require
@@ -367,6 +368,19 @@ def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int
     moved = x.reshape(*(batch[k] for k in order), *x.shape[2:])
     back = np.argsort(order)
     return moved.transpose([*back, *range(len(batch), moved.ndim)])
+
+
+def axis_of(axis: Any, default: int, rhs: Any, tail: int) -> int:
+    """Return the axis of the rows among those before the last `tail`, negative, or raise."""
+    if axis is None:
+        return default
+    ndim = (len(rhs.shape) if hasattr(rhs, "shape") else np.ndim(rhs)) - tail
+    place = integer("axis", axis)
+    if not -ndim <= place < ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-ndim} .. {ndim - 1} for rhs of {ndim + tail} axes, got {axis}"
+        )
+    return place % ndim - ndim
 
 
 def apply_directly(

@@ -279,11 +279,9 @@ def _at(axis: int, index: int) -> tuple[Any, ...]:
 
 def _solve_pentadiagonal(right: Array, axis: int, order: int, *, periodic: bool) -> Array:
     """Solve for right sides in host memory."""
-    view = right if axis == right.ndim - 1 else np.moveaxis(right, axis, -1)
     name = real_of(right.dtype).name
-    factor = _factor_of(order, 8, view.shape[-1], name, periodic, None)
-    x = factor.solve(view)
-    return x if view is right else np.moveaxis(x, -1, axis)
+    factor = _factor_of(order, 8, right.shape[axis], name, periodic, None)
+    return factor.solve(right, axis=axis)
 
 
 def _require_out(out: Array, x: Array) -> None:

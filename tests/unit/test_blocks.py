@@ -302,3 +302,17 @@ def test_the_row_of_the_first_pivot_that_is_not_positive_definite():
                 np.zeros((3, 3)), diag, np.zeros((3, 3)), assume="positive definite"
             )
         assert found.value.rows.tolist() == [4]
+
+
+def test_one_factor_solves_along_any_axis():
+    rng = np.random.default_rng(0)
+    lower, diag, upper = rng.uniform(-1, 1, (3, 6, 2, 2))
+    factor = factor_block_tridiagonal(lower, diag + 5 * np.eye(2), upper)
+    for shape, axis in (((6, 3), 0), ((4, 6, 3), 1), ((4, 6, 3), -2), ((6, 4, 3), 0)):
+        rhs = rng.standard_normal((*shape, 2, 1))
+        x = factor.solve(rhs, axis=axis)
+        moved = np.moveaxis(rhs, axis if axis >= 0 else axis - 2, -3).copy()
+        expected = np.moveaxis(factor.solve(moved), -3, axis if axis >= 0 else axis - 2)
+        np.testing.assert_array_equal(x, expected)
+    with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 \.\. 1"):
+        factor.solve(np.ones((6, 3, 2, 1)), axis=2)

@@ -243,3 +243,19 @@ def test_matrices_that_are_not_positive_definite_are_named(rows, periodic, dtype
         factor_pentadiagonal(None, None, *bands, **options)
     x = solve_pentadiagonal(None, None, *bands, rhs, on_singular="nan", **options)
     np.testing.assert_array_equal(np.isnan(x).any(-1), ~is_definite)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_one_factor_solves_along_any_axis(periodic):
+    rng = np.random.default_rng(0)
+    factor = factor_pentadiagonal(0.5, -1.0, 5.0, 1.0, 0.3, rows=9, periodic=periodic)
+    for shape, axis in (((9,), 0), ((9, 3), 0), ((2, 9, 3), 1), ((2, 9, 3), -2), ((9, 2, 3), 0)):
+        for kind in (float, complex):
+            rhs = rng.standard_normal(shape).astype(kind)
+            x = factor.solve(rhs, axis=axis)
+            expected = factor.solve(np.moveaxis(rhs, axis, -1).copy())
+            np.testing.assert_array_equal(x, np.moveaxis(expected, -1, axis))
+    with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 \.\. 1"):
+        factor.solve(np.ones((9, 3)), axis=2)
+    with pytest.raises(ValueError, match="9 rows along axis -1"):
+        factor.solve(np.ones((9, 3)), axis=1)
