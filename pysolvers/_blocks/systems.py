@@ -91,7 +91,7 @@ def moved(target: Target, arrays: Sequence[Array]) -> list[Array]:
     """Bring operands to where they are used."""
     if target.name == "cpu":
         return list(arrays)
-    return [a if is_device_array(a) else target.upload(np.ascontiguousarray(a)) for a in arrays]
+    return [a if is_device_array(a) else target.upload(np.asarray(a, order="C")) for a in arrays]
 
 
 def require_host(target: Target, operation: str, what: str, write: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._blocks import PentadiagonalFactor, factor_pentadiagonal
+from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiagonal
 from .._checks import integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._memory import RELEASES
@@ -91,8 +91,8 @@ def compact_derivative(
         If an option is not one of its values, `spacing` is not positive, or the grid has too few
         points.
     BackendError
-        If `f` is on a device and `accuracy` is 8 or, unless `periodic`, its library has no
-        arithmetic.
+        If `f` is on a device and `accuracy` is 8 on a periodic grid or of complex values or, unless
+        `periodic`, its library has no arithmetic.
 
     See Also
     --------
@@ -158,10 +158,11 @@ def compact_derivative(
     if rows < least:
         kind = "a periodic grid" if periodic else f"a grid for accuracy {accuracy}"
         raise ValueError(f"{kind} must have at least {least} points along axis {axis}, got {rows}")
-    if accuracy == 8 and ordinal is not None:
+    if accuracy == 8 and ordinal is not None and (periodic or _dtype_of(own).kind == "c"):
+        what = "on a periodic grid" if periodic else "of complex values"
         raise BackendError(
-            f"{_NAME}: accuracy 8 needs the CPU, and f is on a device: write accuracy=6, or pass "
-            "an array of NumPy"
+            f"{_NAME}: accuracy 8 {what} needs the CPU, and f is on a device: write accuracy=6, or "
+            "pass an array of NumPy"
         )
     if not periodic and ordinal is not None and not hasattr(f, "__mul__"):
         raise BackendError(f"{_NAME}: a {kind_of(f)} has no arithmetic: pass cupy.asarray(f)")
@@ -174,7 +175,18 @@ def compact_derivative(
         right = _with_ends(right, own, (place, rows), weights, scale, even=order == 2)
     host_out: Any = None if out is None or ordinal is not None else library_of(out).host_view(out)
     given = out if ordinal is not None else host_out
-    if accuracy == 8:
+    keeps = given is None and library_of(right).mutable
+    if accuracy == 8 and ordinal is not None:
+        alpha, beta = float(FORMULAS[order, 8].alpha), float(FORMULAS[order, 8].beta)
+        x = solve_pentadiagonal(
+            *(beta, alpha, 1.0, alpha, beta),
+            right,
+            axis=place,
+            assume="positive definite",
+            out=right if keeps else given,
+            on_singular="ignore",
+        )
+    elif accuracy == 8:
         x = _solve_pentadiagonal(right, place, order, periodic=bool(periodic))
         if out is not None:
             _require_out(host_out, x)
@@ -183,7 +195,6 @@ def compact_derivative(
     else:
         dtype = real_of(_dtype_of(right))
         factor = _factor_of(order, accuracy, rows, dtype.name, bool(periodic), ordinal)
-        keeps = given is None and library_of(right).mutable
         x = factor.solve(right, axis=place, out=right if keeps else given, threads=threads)
         if out is not None:
             return out

@@ -110,3 +110,19 @@ def test_five_diagonals_that_need_exchanges(device_library, rng, pivot):
     operands[2][:100, ::7] *= 1e-8
     x = library.get(solve_pentadiagonal(*(library.array(a) for a in operands), pivot=pivot))
     near(x, solve_pentadiagonal(*operands, pivot=True))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_matrices_that_all_systems_share(device_library, rng, axis):
+    library = device_library
+    rhs = rng.standard_normal((6, 7, 8)).astype("f4")
+    line = rng.uniform(4, 5, rhs.shape[axis]).astype("f4")
+    numbers = (0.1, -0.5, 4.0, -0.5, 0.1)
+    x = solve_pentadiagonal(*numbers, library.array(rhs), axis=axis)
+    near(library.get(x), solve_pentadiagonal(*numbers, rhs, axis=axis))
+    there = (0.1, -0.5, library.array(line), -0.5, 0.1)
+    x = solve_pentadiagonal(*there, library.array(rhs), axis=axis, assume="positive definite")
+    near(library.get(x), solve_pentadiagonal(0.1, -0.5, line, -0.5, 0.1, rhs, axis=axis))
+    one, sides = np.eye(2), rng.standard_normal((5, 6, 2, 1))
+    x = solve_block_tridiagonal(one, 4 * one, one, library.array(sides), axis=axis % 2)
+    near(library.get(x), solve_block_tridiagonal(one, 4 * one, one, sides, axis=axis % 2))
