@@ -124,5 +124,6 @@ def test_matrices_that_all_systems_share(device_library, rng, axis):
     x = solve_pentadiagonal(*there, library.array(rhs), axis=axis, assume="positive definite")
     near(library.get(x), solve_pentadiagonal(0.1, -0.5, line, -0.5, 0.1, rhs, axis=axis))
     one, sides = np.eye(2), rng.standard_normal((5, 6, 2, 1))
-    x = solve_block_tridiagonal(one, 4 * one, one, library.array(sides), axis=axis % 2)
+    there = [library.array(a) for a in (one, 4 * one, one, sides)]
+    x = solve_block_tridiagonal(*there, axis=axis % 2)
     near(library.get(x), solve_block_tridiagonal(one, 4 * one, one, sides, axis=axis % 2))
