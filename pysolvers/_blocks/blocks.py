@@ -455,7 +455,7 @@ def _resolve(
         found = view.shape[-3]
         if found not in (1, count) and not (name in ("lower", "upper") and found == count - 1):
             raise ValueError(f"{name} has {found} rows along axis {axis}, the systems have {count}")
-        if found == 1 and count > 2:
+        if found == 1 and (count > 2 or name == "diag"):
             views[name] = systems.expanded(view, (*view.shape[:-3], count, *view.shape[-2:]))
     if "lower" not in views or "upper" not in views:
         views = _mirrored(views, count)

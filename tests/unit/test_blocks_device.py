@@ -127,3 +127,39 @@ def test_matrices_that_all_systems_share(device_library, rng, axis):
     there = [library.array(a) for a in (one, 4 * one, one, sides)]
     x = solve_block_tridiagonal(*there, axis=axis % 2)
     near(library.get(x), solve_block_tridiagonal(one, 4 * one, one, sides, axis=axis % 2))
+
+
+def forms(rng, rows, axis, offset, tail=()):
+    """Yield a diagonal of every form: own, of a line, one for all rows and systems, of a batch."""
+    shift = 5 * np.eye(*tail) if tail and offset == 0 else 5.0 * (offset == 0)
+    for count in (rows, max(0, rows - abs(offset))):
+        own, batch = [4, 4], [1, 4]
+        own[axis] = batch[axis] = count
+        for shape in (own, batch, [count], []):
+            yield rng.uniform(0.1, 0.2, (*shape, *tail)) + shift
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("rows", [1, 2, 3, 6])
+def test_operands_of_every_form(device_library, rng, rows, axis):
+    library = device_library
+    shape = [4, 4]
+    shape[axis] = rows
+
+    def check(solve, operands, **options):
+        there = [None if a is None else library.array(a) for a in operands]
+        x = library.get(solve(*there, axis=axis, **options))
+        near(x, solve(*operands, axis=axis, **options))
+
+    rhs = rng.standard_normal(shape)
+    for bands in zip(*(forms(rng, rows, axis, k) for k in range(-2, 3)), strict=True):
+        if bands[2].ndim:
+            check(solve_pentadiagonal, (*bands, rhs))
+            half = (None, None, *bands[2:], rhs)
+            check(solve_pentadiagonal, half, assume="positive definite")
+    rhs = rng.standard_normal((*shape, 2, 3))
+    blocks_of = (forms(rng, rows, axis, k, (2, 2)) for k in (-1, 0, 1))
+    for lower, diag, upper in zip(*blocks_of, strict=True):
+        check(solve_block_tridiagonal, (lower, diag, upper, rhs))
+        symmetric = diag + np.swapaxes(diag, -1, -2)
+        check(solve_block_tridiagonal, (None, symmetric, upper, rhs), assume="positive definite")
