@@ -159,7 +159,8 @@ def solve_pentadiagonal(
     )
     target = found.target
     if periodic:  # allowed on the CPU
-        systems.require_host(target, operation, "periodic=True", "pass arrays of NumPy")
+        write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
+        systems.require_host(target, operation, "periodic=True", write)
     if result.dtype.kind == "c":
         write = "pass its real and its imaginary part"
         systems.require_host(target, operation, "a complex rhs", write)

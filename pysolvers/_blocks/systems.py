@@ -61,15 +61,32 @@ class Factors(NamedTuple):
     singular: Singular
 
 
+# What takes arrays on a device in place of an operation.
+_ON_DEVICE = {
+    **dict.fromkeys(
+        ("factor_block_tridiagonal", "BlockTridiagonalFactor.solve"),
+        "call solve_block_tridiagonal with all right-hand sides, or ",
+    ),
+    **dict.fromkeys(
+        ("factor_pentadiagonal", "PentadiagonalFactor.solve"),
+        "call solve_pentadiagonal with all right-hand sides, or ",
+    ),
+    **dict.fromkeys(
+        ("whittaker", "hodrick_prescott"),
+        "call the function of pysolvers.torch or pysolvers.jax, or ",
+    ),
+}
+
+
 def host_target(operation: str, named: dict[str, Any], out: Any, leader: str) -> Target:
     """Return the target of a call, which must be the CPU."""
     given = {name: value for name, value in named.items() if value is not None}
     on_device = [name for name, value in given.items() if locate(value) is not None]
     if on_device:
-        name = on_device[0]
+        name, instead = on_device[0], _ON_DEVICE.get(operation, "")
         raise BackendError(
-            f"{operation} needs the CPU, and {name} is on a device: pass arrays of NumPy, as "
-            f"cupy.asnumpy({name}), {name}.cpu() or numpy.asarray({name})"
+            f"{operation} needs the CPU, and {name} is on a device: {instead}pass arrays of NumPy, "
+            f"as cupy.asnumpy({name}), {name}.cpu() or numpy.asarray({name})"
         )
     return find_target(None, None, given, out, operation=operation, leader=leader)
 

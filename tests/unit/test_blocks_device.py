@@ -9,9 +9,12 @@ import pytest
 from pysolvers import (
     BackendError,
     SingularSystemError,
+    factor_block_tridiagonal,
+    factor_pentadiagonal,
     solve_block_tridiagonal,
     solve_pentadiagonal,
 )
+from pysolvers.smoothing import whittaker
 
 SHAPES = [((), -1), ((5,), -1), ((5, 3), 0), ((2, 300), 1)]
 
@@ -96,7 +99,13 @@ def test_singular_matrices_and_systems_that_no_device_solves(device_library, rng
         with pytest.raises(SingularSystemError) as caught:
             solve_block_tridiagonal(*map(library.array, null), pivot=pivot)
         assert caught.value.systems.tolist() == [[2]]
+    with pytest.raises(BackendError, match="call solve_block_tridiagonal with all right-hand"):
+        factor_block_tridiagonal(*there[:3])
     diagonals = [library.array(np.ones((2, 9))) for _ in range(6)]
+    with pytest.raises(BackendError, match="call solve_pentadiagonal with all right-hand sides"):
+        factor_pentadiagonal(*diagonals[:5])
+    with pytest.raises(BackendError, match=r"function of pysolvers\.torch or pysolvers\.jax"):
+        whittaker(diagonals[0], 1.0)
     with pytest.raises(BackendError, match="periodic=True needs the CPU"):
         solve_pentadiagonal(*diagonals, periodic=True)
 
