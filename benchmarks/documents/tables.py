@@ -204,7 +204,9 @@ TABLES: dict[str, dict[str, Lines]] = {
     },
     "docs/jax.md": {"jax": of(gradients.tables, 0)},
     "docs/torch.md": {"torch": of(gradients.tables), "gradients": of(gradients_cpu.tables)},
-    "docs/theory/poisson.md": {"poisson": of(poisson.tables), "poisson gpu": of(poisson.tables)},
+    "docs/theory/poisson.md": {
+        name: of(poisson.tables) for name in ("poisson", "poisson gpu", "poisson grids")
+    },
     "docs/theory/splines.md": {"splines": of(splines.tables), "splines gpu": of(splines.tables)},
     "docs/theory/staggered.md": {"staggered": of(staggered.tables)},
     "docs/reproductions.md": {
