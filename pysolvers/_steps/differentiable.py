@@ -168,6 +168,35 @@ def _masked(
     )
 
 
+def masked_matrix(
+    library: ArrayLibrary,
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    where: Any,
+    *,
+    axis: int,
+    periodic: bool,
+) -> tuple[Array, Array, Array, Array, int]:
+    """Return the diagonals of the matrices inside a mask, the mask, and the axis of the rows.
+
+    The arrays have equally many axes. Rows outside are those of the identity, also if ``diag`` has
+    row sums.
+    """
+    mask = library.checked("where", where)
+    named = {"lower": lower, "diag": diag, "upper": upper}
+    if not getattr(diag, "shape", ()):  # a number: the rows are those of the mask
+        number = library.operands(named)["diag"].reshape(())
+        named["diag"] = library.xp.zeros_like(mask * number) + number
+    of, shape = _lines(library, named, where, axis=axis, leader="diag", periodic=periodic)
+    lines = (*_masked(library, of, 1.0, periodic=periodic), of["where"])
+    ndim = len(shape.full)
+    found = (
+        library.move(line[(None,) * (ndim - line.ndim) + (...,)], -1, shape.axis) for line in lines
+    )
+    return *found, shape.axis - ndim
+
+
 def solve_masked(
     library: ArrayLibrary,
     solve: Callable[..., Array],

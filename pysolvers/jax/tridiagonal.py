@@ -16,7 +16,7 @@ from .._options import Trans, check_choice, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
-from .._steps.differentiable import solve_masked
+from .._steps.differentiable import masked_matrix, solve_masked
 from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines
 from ._mesh import equally_varying, varying_axes
@@ -200,6 +200,8 @@ class TridiagonalFactor:
         Whether the matrices have corner entries.
     pivot : bool or None
         Whether rows are exchanged.
+    where : jax.Array or None
+        The rows that are inside, with as many axes as the diagonals.
 
     Examples
     --------
@@ -217,6 +219,7 @@ class TridiagonalFactor:
     rows: int = field(metadata={"static": True})
     periodic: bool = field(metadata={"static": True})
     pivot: bool | None = field(metadata={"static": True})
+    where: jax.Array | None = None
 
     def solve(self, rhs: ArrayLike, *, trans: Trans = "N") -> jax.Array:
         r"""Solve with the matrices, their transposes or their adjoints.
@@ -271,13 +274,19 @@ class TridiagonalFactor:
         def solve(b: jax.Array) -> jax.Array:
             return solve_tridiagonal(lower, middle, upper, b, **options)
 
-        if trans == "N":
+        if trans == "N" and self.where is None:
             return solve(b)
         shape = jax.eval_shape(solve, b).shape
         b = b.reshape(padded_shape(b.shape, self.axis % len(shape), len(shape)))
-        b = jnp.broadcast_to(b, shape)
-        (x,) = jax.linear_transpose(solve, b)(b.conj() if trans == "H" else b)
-        return x.conj() if trans == "H" else x
+        b = outside = jnp.broadcast_to(b, shape)
+        if self.where is not None:
+            b = jnp.where(self.where, b, 0)
+        if trans == "N":
+            x = solve(b)
+        else:
+            (x,) = jax.linear_transpose(solve, b)(b.conj() if trans == "H" else b)
+            x = x.conj() if trans == "H" else x
+        return x if self.where is None else jnp.where(self.where, x, outside)
 
 
 def factor_tridiagonal(
@@ -289,6 +298,7 @@ def factor_tridiagonal(
     rows: int | None = None,
     periodic: bool = False,
     pivot: bool | None = None,
+    where: ArrayLike | None = None,
 ) -> TridiagonalFactor:
     """Prepare tridiagonal matrices for repeated solves, as a pytree of JAX.
 
@@ -303,6 +313,9 @@ def factor_tridiagonal(
         than one entry along `axis`.
     periodic, pivot
         As in `solve_tridiagonal`.
+    where : array_like of bool, optional
+        Rows that are inside, broadcastable with the diagonals, as in `solve_tridiagonal`: solves
+        keep the values of the right-hand sides outside.
 
     Returns
     -------
@@ -337,12 +350,19 @@ def factor_tridiagonal(
     pivot_code(pivot, require("cpu").PIVOTS, has_sums=form is not None)
     if form is not None:
         _require_real(lower=lower, diag=middle, upper=upper)
+    inside: jax.Array | None = None
+    if where is not None:
+        matrix = lower, middle, upper, jnp.asarray(where)
+        lower, middle, upper, inside, axis = masked_matrix(
+            XP, *matrix, axis=axis, periodic=bool(periodic)
+        )
     operands = as_operands(lower=lower, diag=middle, upper=upper)
     shape = resolve_shape(operands, axis, leader="diag", periodic=bool(periodic), rows=rows)
     lower, middle, upper = (_expanded(a, shape) for a in operands.values())
     middle = middle if form is None else RowSums(middle)
     from_end = shape.axis - len(shape.full)
-    return TridiagonalFactor(lower, middle, upper, from_end, shape.rows, bool(periodic), pivot)
+    options = from_end, shape.rows, bool(periodic), pivot
+    return TridiagonalFactor(lower, middle, upper, *options, inside)
 
 
 def _require_real(**named: ArrayLike) -> None:

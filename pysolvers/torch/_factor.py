@@ -33,6 +33,7 @@ from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import require_rows, resolve_shape
 from .._runtime.backends import require as require_backend
+from .._steps.differentiable import masked_matrix
 from ._by_sums import solve_transposed_sums
 from ._operands import (
     as_tensors,
@@ -43,6 +44,7 @@ from ._operands import (
     rows_last,
 )
 from ._products import diagonal_gradients
+from ._xp import XP
 
 _MAKE, _SOLVE = "pysolvers::factor_tridiagonal", "pysolvers::solve_factored"
 _OPTIONS = "int rows, bool periodic, bool? pivot, str on_singular, bool has_sums, bool check_signs"
@@ -85,6 +87,8 @@ class TridiagonalFactor:
         Number of rows of each matrix.
     periodic : bool
         The argument of `factor_tridiagonal`.
+    where : Tensor or None
+        The rows that are inside, the axis of the matrices last.
 
     Examples
     --------
@@ -107,8 +111,16 @@ class TridiagonalFactor:
         periodic: bool = False,
         pivot: bool | None = None,
         on_singular: OnSingular = "nan",
+        where: Tensor | None = None,
     ) -> None:
         middle, form = form_of(diag)
+        self.where = None
+        if where is not None:
+            matrix = lower, middle, upper, where
+            lower, middle, upper, inside, axis = masked_matrix(
+                XP, *matrix, axis=axis, periodic=periodic
+            )
+            self.where = inside.movedim(axis, -1)
         has_sums = form is not None
         if has_sums and pivot is not None:
             pivot_code(pivot, require_backend("cpu").PIVOTS, has_sums=True)
@@ -175,7 +187,9 @@ class TridiagonalFactor:
                     f"{(*batch, self.rows)}, rows last, do not broadcast along axis {place}"
                 )
         padded = (t.reshape((1,) * missing + tuple(t.shape)) for t in diagonals)
-        x = _Differentiable.apply(self._number, *padded, b, trans, *self._options)
+        inside = b if self.where is None else torch.where(self.where, b, 0)
+        x = _Differentiable.apply(self._number, *padded, inside, trans, *self._options)
+        x = x if self.where is None else torch.where(self.where, x, b)
         return x.movedim(-1, place)
 
 
@@ -189,6 +203,7 @@ def factor_tridiagonal(
     periodic: bool = False,
     pivot: bool | None = None,
     on_singular: OnSingular = "nan",
+    where: Tensor | None = None,
 ) -> TridiagonalFactor:
     """Factor a batch of tridiagonal matrices for repeated solves, with gradients.
 
@@ -208,6 +223,9 @@ def factor_tridiagonal(
         Whether to exchange rows; by default in the matrices that are not diagonally dominant.
     on_singular : {'nan', 'raise', 'warn', 'ignore'}
         Reaction to a singular matrix; with ``'nan'``, solves with this matrix return NaN.
+    where : Tensor of bool, optional
+        Rows that are inside, broadcastable with the diagonals, as in `solve_tridiagonal`: solves
+        keep the values of the right-hand sides outside.
 
     Returns
     -------
@@ -258,6 +276,7 @@ def factor_tridiagonal(
         periodic=periodic,
         pivot=pivot,
         on_singular=on_singular,
+        where=where,
     )
 
 

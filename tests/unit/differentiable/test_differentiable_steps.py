@@ -138,3 +138,60 @@ def test_diffusion_is_that_of_numpy(differentiable, masked, axis):
         *map(differentiable.array, arrays), 0.7, axis=axis, theta=0.5, **own
     )
     np.testing.assert_allclose(differentiable.get(x), truth, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize("kind", ["own", "shared", "numbers", "sums"])
+def test_factors_with_a_mask_are_those_of_numpy(differentiable, kind, axis):
+    lower, diag, upper, u, inside = system(9, (5, 6, 9))
+    if kind == "own":
+        lower, diag = (np.where(inside, a, np.nan) for a in (lower, diag))
+    elif kind == "sums":
+        lower, upper, diag = -np.abs(lower), -np.abs(upper), np.abs(diag)
+    elif kind == "shared":
+        lower, diag, upper = (np.moveaxis(a, axis, -1)[0, 0] for a in (lower, diag, upper))
+    else:
+        lower, diag, upper = np.full(lower.shape[axis], -1.0), 2.5, -0.5
+    own = [differentiable.array(a) if np.ndim(a) else a for a in (lower, diag, upper)]
+    if kind == "sums":
+        diag, own[1] = RowSums(diag), RowSums(own[1])
+    b = np.where(inside, u, np.nan)
+    options = {"axis": axis}
+    made = pysolvers.factor_tridiagonal(lower, diag, upper, where=inside, **options)
+    factor = differentiable.functions.factor_tridiagonal(
+        *own, where=differentiable.array(inside), **options
+    )
+    for trans in ("N", "T") if kind != "sums" else ("N",):
+        x = differentiable.get(factor.solve(differentiable.array(b), trans=trans))
+        if trans == "N":
+            np.testing.assert_allclose(x, made.solve(b), atol=1e-13)
+        else:
+            clean = pysolvers.factor_tridiagonal(
+                *(a if np.ndim(a) else np.full(b.shape, a) for a in (lower, diag, upper)),
+                where=inside,
+                **options,
+            )
+            np.testing.assert_allclose(x, clean.solve(b, trans="T"), atol=1e-13)
+
+
+def test_gradients_of_factors_with_a_mask_are_those_of_solves(differentiable):
+    lower, diag, upper, u, inside = system(10, (4, 9))
+    lower, diag = (np.where(inside, a, np.nan) for a in (lower, diag))
+    functions, mask = differentiable.functions, differentiable.array(inside)
+    own = [differentiable.array(a) for a in (lower, diag, upper, u)]
+
+    def of_factor(*operands):
+        *matrix, b = operands
+        return (functions.factor_tridiagonal(*matrix, where=mask).solve(b) ** 2).sum()
+
+    def of_solve(*operands):
+        return (functions.solve_tridiagonal(*operands, where=mask) ** 2).sum()
+
+    (_, ones), (_, others) = (
+        differentiable.value_and_grad(function, len(own))(*own)
+        for function in (of_factor, of_solve)
+    )
+    for one, other in zip(ones, others, strict=True):
+        found, expected = differentiable.get(one), differentiable.get(other)
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found, expected, atol=1e-12)
