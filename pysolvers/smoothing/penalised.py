@@ -269,11 +269,15 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
     rows = y.shape[-1]
     if rows <= order:
         lam = 0.0 * lam
-    right = y if weights is None else np.where(weights == 0, 0, weights * y)
+    right, out = y, None
+    if weights is not None:
+        right = out = weights * y
+        if right.size and weights.min() == 0:
+            np.copyto(right, 0, where=weights == 0)
     column = lam[..., None] if isinstance(lam, np.ndarray) and lam.ndim else lam
     if order == 1:
         form = RowSums(1.0 if weights is None else weights, check_signs=False)
-        return solve_tridiagonal(-column, form, -column, right, threads=threads)
+        return solve_tridiagonal(-column, form, -column, right, out=out, threads=threads)
     diag, upper, upper2 = penalty(rows, order, y.dtype)
     options: dict[str, Any] = {"assume": "positive definite", "threads": threads}
     try:
@@ -284,7 +288,7 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
             return factor_pentadiagonal(None, None, *bands, **options).solve(right)
         own = (1 if weights is None else weights) + column * diag
         bands = (own, column * upper, column * upper2)
-        return solve_pentadiagonal(None, None, *bands, right, **options)
+        return solve_pentadiagonal(None, None, *bands, right, out=out, **options)
     except SingularSystemError as error:
         place = tuple(map(int, error.systems[0]))
         where = f" at batch index {place}" if place else ""
