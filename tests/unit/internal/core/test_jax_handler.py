@@ -92,7 +92,9 @@ def test_workspace_needs_a_layout():
     core = require("cpu")
 
     assert core.xla_tridiag_work(core.DTYPES["float64"], LAYOUT) >= 4 * SYSTEMS
-    with pytest.raises(ValueError, match="a layout of 25 int64"):
+    with pytest.raises(ValueError, match="a layout of at most 25 int64"):
+        core.xla_tridiag_work(core.DTYPES["float64"], np.append(LAYOUT, 0))
+    with pytest.raises(RuntimeError, match="out of its range"):
         core.xla_tridiag_work(core.DTYPES["float64"], LAYOUT[1:])
     with pytest.raises(ValueError, match="need a dtype"):
         core.xla_tridiag_work(17, LAYOUT)
