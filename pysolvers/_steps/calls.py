@@ -23,6 +23,7 @@ from .blocks import any_lazy, by_blocks
 
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
+    from ..distributed._factor import SplitFactor
 
 Array = NDArray[Any]
 Contact = Literal["first", "last"]
@@ -550,7 +551,7 @@ class ThetaFactor:
     array([1.      , 0.666667, 0.333333, 0.      ])
     """
 
-    def __init__(self, factor: TridiagonalFactor, dt: float, theta: float) -> None:
+    def __init__(self, factor: TridiagonalFactor | SplitFactor, dt: float, theta: float) -> None:
         self._factor = factor
         self.dt = dt
         self.theta = theta
@@ -631,9 +632,15 @@ class ThetaFactor:
         """
         steps = integer("count", count)
         require(steps >= 1, "count must be at least 1", count)
+        factor = self._factor
+        if not isinstance(factor, TridiagonalFactor):
+            options = {"axis": axis, "threads": threads, "stream": stream}
+            return self._split_steps(
+                factor, u, source, steps, out, check_finite=check_finite, **options
+            )
         named = {"u": u} if source is None else {"u": u, "source": source}
         more = More(self.theta * self.dt, 1 / self.theta, steps)
-        return self._factor._step(
+        return factor._step(
             named,
             more,
             axis=axis,
@@ -643,6 +650,25 @@ class ThetaFactor:
             check_finite=check_finite,
             operation="ThetaFactor.step",
         )
+
+    def _split_steps(
+        self, factor: SplitFactor, u: Any, source: Any, steps: int, out: Any, **options: Any
+    ) -> Any:
+        """Make steps with factors of a group, by solves; collective."""
+        x: Any = _numbers(u)
+        added = None if source is None else self.theta * self.dt * _numbers(source)
+        for step in range(steps):
+            to = out if step == steps - 1 else None
+            start = x * 1 if to is not None and x is to else x  # the solve writes to u
+            y = factor.solve(start if added is None else start + added, out=to, **options)
+            x = y
+            if self.theta != 1:
+                change = (y - start) / self.theta
+                if to is None:
+                    x = start + change
+                else:
+                    to[...] = start + change
+        return x
 
 
 def factor_theta(
@@ -662,6 +688,8 @@ def factor_theta(
     stream: object = None,
     threads: int | None = None,
     check_finite: bool = False,
+    group: Group | None = None,
+    split: Slab | None = None,
 ) -> ThetaFactor:
     r"""Factor the matrices of `theta_step`, for many steps of :math:`u_t = A u + s`.
 
@@ -675,6 +703,10 @@ def factor_theta(
         As in `theta_step`, but greater than 0.
     axis, rows, pivot, periodic, where, on_singular, device, stream, threads, check_finite
         As in `factor_tridiagonal`, for the matrices :math:`I - \theta\, dt\, A`.
+    group, split : pysolvers.distributed.Group and Slab, optional
+        As in `factor_tridiagonal`: each rank passes its part of the diagonals, and to ``step`` its
+        part of u and of the source, which have all axes. A step is then a solve, and sums of
+        arrays; all ranks make the same steps.
 
     Returns
     -------
@@ -716,10 +748,21 @@ def factor_theta(
     h = theta * dt
     diag, form = form_of(diag)
     middle = 1 - h * _numbers(diag)
+    if form is not None:
+        middle = RowSums(middle, check_signs=form.check_signs)
+    lower, upper = -h * _numbers(lower), -h * _numbers(upper)
+    if group is not None or split is not None:
+        if where is not None:
+            raise ValueError("factor_theta does not take where with a group")
+        from ..distributed._factor import SplitFactor
+
+        named = {"lower": lower, "diag": middle, "upper": upper}
+        own = (axis, rows, pivot, periodic, on_singular, device, threads, check_finite)
+        return ThetaFactor(SplitFactor(group, split, named, stream, own), dt, theta)
     factor = TridiagonalFactor(
-        -h * _numbers(lower),
-        middle if form is None else RowSums(middle, check_signs=form.check_signs),
-        -h * _numbers(upper),
+        lower,
+        middle,
+        upper,
         axis=axis,
         rows=rows,
         pivot=pivot,

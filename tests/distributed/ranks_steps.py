@@ -8,7 +8,7 @@ from ranks_solve import cut, joined
 from slabs import chosen
 
 import pysolvers
-from pysolvers import RowSums, residual, theta_step, tridiagonal_matvec
+from pysolvers import RowSums, factor_theta, residual, theta_step, tridiagonal_matvec
 from pysolvers.distributed import Slab
 
 
@@ -106,6 +106,28 @@ def check_theta_steps(group, rng):
             whole = theta_step(*matrix, u, source=source, **options)
             np.testing.assert_allclose(joined(group, x, along), whole, rtol=1e-10, atol=1e-12)
             assert info.rows == shape[axis] or along != axis
+
+
+def check_steps_with_factors(group, rng):
+    for operands, shape, axis, along in cases(rng, group, (np.float64, np.complex128)):
+        lower, diag, upper, u = operands
+        matrix, source = (lower, -np.abs(diag) - 2, upper), u[::-1]
+        parts = [cut(group, a, shape, along) for a in (*matrix, u, source)]
+        for theta in (0.5, 1):
+            options = {"dt": 0.3, "theta": theta, "axis": axis}
+            split = {"rows": parts[0].shape[axis], "group": group, "split": Slab(along)}
+            factor = factor_theta(*parts[:3], **options, **split)
+            own = parts[3].copy()
+
+            x = factor.step(own, parts[4], count=3)
+            y = factor.step(own, out=own)
+
+            assert y is own
+            kept = factor_theta(*matrix, **options)
+            whole = kept.step(u, source, count=3)
+            np.testing.assert_allclose(joined(group, x, along), whole, rtol=1e-10, atol=1e-12)
+            whole = kept.step(u)
+            np.testing.assert_allclose(joined(group, y, along), whole, rtol=1e-10, atol=1e-12)
 
 
 def check_what_cut_steps_do_not_take(group, rng):
