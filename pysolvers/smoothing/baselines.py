@@ -94,7 +94,8 @@ def arpls(
     .. math:: w_i = \frac{1}{1 + \exp(2 (d_i - (2 s - m)) / s)} .
 
     All spectra of a batch are iterated together; one that has converged leaves the batch, so that
-    its result is the one that it has alone.
+    its result is the one that it has alone. So does one whose weights become 0 at all but two
+    points, as can happen without noise: it has the last baseline, and has not converged.
 
     References
     ----------
@@ -150,7 +151,7 @@ def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int 
     diag, upper, upper2 = penalty(y.shape[-1], 2, y.dtype)
     active = np.arange(len(y))
     shared = len(lam) > 0 and bool((lam == lam[0]).all())
-    w = np.ones_like(y)
+    w, before = np.ones_like(y), y
     for count in range(1, most + 1):
         strength = lam[0] if shared else lam[active, None]
         own = strength * diag + w
@@ -162,21 +163,24 @@ def _iterate(y: Array, lam: Array, results: Any, options: tuple[float, int, int 
             strength * upper2,
             w * y,
             assume="positive definite",
+            on_singular="raise" if count == 1 else "nan",
             threads=threads,
         )
         after = _reweighted(y, z)
+        fails = np.isnan(z[:, 0])  # too few weights are left: the last baseline stays
+        z[fails], after[fails] = before[fails], w[fails]
         change = np.linalg.norm(after - w, axis=-1)
-        is_done = change < tol * np.linalg.norm(w, axis=-1)
-        leaves = is_done if count < most else np.ones_like(is_done)
+        is_done = (change < tol * np.linalg.norm(w, axis=-1)) & ~fails
+        leaves = is_done | fails if count < most else np.ones_like(is_done)
         if leaves.any():
             gone = active[leaves]
             baseline[gone], weights[gone] = z[leaves], after[leaves]
             iterations[gone], converged[gone] = count, is_done[leaves]
             stays = ~leaves
-            active, y, after = active[stays], y[stays], after[stays]
+            active, y, after, z = active[stays], y[stays], after[stays], z[stays]
             if not len(active):
                 return
-        w = after
+        w, before = after, z
 
 
 def _reweighted(y: Array, z: Array) -> Array:

@@ -108,6 +108,20 @@ def test_baselines_are_those_of_single_spectra():
     assert np.allclose(flat.baseline, 1, atol=1e-8)
 
 
+def test_a_spectrum_without_noise_leaves_the_others_of_its_batch_as_they_are():
+    """Its weights become 0, so that the matrix of an iteration is singular."""
+    x = np.linspace(0, 1, 200)
+    clean = x + np.exp(-(((x - 0.5) / 0.01) ** 2))
+    noisy = clean + 0.01 * np.random.default_rng(0).standard_normal((2, 200))
+    alone = arpls(noisy, 1e5)
+    found = arpls(np.vstack([noisy[:1], clean, noisy[1:]]), 1e5)
+
+    assert (found.baseline[[0, 2]] == alone.baseline).all()
+    assert (found.iterations[[0, 2]] == alone.iterations).all() and found.converged[[0, 2]].all()
+    assert np.abs(found.baseline[1] - x).max() < 1e-9
+    assert not found.converged[1]
+
+
 def test_smoothing_splines_are_those_of_scipy():
     rng = np.random.default_rng(4)
     x = np.sort(rng.uniform(0, 10, 60))
