@@ -1,4 +1,4 @@
-"""The texts of errors and warnings on the page for troubleshooting are those of the package."""
+"""The texts of errors and warnings in the glossary are those of the package."""
 
 import math
 import pickle
@@ -22,7 +22,7 @@ from pysolvers import (
     solve_tridiagonal,
 )
 
-PAGE = (Path(__file__).parents[2] / "docs/troubleshooting.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/errors.md").read_text()
 ONE = np.ones(6)
 NAN = np.array([1, 1, np.nan, 1, 1, 1])
 SQUARE = {"extent": ((0, 1), (0, 1))}
@@ -103,7 +103,7 @@ CALLS = {
 
 def texts_of_the_page():
     """Return the texts in the first column of the table of messages."""
-    table = PAGE.partition("## Errors by their text")[2].partition("\n## ")[0]
+    table = PAGE.partition("## By text")[2]
     return re.findall(r"^\| `([^|]+)` \|", table, re.MULTILINE)
 
 
