@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +124,25 @@ class SolveInfo(Shown):
         if self.seconds is not None:
             facts["seconds"] = ", ".join(f"{k} {v:.3g}" for k, v in self.seconds.items())
         return caption, facts
+
+
+class Choice(NamedTuple):
+    """Options of a call as the caller gave them: of `solve_tridiagonal` all, of others some."""
+
+    axis: int = -1
+    method: Method = "auto"
+    periodic: bool = False
+    pivot: bool | None = None
+    out: Any = None
+    on_singular: OnSingular = "raise"
+    device: str | None = None
+    stream: object = None
+    threads: int | None = None
+    variant: int = 0  # mapping of pysolvers.papers.wei2013
+    check_finite: bool = False
+    return_info: bool = False
+    has_sums: bool = False  # `diag` holds row sums
+    check_signs: bool = False
 
 
 def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:

@@ -11,13 +11,12 @@ from ._checks import require_flag
 from ._lines import step
 from ._lines.eager import programs_for
 from ._lines.engine import (
-    Choice,
     solve_call,
     solve_directly,
     solve_on_device,
     solve_sums_directly,
 )
-from ._options import Method, OnSingular, SolveInfo
+from ._options import Choice, Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
 from ._row_sums import RowSums, form_of, warn_of_singular_ring
 from ._runtime.targets import fast_access_of
@@ -353,36 +352,6 @@ def solve_tridiagonal(
             return direct
 
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-    if where is not None:
-        if group is not None or method != "auto":
-            given = "a group" if group is not None else f"method={method!r}"
-            raise ValueError(
-                f"solve_tridiagonal does not take where with {given}: it needs method 'auto' and "
-                "arrays of one process"
-            )
-        require_flag("return_info", return_info)
-        operands = step.Choice(
-            operation="solve_tridiagonal",
-            leader="rhs",
-            vectors=("rhs",),
-            replaces="rhs",
-            axis=axis,
-            periodic=periodic,
-            out=out,
-            device=device,
-            stream=stream,
-            threads=threads,
-            check_finite=check_finite,
-        )
-        rows = step.Step(
-            kind="matrix",
-            vector="rhs",
-            pivot=pivot,
-            on_singular=on_singular,
-            has_sums=form is not None,
-        )
-        call = step.prepare(named, where, operands)
-        return step.make_step(call, rows, return_info=bool(return_info))
     choice = Choice(
         axis=axis,
         method=method,
@@ -398,6 +367,23 @@ def solve_tridiagonal(
         has_sums=form is not None,
         check_signs=form is not None and form.check_signs,
     )
+    if where is not None:
+        if group is not None or method != "auto":
+            given = "a group" if group is not None else f"method={method!r}"
+            raise ValueError(
+                f"solve_tridiagonal does not take where with {given}: it needs method 'auto' and "
+                "arrays of one process"
+            )
+        require_flag("return_info", return_info)
+        rows = step.Step(
+            kind="matrix",
+            vector="rhs",
+            pivot=pivot,
+            on_singular=on_singular,
+            has_sums=form is not None,
+        )
+        call = step.prepare(named, where, step.SOLVE, choice)
+        return step.make_step(call, rows, return_info=bool(return_info))
     if form is not None and group is not None:
         raise ValueError(
             "solve_tridiagonal does not take RowSums with a group: write factor_tridiagonal("

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._checks import integer, require_flag
 from .._errors import raise_for_status
 from .._options import (
-    Method,
+    Choice,
     OnSingular,
     SolveInfo,
     check_choice,
@@ -55,25 +55,6 @@ class _Options(NamedTuple):
     policy: str
     threads: int
     variant: int
-
-
-class Choice(NamedTuple):
-    """Options of `solve_tridiagonal` as the caller gave them."""
-
-    axis: int = -1
-    method: Method = "auto"
-    periodic: bool = False
-    pivot: bool | None = None
-    out: Any = None
-    on_singular: OnSingular = "raise"
-    device: str | None = None
-    stream: object = None
-    threads: int | None = None
-    variant: int = 0  # mapping of pysolvers.papers.wei2013
-    check_finite: bool = False
-    return_info: bool = False
-    has_sums: bool = False  # `diag` holds row sums
-    check_signs: bool = False
 
 
 class Call(NamedTuple):

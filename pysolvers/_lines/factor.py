@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import index, integer, require_flag
 from .._errors import BackendError, raise_for_status
 from .._options import (
+    Choice,
     OnSingular,
     SolveInfo,
     Trans,
@@ -38,11 +39,12 @@ from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
 from .eager import kept_for_programs, programs_for
-from .step import Choice, multiply, prepare
+from .step import Operation, multiply, prepare
 
 Array = NDArray[Any]
 
 _NAMES = ("lower", "diag", "upper")
+_MULTIPLY = Operation("TridiagonalFactor.multiply", "x", ("x",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -703,10 +705,6 @@ class TridiagonalFactor:
         lower, kept, upper = self._kept
         diag, form = form_of(kept)
         choice = Choice(
-            operation="TridiagonalFactor.multiply",
-            leader="x",
-            vectors=("x",),
-            replaces="",
             axis=self.axis if axis is None else axis,
             periodic=self.periodic,
             out=out,
@@ -714,7 +712,9 @@ class TridiagonalFactor:
             stream=stream,
             threads=threads,
         )
-        call = prepare({"lower": lower, "diag": diag, "upper": upper, "x": x}, None, choice)
+        call = prepare(
+            {"lower": lower, "diag": diag, "upper": upper, "x": x}, None, _MULTIPLY, choice
+        )
         if call.shape.rows != self.rows:
             raise ValueError(
                 f"TridiagonalFactor.multiply: x must have the {self.rows} rows of the matrices "

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from .._checks import require_flag
 from .._errors import raise_for_status
-from .._options import OnSingular, SolveInfo, check_policy, check_threads, pivot_code, shape_flags
+from .._options import (
+    Choice,
+    OnSingular,
+    SolveInfo,
+    check_policy,
+    check_threads,
+    pivot_code,
+    shape_flags,
+)
 from .._row_sums import matrix_names
 from .._runtime.arrays import Shape, resolve_shape
 from .._runtime.device import is_device_array
@@ -31,27 +39,24 @@ _MATRIX = ("lower", "diag", "upper")
 _RESULT = "result"
 
 
-class Choice(NamedTuple):
-    """Options of a call as the caller gave them."""
+class Operation(NamedTuple):
+    """What the operands of a function are."""
 
-    operation: str
+    name: str
     leader: str  # the operand with all rows, whose library the result has
     vectors: tuple[str, ...]  # the operands that are not entries of the matrix
-    replaces: str  # the operand that `out` may be; '' for none
-    axis: int = -1
-    periodic: bool = False
-    out: Any = None
-    device: str | None = None
-    stream: object = None
-    threads: int | None = None
-    check_finite: bool = False
+    replaces: str = ""  # the operand that `out` may be; '' for none
     columns: tuple[str, ...] = ()  # operands that have one entry per system
     labels: Mapping[str, str] = MappingProxyType({})  # names in messages, where others
+
+
+SOLVE = Operation("solve_tridiagonal", "rhs", ("rhs",), "rhs")
 
 
 class Prepared(NamedTuple):
     """A checked call, its operands where they are used."""
 
+    operation: Operation
     choice: Choice
     like: Any
     target: Target
@@ -65,30 +70,30 @@ class Prepared(NamedTuple):
     batch: tuple[int, ...]
 
 
-def prepare(named: Mapping[str, Any], where: Any, choice: Choice) -> Prepared:
+def prepare(named: Mapping[str, Any], where: Any, operation: Operation, choice: Choice) -> Prepared:
     """Check the operands of a call, and those options that all calls have."""
-    operation, columns = choice.operation, choice.columns
+    columns = operation.columns
     given = named if where is None else {**named, "where": where}
     target = find_target(
         choice.device,
         choice.stream,
         given,
         choice.out,
-        operation=operation,
-        leader=choice.leader,
+        operation=operation.name,
+        leader=operation.leader,
     )
     require_flag("periodic", choice.periodic)
     require_flag("check_finite", choice.check_finite)
     threads = check_threads(choice.threads)
-    operands, dtype, converted = target.operands(named, vectors=choice.vectors)
+    operands, dtype, converted = target.operands(named, vectors=operation.vectors)
     arrays = dict(zip(named, operands, strict=True))
     mask = None if where is None else target.mask("where", where)
     lines = {name: array for name, array in arrays.items() if name not in columns}
     if mask is not None:
         lines["where"] = mask
-    if arrays[choice.leader].ndim == 0:
-        raise ValueError(f"{choice.leader} must have at least one dimension, got a 0-d array")
-    shape = resolve_shape(lines, choice.axis, leader=choice.leader, periodic=choice.periodic)
+    if arrays[operation.leader].ndim == 0:
+        raise ValueError(f"{operation.leader} must have at least one dimension, got a 0-d array")
+    shape = resolve_shape(lines, choice.axis, leader=operation.leader, periodic=choice.periodic)
     if shape.rows > target.backend.MAX_ROWS:
         raise ValueError(
             f"a system can have at most {target.backend.MAX_ROWS} rows, got {shape.rows}"
@@ -97,16 +102,21 @@ def prepare(named: Mapping[str, Any], where: Any, choice: Choice) -> Prepared:
         _require_columns(name, arrays[name], shape)
     if choice.check_finite:
         _require_finite(
-            operation, target, lines, shape, periodic=choice.periodic, labels=choice.labels
+            operation.name,
+            target,
+            lines,
+            shape,
+            periodic=choice.periodic,
+            labels=operation.labels,
         )
     result = target.result(
         choice.out,
         {**given},
-        arrays[choice.leader],
+        arrays[operation.leader],
         shape.full,
         dtype,
-        leader=choice.leader,
-        replaces=choice.replaces,
+        leader=operation.leader,
+        replaces=operation.replaces,
     )
     views: dict[str, Array] = {}
     batch, paired = shape.batch, False
@@ -119,19 +129,20 @@ def prepare(named: Mapping[str, Any], where: Any, choice: Choice) -> Prepared:
         }
         views[_RESULT] = shape.batch_first(target.destination(result))
         paired = dtype.kind == "c" and any(
-            views[name].dtype.kind != "c" for name in named if name not in choice.vectors
+            views[name].dtype.kind != "c" for name in named if name not in operation.vectors
         )
         if paired:
             # Real and imaginary parts are two right-hand sides of one real matrix.
             batch = (2, *batch)
-            complex_names = (*choice.vectors, _RESULT)
+            complex_names = (*operation.vectors, _RESULT)
             views = {
                 name: pairs(view) if name in complex_names else view[None]
                 for name, view in views.items()
             }
     return Prepared(
+        operation,
         choice,
-        named[choice.leader],
+        named[operation.leader],
         target,
         threads,
         shape,
@@ -211,7 +222,7 @@ def _lines_of(call: Prepared) -> _Lines:
     plan = plan_lines(call.batch, strides, guide, keep=keep)
     rows = call.views[_RESULT].shape[-1]
     lines = [
-        line[..., :1] if name in call.choice.columns else line
+        line[..., :1] if name in call.operation.columns else line
         for name, line in zip(names, call.target.lines(plan, views, rows), strict=True)
     ]
     return _Lines(
@@ -258,7 +269,7 @@ def multiply(
             call.threads,
             *call.target.arguments,
         )
-        raise_for_status(status, backend.STATUS, call.choice.operation)
+        raise_for_status(status, backend.STATUS, call.operation.name)
         _restore(call, lines)
     return finish(call)
 
@@ -268,7 +279,7 @@ def recur(call: Prepared, *, reverse: bool) -> Any:
     if call.result.size:
         lines = _lines_of(call)
         of, backend = lines.of, call.target.backend
-        states = [of[name] for name in call.choice.columns]
+        states = [of[name] for name in call.operation.columns]
         initial = states[0] if len(states) == 1 else None
         if len(states) > 1:
             shape = (*np.broadcast_shapes(*(state.shape[:-1] for state in states)), len(states))
@@ -285,7 +296,7 @@ def recur(call: Prepared, *, reverse: bool) -> Any:
             call.threads,
             *call.target.arguments,
         )
-        raise_for_status(status, backend.STATUS, call.choice.operation)
+        raise_for_status(status, backend.STATUS, call.operation.name)
         _restore(call, lines)
     return finish(call)
 
@@ -352,7 +363,7 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
             *target.arguments,
             asks and return_info,
         )
-        raise_for_status(status, backend.STATUS, call.choice.operation)
+        raise_for_status(status, backend.STATUS, call.operation.name)
         if info is not None and is_filled and target.fills_nan:
             target.fill_nan(x, info.reshape(x.shape[:2]))
         _restore(call, lines)
@@ -361,7 +372,7 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
             singular = _singular(call, step, target.info_on_host(info), lines.plan)
     answer = finish(call)
     if singular is not None:
-        singular.report(policy, call.choice.operation, stacklevel=stacklevel + 1)
+        singular.report(policy, call.operation.name, stacklevel=stacklevel + 1)
     if not return_info:
         return answer
     if singular is None and asks:

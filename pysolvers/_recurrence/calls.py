@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require_flag
 from .._errors import raise_for_status
-from .._lines.step import Choice, prepare, recur
+from .._lines.step import Operation, prepare, recur
+from .._options import Choice
 from .._runtime.backends import require
 from .._runtime.direct import call_directly
 from .._runtime.targets import fast_access_of
@@ -139,20 +140,16 @@ def linear_recurrence(
         named["second"] = second
     named["b"] = b
     states = initial_states(initial, has_second=second is not None)
+    operation = Operation(_NAME, "b", ("b", *states), "b", columns=tuple(states))
     choice = Choice(
-        operation=_NAME,
-        leader="b",
-        vectors=("b", *states),
-        replaces="b",
         axis=axis,
         out=out,
         device=device,
         stream=stream,
         threads=threads,
         check_finite=check_finite,
-        columns=tuple(states),
     )
-    return recur(prepare({**named, **states}, None, choice), reverse=bool(reverse))
+    return recur(prepare({**named, **states}, None, operation, choice), reverse=bool(reverse))
 
 
 def _compute_directly(

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import integer, require, require_flag, require_number
 from .._lines.engine import step_directly
 from .._lines.factor import More, TridiagonalFactor
-from .._lines.step import Choice, Prepared, Step, make_step, multiply, prepare
-from .._options import OnSingular, SolveInfo
+from .._lines.step import Operation, Prepared, Step, make_step, multiply, prepare
+from .._options import Choice, OnSingular, SolveInfo
 from .._plain import is_lazy, require_plain
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import padded_shape
@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Contact = Literal["first", "last"]
+
+_MATVEC = Operation("tridiagonal_matvec", "x", ("x",))
+_RESIDUAL = Operation("residual", "rhs", ("x", "rhs"), "rhs")
+_THETA = Operation("theta_step", "u", ("u", "source", "projected"), "u")
+_DIFFUSION = Operation(
+    "implicit_diffusion",
+    "T",
+    ("T", "source"),
+    "T",
+    labels={"lower": "K", "upper": "K", "diag": "dz"},
+)
 
 _ENDS = ("flux_first", "flux_last", "value_first", "value_last")
 
@@ -123,10 +134,6 @@ def tridiagonal_matvec(
             return direct
     diag, form = form_of(diag)
     choice = Choice(
-        operation="tridiagonal_matvec",
-        leader="x",
-        vectors=("x",),
-        replaces="",
         axis=axis,
         periodic=periodic,
         out=out,
@@ -144,8 +151,8 @@ def tridiagonal_matvec(
     if group is not None or split is not None:
         from .split import multiply_split
 
-        return multiply_split(group, split, named, choice, product)
-    return product(prepare(named, None, choice))
+        return multiply_split(group, split, named, _MATVEC, choice, product)
+    return product(prepare(named, None, _MATVEC, choice))
 
 
 def residual(
@@ -239,10 +246,6 @@ def residual(
             return direct
     diag, form = form_of(diag)
     choice = Choice(
-        operation="residual",
-        leader="rhs",
-        vectors=("x", "rhs"),
-        replaces="rhs",
         axis=axis,
         periodic=periodic,
         out=out,
@@ -262,8 +265,8 @@ def residual(
     if group is not None or split is not None:
         from .split import multiply_split
 
-        return multiply_split(group, split, named, choice, difference)
-    return difference(prepare(named, None, choice))
+        return multiply_split(group, split, named, _RESIDUAL, choice, difference)
+    return difference(prepare(named, None, _RESIDUAL, choice))
 
 
 @overload
@@ -470,10 +473,6 @@ def theta_step(
             return answer
     named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
     choice = Choice(
-        operation="theta_step",
-        leader="u",
-        vectors=("u", "source", "projected"),
-        replaces="u",
         axis=axis,
         periodic=periodic,
         out=out,
@@ -496,6 +495,7 @@ def theta_step(
             group,
             split,
             named,
+            _THETA,
             choice,
             whole,
             settings,
@@ -504,7 +504,7 @@ def theta_step(
         )
     if theta == 0:
         return _explicit(named, where, choice, dt, has_sums=form is not None, info=return_info)
-    call = prepare(named, where, choice)
+    call = prepare(named, where, _THETA, choice)
     _require_real_sums(call, form)
     if projected is not None and call.dtype.kind == "c":
         raise TypeError(f"theta_step: projected needs real operands, got {call.dtype}")
@@ -994,21 +994,17 @@ def _diffuse(
         if answer is not None:
             return answer
     arrays = {"lower": lower, "diag": dz, "upper": upper, "T": T, **given}
+    vectors = ("T", "source", *columns)
+    operation = _DIFFUSION._replace(vectors=vectors, columns=columns)
     choice = Choice(
-        operation="implicit_diffusion",
-        leader="T",
-        vectors=("T", "source", *columns),
-        replaces="T",
         axis=axis,
         out=out,
         device=device,
         stream=stream,
         threads=threads,
         check_finite=check_finite,
-        columns=columns,
-        labels={"lower": "K", "upper": "K", "diag": "dz"},
     )
-    call = prepare(arrays, where, choice)
+    call = prepare(arrays, where, operation, choice)
     if call.dtype.kind == "c":
         raise TypeError(
             f"implicit_diffusion: operands must be real, got {call.dtype}: make two calls, for the "
@@ -1124,8 +1120,8 @@ def _explicit(
         arrays["base"] = _moved_by(arrays, arrays.pop("source"), float(dt), choice.axis)
     if choice.out is not None:
         arrays["u"] = arrays["u"] * 1  # a copy: `out` can be u, and a row reads its neighbours
-    choice = choice._replace(vectors=("u", "base"), replaces="", labels={"base": "source"})
-    call = prepare(arrays, None, choice)
+    operation = Operation("theta_step", "u", ("u", "base"), labels={"base": "source"})
+    call = prepare(arrays, None, operation, choice)
     return multiply(call, "u", "base" if "base" in arrays else "u", dt, 1.0, has_sums=has_sums)
 
 
@@ -1151,6 +1147,6 @@ def _require_real_sums(call: Prepared, form: RowSums | None) -> None:
     """Raise TypeError if a matrix that is given by row sums is complex."""
     if form is not None and call.dtype.kind == "c" and not call.paired:
         raise TypeError(
-            f"{call.choice.operation}: a matrix with RowSums must be real: pass the diagonal, "
+            f"{call.operation.name}: a matrix with RowSums must be real: pass the diagonal, "
             "diag = s - lower - upper"
         )

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._lines.step import Choice, Prepared, finish, prepare
+from .._lines.step import Operation, Prepared, finish, prepare
+from .._options import Choice
 from .._runtime.device import is_device_array
 from ..distributed import Group, Slab
 from ..distributed._group import own_device
@@ -32,6 +33,7 @@ def multiply_split(
     group: Group | None,
     split: Slab | None,
     named: dict[str, Any],
+    about: Operation,
     choice: Choice,
     multiply: Multiply,
 ) -> Array:
@@ -39,12 +41,12 @@ def multiply_split(
 
     `multiply` computes that of a prepared call in one process.
     """
-    operation = choice.operation
+    operation = about.name
     group, split = checked_group(group, split)
     with group.agreement(operation) as agreed:
         given = named if choice.out is None else {**named, "out": choice.out}
         choice = choice._replace(device=own_device(choice.device, group, given))
-        call = prepare(named, None, choice)
+        call = prepare(named, None, about, choice)
         full = call.shape.full
         along = split.of(len(full))
         is_cut = along == call.shape.axis and group.size > 1
@@ -88,7 +90,7 @@ def _ends_of(call: Prepared, group: Group) -> Array:
     own = [_on_host(call, "x", row) for row in (0, -1)]
     field = np.concatenate([own[0], own[0], own[1], own[1]], axis=-1)
     axis = field.ndim - 1
-    refresh_halo(group, call.choice.operation, faces_of(group, axis, _NODES, (1, 1)), field)
+    refresh_halo(group, call.operation.name, faces_of(group, axis, _NODES, (1, 1)), field)
     return field
 
 
@@ -120,17 +122,8 @@ def _end_rows(
             value = np.zeros_like(own[..., :1]) if is_corner else _on_host(call, name, row)
             operands[name] = np.repeat(value, 3, axis=-1) if view.ndim else value
         ordered = {name: operands[name] for name in call.views if name in operands}
-        small = prepare(
-            ordered,
-            None,
-            Choice(
-                operation=call.choice.operation,
-                leader=call.choice.leader,
-                vectors=call.choice.vectors,
-                replaces="",
-                threads=1,
-            ),
-        )
+        operation = call.operation._replace(replaces="")
+        small = prepare(ordered, None, operation, Choice(threads=1))
         found.append((row, np.asarray(multiply(small))[..., 1:2]))
     return found
 
@@ -139,6 +132,7 @@ def step_split(
     group: Group | None,
     split: Slab | None,
     named: dict[str, Any],
+    about: Operation,
     choice: Choice,
     whole: Callable[..., Any],
     settings: Mapping[str, Any],
@@ -150,7 +144,7 @@ def step_split(
 
     `whole` makes that of systems that are not cut; `refused` has operands that others cannot have.
     """
-    operation = choice.operation
+    operation = about.name
     group, split = checked_group(group, split)
     options: dict[str, Any] = {
         "axis": choice.axis,

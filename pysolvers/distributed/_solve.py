@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from .._lines.engine import (
     Call,
-    Choice,
     finish,
     prepare,
     solve_call,
     solve_spikes,
     solve_views,
 )
-from .._options import SolveInfo
+from .._options import Choice, SolveInfo
 from .._runtime.arrays import Shape
 from .._runtime.device import packed_strides
 from .._runtime.singular import Singular

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from .. import heat
 from .._boundary import Dirichlet
 from .._checks import require
-from .._lines.engine import Choice, solve_call
-from .._options import check_choice
+from .._lines.engine import solve_call
+from .._options import Choice, check_choice
 from ..heat._settings import HeatSettings
 from ..heat.adi import SavedHeat
 
