@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "lines/kernels.h"
+#include "lines/streams.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
@@ -33,6 +34,41 @@ shift_of(const ps_job *job, int lanes, size_t element)
     return (int64_t)((uintptr_t)job->t.x.data / element) % lanes;
 }
 
+static int
+is_large(const ps_tridiag *t)
+{
+    return t->rows * t->outer * t->inner * (int64_t)ps_dtype_size(t->dtype) >
+           PS_STREAM_BYTES;
+}
+
+/* Whether the rows of x are adjacent systems. */
+static int
+has_adjacent_rows(const ps_tridiag *t)
+{
+    return t->x.data != NULL && t->x.stride.inner == 1 && t->rows > 1 &&
+           t->x.stride.row != 1;
+}
+
+int
+ps_is_streamed(const ps_tridiag *t, int lanes, int64_t shift, int joined)
+{
+    const ps_stride s = t->x.stride;
+    const int64_t first =
+        (int64_t)((uintptr_t)t->x.data / (size_t)ps_dtype_size(t->dtype)) - shift;
+    const int aligned =
+        first % lanes == 0 && s.row % lanes == 0 &&
+        (t->outer == 1 || (s.outer % lanes == 0 && (!joined || t->inner % lanes == 0)));
+
+    return is_large(t) && (aligned || !has_adjacent_rows(t));
+}
+
+/* The same for a job. */
+static int
+is_streamed(const ps_job *job, int lanes)
+{
+    return ps_is_streamed(&job->t, lanes, job->shift, job->runs < job->t.outer);
+}
+
 void
 ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
 {
@@ -59,9 +95,8 @@ ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
         job->run = job->t.outer * job->t.inner;
     }
     job->tiles = job->runs * ((job->run + job->shift + lanes - 1) / lanes);
-    job->strided = job->t.x.data != NULL && job->t.x.stride.inner == 1 && t->rows > 1 &&
-                   job->t.x.stride.row != 1;
-    job->stream = t->rows * t->outer * t->inner * (int64_t)element > PS_STREAM_BYTES;
+    job->strided = has_adjacent_rows(&job->t);
+    job->stream = is_streamed(job, lanes);
 }
 
 int64_t
@@ -130,9 +165,13 @@ ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads
     if (job->t.x.stride.row == job->run && job->run % lanes == 0 &&
         job->run / lanes <= most && job->runs >= 4 * threads) {
         job->shift = 0;
+        job->stream = is_large(&job->t);
     }
-    else if (shared && job->run == job->t.inner && job->run >= PS_RUN_TILES * lanes) {
-        job->shift = shift_of(job, lanes, kernels->element);
+    else {
+        if (shared && job->run == job->t.inner && job->run >= PS_RUN_TILES * lanes) {
+            job->shift = shift_of(job, lanes, kernels->element);
+        }
+        job->stream = is_streamed(job, lanes);
     }
     const int64_t a_run = (job->run + job->shift + lanes - 1) / lanes;
     int64_t bands = (a_run + most - 1) / most;
@@ -220,12 +259,12 @@ void
 ps_plan_sides(ps_plan *plan, ps_sides sides)
 {
     ps_job *const job = &plan->job;
+    ps_tridiag all = job->t;
 
     job->sides = sides.count;
     job->sides_inside = sides.inside;
-    job->stream =
-        job->t.rows * job->t.inner * sides.count * (int64_t)plan->kernels->element >
-        PS_STREAM_BYTES;
+    all.outer = sides.count;
+    job->stream = ps_is_streamed(&all, plan->kernels->lanes, job->shift, 0);
 }
 
 int64_t

@@ -113,6 +113,23 @@ def test_interleaved_systems(rng, dtype, rows, axis):
     np.testing.assert_array_equal(x, turned(in_pieces(*operands)))
 
 
+@pytest.mark.parametrize("offset", [0, 1, 2, 5])
+@pytest.mark.parametrize("lacks", [0, 1])
+@pytest.mark.parametrize("pivot", [None, True])
+def test_interleaved_answers_at_any_address(rng, offset, lacks, pivot):
+    systems = problem(rng, 40, np.float64)
+    count = len(systems[0]) // 64 * 64 - lacks
+    operands = [a[:count] for a in systems[:4]]
+    room = np.full(40 * count + 8, 77.0)
+    x = room[offset : offset + 40 * count].reshape(40, count)
+
+    solve_tridiagonal(*(np.ascontiguousarray(a.T) for a in operands), axis=0, pivot=pivot, out=x)
+
+    np.testing.assert_array_equal(x.T, in_pieces(*operands, pivot=pivot))
+    assert np.all(room[:offset] == 77)
+    assert np.all(room[offset + 40 * count :] == 77)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [16, 65, 1000])
 def test_shared_matrix_and_factor(rng, rows, dtype):

@@ -10,6 +10,7 @@
 
 #include "lines/factor/factor.h"
 #include "lines/factor/factor_partition.h"
+#include "lines/streams.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
@@ -340,8 +341,7 @@ ps_factor_partition_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_e
                            .rhs = line.rhs,
                            .x = line.x,
                            .interface = exec->work,
-                           .stream = line.rows * line.outer * line.inner * element >
-                                     PS_STREAM_BYTES};
+                           .stream = ps_is_streamed(&line, c.kernels->lanes, 0, 0)};
 
     for (int64_t j = 0; j < line.outer && status == PS_OK; j++) {
         s.chunks.rhs.data =

@@ -6,6 +6,7 @@
 
 #include "lines/partition/pieces.h"
 #include "lines/partition/pivoted_partition.h"
+#include "lines/streams.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 
@@ -174,7 +175,7 @@ ps_partition_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec, int
         .side = side,
         .shared = is_shared(&line),
         .threads = team ? threads : 1,
-        .stream = line.rows * side * sets * ps_dtype_size(t->dtype) > PS_STREAM_BYTES,
+        .stream = ps_is_streamed(&line, ps_isa_get()->type[t->dtype]->lanes, 0, 0),
     };
     ps_status status = PS_OK;
 

@@ -2,6 +2,7 @@
 #include "lines/kernels.h"
 #include "lines/partition/layout.h"
 #include "lines/partition/pivoted_partition.h"
+#include "lines/streams.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
@@ -19,7 +20,7 @@ span_of(const ps_tridiag *t)
     const int64_t systems = line.outer * line.inner, side = ps_partition_side(&line);
     ps_span s = {.t = line, .side = side, .sets = side > 0 ? systems / side : 0};
 
-    s.stream = line.rows * systems * ps_dtype_size(t->dtype) > PS_STREAM_BYTES;
+    s.stream = ps_is_streamed(&line, ps_isa_get()->type[t->dtype]->lanes, 0, 0);
     if (systems > 0) {
         ps_isa_get()->type[t->dtype]->span_partition(&s);
     }
