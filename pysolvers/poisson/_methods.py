@@ -32,6 +32,8 @@ class _Costs(NamedTuple):
         Words of the products of an axis for each unknown; by halves, with sums and differences.
     transform : float
         Words of a transform and its inverse for each unknown, with what it moves in caches.
+    extended : float
+        The same for the kind I, whose lines have twice the length.
     slow, slowest : float
         The same, if the library has no kernel for a prime factor of the length, and pads it; from
         `padded` intervals on it is the second one.
@@ -49,6 +51,7 @@ class _Costs(NamedTuple):
     product: float
     product_halved: float
     transform: float
+    extended: float
     slow: float
     slowest: float
     padded: int
@@ -66,7 +69,7 @@ class _Costs(NamedTuple):
 
     def waves(self, axis: Axis, unknowns: int) -> tuple[float, float]:
         """Return the time of the transforms of an axis, with and without that of the host."""
-        words = self.transform
+        words = self.extended if axis.transform[1] == 1 else self.transform
         if not has_short_factors(axis):
             words = self.slowest if axis.intervals >= self.padded else self.slow
         own = unknowns * words * self.word
@@ -75,11 +78,13 @@ class _Costs(NamedTuple):
 
 # One thread of an AMD EPYC: a transform of 2048^2 takes 12 ns for each unknown, 2 n operations of
 # products 0.08 n. SciPy's padded lengths take at most twice as long, which no choice depends on.
-_HOST = _Costs(0.6, 0.02, 0.0, 0.0, 20.0, 20.0, 20.0, 0, 0.0, 0.0, 2)
+_HOST = _Costs(0.6, 0.02, 0.0, 0.0, 20.0, 20.0, 20.0, 20.0, 0, 0.0, 0.0, 2)
 # H200: 4.2 TB/s, 50 TFlop/s. Whole solves of nodes between Dirichlet sides: 1999 intervals, a prime
 # number, 745 us by transforms, 919 by products (14 calls of the host); 2999: 2810 and 1787 us.
-# Products of 1000 nodes by halves take 977 us, which are those of the host.
-_DEVICE = _Costs(1.9e-3, 2e-5, 4.0, 14.0, 8.0, 90.0, 150.0, 2049, 2.5e5, 9e5, 1500)
+# Products of 1000 nodes by halves take 977 us, which are those of the host. 511^3 nodes take 25.3
+# ms by transforms, 512^3 cells that are stretched along y 11.1 ms by transforms, and along all axes
+# 12.2 ms by products.
+_DEVICE = _Costs(1.9e-3, 2e-5, 4.0, 14.0, 16.0, 45.0, 90.0, 150.0, 2049, 2.5e5, 9e5, 1500)
 _MOST_FACTOR = 127
 _NEAR = 8.0  # ratio of distances at which lines have no more errors than other methods
 #: Unknowns from which a device takes products of even and odd eigenvectors by halves.
@@ -215,8 +220,10 @@ def _other(axis: Axis, unknowns: int, few: int, on_device: bool) -> Method:
     if not axis.has_transform:
         return EIGENVECTORS
     is_short = axis.count <= few
-    if on_device and not has_short_factors(axis):
-        is_short = _DEVICE.products(axis, unknowns) < _DEVICE.waves(axis, unknowns)
+    if on_device and _is_long(axis):
+        product, waves = _DEVICE.products(axis, unknowns), _DEVICE.waves(axis, unknowns)
+        is_short = product[0] < waves[0]
+        is_short |= product < waves and not has_short_factors(axis)
     return EIGENVECTORS if is_short and not axis.is_periodic else TRANSFORM
 
 
@@ -225,9 +232,13 @@ def _time(axis: Axis, unknowns: int, costs: _Costs) -> tuple[float, float]:
     if not axis.has_transform:
         return costs.products(axis, unknowns)
     found = costs.waves(axis, unknowns)
-    if axis.is_periodic or has_short_factors(axis):
-        return found
-    return min(found, costs.products(axis, unknowns))
+    is_fast = not _is_long(axis) if costs is _DEVICE else has_short_factors(axis)
+    return found if axis.is_periodic or is_fast else min(found, costs.products(axis, unknowns))
+
+
+def _is_long(axis: Axis) -> bool:
+    """Return whether a device transforms more values than the axis has."""
+    return axis.transform[1] == 1 or not has_short_factors(axis)
 
 
 def has_short_factors(axis: Axis) -> bool:

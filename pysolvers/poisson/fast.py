@@ -177,8 +177,8 @@ class FastPoisson(ShownAsText):
     too: the products are faster. A product takes 2 n operations per unknown for an axis of n
     unknowns; the eigenvectors are computed in float64, with small relative errors of all
     eigenvalues for any stretching. On a device a transform whose length has a prime factor above
-    127 is replaced by products where these take less time. `methods` and the `repr` show the
-    choice.
+    127, or that is extended (nodes of boxes between sides of one kind), is replaced by products
+    where these take less time. `methods` and the `repr` show the choice.
 
     With c < 0 no axis has lines, and the operator has eigenvalues on both sides of c.
     `eigenvalue_distance` is the distance to the nearest one. If it is at most 64 rounding units of
