@@ -314,21 +314,10 @@ class HeatADI(NodeLines, OverRanks, TimeStepping[HeatResult]):
     well. The values of the sides are numbers or functions. All ranks make the same calls; `gather`
     returns the whole solution. Steps of ``'implicit'`` on hosts have the bits of one process, on
     devices they differ by the tolerance, and steps of alternating directions by rounding errors.
-    For these, each rank has a halo of its neighbours' nodes. If :math:`k\,dt/h^2` along the split
-    axis is so moderate that the depth of the halo, about :math:`35 \sqrt{k\,dt/h^2}` and at least
-    10 nodes, is less than the nodes of a rank, the kernels make several steps between two exchanges
-    of the halo. For larger steps split along the first axis: the kernels make one step, to which
-    each rank adds what the nodes of the others change. Along another axis such a step is made by
-    array operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel``
-    of the result is then ``'slabs'``. On devices such a step along another axis is an error.
-    ``device="cuda"`` gives each rank its own device, on which its nodes stay; halos are copied
-    between devices of one host, travel by NCCL, or pass through the memory of the hosts.
-
-    In a step of ``'implicit'`` each device solves at its nodes and at a halo whose depth, about
-    :math:`13\sqrt{k\,dt/h^2}` nodes in float64, keeps what its ends change below the tolerance.
-    Fields of at most a million nodes, steps whose halo would be deeper than the nodes of a rank or
-    would save little, and steady states are computed as a whole by each device: each then needs the
-    memory that one process needs for the whole field, and a step takes the time of one device.
+    Split along the first axis: with large :math:`k\,dt/h^2` along another one a step takes
+    several times as long on hosts, and is an error on devices. ``device="cuda"`` gives each rank
+    its own device. Small fields, and steady states, are computed as a whole by each device with
+    ``'implicit'``. The pages on several processes say what is exchanged.
 
     References
     ----------
