@@ -205,7 +205,8 @@ TABLES: dict[str, dict[str, Lines]] = {
     "docs/jax.md": {"jax": of(gradients.tables, 0)},
     "docs/torch.md": {"torch": of(gradients.tables), "gradients": of(gradients_cpu.tables)},
     "docs/theory/poisson.md": {
-        name: of(poisson.tables) for name in ("poisson", "poisson gpu", "poisson grids")
+        name: of(poisson.tables)
+        for name in ("poisson", "poisson gpu", "poisson grids", "poisson grids gpu")
     },
     "docs/theory/splines.md": {"splines": of(splines.tables), "splines gpu": of(splines.tables)},
     "docs/theory/staggered.md": {"staggered": of(staggered.tables)},
