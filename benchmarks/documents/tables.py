@@ -187,6 +187,7 @@ TABLES: dict[str, dict[str, Lines]] = {
         "gpu speed": gpu_tables.summary,
         "steps": of(steps.tables),
         "parabolic": of(parabolic.tables),
+        "parabolic gpu": of(parabolic.tables),
         "recurrences": of(recurrences.tables),
         "jax loops": of(gradients.tables, 1),
     },
