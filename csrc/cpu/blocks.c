@@ -283,7 +283,10 @@ ps_cpu_blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report)
         return PS_WORK_TOO_SMALL;
     }
     plan(b, exec, &r);
-    if (b->task == PS_BLOCKS_FACTOR || b->task == PS_BLOCKS_APPLY) {
+    if (b->task == PS_BLOCKS_INVERSE && r.kernels->inverse == NULL) {
+        return PS_UNSUPPORTED; /* factors with row exchanges across blocks */
+    }
+    if (b->task != PS_BLOCKS_SOLVE) {
         ps_blocks matrices = *b;
 
         if (b->task == PS_BLOCKS_APPLY) {

@@ -31,6 +31,7 @@ Assume = Literal["general", "positive definite"]
 Trans = Literal["N", "T", "H"]
 
 _ALIGNMENT = 64
+_MOST_AXES = 64  # of an array of NumPy
 
 
 class Matrices(NamedTuple):
@@ -311,6 +312,8 @@ def solve_directly(
     if not (pivot is None or (type(pivot) is bool and not (pivot and definite))):
         return None
     if not definite and assume != "general":
+        return None
+    if type(axis) is not int or abs(axis) > _MOST_AXES:
         return None
     code = pivot_code(False if definite else pivot, backend.PIVOTS)
     solve = backend.bands_direct if kind == "bands" else backend.blocks_direct

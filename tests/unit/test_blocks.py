@@ -261,6 +261,9 @@ def test_errors_say_what_to_write():
         factor_block_tridiagonal(1j * one, one, one, rows=4)
     with pytest.raises(ValueError, match=r"rhs must have 4 rows along axis -1"):
         factor_block_tridiagonal(-one, 3 * one, -one, rows=4).solve(rhs)
+    for axis in (1, -2, 2**63, -(2**70)):
+        with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -1 \.\. 0.*got"):
+            solve_block_tridiagonal(-one, 3 * one, -one, rhs, axis=axis)
 
 
 def shifted(rng, side, rows):
