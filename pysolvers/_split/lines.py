@@ -156,6 +156,7 @@ class LineOperators(ABC):
         self._source = source
         self._threads = threads
         self._spare: list[Field] = []
+        self._everywhere: Any = None  # the box of all nodes, as the kernel takes it
         self._factors: dict[int, tuple[float, TridiagonalFactor]] = {}
         self.seconds = dict.fromkeys(("coefficients", "products", "lines"), 0.0)
         self.run_by = RunBy()
@@ -343,6 +344,22 @@ class LineOperators(ABC):
         for index, values in level.values:
             u[index] = values
 
+    def keeps_values(self, old: Level, new: Level) -> bool:
+        """Return whether no given value changes between two times."""
+        return new.values is old.values
+
+    def add(self, u: Field, d: Field, out: Field, own: float = 0.0) -> None:
+        """Set a field to u + d + own times its values at all nodes, in one pass."""
+        start, grid = perf_counter(), self.grid
+        if self._everywhere is None:
+            one = self._for_kernel(self.array(np.zeros((1,) * grid.ndim)))
+            box = (0, 0, 0), (1,) * (3 - grid.axes) + grid.shape
+            rows = (one,) * (3 * grid.axes)
+            self._everywhere = (False,) * 3, *box, grid.axes, rows, (), (None,) * 3
+        weights = Weights(own=own, change=1.0, base=1.0)
+        self._call_kernel(self._everywhere, None, None, u, d, [(out, weights)])
+        self.seconds["products"] += perf_counter() - start
+
     def combine(
         self, level: Level, u: Field, d: Field | None, outs: Sequence[tuple[Field, Weights]]
     ) -> None:
@@ -380,6 +397,18 @@ class LineOperators(ABC):
             self.add_explicit(level, u if d is None else y, found)
             extra = self._for_kernel(found[self.grid.inner])
         source = None if level.source is None else self._for_kernel(level.source)
+        self._call_kernel(level.kernel, source, extra, u, d, outs)
+
+    def _call_kernel(
+        self,
+        level: Any,
+        source: Any,
+        extra: Any,
+        u: Field,
+        d: Field | None,
+        outs: Sequence[tuple[Field, Weights]],
+    ) -> None:
+        """Call the kernel for one or two fields."""
         shape = (-1, *(1,) * (3 - self.grid.axes), *self.grid.shape)
         (first, weights), (second, more) = outs if len(outs) == 2 else (*outs, (None, Weights()))
         fields = (
@@ -388,7 +417,7 @@ class LineOperators(ABC):
         )
         backend = require(self._device)
         status = backend.rates(
-            level.kernel, source, extra, *fields, weights, more, self._threads or 0, *self._place
+            level, source, extra, *fields, weights, more, self._threads or 0, *self._place
         )
         raise_for_status(status, backend.STATUS, type(self).__name__)
 
@@ -501,7 +530,7 @@ class LineOperators(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which makes factors of its own."""
-        return {**self.__dict__, "_factors": {}, "_spare": []}
+        return {**self.__dict__, "_factors": {}, "_spare": [], "_everywhere": None}
 
 
 def library_of(device: str | None, what: str) -> Any:

@@ -116,6 +116,12 @@ class Operators(Protocol):
     def place(self, level: Any, u: Field) -> None:
         """Set the nodes with given values."""
 
+    def keeps_values(self, old: Any, new: Any) -> bool:
+        """Return whether given values are those of u at both times; then `add` is there, too."""
+
+    def add(self, u: Field, d: Field, out: Field, own: float = 0.0) -> None:
+        """Set a field to u + d + own times its values at all nodes."""
+
 
 O_co = TypeVar("O_co", bound=Operators, covariant=True)
 
@@ -141,6 +147,8 @@ class SplitSteps(Generic[O_co]):
         )
         names = ("change",) if self._is_single else ("change", "start")
         self._work: dict[str, Field] = {name: self.zeros() for name in names}
+        self._next: Field | None = None  # where the solution is written, if given values stay
+        self._clear = set(names)  # fields that are 0 at nodes with given values
         self._level: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,23 +183,33 @@ class SplitSteps(Generic[O_co]):
         """
         old = self.level_at(time)
         new = self.operators.level(end, old)
+        is_kept = self.operators.keeps_values(old, new)
         if self._is_single:
-            change = self._work["change"]
+            name, change = "change", self._work["change"]
             self.operators.combine(old, u, None, [(change, Weights(dt, dt))])
-            self._place_change(new, u, change)
+            self._place_change(new, u, name, is_kept=is_kept)
             self._sweep(old, new, dt, u, change)
-            self.operators.combine(new, u, None, [(change, Weights(own=1.0, base=1.0))])
-            name = "change"
         else:
-            self._correct(old, new, dt, u)
             name = "start"
-        found, self._work[name] = self._work[name], u
-        self.operators.place(new, found)
+            self._correct(old, new, dt, u, is_kept=is_kept)
         self._level = new
+        is_whole = not self._is_single and self._scheme == "hundsdorfer-verwer"
+        if is_kept and not is_whole:
+            found = self.zeros() if self._next is None else self._next
+            self.operators.add(u, self._work[name], found)
+            self._next = u
+            return found
+        if not is_whole:
+            own = Weights(own=1.0, base=1.0)
+            self.operators.combine(new, u, None, [(self._work[name], own)])
+        found, self._work[name] = self._work[name], u
+        self._clear.discard(name)
+        if not is_kept:
+            self.operators.place(new, found)
         return found
 
-    def _correct(self, old: Any, new: Any, dt: float, u: Field) -> None:
-        """Make both sweeps; `start` is the solution at the end."""
+    def _correct(self, old: Any, new: Any, dt: float, u: Field, *, is_kept: bool) -> None:
+        """Make both sweeps; `start` is Z_k - U at the end, for hundsdorfer-verwer Z_k."""
         parts, work = self.operators, self._work
         change, start = work["change"], work["start"]
         is_hv, theta = self._scheme == "hundsdorfer-verwer", self._theta
@@ -204,21 +222,23 @@ class SplitSteps(Generic[O_co]):
         # start = Y_0 - U, less the terms of the correction at t_0.
         first = Weights((1 - whole) * dt, (1 - whole - part) * dt)
         parts.combine(old, u, None, [(change, Weights(dt, dt)), (start, first)])
-        self._place_change(new, u, change)
+        self._place_change(new, u, "change", is_kept=is_kept)
         self._sweep(old, new, dt, u, change)  # Y_k - U
         # Z_0 - U, or Z_0 - Y_k.
         own = -1.0 if is_hv else 0.0
         second = Weights(whole * dt, (whole + part) * dt, own=1.0, change=own)
         parts.combine(new, u, change, [(start, second)])
         if is_hv:
-            self._place_nothing(new, start)
+            self._place_change(new, u, "start", is_kept=True)
             self._sweep(new, new, dt, u, start)
-            last = Weights(own=1.0, change=1.0, base=1.0)
-            parts.combine(new, u, change, [(start, last)])
+            if is_kept:
+                parts.add(u, change, start, own=1.0)
+            else:
+                last = Weights(own=1.0, change=1.0, base=1.0)
+                parts.combine(new, u, change, [(start, last)])
         else:
-            self._place_change(new, u, start)
+            self._place_change(new, u, "start", is_kept=is_kept)
             self._sweep(old, new, dt, u, start)
-            parts.combine(new, u, None, [(start, Weights(own=1.0, base=1.0))])
 
     def _sweep(self, old: Any, new: Any, dt: float, u: Field, field: Field) -> None:
         """Solve along each axis in turn, in place."""
@@ -228,10 +248,16 @@ class SplitSteps(Generic[O_co]):
                 parts.add_change(old, new, axis, h, u, field)
             parts.solve(new, axis, h, field)
 
-    def _place_change(self, level: Any, u: Field, change: Field) -> None:
-        """Set the change at nodes with given values, where F is 0."""
-        for index, values in level.values:
-            change[index] = values - u[index]
+    def _place_change(self, level: Any, u: Field, name: str, *, is_kept: bool) -> None:
+        """Set the change at nodes with given values, where F is 0: to 0 if these stay."""
+        change = self._work[name]
+        if not is_kept:
+            self._clear.discard(name)
+            for index, values in level.values:
+                change[index] = values - u[index]
+        elif name not in self._clear:
+            self._place_nothing(level, change)
+            self._clear.add(name)
 
     def _place_nothing(self, level: Any, change: Field) -> None:
         """Set the change at nodes with given values to 0."""
@@ -260,4 +286,5 @@ class SplitSteps(Generic[O_co]):
             old, last = new, found
         parts.place(old, last)
         self._level, self._work["change"] = old, u
+        self._clear.discard("change")
         return last
