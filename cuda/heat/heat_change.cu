@@ -1,7 +1,7 @@
 /* heat_change.cu - the right-hand side of Douglas and Gunn, q + the sum of (level - K
  * t) over the axes, for constant k: 2 words per node.
  *
- * A thread advances from plane to plane and keeps the values of t along its way in
+ * A thread advances from plane to plane and keeps the values of t of its column in
  * registers. Its neighbours in a plane are loaded by other threads of the block, so
  * that the L1 cache contains them.
  */

@@ -134,7 +134,7 @@ lines_of(const ps_heat *h, int axis, bool is_turned, const Matrix<Real> &matrix,
 }
 
 /* d = T + weight (T_before - 2 T + T_after) with the neighbours on the other axis, plus a
- * times the known T beside the end rows of a line. */
+ * times the known T next to the end rows of a line. */
 template <typename Real> struct RightSides {
     const Real *t;
     runtime::Texels texels; /* of t, for a textured kernel */
