@@ -6,8 +6,10 @@
  * eliminated; the row with the largest first entry is the pivot row, which is stored with
  * 2 BAND + 1 entries and its right-hand side, and read once by the back substitution. Each
  * of the other rows loses its first entry, and the next row of the matrix follows. Stable as
- * partial pivoting is (Higham 2002, Theorem 9.11; growth at
- * most 2^(2 BAND - 1)).
+ * partial pivoting is (Higham 2002, Theorem 9.11; growth at most 2^(2 BAND - 1)).
+ *
+ * Why not the row exchanges of lines/pivoted: its chunks have rows of three numbers, and
+ * blocks as these numbers would exchange block rows, which is no partial pivoting.
  *
  * Threads compute one system after the other, so that the pivot rows take memory for a fixed
  * number of systems. If the systems are checked, only those that blocks.cuh marks with info

@@ -12,6 +12,7 @@
  * kind 1 of N/2 intervals. This is applied `LEVELS` times (the split radix of FFTW 3,
  * reodft00e-splitradix.c, describes one of them). The last transform of kind 1 is that of
  * its extension. No output is summed up, as it is in the algorithms of the same length.
+ * With three levels the parts have 9/8 reals per value, the extension of a whole line has 2.
  *
  * A thread has the values whose places differ from multiples of m = N / 2^LEVELS by t or
  * -t: they determine each other's sums and differences on all levels. Slot s of them is
