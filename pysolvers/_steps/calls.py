@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer, require, require_flag, require_number
 from .._lines.engine import step_directly
-from .._lines.factor import More, TridiagonalFactor
+from .._lines.factor import More, TridiagonalFactor, rhs_shape
 from .._lines.step import Operation, Prepared, Step, make_step, multiply, prepare
 from .._options import Choice, OnSingular, SolveInfo
 from .._plain import is_lazy, require_plain
@@ -19,6 +19,7 @@ from .._row_sums import RowSums, form_of
 from .._runtime.arrays import padded_shape
 from .._runtime.backends import require as require_backend
 from .._runtime.direct import call_directly
+from .._runtime.targets import find_target
 from .blocks import any_lazy, by_blocks
 
 if TYPE_CHECKING:
@@ -655,20 +656,39 @@ class ThetaFactor:
         self, factor: SplitFactor, u: Any, source: Any, steps: int, out: Any, **options: Any
     ) -> Any:
         """Make steps with factors of a group, by solves; collective."""
+        operation = "ThetaFactor.step"
+        named = {"u": u} if source is None else {"u": u, "source": source}
+        with factor._group.agreement(operation) as agreed:
+            like = {"the factor": np.empty((1,), self.dtype)}
+            own = factor._device, options["stream"], named, out
+            target = find_target(*own, operation=operation, leader="u")
+            arrays, dtype, _ = target.operands(named, like, widens=True)
+            start = arrays[0]
+            shape = rhs_shape(self.shape, self.axis, start, options["axis"], "u").full
+            for name, array in zip(named, arrays, strict=True):
+                fits = array.ndim == len(shape) and all(
+                    size in (1, asked) for size, asked in zip(array.shape, shape, strict=True)
+                )
+                if array.shape != shape if name == "u" else array.ndim and not fits:
+                    raise ValueError(
+                        f"{operation}: with a group {name} must have all axes of the shape {shape},"
+                        f" got the shape {array.shape}: give it these axes with {name}.reshape, "
+                        f"then write numpy.broadcast_to({name}, {shape})"
+                    )
+            if out is not None:
+                target.result(out, named, start, shape, dtype, leader="u", replaces="u")
+            agreed.same = {"count": steps, "whether there is a source": source is not None}
         x: Any = _numbers(u)
         added = None if source is None else self.theta * self.dt * _numbers(source)
         for step in range(steps):
-            to = out if step == steps - 1 else None
-            start = x * 1 if to is not None and x is to else x  # the solve writes to u
-            y = factor.solve(start if added is None else start + added, out=to, **options)
-            x = y
-            if self.theta != 1:
-                change = (y - start) / self.theta
-                if to is None:
-                    x = start + change
-                else:
-                    to[...] = start + change
-        return x
+            is_whole = step == steps - 1 and self.theta == 1  # the solve gives the result
+            right = x if added is None else x + added
+            y = factor.solve(right, out=out if is_whole else None, **options)
+            x = y if self.theta == 1 else x + (y - x) / self.theta
+        if out is None or self.theta == 1:
+            return x
+        out[...] = x
+        return out
 
 
 def factor_theta(
@@ -753,7 +773,10 @@ def factor_theta(
     lower, upper = -h * _numbers(lower), -h * _numbers(upper)
     if group is not None or split is not None:
         if where is not None:
-            raise ValueError("factor_theta does not take where with a group")
+            raise ValueError(
+                "factor_theta does not take where with a group: pass coefficients that are 0 in "
+                "the rows outside and between rows inside and outside"
+            )
         from ..distributed._factor import SplitFactor
 
         named = {"lower": lower, "diag": middle, "upper": upper}

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import oracle
+import pytest
 from ranks_solve import cut, joined
 from slabs import chosen
 
@@ -120,14 +121,34 @@ def check_steps_with_factors(group, rng):
             own = parts[3].copy()
 
             x = factor.step(own, parts[4], count=3)
-            y = factor.step(own, out=own)
+            y = factor.step(own, out=own[...])  # another view of the same numbers
 
-            assert y is own
+            assert np.shares_memory(y, own)
             kept = factor_theta(*matrix, **options)
             whole = kept.step(u, source, count=3)
             np.testing.assert_allclose(joined(group, x, along), whole, rtol=1e-10, atol=1e-12)
             whole = kept.step(u)
             np.testing.assert_allclose(joined(group, y, along), whole, rtol=1e-10, atol=1e-12)
+
+
+def check_what_steps_with_factors_do_not_take(group, rng):
+    *matrix, u = oracle.dominant(rng, (3, 12))
+    *parts, own = (cut(group, a, (3, 12), 1) for a in (*matrix, u))
+    whole = {"dt": 0.1, "group": group, "split": Slab(1)}
+    factor = factor_theta(*parts, rows=own.shape[1], **whole)
+    before = own.copy()
+    refused = {
+        "u must have all axes": (own[0], {}),
+        "source must have all axes": (own, {"source": own[0]}),
+        "out overlaps source": (before, {"source": own, "out": own}),
+        "out must be float64": (own, {"out": np.empty(own.shape, np.float32)}),
+    }
+    for text, (values, more) in refused.items():
+        with pytest.raises((TypeError, ValueError), match=text):
+            factor.step(values, **more)
+        np.testing.assert_array_equal(own, before)
+    with pytest.raises(ValueError, match="does not take where"):
+        factor_theta(*parts, where=np.ones(own.shape, bool), **whole)
 
 
 def check_what_cut_steps_do_not_take(group, rng):
