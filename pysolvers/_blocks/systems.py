@@ -361,6 +361,8 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
 def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int) -> Array:
     """Solve for right-hand sides whose last batch axes are those of the matrices."""
     matrices = factors.matrices
+    if not rhs.size:
+        return np.empty(rhs.shape, matrices.dtype)
     sides = 1 if matrices.side == 0 else 2
     batch = rhs.shape[:-sides]
     own = (1,) * (len(batch) - len(matrices.batch)) + matrices.batch

@@ -271,7 +271,8 @@ def smooth(series: Series, order: int, threads: int | None) -> Array:
         lam = 0.0 * lam
     right, out = y, None
     if weights is not None:
-        right = out = weights * y
+        with np.errstate(invalid="ignore"):  # 0 times infinity, which is not read
+            right = out = weights * y
         if right.size and weights.min() == 0:
             np.copyto(right, 0, where=weights == 0)
     column = lam[..., None] if isinstance(lam, np.ndarray) and lam.ndim else lam

@@ -319,3 +319,12 @@ def test_one_factor_solves_along_any_axis():
         np.testing.assert_array_equal(x, expected)
     with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 \.\. 1"):
         factor.solve(np.ones((6, 3, 2, 1)), axis=2)
+
+
+def test_factors_of_no_matrix():
+    none = np.zeros((0, 4, 2, 2))
+
+    factor = factor_block_tridiagonal(none, none + np.eye(2), none)
+
+    assert factor.solve(np.ones((0, 4, 2, 3))).shape == (0, 4, 2, 3)
+    assert factor.logdet().shape == (0,)

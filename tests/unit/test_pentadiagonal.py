@@ -259,3 +259,15 @@ def test_one_factor_solves_along_any_axis(periodic):
         factor.solve(np.ones((9, 3)), axis=2)
     with pytest.raises(ValueError, match="9 rows along axis -1"):
         factor.solve(np.ones((9, 3)), axis=1)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_factors_of_no_matrix_and_of_no_right_hand_side(periodic):
+    bands = random_bands(np.random.default_rng(0), (0, 6), diagonal=6.0)
+    factor = factor_pentadiagonal(*bands, periodic=periodic)
+
+    assert factor.solve(np.ones((0, 6))).shape == factor.solve(np.ones(6)).shape == (0, 6)
+    assert factor.solve(np.ones((6, 0)), axis=0).shape == (6, 0)
+    assert factor.logdet().shape == (0,)
+    one = factor_pentadiagonal(0.1, 0.1, 2.0, 0.1, 0.1, rows=6, periodic=periodic)
+    assert one.solve(np.ones((0, 6))).shape == (0, 6)
