@@ -19,7 +19,7 @@ BENCHMARKS = {
     "implicit": "iterations and times of HeatADI(scheme='implicit')",
     "parabolic": "ParabolicADI: steps over the words that they move, and a batch",
     "poisson": "FastPoisson, sparse LU and multigrid; on a GPU cuFFT and CuPy",
-    "recurrences": "recurrences, blocks, bands and smoothers beside SciPy and JAX; also on a GPU",
+    "recurrences": "recurrences, blocks, bands and smoothers, SciPy and JAX; also on a GPU",
     "splines": "CubicSpline and SciPy; on a GPU CuPy",
     "steps": "products, implicit steps, masks and several right-hand sides, and the solve alone",
     "staggered": "the kernels of StaggeredCavity, also on a GPU",

@@ -1,10 +1,11 @@
-"""Linear recurrences, pentadiagonal and block systems and smoothers beside other packages.
+"""Linear recurrences, pentadiagonal and block systems and smoothers, and other packages.
 
-On a CPU float64, along the last axis, beside SciPy, Numba, JAX, pentapy and pybaselines as far as
-they are installed. A loop over systems is measured for some of them, and its time multiplied.
+On a CPU float64, along the last axis; the others are SciPy, Numba, JAX, pentapy and pybaselines as
+far as they are installed. A loop over systems is measured for some of them, and its time
+multiplied.
 
-With --gpu beside JAX and cuSPARSE, which takes systems along the first axis only. The time of JAX
-is that of the host over consecutive calls, the others are timed by the device.
+With --gpu they are JAX and cuSPARSE, which takes systems along the first axis only. The time of
+JAX is that of the host over consecutive calls, the others are timed by the device.
 
 `copy` is the time in which a copy, measured in the same run, moves the words of an operation: its
 operands read once and its result written once.

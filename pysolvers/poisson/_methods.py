@@ -179,8 +179,8 @@ def _preferred(axes: Sequence[Axis], few: int) -> Axis:
 
     Neighbouring lines of the first axis are neighbours in memory: 2048^2 cells take 0.75 of the
     time of lines along x, 64^2 by products 1.05. Errors of lines grow to n / 15 rounding units
-    where the distances along them are small beside those of other axes: then they are those of the
-    axis with the largest distances.
+    where the distances along them are small in comparison with those of other axes: then they are
+    those of the axis with the largest distances.
     """
     steps = [axis.step or 0.0 for axis in axes]
     if max(axis.count for axis in axes) <= few or not all(steps):
