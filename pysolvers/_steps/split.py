@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._lines.step import Operation, Prepared, finish, prepare
 from .._options import Choice
+from .._runtime.arrays import padded_shape
 from .._runtime.device import is_device_array
 from ..distributed import Group, Slab
 from ..distributed._group import own_device
@@ -170,6 +171,8 @@ def step_split(
                 f"{operation}: theta must be greater than 0 if systems are cut: write u + dt * "
                 "(tridiagonal_matvec(lower, diag, upper, u, group=group, split=split) + source)"
             )
+        if is_cut and choice.out is not None:
+            prepare(named, None, about, choice)  # has the errors of out, which is written last
         agreed.same = {"is cut": is_cut, "return_info": has_info, **settings}
     if not is_cut:
         with group.agreement(operation):
@@ -184,6 +187,10 @@ def step_split(
             )
     theta = float(settings["theta"])
     h = theta * float(settings["dt"])
+    for name in {"u", "source"} & arrays.keys():  # sums need all axes
+        if np.ndim(arrays[name]) == 1:
+            full = padded_shape(np.shape(arrays[name]), choice.axis % ndim, ndim)
+            arrays[name] = arrays[name].reshape(full)
     lower, diag, upper, u = (arrays[name] for name in (*_MATRIX, "u"))
     y, info = solve_tridiagonal(
         -h * lower,

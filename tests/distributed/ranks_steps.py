@@ -109,6 +109,27 @@ def check_theta_steps(group, rng):
             assert info.rows == shape[axis] or along != axis
 
 
+def check_theta_steps_with_operands_of_one_axis(group, rng):
+    """They lie along the systems, also if another axis has as many entries."""
+    rows = 4 * group.size
+    lower, diag, upper, u = (a.T for a in oracle.dominant(rng, (4, rows)))
+    source, line = rng.standard_normal((2, rows))
+    options, split = {"dt": 0.3, "axis": 0}, {"group": group, "split": Slab(0)}
+    matrix = (lower, -np.abs(diag) - 2, upper)
+    parts = [cut(group, a, (rows, 4), 0) for a in matrix]
+    for values in (u, line):
+        own, added = (cut(group, a, a.shape, 0) for a in (values, source))
+
+        x = theta_step(*parts, own, source=added, **options, **split)
+
+        whole = theta_step(*matrix, values, source=source, **options)
+        np.testing.assert_allclose(joined(group, x, 0), whole, rtol=1e-10, atol=1e-12)
+    out = np.zeros((4, 4), np.float32)
+    with pytest.raises(TypeError, match="out must be float64"):
+        theta_step(*parts, cut(group, u, (rows, 4), 0), out=out, **options, **split)
+    assert not out.any()
+
+
 def check_steps_with_factors(group, rng):
     for operands, shape, axis, along in cases(rng, group, (np.float64, np.complex128)):
         lower, diag, upper, u = operands
