@@ -158,6 +158,8 @@ def cho_solve_banded(
 
     Raises
     ------
+    TypeError
+        If `cb_and_lower` is no pair.
     ValueError
         As `solve_banded`.
 
@@ -178,7 +180,13 @@ def cho_solve_banded(
     >>> cho_solve_banded((factor, False), [6.0, 9.0, 7.0])
     array([1., 1., 1.])
     """
-    cb, lower = cb_and_lower
+    given: Any = cb_and_lower
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise TypeError(
+            f"cb_and_lower must be a pair, got {type(given).__name__}: write (cb, lower), as in "
+            "(cholesky_banded(ab), False)"
+        )
+    cb, lower = given
     bands, sides = _array("cb", cb, check_finite), _array("b", b, check_finite)
     count = _require_triangle("cb", bands)
     if lower:

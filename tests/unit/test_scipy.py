@@ -138,6 +138,8 @@ def test_errors():
     ):
         with pytest.raises(ValueError, match=rule):
             call()
+    with pytest.raises(TypeError, match=r"a pair, got ndarray: write \(cb, lower\)"):
+        cho_solve_banded(ab, b)
     with pytest.raises(np.linalg.LinAlgError):
         solve_banded((1, 1), 0 * ab, b)
     assert solve_banded((1, 1), np.ones((0, 3, 4)), b).shape == (0, 4)
