@@ -345,7 +345,9 @@ class ParabolicOperators(LineOperators):
                         for across in self._fluxes_of(other):
                             along[(..., -across.end, *(slice(None) for _ in range(other)))] = 0
                     along = self._at_free(along, other)
-                    along *= grid.part(coefficient, at)
+                    own = [slice(None)] * grid.axes  # of the coefficient, that of free nodes
+                    own[grid.axes - 1 - axis] = end
+                    along *= grid.part(coefficient, (..., *own))
                     index = grid.side(axis, side.end)
                     for out, weights in outs:
                         out[index] += weights.explicit * along

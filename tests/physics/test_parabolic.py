@@ -439,3 +439,30 @@ def test_a_quadratic_steady_state_is_kept_between_sides_with_fluxes(shape, schem
     )
     start = solver.u.copy()
     np.testing.assert_allclose(solver.step(5).u, start, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("nz", [4, 6])
+def test_mixed_derivatives_at_fluxes_between_given_values(nz):
+    """An array as coefficient of u_xy, whose planes z = 0 and z = 1 have given values."""
+    rng = np.random.default_rng(0)
+    shape = (nz, 5, 6)
+    mixed, start = rng.uniform(-0.4, 0.4, (nz, 1, 1)), rng.standard_normal(shape)
+    flux_x, flux_y = rng.standard_normal((nz, 5)), rng.standard_normal((nz, 6))
+
+    def solved(mixed, start):
+        solver = ParabolicADI(
+            shape,
+            extent=[(0, 1)] * 3,
+            diffusion={"xx": 1.0, "yy": 1.0, "zz": 1e-12, "xy": mixed},
+            boundary={"x-": Neumann(flux_x), "x+": 0.5, "y": Neumann(flux_y), "z": 0.0},
+            initial=start,
+            dt=0.01,
+        )
+        solver.step(3)
+        return solver.u
+
+    u = solved(np.broadcast_to(mixed, shape), start)
+
+    for k in range(1, nz - 1):  # without coupling along z each plane has its own number
+        plane = solved(float(mixed[k, 0, 0]), start)[k]
+        np.testing.assert_allclose(u[k], plane, rtol=1e-9, atol=1e-9)
