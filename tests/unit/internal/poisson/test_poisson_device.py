@@ -453,7 +453,9 @@ def test_products_replace_slow_transforms_from_the_measured_size_on(intervals, m
     assert found == (method, "lines")
 
 
-@pytest.mark.parametrize(("intervals", "count"), [(8, 0), (96, 0), (192, 2), (510, 2), (512, 2), (1000, 0)])
+@pytest.mark.parametrize(
+    ("intervals", "count"), [(8, 0), (96, 0), (192, 2), (510, 2), (512, 2), (1000, 0)]
+)
 def test_products_replace_extended_transforms_of_boxes(intervals, count):
     """511^3 nodes by transforms 25.3 ms, 512^3 by products 12.2 ms (H200)."""
     axes = [Sizes(name, intervals) for name in "zyx"]
