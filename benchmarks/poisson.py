@@ -98,28 +98,28 @@ class GpuGrid(NamedTuple):
     shape: tuple[int, ...]
     grid: Literal["nodes", "cells"]
     stretched: str = ""
-    most: float | None = None  # seconds, or times the case `beside`
-    beside: int | None = None  # index of a case
+    most: float | None = None  # seconds, or times the case `reference`
+    reference: int | None = None  # index of a case
     kind: Literal["", "skewed", "periodic", "Neumann", "pipe"] = ""
     batch: int = 0  # fields; 0: no axis of a batch
 
 
 GPU_GRIDS = (
     GpuGrid((1024, 1024), "cells"),
-    GpuGrid((1025, 1025), "nodes", most=1.3, beside=0),
+    GpuGrid((1025, 1025), "nodes", most=1.3, reference=0),
     GpuGrid((2048, 2048), "cells"),
-    GpuGrid((2049, 2049), "nodes", most=1.3, beside=2),
-    GpuGrid((2048, 2048), "nodes", most=1.6, beside=3),
+    GpuGrid((2049, 2049), "nodes", most=1.3, reference=2),
+    GpuGrid((2048, 2048), "nodes", most=1.6, reference=3),
     GpuGrid((4096, 4096), "cells"),
-    GpuGrid((4097, 4097), "nodes", most=1.3, beside=5),
-    GpuGrid((4095, 4095), "nodes", most=1.6, beside=6),
+    GpuGrid((4097, 4097), "nodes", most=1.3, reference=5),
+    GpuGrid((4095, 4095), "nodes", most=1.6, reference=6),
     GpuGrid((3000, 3000), "cells"),
-    GpuGrid((3001, 3001), "nodes", most=1.3, beside=8),
-    GpuGrid((3000, 3000), "nodes", most=1.6, beside=9),
+    GpuGrid((3001, 3001), "nodes", most=1.3, reference=8),
+    GpuGrid((3000, 3000), "nodes", most=1.6, reference=9),
     GpuGrid((2001, 2001), "nodes"),
-    GpuGrid((2000, 2000), "nodes", most=1.6, beside=11),
+    GpuGrid((2000, 2000), "nodes", most=1.6, reference=11),
     GpuGrid((1500, 1500), "cells"),
-    GpuGrid((1501, 1501), "nodes", most=1.3, beside=13),
+    GpuGrid((1501, 1501), "nodes", most=1.3, reference=13),
     GpuGrid((256, 256), "cells", most=50e-6),
     GpuGrid((512, 512), "cells", most=70e-6),
     GpuGrid((256, 256), "nodes", most=50e-6),
@@ -132,14 +132,14 @@ GPU_GRIDS = (
     GpuGrid((4096, 1024), "cells", "x", kind="pipe"),
     GpuGrid((65, 65), "nodes", batch=200),
     GpuGrid((512, 512, 512), "cells"),
-    GpuGrid((511, 511, 511), "nodes", most=1.6, beside=26),
+    GpuGrid((511, 511, 511), "nodes", most=1.6, reference=26),
     GpuGrid((512, 512, 512), "cells", "y"),
     GpuGrid((512, 512, 512), "cells", "xyz", most=15e-3),
     GpuGrid((1024, 1024, 1024), "cells", most=0.25),
 )
 QUICK_GPU_GRIDS = (
     GpuGrid((24, 30), "cells"),
-    GpuGrid((25, 31), "nodes", "xy", most=2.0, beside=0),
+    GpuGrid((25, 31), "nodes", "xy", most=2.0, reference=0),
     GpuGrid((24, 30), "cells", "xy", kind="skewed"),
     GpuGrid((24, 30), "cells", "x", kind="pipe", most=1.0),
     GpuGrid((24, 30), "cells", kind="periodic"),
@@ -642,9 +642,11 @@ def gpu_grids_table(record: Record) -> Table:
     """Return the table of grids on a GPU: microseconds of a solve, and copies of the field."""
     rows = []
     for entry in record["cases"]:
-        seconds, beside = entry["seconds"], entry["beside"]
+        seconds, reference = entry["seconds"], entry["reference"]
         own = seconds["package"]
-        ratio = None if beside is None else own / record["cases"][beside]["seconds"]["package"]
+        ratio = (
+            None if reference is None else own / record["cases"][reference]["seconds"]["package"]
+        )
         bar = entry["most"]
         limit = "" if bar is None else (f"{bar * 1e6:.0f} µs" if ratio is None else f"{bar:g} ×")
         methods = ", ".join(f"{a}: {m}" for a, m in entry["methods"].items())
@@ -685,7 +687,7 @@ def case_name(entry: Record) -> str:
 
 def tables(record: Record) -> list[Table]:
     """Return the table of a record."""
-    if "beside" in record["cases"][0]:
+    if "reference" in record["cases"][0]:
         return [gpu_grids_table(record)]
     if "stretched" in record["cases"][0]:
         return [grids_table(record)]
@@ -754,7 +756,7 @@ def missed(record: Record) -> list[str]:
         for name, bar in entry.get("bars", {}).items():
             if name in seconds and seconds[name] / seconds["package"] < bar:
                 found.append(f"{size}: {name} takes less than {bar:g} times as long")
-        if "beside" in entry:
+        if "reference" in entry:
             found += missed_grid(record["cases"], entry)
             continue
         ratio = seconds.get("package", 0.0) / seconds.get("uniform", np.inf)
@@ -770,10 +772,10 @@ def missed(record: Record) -> list[str]:
 
 def missed_grid(cases: list[Record], entry: Record) -> list[str]:
     """Return whether a grid on a GPU misses its bar."""
-    most, beside = entry["most"], entry["beside"]
+    most, reference = entry["most"], entry["reference"]
     if most is None:
         return []
-    limit = most if beside is None else most * cases[beside]["seconds"]["package"]
+    limit = most if reference is None else most * cases[reference]["seconds"]["package"]
     own = entry["seconds"]["package"]
     return [f"{case_name(entry)}: {own * 1e6:.0f} of {limit * 1e6:.0f} us"] if own > limit else []
 

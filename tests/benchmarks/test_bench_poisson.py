@@ -57,7 +57,7 @@ def test_peers_solve_the_equations_of_a_stretched_grid():
 def test_table_and_bars_of_grids_on_a_gpu():
     """Ratios to the case of the bar, copies of the field, and the share of the counted words."""
     cells = poisson.GpuGrid((64, 64), "cells")
-    nodes = poisson.GpuGrid((65, 65), "nodes", most=1.3, beside=0)
+    nodes = poisson.GpuGrid((65, 65), "nodes", most=1.3, reference=0)
     batch = poisson.GpuGrid((9, 9), "nodes", "x", most=1e-3, batch=3, kind="pipe")
     seconds = [{"package": 1e-4, "copy": 2e-5, "CuPy": 3e-4}, {"package": 1.4e-4, "copy": 2e-5}]
     cases = [
@@ -81,10 +81,10 @@ def test_table_and_bars_of_grids_on_a_gpu():
 def test_grids_on_a_gpu_refer_to_grids_before_them():
     for kinds in (poisson.GPU_GRIDS, poisson.QUICK_GPU_GRIDS):
         for place, case in enumerate(kinds):
-            if case.beside is None:
+            if case.reference is None:
                 continue
-            other = kinds[case.beside]
-            assert case.beside < place
+            other = kinds[case.reference]
+            assert case.reference < place
             if case.most == 1.3:
                 assert (case.grid, other.grid) == ("nodes", "cells")
                 assert case.shape == tuple(n + 1 for n in other.shape)
