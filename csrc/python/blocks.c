@@ -141,11 +141,20 @@ borrow_logdet(PyObject *pair, ps_blocks *b)
     if (pair == Py_None) {
         return 0;
     }
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "logdet: need a tuple of 2 arrays");
+        return -1;
+    }
     for (int k = 0; k < 2; k++) {
         PyArrayObject *const array =
             operand_block(PyTuple_GET_ITEM(pair, k), "logdet", NPY_DOUBLE, 1);
 
         if (array == NULL) {
+            return -1;
+        }
+        if (PyArray_SIZE(array) != b->outer * b->inner) {
+            PyErr_Format(PyExc_ValueError, "logdet: need %lld numbers, got %zd",
+                         (long long)(b->outer * b->inner), PyArray_SIZE(array));
             return -1;
         }
         *(k == 0 ? &b->logdet : &b->sign) = PyArray_DATA(array);
@@ -404,7 +413,8 @@ bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (!plain_threads(args[COUNT], &threads) || !read_bands(&b, &p, args, numbers)) {
+    if (ps_backend_get()->memory != PS_HOST || !plain_threads(args[COUNT], &threads) ||
+        !read_bands(&b, &p, args, numbers)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
     PyArrayObject *const x = new_result(&p, args, &b);
@@ -453,11 +463,11 @@ read_columns(ps_blocks *b, plain *p, PyObject *object, PyObject *axis)
                   columns = PyArray_DIM(rhs, axes - 1), line = rows * side * columns,
                   systems = PyArray_SIZE(rhs) / line;
 
-    const long place = PyLong_AsLong(axis);
+    int is_beyond; /* of a C long */
+    const long place = PyLong_AsLongAndOverflow(axis, &is_beyond);
 
-    PyErr_Clear();
-    if ((place != -1 && place != axes - 3) || side < 2 || side > PS_MOST_SIDE ||
-        rows > INT32_MAX / PS_MOST_SIDE - 1) {
+    if (is_beyond || (place != -1 && place != axes - 3) || side < 2 ||
+        side > PS_MOST_SIDE || rows > INT32_MAX / PS_MOST_SIDE - 1) {
         return NULL;
     }
     *p = (plain){.type = PyArray_TYPE(rhs), .axes = axes, .axis = axes - 3, .rows = rows};
@@ -576,7 +586,8 @@ blocks_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t cou
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (!plain_threads(args[TEAM], &threads) || !read_blocks(&b, &p, args)) {
+    if (ps_backend_get()->memory != PS_HOST || !plain_threads(args[TEAM], &threads) ||
+        !read_blocks(&b, &p, args)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
     PyArrayObject *const x = plain_result(&p, args[TO], args, OPERANDS);
@@ -652,7 +663,8 @@ blocks_factored(PyObject *Py_UNUSED(module), PyObject *args)
     b.store_bytes = (size_t)PyArray_SIZE(bytes);
     const PyArrayObject *const rhs = read_factored(&b, sides, axis, matrices);
 
-    if (rhs == NULL || !plain_threads(team, &threads)) {
+    if (ps_backend_get()->memory != PS_HOST || rhs == NULL ||
+        !plain_threads(team, &threads)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
     PyArrayObject *const x =

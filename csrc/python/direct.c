@@ -551,6 +551,10 @@ run_and_fill(const direct *d, const ps_options *options, int threads, const plac
     block there;
     call c;
 
+    if (ps_backend_get()->blank == NULL) {
+        *status = PS_UNSUPPORTED;
+        return 0;
+    }
     if (call_begin(&c, threads, where->device, where->stream) < 0 ||
         block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
         return -1;

@@ -145,11 +145,15 @@ compute_plain(PyObject *const *args, int device, unsigned long long stream)
 static PyObject *
 recurrence_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    return count == ARGUMENTS
-               ? compute_plain(args, 0, 0)
-               : PyErr_Format(PyExc_TypeError,
-                              "recurrence_direct: need %d arguments, got %zd",
-                              (int)ARGUMENTS, count);
+    if (count != ARGUMENTS) {
+        return PyErr_Format(PyExc_TypeError,
+                            "recurrence_direct: need %d arguments, got %zd",
+                            (int)ARGUMENTS, count);
+    }
+    if (ps_backend_get()->memory != PS_HOST) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return compute_plain(args, 0, 0);
 }
 
 static PyObject *
