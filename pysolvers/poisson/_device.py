@@ -58,8 +58,9 @@ from ._waves import PackedWaves, are_packed
 _OPERATION = "FastPoisson"
 _SOLVE = "FastPoisson.solve"
 
-# Waves of 1024 x 1024 float64: the device takes longer for more than the host for its calls.
-_MOST_GRAPH_BYTES = 1 << 24
+# Waves for each kernel: those of 1024 x 1024 float64 with five kernels. The device takes longer for
+# more than the host for its calls.
+_MOST_GRAPH_BYTES = (1 << 24) // 5
 
 Array = NDArray[Any]
 Additions = Mapping[tuple[int, int], Array]
@@ -459,8 +460,10 @@ class DevicePoisson:
 
         Parameters
         ----------
-        f, additions, values, shape, out
+        f, shape, out
             As for `solve`.
+        additions, values : mapping
+            As for `solve`; the same arrays in each call, which last as long as this object.
 
         Returns
         -------
@@ -481,7 +484,7 @@ class DevicePoisson:
         if result is None or library_of(result) is not library or locate(result) != ordinal:
             return None
         key = None
-        if self._repeats is not None and not additions and not values:
+        if self._repeats is not None and not library.is_captured(ordinal):
             names = library.identity(f), library.identity(result)
             key = None if None in names else names
             if key is not None and self._repeats.launch(key, device):
@@ -499,7 +502,9 @@ class DevicePoisson:
         if key is not None and self._repeats is not None:
             self._repeats.notice(
                 key,
-                lambda own, buffers: self._solve_one(own, source, {}, {}, solution, buffers),
+                lambda own, buffers: self._solve_one(
+                    own, source, additions, values, solution, buffers
+                ),
             )
         return result
 
@@ -538,7 +543,7 @@ class DevicePoisson:
     def _repeats(self) -> Repeats | None:
         """Graphs of the solves of small fields."""
         packed = self._packed
-        if packed is None or packed.wave_bytes > _MOST_GRAPH_BYTES:
+        if packed is None or packed.wave_bytes > packed.kernels * _MOST_GRAPH_BYTES:
             return None
         allocate = partial(self._buffers, lasting=True)
         return Repeats(self._device, allocate, packed.alone)

@@ -183,6 +183,11 @@ class PackedWaves:
         self._matrix = *rows, float(null_sum), first.is_periodic
 
     @property
+    def kernels(self) -> int:
+        """Calls that enqueue a solve."""
+        return 2 + 3 * len(self._parts)
+
+    @property
     def work_bytes(self) -> int:
         """Bytes of the work area of cuFFT."""
         return max(plan.work_bytes for part in self._parts for plan in part.plans)

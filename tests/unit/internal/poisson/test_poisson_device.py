@@ -5,6 +5,7 @@ What the kernels compute is tested in test_transform_elements.py and, with cuFFT
 
 import copy
 import functools
+import threading
 
 import fake_device
 import numpy as np
@@ -24,6 +25,7 @@ from poisson_pairs import (
 from transform_device import Device, Plan, PlanOfWaves, Products
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers._runtime import device as _runtime_device
 from pysolvers._runtime import interop
 from pysolvers._runtime.streams import Stream
 from pysolvers.poisson import _device, _waves
@@ -263,6 +265,45 @@ def test_plain_arrays_of_a_library_are_solved_without_general_checks(
         there.solve(second, out=first)
     there.solve(array, out=array)
     near(array.get(), here.solve(f))
+
+
+class Graphs(Quick):
+    """A library that names its arrays, so that repeated solves become graphs."""
+
+    def identity(self, value):
+        interface = value.__cuda_array_interface__
+        return interface["data"][0], interface["shape"], interface["strides"]
+
+
+@pytest.mark.parametrize("ends", [("DD", "DD"), ("ND", "NN"), ("NN", "PP")])
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_repeated_solves_are_graphs_with_the_values_of_sides(monkeypatch, device, rng, grid, ends):
+    graphs, shape = [], (9, 17)
+
+    def captured(own, work):
+        graphs.append((own, work))
+        return lambda: work()
+
+    monkeypatch.setattr(fake_device.Array, "shape", property(shape_of), raising=False)
+    monkeypatch.setattr(_runtime_device.Device, "captured", captured)
+    monkeypatch.setattr(_runtime_device.Device, "launch", lambda own, graph: graph())
+    monkeypatch.setattr(Plan, "lock", threading.RLock(), raising=False)
+    set_least_in_parts(monkeypatch, 0)
+    library = Graphs(device)
+    monkeypatch.setattr(_device, "library_of", lambda _: library)
+    here, there = solvers(rng, shape, ends, grid=grid)
+    array, out = device.array(np.zeros(shape)), device.array(np.zeros(shape))
+
+    for count in range(5):
+        f = right_side(rng, shape)
+        with device.open():
+            array._shadow()[...] = f
+        there.solve(array, out=out)
+        poisson_pairs.near(out.get(), here.solve(f), here)
+        assert len(graphs) == min(count, 1)
+    kind = Dirichlet if here.boundary["y-"] == "Dirichlet" else Neumann
+    given = {"y-": kind(2.0)}  # not the value of the graph
+    poisson_pairs.near(there.solve(f, boundary=given), here.solve(f, boundary=given), here)
 
 
 def shape_of(array):
