@@ -399,7 +399,7 @@ template <typename Real, typename Cycle> class Solve {
             if (exec_->poll != nullptr && exec_->poll(exec_->poll_self) != 0) {
                 return PS_INTERRUPTED;
             }
-            if (graph_ == nullptr && can_capture()) {
+            if (graph_ == nullptr && !is_tried_) {
                 capture(std::move(key));
             }
             make_z(Stage::next_z);
@@ -565,34 +565,43 @@ template <typename Real, typename Cycle> class Solve {
         total(stage);
     }
 
-    /* Whether the stream can be captured: not the legacy default stream. */
-    bool can_capture() const
-    {
-        return stream_ != nullptr && stream_ != cudaStreamLegacy;
-    }
-
-    /* Make the graph of enqueue_z(), which has run before: its kernels are loaded. */
+    /* Make the graph of enqueue_z(), which has run before: its kernels are loaded. The
+     * captured stream does not wait for the legacy default stream: other threads could
+     * not use that one during the capture. CUDA can still refuse the capture, for example
+     * because another thread waits for the device: the V-cycles then have no graph. */
     void capture(CycleKey &&key)
     {
         const Relaxed relaxed;
+        cudaStream_t const outer = stream_;
+        cudaStream_t inner = nullptr;
+        ps_exec own = *exec_;
         void *graph = nullptr;
 
-        if (status_ == PS_OK) {
-            status_ = ps_cuda_capture(exec_);
-        }
-        if (status_ != PS_OK) {
+        is_tried_ = true;
+        if (status_ != PS_OK ||
+            cudaStreamCreateWithFlags(&inner, cudaStreamNonBlocking) != cudaSuccess) {
             return;
         }
-        enqueue_z();
-        const ps_status ended = ps_cuda_capture_end(exec_, &graph);
-        status_ = status_ == PS_OK ? ended : status_;
+        own.stream = lines_.stream = stream_ = inner;
+        status_ = ps_cuda_capture(&own);
+        if (status_ == PS_OK) {
+            enqueue_z();
+            const ps_status ended = ps_cuda_capture_end(&own, &graph);
+            status_ = status_ == PS_OK ? ended : status_;
+        }
+        (void)cudaStreamDestroy(inner);
+        stream_ = outer;
+        lines_.stream = exec_->stream;
         if (status_ == PS_OK) {
             graph_ = graph;
             cycle_graphs().add(std::move(key), graph);
+            return;
         }
-        else if (graph != nullptr) {
+        if (graph != nullptr) {
             (void)ps_cuda_graph_end(graph);
         }
+        (void)cudaGetLastError();
+        status_ = PS_OK;
     }
 
     /* z = P r, and the sums of its blocks. Does the same work each time: x and y of the
@@ -790,7 +799,7 @@ template <typename Real, typename Cycle> class Solve {
 
     const ps_diffusion *const d_;
     const ps_exec *const exec_;
-    cudaStream_t const stream_;
+    cudaStream_t stream_; /* the caller's, but for a capture */
     const NodeBox box_;
     const NodeVolumes volumes_;
     const DiffusionOperator<Real> a_;
@@ -806,6 +815,7 @@ template <typename Real, typename Cycle> class Solve {
     DiffusionNumbers *numbers_ = nullptr;
     ps_exec lines_ = {};
     void *graph_ = nullptr; /* of enqueue_z(); null if there is none yet */
+    bool is_tried_ = false; /* whether a capture of it was tried */
     size_t cleared_ = 0;
     ps_status status_ = PS_OK;
 };

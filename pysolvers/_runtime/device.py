@@ -9,7 +9,8 @@ as the array or a view of it.
 backend returns. All work of one object is enqueued on one stream.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._errors import raise_for_status
 from .lines import contiguous_strides, pairs
-from .streams import PER_THREAD, Stream
+from .streams import PER_THREAD, Stream, private_stream
 
 Array = NDArray[Any]
 
@@ -175,14 +176,28 @@ class Device:
         """Return what says whether all that was enqueued so far is complete."""
         return self.backend.Mark(*self.arguments)
 
-    def captured(self, work: Callable[[], object]) -> Any:
-        """Return a graph of the work that a function enqueues."""
-        self.enqueue(self.backend.capture)
-        try:
-            work()
-        finally:
-            graph = self.backend.Graph(*self.arguments)  # ends the capture in any case
+    def captured(self, work: Callable[["Device"], object]) -> Any:
+        """Return a graph of the work that a function enqueues on the device that it is given.
+
+        The device has a stream of its own, so that the capture contains no other work, and no work
+        of other threads can end it. Memory of the work that is not lasting belongs to the graph.
+        """
+        with private_stream(self.ordinal) as stream:
+            own = _Captured(self.backend, self.ordinal, self.operation, stream)
+            own.enqueue(self.backend.capture)
+            try:
+                work(own)
+            finally:
+                graph = self.backend.Graph(*own.arguments)  # ends the capture in any case
         return graph
+
+    def branches(self, count: int) -> AbstractContextManager[list["Device"]]:
+        """Return a context with devices for work that has no order, and follows all before it.
+
+        What is enqueued after the context follows the work of all. On a stream that is not captured
+        they are all this device, and the work has the order of the calls.
+        """
+        return nullcontext([self] * count)
 
     def launch(self, graph: Any) -> None:
         """Enqueue a graph."""
@@ -318,3 +333,30 @@ class Device:
             values = self.upload(np.ascontiguousarray(values, view.dtype))
         operands = (np.broadcast_to(a, view.shape) for a in (factor, values))
         self.enqueue(self.backend.add_product, view, *operands)
+
+
+class _Captured(Device):
+    """A device whose stream is captured: branches of a graph can run at the same time."""
+
+    @contextmanager
+    def branches(self, count: int) -> Iterator[list[Device]]:
+        with ExitStack() as streams:
+            others = [
+                Device(
+                    self.backend,
+                    self.ordinal,
+                    self.operation,
+                    streams.enter_context(private_stream(self.ordinal)),
+                )
+                for _ in range(count - 1)
+            ]
+            for other in others:
+                self._order(self, other)
+            yield [self, *others]
+            for other in others:
+                self._order(other, self)
+
+    def _order(self, first: Device, second: Device) -> None:
+        """Let what is enqueued on one stream from now on follow what is on another one."""
+        addresses = first.stream.address, second.stream.address
+        self.check(self.backend.order(*addresses, self.ordinal))

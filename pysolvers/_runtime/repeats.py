@@ -35,8 +35,7 @@ class Repeats:
         allocate: Callable[[Device], Any],
         alone: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        # No work of a caller is on this stream, so that its capture contains nothing else.
-        self._own = Device(device.backend, device.ordinal, device.operation)
+        self._device = Device(device.backend, device.ordinal, device.operation)
         self._allocate, self._alone = allocate, alone
         self._last: Hashable = None
         self._graphs: dict[Hashable, tuple[Any, Any]] = {}
@@ -62,10 +61,10 @@ class Repeats:
         if key != self._last:
             self._last = key
             return
-        memory = self._allocate(self._own)
+        memory = self._allocate(self._device)
         try:
             with self._alone():
-                graph = self._own.captured(lambda: work(self._own, memory))
+                graph = self._device.captured(lambda own: work(own, memory))
         except (BackendError, RuntimeError):
             # CUDA can refuse a capture while other threads and libraries use the device. The work
             # itself was enqueued before this capture, and the next call enqueues it, too.

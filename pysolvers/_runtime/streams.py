@@ -1,9 +1,15 @@
-"""CUDA streams of any library, as the address that the backend takes."""
+"""CUDA streams of any library, as the address that the backend takes; streams for captures."""
 
+import ctypes
 import operator
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from .._errors import BackendError
 
 
 class Stream(NamedTuple):
@@ -30,6 +36,63 @@ LEGACY = Stream(0)
 
 #: The calling thread's own default stream: cudaStreamPerThread.
 PER_THREAD = Stream(2)
+
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+# Streams of each device that no capture uses. They exist as long as the process, because plans of
+# libraries keep the stream of their last call.
+_free: dict[int, list[Stream]] = {}
+
+
+@contextmanager
+def private_stream(ordinal: int) -> Iterator[Stream]:
+    """Return a stream of a device that no other thread uses in this context.
+
+    It does not wait for the legacy default stream, and the legacy default stream does not wait for
+    it. While a stream that does so is captured, any use of the legacy default stream, in any
+    thread, is an error of CUDA (cudaErrorStreamCaptureImplicit) and ends the capture.
+
+    Raises
+    ------
+    BackendError
+        If the driver cannot make a stream.
+    """
+    free = _free.setdefault(ordinal, [])
+    try:
+        stream = free.pop()
+    except IndexError:
+        stream = _new_stream(ordinal)
+    yield stream
+    free.append(stream)  # after an error its capture may not have ended
+
+
+def _new_stream(ordinal: int) -> Stream:
+    """Make a stream by the driver: the array libraries need not be installed."""
+    device, context, stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    _call("cuInit", ctypes.c_uint(0))
+    _call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(ordinal))
+    _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)  # that of the CUDA runtime
+    _call("cuCtxPushCurrent_v2", context)
+    try:
+        _call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(_NON_BLOCKING))
+    finally:
+        _call("cuCtxPopCurrent_v2", ctypes.byref(context))
+    return Stream(stream.value or 0)
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a function of the driver, or raise BackendError with its status."""
+    status = getattr(_driver(), name)(*arguments)
+    if status:
+        raise BackendError(f"{name} of the CUDA driver failed with status {status}")
+
+
+@cache
+def _driver() -> Any:
+    """Return the library of the driver."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise BackendError(f"graphs need the CUDA driver: {error}") from error
 
 
 def as_stream(stream: object) -> Stream:

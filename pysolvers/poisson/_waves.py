@@ -41,6 +41,7 @@ from ._methods import has_short_factors
 
 Array = NDArray[Any]
 
+_ALIGNMENT = 256  # bytes between the starts of two work areas
 _MOST_HALVINGS = 3
 # Bytes of a field of nodes from which its lines are in parts.
 _LEAST_IN_PARTS = 1 << 22
@@ -100,6 +101,12 @@ class _Part(NamedTuple):
     start: int
     plans: list[CufftPlan]
     tables: tuple[Array, ...]
+
+    @property
+    def work_bytes(self) -> int:
+        """Bytes of the work area of the plans, which are used one after the other."""
+        most = max(plan.work_bytes for plan in self.plans)
+        return -(-most // _ALIGNMENT) * _ALIGNMENT
 
 
 def are_packed(axes: Sequence[Axis], dtype: np.dtype) -> bool:
@@ -189,8 +196,8 @@ class PackedWaves:
 
     @property
     def work_bytes(self) -> int:
-        """Bytes of the work area of cuFFT."""
-        return max(plan.work_bytes for part in self._parts for plan in part.plans)
+        """Bytes of the work areas of cuFFT; parts that run at the same time have one each."""
+        return sum(part.work_bytes for part in self._parts)
 
     def run(self, source: Array, target: Array, waves: int, work: int, device: Device) -> None:
         """Enqueue a solve.
@@ -206,15 +213,26 @@ class PackedWaves:
         """
         backend = device.backend
         self._move(backend.waves_load, source, waves, 1.0, device)
-        for part in self._parts:
-            part.plans[0].execute(waves + part.start, work, device.stream)
-        self._centre(waves, device)
-        for part in self._parts:
-            self._solve_lines(part, waves + part.start, device)
-        self._centre(waves, device)
-        for part in self._parts:
-            part.plans[1].execute(waves + part.start, work, device.stream)
+        with device.branches(len(self._parts)) as branches:
+            for part, own in zip(self._parts, branches, strict=True):
+                self._solve_part(part, waves, work, own)
+                work += part.work_bytes
         self._move(backend.waves_store, target, waves, self._scale, device)
+
+    def _solve_part(self, part: _Part, waves: int, work: int, device: Device) -> None:
+        """Enqueue the transforms and the tridiagonal solves of a part.
+
+        Part after part, those that fit into the cache of the device stay there.
+        """
+        start, (forward, backward) = waves + part.start, part.plans
+        forward.execute(start, work, device.stream)
+        has_constant = self._is_singular and part is self._parts[0]
+        if has_constant:
+            self._centre(waves, device)
+        self._solve_lines(part, start, device)
+        if has_constant:
+            self._centre(waves, device)
+        backward.execute(start, work, device.stream)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -247,13 +265,12 @@ class PackedWaves:
         device.enqueue(function, *self._kinds, self._halvings, columns, *rest)
 
     def _centre(self, waves: int, device: Device) -> None:
-        """In a singular case make the mean of the constant wave zero."""
-        if self._is_singular:
-            size = self._dtype.itemsize
-            first = self._parts[0].waves
-            strides = (size, size, first.rows * first.pitch * size)
-            line = device_array(waves, (1, 1, self._count), strides, self._dtype, self)
-            device.enqueue(device.backend.centre, line, address_of(self._volumes))
+        """Make the mean of the constant wave zero."""
+        size = self._dtype.itemsize
+        first = self._parts[0].waves
+        strides = (size, size, first.rows * first.pitch * size)
+        line = device_array(waves, (1, 1, self._count), strides, self._dtype, self)
+        device.enqueue(device.backend.centre, line, address_of(self._volumes))
 
 
 def _no_turns(count: int) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._runtime.device import Device
 from ..._runtime.fields import DeviceFields, Fields
 from ...poisson._axes import NEUMANN, Axis
 from ...poisson._device import DevicePoisson
@@ -24,8 +25,9 @@ def call_backend(
     until: float,
     steady: float,
     force: Force | None,
+    where: tuple[int, ...],
 ) -> tuple[int, Any]:
-    """Run stages of `count` steps on the backend.
+    """Run stages of `count` steps on the backend; `where` is what all its calls take last.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def call_backend(
         count,
         settings.call_threads,
         np.zeros(1, np.int64),
-        *fields.arguments,
+        *where,
     )
     return int(status), report
 
@@ -91,25 +93,28 @@ class DeviceSteps:
             Why the steps ended, as in ps_staggered.h.
         """
 
-        def call(*stages: str) -> Any:
+        def call(device: Device, *stages: str) -> Any:
             """Enqueue these stages of one step; return the report of the backend."""
-            status, report = call_backend(settings, self._fields, 1, stages, until, steady, force)
-            self._device.check(status)
+            limits = until, steady, force
+            status, report = call_backend(
+                settings, self._fields, 1, stages, *limits, device.arguments
+            )
+            device.check(status)
             return report
 
-        def step() -> None:
+        def step(device: Device) -> None:
             """Enqueue one step, stage by stage."""
-            call("predict")
-            self._solve()
-            call("correct")
+            call(device, "predict")
+            self._solve(device)
+            call(device, "correct")
 
         # The graph has the addresses of a force, but not its values.
         store = None if force is None else force.store
         parameters = settings.numbers(until, steady, None if force is None else force.most), store
         made = 0
         if not self._times:
-            self._measure(lambda: call("predict"))
-            step()  # loads the kernels of the stage correct
+            self._measure(lambda device: call(device, "predict"))
+            step(self._device)  # loads the kernels of the stage correct
             made = 1
         if parameters != self._parameters:
             self._graph, self._parameters = None, None
@@ -117,7 +122,7 @@ class DeviceSteps:
         start = perf_counter()
         for _ in range(made, count):
             self._device.launch(self._graph)
-        reason = str(call()["end"])
+        reason = str(call(self._device)["end"])
         elapsed = perf_counter() - start
         for name, each in self._times.items():
             part = min(count * each, elapsed)
@@ -126,15 +131,15 @@ class DeviceSteps:
         seconds["correct"] += elapsed
         return reason
 
-    def _solve(self) -> None:
+    def _solve(self, device: Device) -> None:
         """Enqueue the solution for the pressure."""
         p, q = (self._fields.operand(name) for name in "pq")
-        self._poisson.enqueue(q, p, self._device)
+        self._poisson.enqueue(q, p, device)
 
-    def _measure(self, predict: Callable[[], object]) -> None:
+    def _measure(self, predict: Callable[[Device], object]) -> None:
         """Measure the stages before correct, which change no field that a step reads."""
         for name, work in (("predict", predict), ("pressure", self._solve)):
-            work()  # loads the kernels
+            work(self._device)  # loads the kernels
             graph = self._device.captured(work)
             times = []
             for count in (0, _REPEATS):

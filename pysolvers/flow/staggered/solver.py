@@ -657,7 +657,8 @@ class StaggeredCavity(TimeStepping[StaggeredResult]):
         """Run stages on the backend, and return why the call ended."""
         s = self._settings
         backend = s.backend
-        status, report = call_backend(s, self._state, count, stages, until, steady, self._force)
+        rest = until, steady, self._force, self._state.arguments
+        status, report = call_backend(s, self._state, count, stages, *rest)
         raise_for_status(status, backend.STATUS, "StaggeredCavity")
         self._add_seconds(report["seconds"])
         if "correct" in stages:

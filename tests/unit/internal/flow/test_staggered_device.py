@@ -1,12 +1,15 @@
 """Graphs of the steps of the staggered cavity: when they are captured, launched and replaced."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pysolvers import BackendError
+from pysolvers._runtime import device as _runtime_device
 from pysolvers._runtime.device import Device
+from pysolvers._runtime.streams import Stream
 from pysolvers.flow.staggered import _device
 from pysolvers.flow.staggered._settings import StaggeredSettings
 
@@ -27,8 +30,11 @@ SETTINGS = {
 }
 
 
+PRIVATE = 99  # the stream of captures
+
+
 class Backend:
-    """Records what is enqueued, or captured in a graph."""
+    """Records what is enqueued, or captured in a graph of the private stream."""
 
     def __init__(self):
         self.STATUS = {0: ("PS_OK", ""), 1: ("PS_DEVICE_FAILURE", "failure")}
@@ -37,16 +43,18 @@ class Backend:
 
         class Graph:
             def __init__(self, device, stream):
+                assert stream == PRIVATE
                 self.work, backend.captured = backend.captured, None
 
             def launch(self, device, stream):
+                assert stream != PRIVATE
                 backend.done += self.work
                 return 0
 
         self.Graph = Graph
 
     def capture(self, device, stream):
-        assert self.captured is None
+        assert self.captured is None and stream == PRIVATE
         self.captured = []
         return 0
 
@@ -54,7 +62,8 @@ class Backend:
         assert self.captured is None
         return 0
 
-    def enqueue(self, what):
+    def enqueue(self, what, stream):
+        assert (stream == PRIVATE) == (self.captured is not None)
         (self.done if self.captured is None else self.captured).append(what)
 
 
@@ -78,17 +87,17 @@ def steps(monkeypatch, fake):
             assert [axis.name for axis in axes] == ["y", "x"]
 
         def enqueue(self, f, result, device):
-            assert device.arguments == (0, 2)
-            fake.enqueue("pressure")
+            fake.enqueue("pressure", device.stream.address)
 
-    def call(settings, fields, count, stages, until, steady, force):
+    def call(settings, fields, count, stages, until, steady, force, where):
         if not stages:
             assert fake.captured is None  # waits
             return 0, {"end": "count"}
         for name in stages:
-            fake.enqueue(name)
+            fake.enqueue(name, where[1])
         return 0, {"end": "count"}
 
+    monkeypatch.setattr(_runtime_device, "private_stream", lambda _: nullcontext(Stream(PRIVATE)))
     monkeypatch.setattr(_device, "DevicePoisson", Poisson)
     monkeypatch.setattr(_device, "call_backend", call)
     monkeypatch.setattr(StaggeredSettings, "backend", fake)
@@ -151,7 +160,7 @@ def test_error_during_a_capture_ends_it(steps, fake):
     steps.make(settings, 1, np.inf, -1.0, None, seconds())
     fake.done.clear()
 
-    def fail():
+    def fail(device):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -5,7 +5,9 @@ What the kernels compute is tested in test_transform_elements.py and, with cuFFT
 
 import copy
 import functools
+import itertools
 import threading
+from contextlib import nullcontext
 
 import fake_device
 import numpy as np
@@ -278,11 +280,17 @@ class Graphs(Quick):
 @pytest.mark.parametrize("ends", [("DD", "DD"), ("ND", "NN"), ("NN", "PP")])
 @pytest.mark.parametrize("grid", ["nodes", "cells"])
 def test_repeated_solves_are_graphs_with_the_values_of_sides(monkeypatch, device, rng, grid, ends):
-    graphs, shape = [], (9, 17)
+    graphs, shape, streams = [], (9, 17), itertools.count(100)
 
     def captured(own, work):
         graphs.append((own, work))
-        return lambda: work()
+        place = own.backend, own.ordinal, own.operation
+        return lambda: work(_runtime_device._Captured(*place, Stream(99)))
+
+    def private_stream(_):
+        return nullcontext(Stream(next(streams)))
+
+    monkeypatch.setattr(_runtime_device, "private_stream", private_stream)
 
     monkeypatch.setattr(fake_device.Array, "shape", property(shape_of), raising=False)
     monkeypatch.setattr(_runtime_device.Device, "captured", captured)
@@ -301,6 +309,12 @@ def test_repeated_solves_are_graphs_with_the_values_of_sides(monkeypatch, device
         there.solve(array, out=out)
         poisson_pairs.near(out.get(), here.solve(f), here)
         assert len(graphs) == min(count, 1)
+    parts = 4 if grid == "nodes" and ends[1] != "PP" else 1
+    orders = [call[1:] for call in device.calls if call[0] == "order"][: 2 * parts - 2]
+    assert orders == [
+        *((99, 100 + k) for k in range(parts - 1)),
+        *((100 + k, 99) for k in range(parts - 1)),
+    ]
     kind = Dirichlet if here.boundary["y-"] == "Dirichlet" else Neumann
     given = {"y-": kind(2.0)}  # not the value of the graph
     poisson_pairs.near(there.solve(f, boundary=given), here.solve(f, boundary=given), here)
