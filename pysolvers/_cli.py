@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -90,6 +91,20 @@ def _run(argv: Sequence[str] | None) -> int:
         return _say(error, USAGE, rank)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose error for an unknown option names the nearest one."""
+
+    def parse_known_args(self, *args: Any, **options: Any) -> Any:
+        """Parse the arguments of this parser, or of one of its commands."""
+        found, rest = super().parse_known_args(*args, **options)
+        unknown = next((word for word in rest if word.startswith("-")), None)
+        if unknown is not None:
+            near = get_close_matches(unknown.partition("=")[0], self._option_string_actions, 1, 0.8)
+            hint = f"did you mean {near[0]}?" if near else f"`{self.prog} --help` lists the options"
+            self.error(f"unrecognized argument {unknown}: {hint}")
+        return found, rest
+
+
 def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the whole command line.
 
@@ -106,7 +121,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     ImportError
         If the module that is named needs a package that is not installed.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pysolvers",
         description="Batched tridiagonal solves, and solvers on structured grids.",
     )

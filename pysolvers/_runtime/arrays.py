@@ -27,6 +27,10 @@ _REAL = {np.dtype(c).num: np.dtype(r) for c, r in (("c8", "f4"), ("c16", "f8"))}
 # Stand-ins of Python numbers, by the kind of the array that NumPy makes of them.
 _WEAK: dict[str, Any] = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
 
+# Tuples: a union of types would be made anew in each call.
+_NUMBERS = (int, float, complex)
+_NOT_WEAK = (bool, np.generic)
+
 _CHOICES = "float32, float64, complex64 or complex128"
 
 _SIDES = ("lower", "upper")
@@ -130,7 +134,7 @@ def weak_names(named: Mapping[str, Any]) -> set[str]:
     return {
         name
         for name, value in named.items()
-        if isinstance(value, int | float | complex) and not isinstance(value, bool | np.generic)
+        if isinstance(value, _NUMBERS) and not isinstance(value, _NOT_WEAK)
     }
 
 
@@ -153,10 +157,11 @@ def promote(
     like, widens, vectors
         As in `as_operands`.
     """
-    fixed = {name: array.dtype for name, array in (like or {}).items()}
+    fixed = {name: array.dtype for name, array in like.items()} if like else {}
     strong = [array.dtype for name, array in arrays.items() if name not in weak]
     strong += fixed.values()
-    if strong and not weak and strong[0].num in DTYPES and all(d == strong[0] for d in strong):
+    is_one = strong and not weak and strong.count(strong[0]) == len(strong)
+    if is_one and strong[0].num in DTYPES:
         dtype = DTYPES[strong[0].num]
     else:
         dtype = np.result_type(*strong, *(_WEAK[arrays[name].dtype.kind] for name in weak))

@@ -31,7 +31,13 @@ _REPEATS = 5
 
 def add_cavity_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the case to its parser."""
-    parser.add_argument("--re", type=float, default=1000.0, help="Reynolds number (%(default)g)")
+    parser.add_argument(
+        "--re",
+        "--reynolds",
+        type=float,
+        default=1000.0,
+        help="Reynolds number (%(default)g)",
+    )
     parser.add_argument("--n", type=int, default=129, help="nodes along a side (%(default)d)")
     parser.add_argument("--tol", type=float, default=1e-7, help="residual (%(default)g)")
     parser.add_argument("--wall", default="jensen", help="jensen, woods or thom (%(default)s)")

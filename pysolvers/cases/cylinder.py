@@ -24,7 +24,13 @@ _LAST = 16.0  # time at the end over which forces are averaged: two periods of s
 
 def add_cylinder_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the case to its parser."""
-    parser.add_argument("--re", type=float, default=100.0, help="Reynolds number (%(default)g)")
+    parser.add_argument(
+        "--re",
+        "--reynolds",
+        type=float,
+        default=100.0,
+        help="Reynolds number (%(default)g)",
+    )
     parser.add_argument(
         "--shape",
         type=int,
@@ -178,7 +184,7 @@ def _unsteady(result: CylinderResult, published: str) -> Iterator[str]:
         yield _row(
             "Strouhal number",
             f"{found.value:.5f}",
-            f"(mean of {found.periods} periods, +- {found.uncertainty:.5f})",
+            f"(mean of {found.periods} periods, +- {found.uncertainty:.1e})",
         )
     except ValueError as error:
         yield f"no Strouhal number: {error}"

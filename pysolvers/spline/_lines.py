@@ -7,7 +7,7 @@ the caller: (outer, rows, inner).
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from .._runtime.targets import Target, find_target
 Array = NDArray[Any]
 
 
-class Layout(NamedTuple):
+class Layout:
     """Shape of a batch of splines.
 
     Attributes
@@ -29,26 +29,16 @@ class Layout(NamedTuple):
         Lengths of the axes before and after that of the knots.
     dtype : dtype
         Of the values.
+    parts : tuple of int
+        The axis of real and imaginary part, if the values are complex.
+    outer, inner : int
+        Number of real splines along the axes before and after that of the knots.
     """
 
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    dtype: np.dtype
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """The axis of real and imaginary part, if the values are complex."""
-        return (2,) if self.dtype.kind == "c" else ()
-
-    @property
-    def outer(self) -> int:
-        """Number of splines along the axes before that of the knots."""
-        return prod(self.before)
-
-    @property
-    def inner(self) -> int:
-        """Number of real splines along the axes after that of the knots."""
-        return prod(self.after + self.parts)
+    def __init__(self, before: tuple[int, ...], after: tuple[int, ...], dtype: np.dtype) -> None:
+        self.before, self.after, self.dtype = before, after, dtype
+        self.parts: tuple[int, ...] = (2,) if dtype.kind == "c" else ()
+        self.outer, self.inner = prod(before), prod(after + self.parts)
 
     def shape(self, *middle: int) -> tuple[int, ...]:
         """Return the shape of an array with these axes in place of that of the knots."""
@@ -66,6 +56,8 @@ class Layout(NamedTuple):
         elif self.parts:
             array = array[..., None]
         axis = len(self.before)
+        if array.size == array.shape[axis]:
+            return array.reshape(1, 1, -1)
         order = [k for k in range(array.ndim) if k != axis]
         batch = self.before + self.after + self.parts
         groups = (range(axis), range(axis, len(batch)))
@@ -87,7 +79,7 @@ def stored(
 def parts_of(block: Array, count: int, shape: tuple[int, ...]) -> list[Array]:
     """View a block of memory as `count` arrays of lines of one shape."""
     outer, inner, rows = shape
-    return [part.transpose(0, 2, 1) for part in block.reshape(count, outer, rows, inner)]
+    return list(block.reshape(count, outer, rows, inner).transpose(0, 1, 3, 2))
 
 
 def is_of_library(value: Any) -> bool:

@@ -162,9 +162,10 @@ class CubicSpline(PiecewisePolynomial):
             check_given(name, array.shape, rest[0] + rest[1])
             if not is_device_array(array):  # those of a device stay there
                 check_finite(name, array)
-        self.dtype = np.result_type(dtype, x_dtype)
+        self.dtype = dtype if dtype == x_dtype else np.result_type(dtype, x_dtype)
         self._layout = Layout(*rest, self.dtype)
-        self._like = self._smallest(target, y if is_of_library(y) else x, operands[0])
+        like = y if is_of_library(y) else x
+        self._like = self._smallest(target, like, operands[0])
 
         real = real_of(self.dtype)
         operands = [
@@ -223,21 +224,25 @@ class CubicSpline(PiecewisePolynomial):
         if not is_own:
             compute(self._knots, None, (None, None), tuple(matrix), None)
         periodic = kinds[0] == "periodic"
-        rows = count - 1 if periodic else count
-        wide = [layout.spread(diagonal)[..., :rows] for diagonal in matrix]
-        solve_lines(target, wide, slopes[..., :rows], self._threads, periodic=periodic)
+        systems = [*map(layout.spread, matrix), slopes]
+        if periodic:
+            systems = [lines[..., :-1] for lines in systems]
+        solve_lines(target, systems[:3], systems[3], self._threads, periodic=periodic)
         if periodic:
             target.write(slopes[..., -1:], slopes[..., :1])
-        found = target.on_host(faults)
+        found = target.on_host(faults).tolist()
         target.wait()
-        _raise_for_faults(
-            {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis
-        )
+        if any(found):
+            _raise_for_faults(
+                {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis
+            )
         if self._device == "cpu":  # those of a device stay there
             _check_slopes(slopes, self._knots)
 
     def _smallest(self, target: Target, like: Any, array: Array) -> Any:
         """Return an array of one element of the library of the caller."""
+        if type(like) is np.ndarray:
+            return np.empty(1, array.dtype)
         result = self._result(target, like, (1,), array.dtype)
         return target.finish(result, like)
 

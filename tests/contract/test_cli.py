@@ -100,6 +100,27 @@ def test_wrong_usage_is_2_and_says_why_on_stderr(capsys):
         assert told.err, arguments
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["run", "cavity", "--reynlods", "400"], "--reynlods: did you mean --reynolds?"),
+        (["run", "cavity", "--size=65"], "--size=65: `pysolvers run cavity --help` lists"),
+        (["info", "--jsn"], "--jsn: did you mean --json?"),
+    ],
+)
+def test_unknown_option_is_2_and_names_the_nearest(capsys, words, hint):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+
+    assert hint in capsys.readouterr().err
+
+
+def test_reynolds_is_another_name_of_re():
+    args = _cli.build_parser().parse_args(["run", "cavity", "--reynolds", "400"])
+
+    assert args.re == 400
+
+
 @pytest.mark.parametrize("command", ["bench", "reproduce"])
 def test_installed_command_says_that_it_needs_a_copy_of_the_source(
     command, monkeypatch, capsys, tmp_path

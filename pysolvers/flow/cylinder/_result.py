@@ -40,11 +40,16 @@ class Strouhal(NamedTuple):
     >>> found = Strouhal(value=0.125, uncertainty=0.003, periods=8)  # by result.strouhal()
     >>> 1 / found.value  # one period, in units of D / Umax
     8.0
+    >>> print(found)
+    0.12500 +- 3.0e-03 (8 periods)
     """
 
     value: float
     uncertainty: float
     periods: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.5f} +- {self.uncertainty:.1e} ({self.periods} periods)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pysolvers.flow import Strouhal
 from pysolvers.flow.cylinder._result import strouhal_of
 
 
@@ -35,3 +36,7 @@ def test_less_than_three_rising_zeros_are_refused(waves):
 
     with pytest.raises(ValueError, match=r"at least 3 rising zeros .* got [01]: run longer"):
         strouhal_of(time, np.sin(2 * np.pi * waves * time))
+
+
+def test_a_small_spread_is_printed_with_its_digits():
+    assert str(Strouhal(0.1336104, 1.23e-7, 8)) == "0.13361 +- 1.2e-07 (8 periods)"
