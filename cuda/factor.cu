@@ -19,7 +19,7 @@
 #include "lines/pivoted/pivoted.h"
 #include "lines/shared/shared.h"
 #include "runtime/backend.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/memory.h"
 
 namespace pysolvers {
@@ -267,17 +267,19 @@ copy_matrices(const ps_factor *f, const layout &l, const ps_tridiag *t,
     return status;
 }
 
-template <typename Real>
-static __global__ void
-conjugate_kernel(Complex<Real> *to, const Complex<Real> *from, int64_t count)
-{
-    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+namespace {
 
-    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-         i += step) {
+template <typename Real> struct Conjugation {
+    Complex<Real> *to;
+    const Complex<Real> *from;
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
         to[i] = conjugate(from[i]);
     }
-}
+};
+
+} // namespace
 
 template <typename Real>
 static ps_status
@@ -286,10 +288,8 @@ conjugate_store(const ps_factor *f, const layout &l, cudaStream_t stream)
     Complex<Real> *const from = static_cast<Complex<Real> *>(f->store);
     const int64_t count =
         static_cast<int64_t>(l.conjugates / static_cast<size_t>(l.element));
-    const int64_t blocks = (count + 255) / 256;
 
-    return Launch(blocks < 65536 ? blocks : 65536, 256, 0, stream)
-        .run(conjugate_kernel<Real>, from + count, from, count);
+    return for_elements(count, stream, Conjugation<Real>{from + count, from});
 }
 
 /* Eliminate a single matrix and its transpose. */

@@ -21,7 +21,7 @@
 
 #include "device/operand.cuh"
 #include "ps_staggered_clock.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::flow {
 
@@ -375,45 +375,41 @@ __launch_bounds__(block_threads)
 
 /* Copy p to a field, and write the coefficients of its cells: first, inner and last row,
  * for each parity of i. */
-__global__ void
-__launch_bounds__(block_threads)
-    colour_kernel(const __grid_constant__ ps_staggered s, const ColouredCells to,
-                  double *diag, double *gain, int rows)
-{
-    const Cells cells = cells_of_thread(s.cells, rows);
-    const PlainCells from = {s.p, s.cells};
-    const int64_t n = s.cells, i = cells.i;
+struct Colour {
+    ps_staggered s;
+    ColouredCells to;
+    double *diag, *gain;
 
-    for (int64_t j = cells.first; i <= n && j <= cells.last; j += block_rows) {
+    __device__ __forceinline__ void operator()(unsigned row, int64_t column) const
+    {
+        const PlainCells from = {s.p, s.cells};
+        const int64_t n = s.cells, i = column + 1, j = int64_t(row) + 1;
+
         to.put(i, j, from.get(i, j));
         if (j == 1 || j == 2 || j == n) {
-            const int64_t row = j == 1 ? 0 : j == n ? 2 : 1;
-            const int64_t at = (row * 2 + i % 2) * to.pitch + i / 2;
-            const double count = 4 - (row != 1) - (i == 1) - (i == n);
+            const int64_t kind = j == 1 ? 0 : j == n ? 2 : 1;
+            const int64_t at = (kind * 2 + i % 2) * to.pitch + i / 2;
+            const double count = 4 - (kind != 1) - (i == 1) - (i == n);
 
             diag[at] = static_cast<double>(n * n) * count;
             gain[at] = s.omega / diag[at];
         }
     }
-}
+};
 
-/* After an odd number of steps. Any number of blocks. */
-__global__ void
-__launch_bounds__(block_threads) settle_kernel(const __grid_constant__ ps_staggered s)
-{
-    const int64_t count = (s.cells + 2) * (s.cells + 2);
-    const int64_t step = int64_t(gridDim.x) * block_threads;
+/* After an odd number of steps the velocity is in f and g. */
+struct Settle {
+    const double *clock, *f, *g;
+    double *u, *v;
 
-    wait_for_last_kernel();
-    if (static_cast<int64_t>(s.clock[PS_CLOCK_STEPS]) % 2 == 0) {
-        return;
+    __device__ __forceinline__ void operator()(int64_t k) const
+    {
+        if (static_cast<int64_t>(clock[PS_CLOCK_STEPS]) % 2 != 0) {
+            u[k] = f[k];
+            v[k] = g[k];
+        }
     }
-    for (int64_t k = int64_t(blockIdx.x) * block_threads + threadIdx.x; k < count;
-         k += step) {
-        s.u[k] = s.f[k];
-        s.v[k] = s.g[k];
-    }
-}
+};
 
 /* Rows of a thread, for at most most_blocks blocks where possible. */
 int
@@ -491,15 +487,15 @@ ps_cuda_staggered_colour(const ps_staggered *s, const ps_laplace *l, cudaStream_
     double *const diag = static_cast<double *>(const_cast<void *>(l->diag));
     double *const gain = static_cast<double *>(const_cast<void *>(l->gain));
 
-    return Launch(ps_cuda_staggered_parts(s->cells), block_threads, 0, stream)
-        .run(colour_kernel, *s, coloured(l->t, l), diag, gain, rows_of(s->cells));
+    return for_rows_of_elements(s->cells, s->cells, stream,
+                                Colour{*s, coloured(l->t, l), diag, gain});
 }
 
 ps_status
 ps_cuda_staggered_settle(const ps_staggered *s, cudaStream_t stream)
 {
-    return launch_closely(settle_kernel, ps_cuda_staggered_parts(s->cells), block_threads,
-                          0, stream, *s);
+    return for_elements((s->cells + 2) * (s->cells + 2), stream,
+                        Settle{s->clock, s->f, s->g, s->u, s->v});
 }
 
 } // namespace pysolvers::flow

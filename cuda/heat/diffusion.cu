@@ -183,20 +183,29 @@ sum_blocks_for(const NodeBox &box)
     return static_cast<int>(blocks < sum_blocks ? blocks : sum_blocks);
 }
 
+template <typename Operation>
+ps_status
+launch_nodes(const Operation &operation, cudaStream_t stream)
+{
+    const NodeBox &box = operation.nodes();
+
+    return launch_closely(nodes_kernel<Operation>,
+                          Operation::sums > 0 ? sum_blocks_for(box) : blocks_for(box),
+                          node_threads, 0, stream, operation);
+}
+
 template <typename Real>
 ps_status
 apply(const ps_diffusion *d, void *out, cudaStream_t stream)
 {
-    const Residual<Real> r = {operator_of<Real>(d, d->system),
-                              static_cast<const Real *>(d->x),
-                              nullptr,
-                              nullptr,
-                              nullptr,
-                              static_cast<Real *>(out),
-                              nullptr};
+    const Residual<Real, false> r = {operator_of<Real>(d, d->system),
+                                     static_cast<const Real *>(d->x),
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     static_cast<Real *>(out)};
 
-    return launch_closely(residual_kernel<Real, false, false>, blocks_for(r.a.box),
-                          node_threads, 0, stream, r);
+    return launch_nodes(r, stream);
 }
 
 template <typename Real>
@@ -205,7 +214,6 @@ centre(const ps_diffusion *d, double mean, double *parts, cudaStream_t stream)
 {
     const NodeBox box = box_of(d, d->system);
     Real *const x = static_cast<Real *>(d->x);
-    const int blocks = sum_blocks_for(box);
     double volume = 1;
 
     for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
@@ -213,14 +221,12 @@ centre(const ps_diffusion *d, double mean, double *parts, cudaStream_t stream)
                   0.5 * (d->half[axis][0] + d->half[axis][1]);
     }
     const Content<Real> content = {box, volumes_of(d), x, parts};
-    const ps_status status =
-        launch_closely(content_kernel<Real>, blocks, node_threads, 0, stream, content);
+    const ps_status status = launch_nodes(content, stream);
 
-    return status != PS_OK
-               ? status
-               : launch_closely(centre_kernel<Real>, blocks_for(box), node_threads, 0,
-                                stream,
-                                Centre<Real>{box, x, parts, blocks, mean, volume});
+    return status != PS_OK ? status
+                           : launch_nodes(Centre<Real>{box, x, parts, sum_blocks_for(box),
+                                                       mean, volume},
+                                          stream);
 }
 
 /* What the launches of a V-cycle depend on, as bytes. */
@@ -419,20 +425,24 @@ template <typename Real, typename Cycle> class Solve {
     };
 
     /* Kernels of one level, or of the system. */
-    template <typename... Parameters, typename Argument>
-    void launch(void (*kernel)(Parameters...), int64_t blocks, const Argument &argument)
+    template <typename Operation> void launch(const Operation &operation)
     {
         if (status_ == PS_OK) {
-            status_ = launch_closely(kernel, blocks, node_threads, 0, stream_, argument);
+            status_ = launch_nodes(operation, stream_);
+        }
+    }
+
+    template <typename Total> void launch_total(const Total &total)
+    {
+        if (status_ == PS_OK) {
+            status_ = launch_closely(total_kernel<Total>, 1, node_threads, 0, stream_,
+                                     parts_, sum_blocks_for(box_), total);
         }
     }
 
     void total(Stage stage)
     {
-        if (status_ == PS_OK) {
-            status_ = launch_closely(total_kernel, 1, node_threads, 0, stream_, parts_,
-                                     sum_blocks_for(box_), stage, limits_, numbers_);
-        }
+        launch_total(StageTotal{stage, limits_, numbers_});
     }
 
     void read(DiffusionNumbers *now)
@@ -479,7 +489,6 @@ template <typename Real, typename Cycle> class Solve {
         Real *const field = static_cast<Real *>(const_cast<void *>(v));
 
         launch(
-            products_kernel<Real, Real>, sum_blocks_for(box_),
             Products<Real, Real>{box_, volumes_, field, field, nullptr, nullptr, parts_});
         total(stage);
     }
@@ -492,13 +501,11 @@ template <typename Real, typename Cycle> class Solve {
         if (d_->scale != nullptr) {
             square(d_->scale, Stage::of_given);
         }
-        launch(residual_kernel<Real, false, false>, blocks_for(box_),
-               Residual<Real>{a_, static_cast<const Real *>(d_->x), nullptr,
-                              static_cast<const Real *>(d_->rhs), nullptr, r_, nullptr});
+        launch(Residual<Real, false>{a_, static_cast<const Real *>(d_->x), nullptr,
+                                     static_cast<const Real *>(d_->rhs), nullptr, r_});
         square(r_, Stage::residual);
         if (is_mixed) {
-            launch(entry_kernel<Real, Cycle>, blocks_for(box_),
-                   Entry<Real, Cycle>{box_, r_, fields_[0].r, numbers_});
+            launch(Entry<Real, Cycle>{box_, r_, fields_[0].r, numbers_});
         }
         make_z(Stage::first_z);
     }
@@ -519,11 +526,8 @@ template <typename Real, typename Cycle> class Solve {
         for (int i = 0; i < d_->fields; i++) {
             sums.basis[i] = move.basis[i] = static_cast<const Real *>(d_->basis[i]);
         }
-        launch(span_kernel<Real>, sum_blocks_for(box_), sums);
-        if (status_ == PS_OK) {
-            status_ = launch_closely(span_total_kernel, 1, node_threads, 0, stream_,
-                                     parts_, sum_blocks_for(box_), numbers_);
-        }
+        launch(sums);
+        launch_total(SpanTotal{numbers_});
         read(&now);
         if (status_ != PS_OK) {
             return;
@@ -535,19 +539,16 @@ template <typename Real, typename Cycle> class Solve {
         for (int i = 0; i < d_->fields; i++) {
             move.factor[i] = static_cast<Real>(y[i]);
         }
-        launch(move_kernel<Real>, blocks_for(box_), move);
+        launch(move);
     }
 
     /* x and r along the next direction, and their sums. */
     void advance()
     {
-        launch(direction_kernel<Real, Cycle>, blocks_for(box_),
-               Direction<Real, Cycle>{box_, fields_[0].x, p_, numbers_, is_mixed});
-        launch(residual_kernel<Real, false, true>, sum_blocks_for(box_),
-               Residual<Real>{a_, p_, nullptr, nullptr, nullptr, q_, parts_});
+        launch(Direction<Real, Cycle>{box_, fields_[0].x, p_, numbers_, is_mixed});
+        launch(SummedResidual<Real>{{a_, p_, nullptr, nullptr, nullptr, q_}, parts_});
         total(Stage::direction);
-        launch(advance_kernel<Real, Cycle>, sum_blocks_for(box_),
-               Advance<Real, Cycle>{box_, volumes_, static_cast<Real *>(d_->x), r_, p_,
+        launch(Advance<Real, Cycle>{box_, volumes_, static_cast<Real *>(d_->x), r_, p_,
                                     q_, is_mixed ? fields_[0].r : nullptr, numbers_,
                                     parts_});
         total(Stage::advance);
@@ -612,8 +613,7 @@ template <typename Real, typename Cycle> class Solve {
         precondition();
         Fields &f = fields_[0];
 
-        launch(products_kernel<Real, Cycle>, sum_blocks_for(box_),
-               Products<Real, Cycle>{box_, volumes_, r_, f.x,
+        launch(Products<Real, Cycle>{box_, volumes_, r_, f.x,
                                      f.is_pending ? f.t : nullptr,
                                      is_mixed ? numbers_ : nullptr, parts_});
         f.is_pending = false;
@@ -652,14 +652,12 @@ template <typename Real, typename Cycle> class Solve {
             break;
         case CycleStep::restrict:
             residual(o.level);
-            launch(restrict_kernel<Cycle>, blocks_for(operators_[o.level + 1].box),
-                   Restriction<Cycle>{two_levels(o.level), f.t, fields_[o.level + 1].r});
+            launch(Restriction<Cycle>{two_levels(o.level), f.t, fields_[o.level + 1].r});
             break;
         case CycleStep::interpolate: {
             const Fields &c = fields_[o.level + 1];
 
-            launch(interpolate_kernel<Cycle>, blocks_for(operators_[o.level].box),
-                   Interpolation<Cycle>{two_levels(o.level), c.x,
+            launch(Interpolation<Cycle>{two_levels(o.level), c.x,
                                         c.is_pending ? c.t : nullptr, f.x});
             break;
         }
@@ -729,13 +727,11 @@ template <typename Real, typename Cycle> class Solve {
         const DiffusionOperator<Cycle> &a = operators_[level];
 
         if (f.is_pending) {
-            launch(residual_kernel<Cycle, true, false>, blocks_for(a.box),
-                   Residual<Cycle>{a, f.x, f.t, f.r, f.y, f.s, nullptr});
+            launch(Residual<Cycle, true>{a, f.x, f.t, f.r, f.y, f.s});
             std::swap(f.x, f.y);
         }
         else {
-            launch(residual_kernel<Cycle, false, false>, blocks_for(a.box),
-                   Residual<Cycle>{a, f.x, nullptr, f.r, nullptr, f.s, nullptr});
+            launch(Residual<Cycle, false>{a, f.x, nullptr, f.r, nullptr, f.s});
         }
         std::swap(f.t, f.s);
         f.is_pending = false;

@@ -23,7 +23,7 @@
  * - total: sums of blocks; the host would wait for three sums in each iteration;
  * - content, centre: 1 and 2 words; the field would go to the host and come back.
  *
- * residual_kernel() has 14 operations per node with two axes.
+ * Residual has 14 operations per node with two axes.
  */
 #ifndef PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH
 #define PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH
@@ -267,34 +267,45 @@ add_blocks(const double *parts, int blocks, double (&sum)[COUNT])
     add_in_block(sum);
 }
 
-/* Grid: one block. */
-static __global__ void
-__launch_bounds__(node_threads) total_kernel(const double *parts, int blocks, Stage stage,
-                                             DiffusionLimits limits, DiffusionNumbers *to)
-{
-    double sum[node_sums] = {};
+/* What the sums of all blocks become: the next numbers of the iteration. */
+struct StageTotal {
+    static constexpr int sums = node_sums;
+    Stage stage;
+    DiffusionLimits limits;
+    DiffusionNumbers *to;
 
-    wait_for_last_kernel();
-    add_blocks(parts, blocks, sum);
-    if (threadIdx.x == 0) {
+    __device__ __forceinline__ void take(const double (&sum)[sums]) const
+    {
         take_sums(stage, sum, limits, *to);
     }
-}
+};
+
+/* The same for the sums of a basis, which are kept. */
+struct SpanTotal {
+    static constexpr int sums = span_sums;
+    DiffusionNumbers *to;
+
+    __device__ __forceinline__ void take(const double (&sum)[sums]) const
+    {
+#pragma unroll
+        for (int k = 0; k < sums; k++) {
+            to->span[k] = sum[k];
+        }
+    }
+};
 
 /* Grid: one block. */
-static __global__ void
+template <typename Total>
+__global__ void
 __launch_bounds__(node_threads)
-    span_total_kernel(const double *parts, int blocks, DiffusionNumbers *to)
+    total_kernel(const double *parts, int blocks, const __grid_constant__ Total total)
 {
-    double sum[span_sums] = {};
+    double sum[Total::sums] = {};
 
     wait_for_last_kernel();
     add_blocks(parts, blocks, sum);
     if (threadIdx.x == 0) {
-#pragma unroll
-        for (int k = 0; k < span_sums; k++) {
-            to->span[k] = sum[k];
-        }
+        total.take(sum);
     }
 }
 
@@ -338,44 +349,92 @@ template <typename Real, typename Index = int64_t> struct DiffusionOperator {
     }
 };
 
+/* What an operation of the nodes of a level computes: an operation has nodes(), the box,
+ * and body(), a function of the place of a node, which may read the numbers of the
+ * iteration when it is made. With `sums` > 0 body(sum) adds to that many sums, whose
+ * parts are stored at `parts`. Grid: any number of blocks. */
+template <typename Operation>
+__global__ void
+__launch_bounds__(node_threads) nodes_kernel(const __grid_constant__ Operation operation)
+{
+    if constexpr (Operation::sums > 0) {
+        double sum[Operation::sums] = {};
+
+        wait_for_last_kernel();
+        for_own_nodes(operation.nodes(), operation.body(sum));
+        store_sums(sum, operation.parts);
+    }
+    else {
+        wait_for_last_kernel();
+        for_own_nodes(operation.nodes(), operation.body());
+    }
+}
+
 /* out = rhs - A v, or A v if rhs is null, for v = x or, if ADDS, v = x + t; then y = v.
- * If SUMS, sum 0 of v out. `out` is not x or t. */
-template <typename Real> struct Residual {
+ * `out` is not x or t. */
+template <typename Real, bool ADDS> struct Residual {
+    static constexpr int sums = 0;
     DiffusionOperator<Real> a;
     const Real *x, *t, *rhs;
     Real *y, *out;
-    double *parts;
+
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return a.box;
+    }
+
+    /* Store the residual of a node, and return v there and A v. */
+    __device__ __forceinline__ void store(const NodePlace &p, Real &v,
+                                          Real &product) const
+    {
+        const auto value = [&](int64_t node) {
+            return ADDS ? x[node] + t[node] : x[node];
+        };
+
+        product = a.at(p, value);
+        v = value(p.node);
+        out[p.node] = rhs != nullptr ? rhs[p.node] - product : product;
+        if (ADDS) {
+            y[p.node] = v;
+        }
+    }
+
+    __device__ __forceinline__ auto body() const
+    {
+        return [this](const NodePlace &p) {
+            Real v, product;
+
+            store(p, v, product);
+        };
+    }
 };
 
-template <typename Real, bool ADDS, bool SUMS>
-__global__ void
-__launch_bounds__(node_threads) residual_kernel(const __grid_constant__ Residual<Real> r)
-{
-    double sum[node_sums] = {};
+/* The same with sum 0 of v out. */
+template <typename Real> struct SummedResidual {
+    static constexpr int sums = node_sums;
+    Residual<Real, false> residual;
+    double *parts;
 
-    wait_for_last_kernel();
-    for_own_nodes(r.a.box, [&](const NodePlace &p) {
-        const auto value = [&](int64_t node) {
-            return ADDS ? r.x[node] + r.t[node] : r.x[node];
-        };
-        const Real product = r.a.at(p, value);
-
-        r.out[p.node] = r.rhs != nullptr ? r.rhs[p.node] - product : product;
-        if (ADDS) {
-            r.y[p.node] = value(p.node);
-        }
-        if (SUMS) {
-            sum[0] += static_cast<double>(value(p.node)) * static_cast<double>(product);
-        }
-    });
-    if (SUMS) {
-        store_sums(sum, r.parts);
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return residual.nodes();
     }
-}
+
+    __device__ __forceinline__ auto body(double (&sum)[sums]) const
+    {
+        return [this, &sum](const NodePlace &p) {
+            Real v, product;
+
+            residual.store(p, v, product);
+            sum[0] += static_cast<double>(v) * static_cast<double>(product);
+        };
+    }
+};
 
 /* Sum 0 of a v, and sum 1 of v^2 with volumes, for v = unscale z, or z if `numbers` is
  * null. If t is not null, z += t first. */
 template <typename Real, typename Cycle> struct Products {
+    static constexpr int sums = node_sums;
     NodeBox box;
     NodeVolumes volumes;
     const Real *a;
@@ -383,233 +442,244 @@ template <typename Real, typename Cycle> struct Products {
     const Cycle *t;
     const DiffusionNumbers *numbers;
     double *parts;
+
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return box;
+    }
+
+    __device__ __forceinline__ auto body(double (&sum)[sums]) const
+    {
+        const double unscale = numbers != nullptr ? numbers->unscale : 1;
+
+        return [this, unscale, &sum](const NodePlace &p) {
+            Cycle own = z[p.node];
+
+            if (t != nullptr) {
+                own += t[p.node];
+                z[p.node] = own;
+            }
+            const double v = unscale * static_cast<double>(own);
+
+            sum[0] += static_cast<double>(a[p.node]) * v;
+            sum[1] += volumes.at(box, p) * v * v;
+        };
+    }
 };
-
-template <typename Real, typename Cycle>
-__global__ void
-__launch_bounds__(node_threads)
-    products_kernel(const __grid_constant__ Products<Real, Cycle> s)
-{
-    double sum[node_sums] = {};
-
-    wait_for_last_kernel();
-    const double unscale = s.numbers != nullptr ? s.numbers->unscale : 1;
-
-    for_own_nodes(s.box, [&](const NodePlace &p) {
-        Cycle z = s.z[p.node];
-
-        if (s.t != nullptr) {
-            z += s.t[p.node];
-            s.z[p.node] = z;
-        }
-        const double v = unscale * static_cast<double>(z);
-
-        sum[0] += static_cast<double>(s.a[p.node]) * v;
-        sum[1] += s.volumes.at(s.box, p) * v * v;
-    });
-    store_sums(sum, s.parts);
-}
 
 /* p = unscale z + beta p. */
 template <typename Real, typename Cycle> struct Direction {
+    static constexpr int sums = 0;
     NodeBox box;
     const Cycle *z;
-    Real *p;
+    Real *direction;
     const DiffusionNumbers *numbers;
     bool scales; /* otherwise unscale is 1 */
+
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return box;
+    }
+
+    __device__ __forceinline__ auto body() const
+    {
+        const Real beta = static_cast<Real>(numbers->beta);
+        const Real unscale = scales ? static_cast<Real>(numbers->unscale) : Real(1);
+
+        return [this, beta, unscale](const NodePlace &p) {
+            const Real before = direction[p.node];
+
+            direction[p.node] = unscale * static_cast<Real>(z[p.node]) + beta * before;
+        };
+    }
 };
-
-template <typename Real, typename Cycle>
-__global__ void
-__launch_bounds__(node_threads)
-    direction_kernel(const __grid_constant__ Direction<Real, Cycle> d)
-{
-    wait_for_last_kernel();
-    const Real beta = static_cast<Real>(d.numbers->beta);
-    const Real unscale = d.scales ? static_cast<Real>(d.numbers->unscale) : Real(1);
-
-    for_own_nodes(d.box, [&](const NodePlace &p) {
-        const Real before = d.p[p.node];
-
-        d.p[p.node] = unscale * static_cast<Real>(d.z[p.node]) + beta * before;
-    });
-}
 
 /* x += alpha p, r -= alpha q; sum 0 of x^2 with volumes and sum 1 of r^2. If `entry` is
  * not null, r enters the V-cycle there, times the scale. */
 template <typename Real, typename Cycle> struct Advance {
+    static constexpr int sums = node_sums;
     NodeBox box;
     NodeVolumes volumes;
     Real *x, *r;
-    const Real *p, *q;
+    const Real *direction, *q;
     Cycle *entry;
     const DiffusionNumbers *numbers;
     double *parts;
+
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return box;
+    }
+
+    __device__ __forceinline__ auto body(double (&sum)[sums]) const
+    {
+        const Real alpha = static_cast<Real>(numbers->alpha);
+        const Real scale = static_cast<Real>(entry != nullptr ? numbers->scale : 1);
+        const bool stops = numbers->stops != 0; /* then x and r are not changed */
+
+        return [this, alpha, scale, stops, &sum](const NodePlace &p) {
+            Real own_x = x[p.node], own_r = r[p.node];
+
+            if (!stops) {
+                own_x += alpha * direction[p.node];
+                own_r -= alpha * q[p.node];
+                x[p.node] = own_x;
+                r[p.node] = own_r;
+            }
+            if (entry != nullptr) {
+                entry[p.node] = static_cast<Cycle>(scale * own_r);
+            }
+            sum[0] += volumes.at(box, p) * static_cast<double>(own_x) *
+                      static_cast<double>(own_x);
+            sum[1] += static_cast<double>(own_r) * static_cast<double>(own_r);
+        };
+    }
 };
-
-template <typename Real, typename Cycle>
-__global__ void
-__launch_bounds__(node_threads)
-    advance_kernel(const __grid_constant__ Advance<Real, Cycle> a)
-{
-    double sum[node_sums] = {};
-
-    wait_for_last_kernel();
-    const Real alpha = static_cast<Real>(a.numbers->alpha);
-    const Real scale = static_cast<Real>(a.entry != nullptr ? a.numbers->scale : 1);
-    const bool stops = a.numbers->stops != 0; /* then x and r are not changed */
-
-    for_own_nodes(a.box, [&](const NodePlace &p) {
-        Real x = a.x[p.node], r = a.r[p.node];
-
-        if (!stops) {
-            x += alpha * a.p[p.node];
-            r -= alpha * a.q[p.node];
-            a.x[p.node] = x;
-            a.r[p.node] = r;
-        }
-        if (a.entry != nullptr) {
-            a.entry[p.node] = static_cast<Cycle>(scale * r);
-        }
-        sum[0] +=
-            a.volumes.at(a.box, p) * static_cast<double>(x) * static_cast<double>(x);
-        sum[1] += static_cast<double>(r) * static_cast<double>(r);
-    });
-    store_sums(sum, a.parts);
-}
 
 /* to = scale r: the first residual enters the V-cycle. */
 template <typename Real, typename Cycle> struct Entry {
+    static constexpr int sums = 0;
     NodeBox box;
     const Real *r;
     Cycle *to;
     const DiffusionNumbers *numbers;
+
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return box;
+    }
+
+    __device__ __forceinline__ auto body() const
+    {
+        const Real scale = static_cast<Real>(numbers->scale);
+
+        return [this, scale](const NodePlace &p) {
+            to[p.node] = static_cast<Cycle>(scale * r[p.node]);
+        };
+    }
 };
-
-template <typename Real, typename Cycle>
-__global__ void
-__launch_bounds__(node_threads) entry_kernel(const __grid_constant__ Entry<Real, Cycle> e)
-{
-    wait_for_last_kernel();
-    const Real scale = static_cast<Real>(e.numbers->scale);
-
-    for_own_nodes(e.box, [&](const NodePlace &p) {
-        e.to[p.node] = static_cast<Cycle>(scale * e.r[p.node]);
-    });
-}
 
 /* The sums of a basis for ps_diffusion_combine(): at span_row(i) those of field i with A
  * times the fields up to itself, then that with rhs - A x. */
 template <typename Real> struct Span {
+    static constexpr int sums = span_sums;
     DiffusionOperator<Real> a;
     const Real *x, *rhs, *basis[PS_DIFFUSION_BASIS];
     int fields;
     double *parts;
-};
 
-template <typename Real>
-__global__ void
-__launch_bounds__(node_threads) span_kernel(const __grid_constant__ Span<Real> s)
-{
-    double sum[span_sums] = {};
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return a.box;
+    }
 
-    wait_for_last_kernel();
-    for_own_nodes(s.a.box, [&](const NodePlace &p) {
-        const auto apply = [&](const Real *field) {
-            return s.a.at(p, [field](int64_t node) { return field[node]; });
-        };
-        const double r = static_cast<double>(s.rhs[p.node] - apply(s.x));
-        double own[PS_DIFFUSION_BASIS];
+    __device__ __forceinline__ auto body(double (&sum)[sums]) const
+    {
+        return [this, &sum](const NodePlace &p) {
+            const auto apply = [&](const Real *field) {
+                return a.at(p, [field](int64_t node) { return field[node]; });
+            };
+            const double r = static_cast<double>(rhs[p.node] - apply(x));
+            double own[PS_DIFFUSION_BASIS];
 
 #pragma unroll
-        for (int i = 0; i < PS_DIFFUSION_BASIS; i++) {
-            if (i < s.fields) {
-                const double product = static_cast<double>(apply(s.basis[i]));
+            for (int i = 0; i < PS_DIFFUSION_BASIS; i++) {
+                if (i < fields) {
+                    const double product = static_cast<double>(apply(basis[i]));
 
-                own[i] = static_cast<double>(s.basis[i][p.node]);
+                    own[i] = static_cast<double>(basis[i][p.node]);
 #pragma unroll
-                for (int j = 0; j <= i; j++) {
-                    sum[span_row(i) + j] += own[j] * product;
+                    for (int j = 0; j <= i; j++) {
+                        sum[span_row(i) + j] += own[j] * product;
+                    }
+                    sum[span_row(i) + i + 1] += own[i] * r;
                 }
-                sum[span_row(i) + i + 1] += own[i] * r;
             }
-        }
-    });
-    store_sums(sum, s.parts);
-}
+        };
+    }
+};
 
 /* x += the sum of the fields of a basis times their factors. A field with the factor 0 is
  * not read. */
 template <typename Real> struct Move {
+    static constexpr int sums = 0;
     NodeBox box;
     Real *x;
     const Real *basis[PS_DIFFUSION_BASIS];
     Real factor[PS_DIFFUSION_BASIS];
-};
 
-template <typename Real>
-__global__ void
-__launch_bounds__(node_threads) move_kernel(const __grid_constant__ Move<Real> m)
-{
-    wait_for_last_kernel();
-    for_own_nodes(m.box, [&](const NodePlace &p) {
-        Real x = m.x[p.node];
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return box;
+    }
+
+    __device__ __forceinline__ auto body() const
+    {
+        return [this](const NodePlace &p) {
+            Real own = x[p.node];
 
 #pragma unroll
-        for (int i = 0; i < PS_DIFFUSION_BASIS; i++) {
-            if (m.factor[i] != Real(0)) {
-                x += m.factor[i] * m.basis[i][p.node];
+            for (int i = 0; i < PS_DIFFUSION_BASIS; i++) {
+                if (factor[i] != Real(0)) {
+                    own += factor[i] * basis[i][p.node];
+                }
             }
-        }
-        m.x[p.node] = x;
-    });
-}
+            x[p.node] = own;
+        };
+    }
+};
 
 /* x += mean - the sum of the parts of all blocks / volume. */
 template <typename Real> struct Centre {
+    static constexpr int sums = 0;
     NodeBox box;
     Real *x;
     const double *parts;
     int blocks;
     double mean, volume;
-};
 
-template <typename Real>
-__global__ void
-__launch_bounds__(node_threads) centre_kernel(const __grid_constant__ Centre<Real> c)
-{
-    __shared__ Real shift;
-    double sum[node_sums] = {};
-
-    wait_for_last_kernel();
-    add_blocks(c.parts, c.blocks, sum);
-    if (threadIdx.x == 0) {
-        shift = static_cast<Real>(c.mean - sum[0] / c.volume);
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return box;
     }
-    __syncthreads();
-    for_own_nodes(c.box, [&](const NodePlace &p) { c.x[p.node] += shift; });
-}
+
+    /* All threads of a block call it together. */
+    __device__ __forceinline__ auto body() const
+    {
+        __shared__ Real shift;
+        double sum[node_sums] = {};
+
+        add_blocks(parts, blocks, sum);
+        if (threadIdx.x == 0) {
+            shift = static_cast<Real>(mean - sum[0] / volume);
+        }
+        __syncthreads();
+        const Real own = shift;
+
+        return [this, own](const NodePlace &p) { x[p.node] += own; };
+    }
+};
 
 /* Sum 0 of x with volumes. */
 template <typename Real> struct Content {
+    static constexpr int sums = node_sums;
     NodeBox box;
     NodeVolumes volumes;
     const Real *x;
     double *parts;
+
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return box;
+    }
+
+    __device__ __forceinline__ auto body(double (&sum)[sums]) const
+    {
+        return [this, &sum](const NodePlace &p) {
+            sum[0] += volumes.at(box, p) * static_cast<double>(x[p.node]);
+        };
+    }
 };
-
-template <typename Real>
-__global__ void
-__launch_bounds__(node_threads) content_kernel(const __grid_constant__ Content<Real> c)
-{
-    double sum[node_sums] = {};
-
-    wait_for_last_kernel();
-    for_own_nodes(c.box, [&](const NodePlace &p) {
-        sum[0] += c.volumes.at(c.box, p) * static_cast<double>(c.x[p.node]);
-    });
-    store_sums(sum, c.parts);
-}
 
 } // namespace pysolvers::heat
 

@@ -113,40 +113,44 @@ interpolated(const TwoLevels<Real, Index> &two, const Real *x, const Real *t, In
 
 /* The right-hand side of the next level, at its unknown nodes. */
 template <typename Real> struct Restriction {
+    static constexpr int sums = 0;
     TwoLevels<Real> two;
     const Real *from;
     Real *to;
-};
 
-template <typename Real>
-__global__ void
-__launch_bounds__(node_threads)
-    restrict_kernel(const __grid_constant__ Restriction<Real> r)
-{
-    wait_for_last_kernel();
-    for_own_nodes(r.two.coarse, [&](const NodePlace &p) {
-        r.to[p.node] = restricted<0>(r.two, r.from, p.at[0], p.at[1], p.at[2]);
-    });
-}
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return two.coarse;
+    }
+
+    __device__ __forceinline__ auto body() const
+    {
+        return [this](const NodePlace &p) {
+            to[p.node] = restricted<0>(two, from, p.at[0], p.at[1], p.at[2]);
+        };
+    }
+};
 
 /* to += the interpolation of x + t, or of x if t is null. */
 template <typename Real> struct Interpolation {
+    static constexpr int sums = 0;
     TwoLevels<Real> two;
     const Real *x, *t;
     Real *to;
-};
 
-template <typename Real>
-__global__ void
-__launch_bounds__(node_threads)
-    interpolate_kernel(const __grid_constant__ Interpolation<Real> r)
-{
-    wait_for_last_kernel();
-    for_own_nodes(r.two.fine, [&](const NodePlace &p) {
-        r.to[p.node] += interpolated<PS_DIFFUSION_AXES - 1>(r.two, r.x, r.t, p.at[0],
-                                                            p.at[1], p.at[2]);
-    });
-}
+    __host__ __device__ const NodeBox &nodes() const
+    {
+        return two.fine;
+    }
+
+    __device__ __forceinline__ auto body() const
+    {
+        return [this](const NodePlace &p) {
+            to[p.node] +=
+                interpolated<PS_DIFFUSION_AXES - 1>(two, x, t, p.at[0], p.at[1], p.at[2]);
+        };
+    }
+};
 
 } // namespace pysolvers::heat
 

@@ -10,8 +10,7 @@
 #include "heat/heat_paper.h"
 #include "lines/methods.h"
 #include "lines/reduction/reduction.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::heat {
 
@@ -62,19 +61,16 @@ template <typename Real> struct Matrix {
 };
 
 /* The same row -a, 1 + 2 a, -a at every node. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads)
-    matrix_kernel(const __grid_constant__ Matrix<Real> matrix, Real a, int64_t nodes)
-{
-    const int64_t p = static_cast<int64_t>(blockIdx.x) * block_threads + threadIdx.x;
+template <typename Real> struct SameRows {
+    Matrix<Real> matrix;
+    Real a;
 
-    wait_for_last_kernel();
-    if (p < nodes) {
+    __device__ __forceinline__ void operator()(int64_t p) const
+    {
         matrix.lower[p] = matrix.upper[p] = -a;
         matrix.diag[p] = 1 + 2 * a;
     }
-}
+};
 
 /* The parts of the workspace: the matrices by axis, d, and two transposed fields. */
 template <typename Real> struct Fields {
@@ -336,14 +332,12 @@ ps_status
 heat_paper_prepare(HeatRun<Real> &run)
 {
     const Fields<Real> f = fields_of<Real>(run.h, run.exec);
-    const int64_t nodes = heat_nodes(run.h);
-    const int64_t blocks = divided_up(nodes, block_threads);
     ps_status status = run.h->memory == PS_HEAT_TEXTURE ? bind(run, f) : PS_OK;
 
     for (int axis = 0; status == PS_OK && axis < 2; axis++) {
-        status = launch_closely(matrix_kernel<Real>, blocks, block_threads, 0, run.stream,
-                                f.matrix[axis], static_cast<Real>(coupling(run.h, axis)),
-                                nodes);
+        status = for_elements(
+            heat_nodes(run.h), run.stream,
+            SameRows<Real>{f.matrix[axis], static_cast<Real>(coupling(run.h, axis))});
     }
     return status;
 }

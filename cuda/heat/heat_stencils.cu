@@ -2,8 +2,7 @@
  * solver: one thread per node.
  */
 #include "heat/heat_stencil.cuh"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::heat {
 
@@ -50,49 +49,42 @@ term(const HeatStencil<Real> &s, const HeatAxis<Real> &a, int64_t p, int64_t i,
     return sum;
 }
 
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads)
-    stencil_kernel(const __grid_constant__ HeatStencil<Real> s)
-{
-    const unsigned row = blockIdx.x / static_cast<unsigned>(s.tiles);
-    const unsigned lines = static_cast<unsigned>(s.axis[1].end - s.axis[1].begin);
-    const unsigned plane = row / lines;
-    const int64_t i = s.axis[0].begin + (blockIdx.x - row * s.tiles) * block_threads +
-                      static_cast<int64_t>(threadIdx.x);
-    const int64_t j = s.axis[1].begin + row - plane * lines;
-    const int64_t k = s.axis[2].begin + plane;
-    const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes;
-    const int64_t p = (k * ny + j) * nx + i;
+/* The unknowns as rows along x: row number `row` of those of all planes. */
+template <typename Real> struct Stencil {
+    HeatStencil<Real> s;
+    unsigned lines; /* of a plane */
 
-    wait_for_last_kernel();
-    if (i >= s.axis[0].end) {
-        return;
-    }
-    Real sum = Real(0);
+    __device__ __forceinline__ void operator()(unsigned row, int64_t at) const
+    {
+        const unsigned plane = row / lines;
+        const int64_t i = s.axis[0].begin + at, j = s.axis[1].begin + row - plane * lines;
+        const int64_t k = s.axis[2].begin + plane;
+        const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes;
+        const int64_t p = (k * ny + j) * nx + i;
+        Real sum = Real(0);
 
-    if (s.axis[0].is_included) {
-        sum += term(s, s.axis[0], p, i, k * ny + j);
+        if (s.axis[0].is_included) {
+            sum += term(s, s.axis[0], p, i, k * ny + j);
+        }
+        if (s.axis[1].is_included) {
+            sum += term(s, s.axis[1], p, j, k * nx + i);
+        }
+        if (s.axis[2].is_included) {
+            sum += term(s, s.axis[2], p, k, j * nx + i);
+        }
+        s.w[p] = s.own * s.t[p] + s.added.at(p) + s.factor * sum;
     }
-    if (s.axis[1].is_included) {
-        sum += term(s, s.axis[1], p, j, k * nx + i);
-    }
-    if (s.axis[2].is_included) {
-        sum += term(s, s.axis[2], p, k, j * nx + i);
-    }
-    s.w[p] = s.own * s.t[p] + s.added.at(p) + s.factor * sum;
-}
+};
 
 template <typename Real>
 ps_status
-launch_stencil(HeatStencil<Real> s, cudaStream_t stream)
+launch_stencil(const HeatStencil<Real> &s, cudaStream_t stream)
 {
-    const int64_t rows =
-        (s.axis[1].end - s.axis[1].begin) * (s.axis[2].end - s.axis[2].begin);
+    const int64_t lines = s.axis[1].end - s.axis[1].begin;
 
-    s.tiles = divided_up(s.axis[0].end - s.axis[0].begin, block_threads);
-    return launch_closely(stencil_kernel<Real>, rows * s.tiles, block_threads, 0, stream,
-                          s);
+    return for_rows_of_elements(lines * (s.axis[2].end - s.axis[2].begin),
+                                s.axis[0].end - s.axis[0].begin, stream,
+                                Stencil<Real>{s, static_cast<unsigned>(lines)});
 }
 
 /* Node p of a side lies at (p / across) * far + (p % across) * near. */
@@ -100,27 +92,20 @@ template <typename Real> struct Sides {
     Real *t[2];
     HeatValues<Real> value[2];
     bool is_set[2];
-    int64_t count, across, near, far;
-};
+    int64_t across, near, far;
 
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) sides_kernel(const __grid_constant__ Sides<Real> s)
-{
-    const int64_t p = static_cast<int64_t>(blockIdx.x) * block_threads + threadIdx.x;
-
-    wait_for_last_kernel();
-    if (p < s.count) {
-        const int64_t at = p / s.across * s.far + p % s.across * s.near;
+    __device__ __forceinline__ void operator()(int64_t p) const
+    {
+        const int64_t at = p / across * far + p % across * near;
 
 #pragma unroll
         for (int end = 0; end < 2; end++) {
-            if (s.is_set[end]) {
-                s.t[end][at] = s.value[end].at(p);
+            if (is_set[end]) {
+                t[end][at] = value[end].at(p);
             }
         }
     }
-}
+};
 
 /* The bits of magnitudes have the order of the magnitudes; NaN is greater than all
  * numbers. */
@@ -219,14 +204,11 @@ heat_set_sides(const ps_heat *h, int64_t steps, bool changing, cudaStream_t stre
                 side.kind == PS_HEAT_VALUE &&
                 (!changing || (side.level.data != nullptr && side.level.level_step != 0));
         }
-        s.count = heat_nodes(h) / h->nodes[axis];
         s.across = axis == 0 ? h->nodes[1] : h->nodes[0];
         s.near = axis == 0 ? h->nodes[0] : 1;
         s.far = axis == 2 ? h->nodes[0] : h->nodes[0] * h->nodes[1];
         if (s.is_set[0] || s.is_set[1]) {
-            status =
-                launch_closely(sides_kernel<Real>, divided_up(s.count, block_threads),
-                               block_threads, 0, stream, s);
+            status = for_elements(heat_nodes(h) / h->nodes[axis], stream, s);
         }
     }
     return status;

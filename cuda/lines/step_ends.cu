@@ -4,37 +4,37 @@
  * step_rows.cuh cannot find without reading the mask of the whole system.
  */
 #include "lines/step_rows.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::lines {
 
-static constexpr int threads_a_block = 256;
+namespace {
 
-/* A thread per system; neighbouring threads have neighbouring systems of the inner axis.
- */
-static __global__ void
-step_ends_kernel(const uint8_t *where, ps_stride stride, int64_t rows, int64_t inner,
-                 int64_t systems, int32_t *ends)
-{
-    const int64_t system = int64_t(blockIdx.x) * threads_a_block + threadIdx.x;
+/* One system; neighbouring threads have neighbouring systems of the inner axis. */
+struct StepEnds {
+    ps_mask where;
+    int64_t rows, inner, systems;
+    int32_t *ends;
 
-    if (system >= systems) {
-        return;
-    }
-    const int64_t j = quotient(system, inner), k = system - j * inner;
-    const uint8_t *const own = where + j * stride.outer + k * stride.inner;
-    int64_t first = 0, last = rows - 1;
+    __device__ __forceinline__ void operator()(int64_t system) const
+    {
+        const ps_stride &stride = where.stride;
+        const int64_t j = quotient(system, inner), k = system - j * inner;
+        const uint8_t *const own = where.data + j * stride.outer + k * stride.inner;
+        int64_t first = 0, last = rows - 1;
 
-    while (first < rows && own[first * stride.row] == 0) {
-        first++;
+        while (first < rows && own[first * stride.row] == 0) {
+            first++;
+        }
+        while (last > first && own[last * stride.row] == 0) {
+            last--;
+        }
+        ends[system] = static_cast<int32_t>(first);
+        ends[systems + system] = static_cast<int32_t>(first < rows ? last : -1);
     }
-    while (last > first && own[last * stride.row] == 0) {
-        last--;
-    }
-    ends[system] = static_cast<int32_t>(first);
-    ends[systems + system] = static_cast<int32_t>(first < rows ? last : -1);
-}
+};
+
+} // namespace
 
 ps_status
 ps_cuda_step_ends(const ps_mask &where, int64_t rows, int64_t outer, int64_t inner,
@@ -42,8 +42,7 @@ ps_cuda_step_ends(const ps_mask &where, int64_t rows, int64_t outer, int64_t inn
 {
     const int64_t systems = outer * inner;
 
-    return Launch(divided_up(systems, threads_a_block), threads_a_block, 0, stream)
-        .run(step_ends_kernel, where.data, where.stride, rows, inner, systems, ends);
+    return for_elements(systems, stream, StepEnds{where, rows, inner, systems, ends});
 }
 
 } // namespace pysolvers::lines

@@ -15,7 +15,7 @@
  */
 #include "device/number.cuh"
 #include "relaxation/relax.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 #include <math.h>
 
@@ -83,31 +83,28 @@ struct Frame {
     }
 };
 
-template <typename T>
-__global__ void
-__launch_bounds__(relax_threads)
-    frame_kernel(const __grid_constant__ Frame frame, int64_t count, const T *from, T *to)
-{
-    const int64_t k = int64_t(blockIdx.x) * relax_threads + threadIdx.x;
+template <typename T> struct CopyFrame {
+    Frame frame;
+    const T *from;
+    T *to;
 
-    wait_for_last_kernel();
-    if (k < count) {
+    __device__ __forceinline__ void operator()(int64_t k) const
+    {
         const int64_t place = frame.place(k);
 
         to[place] = from[place];
     }
-}
+};
 
 template <typename T>
 ps_status
 copy_frame(const ps_cuda_grid &g, const void *from, void *to, cudaStream_t stream)
 {
     const Frame frame = {g.ny + 2, g.pitch, g.nx / 2};
-    const int64_t count = frame.count();
 
-    return launch_closely(frame_kernel<T>, divided_up(count, relax_threads),
-                          relax_threads, 0, stream, frame, count,
-                          static_cast<const T *>(from), static_cast<T *>(to));
+    return for_elements(
+        frame.count(), stream,
+        CopyFrame<T>{frame, static_cast<const T *>(from), static_cast<T *>(to)});
 }
 
 size_t

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "runtime/device.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::runtime {
 
@@ -261,29 +261,26 @@ download_staged(char *to, const char *from, size_t bytes, const Staging *s,
 
 namespace {
 
-struct Small {
+struct SmallUpload {
+    unsigned char *to;
     unsigned char bytes[PS_SMALL_BYTES];
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
+        to[i] = bytes[i];
+    }
 };
 
 } // namespace
 
-static __global__ void
-upload_kernel(unsigned char *to, const __grid_constant__ Small from, unsigned bytes)
-{
-    if (threadIdx.x < bytes) {
-        to[threadIdx.x] = from.bytes[threadIdx.x];
-    }
-}
-
 static ps_status
 upload_small(void *to, const void *from, size_t bytes, const ps_exec *exec)
 {
-    Small small = {};
+    SmallUpload upload = {static_cast<unsigned char *>(to), {}};
 
-    memcpy(small.bytes, from, bytes);
-    return Launch(1, PS_SMALL_BYTES, 0, ps_cuda_stream(exec))
-        .run(upload_kernel, static_cast<unsigned char *>(to), small,
-             static_cast<unsigned>(bytes));
+    memcpy(upload.bytes, from, bytes);
+    return for_elements<PS_SMALL_BYTES>(static_cast<int64_t>(bytes), ps_cuda_stream(exec),
+                                        upload);
 }
 
 /* Copy without the pinned buffers. The memory of the caller may be pinned, so the

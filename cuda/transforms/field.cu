@@ -4,8 +4,7 @@
  */
 #include "device/operand.cuh"
 #include "runtime/backend.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::transforms {
 
@@ -13,18 +12,14 @@ using namespace device;
 using namespace runtime;
 
 static constexpr int threads_a_block = 256;
-static constexpr int64_t most_blocks = 1 << 16; /* the rest is looped over */
 
-/* to += from, or, if SCALED, to += factor * from. Grid: any number of blocks. */
-template <typename Real, bool SCALED>
-static __global__ void
-add_kernel(const __grid_constant__ ps_relayout r, int64_t elements)
-{
-    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+/* to += from, or, if SCALED, to += factor * from. */
+template <typename Real, bool SCALED> struct Addition {
+    ps_relayout r;
 
-    for (int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; first < elements;
-         first += step) {
-        int64_t index = first, to = 0, from = 0, factor = 0;
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        int64_t to = 0, from = 0, factor = 0;
 
         for (int k = r.axes - 1; k >= 0; k--) {
             const int64_t rest = quotient(index, r.shape[k]);
@@ -40,17 +35,14 @@ add_kernel(const __grid_constant__ ps_relayout r, int64_t elements)
         static_cast<Real *>(r.to)[to] +=
             SCALED ? static_cast<const Real *>(r.factor)[factor] * value : value;
     }
-}
+};
 
 template <typename Real>
 static ps_status
-launch_add(const ps_relayout &r, int64_t elements, cudaStream_t stream)
+add(const ps_relayout &r, int64_t elements, cudaStream_t stream)
 {
-    const int64_t count = divided_up(elements, threads_a_block);
-    Launch launch(count < most_blocks ? count : most_blocks, threads_a_block, 0, stream);
-
-    return r.factor == nullptr ? launch.run(add_kernel<Real, false>, r, elements)
-                               : launch.run(add_kernel<Real, true>, r, elements);
+    return r.factor == nullptr ? for_elements(elements, stream, Addition<Real, false>{r})
+                               : for_elements(elements, stream, Addition<Real, true>{r});
 }
 
 ps_status
@@ -68,8 +60,8 @@ ps_cuda_accumulate(const ps_relayout *r, const ps_exec *exec)
     if (elements == 0) {
         return PS_OK;
     }
-    return r->element == 4 ? launch_add<float>(*r, elements, stream)
-                           : launch_add<double>(*r, elements, stream);
+    return r->element == 4 ? add<float>(*r, elements, stream)
+                           : add<double>(*r, elements, stream);
 }
 
 /* Sum over a block of threads_a_block threads; every thread receives it. */

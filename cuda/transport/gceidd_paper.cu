@@ -14,8 +14,7 @@
  * node and sweep. The elimination is that of the paper, with diagonals: a constant loses
  * digits in proportion to dt a/h^2. Foadaddini et al. 2022.
  */
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 #include "transport/gceidd_rows.cuh"
 
 namespace pysolvers::transport {
@@ -32,41 +31,39 @@ template <typename Real> struct Arrays {
     Real *a, *b, *c, *d; /* fields */
 };
 
-/* The unit of a thread, one of `count` along a line, and its line. */
+/* Unit number `index` of `count` units per line, and its line. */
 struct UnitPlace {
     int32_t unit, line;
-    bool is_there;
 
     template <typename Real>
-    __device__ __forceinline__ UnitPlace(const Sweep<Real> &s, int32_t count)
+    __device__ __forceinline__ UnitPlace(const Sweep<Real> &s, int32_t count,
+                                         int64_t index)
     {
-        const int64_t thread =
-            static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
         const bool lines_first = s.along != 1;
         const int32_t inner = lines_first ? s.lines : count;
-        const int64_t behind = thread / inner;
-        const int32_t fast = static_cast<int32_t>(thread - behind * inner);
+        const int64_t behind = index / inner;
+        const int32_t fast = static_cast<int32_t>(index - behind * inner);
 
         unit = lines_first ? static_cast<int32_t>(behind) : fast;
         line = lines_first ? fast : static_cast<int32_t>(behind);
-        is_there = behind < (lines_first ? count : s.lines);
     }
 };
 
-template <typename Real>
-__global__ void
-predict_kernel(const __grid_constant__ Sweep<Real> s)
-{
-    const UnitPlace place(s, s.strips - 1);
+template <typename Real> struct Predict {
+    Sweep<Real> s;
 
-    wait_for_last_kernel();
-    if (!place.is_there || !s.is_swept(place.line) || *s.grown < s.step) {
-        return;
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        const UnitPlace place(s, s.strips - 1, index);
+
+        if (!s.is_swept(place.line) || *s.grown < s.step) {
+            return;
+        }
+        const int32_t p = s.interface(place.unit + 1), l = place.line;
+
+        s.v[s.node(p, l)] = prediction(s, Field<Real>{s, l}, p, l);
     }
-    const int32_t p = s.interface(place.unit + 1), l = place.line;
-
-    s.v[s.node(p, l)] = prediction(s, Field<Real>{s, l}, p, l);
-}
+};
 
 /* The first interface at or after node p; the end counts as one. */
 template <typename Real>
@@ -118,31 +115,32 @@ make_row(const Sweep<Real> &s, const Arrays<Real> &to, int32_t p, int32_t l)
     to.d[at] = d;
 }
 
-template <typename Real>
-__global__ void
-rows_kernel(const __grid_constant__ Sweep<Real> s,
-            const __grid_constant__ Arrays<Real> to)
-{
-    const UnitPlace place(s, s.cells + 1);
-    const int32_t p = place.unit, l = place.line, n = s.cells;
+template <typename Real> struct MakeRows {
+    Sweep<Real> s;
+    Arrays<Real> to;
 
-    wait_for_last_kernel();
-    if (!place.is_there || *s.grown < s.step) {
-        return;
-    }
-    if (!s.is_swept(l)) {
-        s.v[s.node(p, l)] = s.unswept(p, l);
-    }
-    else if ((p == 0 && !s.low.neumann) || (p == n && !s.high.neumann)) {
-        const Real v = p == 0 ? s.low.at(l) : s.high.at(l);
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        const UnitPlace place(s, s.cells + 1, index);
+        const int32_t p = place.unit, l = place.line, n = s.cells;
 
-        s.v[s.node(p, l)] = v;
-        report_growth(s, !s.has(v));
+        if (*s.grown < s.step) {
+            return;
+        }
+        if (!s.is_swept(l)) {
+            s.v[s.node(p, l)] = s.unswept(p, l);
+        }
+        else if ((p == 0 && !s.low.neumann) || (p == n && !s.high.neumann)) {
+            const Real v = p == 0 ? s.low.at(l) : s.high.at(l);
+
+            s.v[s.node(p, l)] = v;
+            report_growth(s, !s.has(v));
+        }
+        else if (p == 0 || p == n || next_interface(s, p) != p) {
+            make_row(s, to, p, l);
+        }
     }
-    else if (p == 0 || p == n || next_interface(s, p) != p) {
-        make_row(s, to, p, l);
-    }
-}
+};
 
 /* Rows first to last of a line. */
 template <typename Real> struct Rows {
@@ -192,26 +190,27 @@ from_node(const Arrays<Real> &rows, int64_t at)
     return {rows.a + at, rows.b + at, rows.c + at, rows.d + at};
 }
 
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) thomas_kernel(const __grid_constant__ Sweep<Real> s,
-                                               const __grid_constant__ Arrays<Real> all)
-{
-    const UnitPlace place(s, s.strips);
+template <typename Real> struct Thomas {
+    Sweep<Real> s;
+    Arrays<Real> all;
 
-    wait_for_last_kernel();
-    if (!place.is_there || !s.is_swept(place.line) || *s.grown < s.step) {
-        return;
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        const UnitPlace place(s, s.strips, index);
+
+        if (!s.is_swept(place.line) || *s.grown < s.step) {
+            return;
+        }
+        const Rows<Real> strip(s, place.unit);
+        const int64_t at = s.node(strip.first, place.line);
+        const Arrays<Real> rows = from_node(all, at);
+
+        const bool grown =
+            solve_rows(s, rows, strip.last - strip.first + 1, rows.d, s.v + at, s.along);
+
+        report_growth(s, grown);
     }
-    const Rows<Real> strip(s, place.unit);
-    const int64_t at = s.node(strip.first, place.line);
-    const Arrays<Real> rows = from_node(all, at);
-
-    const bool grown =
-        solve_rows(s, rows, strip.last - strip.first + 1, rows.d, s.v + at, s.along);
-
-    report_growth(s, grown);
-}
+};
 
 /* Along x: d and V of the strips of a block in shared memory, at most `longest` cells
  * each, with pitch `pitch`. */
@@ -242,7 +241,8 @@ __launch_bounds__(block_threads)
             }
         }
     };
-    const UnitPlace place(s, s.strips);
+    const bool is_there = first + own < static_cast<int64_t>(s.strips) * s.lines;
+    const UnitPlace place(s, s.strips, first + own);
 
     wait_for_last_kernel();
     if (*s.grown < s.step) {
@@ -250,7 +250,7 @@ __launch_bounds__(block_threads)
     }
     each([&](int64_t at, int32_t inside) { tile[inside] = all.d[at]; });
     __syncthreads();
-    if (place.is_there && s.is_swept(place.line)) {
+    if (is_there && s.is_swept(place.line)) {
         const Rows<Real> strip(s, place.unit);
         Real *const d = tile + own * pitch;
 
@@ -261,34 +261,34 @@ __launch_bounds__(block_threads)
     each([&](int64_t at, int32_t inside) { s.v[at] = tile[inside]; });
 }
 
-template <typename Real>
-__global__ void
-correct_kernel(const __grid_constant__ Sweep<Real> s)
-{
-    const UnitPlace place(s, s.strips - 1);
+template <typename Real> struct Correct {
+    Sweep<Real> s;
 
-    wait_for_last_kernel();
-    if (!place.is_there || !s.is_swept(place.line) || *s.grown < s.step) {
-        return;
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        const UnitPlace place(s, s.strips - 1, index);
+
+        if (!s.is_swept(place.line) || *s.grown < s.step) {
+            return;
+        }
+        const int64_t step = s.along;
+        Real *const v = s.v + s.node(s.interface(place.unit + 1), place.line);
+
+        *v = correction(v[-step], v[-2 * step], v[step], v[2 * step]);
+        report_growth(s, !s.has(*v));
     }
-    const int64_t step = s.along;
-    Real *const v = s.v + s.node(s.interface(place.unit + 1), place.line);
+};
 
-    *v = correction(v[-step], v[-2 * step], v[step], v[2 * step]);
-    report_growth(s, !s.has(*v));
-}
+template <typename Operation>
+constexpr auto units_kernel = elements_kernel<block_threads, Operation>;
 
-/* One thread for each of `units` units per line. */
-template <typename Real, typename... Parameters, typename... Arguments>
+/* operation(index) for `units` units per line. */
+template <typename Real, typename Operation>
 ps_status
-launch_units(void (*kernel)(Parameters...), const Sweep<Real> &s, int64_t units,
-             size_t shared, cudaStream_t stream, const Arguments &...arguments)
+for_units(const Sweep<Real> &s, int64_t units, cudaStream_t stream,
+          const Operation &operation)
 {
-    const int64_t blocks = divided_up(units * s.lines, block_threads);
-
-    return blocks == 0 ? PS_OK
-                       : launch_closely(kernel, blocks, block_threads, shared, stream, s,
-                                        arguments...);
+    return for_elements<block_threads>(units * s.lines, stream, operation);
 }
 
 /* Cells of the longest strip along an axis. */
@@ -346,15 +346,19 @@ solve_strips(const Sweep<Real> &s, const ps_cuda_gceidd_sweep *sweep,
     const size_t bytes = solve_bytes(g, sweep->axis, stage);
     const int32_t longest = longest_strip(g, sweep->axis);
 
-    if (bytes > 0 && (allow_shared(thomas_kernel<Real>) != cudaSuccess ||
+    if (bytes > 0 && (allow_shared(units_kernel<Thomas<Real>>) != cudaSuccess ||
                       allow_shared(thomas_shared_kernel<Real>) != cudaSuccess)) {
         return PS_DEVICE_FAILURE;
     }
+    const int64_t count = static_cast<int64_t>(s.strips) * s.lines;
+    const int64_t blocks = divided_up(count, block_threads);
+
     return stage == STAGE_3
-               ? launch_units(thomas_shared_kernel<Real>, s, s.strips, bytes, stream,
-                              rows, s.strips > 1 ? longest : longest + 1,
-                              tile_pitch(g, sweep->axis))
-               : launch_units(thomas_kernel<Real>, s, s.strips, bytes, stream, rows);
+               ? launch_closely(thomas_shared_kernel<Real>, blocks, block_threads, bytes,
+                                stream, s, rows, s.strips > 1 ? longest : longest + 1,
+                                tile_pitch(g, sweep->axis))
+               : launch_closely(units_kernel<Thomas<Real>>, blocks, block_threads, bytes,
+                                stream, Thomas<Real>{s, rows}, count);
 }
 
 /* Resident threads of a multiprocessor over their largest number. */
@@ -393,12 +397,12 @@ find_occupancy(const ps_gceidd *g, int axis, double *part)
     const Stage stage = stage_of(g, axis, device);
     const size_t bytes = solve_bytes(g, axis, stage);
 
-    part[PS_GCEIDD_PREDICT] = occupancy_of(predict_kernel<Real>, 0);
-    part[PS_GCEIDD_ROWS] = occupancy_of(rows_kernel<Real>, 0);
+    part[PS_GCEIDD_PREDICT] = occupancy_of(units_kernel<Predict<Real>>, 0);
+    part[PS_GCEIDD_ROWS] = occupancy_of(units_kernel<MakeRows<Real>>, 0);
     part[PS_GCEIDD_SOLVE] = stage == STAGE_3
                                 ? occupancy_of(thomas_shared_kernel<Real>, bytes)
-                                : occupancy_of(thomas_kernel<Real>, bytes);
-    part[PS_GCEIDD_CORRECT] = occupancy_of(correct_kernel<Real>, 0);
+                                : occupancy_of(units_kernel<Thomas<Real>>, bytes);
+    part[PS_GCEIDD_CORRECT] = occupancy_of(units_kernel<Correct<Real>>, 0);
     return PS_OK;
 }
 
@@ -416,13 +420,13 @@ make_part(const ps_cuda_gceidd_sweep *sweep, int part, void *arrays, cudaStream_
 
     switch (part) {
     case PS_GCEIDD_PREDICT:
-        return launch_units(predict_kernel<Real>, s, s.strips - 1, 0, stream);
+        return for_units(s, s.strips - 1, stream, Predict<Real>{s});
     case PS_GCEIDD_ROWS:
-        return launch_units(rows_kernel<Real>, s, s.cells + 1, 0, stream, rows);
+        return for_units(s, s.cells + 1, stream, MakeRows<Real>{s, rows});
     case PS_GCEIDD_SOLVE:
         return solve_strips(s, sweep, rows, stream);
     default:
-        return launch_units(correct_kernel<Real>, s, s.strips - 1, 0, stream);
+        return for_units(s, s.strips - 1, stream, Correct<Real>{s});
     }
 }
 

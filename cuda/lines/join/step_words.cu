@@ -5,87 +5,86 @@
  * twentieth of what the step moves.
  */
 #include "lines/join/step_terms.cuh"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::join {
 
 using namespace runtime;
 
-static constexpr int threads_a_block = 256, at_once = 8;
+static constexpr int at_once = 8;
 
 namespace {
-
-struct WordsJob {
-    const uint8_t *where;
-    ps_stride stride;
-    int64_t rows, inner, systems, count; /* count: of threads */
-    int32_t chunk_rows, chunks;
-    bool periodic;
-    uint32_t *words;
-};
 
 /* The bytes of WIDTH neighbouring systems. */
 template <int WIDTH> struct alignas(WIDTH) Bytes {
     uint8_t of[WIDTH];
 };
 
-} // namespace
+/* The words of a chunk of WIDTH neighbouring systems. */
+template <int WIDTH> struct StepWords {
+    ps_mask where;
+    int64_t rows, inner, systems;
+    int32_t chunk_rows, chunks;
+    bool periodic;
+    uint32_t *words;
 
-/* A thread per chunk of WIDTH neighbouring systems. */
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        const int64_t fast = systems / WIDTH, chunk = quotient(index, fast);
+        const int64_t system = (index - chunk * fast) * WIDTH;
+        const int64_t j = quotient(system, inner), k = system - j * inner;
+        const ps_stride &stride = where.stride;
+        const uint8_t *const own = where.data + j * stride.outer + k * stride.inner;
+        const int64_t before = rows - (chunks - chunk) * chunk_rows - 1;
+        const int count = mask_words(chunk_rows);
+
+#pragma unroll 1
+        for (int h = 0; h < count; h++) {
+            const int end = min(chunk_rows + 2 - 32 * h, 32);
+            uint32_t word[WIDTH] = {};
+
+            /* several rows are loaded before one is used */
+#pragma unroll 1
+            for (int first = 0; first < end; first += at_once) {
+                Bytes<WIDTH> inside[at_once];
+
+#pragma unroll
+                for (int r = 0; r < at_once; r++) {
+                    int64_t row = before + 32 * h + first + r;
+
+                    if (periodic && (row == -1 || row == rows)) {
+                        row = row < 0 ? rows - 1 : 0;
+                    }
+                    inside[r] = {};
+                    if (first + r < end && row >= 0 && row < rows) {
+                        inside[r] = *reinterpret_cast<const Bytes<WIDTH> *>(
+                            own + row * stride.row);
+                    }
+                }
+#pragma unroll
+                for (int r = 0; r < at_once; r++) {
+#pragma unroll
+                    for (int w = 0; w < WIDTH; w++) {
+                        word[w] |= inside[r].of[w] != 0 ? 1u << (first + r) : 0u;
+                    }
+                }
+            }
+#pragma unroll
+            for (int w = 0; w < WIDTH; w++) {
+                words[(chunk * count + h) * systems + system + w] = word[w];
+            }
+        }
+    }
+};
+
 template <int WIDTH>
-static __global__ void
-__launch_bounds__(threads_a_block) step_words_kernel(const __grid_constant__ WordsJob job)
+ps_status
+make_words(const StepWords<WIDTH> &operation, cudaStream_t stream)
 {
-    const int64_t index = int64_t(blockIdx.x) * threads_a_block + threadIdx.x;
-
-    if (index >= job.count) {
-        return;
-    }
-    const int64_t fast = job.systems / WIDTH, chunk = quotient(index, fast);
-    const int64_t system = (index - chunk * fast) * WIDTH;
-    const int64_t j = quotient(system, job.inner), k = system - j * job.inner;
-    const uint8_t *const own = job.where + j * job.stride.outer + k * job.stride.inner;
-    const int64_t before = job.rows - (job.chunks - chunk) * job.chunk_rows - 1;
-    const int words = mask_words(job.chunk_rows);
-
-#pragma unroll 1
-    for (int h = 0; h < words; h++) {
-        const int end = min(job.chunk_rows + 2 - 32 * h, 32);
-        uint32_t word[WIDTH] = {};
-
-        /* several rows are loaded before one is used */
-#pragma unroll 1
-        for (int first = 0; first < end; first += at_once) {
-            Bytes<WIDTH> inside[at_once];
-
-#pragma unroll
-            for (int r = 0; r < at_once; r++) {
-                int64_t row = before + 32 * h + first + r;
-
-                if (job.periodic && (row == -1 || row == job.rows)) {
-                    row = row < 0 ? job.rows - 1 : 0;
-                }
-                inside[r] = {};
-                if (first + r < end && row >= 0 && row < job.rows) {
-                    inside[r] = *reinterpret_cast<const Bytes<WIDTH> *>(
-                        own + row * job.stride.row);
-                }
-            }
-#pragma unroll
-            for (int r = 0; r < at_once; r++) {
-#pragma unroll
-                for (int w = 0; w < WIDTH; w++) {
-                    word[w] |= inside[r].of[w] != 0 ? 1u << (first + r) : 0u;
-                }
-            }
-        }
-#pragma unroll
-        for (int w = 0; w < WIDTH; w++) {
-            job.words[(chunk * words + h) * job.systems + system + w] = word[w];
-        }
-    }
+    return for_elements(operation.systems / WIDTH * operation.chunks, stream, operation);
 }
+
+} // namespace
 
 /* Whether four neighbouring systems always lie in one word. */
 static bool
@@ -104,13 +103,14 @@ ps_cuda_step_words(const ps_mask &where, int64_t rows, int64_t outer, int64_t in
                    cudaStream_t stream)
 {
     const int64_t systems = outer * inner;
-    const int width = has_words_of_four(where, rows, outer, inner) ? 4 : 1;
-    const int64_t count = systems / width * chunks;
-    const WordsJob job = {where.data, where.stride, rows,   inner,    systems,
-                          count,      chunk_rows,   chunks, periodic, words};
 
-    return Launch(divided_up(count, threads_a_block), threads_a_block, 0, stream)
-        .run(width == 4 ? step_words_kernel<4> : step_words_kernel<1>, job);
+    return has_words_of_four(where, rows, outer, inner)
+               ? make_words<4>(
+                     {where, rows, inner, systems, chunk_rows, chunks, periodic, words},
+                     stream)
+               : make_words<1>(
+                     {where, rows, inner, systems, chunk_rows, chunks, periodic, words},
+                     stream);
 }
 
 } // namespace pysolvers::join
