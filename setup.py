@@ -22,6 +22,8 @@ PYSOLVERS_DISTRIBUTION : cuda
 PYSOLVERS_CUDA_ARCH : for example ``90``, ``80;90`` or ``native``
     Compile for these compute capabilities only; native means the GPUs of this machine (90 if
     there is none). The default is all of `ARCHITECTURES` that nvcc supports.
+PYSOLVERS_CUDA_LINEINFO : 1
+    Include line numbers for profilers, which double the size of the module.
 NVCC, CUDA_HOME, CUDA_PATH
     Location of nvcc, if it is neither on PATH nor installed by pip.
 """
@@ -59,14 +61,13 @@ WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror"]
 CUDA_FLAGS = [
     "-std=c++17",
     "-O3",
-    "-lineinfo",
     "-cudart=static",
     "-Xfatbin=-compress-all",
     "-Xcompiler=-fPIC,-fvisibility=hidden",
 ]
-# The second distribution has no line numbers for profilers, which more than double the size of the
-# module, and it is compressed as much as possible, which every driver for CUDA 13 can read.
-SMALLEST_CUDA_FLAGS = [flag for flag in CUDA_FLAGS if flag != "-lineinfo"] + ["-compress-mode=size"]
+# The second distribution is compressed as much as possible, which every driver for CUDA 13 can
+# read, and which takes as long as the compilation.
+SMALLEST_CUDA_FLAGS = [*CUDA_FLAGS, "-compress-mode=size"]
 CUDA_WARNINGS = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Wshadow,-Werror"]
 
 # Compute capabilities of the default build, times ten. A binary also runs on higher minor versions:
@@ -224,7 +225,10 @@ def find_nvcc():
 
 
 def cuda_targets(nvcc):
-    """Return the nvcc flags of the selected architectures, one of which is also compiled to PTX."""
+    """Return the nvcc flags of the selected architectures, one of which is also compiled to PTX.
+
+    A build for the GPUs of this machine has no PTX, which is a third of the module.
+    """
     offered = {int(number) for number in re.findall(r"sm_(\d+)\b", output(nvcc, "--list-gpu-code"))}
     asked = os.environ.get("PYSOLVERS_CUDA_ARCH", "")
     if asked == "native":
@@ -236,6 +240,8 @@ def cuda_targets(nvcc):
     if not chosen or not chosen <= offered:
         raise SystemExit(f"PYSOLVERS_CUDA_ARCH={asked}: {nvcc} offers {sorted(offered)}")
     flags = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in sorted(chosen)]
+    if asked == "native" and chosen == native_architectures():
+        return flags
     ptx = PTX_ARCHITECTURE if PTX_ARCHITECTURE in chosen else max(chosen)
     return [*flags, f"-gencode=arch=compute_{ptx},code=compute_{ptx}"]
 
@@ -459,6 +465,8 @@ class Cuda:
         self.nvcc = find_nvcc()
         flags = SMALLEST_CUDA_FLAGS if CudaDistribution.is_wanted() else CUDA_FLAGS
         self.command = [self.nvcc, *flags, *cuda_targets(self.nvcc), "-Icuda"]
+        if os.environ.get("PYSOLVERS_CUDA_LINEINFO") == "1":
+            self.command.append("-lineinfo")
         self.command += [f"-I{folder}" for folder in ext.include_dirs]
         if os.environ.get("PYSOLVERS_WERROR") == "1":
             self.command += CUDA_WARNINGS

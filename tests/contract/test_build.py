@@ -136,13 +136,29 @@ def test_one_architecture_is_compiled_to_both_forms(tmp_path, monkeypatch):
     codes, command = commands(tmp_path, monkeypatch, PYSOLVERS_CUDA_ARCH="90")
 
     assert codes == ["sm_90", "compute_90"]
+    assert "-lineinfo" not in command
+
+
+def test_build_for_the_gpus_of_this_machine_has_no_intermediate_code(tmp_path, monkeypatch):
+    query = tmp_path / "nvidia-smi"
+    query.write_text("#!/bin/sh\necho compute_cap\necho 8.0\necho 9.0\n")
+    query.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    codes, _ = commands(tmp_path, monkeypatch, PYSOLVERS_CUDA_ARCH="native")
+    assert codes == ["sm_80", "sm_90"]
+
+
+def test_line_numbers_are_an_option(tmp_path, monkeypatch):
+    _, command = commands(tmp_path, monkeypatch, PYSOLVERS_CUDA_LINEINFO="1")
+
     assert "-lineinfo" in command
 
 
-def test_distribution_has_no_line_numbers(tmp_path, monkeypatch):
+def test_distribution_is_compressed_as_much_as_possible(tmp_path, monkeypatch):
     _, command = commands(tmp_path, monkeypatch, PYSOLVERS_DISTRIBUTION="cuda")
 
-    assert "-lineinfo" not in command and "-compress-mode=size" in command
+    assert "-compress-mode=size" in command
 
 
 @pytest.fixture
