@@ -4,7 +4,11 @@ All numbers are reals on the device. A complex field is one of reals with a last
 The waves of a periodic axis are pairs of reals, cosine and sine part, which have the same
 eigenvalue, so that the lines are real in every case.
 
-One buffer holds the field. Its shape is that of the waves, with 2 (n // 2 + 1) reals along a
+The fields of a batch that fit into the cache of the device are solved by the same calls: they are
+the first axis of all arrays. Packed waves are those of one field; the fields of a batch have
+transforms by panels instead.
+
+One buffer holds the fields. The shape is that of the waves, with 2 (n // 2 + 1) reals along a
 periodic axis; before its transform an axis uses the first n of them. A transform runs over panels
 of columns: the columns of a panel are combined and transposed to lines (`transform_load`), cuFFT
 transforms the lines, and they are combined and transposed back (`transform_store`). The lines of a
@@ -68,6 +72,9 @@ Additions = Mapping[tuple[int, int], Array]
 # Bytes of the lines of a panel: half the cache of an H100. Chosen by this size, not measured.
 _PANEL = 24 << 20
 _LEAST_HALVED = LEAST_HALVED
+# Bytes of the fields of a batch that are solved together: they fit into the cache of the device.
+_TOGETHER = 32 << 20
+_MOST_PLANS = 4  # numbers of fields whose plans are kept
 _ALIGNMENT = 256  # bytes between the starts of two buffers
 
 _INVERSE = {
@@ -147,6 +154,13 @@ class _Transform:
                 device.enqueue(
                     device.backend.transform_store, *self._arguments, solution[panel], *rest
                 )
+
+
+class _Plans(NamedTuple):
+    """Transforms before and after the lines, by their axes."""
+
+    forward: dict[int, _Transform]
+    backward: dict[int, _Transform]
 
 
 class _Product:
@@ -370,8 +384,8 @@ class DevicePoisson:
             self._counts = [axis.count for axis in axes]
             self._inner = tuple(axis.unknowns for axis in axes)
             self._waves = list(self._counts)
-            self._forward: dict[int, _Transform] = {}
-            self._backward: dict[int, _Transform] = {}
+            self._transforms: dict[int, _Plans] = {}  # by the number of fields
+            self._batched: DevicePoisson | None = None  # instead of packed waves
             self._products: dict[int, _Product] = {}
             #: Distance of c to the nearest eigenvalue, without lines.
             self.distance = 0.0
@@ -382,7 +396,12 @@ class DevicePoisson:
                 self._packed = PackedWaves(axes, dtype, self._device, self._kept, helmholtz)
             else:
                 for k, method in enumerate(chosen):
-                    self._plan(k, method)
+                    if method == EIGENVECTORS:
+                        self._products[k] = _Product(
+                            self._device, axes[k].modes, self._real, self._kept
+                        )
+                self._transformed = [k for k, m in enumerate(chosen) if m == TRANSFORM]
+                self._plans(1)
                 matrices = self._matrices() if self._has_lines else self._divisors()
                 if group.size == 1:
                     self._rows = self._expanded(matrices)
@@ -400,8 +419,8 @@ class DevicePoisson:
     @property
     def nbytes(self) -> int:
         """Size of the matrices in bytes."""
-        own = sum(array.nbytes for array in self._own)
-        return own if self._factor is None else own + self._factor.nbytes
+        parts = self._factor, self._batched
+        return sum(array.nbytes for array in self._own) + sum(p.nbytes for p in parts if p)
 
     def kept(self, arrays: Mapping[Any, Array]) -> dict[Any, Array]:
         """Return copies on the device that last as long as this object."""
@@ -447,11 +466,51 @@ class DevicePoisson:
             result = target.result(out, named, right, whole, self._dtype)
             (right,) = target.move(right)
             solution = np.moveaxis(target.destination(result), line, -1)
-            buffers = self._buffers(target)
         sources = np.moveaxis(np.broadcast_to(right, whole), line, -1)
-        for place in np.ndindex(batch):
-            self._solve_one(target, sources[place], additions, values, solution[place], buffers)
+        self._solve_batch(target, sources, additions, values, solution)
         return target.finish(result)
+
+    def _solve_batch(
+        self, device: Any, f: Array, additions: Additions, values: Additions, result: Array
+    ) -> None:
+        """Enqueue the solutions of all fields of a batch, the axis of the lines last."""
+        if f.ndim == len(self._axes):
+            f, result = f[None], result[None]
+        while f.ndim > len(self._axes) + 1:
+            fields, fields_of_result = _folded(f, 0), _folded(result, 0)
+            if fields is None or fields_of_result is None:
+                break
+            f, result = fields, fields_of_result
+        *others, number = f.shape[: f.ndim - len(self._axes)]
+        most = self._fields_at_once(number)
+        solver = self._without_packing() if most > 1 else self
+        buffers: dict[int, list[_Buffer]] = {}
+        for place in np.ndindex(*others):
+            for start in range(0, number, most):
+                part = slice(start, min(start + most, number))
+                count = part.stop - start
+                if count not in buffers:
+                    buffers[count] = solver._buffers(device, count)
+                given = f[place][part], additions, values, result[place][part]
+                solver._solve_fields(device, *given, buffers[count])
+
+    def _fields_at_once(self, count: int) -> int:
+        """Return how many of the fields of a batch are solved by the same calls."""
+        if self._group.size > 1:
+            return 1
+        field = prod(axis.count for axis in self._axes) * self._dtype.itemsize
+        return max(min(count, _TOGETHER // field), 1)
+
+    def _without_packing(self) -> "DevicePoisson":
+        """Return the solver of several fields: lines along the last axis if waves are packed."""
+        if self._packed is None:
+            return self
+        if self._batched is None:
+            methods = [TRANSFORM] * (len(self._axes) - 1) + [LINES]
+            self._batched = DevicePoisson(
+                self._axes, self._dtype, self._name, helmholtz=self._helmholtz, methods=methods
+            )
+        return self._batched
 
     def solve_quickly(
         self, f: Any, additions: Additions, values: Additions, shape: tuple[int, ...], out: Any
@@ -498,17 +557,18 @@ class DevicePoisson:
             return None
         if self._line not in (-1, len(shape) - 1):
             source, solution = (np.moveaxis(a, self._line, -1) for a in arrays)
-        self._solve_one(device, source, additions, values, solution, self._buffers(device))
+        source, solution = source[None], solution[None]
+        self._solve_fields(device, source, additions, values, solution, self._buffers(device))
         if key is not None and self._repeats is not None:
             self._repeats.notice(
                 key,
-                lambda own, buffers: self._solve_one(
+                lambda own, buffers: self._solve_fields(
                     own, source, additions, values, solution, buffers
                 ),
             )
         return result
 
-    def _solve_one(
+    def _solve_fields(
         self,
         device: Any,
         f: Array,
@@ -517,10 +577,11 @@ class DevicePoisson:
         result: Array,
         buffers: Sequence[Any],
     ) -> None:
-        """Enqueue the solution of one field, the axis of the lines last."""
-        self._run(device, f[self._inner], additions, result[self._inner], buffers)
+        """Enqueue the solutions of fields along the first axis, that of the lines last."""
+        inner = slice(None), *self._inner
+        self._run(device, f[inner], additions, result[inner], buffers)
         for (k, end), given in values.items():
-            device.write(_layer(result, k, end), given)
+            device.write(_layer(result, k + 1, end), given)
 
     def enqueue(self, f: Array, result: Array, device: Device) -> None:
         """Enqueue a solve with sides of value zero, for arrays on the device.
@@ -537,7 +598,7 @@ class DevicePoisson:
         """
         if not self._lasting:
             self._lasting = self._buffers(device, lasting=True)
-        self._run(device, f, {}, result, self._lasting)
+        self._run(device, f[None], {}, result[None], self._lasting)
 
     @cached_property
     def _repeats(self) -> Repeats | None:
@@ -548,13 +609,13 @@ class DevicePoisson:
         allocate = partial(self._buffers, lasting=True)
         return Repeats(self._device, allocate, packed.alone)
 
-    @cached_property
-    def _sizes(self) -> tuple[int, ...]:
-        """Bytes of the field, a second field, the lines and the work area of the transforms."""
+    def _sizes(self, count: int) -> tuple[int, ...]:
+        """Bytes of the fields, second fields, the lines and the work area of the transforms."""
         if self._packed is not None:
             return self._packed.wave_bytes, 0, 0, self._packed.work_bytes
-        every = [*self._forward.values(), *self._backward.values()]
-        field = prod(self._waves) * self._parts * self._real.itemsize
+        plans = self._plans(count)
+        every = [*plans.forward.values(), *plans.backward.values()]
+        field = count * prod(self._waves) * self._parts * self._real.itemsize
         return (
             field,
             field * bool(self._products),
@@ -562,10 +623,10 @@ class DevicePoisson:
             max((t.work_bytes for t in every), default=0),
         )
 
-    def _buffers(self, device: Device, *, lasting: bool = False) -> list[_Buffer]:
-        """Allocate the memory of a call, in one block."""
+    def _buffers(self, device: Device, count: int = 1, *, lasting: bool = False) -> list[_Buffer]:
+        """Allocate the memory of a call for so many fields, in one block."""
         starts = [0]
-        for size in self._sizes:
+        for size in self._sizes(count):
             starts.append(starts[-1] + -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT)
         block = device.memory(starts[-1], lasting=lasting)
         return [_Buffer(block.address + start, block) for start in starts[:-1]]
@@ -582,24 +643,27 @@ class DevicePoisson:
                     device.write(result, f)
                 self._add(additions, result, device)
                 source = result
-            self._packed.run(source, result, buffer.address, work.address, device)
+            self._packed.run(source[0], result[0], buffer.address, work.address, device)
             return
-        shape = (*self._waves, *([2] if self._parts == 2 else []))
+        count = len(f)
+        plans = self._plans(count)
+        shape = (count, *self._waves, *([2] if self._parts == 2 else []))
         field = device_array(buffer.address, shape, None, self._real, buffer.owner)
         source, solution = self._reals(f), self._reals(result)
-        is_direct = self._is_dense(source) if self._forward else source.flags.c_contiguous
-        if additions or not is_direct or not (self._forward or self._products):
-            part = field[_block(self._counts)]
+        is_direct = self._is_dense(source) if plans.forward else source.flags.c_contiguous
+        if additions or not is_direct or not (plans.forward or self._products):
+            part = field[_block(count, self._counts)]
             device.write(part, source)
             source = part
             self._add(additions, source, device)
         sizes = list(self._counts)
-        for k, transform in self._forward.items():
-            before = source if source is not field else field[_block(sizes)]
+        for k, transform in plans.forward.items():
+            before = source if source is not field else field[_block(count, sizes)]
             sizes[k] = transform.after
+            after = field[_block(count, sizes)]
             transform.run(
                 self._columns(before, k),
-                self._columns(field[_block(sizes)], k),
+                self._columns(after, k),
                 lines.address,
                 work.address,
                 device,
@@ -608,20 +672,21 @@ class DevicePoisson:
         # The first one is free, the second one has the values but for those of the right side.
         fields = [device_array(second.address, shape, None, self._real, second.owner), field]
         for k, product in self._products.items():
-            source = product.forward(source, fields, k, device)
+            source = product.forward(source, fields, k + 1, device)
         self._centre(device, source)
         self._solve_lines(device, source)
         self._centre(device, source)
-        is_direct = not self._backward and solution.flags.c_contiguous
+        is_direct = not plans.backward and solution.flags.c_contiguous
         for k, product in reversed(self._products.items()):
             is_last = is_direct and k == min(self._products)
-            source = product.backward(source, fields, k, device, solution if is_last else None)
+            target = solution if is_last else None
+            source = product.backward(source, fields, k + 1, device, target)
         field, is_direct = source, self._is_dense(solution)
-        for k, transform in reversed(self._backward.items()):
-            before = field[_block(sizes)]
+        for k, transform in reversed(plans.backward.items()):
+            before = field[_block(count, sizes)]
             sizes[k] = transform.after
-            is_last = k == min(self._backward) and is_direct
-            after = solution if is_last else field[_block(sizes)]
+            is_last = k == min(plans.backward) and is_direct
+            after = solution if is_last else field[_block(count, sizes)]
             transform.run(
                 self._columns(before, k),
                 self._columns(after, k),
@@ -629,36 +694,43 @@ class DevicePoisson:
                 work.address,
                 device,
             )
-        if field is not solution and not (is_direct and self._backward):
-            device.write(solution, field[_block(self._counts)])
+        if field is not solution and not (is_direct and plans.backward):
+            device.write(solution, field[_block(count, self._counts)])
 
     def _add(self, additions: Additions, field: Array, device: Device) -> None:
-        """Add what the sides contribute to reals of the right side."""
+        """Add what the sides contribute to reals of the right sides."""
         for (k, end), values in additions.items():
-            layer = _layer(field, k, end)
+            layer = _layer(field, k + 1, end)
             there = values if is_device_array(values) else device.upload(values)
             given = np.broadcast_to(self._reals(there), layer.shape)
             device.enqueue(device.backend.accumulate, layer, given)
 
-    def _plan(self, k: int, method: str) -> None:
-        """Plan the transforms or the products along an axis."""
+    def _plans(self, count: int) -> _Plans:
+        """Return the transforms of so many fields; those of one field are always kept."""
+        found = self._transforms.get(count)
+        if found is None:
+            found = _Plans({}, {})
+            for k in self._transformed:
+                self._plan(k, count, found)
+            if len(self._transforms) >= _MOST_PLANS:
+                self._transforms.pop(list(self._transforms)[1], None)
+            self._transforms[count] = found
+        return found
+
+    def _plan(self, k: int, count: int, plans: _Plans) -> None:
+        """Plan the transforms along an axis."""
         axis = self._axes[k]
-        if method == EIGENVECTORS:
-            self._products[k] = _Product(self._device, axis.modes, self._real, self._kept)
-        if method != TRANSFORM:
-            return
         name, kind = axis.transform
         forward = f"{name}{kind}" if kind else "rfft"
         gain = axis.intervals * (2 if kind else 1)
-        others = [size for j, size in enumerate(self._waves[:-1]) if j != k]
-        columns = (prod(others), self._counts[-1] * self._parts)
-        self._forward[k] = _Transform(
-            self._device, forward, axis.count, *columns, self._real, scale=1.0
+        other = (*self._waves[:k], *self._counts[k + 1 : -1], 1)[0]
+        row = self._counts[-1] * self._parts
+        outer, inner = (count, other * row) if count > 1 and k == 0 else (count * other, row)
+        plans.forward[k], plans.backward[k] = (
+            _Transform(self._device, one, axis.count, outer, inner, self._real, scale)
+            for one, scale in ((forward, 1.0), (_INVERSE[forward], 1 / gain))
         )
-        self._backward[k] = _Transform(
-            self._device, _INVERSE[forward], axis.count, *columns, self._real, scale=1 / gain
-        )
-        self._waves[k] = self._forward[k].after
+        self._waves[k] = plans.forward[k].after
 
     def _matrices(self) -> tuple[Array, Array, Array]:
         """Return lower, row sums and upper of the waves, with the shape (waves or 1, rows or 1)."""
@@ -716,20 +788,27 @@ class DevicePoisson:
             split=Slab(-1),
         )
 
-    def _solve_lines(self, device: Any, field: Array) -> None:
+    def _solve_lines(self, device: Any, fields: Array) -> None:
         """Solve the lines of all waves in place; parts of a number are systems with one matrix."""
+        if self._parts == 2 and len(fields) > 1:
+            for field in fields:
+                self._solve_lines(device, field[None])
+            return
         rows = self._axes[-1].count if self._has_lines else 1
-        reals = self._real.itemsize
-        strides = (rows * self._parts * reals, reals, self._parts * reals)
+        count, size = len(fields), self._real.itemsize
         shape = (prod(self._waves) // rows, self._parts, rows)
-        lines = device_array(address_of(field), shape, strides, self._real, field)
+        strides = (rows * self._parts * size, size, self._parts * size)
         if self._factor is not None:
+            lines = device_array(address_of(fields), shape, strides, self._real, fields)
             self._factor._solve_views(device, lines, lines)
             return
-        backend = device.backend
-        operands = [*self._rows, lines]
-        if self._parts == 1:  # the waves are the inner axis: they follow each other in memory
-            operands = [a.transpose(1, 0, 2) for a in operands]
+        backend, operands = device.backend, self._rows
+        if self._parts == 1:
+            # The waves are the inner axis: they follow each other in memory.
+            shape = count, shape[0], rows
+            strides = shape[1] * rows * size, rows * size, size
+            operands = [np.broadcast_to(a.transpose(1, 0, 2), shape) for a in operands]
+        lines = device_array(address_of(fields), shape, strides, self._real, fields)
         flags = 0
         if self._has_lines:
             flags = backend.ROW_SUMS | (backend.PERIODIC if self._axes[-1].is_periodic else 0)
@@ -738,7 +817,8 @@ class DevicePoisson:
             backend.PIVOTS["never"],
             flags,
             *operands,
-            operands[-1],
+            lines,
+            lines,
             None,
             0,
             0,
@@ -747,17 +827,18 @@ class DevicePoisson:
         )
         device.check(status)
 
-    def _centre(self, device: Any, field: Array) -> None:
-        """In a singular case make the mean of wave 0 zero."""
+    def _centre(self, device: Any, fields: Array) -> None:
+        """In a singular case make the mean of wave 0 of all fields zero."""
         if not self.is_singular or not self._has_lines:
             return
-        line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
-        if self._factor is not None:
-            self._centre_of_ranks(device, line)
-            return
-        for part in range(self._parts):
-            own = line[None, :, part][None]
-            device.enqueue(device.backend.centre, own, address_of(self._volumes))
+        for field in fields:
+            line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
+            if self._factor is not None:
+                self._centre_of_ranks(device, line)
+                return
+            for part in range(self._parts):
+                own = line[None, :, part][None]
+                device.enqueue(device.backend.centre, own, address_of(self._volumes))
 
     def _centre_of_ranks(self, device: Device, line: Array) -> None:
         """Make the mean of a line, of which each rank holds a part, zero; collective."""
@@ -769,17 +850,20 @@ class DevicePoisson:
         device.write(line, values)
 
     def _columns(self, array: Array, k: int) -> Array:
-        """View reals as columns (outer, inner, values) along axis k."""
+        """View reals of fields as columns (outer, inner, values) along axis k of each field."""
         if self._parts == 2:
             *axes, rows, parts = array.shape
             strides = (*array.strides[:-2], array.strides[-1])
             array = device_array(
                 address_of(array), (*axes, rows * parts), strides, self._real, array
             )
-        if array.ndim == 2:
-            array = array[None]
-            k += 1
-        return array.transpose(1 - k, 2, k)
+        if array.ndim == 3:
+            return array.transpose(0, 2, 1)
+        if len(array) == 1:
+            return array[0].transpose(1 - k, 2, k)
+        folded = _folded(array, 0 if k else 2)
+        assert folded is not None
+        return folded.transpose(0, 2, 1)
 
     def _reals(self, array: Array) -> Array:
         """View an array of the dtype of the solver as reals, with a last axis of the parts."""
@@ -797,7 +881,9 @@ class DevicePoisson:
         )
 
     def _is_dense(self, reals: Array) -> bool:
-        """Whether neighbours along x are neighbours in memory."""
+        """Whether neighbours along x are neighbours in memory; boxes of a batch need no gaps."""
+        if len(reals) > 1 and len(self._axes) > 2:
+            return bool(reals.flags.c_contiguous)
         rows = reals.strides[-self._parts] if reals.shape[-self._parts] > 1 else None
         return rows in (None, self._parts * self._real.itemsize)
 
@@ -807,9 +893,21 @@ class DevicePoisson:
         return self._own[-1]
 
 
-def _block(sizes: Sequence[int]) -> tuple[slice, ...]:
-    """Return the index of the first entries along each axis."""
-    return tuple(slice(size) for size in sizes)
+def _block(count: int, sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Return the index of the first entries along each axis of so many fields."""
+    return slice(count), *(slice(size) for size in sizes)
+
+
+def _folded(array: Array, k: int) -> Array | None:
+    """View axes k and k + 1 as one; None if their strides do not allow it."""
+    shape, strides = array.shape, array.strides
+    if shape[k] > 1 and shape[k + 1] > 1 and strides[k] != shape[k + 1] * strides[k + 1]:
+        return None
+    step = strides[k + 1] if shape[k + 1] > 1 else strides[k]
+    both = (*shape[:k], shape[k] * shape[k + 1], *shape[k + 2 :])
+    steps = (*strides[:k], step, *strides[k + 2 :])
+    readonly = not array.flags.writeable
+    return device_array(address_of(array), both, steps, array.dtype, array, readonly=readonly)
 
 
 def _layer(array: Array, axis: int, end: int) -> Array:

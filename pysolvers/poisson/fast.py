@@ -198,7 +198,7 @@ class FastPoisson(ShownAsText):
     subtracted without a report, because the call does not wait for the device.
 
     On a device products with eigenvectors are those of cuBLAS, whose matrices are made on the CPU
-    with SciPy. Batches are solved one field after the other.
+    with SciPy. Fields of a batch that fit into the cache of the device share their calls.
 
     On a device the call enqueues the work on the stream and returns. With `out`, a solve can be
     captured in a CUDA graph if `boundary` is not given; the solver must then exist as long as the

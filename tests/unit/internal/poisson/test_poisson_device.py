@@ -381,6 +381,36 @@ def test_one_axis_of_lines_and_batches_are_those_of_the_cpu(device, rng, case, d
     check_one_axis(rng, case, dtype)
 
 
+@pytest.mark.parametrize(
+    "ends",
+    [("DD", "NN"), ("PP", "DN"), ("ND", "PP"), ("PP", "DD", "NN"), ("NN", "PP", "PP"), ("DN",)],
+)
+@pytest.mark.parametrize(("grid", "dtype"), [("nodes", "float32"), ("cells", "complex128")])
+def test_fields_of_a_batch_share_their_calls(monkeypatch, device, rng, grid, ends, dtype):
+    shape, batch = (6, 5, 9)[: len(ends)], (2, 4)
+    here, there = solvers(rng, shape, ends, grid=grid, dtype=dtype)
+    fields = right_side(rng, (*batch, *shape), dtype)
+    expected = [[here.solve(f) for f in row] for row in fields]
+    loads = []
+    for given in (fields[0], fields[0, :1]):
+        device.calls.clear()
+        there.solve(given)
+        loads.append(len([call for call in device.calls if call[0] in ("load", "waves_load")]))
+    wide = device.array(np.zeros((*batch, *shape[:-1], 2 * shape[-1]), dtype))
+    most = int(np.prod(shape)) * np.dtype(dtype).itemsize
+
+    for count in (3, 100):  # fields at once
+        monkeypatch.setattr(_device, "_TOGETHER", count * most)
+        for array in (device.array(fields), device.array(fields[:, ::-1]).view(np.s_[:, ::-1])):
+            result = there.solve(array).get()
+            there.solve(array, out=wide.view(np.s_[..., ::2]))
+            for row, others, strided in zip(result, expected, wide.get()[..., ::2], strict=True):
+                for u, x, v in zip(row, others, strided, strict=True):
+                    poisson_pairs.near(u, x, here)
+                    np.testing.assert_array_equal(u, v)
+    assert loads[0] == loads[1] or there._device._packed is not None
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("case", ["symmetric", "products and waves", "first axis", "negative"])
 def test_products_of_even_and_odd_eigenvectors(monkeypatch, device, rng, case, dtype):
