@@ -8,7 +8,7 @@
 
 #include "flow/cavity_rows.cuh"
 #include "lines/methods.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::flow {
 
@@ -20,29 +20,27 @@ using namespace runtime;
 
 namespace {
 
-constexpr int block_threads = 256;
-
 struct Diagonals {
     double *lower, *diag, *upper, *rhs;
 };
 
-/* One block per row of nodes along x. The wall nodes of x get their values here. */
-template <typename Source>
-__global__ void
-__launch_bounds__(block_threads)
-    rows_kernel(const __grid_constant__ Source source,
-                const __grid_constant__ Diagonals out, double *x, int axis, int64_t nodes)
-{
-    const int64_t j = blockIdx.x, last = nodes - 1;
+/* The rows of the nodes: node i of row j along x. The wall nodes of x get their values. */
+template <typename Source> struct Rows {
+    Source source;
+    Diagonals out;
+    double *x;
+    int axis;
+    int64_t nodes;
 
-    wait_for_last_kernel();
-    for (int64_t i = threadIdx.x; i < nodes; i += blockDim.x) {
+    __device__ __forceinline__ void operator()(unsigned row, int64_t i) const
+    {
+        const int64_t j = row, last = nodes - 1;
         const int64_t p = j * nodes + i, at = axis == 0 ? i : j;
         double word[Source::words];
 
         if (i == 0 || i == last || j == 0 || j == last) {
             x[p] = source.result(p, source.wall(p));
-            continue;
+            return;
         }
         source.node(p, word);
         if (at == 1) {
@@ -51,25 +49,27 @@ __launch_bounds__(block_threads)
         if (at == last - 1) {
             source.apply_wall(p, 1, word);
         }
-        const Row<double> row = source.row(word);
-        out.lower[p] = row.lower;
-        out.diag[p] = row.diag;
-        out.upper[p] = row.upper;
-        out.rhs[p] = row.rhs;
+        const Row<double> found = source.row(word);
+        out.lower[p] = found.lower;
+        out.diag[p] = found.diag;
+        out.upper[p] = found.upper;
+        out.rhs[p] = found.rhs;
     }
-}
+};
 
-__global__ void
-__launch_bounds__(block_threads)
-    add_kernel(const double *omega, const double *change, double *x, int64_t nodes)
-{
-    const int64_t first = (static_cast<int64_t>(blockIdx.x) + 1) * nodes;
+/* x = omega + change at the interior nodes. */
+struct Sum {
+    const double *omega, *change;
+    double *x;
+    int64_t nodes;
 
-    wait_for_last_kernel();
-    for (int64_t i = threadIdx.x + 1; i < nodes - 1; i += blockDim.x) {
-        x[first + i] = omega[first + i] + change[first + i];
+    __device__ __forceinline__ void operator()(unsigned row, int64_t i) const
+    {
+        const int64_t p = (int64_t(row) + 1) * nodes + i + 1;
+
+        x[p] = omega[p] + change[p];
     }
-}
+};
 
 const ps_cuda_method *
 method_of(const ps_options *options)
@@ -135,13 +135,6 @@ lines_of(const Diagonals &d, int axis, int64_t nodes, double *x)
     return t;
 }
 
-int
-block_for(int64_t nodes)
-{
-    return nodes >= block_threads ? block_threads
-                                  : static_cast<int>((nodes + 31) / 32 * 32);
-}
-
 } // namespace
 
 ps_status
@@ -177,8 +170,8 @@ ps_cuda_unfused_solve(const ps_cuda_sweep *s, const ps_options *options,
     ps_status status = with_source(*s, [&](const auto &source) {
         using Source = std::decay_t<decltype(source)>;
 
-        return launch_closely(rows_kernel<Source>, s->nodes, block_for(s->nodes), 0,
-                              stream, source, d, s->x, s->axis, s->nodes);
+        return for_rows_of_elements(s->nodes, s->nodes, stream,
+                                    Rows<Source>{source, d, s->x, s->axis, s->nodes});
     });
 
     rest.work = static_cast<char *>(exec->work) + used;
@@ -187,8 +180,8 @@ ps_cuda_unfused_solve(const ps_cuda_sweep *s, const ps_options *options,
         status = method_of(&chosen)->solve(&t, &chosen, &rest, report);
     }
     if (status == PS_OK && adds) {
-        status = launch_closely(add_kernel, s->nodes - 2, block_for(s->nodes), 0, stream,
-                                s->omega, d.rhs, s->x, s->nodes);
+        status = for_rows_of_elements(s->nodes - 2, s->nodes - 2, stream,
+                                      Sum{s->omega, d.rhs, s->x, s->nodes});
     }
     report->method = chosen.method;
     return status;

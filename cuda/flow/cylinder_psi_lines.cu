@@ -9,7 +9,7 @@
 #include "flow/cylinder_grid.cuh"
 #include "flow/cylinder_pta.cuh"
 #include "flow/line_sweep.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::flow {
 
@@ -97,35 +97,30 @@ template <typename Real> struct PsiField {
     double *numbers, *history;
 };
 
-/* Grid: blocks of nodes along x, and the rows. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) estimate_kernel(const __grid_constant__ PsiField<Real> f)
-{
-    const int per_row = divided_up(f.grid.nx, block_threads);
-    const int row = static_cast<int>(blockIdx.x) / per_row;
-    const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
-                       static_cast<int>(threadIdx.x);
-    const int64_t p = int64_t(row) * f.grid.nx + column;
+/* The first estimate of the new psi at a node of a row. */
+template <typename Real> struct Estimate {
+    PsiField<Real> f;
 
-    wait_for_last_kernel();
-    if (column >= f.grid.nx) {
-        return;
+    __device__ __forceinline__ void operator()(unsigned row_number, int64_t at) const
+    {
+        const int row = static_cast<int>(row_number), column = static_cast<int>(at);
+        const int64_t p = int64_t(row) * f.grid.nx + column;
+        const bool inside = row > 0 && row < f.grid.ny - 1 && column > 0;
+        const Real now = f.psi[p];
+
+        if (inside && column > f.grid.last) {
+            f.new_psi[p] = f.outlet[row];
+        }
+        else {
+            const bool is_zero = !f.is_free && f.grid.in_body(row, column);
+            const Real estimate = inside ? now + f.ahead * (now - f.new_psi[p]) : now;
+
+            f.new_psi[p] = is_zero ? Real(0) : estimate;
+        }
     }
-    const bool inside = row > 0 && row < f.grid.ny - 1 && column > 0;
-    const Real now = f.psi[p];
+};
 
-    if (inside && column > f.grid.last) {
-        f.new_psi[p] = f.outlet[row];
-    }
-    else {
-        const bool is_zero = !f.is_free && f.grid.in_body(row, column);
-        const Real estimate = inside ? now + f.ahead * (now - f.new_psi[p]) : now;
-
-        f.new_psi[p] = is_zero ? Real(0) : estimate;
-    }
-}
-
+/* Grid: blocks of nodes along x, and the rows; all lanes of a warp take the maximum. */
 template <typename Real>
 __global__ void
 __launch_bounds__(block_threads) residual_kernel(const __grid_constant__ PsiField<Real> f)
@@ -325,8 +320,8 @@ iterate(const CylinderRun &r)
 {
     const PsiField<Real> f = field_of<Real>(r);
     double now[2] = {}, before = 0;
-    ps_status status = launch_closely(estimate_kernel<Real>, field_blocks(f),
-                                      block_threads, 0, r.stream, f);
+    ps_status status =
+        for_rows_of_elements(f.grid.ny, f.grid.nx, r.stream, Estimate<Real>{f});
 
     status = status == PS_OK ? measure(r, f, now) : status;
     for (int k = 0; status == PS_OK && k < most_cycles; k++) {

@@ -20,7 +20,7 @@
 #include "device/number.cuh"
 #include "relaxation/laplace.h"
 #include "relaxation/relax.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/texture.cuh"
 
 namespace pysolvers::relaxation {
@@ -169,37 +169,32 @@ __launch_bounds__(relax_threads)
     }
 }
 
-/* The arrays from the tables, the constants, the ghost cells and the source. Grid: threads
- * for all cells. */
-template <bool INTERLEAVED, typename T>
-__global__ void
-__launch_bounds__(relax_threads) fill_kernel(const __grid_constant__ Plate<T> s)
-{
-    const ps_cuda_grid &g = s.grid;
-    const int64_t cell = static_cast<int64_t>(blockIdx.x) * relax_threads + threadIdx.x;
-    const int j = static_cast<int>(cell / g.nx) + 1;
-    const int i = static_cast<int>(cell % g.nx) + 1;
+/* The arrays from the tables, the constants, the ghost cells and the source. */
+template <bool INTERLEAVED, typename T> struct Fill {
+    Plate<T> s;
 
-    if (j > g.ny) {
-        return;
+    __device__ __forceinline__ void operator()(unsigned row, int64_t column) const
+    {
+        const ps_cuda_grid &g = s.grid;
+        const int j = static_cast<int>(row) + 1, i = static_cast<int>(column) + 1;
+        const int64_t at = place_of<INTERLEAVED>(g, i, j);
+        T right = s.source != nullptr ? s.source[at] : T(0);
+        /* The coefficient of a neighbour; what a ghost cell adds is in the right side. */
+        const auto neighbour = [&](T a, bool is_ghost, int x, int y) {
+            if (is_ghost) {
+                right = plus(right, times(a, s.t[place_of<INTERLEAVED>(g, x, y)]));
+            }
+            return is_ghost ? T(0) : a;
+        };
+
+        s.coefficient[A_W][at] = neighbour(s.ax, i == 1, i - 1, j);
+        s.coefficient[A_E][at] = neighbour(s.ax, i == g.nx, i + 1, j);
+        s.coefficient[A_S][at] = neighbour(s.ay, j == 1, i, j - 1);
+        s.coefficient[A_N][at] = neighbour(s.ay, j == g.ny, i, j + 1);
+        s.coefficient[A_P][at] = s.diag[table_place<INTERLEAVED>(g, i, j)];
+        s.coefficient[RIGHT][at] = right;
     }
-    const int64_t at = place_of<INTERLEAVED>(g, i, j);
-    T right = s.source != nullptr ? s.source[at] : T(0);
-    /* The coefficient of a neighbour; what a ghost cell adds is in the right side. */
-    const auto neighbour = [&](T a, bool is_ghost, int x, int y) {
-        if (is_ghost) {
-            right = plus(right, times(a, s.t[place_of<INTERLEAVED>(g, x, y)]));
-        }
-        return is_ghost ? T(0) : a;
-    };
-
-    s.coefficient[A_W][at] = neighbour(s.ax, i == 1, i - 1, j);
-    s.coefficient[A_E][at] = neighbour(s.ax, i == g.nx, i + 1, j);
-    s.coefficient[A_S][at] = neighbour(s.ay, j == 1, i, j - 1);
-    s.coefficient[A_N][at] = neighbour(s.ay, j == g.ny, i, j + 1);
-    s.coefficient[A_P][at] = s.diag[table_place<INTERLEAVED>(g, i, j)];
-    s.coefficient[RIGHT][at] = right;
-}
+};
 
 /* Tiles in a row of tiles, and rows of tiles. */
 struct Blocks {
@@ -352,13 +347,13 @@ template <typename T> class Variant {
 
     ps_status fill()
     {
-        const int64_t cells = static_cast<int64_t>(plate_.grid.nx) * plate_.grid.ny;
         const bool is_interleaved =
             l_->variant == PS_LAPLACE_NAIVE || l_->variant == PS_LAPLACE_COALESCED;
+        const int64_t rows = plate_.grid.ny, cells = plate_.grid.nx;
         ps_status status =
-            Launch(divided_up(cells, relax_threads), relax_threads, 0, stream_)
-                .run(is_interleaved ? fill_kernel<true, T> : fill_kernel<false, T>,
-                     plate_);
+            is_interleaved
+                ? for_rows_of_elements(rows, cells, stream_, Fill<true, T>{plate_})
+                : for_rows_of_elements(rows, cells, stream_, Fill<false, T>{plate_});
 
         for (int k = 0; status == PS_OK && k < COEFFICIENTS &&
                         l_->coefficients == PS_LAPLACE_TEXTURE;

@@ -16,8 +16,7 @@
 
 #include "device/operand.cuh"
 #include "runtime/backend.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::spline {
 
@@ -26,7 +25,6 @@ using namespace runtime;
 
 static constexpr int threads = 128;
 static constexpr int splines_a_thread = 8;
-static constexpr int64_t most_blocks = 1 << 20; /* the rest is looped over */
 
 template <typename Real> constexpr bool is_single = sizeof(Real) == sizeof(float);
 
@@ -83,12 +81,6 @@ is_shared(const ps_input &in)
     return in.stride.outer == 0 && in.stride.inner == 0;
 }
 
-static int64_t
-blocks_for(int64_t count)
-{
-    return count < most_blocks ? count : most_blocks;
-}
-
 /* Matrix of one row, and a check of its knot. */
 template <typename Real>
 static __device__ void
@@ -140,16 +132,12 @@ write_side(const ps_spline_rows &r, const ps_spline_row &row, double rate,
     put<Real>(r.values, at, own);
 }
 
-/* Grid: any number of blocks. */
-template <typename Real>
-static __global__ void
-rows_kernel(const __grid_constant__ ps_spline_rows r)
-{
-    const int64_t elements = r.outer * r.knots * r.inner;
-    const int64_t stride = int64_t(gridDim.x) * threads;
+/* Matrix and right-hand side of row number e. */
+template <typename Real> struct SplineRows {
+    ps_spline_rows r;
 
-    for (int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x; e < elements;
-         e += stride) {
+    __device__ __forceinline__ void operator()(int64_t e) const
+    {
         const Place at = place_of(e, r.knots, r.inner);
         const double rate = knots_of<Real>(r.x, r.knots, at.j, at.k).rate;
         const ps_spline_row row = ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k),
@@ -162,19 +150,16 @@ rows_kernel(const __grid_constant__ ps_spline_rows r)
             write_side<Real>(r, row, rate, at);
         }
     }
-}
+};
 
-/* Grid: any number of blocks. */
-template <typename Real>
-static __global__ void
-pieces_kernel(const __grid_constant__ ps_spline_pieces p, int32_t count)
-{
-    const ps_polynomials &from = p.from;
-    const int64_t elements = from.outer * (from.knots - 1) * from.inner;
-    const int64_t stride = int64_t(gridDim.x) * threads;
+/* The coefficients of piece number e. */
+template <typename Real> struct SplinePieces {
+    ps_spline_pieces p;
+    int32_t count;
 
-    for (int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x; e < elements;
-         e += stride) {
+    __device__ __forceinline__ void operator()(int64_t e) const
+    {
+        const ps_polynomials &from = p.from;
         const Place at = place_of(e, from.knots - 1, from.inner);
         const Real *const x =
             line_of<Real>(from.x, at.j, at.k) + at.i * from.x.stride.row;
@@ -214,7 +199,7 @@ pieces_kernel(const __grid_constant__ ps_spline_pieces p, int32_t count)
             out(0)[p.stride.row] = static_cast<Real>(integral);
         }
     }
-}
+};
 
 /* The value at a located point of the spline that begins at `first` in the arrays, not
  * yet multiplied by powers of the unit. */
@@ -260,6 +245,14 @@ locate(const ps_spline_points &p, int64_t i, int64_t j, int64_t k)
                             line_of<Real>(p.at, j, k)[i * p.at.stride.row], 0);
 }
 
+/* ps_spline_stepwise() for the few points with a power: a function of its own, because its
+ * divisions are 20 KB of code wherever it is inlined. */
+static __device__ __noinline__ double
+stepwise(double value, double unit, int32_t power)
+{
+    return ps_spline_stepwise(value, unit, power);
+}
+
 /* Values of one spline after another at point i: splines (j, k) + m (dj, dk), as long as
  * they exist, at most splines_a_thread. */
 template <typename Real, bool is_cubic, bool shares>
@@ -277,7 +270,7 @@ write_values(const ps_spline_points &p, int64_t i, int64_t j, int64_t k, int64_t
     if (shares) {
         point = locate<Real>(p, i, 0, 0);
     }
-#pragma unroll
+#pragma unroll(shares ? splines_a_thread : 1)
     for (int m = 0; m < splines_a_thread; m++) {
         if (j < p.from.outer && k < p.from.inner) {
             if (!shares) {
@@ -285,9 +278,9 @@ write_values(const ps_spline_points &p, int64_t i, int64_t j, int64_t k, int64_t
             }
             const Real found = value_at<Real, is_cubic>(p, point, first);
 
-            *value = point.power == 0 ? found
-                                      : static_cast<Real>(ps_spline_stepwise(
-                                            found, point.unit, point.power));
+            *value = point.power == 0
+                         ? found
+                         : static_cast<Real>(stepwise(found, point.unit, point.power));
         }
         j += dj;
         k += dk;
@@ -296,38 +289,32 @@ write_values(const ps_spline_points &p, int64_t i, int64_t j, int64_t k, int64_t
     }
 }
 
-/* Threads follow the inner axis. Grid: any number of blocks. */
-template <typename Real, bool is_cubic, bool shares>
-static __global__ void
-inner_points_kernel(const __grid_constant__ ps_spline_points p, int64_t parts)
-{
-    const int64_t count = p.from.outer * p.points * parts;
+/* Threads follow the inner axis: `threads` elements for each of `parts` parts of it. */
+template <typename Real, bool is_cubic, bool shares> struct InnerPoints {
+    ps_spline_points p;
+    int64_t parts;
 
-    for (int64_t b = blockIdx.x; b < count; b += gridDim.x) {
-        const Place at = place_of(b, p.points, parts);
+    __device__ __forceinline__ void operator()(int64_t e) const
+    {
+        const Place at = place_of(e / threads, p.points, parts);
 
         write_values<Real, is_cubic, shares>(
-            p, at.i, at.j, at.k * threads * splines_a_thread + threadIdx.x, 0, threads);
+            p, at.i, at.j, at.k * threads * splines_a_thread + e % threads, 0, threads);
     }
-}
+};
 
-/* Threads follow points and inner axis, each with several splines of the outer axis.
- * Grid: any number of blocks. */
-template <typename Real, bool is_cubic, bool shares>
-static __global__ void
-outer_points_kernel(const __grid_constant__ ps_spline_points p, int64_t parts)
-{
-    const int64_t count = parts * p.points * p.from.inner;
-    const int64_t stride = int64_t(gridDim.x) * threads;
+/* Threads follow points and inner axis, each with several splines of the outer axis. */
+template <typename Real, bool is_cubic, bool shares> struct OuterPoints {
+    ps_spline_points p;
 
-    for (int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x; e < count;
-         e += stride) {
+    __device__ __forceinline__ void operator()(int64_t e) const
+    {
         const Place at = place_of(e, p.points, p.from.inner);
 
         write_values<Real, is_cubic, shares>(p, at.i, at.j * splines_a_thread, at.k, 1,
                                              0);
     }
-}
+};
 
 template <typename Real, bool is_cubic, bool shares>
 static ps_status
@@ -338,14 +325,11 @@ launch_points(const ps_spline_points &p, cudaStream_t stream)
     if (inner >= threads) {
         const int64_t parts = divided_up(inner, threads * splines_a_thread);
 
-        return Launch(blocks_for(outer * p.points * parts), threads, 0, stream)
-            .run(inner_points_kernel<Real, is_cubic, shares>, p, parts);
+        return for_elements<threads>(outer * p.points * parts * threads, stream,
+                                     InnerPoints<Real, is_cubic, shares>{p, parts});
     }
-    const int64_t parts = divided_up(outer, splines_a_thread);
-
-    return Launch(blocks_for(divided_up(parts * p.points * inner, threads)), threads, 0,
-                  stream)
-        .run(outer_points_kernel<Real, is_cubic, shares>, p, parts);
+    return for_elements<threads>(divided_up(outer, splines_a_thread) * p.points * inner,
+                                 stream, OuterPoints<Real, is_cubic, shares>{p});
 }
 
 template <typename Real, bool is_cubic>
@@ -376,8 +360,7 @@ ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec)
         return status;
     }
     return with_real(r->dtype, [&](auto zero) {
-        return Launch(blocks_for(divided_up(elements, threads)), threads, 0, stream)
-            .run(rows_kernel<decltype(zero)>, *r);
+        return for_elements<threads>(elements, stream, SplineRows<decltype(zero)>{*r});
     });
 }
 
@@ -394,8 +377,8 @@ ps_cuda_spline_pieces(const ps_spline_pieces *p, const ps_exec *exec)
     const int32_t count = ps_spline_order(p->from.order, p->nu);
 
     return with_real(p->from.dtype, [&](auto zero) {
-        return Launch(blocks_for(divided_up(elements, threads)), threads, 0, stream)
-            .run(pieces_kernel<decltype(zero)>, *p, count);
+        return for_elements<threads>(elements, stream,
+                                     SplinePieces<decltype(zero)>{*p, count});
     });
 }
 

@@ -12,8 +12,7 @@
  */
 #include "device/work_queue.cuh"
 #include "lines/partition/long.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::partition {
 
@@ -28,16 +27,16 @@ template <typename Number> struct CoarseRows {
 
 static constexpr int threads = 256;
 
-template <typename Number>
-__global__ void
-__launch_bounds__(threads)
-    coarse_kernel(const Segment<Number> *__restrict__ segment, CoarseRows<Number> rows,
-                  int32_t parts, int64_t count)
-{
-    const int64_t step = static_cast<int64_t>(gridDim.x) * threads;
+namespace {
 
-    for (int64_t i = blockIdx.x * static_cast<int64_t>(threads) + threadIdx.x; i < count;
-         i += step) {
+/* Row number i of the coarse systems, from the segments of two neighbouring parts. */
+template <typename Number> struct MakeCoarseRows {
+    const Segment<Number> *__restrict__ segment;
+    CoarseRows<Number> rows;
+    int32_t parts;
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
         const int64_t next = (i + 1) % parts == 0 ? i + 1 - parts : i + 1;
         const Segment<Number> s = segment[i];
         const Spike<Number> first = segment[next].first;
@@ -47,7 +46,9 @@ __launch_bounds__(threads)
         rows.upper[i] = s.row_before(first).upper;
         rows.rhs[i] = s.row_before(first).rhs;
     }
-}
+};
+
+} // namespace
 
 /* One block per system: its info and its mark, from those of its parts and of its
  * coarse system, whose row k is the last row of part k. */
@@ -182,8 +183,8 @@ solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8
                  numbers_at<Note>(work, store.note), numbers_at<Number>(work, store.y)};
     ps_status status = launch_partition(job, TOP_SEGMENT, plan, stream);
     if (status == PS_OK) {
-        status = Launch(grid_for(divided_up(count, threads), device), threads, 0, stream)
-                     .run(coarse_kernel<Number>, job.parts.segment, rows, parts, count);
+        status = for_elements(count, stream,
+                              MakeCoarseRows<Number>{job.parts.segment, rows, parts});
     }
     if (status == PS_OK) {
         status = ps_cuda_partition_solve(&coarse, device, nullptr, exec,
