@@ -267,7 +267,7 @@ call_count_pivoted(const call *c, int64_t systems, ps_report *report)
 
 ps_status
 call_download_info(const call *c, int32_t *info, const int32_t *there, int64_t count,
-                   float *flag)
+                   float *flag, int *is_clear)
 {
     const ps_backend *const backend = ps_backend_get();
     const size_t bytes = (size_t)count * sizeof *info;
@@ -281,6 +281,7 @@ call_download_info(const call *c, int32_t *info, const int32_t *there, int64_t c
                         .info_inner = 1};
     float found = 0;
 
+    *is_clear = 0;
     if (bytes <= PS_ANSWER_BYTES) {
         return backend->download(info, there, bytes, &c->exec);
     }
@@ -292,11 +293,9 @@ call_download_info(const call *c, int32_t *info, const int32_t *there, int64_t c
     if (status == PS_OK) {
         status = backend->download(&found, flag, sizeof found, &c->exec);
     }
-    if (status == PS_OK && found == 0) {
-        memset(info, 0, bytes);
-        return PS_OK;
-    }
-    return status == PS_OK ? backend->download(info, there, bytes, &c->exec) : status;
+    *is_clear = status == PS_OK && found == 0;
+    return status == PS_OK && !*is_clear ? backend->download(info, there, bytes, &c->exec)
+                                         : status;
 }
 
 PyObject *

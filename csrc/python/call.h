@@ -64,11 +64,11 @@ int call_finish(call *c);
 ps_status call_count_pivoted(const call *c, int64_t systems, ps_report *report);
 
 /* Copy the numbers of `count` systems from the memory of the backend, and wait; `flag` is
- * memory of the backend for one float. If all numbers are 0, only the flag is copied: the
- * numbers of a million systems take longer than their solve. Called between call_enter()
- * and call_leave(). */
+ * memory of the backend for one float. If all numbers of many systems are 0, only the flag
+ * is copied, *is_clear is 1 and `info` is not written: the numbers of a million systems
+ * take longer than their solve. Called between call_enter() and call_leave(). */
 ps_status call_download_info(const call *c, int32_t *info, const int32_t *there,
-                             int64_t count, float *flag);
+                             int64_t count, float *flag, int *is_clear);
 
 /* {name: seconds}, a new reference, or null with an exception. */
 PyObject *call_seconds(const char *const *names, const double *seconds, int count);

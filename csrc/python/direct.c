@@ -502,10 +502,11 @@ run_and_answer(const direct *d, const ps_options *options, int threads,
     return raised;
 }
 
-/* run() with `info` in host memory: waits for a device. */
+/* run() with `info` in host memory, which is 0: waits for a device. *is_clear: whether the
+ * numbers of all systems are known to be 0. */
 static int
 run_and_read(const direct *d, const ps_options *options, int threads, const place *where,
-             int32_t *info, npy_intp count, ps_status *status)
+             int32_t *info, npy_intp count, ps_status *status, int *is_clear)
 {
     const ps_backend *const backend = ps_backend_get();
     const size_t bytes = (size_t)count * sizeof *info;
@@ -533,7 +534,7 @@ run_and_read(const direct *d, const ps_options *options, int threads, const plac
         float *const flag = (float *)((char *)there.data + bytes);
 
         call_enter(&c);
-        *status = call_download_info(&c, info, there.data, count, flag);
+        *status = call_download_info(&c, info, there.data, count, flag, is_clear);
         raised = call_leave(&c);
     }
     block_free(&there);
@@ -588,6 +589,7 @@ solve(const direct *d, const ps_options *options, int threads, const place *wher
     ps_status status = PS_OK;
     PyObject *answer = NULL;
     npy_intp failed = 0;
+    int is_clear = 0;
 
     if (where->singular != REPORTED) {
         const int raised = where->singular == FILLED
@@ -604,8 +606,9 @@ solve(const direct *d, const ps_options *options, int threads, const place *wher
             return PyErr_NoMemory();
         }
     }
-    if (run_and_read(d, options, threads, where, info, count, &status) == 0) {
-        for (npy_intp k = 0; k < count; k++) {
+    if (run_and_read(d, options, threads, where, info, count, &status, &is_clear) == 0) {
+        /* not read if clear: the pages of many numbers are not in memory yet */
+        for (npy_intp k = 0; !is_clear && k < count; k++) {
             failed += info[k] != 0;
         }
         answer = status != PS_OK ? PyLong_FromLong((long)status)

@@ -91,6 +91,7 @@ download_info(PyObject *Py_UNUSED(module), PyObject *args)
     size_t bytes;
     block flag;
     call c;
+    int is_clear;
 
     if (!PyArg_ParseTuple(args, "OK|iK:download_info", &host, &address, &device,
                           &stream) ||
@@ -102,7 +103,11 @@ download_info(PyObject *Py_UNUSED(module), PyObject *args)
     call_enter(&c);
     const ps_status status =
         call_download_info(&c, here, (const int32_t *)(uintptr_t)address,
-                           (int64_t)(bytes / sizeof(int32_t)), flag.data);
+                           (int64_t)(bytes / sizeof(int32_t)), flag.data, &is_clear);
+
+    if (is_clear) {
+        memset(here, 0, bytes);
+    }
     PyObject *const answer = finish(&c, status);
 
     block_free(&flag);

@@ -15,10 +15,35 @@ using namespace runtime;
 template <typename Real> struct BlockOperand {
     Real *data;
     int64_t row, outer, inner, down, across;
-    bool is_dense; /* blocks, or columns, have no gaps and are aligned to 16 bytes */
 };
 
+/* Threads of a block of the kernel with exchanges; the other one has a warp. */
 static constexpr int blocks_threads = 64;
+
+/* What a warp has in shared memory, in numbers for each of its systems. */
+struct BlocksTile {
+    int rows;        /* block rows of a tile */
+    int matrix, rhs; /* pitches of a diagonal and of right-hand sides, which are odd */
+    int words, row;  /* of a tile, and of an eliminated row */
+    int depth;       /* eliminated rows that are loaded at the same time */
+};
+
+/* side: of a block, 0 for five diagonals. */
+constexpr BlocksTile
+blocks_tile(int side)
+{
+    BlocksTile tile = {};
+    const int of = side == 0 ? 2 : side;
+
+    tile.rows = side == 0 ? 4 : side == 2 ? 2 : 1;
+    tile.rhs = (tile.rows * of) | 1;
+    tile.matrix = side == 0 ? tile.rhs : (tile.rows * of * of) | 1;
+    tile.words = (side == 0 ? 5 : 3) * tile.matrix + tile.rhs;
+    tile.row = of * of + of;
+    tile.depth = (2 * tile.words - tile.rhs) / tile.row;
+    tile.depth = tile.depth < 8 ? tile.depth : 8;
+    return tile;
+}
 
 /* ps_blocks with the batch axis of smaller stride as the inner one. */
 template <typename Real> struct BlocksJob {
@@ -30,10 +55,14 @@ template <typename Real> struct BlocksJob {
     bool is_definite; /* pivots that are not positive definite are bad */
     bool checks; /* systems that are not dominant are marked with info -1, and pivoted */
     bool pivots; /* all systems are pivoted */
+    bool by_row; /* neighbouring threads copy neighbouring rows, and not systems */
     int32_t *info;
-    Real *
-        kept; /* eliminated rows, [row][word][system], or pivot rows of `slots` systems */
+    Real *kept; /* the first `far` eliminated rows, [row][word][system], or pivot rows of
+                      `slots` systems */
+    int64_t pitch; /* of a word of eliminated rows */
     int64_t slots; /* a multiple of blocks_threads */
+    int32_t far;   /* the other eliminated rows are in shared memory */
+    uint32_t shared_bytes;
 };
 
 /* blocks_reals.cu */

@@ -15,8 +15,11 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     ps_status status = PS_OK;
 
     if (!job.pivots) {
-        status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
-                     .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
+        status = ps_cuda_status(allow_shared(blocks_kernel<Real, SIDE, IS_BANDS>));
+        if (status == PS_OK) {
+            status = Launch(divided_up(systems, 32), 32, job.shared_bytes, stream)
+                         .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
+        }
     }
     if (status == PS_OK && (job.pivots || job.checks)) {
         status = Launch(divided_up(std::min(systems, job.slots), blocks_threads),
