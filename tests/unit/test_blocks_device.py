@@ -49,7 +49,7 @@ def test_blocks(device_library, rng, batch, axis, side, pivot):
 
 
 @pytest.mark.parametrize("pivot", [None, False, True])
-@pytest.mark.parametrize("rows", [1, 2, 3, 8, 33])
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 33, 200])
 @pytest.mark.parametrize(("batch", "axis"), SHAPES)
 def test_five_diagonals(device_library, rng, batch, axis, rows, pivot):
     library = device_library
@@ -60,6 +60,18 @@ def test_five_diagonals(device_library, rng, batch, axis, rows, pivot):
     x = solve_pentadiagonal(*(library.array(a) for a in operands), axis=axis, pivot=pivot)
     assert library.is_kind(x)
     near(library.get(x), solve_pentadiagonal(*operands, axis=axis, pivot=pivot))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("side", [2, 3, 4])
+@pytest.mark.parametrize(("batch", "axis"), [((33,), 0), ((3, 11), -1)])
+def test_systems_with_more_rows_than_shared_memory_has(
+    device_library, rng, batch, axis, side, dtype
+):
+    library = device_library
+    operands = blocks(rng, batch, axis, 140, side, 1, dtype)
+    x = solve_block_tridiagonal(*(library.array(a) for a in operands), axis=axis, pivot=False)
+    near(library.get(x), solve_block_tridiagonal(*operands, axis=axis, pivot=False))
 
 
 @pytest.mark.parametrize("side", [2, 3, 4])
