@@ -131,49 +131,42 @@ lines_of(const ps_heat *h, int axis, bool is_turned, const Matrix<Real> &matrix,
 
 /* d = T + weight (T_before - 2 T + T_after) with the neighbours on the other axis, plus a
  * times the known T next to the end rows of a line. */
-template <typename Real> struct RightSides {
+template <typename Real, bool IS_TEXTURED> struct RightSides {
     const Real *t;
-    runtime::Texels texels; /* of t, for a textured kernel */
+    runtime::Texels texels; /* of t */
     Real *d;
     int64_t nx, ny;
-    int axis, tiles; /* of a row of nodes along x */
+    int axis;
     Real ratio, factor, a;
-};
 
-template <typename Real, bool is_textured>
-__global__ void
-__launch_bounds__(block_threads)
-    right_sides_kernel(const __grid_constant__ RightSides<Real> s)
-{
-    const int64_t j = 1 + blockIdx.x / s.tiles;
-    const int64_t i = 1 + blockIdx.x % s.tiles * block_threads + threadIdx.x;
-    const int64_t p = j * s.nx + i;
-    const int64_t along = s.axis == 0 ? 1 : s.nx, across = s.axis == 0 ? s.nx : 1;
-    const int64_t at = s.axis == 0 ? i : j, last = (s.axis == 0 ? s.nx : s.ny) - 2;
-    const auto read = [&](int64_t node) {
-        if constexpr (is_textured) {
-            return runtime::fetch(s.texels, s.t + node);
+    __device__ __forceinline__ Real read(int64_t node) const
+    {
+        if constexpr (IS_TEXTURED) {
+            return runtime::fetch(texels, t + node);
         }
         else {
-            return s.t[node];
+            return t[node];
         }
-    };
+    }
 
-    wait_for_last_kernel();
-    if (i > s.nx - 2) {
-        return;
-    }
-    const Real here = read(p), before = read(p - across), after = read(p + across);
-    Real d = here + s.factor * (s.ratio * (before - here) + s.ratio * (after - here));
+    /* Inner node `column` of inner row `row`. */
+    __device__ __forceinline__ void operator()(unsigned row, int64_t column) const
+    {
+        const int64_t i = column + 1, j = int64_t(row) + 1, p = j * nx + i;
+        const int64_t along = axis == 0 ? 1 : nx, across = axis == 0 ? nx : 1;
+        const int64_t at = axis == 0 ? i : j, last = (axis == 0 ? nx : ny) - 2;
+        const Real here = read(p), before = read(p - across), after = read(p + across);
+        Real value = here + factor * (ratio * (before - here) + ratio * (after - here));
 
-    if (at == 1) {
-        d += s.a * read(p - along);
+        if (at == 1) {
+            value += a * read(p - along);
+        }
+        if (at == last) {
+            value += a * read(p + along);
+        }
+        d[p] = value;
     }
-    if (at == last) {
-        d += s.a * read(p + along);
-    }
-    s.d[p] = d;
-}
+};
 
 ps_options
 options_of(const ps_heat *h)
@@ -215,33 +208,43 @@ bind(HeatRun<Real> &run, const Fields<Real> &f)
     return status;
 }
 
-template <typename Real>
-ps_status
-make_right_sides(const HeatRun<Real> &run, const Fields<Real> &f, int axis)
+template <bool IS_TEXTURED, typename Real>
+RightSides<Real, IS_TEXTURED>
+right_sides_of(const HeatRun<Real> &run, const Fields<Real> &f, int axis)
 {
     const ps_heat *const h = run.h;
     const double ratio = h->ratio[1 - axis];
     const bool is_wei = h->scheme == PS_HEAT_WEI2013;
-    const int64_t tiles = divided_up(h->nodes[0] - 2, block_threads);
-    const RightSides<Real> s = {
+
+    return {
         static_cast<const Real *>(h->t),
         run.textures[TEXELS_T],
         f.d,
         h->nodes[0],
         h->nodes[1],
         axis,
-        static_cast<int>(tiles),
         static_cast<Real>(ratio),
         static_cast<Real>(is_wei ? 1 / (1 + 2 * ratio) : 0.5),
         static_cast<Real>(coupling(h, axis)),
     };
-    const int64_t blocks = tiles * (h->nodes[1] - 2);
+}
 
-    return h->memory == PS_HEAT_TEXTURE
-               ? Launch(blocks, block_threads, 0, run.stream)
-                     .run(right_sides_kernel<Real, true>, s)
-               : launch_closely(right_sides_kernel<Real, false>, blocks, block_threads, 0,
-                                run.stream, s);
+/* The cache of textures has the values of before a launch, so that a kernel that reads
+ * them is not launched with programmatic dependent launch. */
+template <typename Real>
+ps_status
+make_right_sides(const HeatRun<Real> &run, const Fields<Real> &f, int axis)
+{
+    const int64_t rows = run.h->nodes[1] - 2, count = run.h->nodes[0] - 2;
+    const int64_t tiles = divided_up(count, block_threads);
+
+    return run.h->memory == PS_HEAT_TEXTURE
+               ? Launch(rows * tiles, block_threads, 0, run.stream)
+                     .run(rows_of_elements_kernel<block_threads, RightSides<Real, true>>,
+                          right_sides_of<true>(run, f, axis), count,
+                          static_cast<unsigned>(tiles))
+               : for_rows_of_elements(rows, count, run.stream,
+                                      right_sides_of<false>(run, f, axis));
 }
 
 /* Solve for T, from d to t, with the layout of the fields. */

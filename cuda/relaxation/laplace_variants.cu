@@ -139,26 +139,17 @@ relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
     }
 }
 
-template <int FROM, bool INTERLEAVED, bool ACROSS, typename T>
+/* Relax a colour. With a norm of KIND, reduce to one number per block, or, if ONE, to one
+ * number in all if the norm is a maximum. */
+template <int FROM, bool INTERLEAVED, bool ACROSS, typename T, int KIND, bool ONE>
 __global__ void
 __launch_bounds__(relax_threads)
-    cells_kernel(const __grid_constant__ Plate<T> s, int colour)
-{
-    NormAccumulator<T, PS_CUDA_NORM_NONE> none;
-
-    relax_colour<FROM, INTERLEAVED, ACROSS>(s, colour, none);
-}
-
-/* Reduce to one number per block, or to one number in all if the norm is a maximum. */
-template <int FROM, typename T, int KIND, bool ONE>
-__global__ void
-__launch_bounds__(relax_threads)
-    blocks_kernel(const __grid_constant__ Plate<T> s, int colour)
+    colour_kernel(const __grid_constant__ Plate<T> s, int colour)
 {
     const int64_t place = colour * static_cast<int64_t>(gridDim.x) + blockIdx.x;
     NormAccumulator<T, KIND> norm;
 
-    relax_colour<FROM, false, false>(s, colour, norm);
+    relax_colour<FROM, INTERLEAVED, ACROSS>(s, colour, norm);
     if (join_block(norm)) {
         if (ONE) {
             norm.commit(s.norms, 0, place);
@@ -341,7 +332,8 @@ template <typename T> class Variant {
     template <bool INTERLEAVED, bool ACROSS> ps_status launch_cells()
     {
         return with_coefficients([&](auto from) {
-            return launch_both(cells_kernel<from.value, INTERLEAVED, ACROSS, T>);
+            return launch_both(colour_kernel<from.value, INTERLEAVED, ACROSS, T,
+                                             PS_CUDA_NORM_NONE, false>);
         });
     }
 
@@ -373,7 +365,8 @@ template <typename T> class Variant {
 
         return status != PS_OK ? status : with_norm(plate_.norms.kind, [&](auto kind) {
             return with_coefficients([&](auto from) {
-                return launch_both(blocks_kernel<from.value, T, kind.value, ONE>);
+                return launch_both(
+                    colour_kernel<from.value, false, false, T, kind.value, ONE>);
             });
         });
     }

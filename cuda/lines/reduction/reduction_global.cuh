@@ -10,20 +10,14 @@
 
 namespace pysolvers::reduction {
 
-static constexpr int global_threads = 256;
-
-/* Thread t of the grid as one of `count` items of one of `systems` systems. */
+/* Item number t, if each system has `count` items. */
 struct Place {
     int64_t system, i;
-    bool exists;
 
-    __device__ Place(int64_t systems, int64_t count)
+    __device__ __forceinline__ Place(int64_t t, int64_t count)
     {
-        const int64_t t = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-
         system = quotient(t, count);
         i = t - system * count;
-        exists = system < systems;
     }
 };
 
@@ -66,112 +60,105 @@ reduce_row(const Part<Batch> &part, int64_t at, int32_t step, int32_t reach,
 }
 
 /* Rows step-1, 2 step-1, ... eliminate their neighbours and are written to rows 0, 1,
- * ... of `to`: step 1 for pcr, step 2 and reach 1 for cr. Grid: threads for e.systems *
- * to_rows. */
-template <typename Batch>
-__global__ void
-__launch_bounds__(global_threads)
-    reduce_kernel(const __grid_constant__ Batch e, typename Batch::Number *to,
-                  int32_t to_rows, int32_t step, int32_t reach)
-{
-    const Place place(e.systems, to_rows);
+ * ... of `to`: step 1 for pcr, step 2 and reach 1 for cr. For e.systems * to_rows
+ * elements. */
+template <typename Batch> struct Reduce {
+    Batch e;
+    typename Batch::Number *to;
+    int32_t to_rows, step, reach;
 
-    if (place.exists) {
+    __device__ __forceinline__ void operator()(int64_t t) const
+    {
+        const Place place(t, to_rows);
+
         reduce_row(Part<Batch>(e, place.system), place.i, step, reach, to, to_rows);
     }
-}
+};
 
 /* Back substitution of one level of cr: rows 1, 3, ... are solved in the rhs of
- * `coarse`. A thread has rows 2t and 2t+1, so that x may be rhs. Grid: threads for
- * e.systems * ceil(rows/2). */
-template <typename Batch>
-__global__ void
-__launch_bounds__(global_threads)
-    expand_kernel(const __grid_constant__ Batch e, const typename Batch::Number *coarse)
-{
-    using Number = typename Batch::Number;
-    constexpr int sides = Batch::sides;
-    const Place place(e.systems, (e.rows + 1) / 2);
-    const int64_t i = 2 * place.i;
-    const bool has_below = i + 1 < e.rows;
+ * `coarse`. An element has rows 2t and 2t+1, so that x may be rhs. For e.systems *
+ * ceil(rows/2) elements. */
+template <typename Batch> struct Expand {
+    Batch e;
+    const typename Batch::Number *coarse;
 
-    if (!place.exists) {
-        return;
-    }
-    const Part<Batch> part(e, place.system);
-    const Equation<Number, sides> row = part.load(i);
-    const Number inverse = part.invert(row.diag, i);
+    __device__ __forceinline__ void operator()(int64_t t) const
+    {
+        using Number = typename Batch::Number;
+        constexpr int sides = Batch::sides;
+        const Place place(t, (e.rows + 1) / 2);
+        const int64_t i = 2 * place.i;
+        const bool has_below = i + 1 < e.rows;
+        const Part<Batch> part(e, place.system);
+        const Equation<Number, sides> row = part.load(i);
+        const Number inverse = part.invert(row.diag, i);
 
 #pragma unroll
-    for (int s = 0; s < sides; s++) {
-        const Number *const solved =
-            coarse + kept_at<sides>(place.system, 3 + s, e.rows / 2) + place.i;
-        Number r = row.rhs[s];
+        for (int s = 0; s < sides; s++) {
+            const Number *const solved =
+                coarse + kept_at<sides>(place.system, 3 + s, e.rows / 2) + place.i;
+            Number r = row.rhs[s];
 
-        if (i > 0) {
-            r = r - row.lower * solved[-1];
+            if (i > 0) {
+                r = r - row.lower * solved[-1];
+            }
+            if (has_below) {
+                r = r - row.upper * solved[0];
+                part.store(i + 1, s, solved[0]);
+            }
+            part.store(i, s, r * inverse);
         }
-        if (has_below) {
-            r = r - row.upper * solved[0];
-            part.store(i + 1, s, solved[0]);
-        }
-        part.store(i, s, r * inverse);
     }
-}
+};
 
 /* The last unknown of each periodic system. The other unknowns are y - z x_last with y
- * in x and z in far[system][row]. Grid: threads for all systems. */
-template <typename Number>
-__global__ void
-__launch_bounds__(global_threads)
-    last_row_kernel(const __grid_constant__ Systems<Number> s, const Number *far)
-{
-    const Place place(s.outer * s.inner, 1);
+ * in x and z in far[system][row]. For all systems. */
+template <typename Number> struct SolveLastRow {
+    Systems<Number> s;
+    const Number *far;
 
-    if (!place.exists) {
-        return;
+    __device__ __forceinline__ void operator()(int64_t system) const
+    {
+        const int64_t j = quotient(system, s.inner), k = system - j * s.inner;
+        const int64_t rows = s.rows - 1;
+        const Number lower = s.lower.system(j, k)[rows * s.lower.row];
+        const Number upper = s.upper.system(j, k)[rows * s.upper.row];
+        Number diag = s.diag.system(j, k)[rows * s.diag.row];
+        Number rhs = s.rhs.system(j, k)[rows * s.rhs.row];
+        Number *const x = s.x.system(j, k);
+
+        if (rows == 0) {
+            diag = diag + (lower + upper);
+        }
+        else {
+            const Number *const z = far + system * rows;
+
+            diag = diag - upper * z[0] - lower * z[rows - 1];
+            rhs = rhs - upper * x[0] - lower * x[(rows - 1) * s.x.row];
+        }
+        if (is_bad_pivot(diag)) {
+            record_bad_row(s.info, system, rows);
+        }
+        x[rows * s.x.row] = rhs * reciprocal(diag);
     }
-    const int64_t j = quotient(place.system, s.inner), k = place.system - j * s.inner;
-    const int64_t rows = s.rows - 1;
-    const Number lower = s.lower.system(j, k)[rows * s.lower.row];
-    const Number upper = s.upper.system(j, k)[rows * s.upper.row];
-    Number diag = s.diag.system(j, k)[rows * s.diag.row];
-    Number rhs = s.rhs.system(j, k)[rows * s.rhs.row];
-    Number *const x = s.x.system(j, k);
+};
 
-    if (rows == 0) {
-        diag = diag + (lower + upper);
+/* The other unknowns. For all rows but the last of all systems. */
+template <typename Number> struct AddLastUnknown {
+    Systems<Number> s;
+    const Number *far;
+
+    __device__ __forceinline__ void operator()(int64_t t) const
+    {
+        const int64_t rows = s.rows - 1;
+        const Place place(t, rows);
+        const int64_t j = quotient(place.system, s.inner), k = place.system - j * s.inner;
+        Number *const x = s.x.system(j, k);
+        Number *const mine = x + place.i * s.x.row;
+
+        *mine = *mine - far[place.system * rows + place.i] * x[rows * s.x.row];
     }
-    else {
-        const Number *const z = far + place.system * rows;
-
-        diag = diag - upper * z[0] - lower * z[rows - 1];
-        rhs = rhs - upper * x[0] - lower * x[(rows - 1) * s.x.row];
-    }
-    if (is_bad_pivot(diag)) {
-        record_bad_row(s.info, place.system, rows);
-    }
-    x[rows * s.x.row] = rhs * reciprocal(diag);
-}
-
-/* The other unknowns. Grid: threads for all rows but the last of all systems. */
-template <typename Number>
-__global__ void
-__launch_bounds__(global_threads)
-    join_kernel(const __grid_constant__ Systems<Number> s, const Number *far)
-{
-    const int64_t rows = s.rows - 1;
-    const Place place(s.outer * s.inner, rows);
-
-    if (!place.exists) {
-        return;
-    }
-    const int64_t j = quotient(place.system, s.inner), k = place.system - j * s.inner;
-    Number *const x = s.x.system(j, k);
-    Number *const mine = x + place.i * s.x.row;
-
-    *mine = *mine - far[place.system * rows + place.i] * x[rows * s.x.row];
-}
+};
 
 } // namespace pysolvers::reduction
 

@@ -3,18 +3,20 @@
 #define PS_CUDA_LINES_REDUCTION_REDUCTION_SOLVE_CUH
 
 #include "lines/reduction/reduction_chunks.cuh"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::reduction {
 
 using namespace runtime;
 
-/* A launch of at least `threads` threads. */
-static inline Launch
-launch_of(int64_t threads, cudaStream_t stream)
+/* operation(i) for 0 <= i < count, without programmatic dependent launch: rows may be read
+ * as textures, whose cache has the values of before the launch. */
+template <typename Operation>
+static inline ps_status
+launch_elements(int64_t count, cudaStream_t stream, const Operation &operation)
 {
-    return {divided_up(threads, global_threads), global_threads, 0, stream};
+    return Launch(divided_up(count, element_threads), element_threads, 0, stream)
+        .run(elements_kernel<element_threads, Operation>, operation, count);
 }
 
 /* Executes a plan for systems with `sides` right-hand sides; `next` is the unused part
@@ -61,8 +63,8 @@ template <typename Number, int sides> struct Reduction {
     /* Step `step` of pcr through the workspace. */
     template <typename Any> ps_status reduce(const Any &e, Number *to, int step) const
     {
-        return launch_of(e.systems * e.rows, stream)
-            .run(reduce_kernel<Any>, e, to, e.rows, 1, 1 << step);
+        return launch_elements(e.systems * e.rows, stream,
+                               Reduce<Any>{e, to, e.rows, 1, 1 << step});
     }
 
     /* Steps of pcr between two parts of the workspace, then all classes in shared
@@ -108,13 +110,13 @@ template <typename Number, int sides> struct Reduction {
             coarse.x[s] = {part + kept_at<sides>(0, 3 + s, rows), rhs.row, rhs.outer,
                            rhs.inner};
         }
-        ps_status status = launch_of(e.systems * rows, stream)
-                               .run(reduce_kernel<Batch>, e, part, rows, 2, 1);
+        ps_status status =
+            launch_elements(e.systems * rows, stream, Reduce<Batch>{e, part, rows, 2, 1});
         if (status == PS_OK) {
             status = cr(coarse, level + 1);
         }
-        return status == PS_OK ? launch_of(e.systems * ((e.rows + 1) / 2), stream)
-                                     .run(expand_kernel<Batch>, e, part)
+        return status == PS_OK ? launch_elements(e.systems * ((e.rows + 1) / 2), stream,
+                                                 Expand<Batch>{e, part})
                                : status;
     }
 
@@ -162,10 +164,10 @@ solve_periodic(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Num
         status = reduction.solve(equations_of<Number, 2>(s, plan, work));
     }
     if (status == PS_OK) {
-        status = launch_of(systems, stream).run(last_row_kernel<Number>, s, work);
+        status = launch_elements(systems, stream, SolveLastRow<Number>{s, work});
     }
     return status == PS_OK && plan.rows > 0
-               ? launch_of(coupled, stream).run(join_kernel<Number>, s, work)
+               ? launch_elements(coupled, stream, AddLastUnknown<Number>{s, work})
                : status;
 }
 
