@@ -231,7 +231,7 @@ heat_plan(HeatRun<Real> *run)
     }
     run->exec.work = static_cast<char *>(run->exec.work) + PS_HEAT_AXES * bytes;
     run->exec.work_bytes -= PS_HEAT_AXES * bytes;
-    return status;
+    return status == PS_OK ? heat_varied_begin<Real>(h, &run->exec) : status;
 }
 
 template <typename Real>

@@ -1,4 +1,4 @@
-/* heat_varied.cu - sweeps of the heat solver through arrays of rows, by row sums.
+/* heat_varied.cu - sweeps of the heat solver with variable coefficients, by row sums.
  *
  * Row i has the off-diagonals -r_-/2, -r_+/2 and the row sum s, which is 1 but for sides
  * with an exchange or a given value (join/row_sums.cuh). A level of each line, w at its
@@ -7,10 +7,24 @@
  * insulated or periodic sides is therefore kept exactly, and rounding errors are relative
  * to the differences along a line. Sweeps of Douglas and Gunn, which solve for
  * differences, have the level 0.
+ *
+ * In one pass the row is that of PS_STEP_FLUX with h = 1, times the thickness 2, or 1 at a
+ * node of a side with a flux, which is half a cell: r of a face is 2 K over the sum of the
+ * two thicknesses, so that K = r times half of this sum. Outer faces have K = r at a side
+ * with a value, and K = exchange / 4, value 0, at a side with an exchange. The kernels take
+ * the level out and store 2 x - w, w and t in the last step. The last sweep of Douglas and
+ * Gunn stores the change, which a second kernel adds to t. Along y and z the lines of nodes
+ * with given values, whose w is undefined, are solved too, so that rows begin at sectors of
+ * memory.
  */
+#include <algorithm>
+
+#include "device/work_queue.cuh"
 #include "heat/heat_varied.h"
 #include "lines/methods.h"
+#include "lines/partition/one_pass.h"
 #include "runtime/launch.cuh"
+#include "runtime/math.cuh"
 
 namespace pysolvers::heat {
 
@@ -151,6 +165,50 @@ __launch_bounds__(block_threads) sink_kernel(const __grid_constant__ Rows<Real> 
     }
 }
 
+/* K of the face after each node, see above, to r.rhs; by the first threads also the numbers
+ * of the axis: see FluxPlan. */
+template <typename Real>
+__global__ void
+__launch_bounds__(block_threads)
+    faces_kernel(const __grid_constant__ Rows<Real> r, Real *numbers)
+{
+    const Place at = own_place(r);
+    const int64_t last = r.nodes[r.axis] - 1;
+    const auto thickness = [&](int64_t along) {
+        const bool is_half = (along == 0 && r.kind[0] == PS_HEAT_FLUX) ||
+                             (along == last && r.kind[1] == PS_HEAT_FLUX);
+
+        return is_half ? Real(1) : Real(2);
+    };
+
+    wait_for_last_kernel();
+    if (blockIdx.x == 0) {
+        const int64_t first = r.kind[0] == PS_HEAT_VALUE;
+        const int64_t rows = r.nodes[r.axis] - first - (r.kind[1] == PS_HEAT_VALUE);
+
+        if (threadIdx.x == 0) {
+            numbers[0] = Real(0);
+            numbers[1] = r.exchange[0] / 4;
+        }
+        for (int64_t i = threadIdx.x; i < rows; i += block_threads) {
+            numbers[2 + i] = thickness(first + i);
+        }
+    }
+    if (!at.is_there) {
+        return;
+    }
+    if (at.along == last) { /* used at sides with fluxes */
+        r.rhs[at.node] = r.exchange[1] / 4;
+        return;
+    }
+    const bool is_outer = (at.along == 0 && r.kind[0] == PS_HEAT_VALUE) ||
+                          (at.along + 1 == last && r.kind[1] == PS_HEAT_VALUE);
+    const Real weight =
+        is_outer ? Real(1) : (thickness(at.along) + thickness(at.along + 1)) / 2;
+
+    r.rhs[at.node] = weight * ratio_towards(r, at.node, at.node + r.pitch);
+}
+
 /* The lines along an axis, in arrays of rows from `base` on. */
 ps_tridiag
 lines_of(const ps_heat *h, int axis, void *base)
@@ -218,8 +276,116 @@ rows_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink, void *bas
         r.added = heat_values<Real>(h->source, s, 0);
     }
     r.sink = sink;
-    r.tiles = (r.range[0].count() + block_threads - 1) / block_threads;
+    r.tiles = divided_up(r.range[0].count(), block_threads);
     return r;
+}
+
+/* The workspace of sweeps in one pass. */
+struct FluxPlan {
+    bool is_there[PS_HEAT_AXES]; /* whether there is one along an axis */
+    void *faces[PS_HEAT_AXES];   /* K of the face after each node */
+    void *numbers[PS_HEAT_AXES]; /* 0, K of the outer face at the first row of a side with
+                                    an exchange, the thicknesses of all rows */
+    char *rest;
+};
+
+/* The sweep of step s along an axis, without its operands in `plan`. false: none. */
+bool
+flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
+             const FluxPlan &plan, OnePassStep *step)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t element = ps_dtype_size(h->dtype);
+    const int64_t pitch[] = {heat_pitch(h, 0), heat_pitch(h, 1), heat_pitch(h, 2)};
+    const int outer = axis == 2 ? 1 : 2, inner = axis == 0 ? 1 : 0;
+    const bool all_inner = axis > 0;
+    const HeatRange along = heat_unknowns(h, axis), of_outer = heat_unknowns(h, outer);
+    const HeatRange of_inner =
+        all_inner ? HeatRange{0, h->nodes[inner]} : heat_unknowns(h, inner);
+    const ps_stride stride = {pitch[axis], pitch[outer], pitch[inner]};
+    const int64_t first = along.begin * pitch[axis] + of_outer.begin * pitch[outer] +
+                          of_inner.begin * pitch[inner];
+    const auto field = [&](void *base, int64_t node) {
+        return static_cast<char *>(base) + node * element;
+    };
+    const auto number = [&](int64_t k) { return field(plan.numbers[axis], k); };
+    ps_tridiag t = {};
+    StepTerms terms = {};
+
+    if (device == nullptr || h->k == nullptr ||
+        h->side[axis][0].kind == PS_HEAT_PERIODIC ||
+        (axis == 0 && h->scheme == PS_HEAT_PR && h->source.data != nullptr)) {
+        return false;
+    }
+    t.dtype = h->dtype;
+    t.rows = along.count();
+    t.outer = of_outer.count();
+    t.inner = of_inner.count();
+    t.lower = {field(plan.faces[axis], first - pitch[axis]), stride};
+    t.diag = {number(2), {1, 0, 0}};
+    t.upper = {field(plan.faces[axis], first), stride};
+    t.rhs = {field(h->w, first), stride};
+    t.x = {field(h->w, first), stride};
+    terms.is_flux = true;
+    terms.step = terms.gain = 1;
+    terms.from_level = h->scheme == PS_HEAT_PR;
+    terms.reflects = sink == HEAT_EXTRAPOLATE || sink == HEAT_EXTRAPOLATE_BOTH;
+    terms.unreflected = sink == HEAT_EXTRAPOLATE_BOTH ? field(h->t, first) : nullptr;
+    for (int end = 0; end < 2; end++) {
+        const ps_heat_side &side = h->side[axis][end];
+        const int64_t across = h->nodes[axis == 0 ? 1 : 0];
+        const int64_t step_of_node =
+            side.sweep.data != nullptr ? side.sweep.node_step : 0;
+        const ps_input given = {
+            side.sweep.data == nullptr
+                ? nullptr
+                : static_cast<const char *>(side.sweep.data) +
+                      (s * side.sweep.level_step +
+                       (of_inner.begin + of_outer.begin * across) * step_of_node) *
+                          element,
+            {0, across * step_of_node, step_of_node}};
+        const ps_input zero = {number(0), {0, 0, 0}};
+
+        if (side.kind == PS_HEAT_VALUE) {
+            terms.value[end] = given.data != nullptr ? given : zero;
+            continue;
+        }
+        terms.flux[end] = given;
+        if (side.exchange != 0) {
+            terms.value[end] = zero;
+        }
+        if (end == 0) {
+            t.lower = {number(1), {0, 0, 0}};
+        }
+    }
+    return ps_cuda_one_pass(&t, terms, device, step) &&
+           (step->by_columns || terms.unreflected == nullptr);
+}
+
+/* The parts of the workspace from `memory` on. */
+FluxPlan
+flux_plan_of(const ps_heat *h, char *memory)
+{
+    const int64_t element = ps_dtype_size(h->dtype);
+    FluxPlan plan = {};
+
+    plan.rest = memory;
+    for (int axis = 0; axis < h->axes; axis++) {
+        OnePassStep step;
+
+        plan.faces[axis] = plan.rest;
+        plan.numbers[axis] = plan.rest + heat_field_bytes(h);
+        plan.is_there[axis] = flux_step_of(
+            h, axis, 0,
+            h->scheme == PS_HEAT_PR && axis == 1 ? HEAT_EXTRAPOLATE_BOTH : HEAT_PLAIN,
+            plan, &step);
+        if (plan.is_there[axis]) {
+            plan.rest += heat_field_bytes(h) +
+                         ps_cuda_padded(static_cast<size_t>(
+                             (heat_unknowns(h, axis).count() + 2) * element));
+        }
+    }
+    return plan;
 }
 
 constexpr ps_options options = {PS_PARTITION, PS_PIVOT_NEVER, 0};
@@ -244,18 +410,72 @@ array_bytes(const ps_heat *h)
 ps_status
 heat_varied_work(const ps_heat *h, size_t *bytes)
 {
-    size_t most = 0;
+    char *const nowhere = reinterpret_cast<char *>(256);
+    const FluxPlan plan = flux_plan_of(h, nowhere);
+    size_t most = work_queue_bytes(1);
     ps_status status = PS_OK;
 
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
         const ps_tridiag t = lines_of(h, axis, nullptr);
         size_t needed = 0;
 
-        status = ps_cuda_partition.work(&t, &options, &needed);
-        most = needed > most ? needed : most;
+        if (!plan.is_there[axis]) {
+            status = ps_cuda_partition.work(&t, &options, &needed);
+            most = std::max(most, array_bytes(h) + needed);
+        }
     }
-    *bytes = array_bytes(h) + most;
+    *bytes = static_cast<size_t>(plan.rest - nowhere) + most;
     return status;
+}
+
+template <typename Real>
+ps_status
+heat_varied_begin(const ps_heat *h, const ps_exec *exec)
+{
+    const FluxPlan plan = flux_plan_of(h, static_cast<char *>(exec->work));
+    ps_status status = PS_OK;
+
+    for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
+        if (!plan.is_there[axis]) {
+            continue;
+        }
+        Rows<Real> r = rows_of<Real>(h, axis, 0, HEAT_PLAIN, nullptr);
+
+        for (int k = 0; k < PS_HEAT_AXES; k++) {
+            r.range[k] = {0, h->nodes[k]};
+        }
+        r.rhs = static_cast<Real *>(plan.faces[axis]);
+        r.tiles = divided_up(h->nodes[0], block_threads);
+        status = launch_closely(faces_kernel<Real>, h->nodes[1] * h->nodes[2] * r.tiles,
+                                block_threads, 0, ps_cuda_stream(exec), r,
+                                static_cast<Real *>(plan.numbers[axis]));
+    }
+    return status;
+}
+
+/* A sweep in one pass. */
+template <typename Real>
+static ps_status
+flux_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
+           const FluxPlan &plan, cudaStream_t stream)
+{
+    OnePassStep step;
+
+    if (!flux_step_of(h, axis, s, sink, plan, &step)) {
+        return PS_UNSUPPORTED; /* flux_plan_of() has found one */
+    }
+    const ps_status status =
+        ps_cuda_one_pass_solve(step, ps_cuda_device_get(), nullptr, plan.rest, stream);
+
+    if (status != PS_OK || sink != HEAT_ADD) {
+        return status;
+    }
+    Rows<Real> r = rows_of<Real>(h, axis, s, sink, nullptr);
+
+    r.rhs = r.w;
+    return launch_closely(sink_kernel<Real>,
+                          r.range[1].count() * r.range[2].count() * r.tiles,
+                          block_threads, 0, stream, r);
 }
 
 template <typename Real>
@@ -263,17 +483,24 @@ ps_status
 heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
                   const ps_exec *exec)
 {
-    const Rows<Real> r = rows_of<Real>(h, axis, s, sink, exec->work);
-    const ps_tridiag t = lines_of(h, axis, exec->work);
-    const int64_t blocks = r.range[1].count() * r.range[2].count() * r.tiles;
     const cudaStream_t stream = ps_cuda_stream(exec);
+    const FluxPlan plan = flux_plan_of(h, static_cast<char *>(exec->work));
+
+    if (plan.is_there[axis]) {
+        return flux_sweep<Real>(h, axis, s, sink, plan, stream);
+    }
+    const Rows<Real> r = rows_of<Real>(h, axis, s, sink, plan.rest);
+    const ps_tridiag t = lines_of(h, axis, plan.rest);
+    const int64_t blocks = r.range[1].count() * r.range[2].count() * r.tiles;
     ps_exec rest = *exec;
     ps_report report = {};
     ps_status status =
         launch_closely(rows_kernel<Real>, blocks, block_threads, 0, stream, r);
 
-    rest.work = static_cast<char *>(exec->work) + array_bytes(h);
-    rest.work_bytes = exec->work_bytes - array_bytes(h);
+    rest.work = plan.rest + array_bytes(h);
+    rest.work_bytes =
+        exec->work_bytes -
+        static_cast<size_t>(plan.rest + array_bytes(h) - static_cast<char *>(exec->work));
     if (status == PS_OK) {
         status = ps_cuda_partition.solve(&t, &options, &rest, &report);
     }
@@ -283,6 +510,8 @@ heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     return status;
 }
 
+template ps_status heat_varied_begin<float>(const ps_heat *, const ps_exec *);
+template ps_status heat_varied_begin<double>(const ps_heat *, const ps_exec *);
 template ps_status heat_varied_sweep<float>(const ps_heat *, int, int64_t,
                                             ps_cuda_heat_sink, const ps_exec *);
 template ps_status heat_varied_sweep<double>(const ps_heat *, int, int64_t,

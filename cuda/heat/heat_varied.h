@@ -1,14 +1,13 @@
-/* heat_varied.h - sweeps with separate coefficients for each unknown, through arrays.
+/* heat_varied.h - sweeps with separate coefficients for each unknown.
  *
- * The rows of all lines are written to the workspace by their off-diagonals and row sums,
- * solved there by the partition method, and the solution is stored: 10 to 13 words per
- * node. For variable conductivities, and for lines that are too long for the kernels of
- * heat_sweeps.h.
- *
- * Steps by the kernels of fluxes (PS_STEP_FLUX) with the k of faces move 3 words per sweep:
- * 193 us for a step of 2048 x 2048 nodes in float64 on an H200. They evaluate the explicit
- * half from t in every sweep, which multiplies rounding by r = k dt / h^2: with r = 1e6 in
- * float32, temperatures of 300 were wrong by 2.
+ * For variable conductivities, and for lines that are too long for the kernels of
+ * heat_sweeps.h. A sweep with a variable conductivity is a step of PS_STEP_FLUX with k of
+ * the faces, which are computed once per call, in one pass (lines/partition/one_pass.h): 3
+ * words per node, 6 if it adds to t. Where no pass is offered (periodic lines, lines of
+ * constant k, lines that no cluster holds, lines along x with a source of Peaceman and
+ * Rachford), the rows of all lines are written to the workspace by their off-diagonals and
+ * row sums, solved there by the partition method, and the solution is stored: 10 to 13
+ * words per node.
  */
 #ifndef PS_CUDA_HEAT_HEAT_VARIED_H
 #define PS_CUDA_HEAT_HEAT_VARIED_H
@@ -19,6 +18,10 @@ namespace pysolvers::heat {
 
 /* Bytes of workspace for sweeps along all axes. */
 ps_status heat_varied_work(const ps_heat *h, size_t *bytes);
+
+/* Before the sweeps of a call: k of the faces. */
+template <typename Real>
+ps_status heat_varied_begin(const ps_heat *h, const ps_exec *exec);
 
 /* The sweep of step s along an axis; `sink` is the use of the solution. */
 template <typename Real>

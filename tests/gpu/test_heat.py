@@ -229,6 +229,18 @@ def test_k_of_the_place_at_any_length(shape, sides, dtype):
     assert_near(here.step(3), there.step(3), 1e-12 if dtype == np.float64 else 2e-5)
 
 
+@pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(50, 70), (20, 3000), (3000, 20)])
+def test_constant_keeps_its_bits_with_k_of_the_place(shape, dtype):
+    k = np.random.default_rng(3).uniform(0.2, 2, shape)
+    options = {"diffusivity": k, "scheme": "peaceman-rachford", "dtype": dtype}
+    here, there = pair(shape, initial=273.15, boundary=Neumann(0.0), **options)
+
+    np.testing.assert_array_equal(here.step(5).u, dtype(273.15))
+    np.testing.assert_array_equal(there.step(5).u, dtype(273.15))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
 @pytest.mark.parametrize(

@@ -150,8 +150,8 @@ ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
 
                switch (kind) {
                case StepKind::flux:
-                   return shape_of<Real, FluxColumnJob<Real, true>>(t->rows, 5, device,
-                                                                    shape);
+                   return shape_of<Real, FluxColumnJob<Real, FluxKind::level>>(
+                       t->rows, 5, device, shape);
                case StepKind::more:
                    return shape_of<Real, StepColumnJob<Real, StepKind::more>>(
                        t->rows, 5, device, shape);
@@ -285,7 +285,7 @@ solve_step(const ps_tridiag &t, const StepTerms &terms, const ColumnJob<Number> 
     return launch_step_columns(job, stream);
 }
 
-template <typename Real, bool HAS_MORE>
+template <typename Real, FluxKind KIND>
 static ps_status
 solve_flux(const ps_tridiag &t, const StepTerms &terms,
            const ColumnJob<BySums<Real>> &plain, cudaStream_t stream)
@@ -299,7 +299,7 @@ solve_flux(const ps_tridiag &t, const StepTerms &terms,
     const bool has_one_diffusivity = has_one_thickness && is_shared(t.upper);
     const Systems<Number> &s = plain.t;
     const int32_t rows = s.rows;
-    FluxColumnJob<Real, HAS_MORE> job = {};
+    FluxColumnJob<Real, KIND> job = {};
 
     static_cast<ColumnJob<Number> &>(job) = plain;
     copy_rows(input_of<Number>(terms.source), 0, rows, 0, 0, &job);
@@ -313,6 +313,8 @@ solve_flux(const ps_tridiag &t, const StepTerms &terms,
     job.access = access_of(t, {&terms.source, has_one_thickness ? &none : &t.diag,
                                has_one_diffusivity ? &none : &t.upper, &t.rhs});
     job.terms = flux_numbers_of<Real>(terms, has_one_thickness, has_one_diffusivity);
+    job.reflects = terms.reflects;
+    job.unreflected_at = static_cast<Number *>(terms.unreflected);
     return launch_flux_columns(job, stream);
 }
 
@@ -330,8 +332,14 @@ ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
         if (terms.kind() == StepKind::flux) {
             const auto plain = job_of<BySums<Real>>(*t, shape, marks, counter);
 
-            return terms.has_more() ? solve_flux<Real, true>(*t, terms, plain, stream)
-                                    : solve_flux<Real, false>(*t, terms, plain, stream);
+            switch (terms.flux_kind()) {
+            case FluxKind::level:
+                return solve_flux<Real, FluxKind::level>(*t, terms, plain, stream);
+            case FluxKind::more:
+                return solve_flux<Real, FluxKind::more>(*t, terms, plain, stream);
+            default:
+                return solve_flux<Real, FluxKind::bare>(*t, terms, plain, stream);
+            }
         }
         const ColumnJob<Real> plain = job_of<Real>(*t, shape, marks, counter);
 

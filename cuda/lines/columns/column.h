@@ -59,6 +59,7 @@ enum class ColumnAccess { sectors, halves, elements };
 template <typename Number> struct ColumnJob {
     using Tuned = ColumnTuning<Number>;
     static constexpr bool is_step = false, keeps_u = false, has_absent = false;
+    static constexpr bool has_level = false;
     static constexpr bool may_be_periodic = true;
     static constexpr int operands = 4; /* that the ring copies */
     /* numbers of a lane in shared memory besides those of its chunk */
@@ -105,21 +106,25 @@ template <typename Number, StepKind KIND> struct StepColumnJob : ColumnJob<Numbe
 
 /* The same for fluxes: the ring has the source, d[i + 1], the diffusivity of the face
  * after row i, and u[i + 1]. What is not there, and a thickness that holds for all
- * systems, is not copied. A face has one diffusivity, which is that of `upper`. HAS_MORE:
- * there is a source, a mask, or something enters through an outer face. */
-template <typename Real, bool HAS_MORE> struct FluxColumnJob : ColumnJob<BySums<Real>> {
+ * systems, is not copied. A face has one diffusivity, which is that of `upper`. */
+template <typename Real, FluxKind KIND> struct FluxColumnJob : ColumnJob<BySums<Real>> {
     using Tuned = StepColumnTuning<Real, 24>;
-    static constexpr bool is_step = true, keeps_u = HAS_MORE, has_absent = true;
+    static constexpr bool is_step = true, has_absent = true;
+    static constexpr bool keeps_u = KIND == FluxKind::more;
+    static constexpr bool has_level = KIND == FluxKind::level;
     static constexpr bool is_masked = false; /* perhaps */
     static constexpr bool may_be_periodic = false;
     static constexpr int operands = 4;
-    static constexpr int fetched = 18;
+    static constexpr int fetched = has_level ? 19 : 18;
     /* u of the last row; numbers that are copied in advance or computed from them; tables
      * of 2 ROWS + 1 numbers for the four chunks of a system in a warp, if so many */
     template <int ROWS> static constexpr int words = 1 + fetched + ROWS / 4 + 1;
     Input<BySums<Real>> inputs[4];
     int32_t begin[4], end[4];
     FluxNumbers<Real> terms;
+    bool reflects; /* of steps from a level */
+    BySums<Real>
+        *unreflected_at; /* null, or where x of row 0 of system 0 is stored too */
 };
 
 /* The shape for systems of so many rows, with a width of at most `widest`; false if a
@@ -156,9 +161,8 @@ ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
 template <typename Number, StepKind KIND>
 ps_status launch_step_columns(const StepColumnJob<Number, KIND> &job,
                               cudaStream_t stream);
-template <typename Real, bool HAS_MORE>
-ps_status launch_flux_columns(const FluxColumnJob<Real, HAS_MORE> &job,
-                              cudaStream_t stream);
+template <typename Real, FluxKind KIND>
+ps_status launch_flux_columns(const FluxColumnJob<Real, KIND> &job, cudaStream_t stream);
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
  * an operand one element per lane. Two batches in flight are enough, and more of them

@@ -147,6 +147,9 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 }
                 if (is_there) {
                     *reinterpret_cast<Number *>(x) = stored;
+                    if constexpr (Job::has_level) {
+                        step.store_unreflected(x, value);
+                    }
                 }
                 x -= row_bytes;
             });
@@ -210,9 +213,9 @@ launch_step_columns(const StepColumnJob<Number, KIND> &job, cudaStream_t stream)
     return launch_shape<Number>(job, stream);
 }
 
-template <typename Real, bool HAS_MORE>
+template <typename Real, FluxKind KIND>
 ps_status
-launch_flux_columns(const FluxColumnJob<Real, HAS_MORE> &job, cudaStream_t stream)
+launch_flux_columns(const FluxColumnJob<Real, KIND> &job, cudaStream_t stream)
 {
     return launch_shape<BySums<Real>>(job, stream);
 }

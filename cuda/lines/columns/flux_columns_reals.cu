@@ -4,9 +4,11 @@
 
 namespace pysolvers::columns {
 
-template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, false> &,
+template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, FluxKind::bare> &,
                                        cudaStream_t);
-template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, true> &,
+template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, FluxKind::more> &,
+                                       cudaStream_t);
+template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, FluxKind::level> &,
                                        cudaStream_t);
 
 } // namespace pysolvers::columns

@@ -223,11 +223,11 @@ struct StepColumn<StepColumnJob<Number, KIND>, ROWS>
 };
 
 /* The rows of fluxes. Numbers that all systems share are computed once, in a table. */
-template <typename Real, bool HAS_MORE, int ROWS>
-struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
-    : StepColumnBase<FluxColumnJob<Real, HAS_MORE>, BySums<Real>, ROWS> {
+template <typename Real, FluxKind KIND, int ROWS>
+struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
+    : StepColumnBase<FluxColumnJob<Real, KIND>, BySums<Real>, ROWS> {
     using Number = BySums<Real>;
-    using Job = FluxColumnJob<Real, HAS_MORE>;
+    using Job = FluxColumnJob<Real, KIND>;
     using Base = StepColumnBase<Job, Number, ROWS>;
     using Base::job, Base::self, Base::g, Base::inside;
 
@@ -242,7 +242,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
 
     __device__ __forceinline__ void start() const
     {
-        if (!job.terms.has_one_thickness) {
+        if (!has_one_thickness()) {
             return;
         }
         const ColumnPlace place(job.t, 0);
@@ -256,7 +256,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             const Real d = d_at(row), per_face = job.terms.per_face(d_at(row - 1), d);
 
             table[i] = per_face;
-            if (job.terms.has_one_diffusivity) { /* the outer faces have none */
+            if (has_one_diffusivity()) { /* the outer faces have none */
                 table[i] = row > 0 && row < job.t.rows
                                ? per_face * Real(*place.at(job.t.upper, row - 1))
                                : Real(0);
@@ -281,18 +281,22 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         this->fetch_word(at_u, place.at(t.rhs, row));
         if (has_before) {
             this->fetch_word(at_u + 1, place.at(t.rhs, row - 1));
-            if (!f.has_one_diffusivity) {
+            if (!has_one_diffusivity()) {
                 this->fetch_word(at_face, place.at(t.upper, row - 1));
             }
         }
-        if (!f.has_one_thickness) {
+        if (!has_one_thickness()) {
             this->fetch_word(at_d, place.at(t.diag, row));
             if (has_before) {
                 this->fetch_word(at_d + 1, place.at(t.diag, row - 1));
             }
         }
-        if constexpr (HAS_MORE) {
+        if constexpr (KIND == FluxKind::more) {
             fetch_more(place, safe, systems);
+        }
+        if constexpr (KIND == FluxKind::level) {
+            this->fetch_word(at_level, place.at(t.rhs, 0));
+            fetch_ends(place);
         }
     }
 
@@ -304,19 +308,24 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         now = self.start >= 0 ? Real(g[ROWS + at_u]) : Real(0);
         before = has_before ? Real(g[ROWS + at_u + 1]) : Real(0);
         d = self.pads < 1 ? Real(g[ROWS + at_d]) : Real(1);
-        if constexpr (HAS_MORE) {
+        if constexpr (KIND == FluxKind::more) {
             this->begin_mask(at_mask, system);
+        }
+        if constexpr (KIND == FluxKind::level) {
+            level = g[ROWS + at_level];
+        }
+        if constexpr (KIND != FluxKind::bare) {
             if (f.has_ends) {
                 begin_ends(system);
             }
         }
         left = {Real(0), Real(0)};
         if (has_before) {
-            const Real per_face = f.has_one_thickness
+            const Real per_face = has_one_thickness()
                                       ? Real(table[0])
                                       : f.per_face(g[ROWS + at_d + 1], g[ROWS + at_d]);
             const Real k =
-                f.has_one_diffusivity ? per_face : per_face * Real(g[ROWS + at_face]);
+                has_one_diffusivity() ? per_face : per_face * Real(g[ROWS + at_face]);
 
             left = face(0, k, before, now);
         }
@@ -330,7 +339,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
         const Real behind = from.rhs;
         Real k, next_d = 0;
 
-        if (f.has_one_thickness) {
+        if (has_one_thickness()) {
             d = table[ROWS + 1 + i];
             k = table[i + 1];
         }
@@ -338,17 +347,41 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             next_d = i + 1 < self.pads ? Real(1) : Real(from.diag);
             k = f.per_face(d, next_d);
         }
-        if (!f.has_one_diffusivity) {
+        if (!has_one_diffusivity()) {
             k *= Real(from.upper);
         }
         const FluxFace<Real> right = face(i + 1, k, now, behind);
         const Row<Number> made = make(i, left, d, right, before, now, from.lower);
 
+        if constexpr (KIND == FluxKind::level) {
+            old[i] = now;
+        }
         before = now;
         now = behind;
         left = right;
         d = next_d;
         return made;
+    }
+
+    /* x less the level has been computed. */
+    template <typename X> __device__ __forceinline__ Number stored(int i, X &x) const
+    {
+        if constexpr (KIND == FluxKind::level) {
+            return job.reflects ? 2 * Real(x) + (2 * level - old[i]) : Real(x) + level;
+        }
+        else {
+            return Base::stored(i, x);
+        }
+    }
+    /* x of the row whose number of t.x is at `x`. */
+    __device__ __forceinline__ void store_unreflected(const char *x, Real value) const
+    {
+        if (job.unreflected_at != nullptr) {
+            const int64_t offset = x - reinterpret_cast<const char *>(job.t.x.data);
+
+            *reinterpret_cast<Number *>(reinterpret_cast<char *>(job.unreflected_at) +
+                                        offset) = value + level;
+        }
     }
 
     __device__ __forceinline__ Row<Number> row_in_memory(int i, int64_t system) const
@@ -388,16 +421,28 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
   private:
     /* The numbers behind those of the chunk: two of u, the face, two of d, the word of the
      * mask, flux, value, and d and K of the outer faces, what follows from these, the ends
-     * of the mask; those of the last end after those of the first one. */
+     * of the mask, the level; those of the last end after those of the first one. */
     static constexpr int at_u = 0, at_face = 2, at_d = 3, at_mask = 5, at_flux = 6,
                          at_value = 8, at_sum = 10, at_load = 12, at_outer_d = 14,
-                         at_ends = 14, at_outer_face = 16;
+                         at_ends = 14, at_outer_face = 16, at_level = 18;
     Number *const table; /* 2 h / (d[i - 1] + d[i]), i = 0 .. ROWS, then d */
     /* of the next row that is made: u of the row before it and of itself, the face before
      * it, its thickness */
     Real before, now, d;
     FluxFace<Real> left;
     int32_t first, last; /* the ends, counted from row 0 of the chunk */
+    Real level = 0;
+    Real old[KIND == FluxKind::level ? ROWS : 1]; /* u of the rows of the chunk */
+
+    /* A step from a level has one thickness. */
+    __device__ __forceinline__ bool has_one_thickness() const
+    {
+        return KIND == FluxKind::level || job.terms.has_one_thickness;
+    }
+    __device__ __forceinline__ bool has_one_diffusivity() const
+    {
+        return KIND != FluxKind::level && job.terms.has_one_diffusivity;
+    }
 
     /* The operand with the outer face at an end. */
     __device__ __forceinline__ const Input<Number> &faces(int end) const
@@ -415,7 +460,14 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             this->fetch_word(at_ends, f.ends + system);
             this->fetch_word(at_ends + 1, f.ends + systems + system);
         }
-        else if (f.has_ends) {
+        else {
+            fetch_ends(place);
+        }
+    }
+
+    __device__ __forceinline__ void fetch_ends(const ColumnPlace &place) const
+    {
+        if (job.terms.has_ends) {
             if (self.start <= 0) {
                 fetch_end(place, 0, 0);
             }
@@ -445,7 +497,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
     __device__ __forceinline__ void begin_ends(int64_t system)
     {
         const FluxNumbers<Real> &f = job.terms;
-        const bool is_masked = f.ends != nullptr;
+        const bool is_masked = KIND == FluxKind::more && f.ends != nullptr;
         const int64_t systems = job.t.outer * job.t.inner;
         const ColumnPlace place(job.t, min(system, systems - 1));
 
@@ -472,7 +524,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
             if (f.value[end].data != nullptr) {
                 sum = 2 * f.step * number(at_outer_face, faces(end), row) *
                       reciprocal(number(at_outer_d, job.t.diag, row));
-                load += sum * number(at_value, f.value[end], 0);
+                load += sum * (number(at_value, f.value[end], 0) - level);
             }
             g[ROWS + at_sum + end] = sum;
             g[ROWS + at_load + end] = load;
@@ -483,8 +535,11 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
     __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
                                                    Real behind) const
     {
-        if constexpr (HAS_MORE) {
+        if constexpr (KIND == FluxKind::more) {
             return job.terms.face(RowInside(inside, i).left, k, u, behind);
+        }
+        else if constexpr (KIND == FluxKind::level) {
+            return {k, Real(0)};
         }
         else {
             return job.terms.face(k, u, behind);
@@ -498,7 +553,7 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
     {
         const FluxNumbers<Real> &f = job.terms;
 
-        if constexpr (!HAS_MORE) {
+        if constexpr (KIND == FluxKind::bare) {
             return f.row(lower, own, upper, u);
         }
         Real sum = 0, load = 0;
@@ -512,6 +567,9 @@ struct StepColumn<FluxColumnJob<Real, HAS_MORE>, ROWS>
                 sum += g[ROWS + at_sum + 1];
                 load += g[ROWS + at_load + 1];
             }
+        }
+        if constexpr (KIND == FluxKind::level) {
+            return f.row_from_level(lower.k, own, upper.k, u - level, sum, load);
         }
         if (this->is_masked()) {
             this->keep_u(i, u_left);

@@ -24,6 +24,14 @@
  * the same; one word more with a source. The sum of two thicknesses and its reciprocal are
  * normal numbers.
  *
+ * A step from a level (FluxKind::level; gain 1, no mask, no source, one thickness for all
+ * systems, K of its own) solves for x less the
+ * level, which is u of row 0 of the system: it has d (u - level) and value - level in the
+ * places of d u and value. A constant is therefore kept to the last bit, and rounding errors
+ * are relative to the differences of u. It stores x, or 2 x - u, which is the solution of a
+ * step with gain 2; with the latter, x may be stored to another array too. A kernel of gain
+ * 2 would multiply rounding errors of u by k.
+ *
  * Bit i + 1 of the bits of a mask for a chunk is that of row i of the chunk; bits 0 and rows
  * + 1 are those of the rows before and after it, which of a periodic system are those of
  * its ends.
@@ -44,6 +52,10 @@ using namespace device;
 /* What the kernels of steps are compiled for; more: a source, perhaps a mask. */
 enum class StepKind { bare, masked, more, flux };
 
+/* What kernels of fluxes are compiled for: inner faces only; a source, perhaps a mask,
+ * something enters through an outer face; a step from a level, where something may enter. */
+enum class FluxKind { bare, more, level };
+
 struct StepTerms {
     double own, couple, product, weight;
     ps_input source;       /* null data: none */
@@ -56,12 +68,17 @@ struct StepTerms {
     ps_input flux[2], value[2]; /* null data: none */
     const int32_t *ends;        /* null, or the first inner row of each system, and then
                                    the last one of each */
+    bool from_level, reflects;  /* the latter: 2 x - u is stored */
+    void *unreflected;          /* null, or memory for x with the strides of t.x: for
+                                  columns that store 2 x - u */
 
-    bool has_more() const
+    FluxKind flux_kind() const
     {
-        return where.data != nullptr || source.data != nullptr ||
-               flux[0].data != nullptr || flux[1].data != nullptr ||
-               value[0].data != nullptr || value[1].data != nullptr;
+        const bool has_more = where.data != nullptr || source.data != nullptr ||
+                              flux[0].data != nullptr || flux[1].data != nullptr ||
+                              value[0].data != nullptr || value[1].data != nullptr;
+
+        return from_level ? FluxKind::level : has_more ? FluxKind::more : FluxKind::bare;
     }
     StepKind kind() const
     {
@@ -218,6 +235,14 @@ template <typename Real> struct FluxNumbers {
 
         return {-left.k, is_inside ? d + sum : Real(1), -right.k,
                 is_inside ? rhs : Real(0)};
+    }
+
+    /* The row of a step from a level, from k of its faces and u - level. */
+    __device__ __forceinline__ Row<BySums<Real>> row_from_level(Real before, Real d,
+                                                                Real behind, Real above,
+                                                                Real sum, Real load) const
+    {
+        return {-before, d + sum, -behind, d * above + load};
     }
 
   private:

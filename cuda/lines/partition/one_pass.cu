@@ -169,13 +169,13 @@ leave_out(uint32_t absent, Tiling *how)
     how->vectors = by_vectors ? 31u : how->vectors & others;
 }
 
-template <typename Real, bool HAS_MORE>
+template <typename Real, FluxKind KIND>
 static ps_status
 solve_flux_tiles(const OnePassStep &step, uint8_t *marks, void *work, cudaStream_t stream)
 {
     const bool has_one_thickness = step.t.diag.stride.inner == 0 &&
                                    (step.t.outer == 1 || step.t.diag.stride.outer == 0);
-    auto job = step_job_of<FluxJob<Real, HAS_MORE>, BySums<Real>>(step, marks, work);
+    auto job = step_job_of<FluxJob<Real, KIND>, BySums<Real>>(step, marks, work);
 
     job.inputs[0] = {};
     if (has_one_thickness) {
@@ -183,6 +183,7 @@ solve_flux_tiles(const OnePassStep &step, uint8_t *marks, void *work, cudaStream
     }
     leave_out(has_one_thickness ? 3u : 1u, &job.tiling);
     job.terms = flux_numbers_of<Real>(step.terms, has_one_thickness, false);
+    job.reflects = step.terms.reflects;
     return launch_flux_partition(job, step.plan, stream);
 }
 
@@ -198,9 +199,14 @@ ps_cuda_one_pass_solve(const OnePassStep &step, const ps_cuda_device *device,
         using Real = decltype(zero);
 
         if (step.terms.is_flux) {
-            return step.terms.has_more()
-                       ? solve_flux_tiles<Real, true>(step, marks, work, stream)
-                       : solve_flux_tiles<Real, false>(step, marks, work, stream);
+            switch (step.terms.flux_kind()) {
+            case FluxKind::level:
+                return solve_flux_tiles<Real, FluxKind::level>(step, marks, work, stream);
+            case FluxKind::more:
+                return solve_flux_tiles<Real, FluxKind::more>(step, marks, work, stream);
+            default:
+                return solve_flux_tiles<Real, FluxKind::bare>(step, marks, work, stream);
+            }
         }
         return step.terms.where.data != nullptr
                    ? solve_tiles<Real, true>(step, marks, work, stream)

@@ -201,9 +201,9 @@ launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,
     return launch_step<Number>(job, plan, stream);
 }
 
-template <typename Real, bool HAS_MORE>
+template <typename Real, FluxKind KIND>
 ps_status
-launch_flux_partition(const FluxJob<Real, HAS_MORE> &job, const Plan &plan,
+launch_flux_partition(const FluxJob<Real, KIND> &job, const Plan &plan,
                       cudaStream_t stream)
 {
     return launch_step<BySums<Real>>(job, plan, stream);

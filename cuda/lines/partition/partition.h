@@ -89,7 +89,7 @@ ps_status ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *dev
                                   uint8_t *marks, const ps_exec *exec, void *work);
 
 template <typename Number> struct Job {
-    static constexpr bool is_step = false, is_flux = false;
+    static constexpr bool is_step = false, is_flux = false, has_level = false;
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     Shape shape;
@@ -112,18 +112,21 @@ struct StepMask {
 /* The same for a step without a source. */
 template <typename Number, bool IS_MASKED> struct StepJob : Job<Number> {
     static constexpr bool is_step = true, is_masked = IS_MASKED;
+    static constexpr bool has_level = false;
     StepNumbers<Number> terms;
     StepMask mask;
 };
 
 /* The same for fluxes: lower and upper are the diffusivities, diag the thicknesses. A face
  * has one diffusivity, which is that of `upper`: `lower` is not copied, and neither is a
- * thickness that holds for all systems. HAS_MORE: there is a mask, or something enters
- * through an outer face. */
-template <typename Real, bool HAS_MORE> struct FluxJob : Job<BySums<Real>> {
-    static constexpr bool is_step = true, is_flux = true, is_masked = HAS_MORE;
+ * thickness that holds for all systems. There is no source. */
+template <typename Real, FluxKind KIND> struct FluxJob : Job<BySums<Real>> {
+    static constexpr bool is_step = true, is_flux = true;
+    static constexpr bool is_masked = KIND == FluxKind::more;
+    static constexpr bool has_level = KIND == FluxKind::level;
     FluxNumbers<Real> terms;
     StepMask mask;
+    bool reflects; /* of steps from a level */
 };
 
 template <typename Number>
@@ -147,8 +150,8 @@ ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
 template <typename Number, bool IS_MASKED>
 ps_status launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,
                                 cudaStream_t stream);
-template <typename Real, bool HAS_MORE>
-ps_status launch_flux_partition(const FluxJob<Real, HAS_MORE> &job, const Plan &plan,
+template <typename Real, FluxKind KIND>
+ps_status launch_flux_partition(const FluxJob<Real, KIND> &job, const Plan &plan,
                                 cudaStream_t stream);
 
 } // namespace pysolvers::partition

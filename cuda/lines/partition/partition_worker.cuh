@@ -163,6 +163,12 @@ struct Worker {
             levels.eliminate_safe(self, [&](int i) { return row_at(i, is_periodic); });
         }
         step.keep_u(self.start, at.u, at.pitch, levels.chunk);
+        if constexpr (AnyJob::has_level) {
+            step.keep_old(self.start, at.u,
+                          tiles.array(4, turn()) +
+                              offset_of(self.slot, self.start, range),
+                          at.pitch);
+        }
         levels.not_dominant = not_dominant && self.lane < shape.lanes;
     }
 
@@ -184,7 +190,12 @@ struct Worker {
 
         levels.chunk.substitute(y_left, y, [&](int i, auto &value) {
             if (self.start + i >= 0) {
-                if constexpr (AnyJob::is_step) {
+                if constexpr (AnyJob::has_level) {
+                    Number &to = x[i * tiles.row_pitch()];
+
+                    to = step.from_level(value, to);
+                }
+                else if constexpr (AnyJob::is_step) {
                     x[i * tiles.row_pitch()] = step.stored(i, value, levels.chunk);
                 }
                 else {

@@ -281,11 +281,11 @@ struct StepTile<StepJob<Number, IS_MASKED>, ROWS>
     Number before, now;        /* u of the row before the next one, and of that */
 };
 
-template <typename Real, bool HAS_MORE, int ROWS>
-struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
-    : StepTileBase<FluxJob<Real, HAS_MORE>, BySums<Real>, ROWS> {
+template <typename Real, FluxKind KIND, int ROWS>
+struct StepTile<FluxJob<Real, KIND>, ROWS>
+    : StepTileBase<FluxJob<Real, KIND>, BySums<Real>, ROWS> {
     using Number = BySums<Real>;
-    using Base = StepTileBase<FluxJob<Real, HAS_MORE>, Number, ROWS>;
+    using Base = StepTileBase<FluxJob<Real, KIND>, Number, ROWS>;
     using Base::Base, Base::job, Base::inside;
 
     /* Called first, with the rows of the block: a thickness that holds for all systems is
@@ -322,9 +322,17 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
             of_face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
                                     self.start - 1);
         }
-        this->begin_mask(self.start);
-        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
-                         behind);
+        if constexpr (KIND == FluxKind::level) {
+            u_in_front = behind = Number(0); /* not used */
+            if (self.start > -ROWS) {
+                level = this->next_to(self, range, tiles, at.u, at.pitch, job.t.rhs, 0);
+            }
+        }
+        else {
+            this->begin_mask(self.start);
+            this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
+                             behind);
+        }
         this->neighbours(self, range, tiles, d_at, d_pitch, job.t.diag, d_in_front,
                          d_behind);
         in_front = {Real(0), Real(0)};
@@ -332,7 +340,7 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
             in_front = face(0, job.terms.per_face(d_in_front, *d_at) * Real(of_face),
                             u_in_front, *at.u);
         }
-        if (HAS_MORE && job.terms.has_ends && self.start > -ROWS) {
+        if (KIND != FluxKind::bare && job.terms.has_ends && self.start > -ROWS) {
             begin_ends(self, range, tiles, at);
         }
     }
@@ -342,6 +350,27 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
         left = in_front;
         now = start >= 0 ? Real(at.u[0]) : Real(0);
         thickness = start >= 0 ? Real(d_at[0]) : Real(1);
+    }
+
+    /* The array for x keeps u of the rows, which the substitution reads there. */
+    __device__ __forceinline__ void keep_old(int32_t start, const Number *u, Number *x,
+                                             int pitch) const
+    {
+        if (start <= -ROWS || !job.reflects) {
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (start + i >= 0) {
+                x[i * pitch] = u[i * pitch];
+            }
+        }
+    }
+
+    /* x less the level has been computed; `old` is what keep_old() has kept. */
+    __device__ __forceinline__ Number from_level(Real x, Real old) const
+    {
+        return job.reflects ? 2 * x + (2 * level - old) : x + level;
     }
 
     /* No face of a pad has a diffusivity. */
@@ -381,13 +410,17 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
     FluxFace<Real> left;
     int32_t first, last;        /* the ends, counted from the first row of the chunk */
     Real sum_in[2], load_in[2]; /* what enters there */
+    Real level = 0;
 
     /* The face before row i of the chunk. */
     __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
                                                    Real after) const
     {
-        if constexpr (HAS_MORE) {
+        if constexpr (KIND == FluxKind::more) {
             return job.terms.face(RowInside(inside, i).left, k, u, after);
+        }
+        else if constexpr (KIND == FluxKind::level) {
+            return {k, Real(0)};
         }
         else {
             return job.terms.face(k, u, after);
@@ -399,7 +432,7 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
         const FluxNumbers<Real> &f = job.terms;
         Real sum = 0, load = 0;
 
-        if constexpr (!HAS_MORE) {
+        if constexpr (KIND == FluxKind::bare) {
             return f.row(left, thickness, right, now);
         }
         if (f.has_ends) {
@@ -407,6 +440,9 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
             load = i == first ? load_in[0] : Real(0);
             sum += i == last ? sum_in[1] : Real(0);
             load += i == last ? load_in[1] : Real(0);
+        }
+        if constexpr (KIND == FluxKind::level) {
+            return f.row_from_level(left.k, thickness, right.k, now - level, sum, load);
         }
         return f.row(RowInside(inside, i).itself, left, thickness, right, now, Real(0),
                      sum, load);
@@ -441,7 +477,8 @@ struct StepTile<FluxJob<Real, HAS_MORE>, ROWS>
                                        : at.upper[i * at.pitch];
 
                 sum_in[end] = 2 * f.step * outer * reciprocal(Real(d_at[i * d_pitch]));
-                load_in[end] += sum_in[end] * *tiles.at(f.value[end], system, 0);
+                load_in[end] +=
+                    sum_in[end] * (Real(*tiles.at(f.value[end], system, 0)) - level);
             }
         }
     }
