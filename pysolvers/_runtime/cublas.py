@@ -113,6 +113,37 @@ class Products:
         operands = (*matrix, 0), (source, distance, 0), (target, distance, 0)
         self._run((_TRANSPOSED, _PLAIN), (n, count, n), operands, 1, dtype, stream)
 
+    def matrices(
+        self,
+        a: tuple[int, int],
+        b: tuple[int, int],
+        target: tuple[int, int],
+        shape: tuple[int, int, int],
+        dtype: np.dtype,
+        stream: Stream,
+        count: int = 1,
+        apart: tuple[int, int, int] = (0, 0, 0),
+    ) -> None:
+        """Enqueue target[i] = a[i] @ b[i] for matrices in C order.
+
+        Parameters
+        ----------
+        a, b, target : (int, int)
+            Address of the first matrix, and numbers from one row to the next.
+        shape : (int, int, int)
+            Rows of `a`, columns of `a`, and columns of `b`.
+        dtype, stream
+            As for `columns`.
+        count : int, default: 1
+            Number of products, at most 65535.
+        apart : (int, int, int)
+            Numbers from one matrix to the next.
+        """
+        m, k, n = shape
+        # In Fortran order: target^T = b^T a^T.
+        operands = (*b, apart[1]), (*a, apart[0]), (*target, apart[2])
+        self._run((_PLAIN, _PLAIN), (n, m, k), operands, count, dtype, stream)
+
     def _run(
         self,
         operations: tuple[int, int],

@@ -303,20 +303,30 @@ class Axis:
 
     def _sines(self) -> Modes:
         """Return the waves sin or cos ((j + a) (k + b) pi / N) at all places j."""
+        matrices = self.first_waves(self.count)
+        if self.ends[0] == self.ends[1] and self.count > 1:
+            return halved(self.eigenvalues(), *matrices)
+        return Modes(self.eigenvalues(), (Block(*matrices),))
+
+    def first_waves(self, count: int) -> tuple[Array, Array]:
+        """Return the first waves of a transform that is not periodic, and what multiplies values.
+
+        Returns
+        -------
+        forward, backward : ndarray
+            The first one makes amplitudes of values, the second one values of amplitudes.
+        """
         is_sine = self.ends[0] == DIRICHLET
         double_a = (2 * is_sine) if self.on_nodes else 1
         double_b = 1 if self.ends[0] != self.ends[1] else 2 * is_sine
-        places, orders = (2 * np.arange(self.count) + shift for shift in (double_a, double_b))
+        places, orders = 2 * np.arange(self.count) + double_a, 2 * np.arange(count) + double_b
         waves = _sine(np.outer(places, orders) + (0 if is_sine else 2 * self.intervals), self)
         is_extreme = orders % (2 * self.intervals) == 0  # 1 or -1 at all places
         squares = self.intervals / np.where(is_extreme, 1, 2)
         assert self.step is not None
         # The scale of the transforms of SciPy: twice the scalar products.
         forward = 2 * waves.T * (self.volumes / self.step)
-        matrices = np.ascontiguousarray(forward), waves / (2 * squares)
-        if self.ends[0] == self.ends[1] and self.count > 1:
-            return halved(self.eigenvalues(), *matrices)
-        return Modes(self.eigenvalues(), (Block(*matrices),))
+        return np.ascontiguousarray(forward), waves / (2 * squares)
 
     @property
     def spectrum(self) -> Array:

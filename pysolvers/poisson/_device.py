@@ -55,7 +55,15 @@ from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._axes import Axis, wave_sums
-from ._methods import EIGENVECTORS, LEAST_HALVED, LINES, TRANSFORM, check_distance
+from ._longer import LongerGrid, longer_intervals
+from ._methods import (
+    EIGENVECTORS,
+    LEAST_HALVED,
+    LINES,
+    TRANSFORM,
+    check_distance,
+    has_short_factors,
+)
 from ._modes import Block, Modes
 from ._waves import PackedWaves, are_packed
 
@@ -320,9 +328,15 @@ def _halves(columns: Array) -> tuple[Array, Array]:
     return columns[:, :half], columns[:, half:]
 
 
-def packs(axes: Sequence[Axis], dtype: np.dtype, device: str) -> bool:
-    """Return whether waves can stay packed on a device, with lines along the first axis."""
+def packs(axes: Sequence[Axis], dtype: np.dtype, device: str, helmholtz: float) -> bool:
+    """Return whether waves stay packed on a device, with lines along the first axis.
+
+    They do not where the transforms would take longer than lines along another axis.
+    """
     if not are_packed(axes, dtype):
+        return False
+    is_fast = all(has_short_factors(axis) for axis in axes[1:])
+    if not is_fast and not longer_intervals(axes, dtype, helmholtz):
         return False
     ordinal = parse_device(device)[1]
     fit = require_device(ordinal).waves_fit(dtype == np.float32, axes[0].count, ordinal)
@@ -389,11 +403,15 @@ class DevicePoisson:
             self._products: dict[int, _Product] = {}
             #: Distance of c to the nearest eigenvalue, without lines.
             self.distance = 0.0
-            self._packed: PackedWaves | None = None
+            self._packed: PackedWaves | LongerGrid | None = None
             chosen = tuple(methods or [TRANSFORM] * (len(axes) - 1) + [LINES])
             self._has_lines = chosen[-1] == LINES
-            if methods is None and group.size == 1 and packs(axes, dtype, device):
-                self._packed = PackedWaves(axes, dtype, self._device, self._kept, helmholtz)
+            if methods is None and group.size == 1 and packs(axes, dtype, device, helmholtz):
+                rest = dtype, self._device, self._kept, helmholtz
+                longer = longer_intervals(axes, dtype, helmholtz)
+                self._packed = (
+                    LongerGrid(axes, longer, *rest) if longer else PackedWaves(axes, *rest)
+                )
             else:
                 for k, method in enumerate(chosen):
                     if method == EIGENVECTORS:
@@ -496,7 +514,7 @@ class DevicePoisson:
 
     def _fields_at_once(self, count: int) -> int:
         """Return how many of the fields of a batch are solved by the same calls."""
-        if self._group.size > 1:
+        if self._group.size > 1 or isinstance(self._packed, LongerGrid):
             return 1
         field = prod(axis.count for axis in self._axes) * self._dtype.itemsize
         return max(min(count, _TOGETHER // field), 1)

@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import Device, address_of, device_array
 from ._axes import Axis
-from ._methods import has_short_factors
 
 Array = NDArray[Any]
 
@@ -110,7 +109,7 @@ class _Part(NamedTuple):
 
 
 def are_packed(axes: Sequence[Axis], dtype: np.dtype) -> bool:
-    """Return whether `PackedWaves` can solve the equation on these axes, and no slower than lines.
+    """Return whether `PackedWaves` can solve the equation on these axes.
 
     The device decides how many rows the lines can have: ``backend.waves_fit``.
     """
@@ -123,7 +122,6 @@ def are_packed(axes: Sequence[Axis], dtype: np.dtype) -> bool:
             axis.transform[1] in (0, 2) or (axis.transform[1] == 1 and len(others) == 1)
             for axis in others
         )
-        and all(has_short_factors(axis) for axis in others)
     )
 
 

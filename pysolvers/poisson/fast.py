@@ -295,7 +295,7 @@ class FastPoisson(ShownAsText):
             packed = (
                 settings.is_on_device
                 and self._group.size == 1
-                and packs(place.axes, self.dtype, str(settings.device))
+                and packs(place.axes, self.dtype, str(settings.device), self.helmholtz)
             )
             self._methods = methods_of(
                 place.axes,

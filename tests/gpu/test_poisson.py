@@ -14,6 +14,7 @@ from poisson_pairs import (
     near,
     right_side,
     set_least_in_parts,
+    set_least_longer,
     set_panel,
     solvers,
 )
@@ -327,6 +328,22 @@ def test_solve_is_captured_in_a_graph(rng, pair):
         graph.launch(stream)
         stream.synchronize()
         near(out.get(), here.solve(f), here)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "spacing"), [((40, 18), 0.02), ((40, 18), 5.0), ((300, 264), 0.5)]
+)
+def test_nodes_as_a_part_of_a_longer_grid(monkeypatch, rng, shape, spacing, dtype):
+    """17 and 263 intervals, of which all waves along y are long, or few."""
+    set_least_longer(monkeypatch, 0)
+    set_least_in_parts(monkeypatch, 0)
+    options = {"boundary": {"x-": 0.5, "x+": -1.0, "y": 0.3}, "dtype": dtype}
+    here, there = (FastPoisson(shape, (0.5, spacing), device=d, **options) for d in ("cpu", "cuda"))
+    f = right_side(rng, shape, dtype)
+
+    near(there.solve(f), here.solve(f), here)
+    near(there.solve(np.stack([f, 2 * f]))[1], here.solve(2 * f), here)
 
 
 def test_several_threads_solve_at_once(rng):

@@ -5,7 +5,7 @@ import pytest
 from poisson_reference import condition
 
 from pysolvers import Dirichlet, FastPoisson, Neumann, Robin
-from pysolvers.poisson import _device, _waves
+from pysolvers.poisson import _device, _longer, _waves
 
 PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
@@ -133,6 +133,11 @@ def set_panel(monkeypatch, values):
 def set_least_in_parts(monkeypatch, size):
     """Halve the lines of nodes on a device from fields of so many bytes on."""
     monkeypatch.setattr(_waves, "_LEAST_IN_PARTS", size)
+
+
+def set_least_longer(monkeypatch, size):
+    """Let nodes on a device be a part of a longer grid from so many unknowns on."""
+    monkeypatch.setattr(_longer, "_LEAST", size)
 
 
 def check_one_axis(rng, case, dtype):

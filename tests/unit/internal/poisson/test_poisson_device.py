@@ -22,6 +22,7 @@ from poisson_pairs import (
     check_same_solution,
     right_side,
     set_least_in_parts,
+    set_least_longer,
     solvers,
 )
 from transform_device import Device, Plan, PlanOfWaves, Products
@@ -30,7 +31,7 @@ from pysolvers import Dirichlet, FastPoisson, Neumann
 from pysolvers._runtime import device as _runtime_device
 from pysolvers._runtime import interop
 from pysolvers._runtime.streams import Stream
-from pysolvers.poisson import _device, _waves
+from pysolvers.poisson import _device, _longer, _waves
 from pysolvers.poisson._methods import methods_of
 
 
@@ -39,7 +40,8 @@ def device(monkeypatch):
     with fake_device.in_place_of_cuda(Device()) as fake:
         monkeypatch.setattr(_waves, "CufftPlan", functools.partial(PlanOfWaves, fake))
         monkeypatch.setattr(_device, "CufftPlan", Plan)
-        monkeypatch.setattr(_device, "products", lambda _: Products(fake))
+        for module in (_device, _longer):
+            monkeypatch.setattr(module, "products", lambda _: Products(fake))
         yield fake
 
 
@@ -379,6 +381,34 @@ def test_memory_of_a_call_is_freed(device):
 @pytest.mark.parametrize("case", ONE_AXIS)
 def test_one_axis_of_lines_and_batches_are_those_of_the_cpu(device, rng, case, dtype):
     check_one_axis(rng, case, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("spacing", [0.02, 5.0])
+@pytest.mark.parametrize("y", ["DD", "NN", "ND", "DN"])
+def test_nodes_as_a_part_of_a_longer_grid(monkeypatch, device, rng, y, spacing, dtype):
+    """17 intervals as a part of 24: long waves only (0.02), or all of them."""
+    set_least_longer(monkeypatch, 0)
+    set_least_in_parts(monkeypatch, 0)
+    c = 0.1 if y == "ND" else 0.0
+    edges = {"D": Dirichlet(0.3), "N": Neumann(0.2)}
+    boundary = {"x-": 0.5, "x+": -1.0, "y-": edges[y[0]], "y+": edges[y[1]]}
+    options = {"boundary": boundary, "helmholtz": c, "dtype": dtype}
+    here, there = (
+        FastPoisson((40, 18), (0.5, spacing), device=d, **options) for d in ("cpu", "cuda")
+    )
+    f = right_side(rng, (40, 18), dtype)
+
+    poisson_pairs.near(there.solve(f), here.solve(f), here)
+    ((waves, rows, _), *_) = (call[1] for call in device.calls if call[0] == "matrices")
+    assert (waves < rows) == (spacing == 0.02)
+    assert there._device._packed._shape[1] == 23
+    array = device.array(f)
+    batch = device.array(np.stack([f, 2 * f]))
+    first, second = there.solve(batch).get()
+    poisson_pairs.near(first, here.solve(f), here)
+    poisson_pairs.near(second, here.solve(2 * f), here)
+    poisson_pairs.near(there.solve(array, out=array).get(), here.solve(f), here)
 
 
 @pytest.mark.parametrize(
