@@ -56,7 +56,32 @@ poll_word(const MailboxSlot *from)
     return w;
 }
 
-/* The same between devices. */
+/* Load the words of slot(i), 0 <= i < COUNT, for which is_asked(i), until all lanes of the
+ * warp have found the number of the round in each of theirs. All words are requested at
+ * once. With ONLY_MISSING, those that have arrived are not requested again. */
+template <bool ONLY_MISSING, int COUNT, typename IsAsked, typename Slot>
+__device__ __forceinline__ void
+poll_words(MailboxSlot (&w)[COUNT], uint64_t round, const IsAsked &is_asked,
+           const Slot &slot)
+{
+    bool is_posted;
+
+    do {
+        is_posted = true;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            if (is_asked(i) && !(ONLY_MISSING && w[i].round == round)) {
+                w[i] = poll_word(slot(i));
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            is_posted = is_posted && (!is_asked(i) || w[i].round == round);
+        }
+    } while (!__all_sync(~0u, is_posted));
+}
+
+/* Messages between devices. */
 __device__ __forceinline__ void
 post_word_to_device(MailboxSlot *to, const MailboxSlot &w)
 {

@@ -321,31 +321,15 @@ template <typename Real> struct HeatReducer {
     {
         const uint64_t number = t.posted_before + round + 1;
         const MailboxSlot *const from = message(round);
-        MailboxSlot mailbox[at_once][words] = {};
-        bool is_posted;
+        MailboxSlot mailbox[at_once * words] = {};
 
-        do {
-            is_posted = true;
-#pragma unroll
-            for (int i = 0; i < at_once; i++) {
-#pragma unroll
-                for (int k = 0; k < words; k++) {
-                    const int group = (first + i * parts) % t.groups;
+        poll_words<true>(
+            mailbox, number, [&](int i) { return i / words * parts < count; },
+            [&](int i) {
+                const int group = (first + i / words * parts) % t.groups;
 
-                    if (i * parts < count && mailbox[i][k].round != number) {
-                        mailbox[i][k] = poll_word(from + (group * words + k) * width);
-                    }
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < at_once; i++) {
-#pragma unroll
-                for (int k = 0; k < words; k++) {
-                    is_posted = is_posted &&
-                                (i * parts >= count || mailbox[i][k].round == number);
-                }
-            }
-        } while (!__all_sync(all_lanes, is_posted));
+                return from + (group * words + i % words) * width;
+            });
 #pragma unroll
         for (int i = 0; i < at_once; i++) {
             uint64_t word[words];
@@ -353,7 +337,7 @@ template <typename Real> struct HeatReducer {
 
 #pragma unroll
             for (int k = 0; k < words; k++) {
-                word[k] = mailbox[i][k].word;
+                word[k] = mailbox[i * words + k].word;
             }
             memcpy(&sums, word, sizeof sums);
             if (i * parts < count) {

@@ -203,21 +203,14 @@ template <typename Number> struct PanelMemory {
         const MailboxSlot *const from = t.message(at, round, 0);
         PanelSums<Number> all = {Number(0), Number(0)};
         MailboxSlot w[times];
-        bool is_posted;
 
-        do {
-            is_posted = true;
-#pragma unroll
-            for (int i = 0; i < times && i * step < t.groups; i++) {
+        poll_words<false>(
+            w, round + 1, [&](int i) { return i * step < t.groups; },
+            [&](int i) {
                 const int g = min(lanes.first + i * step, t.groups - 1);
 
-                w[i] = poll_word(from + (g * words + lanes.k) * columns);
-            }
-#pragma unroll
-            for (int i = 0; i < times && i * step < t.groups; i++) {
-                is_posted = is_posted && w[i].round == round + 1;
-            }
-        } while (!__all_sync(all_lanes, is_posted));
+                return from + (g * words + lanes.k) * columns;
+            });
 #pragma unroll
         for (int i = 0; i < times && i * step < t.groups; i++) {
             const int g = lanes.first + i * step;
