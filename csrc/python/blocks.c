@@ -498,7 +498,7 @@ read_plain_block(const ps_blocks *b, const plain *p, PyObject *object,
 {
     const PyArrayObject *const array = plain_array(object, p->type);
     const int axes = array == NULL ? 0 : PyArray_NDIM(array);
-    const int64_t side = b->side, block = side * side;
+    const int64_t side = b->side, entries = side * side;
 
     if (axes < 2 || !PyArray_IS_C_CONTIGUOUS(array) || PyArray_SIZE(array) == 0 ||
         PyArray_DIM(array, axes - 1) != side || PyArray_DIM(array, axes - 2) != side) {
@@ -519,11 +519,11 @@ read_plain_block(const ps_blocks *b, const plain *p, PyObject *object,
             return 0;
         }
     }
-    to->stride =
-        (ps_stride){.row = block, .inner = axes > 3 && !is_single(b) ? found * block : 0};
+    to->stride = (ps_stride){.row = entries,
+                             .inner = axes > 3 && !is_single(b) ? found * entries : 0};
     if (lacks && is_lower) {
         to->data = (void *)((uintptr_t)to->data -
-                            (uintptr_t)(least * block * ps_dtype_size(b->dtype)));
+                            (uintptr_t)(least * entries * ps_dtype_size(b->dtype)));
     }
     return 1;
 }

@@ -74,7 +74,7 @@ def compact_derivative(
         the default; that of the point next to it is larger by 1, but at most `accuracy`. See Notes.
         The grid must have ``accuracy + order`` points.
     out : array, optional
-        Array for the result, with its dtype and shape. It must not overlap `f`.
+        Array for the result, with its dtype and shape. It can be `f`, or overlap it.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 

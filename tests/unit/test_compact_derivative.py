@@ -119,6 +119,11 @@ def test_any_axis_stride_and_dtype(accuracy, dtype):
         out = np.empty_like(found)
         assert compact_derivative(view, axis, accuracy=accuracy, out=out, threads=2) is out
         np.testing.assert_array_equal(out, found)
+        rows = np.empty((len(view) + 1, *view.shape[1:]), dtype)
+        for place in (rows[1:], rows[:-1]):  # in place, and one row before
+            rows[1:] = view
+            compact_derivative(rows[1:], axis, accuracy=accuracy, out=place)
+            np.testing.assert_array_equal(place, found)
     clear_cache()
 
 
