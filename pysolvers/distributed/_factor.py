@@ -355,8 +355,10 @@ class SplitFactor:
         self._state = state
         total = (*full[:along], sum(sizes), *full[along + 1 :])
         rows = total[given.shape.axis]
+        # The counts can be those of another rank; a matrix that is solved on the host keeps 0.
         self.info = replace(
             info,
+            device=0 if info.backend == "cpu" else target.ordinal,
             systems=prod(total) // rows if rows else 0,
             rows=rows,
             singular=None if singular is None else singular.systems,

@@ -33,6 +33,7 @@ from pysolvers import (
     FastPoisson,
     HeatADI,
     RedBlackSOR,
+    factor_tridiagonal,
 )
 from pysolvers.distributed import Slab
 
@@ -182,6 +183,15 @@ def check_each_rank_has_its_own_device(group, rng):
             assert own_device("cuda", None) == "cuda"
             on_device = SimpleNamespace(__dlpack_device__=lambda: (2, 0))
             assert own_device("cuda", group, {"rhs": on_device}) == "cuda"
+            if group.size > 1:
+                lines = group.size * 3
+                for along, pivot in ((0, None), (1, None), (1, True)):
+                    options = {"device": "cuda", "group": group, "split": Slab(along)}
+                    shape = (3, 5) if along == 0 else (lines, 5)
+                    parts = [np.full(shape, value) for value in (-1.0, 4.0, -1.0)]
+                    factor = factor_tridiagonal(*parts, pivot=pivot, **options)
+                    assert factor.info.device == group.rank % count
+                    assert factor.solve(rng.random(shape)).shape == shape
 
 
 def check_device_that_a_rank_lacks(group, rng):
