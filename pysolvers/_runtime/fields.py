@@ -235,6 +235,25 @@ class DeviceFields(Fields):
         self.wait()
 
 
+class DeviceViews(DeviceFields):
+    """Arrays on a device that lie elsewhere in each call, without copies on the host.
+
+    Parameters
+    ----------
+    device : Device
+        Where they lie.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._host, self._current = {}, set()
+        self.take(device, {})
+
+    def take(self, device: Device, arrays: Mapping[str, Array]) -> None:
+        """Take the arrays, and the stream, of a call."""
+        self.device, self.arguments = device, device.arguments
+        self._there = dict(arrays)
+
+
 def count_of_a_call(most: int, nodes: int, device: str | None) -> int:
     """Return how many steps a call of the backend makes: those of a second or two, at most `most`.
 

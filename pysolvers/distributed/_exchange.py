@@ -290,7 +290,8 @@ def exchange_of(
         return Exchange(*arguments)
     field, found = source.array(name), target.operand(name, changes=False)
     sent = sum(field[at].nbytes for parts in sends.values() for at in parts)
-    places, end = _places(found, receives)
+    others = {rank: parts for rank, parts in receives.items() if rank != group.rank}
+    places, end = _places(found, others)
     link = link_of(group, operation, source.device, max(sent, end))
     if isinstance(link, Inbox):
         with group.agreement(operation) as agreed:

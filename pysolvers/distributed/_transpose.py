@@ -6,6 +6,8 @@ lines along y are exchanged for each other in one message from each rank to each
 Words per node and exchange: (size - 1)/size over the link, and the copies of _exchange.py.
 """
 
+from collections.abc import Sequence
+
 from .._runtime.fields import Fields, Index
 from ._exchange import Exchange, exchange_of
 from ._group import Group
@@ -19,10 +21,12 @@ class Transposition:
     ----------
     group : Group
         The ranks.
-    shape : (int, int)
-        Number of rows and of columns; each at least the number of ranks.
     operation : str
         Of the caller, for messages.
+    rows, columns : sequence of slice
+        Those of each rank.
+    axes : (int, int), default: (1, 2)
+        The axes of the arrays along which rows, and columns, follow each other.
     """
 
     to_columns: Exchange
@@ -30,13 +34,17 @@ class Transposition:
     to_rows: Exchange
     """Sets the rows of each rank, all columns of them, from the columns of all ranks."""
 
-    def __init__(self, group: Group, shape: tuple[int, int], operation: str) -> None:
-        self._group, self._operation = group, operation
+    def __init__(
+        self,
+        group: Group,
+        operation: str,
+        rows: Sequence[slice],
+        columns: Sequence[slice],
+        axes: tuple[int, int] = (1, 2),
+    ) -> None:
+        self._group, self._operation, self._axes = group, operation, axes
         #: Rows and columns of each rank.
-        self.rows, self.columns = (
-            [Slab(axis).part(shape[axis], rank, group.size) for rank in range(group.size)]
-            for axis in (0, 1)
-        )
+        self.rows, self.columns = rows, columns
 
     def connect(self, rows: Fields, columns: Fields, name: str) -> None:
         """Find how a field travels; collective.
@@ -44,7 +52,7 @@ class Transposition:
         Parameters
         ----------
         rows, columns : Fields
-            Where the field lies with axes (1, y, x): the rows, and the columns of this rank.
+            Where the field lies: the rows, and the columns of this rank.
         name : str
             The field.
 
@@ -54,12 +62,20 @@ class Transposition:
             If none of the links of the group is possible.
         """
         # Of the rows of this rank the columns of each other one, and the other way round.
-        by_columns: dict[int, list[Index]] = {
-            rank: [(slice(None), slice(None), held)] for rank, held in enumerate(self.columns)
-        }
-        by_rows: dict[int, list[Index]] = {
-            rank: [(slice(None), held)] for rank, held in enumerate(self.rows)
-        }
+        by_rows, by_columns = (
+            {rank: [_along(axis, held)] for rank, held in enumerate(parts)}
+            for axis, parts in zip(self._axes, (self.rows, self.columns), strict=True)
+        )
         where = self._group, self._operation
         self.to_columns = exchange_of(*where, rows, columns, by_columns, by_rows, name)
         self.to_rows = exchange_of(*where, columns, rows, by_rows, by_columns, name)
+
+
+def even_parts(group: Group, size: int) -> list[slice]:
+    """Return the indices of each rank if they are divided evenly."""
+    return [Slab(0).part(size, rank, group.size) for rank in range(group.size)]
+
+
+def _along(axis: int, held: slice) -> Index:
+    """Return the index of a part along one axis."""
+    return (*(slice(None),) * axis, held)

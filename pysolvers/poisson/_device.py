@@ -30,8 +30,10 @@ read whole buffers.
 Without lines, that is, for c < 0 or where the caller chose other methods, each wave is divided by
 lambda - c: a line of one row.
 
-With a group, the axis of the lines is cut, and the lines are solved by the factors of the ranks.
-Each rank transforms along the other axes. The packed waves are not used.
+With a group, the axis of the lines is cut. Each rank transforms along the other axes. Between
+devices the ranks then exchange rows for whole lines of some of the waves, and back (_whole_lines);
+through the memory of the host they exchange 2 numbers per line, and the cut lines are solved by the
+factors of the ranks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +68,7 @@ from ._methods import (
 )
 from ._modes import Block, Modes
 from ._waves import PackedWaves, are_packed
+from ._whole_lines import WholeLines
 
 _OPERATION = "FastPoisson"
 _SOLVE = "FastPoisson.solve"
@@ -328,15 +331,22 @@ def _halves(columns: Array) -> tuple[Array, Array]:
     return columns[:, :half], columns[:, half:]
 
 
-def packs(axes: Sequence[Axis], dtype: np.dtype, device: str, helmholtz: float) -> bool:
+def packs(
+    axes: Sequence[Axis], dtype: np.dtype, device: str, helmholtz: float, ranks: int = 1
+) -> bool:
     """Return whether waves stay packed on a device, with lines along the first axis.
 
-    They do not where the transforms would take longer than lines along another axis.
+    They do not where the transforms would take longer than lines along another axis. Ranks exchange
+    the waves: those of nodes are more than their values.
     """
     if not are_packed(axes, dtype):
         return False
     is_fast = all(has_short_factors(axis) for axis in axes[1:])
-    if not is_fast and not longer_intervals(axes, dtype, helmholtz):
+    if ranks > 1:
+        waves = axes[-1].count // 2 + 1
+        if not is_fast or waves < ranks or any(axis.transform[1] == 1 for axis in axes[1:]):
+            return False
+    elif not is_fast and not longer_intervals(axes, dtype, helmholtz):
         return False
     ordinal = parse_device(device)[1]
     fit = require_device(ordinal).waves_fit(dtype == np.float32, axes[0].count, ordinal)
@@ -358,13 +368,17 @@ class DevicePoisson:
     line : int, default: -1
         Axis of the array along which the lines lie.
     group : Group, optional
-        Ranks; if there are several, they hold parts of the axis of the lines, an `AxisPart`.
+        Ranks; if there are several, they hold parts of the axis of the lines, an `AxisPart`: the
+        last axis, or the first one with packed waves.
     helmholtz : float, default: 0
         The number c; not negative if there are lines.
     methods : sequence of str, optional
         For each axis ``"transform"``, ``"eigenvectors"`` or, for the last one only, ``"lines"``;
         the last one has no transform. By default packed waves, with lines along the first axis, or
-        lines along the last one.
+        lines along the last one; with several ranks, which `packs` has been asked for, the former.
+    link : str, default: 'host'
+        How the ranks exchange numbers. Through the memory of the host they exchange those of the
+        ends of cut lines, which are fewer; between devices rows for whole lines.
 
     Raises
     ------
@@ -381,9 +395,17 @@ class DevicePoisson:
         group: Group = ONE_PROCESS,
         helmholtz: float = 0.0,
         methods: Sequence[str] | None = None,
+        link: str = "host",
     ) -> None:
         self._line, self._group, self._helmholtz = line, group, helmholtz
         self._factor: SplitFactor | None = None
+        #: The exchange of rows for whole lines; None if there is one process, or cut lines.
+        self._whole: WholeLines | None = None
+        is_cut = group.size > 1 and link == "host"
+        with group.agreement(_OPERATION) as agreed:
+            agreed.own = [axis.count for axis in axes]
+        place = 0 if methods is None else len(axes) - 1
+        rows = [counts[place] for counts in agreed.found]
         with group.agreement(_OPERATION):
             ordinal = parse_device(device)[1]
             # Where the matrices are made; a solve has a stream of its own.
@@ -406,7 +428,14 @@ class DevicePoisson:
             self._packed: PackedWaves | LongerGrid | None = None
             chosen = tuple(methods or [TRANSFORM] * (len(axes) - 1) + [LINES])
             self._has_lines = chosen[-1] == LINES
-            if methods is None and group.size == 1 and packs(axes, dtype, device, helmholtz):
+            ranks = (group, _OPERATION, rows) if group.size > 1 else None
+            self._last = axes[-1]  # with all rows of the lines, unless these are cut
+            if methods is None and ranks:
+                self._packed = waves_of_ranks = PackedWaves(
+                    axes, dtype, self._device, self._kept, helmholtz, ranks
+                )
+                self._whole = waves_of_ranks.whole
+            elif methods is None and packs(axes, dtype, device, helmholtz):
                 rest = dtype, self._device, self._kept, helmholtz
                 longer = longer_intervals(axes, dtype, helmholtz)
                 self._packed = (
@@ -420,12 +449,22 @@ class DevicePoisson:
                         )
                 self._transformed = [k for k, m in enumerate(chosen) if m == TRANSFORM]
                 self._plans(1)
+                waves = prod(self._waves[:-1])
+                is_cut |= group.size > 1 and waves < group.size
+                if ranks and not is_cut:
+                    self._last = axes[-1].whole
+                    rest_of = (1, 0), dtype, self._device
+                    self._whole = WholeLines(
+                        group, _OPERATION, rows, waves, lambda m, count: (count, m), *rest_of
+                    )
                 matrices = self._matrices() if self._has_lines else self._divisors()
-                if group.size == 1:
+                if not is_cut:
                     self._rows = self._expanded(matrices)
-                    self._volumes = self._kept(axes[-1].volumes)
-        if group.size > 1:
+                    self._volumes = self._kept(self._last.volumes)
+        if is_cut:
             self._factor = self._factored(matrices, group)
+        elif self._whole is not None:
+            self._whole.connect()
         self._device.wait()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -484,12 +523,20 @@ class DevicePoisson:
             result = target.result(out, named, right, whole, self._dtype)
             (right,) = target.move(right)
             solution = np.moveaxis(target.destination(result), line, -1)
+            # Ranks solve one field at once; one without memory raises on all of them.
+            buffers = {1: self._buffers(target)} if self._group.size > 1 else {}
         sources = np.moveaxis(np.broadcast_to(right, whole), line, -1)
-        self._solve_batch(target, sources, additions, values, solution)
+        self._solve_batch(target, sources, additions, values, solution, buffers)
         return target.finish(result)
 
     def _solve_batch(
-        self, device: Any, f: Array, additions: Additions, values: Additions, result: Array
+        self,
+        device: Any,
+        f: Array,
+        additions: Additions,
+        values: Additions,
+        result: Array,
+        buffers: dict[int, list[_Buffer]],
     ) -> None:
         """Enqueue the solutions of all fields of a batch, the axis of the lines last."""
         if f.ndim == len(self._axes):
@@ -502,7 +549,6 @@ class DevicePoisson:
         *others, number = f.shape[: f.ndim - len(self._axes)]
         most = self._fields_at_once(number)
         solver = self._without_packing() if most > 1 else self
-        buffers: dict[int, list[_Buffer]] = {}
         for place in np.ndindex(*others):
             for start in range(0, number, most):
                 part = slice(start, min(start + most, number))
@@ -628,9 +674,10 @@ class DevicePoisson:
         return Repeats(self._device, allocate, packed.alone)
 
     def _sizes(self, count: int) -> tuple[int, ...]:
-        """Bytes of the fields, second fields, the lines and the work area of the transforms."""
+        """Bytes of the fields, second fields, lines, work area of transforms and whole lines."""
+        whole = 0 if self._whole is None else self._whole.nbytes
         if self._packed is not None:
-            return self._packed.wave_bytes, 0, 0, self._packed.work_bytes
+            return self._packed.wave_bytes, 0, 0, self._packed.work_bytes, whole
         plans = self._plans(count)
         every = [*plans.forward.values(), *plans.backward.values()]
         field = count * prod(self._waves) * self._parts * self._real.itemsize
@@ -639,6 +686,7 @@ class DevicePoisson:
             field * bool(self._products),
             max((t.line_bytes for t in every), default=0),
             max((t.work_bytes for t in every), default=0),
+            whole,
         )
 
     def _buffers(self, device: Device, count: int = 1, *, lasting: bool = False) -> list[_Buffer]:
@@ -653,7 +701,7 @@ class DevicePoisson:
         self, device: Device, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
     ) -> None:
         """Enqueue transforms, lines and the inverse; `f` is read unless it has to be changed."""
-        buffer, second, lines, work = buffers
+        buffer, second, lines, work, whole = buffers
         if self._packed is not None:
             source = f
             if additions:
@@ -661,7 +709,8 @@ class DevicePoisson:
                     device.write(result, f)
                 self._add(additions, result, device)
                 source = result
-            self._packed.run(source[0], result[0], buffer.address, work.address, device)
+            there = () if self._whole is None else (whole.address, whole.owner)
+            self._packed.run(source[0], result[0], buffer.address, work.address, device, *there)
             return
         count = len(f)
         plans = self._plans(count)
@@ -691,9 +740,17 @@ class DevicePoisson:
         fields = [device_array(second.address, shape, None, self._real, second.owner), field]
         for k, product in self._products.items():
             source = product.forward(source, fields, k + 1, device)
-        self._centre(device, source)
-        self._solve_lines(device, source)
-        self._centre(device, source)
+        systems = source
+        if self._whole is not None:
+            places = address_of(source), whole.address, whole.owner
+            self._whole.gather(device, *places)
+            size = self._whole.nbytes // self._real.itemsize
+            systems = device_array(whole.address, (1, size), None, self._real, whole.owner)
+        self._centre(device, systems)
+        self._solve_lines(device, systems)
+        self._centre(device, systems)
+        if self._whole is not None:
+            self._whole.scatter(device, *places)
         is_direct = not plans.backward and solution.flags.c_contiguous
         for k, product in reversed(self._products.items()):
             is_last = is_direct and k == min(self._products)
@@ -752,13 +809,15 @@ class DevicePoisson:
 
     def _matrices(self) -> tuple[Array, Array, Array]:
         """Return lower, row sums and upper of the waves, with the shape (waves or 1, rows or 1)."""
-        last = self._axes[-1]
+        last = self._last
         lower, _, upper = last.rows
         waves = [self._eigenvalues(k) for k in range(len(self._axes) - 1)]
         sums = wave_sums(
             [*waves, None], last, helmholtz=self._helmholtz, is_singular=self.is_singular
         )
         sums = sums.reshape(-1, sums.shape[-1])
+        if self._whole is not None:
+            sums = sums[self._whole.own]
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
         return tuple(operands)  # type: ignore[return-value]
 
@@ -786,7 +845,7 @@ class DevicePoisson:
     def _expanded(self, matrices: Sequence[Array]) -> list[Array]:
         """Return the rows on the device, with the shape (waves, parts, rows)."""
         count = max(len(values) for values in matrices)
-        shape = (count, self._parts, self._axes[-1].count if self._has_lines else 1)
+        shape = (count, self._parts, self._last.count if self._has_lines else 1)
         there = (self._kept(values) for values in matrices)
         return [np.broadcast_to(values[:, None, :], shape) for values in there]
 
@@ -812,9 +871,9 @@ class DevicePoisson:
             for field in fields:
                 self._solve_lines(device, field[None])
             return
-        rows = self._axes[-1].count if self._has_lines else 1
+        rows = self._last.count if self._has_lines else 1
         count, size = len(fields), self._real.itemsize
-        shape = (prod(self._waves) // rows, self._parts, rows)
+        shape = (fields.size // (count * rows * self._parts), self._parts, rows)
         strides = (rows * self._parts * size, size, self._parts * size)
         if self._factor is not None:
             lines = device_array(address_of(fields), shape, strides, self._real, fields)
@@ -849,8 +908,11 @@ class DevicePoisson:
         """In a singular case make the mean of wave 0 of all fields zero."""
         if not self.is_singular or not self._has_lines:
             return
+        if self._whole is not None and self._whole.own.start > 0:
+            return  # another rank has wave 0
+        shape = self._last.count, self._parts
         for field in fields:
-            line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
+            line = device_array(address_of(field), shape, None, self._real, field)
             if self._factor is not None:
                 self._centre_of_ranks(device, line)
                 return

@@ -36,7 +36,9 @@ from numpy.typing import NDArray
 
 from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import Device, address_of, device_array
+from ..distributed import Group
 from ._axes import Axis
+from ._whole_lines import WholeLines
 
 Array = NDArray[Any]
 
@@ -140,6 +142,10 @@ class PackedWaves:
         Copies an array of the host to the device.
     helmholtz : float, default: 0
         The number c, at least 0.
+    ranks : (Group, str, sequence of int), optional
+        Ranks that hold parts of the first axis, an `AxisPart`; the operation, for messages; and the
+        number of unknowns of each rank along this axis. They exchange their rows for whole lines
+        of some of the waves along the last axis.
     """
 
     def __init__(
@@ -149,21 +155,26 @@ class PackedWaves:
         device: Device,
         keep: Callable[[Array], Array],
         helmholtz: float = 0.0,
+        ranks: tuple[Group, str, Sequence[int]] | None = None,
     ) -> None:
         self._dtype = dtype
-        first, *others = axes
-        self._count = first.count
+        part, *others = axes
+        first = getattr(part, "whole", part)
+        self._count, self._rows = part.count, first.count
         names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
         field_bytes = prod(axis.count for axis in axes) * dtype.itemsize
-        self._halvings = _halvings(others, field_bytes)
+        self._halvings = 0 if ranks else _halvings(others, field_bytes)
         if self._halvings:
             found = _waves_of_parts(others[0], self._halvings)
             self._scale = 1 / (2 * others[0].intervals)
         else:
             lengths = tuple(_length(axis) for axis in others)
-            found = [_Waves(lengths, _shifts(others, lengths), *_turns(others, lengths))]
+            shifts = _shifts(others, lengths, folds=not ranks)
+            found = [_Waves(lengths, shifts, *_turns(others, lengths))]
             self._scale = 1 / prod(lengths)
+        #: The exchange of the ranks, to be connected; None with one process.
+        self.whole: WholeLines | None = None
         self._parts: list[_Part] = []
         self._pitch = 0  # reals of the lines of all parts
         for waves in found:
@@ -172,12 +183,16 @@ class PackedWaves:
                 CufftPlan(form, waves.lengths, waves.pitch, self._count, dtype, device.ordinal)
                 for form in waves.forms
             ]
-            tables = waves.shifts - helmholtz, waves.turns, waves.row_turns
+            shifts, turns = waves.shifts, waves.turns
+            if ranks:
+                self.whole = self._whole_lines(waves, ranks, device)
+                shifts, turns = shifts[:, self.whole.own], turns[self.whole.own]
+            tables = shifts - helmholtz, turns, waves.row_turns
             kept = tuple(keep(np.asarray(table, dtype)) for table in tables)
             self._parts.append(_Part(waves, start, plans, kept))
             self._pitch += waves.rows * waves.pitch
         #: Bytes of the waves.
-        self.wave_bytes = first.count * self._pitch * dtype.itemsize
+        self.wave_bytes = self._count * self._pitch * dtype.itemsize
         self._is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
         self._volumes = keep(first.volumes)
         lower, diag, upper = first.rows
@@ -197,7 +212,16 @@ class PackedWaves:
         """Bytes of the work areas of cuFFT; parts that run at the same time have one each."""
         return sum(part.work_bytes for part in self._parts)
 
-    def run(self, source: Array, target: Array, waves: int, work: int, device: Device) -> None:
+    def run(
+        self,
+        source: Array,
+        target: Array,
+        waves: int,
+        work: int,
+        device: Device,
+        lines: int = 0,
+        owner: Any = None,
+    ) -> None:
         """Enqueue a solve.
 
         Parameters
@@ -208,16 +232,22 @@ class PackedWaves:
             Addresses of `wave_bytes` and `work_bytes` bytes.
         device : Device
             Where to enqueue.
+        lines : int
+            With ranks: the address of ``whole.nbytes`` bytes.
+        owner : object
+            What keeps this memory.
         """
         backend = device.backend
         self._move(backend.waves_load, source, waves, 1.0, device)
         with device.branches(len(self._parts)) as branches:
             for part, own in zip(self._parts, branches, strict=True):
-                self._solve_part(part, waves, work, own)
+                self._solve_part(part, waves, work, own, lines, owner)
                 work += part.work_bytes
         self._move(backend.waves_store, target, waves, self._scale, device)
 
-    def _solve_part(self, part: _Part, waves: int, work: int, device: Device) -> None:
+    def _solve_part(
+        self, part: _Part, waves: int, work: int, device: Device, lines: int, owner: Any
+    ) -> None:
         """Enqueue the transforms and the tridiagonal solves of a part.
 
         Part after part, those that fit into the cache of the device stay there.
@@ -225,11 +255,18 @@ class PackedWaves:
         start, (forward, backward) = waves + part.start, part.plans
         forward.execute(start, work, device.stream)
         has_constant = self._is_singular and part is self._parts[0]
+        systems = start
+        if self.whole is not None:
+            systems = lines
+            has_constant = has_constant and self.whole.own.start == 0
+            self.whole.gather(device, start, lines, owner)
         if has_constant:
-            self._centre(waves, device)
-        self._solve_lines(part, start, device)
+            self._centre(systems, device)
+        self._solve_lines(part, systems, device)
         if has_constant:
-            self._centre(waves, device)
+            self._centre(systems, device)
+        if self.whole is not None:
+            self.whole.scatter(device, start, lines, owner)
         backward.execute(start, work, device.stream)
 
     @contextmanager
@@ -243,13 +280,17 @@ class PackedWaves:
 
     def _solve_lines(self, part: _Part, waves: int, device: Device) -> None:
         """Enqueue the tridiagonal solves of the waves of a part."""
+        length, pitch = part.waves.length, part.waves.pitch
+        if self.whole is not None:
+            pitch = 2 * (self.whole.own.stop - self.whole.own.start)
+            length = pitch - 1  # an odd one: no wave has the place of another one
         device.enqueue(
             device.backend.wave_lines,
             self._dtype == np.float32,
-            self._count,
+            self._rows,
             part.waves.rows,
-            part.waves.length,
-            part.waves.pitch,
+            length,
+            pitch,
             waves,
             tuple(address_of(table) for table in part.tables),
             *self._matrix,
@@ -266,9 +307,24 @@ class PackedWaves:
         """Make the mean of the constant wave zero."""
         size = self._dtype.itemsize
         first = self._parts[0].waves
-        strides = (size, size, first.rows * first.pitch * size)
-        line = device_array(waves, (1, 1, self._count), strides, self._dtype, self)
+        pitch = first.pitch if self.whole is None else 2 * self.whole.own.stop
+        strides = (size, size, first.rows * pitch * size)
+        line = device_array(waves, (1, 1, self._rows), strides, self._dtype, self)
         device.enqueue(device.backend.centre, line, address_of(self._volumes))
+
+    def _whole_lines(
+        self, waves: _Waves, ranks: tuple[Group, str, Sequence[int]], device: Device
+    ) -> WholeLines:
+        """Return the exchange of rows for whole lines: pairs of reals stay together."""
+        group, operation, counts = ranks
+
+        def shape_of(rows: int, pairs: int) -> tuple[int, ...]:
+            """Return the shape of the waves as complex numbers."""
+            return rows, waves.rows, pairs
+
+        dtype = np.result_type(self._dtype, np.complex64)
+        numbers = waves.pitch // 2
+        return WholeLines(group, operation, counts, numbers, shape_of, (0, 2), dtype, device)
 
 
 def _no_turns(count: int) -> Array:
@@ -342,8 +398,11 @@ def _eigenvalues(axis: Axis, length: int) -> Array:
     return found
 
 
-def _shifts(others: Sequence[Axis], lengths: Sequence[int]) -> Array:
-    """Return the sums of the eigenvalues in the places of ps_wave_lines, a row after the other."""
+def _shifts(others: Sequence[Axis], lengths: Sequence[int], *, folds: bool = True) -> Array:
+    """Return the sums of the eigenvalues in the places of ps_wave_lines, a row after the other.
+
+    `folds`: whether the last wave of one row of an even length has the place of Im V[0].
+    """
     length = lengths[-1]
     half = np.arange(length // 2 + 1)
     along = _eigenvalues(others[-1], length)
@@ -355,7 +414,7 @@ def _shifts(others: Sequence[Axis], lengths: Sequence[int]) -> Array:
     is_first, is_second = (row < mirror)[:, None], (row > mirror)[:, None]
     real = across[row][:, None] + np.where(is_second, mirrored, along[half])
     imaginary = across[mirror][:, None] + np.where(is_first, along[half], mirrored)
-    if len(row) == 1 and length % 2 == 0:  # the last wave has the place of Im V[0]
+    if folds and len(row) == 1 and length % 2 == 0:  # the last wave has the place of Im V[0]
         imaginary[0, 0] = real[0, -1]
         real, imaginary = real[:, :-1], imaginary[:, :-1]
     return np.stack([real, imaginary], axis=-1)

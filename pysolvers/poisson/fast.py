@@ -21,6 +21,7 @@ from .._solver.settings import Settings
 from .._views import read_only
 from ..distributed import Group, Slab
 from ..distributed._group import agreement_of, own_device
+from ..distributed._links import link_name
 from ..distributed._systems import ranks_of
 from ._axes import DIRICHLET, ON_AXIS, PERIODIC, AxisPart, check_lengths
 from ._device import DevicePoisson, packs
@@ -207,9 +208,11 @@ class FastPoisson(ShownAsText):
     With a `group`, `shape`, `extent` and `spacing` are those of the whole domain, of which each
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `f`, the solution, the
     coordinates and arrays over the sides are those of the part. The tridiagonal systems lie along
-    the split axis, so that transforms need no exchange; the systems exchange 2 numbers for each
-    line of each rank; the other axes have transforms or eigenvectors. c is not negative, and
-    `apply` is not offered. All ranks make the same calls. With ``device="cuda"`` each rank uses its
+    the split axis, so that transforms need no exchange; the other axes have transforms or
+    eigenvectors. On the CPU, and on devices that have no link but the memory of the host, the
+    systems exchange 2 numbers for each line of each rank; other devices exchange their rows for
+    whole lines, and back: `exchange` names the link. c is not negative, and `apply` is not
+    offered. All ranks make the same calls. With ``device="cuda"`` each rank uses its
     own device; a call waits for the device, and cannot be captured in a graph.
 
     The rounding errors of the solution do not grow with the condition number of the Laplacian: if
@@ -292,10 +295,11 @@ class FastPoisson(ShownAsText):
             check_lengths(place.axes, self.dtype)
             self.is_singular = not self.helmholtz and all(a.has_null_vector for a in place.axes)
             self._group, slab = ranks_of(group, split)
+            ranks = self._group.size
             packed = (
                 settings.is_on_device
-                and self._group.size == 1
-                and packs(place.axes, self.dtype, str(settings.device), self.helmholtz)
+                and (ranks == 1 or slab.of(len(self.shape)) == 0)
+                and packs(place.axes, self.dtype, str(settings.device), self.helmholtz, ranks)
             )
             self._methods = methods_of(
                 place.axes,
@@ -311,9 +315,7 @@ class FastPoisson(ShownAsText):
             # keep the order of the axes.
             last = LINES if LINES in self._methods else EIGENVECTORS
             self._line = self._methods.index(last) if last in self._methods else 0
-            if packed:
-                self._line = len(place.axes) - 1
-            if self._group.size > 1:
+            if ranks > 1:
                 self._hold_part(slab)
             self._values = {
                 side: self._side_values(side, condition)
@@ -326,6 +328,12 @@ class FastPoisson(ShownAsText):
                 agreed.same["dtype"] = str(self.dtype)
         self._host: HostPoisson | None = None
         self._device: DevicePoisson | None = None
+        self._link = "none" if ranks == 1 else "host"
+        if settings.is_on_device and ranks > 1:
+            self._link = link_name(self._group, _OPERATION, settings.device)
+            packed &= self._link != "host"
+        if packed:
+            self._line = len(place.axes) - 1
         if not settings.is_on_device:
             rest = settings.call_threads, self._group, self._methods, self.helmholtz
             self._host = HostPoisson(self._axes, self.dtype, *rest)
@@ -339,6 +347,7 @@ class FastPoisson(ShownAsText):
                 self._group,
                 self.helmholtz,
                 None if packed else [self._methods[k] for k in order],
+                self._link,
             )
             additions, values = self._given_on_device(self._values)
             self._kept_additions = self._device.kept(additions)
@@ -387,6 +396,14 @@ class FastPoisson(ShownAsText):
     def methods(self) -> dict[str, Method]:
         """Method of each axis: ``'transform'``, ``'eigenvectors'`` or ``'lines'``."""
         return {a.name: m for a, m in reversed(list(zip(self._axes, self._methods, strict=True)))}
+
+    @property
+    def exchange(self) -> str:
+        """How the ranks of a group exchange numbers: ``'peers'``, ``'nccl'`` or ``'host'``.
+
+        ``'none'`` with one process.
+        """
+        return self._link
 
     @property
     def eigenvalue_distance(self) -> float:

@@ -28,7 +28,7 @@ from .._runtime.fields import Fields
 from .._solver.clock import Segment
 from .._solver.counter import Counter
 from ..distributed import Group
-from ..distributed._transpose import Transposition
+from ..distributed._transpose import Transposition, even_parts
 from ._halo import OPERATION
 from ._range import Range, joined
 from ._settings import TransportSettings
@@ -50,7 +50,8 @@ class Transposed:
         self, problem: ConvectionDiffusion, settings: TransportSettings, group: Group, axis: int
     ) -> None:
         self._group, self._axis = group, axis
-        self._transposition = Transposition(group, settings.shape, OPERATION)
+        rows, columns = (even_parts(group, size) for size in settings.shape)
+        self._transposition = Transposition(group, OPERATION, rows, columns)
         held = (
             (self._transposition.rows[group.rank], slice(0, settings.shape[1])),
             (slice(0, settings.shape[0]), self._transposition.columns[group.rank]),

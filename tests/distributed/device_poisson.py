@@ -7,7 +7,7 @@ import pytest
 import ranks_poisson
 from slabs import on_device, part_of
 
-from pysolvers import DistributedError, FastPoisson
+from pysolvers import DistributedError, FastPoisson, Neumann
 from pysolvers.distributed import Slab
 
 OnDevice = on_device(FastPoisson)
@@ -19,6 +19,35 @@ def check_poisson(group, rng, links):
         ranks_poisson.check_thin_lines(group, rng)
         ranks_poisson.check_functions_and_stretched_coordinates(group, rng)
         ranks_poisson.check_eigenvectors_along_a_whole_axis(group, rng)
+
+
+def check_poisson_of_packed_waves(group, rng, links):
+    """Cells and periodic axes, with lines along the first axis; of even and of odd lengths."""
+    sides = {"values": 1.0, "closed": Neumann(), "periodic": "periodic"}
+    cases = (
+        ((9, 12), "values", "values"),
+        ((13, 11), "closed", "closed"),
+        ((9, 12), "periodic", "values"),
+        ((9, 12, 10), "values", "closed"),
+        ((11, 9, 8), "closed", "closed"),
+        ((9, 10, 11), "periodic", "periodic"),
+    )
+    for number, (shape, others, last) in enumerate(cases):
+        names = "xyz"[: len(shape)]
+        boundary = dict.fromkeys(names, sides[others]) | {names[-1]: sides[last]}
+        dtype, bound = ((np.float64, 2e-13), (np.float32, 1e-4))[number % 2]
+        problem = {"shape": shape, "spacing": 0.1, "boundary": boundary, "grid": "cells"}
+        problem |= {"dtype": dtype, "on_incompatible": "ignore"}
+        f = rng.standard_normal(shape).astype(dtype)
+        f -= f.mean()
+        expected = OnDevice(**problem).solve(f)
+        solver = OnDevice(**problem, group=group, split=Slab(0))
+        one = group.size == 1
+        assert solver.exchange == ("none" if one else links[0])
+        assert (solver._device._packed is not None) == (one or links[0] != "host")
+        u = solver.solve(part_of(group, f, 0))
+        most = bound * np.abs(expected).max()
+        np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=most)
 
 
 def check_poisson_of_large_fields(group, rng, links):

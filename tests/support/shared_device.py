@@ -11,6 +11,7 @@ import mmap
 import os
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from unittest import mock
@@ -20,7 +21,7 @@ import numpy as np
 import transform_device
 
 from pysolvers import _core
-from pysolvers.poisson import _device
+from pysolvers.poisson import _device, _waves
 
 _NAME = 64  # bytes of the name of shared memory
 
@@ -28,7 +29,6 @@ _NAME = 64  # bytes of the name of shared memory
 class SharedDevice(transform_device.Device):
     """A device whose memory other ranks can open, unless `is_shared` is False."""
 
-    packs = False
     SIZE = 1 << 29  # a file with holes
     STATUS = _core.STATUS
 
@@ -93,6 +93,9 @@ class SharedDevice(transform_device.Device):
                 if sum(before) == block[0]:
                     before[1] += block[1]
                     del self._free[k]
+
+    def waves_fit(self, is_float32, planes, ordinal):
+        return 1 < planes <= 40  # more take long here
 
     def open(self):
         self._flush()  # what a kernel reads has been written
@@ -212,7 +215,10 @@ def in_place_of_cuda(*, is_shared=True):
             CufftPlan=transform_device.Plan,
             products=lambda _: transform_device.Products(device),
         )
-        with fake_device.in_place_of_cuda(device), plans:
+        of_waves = mock.patch.object(
+            _waves, "CufftPlan", partial(transform_device.PlanOfWaves, device)
+        )
+        with fake_device.in_place_of_cuda(device), plans, of_waves:
             yield device
     finally:
         device.path.unlink(missing_ok=True)
