@@ -30,6 +30,7 @@ BENCHMARKS = {
     "jax_cpu": "steps of heat of JAX on the CPU, and their gradients",
     "distributed": "lines that are cut over ranks, and the model of their cost",
     "lines": "lines that are cut over GPUs",
+    "group_calls": "calls with a group between GPUs: what the host does",
     "parts": "the kernels that solve a part of a cut line",
     "slabs": "solvers that are cut over ranks",
     "threads": "one thread and the default number of threads, on an idle and on a busy machine",

@@ -8,6 +8,7 @@ and the published values of PaScaL_TDMA. Below: the efficiency of solvers on GPU
 
 import json
 from collections.abc import Sequence
+from math import prod
 from typing import Literal
 
 from matplotlib.axes import Axes
@@ -19,11 +20,11 @@ from ..papers.pascal_tdma import PUBLISHED_SECONDS, PUBLISHED_SHAPE
 from ..record import RESULTS, Record
 from .image_file import IMAGES, plain_log_ticks, write_image
 
-CPU, GPU = RESULTS / "distributed-amd-epyc-2.json", RESULTS / "parts-h100-x2.json"
-SOLVERS = RESULTS / "slabs-h100-x2.json"
+CPU, GPU = RESULTS / "distributed-amd-epyc-2.json", RESULTS / "lines-h200-x2.json"
+SOLVERS = RESULTS / "slabs-h200-x2.json"
 
+PUBLISHED_LINES = prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2]  # lines and rows
 RANKS = tuple(2**k for k in range(11))
-GPU_ROWS = 2048  # of a GPU
 MODELS: dict[Literal["all", "shares"], tuple[str, str]] = {
     "all": ("model", "C0--"),
     "shares": ("model, reduced systems in shares", "C2:"),
@@ -48,14 +49,13 @@ def speed(case: Record) -> float:
 
 def gpu_points(record: Record) -> Points:
     """Return numbers of GPUs, and 10^9 unknowns per second and GPU, of solves in one pass."""
-    (case,) = (
+    cases = [
         c
         for c in record["cases"]
-        if (c["dtype"], c["rows"]) == ("float64", GPU_ROWS) and c["gpus"] > 1
-    )
-    unknowns = case["rows"] * case["systems"]  # of a GPU
-    speeds = [1e-9 * unknowns / case[key] for key in ("one GPU", "seconds")]
-    return [1, case["gpus"]], [speeds[0] * case["gpus"], speeds[1]]
+        if (c["dtype"], c["lines"], c["rows"]) == ("float64", *PUBLISHED_LINES)
+        and c["exchange"] in ("one GPU", "peers")
+    ]
+    return [case["ranks"] for case in cases], [speed(case) for case in cases]
 
 
 def published_points() -> Points:

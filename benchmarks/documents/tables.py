@@ -23,6 +23,7 @@ from .. import (
     distributed,
     gradients,
     gradients_cpu,
+    group_calls,
     lines,
     parabolic,
     parts,
@@ -192,9 +193,9 @@ TABLES: dict[str, dict[str, Lines]] = {
         "jax loops": of(gradients.tables, 1),
     },
     "docs/ranks.md": {
-        "parts": of(parts.tables, 0),
         "steps": of(parts.tables, 1),
         "cut lines": of(lines.tables),
+        "group calls": of(group_calls.tables),
         "solvers": of(slabs.tables),
         "ranks": of(distributed.tables, 0),
         "model": of(distributed.tables, 1),

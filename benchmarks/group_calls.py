@@ -1,0 +1,151 @@
+"""The cost of a call of `solve_tridiagonal` with a group, between GPUs of one host.
+
+Own matrices, dominant; rows along the last axis, which is cut; each rank has one GPU; arrays of
+PyTorch that are the same in each call. `host` is the time until a call returns, `seconds` that of a
+call of several that follow each other, the wait for the GPU included; of the slowest rank, medians.
+
+`ignore` and `nan`: with ``pivot=False`` and these values of `on_singular`, which do not wait; `new`
+is `ignore` without `out`. `default` are the default options, `raise` is ``pivot=False`` alone: both
+wait for the outcome. `info` is `ignore` with ``return_info=True``, for which the ranks exchange
+messages by MPI. `graph` is the call of a CUDA graph of ten calls `ignore`.
+
+Needs PyTorch, and the extra 'mpi' for more than one rank. Rank r uses device r.
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pysolvers import solve_tridiagonal
+from pysolvers.cases.tables import Column, Table
+from pysolvers.distributed import Group, Slab
+
+from .options import add_options
+from .ranks import is_rank, printed_by, write_as_rank
+from .record import Measurement, Record, finish
+from .timing import Call, host
+
+CASES = (  # dtype, lines, rows of all ranks
+    ("float64", 256, 512),
+    ("float32", 256, 512),
+    ("float64", 4096, 512),
+    ("float64", 65536, 4096),
+    ("float32", 65536, 4096),
+    ("float64", 262144, 1024),
+)
+FAST = {"pivot": False, "on_singular": "ignore"}
+KINDS: dict[str, dict[str, Any]] = {
+    "ignore": FAST,
+    "nan": {"pivot": False, "on_singular": "nan"},
+    "new": FAST,
+    "default": {},
+    "raise": {"pivot": False},
+    "info": FAST | {"return_info": True},
+}
+HEADS = {name: f"`{name}`" for name in (*KINDS, "graph")}
+SMALL = 10000  # lines up to which a sample has many calls
+GROUPS = 7
+IN_GRAPH = 10
+
+
+def measure() -> list[Record]:
+    """Return the cases of the ranks of this job; collective."""
+    import torch
+    from torch import cuda
+
+    group, split = Group(), Slab(-1)
+    cuda.set_device(group.rank % cuda.device_count())
+
+    def times(call: Call, count: int) -> dict[str, float]:
+        """Return seconds of the host part and of all, of a call."""
+        found = []
+        for _ in range(GROUPS):
+            cuda.synchronize()
+            group.objects("benchmark", None)
+            own = host(call, count)
+            rest = host(cuda.synchronize, 1) / count
+            pairs = group.objects("benchmark", (own, own + rest))
+            found.append([max(values) for values in zip(*pairs, strict=True)])
+        middle = len(found) // 2
+        one, whole = (sorted(values)[middle] for values in zip(*found, strict=True))
+        return {"host": one, "seconds": whole}
+
+    def graph_of(call: Call) -> Callable[[], None]:
+        """Return what launches a graph of calls."""
+        stream, graph = cuda.Stream(), cuda.CUDAGraph()
+        with cuda.stream(stream):
+            for _ in range(3):
+                call()
+            stream.synchronize()
+            with cuda.graph(graph, stream=stream):
+                for _ in range(IN_GRAPH):
+                    call()
+        replay: Callable[[], None] = graph.replay
+        return replay
+
+    cases: list[Record] = []
+    for dtype, lines, rows in CASES:
+        generator = torch.Generator("cuda").manual_seed(group.rank)
+        shape = lines, rows // group.size
+        empty = partial(torch.empty, shape, dtype=getattr(torch, dtype), device="cuda")
+        arrays = [empty().uniform_(-1, 1, generator=generator) for _ in range(4)]
+        arrays[1] += 3
+        out = torch.empty_like(arrays[3])
+        many = 200 if lines < SMALL else 20
+        found: Record = {"dtype": dtype, "lines": lines, "rows": rows, "ranks": group.size}
+        for name, options in KINDS.items():
+            more = {} if name == "new" else {"out": out}
+            call = partial(solve_tridiagonal, *arrays, group=group, split=split, **more, **options)
+            for _ in range(5):
+                call()
+            found[name] = times(call, 20 if name == "info" else many)
+        same = partial(solve_tridiagonal, *arrays, out=out, group=group, split=split, **FAST)
+        per_graph = times(graph_of(same), max(many // IN_GRAPH, 2))
+        found["graph"] = {name: time / IN_GRAPH for name, time in per_graph.items()}
+        cases.append(found)
+    return cases
+
+
+def tables(record: Record) -> list[Table]:
+    """Return the table of a record: microseconds of the host part, and of a call of a graph."""
+    shown = [name for name in HEADS if any(name in case for case in record["cases"])]
+    rows = []
+    for case in record["cases"]:
+        times = [case[name]["seconds" if name == "graph" else "host"] for name in shown]
+        size = case["dtype"], case["rows"], case["lines"], case["ranks"]
+        rows.append((*size, *(1e6 * time for time in times)))
+    columns = [Column("dtype"), Column("rows"), Column("lines"), Column("GPUs")]
+    columns += [Column(HEADS[name], ".0f") for name in shown]
+    note = (
+        "Microseconds until a call returns, of calls that follow each other. `ignore`, `nan`: with "
+        "`pivot=False` and these values of `on_singular`; `new`: the first of them without `out`; "
+        "`default`, and `raise` (`pivot=False` alone), wait for the GPU, so that their times are "
+        "those of the whole call; `info`: `return_info=True`; `graph`: all of a call, one of ten "
+        f"in a CUDA graph. Measured on {record['gpu']['name']}, NVLink, PyTorch "
+        f"{record['versions']['torch']}."
+    )
+    return [Table("", columns, rows, (note,))]
+
+
+TAKES_RANKS = True  # of an MPI launcher
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
+    add_options(parser, "ranks")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the table and write the record."""
+    if is_rank(args):
+        found = measure()
+        if write_as_rank(found, args):
+            return 0
+    else:
+        jobs = [ranks for ranks in args.ranks if ranks > 1]
+        found = [case for ranks in jobs for case in printed_by("group_calls", ranks, [])]
+    measurement = Measurement("group_calls", ("torch", "mpi4py", "mpich"), gpu=True)
+    record = measurement.record(found, {"groups": GROUPS})
+    finish(args, record, tables(record), count=max(case["ranks"] for case in found))
+    return 0
