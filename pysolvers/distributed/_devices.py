@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, DistributedError, raise_for_status
 from .._lines.engine import Call, plan_of
-from .._options import shape_flags
+from .._options import SolveInfo, shape_flags
 from .._runtime.device import Device, address_of, device_array, packed_strides
 from .._runtime.lines import Plan
 from .._runtime.mailboxes import CLOCK_BYTES, CallLog, Mailboxes, Outcome, mailbox_bytes
@@ -122,6 +122,8 @@ class Kinds:
         self.found: dict[Any, Kind] = {}
         self.ordinals: set[int] = set()
         self.calls: dict[Any, Any] = {}
+        #: Rows of each rank, and the info, of the last call of a signature with `return_info`.
+        self.described: dict[Any, tuple[tuple[int, ...], SolveInfo]] = {}
         self._scratch: Array | None = None
 
     def scratch(self, device: Device, like: Array) -> Array:
@@ -170,6 +172,11 @@ def signature_of(call: Call, along: int) -> tuple[Any, ...]:
     full = tuple(":" if axis == along else size for axis, size in enumerate(call.shape.full))
     options = choice.method, choice.periodic, choice.pivot, choice.on_singular
     return str(call.dtype), full, call.shape.axis, matrix_batch(call), *options
+
+
+def with_sizes(signature: tuple[Any, ...], sizes: Sequence[int]) -> tuple[Any, ...]:
+    """Return the signature of calls with `return_info`, whose info has the rows of all ranks."""
+    return (*signature, "info", tuple(sizes))
 
 
 def matrix_batch(call: Call) -> tuple[int, ...]:
@@ -326,12 +333,25 @@ def _keep(
     if len(kinds.found) >= _KINDS:
         kinds.forget()
     marks = target.empty((systems,), np.dtype(np.uint8), lasting=True) if has_marks else None
-    waits = has_marks or target.reports_singular(call.options.policy)
+    # The rows of another rank can differ in a later call: its info must not be returned then.
+    waits = has_marks or target.reports_singular(call.options.policy) or call.choice.return_info
     info = target.info(systems, lasting=True)
     key = key_of(signature, order)
     kind = Kind(key, link, target.ordinal, order, info, marks, waits)
     kinds.found[signature, target.ordinal] = kind
     kinds.ordinals.add(target.ordinal)
+
+
+def describe(
+    group: Group, signature: tuple[Any, ...], sizes: Sequence[int], info: SolveInfo
+) -> None:
+    """Keep the info of a call without failures, for later ones of its kind."""
+    described = kinds_of(group).described
+    if info.copied or (info.singular is not None and len(info.singular)):
+        return
+    if len(described) >= _KINDS:
+        described.clear()
+    described[signature, info.device] = tuple(sizes), info
 
 
 def _outcome(

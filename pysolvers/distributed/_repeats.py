@@ -7,11 +7,15 @@ host; the kernels of the others then end at once. If their calls wait for the ou
 part in the agreement, which has the errors, or solves. Otherwise the solution is NaN, and the next
 agreement of the group raises.
 
+A call with `return_info` waits, as its info has the rows of all ranks: these are in its hash, and a
+rank with other rows makes all of them agree.
+
 Operands are those of the libraries with fast access, and numbers. A repeated call needs the
 addresses, shapes and strides of an earlier one of this rank; others are prepared, without messages.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, DistributedError, raise_for_status
 from .._lines.engine import plan_of, prepare
-from .._options import Choice
+from .._options import Choice, SolveInfo
 from .._runtime.device import address_of, device_array
 from .._runtime.interop import Library, library_of, locate
 from .._runtime.targets import DeviceTarget
@@ -32,6 +36,7 @@ from ._devices import (
     part_operands,
     signature_of,
     waiting_of,
+    with_sizes,
 )
 from ._group import EARLIER, Group
 from ._slab import Slab
@@ -55,12 +60,14 @@ class _Call:
     operands, waiting : tuple
         The first arguments of `part_solve`, and its patience and marks. They do not keep the
         arrays of the caller, who passes them in each call.
+    info : SolveInfo or None
+        That of a call without failures, if the caller asks for it.
     copy : tuple or None
         The solution of the caller, and where it is computed, if it replaces the right-hand sides:
         another solve would need these.
     """
 
-    __slots__ = ("backend", "copy", "kind", "operands", "waiting")
+    __slots__ = ("backend", "copy", "info", "kind", "operands", "waiting")
 
     def __init__(
         self,
@@ -69,9 +76,10 @@ class _Call:
         operands: tuple[Any, ...],
         waiting: tuple[int, int],
         copy: tuple[Array, Array] | None,
+        info: SolveInfo | None,
     ) -> None:
         self.kind, self.backend = kind, backend
-        self.operands, self.waiting, self.copy = operands, waiting, copy
+        self.operands, self.waiting, self.copy, self.info = operands, waiting, copy, info
 
 
 def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice) -> Any:
@@ -94,6 +102,8 @@ def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice
     if identity is None:
         return None
     is_captured = library.is_captured(ordinal)
+    if is_captured and choice.return_info:  # it waits
+        return None
     call = kinds.calls.get(identity)
     if call is None:
         call = _prepared(group, split, named, choice._replace(out=out))
@@ -110,14 +120,22 @@ def solve_again(group: Group, split: Slab, named: dict[str, Any], choice: Choice
         """Return what keeps the stream."""
         return library.stream(rhs, ordinal).owner
 
-    return out if _solved(group, call, choice, where, owner, is_captured) else None
+    if not _solved(group, call, choice, where, owner, is_captured):
+        return None
+    return out if call.info is None else (out, _own(call.info))
+
+
+def _own(info: SolveInfo) -> SolveInfo:
+    """Return an info with arrays of its own, of a call in which no system failed."""
+    if info.singular is None or info.singular_rows is None:
+        return replace(info)
+    return replace(info, singular=info.singular.copy(), singular_rows=info.singular_rows.copy())
 
 
 def _is_plain(choice: Choice) -> bool:
     """Whether the options are among those of repeated calls."""
     return (
         choice.stream is None
-        and choice.return_info is False
         and choice.check_finite is False
         and not choice.has_sums
         and choice.pivot is not True
@@ -148,7 +166,16 @@ def _identity(
     return identity
 
 
-_OPTIONS = ("axis", "method", "periodic", "pivot", "on_singular", "device", "threads")
+_OPTIONS = (
+    "axis",
+    "method",
+    "periodic",
+    "pivot",
+    "on_singular",
+    "device",
+    "threads",
+    "return_info",
+)
 
 
 def _prepared(group: Group, split: Slab, named: dict[str, Any], choice: Choice) -> _Call | None:
@@ -162,8 +189,13 @@ def _prepared(group: Group, split: Slab, named: dict[str, Any], choice: Choice) 
     if facts is None or along != call.shape.axis or call.converted or not call.result.size:
         return None
     kinds = kinds_of(group)
-    kind = kinds.found.get((signature_of(call, along), call.target.ordinal))
-    target = call.target
+    target, signature, described = call.target, signature_of(call, along), None
+    if choice.return_info:
+        known = kinds.described.get((signature, target.ordinal))
+        if known is None or known[0][group.rank] != call.shape.rows:
+            return None
+        signature, described = with_sizes(signature, known[0]), known[1]
+    kind = kinds.found.get((signature, target.ordinal))
     if kind is None or not isinstance(target, DeviceTarget) or kind.order != facts.order:
         return None
     views, copy = list(call.views), None
@@ -184,7 +216,7 @@ def _prepared(group: Group, split: Slab, named: dict[str, Any], choice: Choice) 
     waiting = waiting_of(group, kind.marks)
     if part_check(target, operands, waiting):
         return None
-    return _Call(kind, target.backend, operands, waiting, copy)
+    return _Call(kind, target.backend, operands, waiting, copy, described)
 
 
 def _unowned(line: Array) -> Array:

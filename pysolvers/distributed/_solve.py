@@ -19,7 +19,16 @@ from .._options import Choice, SolveInfo
 from .._runtime.arrays import Shape
 from .._runtime.device import packed_strides
 from .._runtime.singular import Singular
-from ._devices import Answer, Facts, facts_of, matrix_batch, signature_of, solve_on_devices
+from ._devices import (
+    Answer,
+    Facts,
+    describe,
+    facts_of,
+    matrix_batch,
+    signature_of,
+    solve_on_devices,
+    with_sizes,
+)
 from ._ends import (
     Coefficients,
     Matrices,
@@ -91,7 +100,7 @@ def solve_split(
     else:
         report, singular = _solve_systems(group, call, along, sizes)
         exchange = "none"
-    return finish(
+    answer = finish(
         call,
         report,
         singular,
@@ -101,6 +110,9 @@ def solve_split(
         ranks=group.size,
         exchange=exchange,
     )
+    if exchange == "peers" and isinstance(answer, tuple):
+        describe(group, signature_of(call, along), sizes, answer[1])
+    return answer
 
 
 def _solve_systems(
@@ -122,7 +134,10 @@ def _solve_lines(
 ) -> Answer:
     """Solve systems that are cut: by the partition method, or as whole lines."""
     if call.options.pivot != call.target.backend.PIVOTS["always"]:
-        answer = solve_on_devices(group, call, sizes, facts, signature_of(call, along))
+        signature = signature_of(call, along)
+        if call.choice.return_info:
+            signature = with_sizes(signature, sizes)
+        answer = solve_on_devices(group, call, sizes, facts, signature)
         if answer is not None:
             return answer
         report = _solve_by_ends(group, call)

@@ -4,6 +4,7 @@ import gc
 import time
 import weakref
 from contextlib import contextmanager
+from dataclasses import fields
 
 import numpy as np
 import oracle
@@ -107,6 +108,47 @@ def agree_once(group, device, rng):
             first.solve(group, **options)
         assert found == []
         first.check(group)
+
+
+def check_later_calls_with_info(group, rng):
+    """The info of a repeated call is that of an agreement; other rows of a rank need another."""
+    if group.size == 1:
+        return
+    with devices(group) as (group, device, _):
+        sizes = split_of(group, 40)[:-1]
+        for options in ({}, FAST, {"pivot": False}, {"on_singular": "nan", "pivot": False}):
+            first, second = (
+                Operands(group, device, oracle.dominant(rng, (3, 40), "float64")) for _ in range(2)
+            )
+            whole = oracle.dominant(rng, (3, 44), "float64")
+            uneven = Operands(group, device, whole, [*sizes, 44 - sum(sizes)])
+            given = options | {"return_info": True}
+            _, wanted = first.solve(group, **given)
+            with agreements() as found:
+                for operands in (second, first):
+                    _, info = operands.solve(group, **given)
+                    for field in fields(info):
+                        one, other = getattr(info, field.name), getattr(wanted, field.name)
+                        assert np.array_equal(one, other), field.name
+                    operands.check(group)
+            assert found == []
+            for operands, rows in ((uneven, 44), (second, 40), (uneven, 44)):
+                _, info = operands.solve(group, **given)
+                assert info.rows == rows
+                assert info.exchange == "peers"
+                operands.check(group)
+            bad = Operands(group, device, oracle.dominant(rng, (3, 40), "float64"))
+            first.solve(group, **given)
+            for a in bad.whole[:3]:
+                a[1, 20] = 0
+            bad = Operands(group, device, bad.whole)
+            if options.get("on_singular", "raise") == "raise":
+                with pytest.raises(SingularSystemError):
+                    bad.solve(group, **given)
+            else:
+                bad.solve(group, **given)
+            _, info = first.solve(group, **given)
+            first.check(group)
 
 
 def check_ranks_that_differ(group, rng):
