@@ -94,8 +94,7 @@ class Poisson:
         group, device = options.get("group"), options["device"]
         planes = len(range(size)[Slab(0).part(size, group.rank, group.size)]) if group else size
         own = (planes, size, size)
-        # The numbers of the ends of lines travel through the memory of the host.
-        self.exchange = "host" if group else "none"
+        self.exchange = self._solver.exchange
         self._wait: Callable[[], object] = int
         if device == "cpu":
             self._f: Any = np.random.default_rng(1).random(own)
