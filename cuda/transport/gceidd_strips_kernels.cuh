@@ -4,7 +4,7 @@
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_STRIPS_KERNELS_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_STRIPS_KERNELS_CUH
 
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 #include "transport/gceidd_strips.cuh"
 
 namespace pysolvers::transport {
@@ -288,36 +288,37 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
 }
 
 /* The table of a steady sweep: row k has the numbers of all lines. */
-template <typename Real>
-__global__ void
-table_kernel(const __grid_constant__ Sweep<Real> s, int32_t most, Real *table)
-{
-    const int32_t l = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
-    const auto put = [&](int32_t row, Real value) {
+template <typename Real> struct StripTable {
+    Sweep<Real> s;
+    int32_t most;
+    Real *table;
+
+    __device__ __forceinline__ void put(int32_t row, int64_t l, Real value) const
+    {
         table[static_cast<int64_t>(row) * s.table_pitch + l] = value;
-    };
-
-    wait_for_last_kernel();
-    if (l >= s.lines) {
-        return;
     }
-    const Flow<Real> f = flow_at(s, 0, l);
-    const Real distance = -s.dt_h * s.velocity.at(0, l);
-    Real share = 1;
 
-    put(LINE_RIGHT, f.right);
-    put(LINE_LEFT, f.left);
-    put(LINE_DIFFUSION, s.dt_hh * s.diffusion.at(0, l));
-    put(LINE_SHIFT, fmin(fmax(floor(distance), Real(-s.cells)), Real(s.cells)));
-    put(LINE_PART, distance - floor(distance));
-    for (int32_t k = 0; k < most; k++) {
-        const Real sigma = fma(f.left, share, Real(1));
-        const Real r = fast_reciprocal(sigma + f.right);
+    __device__ __forceinline__ void operator()(int64_t line) const
+    {
+        const int32_t l = static_cast<int32_t>(line);
+        const Flow<Real> f = flow_at(s, 0, l);
+        const Real distance = -s.dt_h * s.velocity.at(0, l);
+        Real share = 1;
 
-        put(LINE_INVERSE + k, r);
-        share = sigma * r;
+        put(LINE_RIGHT, l, f.right);
+        put(LINE_LEFT, l, f.left);
+        put(LINE_DIFFUSION, l, s.dt_hh * s.diffusion.at(0, l));
+        put(LINE_SHIFT, l, fmin(fmax(floor(distance), Real(-s.cells)), Real(s.cells)));
+        put(LINE_PART, l, distance - floor(distance));
+        for (int32_t k = 0; k < most; k++) {
+            const Real sigma = fma(f.left, share, Real(1));
+            const Real r = fast_reciprocal(sigma + f.right);
+
+            put(LINE_INVERSE + k, l, r);
+            share = sigma * r;
+        }
     }
-}
+};
 
 } // namespace pysolvers::transport
 

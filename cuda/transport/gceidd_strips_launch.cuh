@@ -135,11 +135,11 @@ GceiddStrips<Real>::tabulate(const ps_cuda_gceidd_sweep *sweep, void *table,
                              cudaStream_t stream)
 {
     const Sweep<Real> s = sweep_of<Real>(sweep);
-    const int threads = 4 * warp_lanes;
 
-    return launch_closely(table_kernel<Real>, divided_up(s.lines, threads), threads, 0,
-                          stream, s, strip_rows(sweep->g, sweep->axis),
-                          static_cast<Real *>(table));
+    return for_elements<4 * warp_lanes>(
+        s.lines, stream,
+        StripTable<Real>{s, strip_rows(sweep->g, sweep->axis),
+                         static_cast<Real *>(table)});
 }
 
 template <typename Real>
