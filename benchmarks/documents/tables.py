@@ -190,6 +190,12 @@ TABLES: dict[str, dict[str, Lines]] = {
         "parabolic": of(parabolic.tables),
         "parabolic gpu": of(parabolic.tables),
         "recurrences": of(recurrences.tables),
+        **{
+            name: of(poisson.tables)
+            for name in ("poisson", "poisson gpu", "poisson grids", "poisson grids gpu")
+        },
+        "cylinder": of(lambda record: [cylinder.table(record)]),
+        "cylinder peer": of(cylinder_peer.tables),
         "jax loops": of(gradients.tables, 1),
     },
     "docs/ranks.md": {
@@ -200,16 +206,8 @@ TABLES: dict[str, dict[str, Lines]] = {
         "ranks": of(distributed.tables, 0),
         "model": of(distributed.tables, 1),
     },
-    "docs/theory/cylinder.md": {
-        "cylinder": of(lambda record: [cylinder.table(record)]),
-        "cylinder peer": of(cylinder_peer.tables),
-    },
     "docs/jax.md": {"jax": of(gradients.tables, 0)},
     "docs/torch.md": {"torch": of(gradients.tables), "gradients": of(gradients_cpu.tables)},
-    "docs/theory/poisson.md": {
-        name: of(poisson.tables)
-        for name in ("poisson", "poisson gpu", "poisson grids", "poisson grids gpu")
-    },
     "docs/theory/splines.md": {"splines": of(splines.tables), "splines gpu": of(splines.tables)},
     "docs/theory/staggered.md": {"staggered": of(staggered.tables)},
     "docs/reproductions.md": {
