@@ -408,6 +408,33 @@ class BlockTridiagonalFactor:
         return lower, diag, upper
 
 
+def log_determinants(
+    *matrix: Array, assume: Assume, pivot: bool | None, threads: int | None
+) -> Array:
+    """Return log |det A|, NaN if singular or not positive definite as `assume` says."""
+    options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
+    factor = factor_block_tridiagonal(*matrix, on_singular="ignore", **options)
+    values, signs = systems.logdet(factor._target, factor._made)
+    if assume != "general":
+        values[signs <= 0] = np.nan
+    for system in factor._made.singular.systems:
+        values[tuple(system)] = np.nan
+    return values
+
+
+def inverses(
+    *matrix: Array, assume: Assume, pivot: bool | None, threads: int | None
+) -> list[Array]:
+    """Return the blocks of `BlockTridiagonalFactor.inverse_blocks`, NaN for singular matrices."""
+    options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
+    factor = factor_block_tridiagonal(*matrix, on_singular="ignore", **options)
+    blocks = list(factor.inverse_blocks())
+    for system in factor._made.singular.systems:
+        for block in blocks:
+            block[tuple(system)] = np.nan
+    return blocks
+
+
 def _require_fast(operation: str, found: _Blocks) -> None:
     """Raise BackendError for systems that no device solves."""
     target, most = found.target, found.target.backend.FAST_SIDE

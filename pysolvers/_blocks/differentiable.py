@@ -173,9 +173,14 @@ def solve_bands(
     return xp.concatenate((x, *ends), -1)
 
 
-def blocks_of(library: ArrayLibrary, named: dict[str, Any], axis: int, assume: str) -> Lines:
-    """Check and promote the operands of `solve_block_tridiagonal`."""
-    operation = "solve_block_tridiagonal"
+def blocks_of(
+    library: ArrayLibrary,
+    named: dict[str, Any],
+    axis: int,
+    assume: str,
+    operation: str = "solve_block_tridiagonal",
+) -> Lines:
+    """Check and promote the operands of systems, or of matrices, which have no `rhs`."""
     _require_given(operation, named, assume, ["lower"], ["upper"])
     arrays = library.operands({name: v for name, v in named.items() if v is not None})
     side = _side_of(arrays)
@@ -196,8 +201,8 @@ def blocks_of(library: ArrayLibrary, named: dict[str, Any], axis: int, assume: s
     for name, other, by in (("lower", "upper", -1), ("upper", "lower", 1)):
         if name not in views:
             views[name] = shifted_blocks(library, library.move(views[other], -1, -2), by)
-    rhs = views["rhs"]
-    if rhs.shape[-3] != rows:
+    rhs = views.get("rhs")
+    if rhs is not None and rhs.shape[-3] != rows:
         rhs = library.xp.broadcast_to(rhs, (*rhs.shape[:-3], rows, side, rhs.shape[-1]))
     matrix = [views[name] for name in BLOCKS]
     return Lines(matrix, rhs, place - 2)

@@ -4,7 +4,11 @@ from .._extras import extra_module
 
 extra_module("jax", "jax")
 
-from .blocks import solve_block_tridiagonal, solve_pentadiagonal  # noqa: E402
+from .blocks import (  # noqa: E402
+    block_tridiagonal_logdet,
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
+)
 from .heat import heat_step  # noqa: E402
 from .poisson import FastPoisson  # noqa: E402
 from .recurrence import linear_recurrence  # noqa: E402
@@ -27,6 +31,7 @@ __all__ = [
     "FastPoisson",
     "PiecewisePolynomial",
     "TridiagonalFactor",
+    "block_tridiagonal_logdet",
     "factor_tridiagonal",
     "heat_step",
     "hodrick_prescott",

@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 
 from .._blocks import solve_block_tridiagonal as solve_block_arrays
 from .._blocks import solve_pentadiagonal as solve_band_arrays
+from .._blocks.blocks import inverses, log_determinants
 from .._blocks.differentiable import (
     bands_of,
     blocks_of,
@@ -31,7 +32,7 @@ from ._mesh import equally_varying
 from ._xp import XP, as_plain
 from .tridiagonal import batched
 
-__all__ = ["solve_block_tridiagonal", "solve_pentadiagonal"]
+__all__ = ["block_tridiagonal_logdet", "solve_block_tridiagonal", "solve_pentadiagonal"]
 
 
 def solve_pentadiagonal(
@@ -194,6 +195,112 @@ def solve_block_tridiagonal(
     if is_complex:
         x = jax.lax.complex(x[..., : side // 2, :], x[..., side // 2 :, :])
     return jnp.moveaxis(x, -3, lines.axis)
+
+
+def block_tridiagonal_logdet(
+    lower: ArrayLike | None,
+    diag: ArrayLike,
+    upper: ArrayLike | None,
+    *,
+    axis: int = -1,
+    assume: Assume = "general",
+    pivot: bool | None = None,
+) -> jax.Array:
+    r"""Return :math:`\log |\det A|` of block tridiagonal matrices, as a function of JAX.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shape (..., n, k, k)
+        Real blocks, as in `pysolvers.factor_block_tridiagonal`; one of them has n rows.
+    axis, assume, pivot
+        As in `pysolvers.factor_block_tridiagonal`.
+
+    Returns
+    -------
+    jax.Array, shape of the batch
+        The logarithms, in the dtype of the blocks; NaN for a matrix that is singular, or not
+        positive definite as `assume` says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `pysolvers.factor_block_tridiagonal`; for a derivative of matrices with row exchanges
+        across blocks, or with blocks of more than 4 rows, JAX raises an error of its own.
+    NotImplementedError
+        For a second derivative, which needs all blocks of the inverse.
+
+    Notes
+    -----
+    The derivative with respect to the blocks :math:`A_{ij}` is :math:`(A^{-1})_{ji}^T`, in forward
+    and in reverse mode. The function can be used under `jax.jit` and `jax.vmap`. The matrices are
+    factored on the CPU; those on a device are copied.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import block_tridiagonal_logdet
+    >>> diag = jnp.tile(4 * jnp.eye(2), (3, 1, 1))
+    >>> print(block_tridiagonal_logdet(-jnp.eye(2), diag, -jnp.eye(2)).round(3))
+    8.051
+    """
+    require_assumption(assume, pivot)
+    named = {"lower": lower, "diag": diag, "upper": upper}
+    matrix = blocks_of(XP, named, axis, assume, "block_tridiagonal_logdet").matrix
+    if jnp.iscomplexobj(matrix[1]):
+        raise TypeError(
+            "block_tridiagonal_logdet: matrices must be real: write each block B as "
+            "[[B.real, -B.imag], [B.imag, B.real]], whose determinant is |det B|^2"
+        )
+    return _logdet(*matrix, None if assume != "general" else pivot, assume)
+
+
+def _factored(
+    compute: Callable[..., Any], matrix: tuple[jax.Array, ...], shapes: Any, *options: Any
+) -> Any:
+    """Call a function of factors with arrays of NumPy."""
+    pivot, assume = options
+
+    def on_host(*blocks: Any) -> Any:
+        found = compute(*map(np.asarray, blocks), assume=assume, pivot=pivot, threads=None)
+        return jax.tree.map(lambda a, like: np.asarray(a, like.dtype), found, shapes)
+
+    return jax.pure_callback(on_host, shapes, *matrix, vmap_method="expand_dims")
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3, 4))
+def _logdet(
+    lower: jax.Array, diag: jax.Array, upper: jax.Array, pivot: bool | None, assume: Assume
+) -> jax.Array:
+    matrix = (lower, diag, upper)
+    batch = jnp.broadcast_shapes(*(block.shape[:-3] for block in matrix))
+    shape = jax.ShapeDtypeStruct(batch, diag.dtype)
+    return _factored(log_determinants, matrix, shape, pivot, assume)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3, 4))
+def _inverses(
+    lower: jax.Array, diag: jax.Array, upper: jax.Array, pivot: bool | None, assume: Assume
+) -> list[jax.Array]:
+    matrix = (lower, diag, upper)
+    batch = jnp.broadcast_shapes(*(block.shape[:-3] for block in matrix))
+    full = (*batch, max(block.shape[-3] for block in matrix), *diag.shape[-2:])
+    return _factored(inverses, matrix, [jax.ShapeDtypeStruct(full, diag.dtype)] * 3, pivot, assume)
+
+
+@_logdet.defjvp
+def _logdet_jvp(pivot: Any, assume: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """Return the value and the sum of the entries of A^-T times those of the tangents."""
+    found = transposed(XP, _inverses(*primals, pivot, assume))
+    change = sum((a * t).sum((-3, -2, -1)) for a, t in zip(found, tangents, strict=True))
+    return _logdet(*primals, pivot, assume), change
+
+
+@_inverses.defjvp
+def _inverses_jvp(*_: Any) -> Any:
+    raise NotImplementedError(
+        "block_tridiagonal_logdet has first derivatives only: a second one needs all blocks of the "
+        "inverse; use jax.numpy.linalg.slogdet for small matrices"
+    )
 
 
 @partial(jax.jit, static_argnames=("pivot", "definite"))

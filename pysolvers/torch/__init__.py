@@ -7,6 +7,7 @@ extra_module("torch", "torch")
 from ._blocks import solve_block_tridiagonal, solve_pentadiagonal  # noqa: E402
 from ._factor import TridiagonalFactor, factor_tridiagonal  # noqa: E402
 from ._heat import heat_step  # noqa: E402
+from ._logdet import block_tridiagonal_logdet  # noqa: E402
 from ._poisson import FastPoisson  # noqa: E402
 from ._recurrence import linear_recurrence  # noqa: E402
 from ._smoothing import hodrick_prescott, whittaker  # noqa: E402
@@ -24,6 +25,7 @@ __all__ = [
     "FastPoisson",
     "PiecewisePolynomial",
     "TridiagonalFactor",
+    "block_tridiagonal_logdet",
     "factor_tridiagonal",
     "heat_step",
     "hodrick_prescott",

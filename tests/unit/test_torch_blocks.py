@@ -9,6 +9,7 @@ from pysolvers import smoothing
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 from pysolvers.torch import (  # noqa: E402
+    block_tridiagonal_logdet,
     hodrick_prescott,
     solve_block_tridiagonal,
     solve_pentadiagonal,
@@ -114,3 +115,71 @@ def test_smoothers(order):
     whittaker(values, 9.0, order=order, weights=own).sum().backward()
     assert values.grad.isfinite().all()
     assert (values.grad[:, 3] == 0).all()
+
+
+@pytest.mark.parametrize("assume", ["general", "positive definite"])
+@pytest.mark.parametrize(("rows", "axis"), [(1, -1), (4, -1), (3, 0)])
+def test_logarithms_of_determinants(rows, axis, assume):
+    """Values and gradients are those of dense matrices; one block for all rows is a constant."""
+    rng = np.random.default_rng(rows)
+    shape = (2, rows, 2, 2) if axis else (rows, 2, 2, 2)
+    lower, diag, upper = rng.uniform(-1, 1, (3, *shape))
+    diag = diag @ diag.swapaxes(-1, -2) + 5 * np.eye(2)
+    operands = tensors(diag, upper) if assume != "general" else tensors(lower, diag, upper)
+
+    def call(*blocks):
+        *below, diag, above = blocks
+        below = below[0] if below else None
+        return block_tridiagonal_logdet(below, diag, above, axis=axis, assume=assume)
+
+    def dense(*blocks):
+        diag, above = (b.movedim(-3 if axis else 0, -3) for b in blocks[-2:])
+        below = blocks[0].movedim(-3 if axis else 0, -3) if len(blocks) == 3 else None
+        full = torch.zeros(2, 2 * rows, 2 * rows, dtype=torch.float64)
+        for i in range(rows):
+            place = slice(2 * i, 2 * i + 2)
+            full[:, place, place] = diag[:, i]
+            if i:
+                before = slice(2 * i - 2, 2 * i)
+                full[:, before, place] = above[:, i - 1]
+                left = above[:, i - 1].mT if below is None else below[:, i]
+                full[:, place, before] = left
+        return torch.linalg.slogdet(full)[1]
+
+    weights = torch.tensor([1.0, -2.0], dtype=torch.float64)
+    found = torch.autograd.grad((call(*operands) * weights).sum(), operands)
+    values = (dense(*operands) * weights).sum()
+    expected = torch.autograd.grad(values, operands, materialize_grads=True)
+    np.testing.assert_allclose(call(*operands).detach(), dense(*operands).detach(), rtol=1e-13)
+    for own, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-13)
+    if rows > 1 and axis:
+        one = tensors(3 * np.eye(2))[0]
+        torch.autograd.gradcheck(
+            lambda b: call(*operands[:-2], b[None] + 0 * operands[-2], operands[-1]), one
+        )
+
+
+def test_determinants_under_transformations_and_of_matrices_without_them():
+    rng = np.random.default_rng(2)
+    diag, upper = tensors(rng.uniform(-1, 1, (3, 4, 2, 2)) + 6 * np.eye(2), np.zeros((4, 2, 2)))
+    lone = tensors(rng.uniform(-1, 1, (4, 2, 2)))[0]
+
+    def value(d):
+        return block_tridiagonal_logdet(lone, d, upper)
+
+    mapped = torch.vmap(value)(diag)
+    np.testing.assert_allclose(mapped.detach(), value(diag).detach())
+    gradient = torch.vmap(torch.func.grad(value))(diag)
+    (expected,) = torch.autograd.grad(value(diag).sum(), diag)
+    np.testing.assert_allclose(gradient.detach(), expected, rtol=1e-13)
+    first = torch.autograd.grad(value(diag).sum(), diag, create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="first derivatives only"):
+        first.sum().backward()
+    found = block_tridiagonal_logdet(None, -diag, upper, assume="positive definite")
+    assert found.isnan().all()
+    assert value(0 * diag).isnan().all()
+    with pytest.raises(TypeError, match="must be real"):
+        value(diag * 1j)
+    with pytest.raises(ValueError, match="row exchanges"):
+        torch.func.grad(lambda d: value(d).sum())(0.1 * diag)

@@ -10,7 +10,11 @@ jax = pytest.importorskip("jax")
 from jax import numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
-from pysolvers.jax import solve_block_tridiagonal, solve_pentadiagonal  # noqa: E402
+from pysolvers.jax import (  # noqa: E402
+    block_tridiagonal_logdet,
+    solve_block_tridiagonal,
+    solve_pentadiagonal,
+)
 
 
 def bands(rng, shape, *, short=False):
@@ -115,3 +119,32 @@ def test_symmetric_and_complex_blocks():
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     with pytest.raises(ValueError, match="rhs must have the shape"):
         solve_block_tridiagonal(lower, diag, lower, rhs[..., 0, 0])
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_logarithms_of_determinants(rows):
+    rng = np.random.default_rng(rows)
+    lower, diag, upper = rng.uniform(-1, 1, (3, 3, rows, 2, 2))
+    diag = diag @ diag.swapaxes(-1, -2) + 6 * np.eye(2)
+    dense = np.zeros((3, 2 * rows, 2 * rows))
+    for i in range(rows):
+        here, before = slice(2 * i, 2 * i + 2), slice(2 * i - 2, 2 * i)
+        dense[:, here, here] = diag[:, i]
+        if i:
+            dense[:, here, before], dense[:, before, here] = lower[:, i], upper[:, i - 1]
+    found = jax.jit(block_tridiagonal_logdet)(lower, diag, upper)
+    np.testing.assert_allclose(found, np.linalg.slogdet(dense)[1], rtol=1e-13)
+    check_grads(block_tridiagonal_logdet, (lower, diag, upper), 1, atol=1e-5)
+    definite = lambda d, u: block_tridiagonal_logdet(  # noqa: E731
+        None, d, u, assume="positive definite"
+    )
+    check_grads(definite, (diag, upper), 1, atol=1e-5)
+    shared = lambda u, d: block_tridiagonal_logdet(u, d, u)  # noqa: E731
+    check_grads(shared, (upper[0, 0], diag), 1, atol=1e-5)
+    mapped = jax.vmap(block_tridiagonal_logdet, (None, 0, None))(lower[0], diag, upper[0])
+    np.testing.assert_allclose(mapped, block_tridiagonal_logdet(lower[0], diag, upper[0]))
+    assert np.isnan(definite(-diag, upper)).all()
+    with pytest.raises(NotImplementedError, match="first derivatives only"):
+        jax.hessian(lambda d: shared(upper[0, 0], d).sum())(diag)
+    with pytest.raises(TypeError, match="must be real"):
+        block_tridiagonal_logdet(lower, 1j * diag, upper)
