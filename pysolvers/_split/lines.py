@@ -157,7 +157,8 @@ class LineOperators(ABC):
         self._threads = threads
         self._spare: list[Field] = []
         self._everywhere: Any = None  # the box of all nodes, as the kernel takes it
-        self._factors: dict[int, tuple[float, TridiagonalFactor]] = {}
+        # By axis, and whether they are those of all lines.
+        self._factors: dict[tuple[int, bool], tuple[float, TridiagonalFactor]] = {}
         self.seconds = dict.fromkeys(("coefficients", "products", "lines"), 0.0)
         self.run_by = RunBy()
 
@@ -501,28 +502,72 @@ class LineOperators(ABC):
             inner[ends] -= factor * diag[nexts]
         return lower, diag, upper
 
-    def solve(self, level: Level, axis: int, h: float, field: Field) -> None:
-        """Replace a field by the solution x of (1 - h A) x = field along an axis."""
-        at, start, rows = self.grid.through[axis], perf_counter(), level.rows[axis]
+    def _solves_all_lines(self, rows: Rows, axis: int, *, is_clear: bool) -> bool:
+        """Return whether lines of nodes with given values are solved, too.
+
+        The field is then one array without gaps, whose rows are aligned. The values stay: the rows
+        there are those of the identity, or the values are 0.
+        """
+        grid = self.grid
+        cut = [
+            other
+            for other, free in enumerate(grid.free)
+            if other != axis and free.stop - free.start < grid.lines[other].size
+        ]
+        if not cut or (cut == [grid.axes - 1] and not grid.batch):
+            return False  # the lines through free nodes have no gaps
+        shape = np.broadcast_shapes(*(each.shape for each in rows.diagonals))
+        is_shared = [shape[-1 - other] == 1 for other in cut]
+        if self._rows_vary(axis) and not all(is_shared):
+            return False
+        return is_clear or not any(is_shared)
+
+    def _of_all_lines(self, matrix: tuple[Field, ...], axis: int) -> tuple[Field, ...]:
+        """Return a matrix of the lines through free nodes with rows of the identity elsewhere."""
+        grid, xp = self.grid, self.xp
+        shape = list(np.broadcast_shapes(*(each.shape for each in matrix)))
+        at: list[Any] = [slice(None)] * grid.axes
+        for other, free in enumerate(grid.free):
+            if other != axis and shape[-1 - other] > 1:
+                at[-1 - other], shape[-1 - other] = free, grid.lines[other].size
+        if all(each == slice(None) for each in at):
+            return matrix
+        found = tuple(xp.full(shape, value, self.dtype) for value in (0, 1, 0))
+        for whole, each in zip(found, matrix, strict=True):
+            whole[(..., *at)] = each
+        return found
+
+    def solve(
+        self, level: Level, axis: int, h: float, field: Field, *, is_clear: bool = False
+    ) -> None:
+        """Replace a field by the solution x of (1 - h A) x = field along an axis.
+
+        With `is_clear` the field is 0 at the nodes with given values.
+        """
+        start, rows = perf_counter(), level.rows[axis]
+        of_all = self._solves_all_lines(rows, axis, is_clear=is_clear)
         options: dict[str, Any] = {
             "axis": -1 - axis,
             "periodic": self.grid.periodic[axis],
             "on_singular": "nan",  # the solver finds it
             "threads": self._threads,
         }
-        part = field[at]
+        part = field if of_all else field[self.grid.through[axis]]
         for places, _, multiple in rows.corners:
             field[places[0]] -= multiple * field[places[1]]
         if self._rows_vary(axis):
             matrix = self._matrix(rows, axis, h)
             _, info = solve_tridiagonal(*matrix, part, out=part, return_info=True, **options)
         else:
-            kept = self._factors.get(axis)
+            kept = self._factors.get((axis, of_all))
             if kept is None or kept[0] != h:
-                self._factors.pop(axis, None)
+                for each in (False, True):
+                    self._factors.pop((axis, each), None)
                 matrix = self._matrix(rows, axis, h)
+                if of_all:
+                    matrix = self._of_all_lines(matrix, axis)
                 factor: Any = factor_tridiagonal(*matrix, **options)
-                kept = self._factors[axis] = h, factor
+                kept = self._factors[axis, of_all] = h, factor
             kept[1].solve(part, out=part, threads=self._threads)
             info = kept[1].info
         self.run_by = RunBy(info.kernel, info.threads)

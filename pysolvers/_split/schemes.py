@@ -110,8 +110,13 @@ class Operators(Protocol):
     def add_change(self, old: Any, new: Any, axis: int, h: float, u: Field, out: Field) -> None:
         """Add h times the difference of F along an axis, of the same u at two times."""
 
-    def solve(self, level: Any, axis: int, h: float, field: Field) -> None:
-        """Solve with 1 - h A along an axis, in place."""
+    def solve(
+        self, level: Any, axis: int, h: float, field: Field, *, is_clear: bool = False
+    ) -> None:
+        """Solve with 1 - h A along an axis, in place.
+
+        With `is_clear` the field is 0 at the nodes with given values.
+        """
 
     def place(self, level: Any, u: Field) -> None:
         """Set the nodes with given values."""
@@ -159,6 +164,10 @@ class SplitSteps(Generic[O_co]):
         """Return a field of zeros."""
         return self.operators.zeros()
 
+    def start_again(self) -> None:
+        """Take a new solution: what a failed step left at nodes with given values is cleared."""
+        self._clear.clear()
+
     def forget(self) -> None:
         """Forget the level of the last step: the time was changed."""
         self._level = None
@@ -188,7 +197,7 @@ class SplitSteps(Generic[O_co]):
             name, change = "change", self._work["change"]
             self.operators.combine(old, u, None, [(change, Weights(dt, dt))])
             self._place_change(new, u, name, is_kept=is_kept)
-            self._sweep(old, new, dt, u, change)
+            self._sweep(old, new, dt, u, change, is_clear=is_kept)
         else:
             name = "start"
             self._correct(old, new, dt, u, is_kept=is_kept)
@@ -223,14 +232,14 @@ class SplitSteps(Generic[O_co]):
         first = Weights((1 - whole) * dt, (1 - whole - part) * dt)
         parts.combine(old, u, None, [(change, Weights(dt, dt)), (start, first)])
         self._place_change(new, u, "change", is_kept=is_kept)
-        self._sweep(old, new, dt, u, change)  # Y_k - U
+        self._sweep(old, new, dt, u, change, is_clear=is_kept)  # Y_k - U
         # Z_0 - U, or Z_0 - Y_k.
         own = -1.0 if is_hv else 0.0
         second = Weights(whole * dt, (whole + part) * dt, own=1.0, change=own)
         parts.combine(new, u, change, [(start, second)])
         if is_hv:
             self._place_change(new, u, "start", is_kept=True)
-            self._sweep(new, new, dt, u, start)
+            self._sweep(new, new, dt, u, start, is_clear=True)
             if is_kept:
                 parts.add(u, change, start, own=1.0)
             else:
@@ -238,15 +247,17 @@ class SplitSteps(Generic[O_co]):
                 parts.combine(new, u, change, [(start, last)])
         else:
             self._place_change(new, u, "start", is_kept=is_kept)
-            self._sweep(old, new, dt, u, start)
+            self._sweep(old, new, dt, u, start, is_clear=is_kept)
 
-    def _sweep(self, old: Any, new: Any, dt: float, u: Field, field: Field) -> None:
+    def _sweep(
+        self, old: Any, new: Any, dt: float, u: Field, field: Field, *, is_clear: bool
+    ) -> None:
         """Solve along each axis in turn, in place."""
         parts, h = self.operators, self._theta * dt
         for axis in range(parts.axes):
             if new is not old:
                 parts.add_change(old, new, axis, h, u, field)
-            parts.solve(new, axis, h, field)
+            parts.solve(new, axis, h, field, is_clear=is_clear)
 
     def _place_change(self, level: Any, u: Field, name: str, *, is_kept: bool) -> None:
         """Set the change at nodes with given values, where F is 0: to 0 if these stay."""

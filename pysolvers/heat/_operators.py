@@ -122,9 +122,11 @@ class HeatOperators:
         if axis == 0:
             self._changes = self._changes_of(old.sides, new.sides)
 
-    def solve(self, level: HeatLevel, axis: int, h: float, field: Array) -> None:
+    def solve(
+        self, level: HeatLevel, axis: int, h: float, field: Array, *, is_clear: bool = False
+    ) -> None:
         """Solve with 1 + X along an axis, in place."""
-        del level, h
+        del level, h, is_clear
         about = self._grid, self._sides, axis, self._changes, field, self._ops
         solve_axis(*about, rows=self._rows[axis])
 
