@@ -20,6 +20,7 @@ thousand sets of parameters, and the time of QuantLib is that of the record of a
 import argparse
 import json
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -39,6 +40,7 @@ from .timing import Copier, device_bandwidth, medians
 WORD = 8
 PLATE, BATCH, GPU_BATCH = (4096, 4096), (64, 50, 100), (10_000, 50, 100)
 SMALL_PLATE, SMALL_BATCH = (64, 65), (3, 9, 10)
+CALL = 10  # steps of a call on a plate
 STEPS = 20  # of the batch, and of QuantLib: what a price takes besides its steps is shared
 COPIED = 1 << 24  # words of a copy that measures the bandwidth
 
@@ -154,9 +156,10 @@ def cases(args: argparse.Namespace) -> list[Record]:
         kind = {"has_arrays": has_arrays, "is_mixed": is_mixed}
         solver = plate(shape, scheme, where, **kind)
         solver.step()  # makes the factors
-        calls = {"step": solver.step} | ({} if copier is None else {"copy": copier.bandwidth})
+        calls = {"step": partial(solver.step, CALL)}
+        calls |= {} if copier is None else {"copy": copier.bandwidth}
         times = medians(calls, args.runs)
-        seconds = times["step"]
+        seconds = times["step"] / CALL
         bandwidth = 2 * WORD * copied / times["copy"] if copier else device_bandwidth()
         count = words(scheme, **kind)
         share = count * WORD * np.prod(shape) / bandwidth / seconds
