@@ -15,6 +15,7 @@
 
 #include "flow/line_sweep.cuh"
 #include "lines/methods.h"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::flow {
 
@@ -37,12 +38,9 @@ template <int AXIS> struct PtaNode {
     int p, line, at;
     bool exists, unknown;
 
-    __device__ __forceinline__ PtaNode(const SweepTiles &t, int block)
+    __device__ __forceinline__ PtaNode(const SweepTiles &t, int row, int column)
     {
         const int columns = t.lines_of_field.pitch;
-        const int per_row = (columns + pta_threads - 1) / pta_threads;
-        const int row = block / per_row;
-        const int column = block % per_row * pta_threads + static_cast<int>(threadIdx.x);
 
         line = AXIS == 0 ? row : column;
         at = AXIS == 0 ? column : row;
@@ -68,7 +66,10 @@ __launch_bounds__(pta_threads)
         rows.other(block);
         return;
     }
-    const PtaNode<AXIS> node(t, block - more);
+    const int per_row = divided_up(t.lines_of_field.pitch, pta_threads);
+    const int part = (block - more) % per_row;
+    const PtaNode<AXIS> node(t, (block - more) / per_row,
+                             part * pta_threads + static_cast<int>(threadIdx.x));
     typename Rows::Number word[Rows::words];
 
     if (!node.unknown) {
@@ -84,22 +85,23 @@ __launch_bounds__(pta_threads)
     to.rhs[node.p] = row.rhs;
 }
 
-template <int AXIS, typename Rows>
-__global__ void
-__launch_bounds__(pta_threads)
-    pta_store_kernel(const __grid_constant__ Rows rows,
-                     const __grid_constant__ SweepTiles t,
-                     const __grid_constant__ PtaFields<typename Rows::Number> from)
-{
+/* Store the solution at node `column` of row `row` of the field. */
+template <int AXIS, typename Rows> struct PtaStore {
     using Number = typename Rows::Number;
-    const PtaNode<AXIS> node(t, static_cast<int>(blockIdx.x));
+    Rows rows;
+    SweepTiles t;
+    PtaFields<Number> from;
 
-    wait_for_last_kernel();
-    if (node.exists) {
-        rows.store(node.p, node.line, node.at, node.unknown,
-                   node.unknown ? from.x[node.p] : Number(0), from.rhs + node.p);
+    __device__ __forceinline__ void operator()(unsigned row, int64_t column) const
+    {
+        const PtaNode<AXIS> node(t, static_cast<int>(row), static_cast<int>(column));
+
+        if (node.exists) {
+            rows.store(node.p, node.line, node.at, node.unknown,
+                       node.unknown ? from.x[node.p] : Number(0), from.rhs + node.p);
+        }
     }
-}
+};
 
 /* The unknowns of a sweep as systems. */
 template <int AXIS, typename Real>
@@ -134,7 +136,7 @@ pta_sweep(const Rows &rows, const SweepTiles &t, int64_t more, ps_dtype dtype,
     using Number = typename Rows::Number;
     const SweepLines &lines = t.lines_of_field;
     const int64_t along_y = AXIS == 0 ? lines.count : t.nodes;
-    const int64_t blocks = along_y * ((lines.pitch + pta_threads - 1) / pta_threads);
+    const int64_t blocks = along_y * divided_up(lines.pitch, pta_threads);
     const size_t bytes = pta_bytes(along_y * lines.pitch, sizeof(Number)) / 6;
     const auto field = [&](size_t k) {
         return reinterpret_cast<Number *>(static_cast<char *>(work) + k * bytes);
@@ -155,8 +157,8 @@ pta_sweep(const Rows &rows, const SweepTiles &t, int64_t more, ps_dtype dtype,
     if (status == PS_OK) {
         status = lines::ps_cuda_thomas.solve(&systems, &options, &exec, &report);
     }
-    return status == PS_OK ? launch_closely(pta_store_kernel<AXIS, Rows>, blocks,
-                                            pta_threads, 0, stream, rows, t, f)
+    return status == PS_OK ? for_rows_of_elements(along_y, lines.pitch, stream,
+                                                  PtaStore<AXIS, Rows>{rows, t, f})
                            : status;
 }
 
