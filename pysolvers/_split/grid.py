@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._axis import DIRICHLET, NEUMANN, GridAxis, even_step
 from .._boundary import PERIODIC
 from .._checks import require
 from .._domain import AXES, checked_line, origin_and_step
@@ -16,7 +17,7 @@ Array = NDArray[np.float64]
 Index = tuple[Any, ...]
 
 _LEAST = 3  # nodes along an axis
-_EVEN = 1e-12  # of the spacing: rounding errors of coordinates that are evenly spaced
+_ENDS = {PERIODIC: PERIODIC, "value": DIRICHLET}
 _LEAST_GAP = 1e-150  # its square is a number
 
 
@@ -27,9 +28,8 @@ class Grid:
     ----------
     batch : tuple of int
         Axes before those of space.
-    lines, gaps : sequence of ndarray
-        Along each axis the coordinates, and the distances of neighbours: one less than nodes, or
-        as many on a periodic axis.
+    described : sequence of GridAxis
+        The axes of space.
     kinds : mapping of str to str
         Kind of each side by its name.
     """
@@ -37,11 +37,14 @@ class Grid:
     def __init__(
         self,
         batch: tuple[int, ...],
-        lines: Sequence[Array],
-        gaps: Sequence[Array],
+        described: Sequence[GridAxis],
         kinds: Mapping[str, str],
     ) -> None:
-        self.batch, self.lines, self.gaps = batch, tuple(lines), tuple(gaps)
+        self.batch, self.described = batch, tuple(described)
+        #: Coordinates of the nodes along each axis, and distances of neighbours: one less than
+        #: nodes, or as many on a periodic axis.
+        self.lines = tuple(axis.places for axis in described)
+        self.gaps = tuple(axis.gaps for axis in described)
         self.axes = len(self.lines)
         self.names = AXES[: self.axes]
         self.shape = tuple(line.size for line in reversed(self.lines))
@@ -49,7 +52,7 @@ class Grid:
         self.nodes = (*batch, *self.shape)
         self.ndim = len(self.nodes)
         self.kinds = dict(kinds)
-        self.periodic = tuple(kinds[name + "-"] == PERIODIC for name in self.names)
+        self.periodic = tuple(axis.is_periodic for axis in described)
         for name, gap in zip(self.names, self.gaps, strict=True):
             require(
                 bool(gap.min() >= _LEAST_GAP and gap.max() <= 1 / _LEAST_GAP),
@@ -58,19 +61,13 @@ class Grid:
                 float(gap.min()),
             )
         #: Nodes along each axis that have no given value.
-        self.free = tuple(self._free(axis) for axis in range(self.axes))
+        self.free = tuple(axis.unknowns for axis in described)
         #: Number of these along each axis, x along the last one.
         self.shape_free = tuple(each.stop - each.start for each in reversed(self.free))
         #: All nodes that have no given value.
         self.inner = self.index({})
         #: The lines along each axis whose other coordinates have no given value.
         self.through = tuple(self.index({axis: slice(None)}) for axis in range(self.axes))
-
-    def _free(self, axis: int) -> slice:
-        """Return the nodes along an axis that are not on a side with a given value."""
-        name, n = self.names[axis], self.lines[axis].size
-        first, last = (self.kinds[name + end] == "value" for end in "-+")
-        return slice(int(first), n - int(last))
 
     def index(self, own: Mapping[int, Any]) -> Index:
         """Return an index of a field: `own` along some axes, the free nodes along the others."""
@@ -103,32 +100,6 @@ class Grid:
         )
         return values[(..., *own)]
 
-    def three_points(self, axis: int) -> tuple[tuple[Array, Array], ...]:
-        """Return the lower and upper weights of the second and of the first derivative.
-
-        The weights of the node itself are minus their sums. They are of second order for
-        distances that change smoothly, and of first order at worst; the first derivative is exact
-        for parabolas. The ends of an axis that is not periodic have weights of 0.
-        """
-        gap, n = self.gaps[axis], self.lines[axis].size
-        before, after = np.ones(n), np.ones(n)
-        if self.periodic[axis]:
-            before, after = np.roll(gap, 1), gap
-        else:
-            before[1:], after[:-1] = gap, gap
-        both = before + after
-        found = (
-            (2 / (before * both), 2 / (after * both)),
-            (
-                -after / (before * both),
-                before / (after * both),
-            ),
-        )
-        if not self.periodic[axis]:
-            for lower, upper in found:
-                lower[[0, -1]] = upper[[0, -1]] = 0
-        return found
-
     def end_gap(self, axis: int, end: int) -> float:
         """Return the distance of the nodes of a side from their neighbours."""
         return float(self.gaps[axis][-end])
@@ -136,15 +107,12 @@ class Grid:
     @property
     def spacing(self) -> tuple[float, ...]:
         """Mean distance of the nodes along each axis."""
-        return tuple(float(gap.mean()) for gap in self.gaps)
+        return tuple(axis.spacing for axis in self.described)
 
     @property
     def is_even(self) -> bool:
         """Whether the nodes along all axes are evenly spaced."""
-        return all(
-            float(np.ptp(gap)) <= _EVEN * abs(line).max() + _EVEN * float(gap.mean())
-            for gap, line in zip(self.gaps, self.lines, strict=True)
-        )
+        return all(axis.step is not None for axis in self.described)
 
 
 def make_grid(
@@ -168,19 +136,21 @@ def make_grid(
         require(n >= _LEAST, f"{what} must have at least {_LEAST} nodes along {name}", n)
     periodic = [name for name in names if kinds[name + "-"] == PERIODIC]
     nodes = tuple(reversed(shape))
+    steps: Sequence[float | None]
     if coordinates is None:
         origin, steps = origin_and_step(nodes, spacing, extent, periodic)
-        lines: list[Any] = [
-            o + h * np.arange(n) for o, h, n in zip(origin, steps, nodes, strict=True)
+        edges: list[Any] = [
+            o + h * np.arange(n + (name in periodic))
+            for name, o, h, n in zip(names, origin, steps, nodes, strict=True)
         ]
-        gaps: list[Any] = [
-            np.full(n - (name not in periodic), h)
-            for name, h, n in zip(names, steps, nodes, strict=True)
+    else:
+        edges = [
+            checked_line(name, places, n, is_periodic=name in periodic)
+            for name, places, n in zip(names, coordinates, nodes, strict=True)
         ]
-        return Grid(batch, lines, gaps, kinds)
-    lines, gaps = [], []
-    for name, places, n in zip(names, coordinates, nodes, strict=True):
-        line = checked_line(name, places, n, is_periodic=name in periodic)
-        lines.append(line[:n])
-        gaps.append(np.diff(line))
-    return Grid(batch, lines, gaps, kinds)
+        steps = [even_step(places) for places in edges]
+    axes = []
+    for name, n, places, step in zip(names, nodes, edges, steps, strict=True):
+        ends = tuple(_ENDS.get(kinds[name + sign], NEUMANN) for sign in "-+")
+        axes.append(GridAxis(name, n, True, ends, places, step))  # type: ignore[arg-type]
+    return Grid(batch, axes, kinds)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._axis import NEUMANN, GridAxis, even_step
 from .._boundary import PERIODIC, Neumann, Robin, parts_of
 from .._checks import require
 from .._data import NodeData
@@ -21,8 +22,15 @@ _APART = 32.0
 _PINNED = 1e20  # heat capacity of nodes of a given temperature, over the mean one of the others
 # Conductivity of insulated holes over the least one: what flows is far below rounding errors.
 _INSULATION = {"float64": 1e-20, "float32": 1e-12}
-_EVEN = 1e-12  # of the spacing: rounding errors of coordinates that are evenly spaced
 _FLUXES = (Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
+
+
+def _axis_of(
+    name: str, size: int, edges: Array, step: float | None, *, is_periodic: bool
+) -> GridAxis:
+    """Return an axis of nodes whose ends, if it has any, have half a volume."""
+    ends = (PERIODIC, PERIODIC) if is_periodic else (NEUMANN, NEUMANN)
+    return GridAxis(name, size, True, ends, edges, step)
 
 
 class Grid:
@@ -48,8 +56,8 @@ class Grid:
         #: Those of the whole domain, also where this grid has a part of them.
         self.whole = self.nodes
         self.clock = clock
-        #: Coordinates along the axes whose nodes are not evenly spaced.
-        self.lines: dict[int, Array] = {}
+        #: The axes whose nodes are not evenly spaced.
+        self.uneven: dict[int, GridAxis] = {}
         #: Distances of neighbours along these axes, in multiples of `spacing`, which is their mean.
         self.gaps: dict[int, Array] = {}
         if settings.coordinates is None:
@@ -88,13 +96,20 @@ class Grid:
         for axis, places in enumerate(coordinates):
             name, n = AXES[axis], self.nodes[axis]
             line = checked_line(name, places, n, is_periodic=name in periodic)
-            step = float(line[-1] - line[0]) / (len(line) - 1)
-            even = line[0] + step * np.arange(len(line))
+            own = _axis_of(name, n, line, even_step(line), is_periodic=name in periodic)
             origin.append(float(line[0]))
-            spacing.append(step)
-            if abs(line - even).max() > _EVEN * step:
-                self.lines[axis], self.gaps[axis] = line[:n], np.diff(line) / step
+            spacing.append(own.spacing)
+            if own.step is None:
+                self.uneven[axis], self.gaps[axis] = own, own.gaps / own.spacing
         self.origin, self.spacing = tuple(origin), tuple(spacing)
+
+    def described(self, axis: int, is_periodic: bool) -> GridAxis:
+        """Return all nodes of an axis of the domain."""
+        if axis in self.uneven:
+            return self.uneven[axis]
+        n, step = self.whole[axis], self.spacing[axis]
+        edges = self.origin[axis] + step * np.arange(n + is_periodic)
+        return _axis_of(AXES[axis], n, edges, step, is_periodic=is_periodic)
 
     @property
     def dt(self) -> float:
@@ -154,10 +169,7 @@ class Grid:
         `ends` are the sides of the axis. The factors at given values mean nothing.
         """
         if axis in self.gaps:
-            gaps = self.gaps[axis]
-            if ends[0].kind == PERIODIC:
-                return 2 / (gaps + np.roll(gaps, 1))
-            return 2 / (np.append(gaps, 0.0) + np.append(0.0, gaps))
+            return self.spacing[axis] / self.uneven[axis].widths
         factors = np.ones(self.nodes[axis])
         for side in ends:
             if side.kind == "flux":
@@ -169,14 +181,7 @@ class Grid:
         n = self.whole[axis]
         if axis >= self.named:
             return np.full(n, 1 / n)
-        if axis in self.gaps:
-            gaps = self.spacing[axis] * self.gaps[axis]
-            if is_periodic:
-                return 0.5 * (gaps + np.roll(gaps, 1))
-            return 0.5 * (np.append(gaps, 0.0) + np.append(0.0, gaps))
-        widths = np.full(n, self.spacing[axis])
-        if not is_periodic:
-            widths[[0, -1]] /= 2
+        widths = self.described(axis, is_periodic).widths
         return widths[self.numbers[axis]] if axis in self.numbers else widths
 
     def per_capacity(self, rates: Array) -> Array:
@@ -187,8 +192,8 @@ class Grid:
 
     def line(self, axis: int) -> Array:
         """Return the coordinates along an axis."""
-        if axis in self.lines:
-            return self.lines[axis]
+        if axis in self.uneven:
+            return self.uneven[axis].places
         numbers = self.numbers.get(axis, np.arange(self.nodes[axis]))
         return np.asarray(self.origin[axis] + numbers * self.spacing[axis], np.float64)
 

@@ -30,7 +30,8 @@ import numpy as np
 from jax import numpy as jnp
 from numpy.typing import NDArray
 
-from ..poisson._axes import DIRICHLET, Axis, check_lengths, wave_sums
+from .._axis import DIRICHLET
+from ..poisson._axes import Axis, check_lengths, wave_sums
 from ..poisson._differentiable import LinearPoisson
 from ..poisson._methods import EIGENVECTORS, LINES, TRANSFORM, check_distance
 from ._row_sums import solve_row_sums

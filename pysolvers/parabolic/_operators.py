@@ -131,7 +131,8 @@ class ParabolicOperators(LineOperators):
     def _make_rows(self, axis: int, time: float) -> tuple[list[Any], list[tuple[int, Any, Any]]]:
         grid = self.grid
         second, first, reaction = (each.at(time) for each in self._of_axis(axis))
-        (lower2, upper2), (lower1, upper1) = grid.three_points(axis)
+        described = grid.described[axis]
+        (lower2, upper2), (lower1, upper1) = described.whole_rows, described.slopes
         diag1 = -(lower1 + upper1)
         inside = np.ones(len(lower2))
         linear = []
@@ -143,10 +144,9 @@ class ParabolicOperators(LineOperators):
             elif kind == LINEAR:
                 sign = 1 if end else -1
                 inner1[-end], diag1[-end] = -sign / h, sign / h
+                inner2[-end] = 0
                 if self._of_axis(axis)[1].varies or first.any():
                     linear.append(end)
-            else:
-                inner2[-end] = 2 / h**2
         diag2 = -(lower2 + upper2)
 
         def along(values: Array) -> Array:
@@ -227,11 +227,11 @@ class ParabolicOperators(LineOperators):
     def _gain(self, side: Side, time: float) -> Array:
         """Return what a flux of 1 adds to the rates at the nodes of a side."""
         second, first = self._at_side(side, time)
-        h = self.grid.end_gap(side.axis, side.end)
+        factor = self.grid.described[side.axis].side_factor(side.end)
         if not first.any():
-            return np.full((1,) * self.grid.ndim, 2 / h)
+            return np.full((1,) * self.grid.ndim, factor)
         self._require_diffusion(side, second)
-        return 2 / h + side.sign * first / second
+        return factor + side.sign * first / second
 
     def _at_side(self, side: Side, time: float) -> tuple[Array, Array]:
         """Return the coefficients of u_nn and u_n at a side, whose axis has length 1."""
@@ -259,7 +259,7 @@ class ParabolicOperators(LineOperators):
     def _first_derivative(self, axis: int) -> Rows:
         """Return the rows of the first derivative, one-sided at the ends."""
         grid = self.grid
-        _, (lower, upper) = grid.three_points(axis)
+        lower, upper = grid.described[axis].slopes
         diag = -(lower + upper)
         for end in () if grid.periodic[axis] else (0, 1):
             h, sign = grid.end_gap(axis, end), 1 if end else -1

@@ -1,28 +1,4 @@
-r"""One axis of a grid: coordinates, control volumes, faces, sides, rows, waves.
-
-Row i of the unknowns along an axis is the balance of fluxes over a control volume,
-
-    (A u)[i] = ( g[i+1] (u[i+1] - u[i]) - g[i] (u[i] - u[i-1]) ) / v[i],    g = m / d,
-
-with m the areas of the faces between the volumes, d the distances between neighbours, and v the
-control volumes. It is the same for all axes. V A is symmetric, V = diag(v). With p = 0 (cartesian),
-1 (the radius of a cylinder) or 2 (of a sphere), and R the largest radius,
-
-    m(r) = (r / R)^p,    v[i] = integral of m over the volume.
-
-On nodes the volumes end midway between the nodes, and half a volume belongs to a side that is not
-Dirichlet; on cells the volumes are the cells, and a side lies half a cell away. The couplings g to
-the sides are, with h the size of the cell next to a side,
-
-    side                          nodes    cells
-    Dirichlet                     m / d    2 m / h
-    Robin, H (value - u)          m H      m / (1 / H + h / 2)
-    Neumann, and the axis r = 0   0        0
-
-A side adds g value / v to its row, or m flux / v for a flux. On a uniform grid these rows are the
-three-point formula with the ghost value 2 b - u[0] (Dirichlet, cells), u[1] + 2 h g (Neumann,
-nodes) or u[0] + h g (Neumann, cells), where b is the value and g the outward derivative. The rows
-are of second order on uniform grids, and on stretched grids x = x(s) with smooth x(s).
+r"""Waves of one axis of a grid: the eigenvectors of its rows.
 
 The eigenvectors of uniform rows with p = 0 and without Robin sides are sines, cosines or complex
 exponentials (Swarztrauber 1977), with the eigenvalues -(2/h sin(theta/2))^2. With N intervals
@@ -46,19 +22,11 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from .._axis import DIRICHLET, NEUMANN, PERIODIC, GridAxis
 from .._checks import require
 from ._modes import Block, Modes, Rows, eigenvectors, halved
 
 Array = NDArray[np.float64]
-
-DIRICHLET, NEUMANN, ROBIN, PERIODIC = "Dirichlet", "Neumann", "Robin", "periodic"
-ON_AXIS = "axis"  # the end r = 0, which is no side
-
-ROUNDING = 4
-"""Rounding errors of coordinates, in units of the largest one, that equal distances can have."""
-
-POWERS = {"cartesian": 0, "cylinder": 1, "sphere": 2}
-"""Power of r in the area of a face, by geometry."""
 
 # Transform by the kinds of the two ends: function, type on nodes, type on cells.
 _TRANSFORMS = {
@@ -71,38 +39,11 @@ _TRANSFORMS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """One axis of a grid.
+class Axis(GridAxis):
+    """One axis of a grid, with the waves along it.
 
-    Parameters
-    ----------
-    name : str
-        ``"x"``, ``"y"`` or ``"z"``.
-    size : int
-        Length of this axis of the solution.
-    on_nodes : bool
-        Whether the values lie on nodes, the ends among them, or in cells.
-    ends : (str, str)
-        Kinds of the sides at the lower and the upper end.
-    edges : ndarray of float
-        Nodes, or faces of the cells, in ascending order; ``size + 1`` of them for cells and for
-        periodic nodes, where the last one is the image of the first.
-    step : float or None
-        Distance of the edges if it is constant, otherwise None.
-    power : {0, 1, 2}, default: 0
-        Power p of the radius in the areas; the edges of a radial axis are not negative.
-    exchange : (float, float), default: (0, 0)
-        Coefficients H of Robin sides.
+    The parameters are those of `GridAxis`.
     """
-
-    name: str
-    size: int
-    on_nodes: bool
-    ends: tuple[str, str]
-    edges: Array
-    step: float | None
-    power: int = 0
-    exchange: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         least = 1
@@ -124,163 +65,9 @@ class Axis:
         )
 
     @property
-    def holds(self) -> tuple[bool, bool]:
-        """Whether the values next to the lower and the upper end are there."""
-        return True, True
-
-    @property
-    def is_periodic(self) -> bool:
-        """Whether the axis is periodic."""
-        return self.ends[0] == PERIODIC
-
-    @property
-    def has_null_vector(self) -> bool:
-        """Whether the rows annihilate constants."""
-        return DIRICHLET not in self.ends and not any(self.exchange)
-
-    @property
     def has_transform(self) -> bool:
         """Whether the eigenvectors are sines, cosines or exponentials."""
         return self.step is not None and self.power == 0 and self.ends in _TRANSFORMS
-
-    @cached_property
-    def places(self) -> Array:
-        """Coordinates of the values."""
-        if self.on_nodes:
-            return self.edges[: self.size]
-        return (self.edges[1:] + self.edges[:-1]) / 2
-
-    @property
-    def unknowns(self) -> slice:
-        """The values that are unknown: all but the nodes on Dirichlet sides."""
-        start, stop = (int(self.on_nodes and end == DIRICHLET) for end in self.ends)
-        return slice(start, self.size - stop)
-
-    @property
-    def count(self) -> int:
-        """Number of unknowns along the axis."""
-        return self.unknowns.stop - self.unknowns.start
-
-    @property
-    def intervals(self) -> int:
-        """Number of intervals between the nodes, or of cells."""
-        return len(self.edges) - 1
-
-    @cached_property
-    def _steps(self) -> Array:
-        """Distances of the edges; exactly equal on a uniform axis.
-
-        Exactly symmetric if the edges are symmetric up to their rounding errors.
-        """
-        if self.step is not None:
-            return np.full(self.intervals, self.step)
-        edges = self.edges
-        halves = (edges - edges[::-1]) / 2
-        rest = edges - halves
-        rounding = ROUNDING * np.finfo(float).eps * np.abs(edges).max()
-        return np.diff(halves if np.ptp(rest) <= rounding else edges)
-
-    @cached_property
-    def _bounds(self) -> Array:
-        """Coordinates of the faces of the control volumes, unless the axis is periodic."""
-        if not self.on_nodes:
-            return self.edges
-        middles = (self.edges[1:] + self.edges[:-1]) / 2
-        bounds = np.concatenate([self.edges[:1], middles, self.edges[-1:]])
-        return bounds[self.unknowns.start : self.unknowns.stop + 1]
-
-    @cached_property
-    def areas(self) -> Array:
-        """Areas of the faces of the control volumes, the ends included."""
-        if not self.power:
-            return np.ones(self.count + 1)
-        return (self._bounds / self.edges[-1]) ** self.power
-
-    @cached_property
-    def volumes(self) -> Array:
-        """Control volumes of the unknowns."""
-        if not self.power:
-            return self._lengths
-        # The mean of the area over a volume: sums of positive numbers, right to a few eps.
-        radii = self._bounds / self.edges[-1]
-        low, high = radii[:-1], radii[1:]
-        if self.power == 1:
-            return self._lengths * (low + high) / 2
-        return self._lengths * (low * low + low * high + high * high) / 3
-
-    @cached_property
-    def _lengths(self) -> Array:
-        """Lengths of the control volumes of the unknowns."""
-        steps = self._steps
-        if not self.on_nodes:
-            return steps
-        if self.is_periodic:
-            return (steps + np.roll(steps, 1)) / 2
-        padded = np.concatenate([[0.0], steps, [0.0]])
-        return ((padded[1:] + padded[:-1]) / 2)[self.unknowns]
-
-    @cached_property
-    def couplings(self) -> Array:
-        """Area / distance of each unknown to its neighbours, those to the sides included."""
-        steps = self._steps
-        if self.is_periodic:
-            gaps = steps if self.on_nodes else (steps + np.roll(steps, -1)) / 2
-            return 1 / np.concatenate([gaps[-1:], gaps])
-        inner = 1 / steps if self.on_nodes else 2 / (steps[1:] + steps[:-1])
-        ends = [self._end_coupling(end) for end in (0, 1)]
-        couplings = np.concatenate([ends[0], inner, ends[1]])
-        return couplings * self.areas if self.power else couplings
-
-    def _end_coupling(self, end: int) -> Array:
-        """Return 1 / distance to a side; nothing where the distance is that of two nodes."""
-        kind, exchange, step = self.ends[end], self.exchange[end], self._steps[-end]
-        if kind == DIRICHLET:
-            return np.array([] if self.on_nodes else [2 / step])
-        if not exchange:
-            return np.array([0.0])
-        return np.array([exchange if self.on_nodes else 1 / (1 / exchange + step / 2)])
-
-    @property
-    def rows(self) -> tuple[Array, Array, Array]:
-        """Lower, main and upper diagonal; lower[0] and upper[-1] couple to the sides."""
-        lower = self.couplings[:-1] / self.volumes
-        upper = self.couplings[1:] / self.volumes
-        return lower, -(lower + upper), upper
-
-    @property
-    def sums(self) -> Array:
-        """Sums of the rows, without lower[0] and upper[-1] unless the axis is periodic.
-
-        They are zero but for the rows next to Dirichlet and Robin sides. The sums of the rows of a
-        wave are these plus its eigenvalue, both without rounding errors relative to their size. In
-        the main diagonal an eigenvalue that is small beside 1 / spacing^2 would be lost.
-        """
-        sums = np.zeros(self.count)
-        if not self.is_periodic:
-            sums[0] -= self.couplings[0] / self.volumes[0]
-            sums[-1] -= self.couplings[-1] / self.volumes[-1]
-        return sums
-
-    @property
-    def pin(self) -> int:
-        """The row whose unknown is zero in a singular system: that of the strongest couplings.
-
-        The rounding errors of the sum of all rows, each times its volume, act as a source there.
-        """
-        if self.step is not None and not self.power:
-            return 0
-        return int((self.couplings[1:] + self.couplings[:-1]).argmax())
-
-    def side_factor(self, end: int) -> float:
-        """Return the factor of the value, the ambient value or the flux of a side in its row.
-
-        Parameters
-        ----------
-        end : {0, 1}
-            The lower or the upper end.
-        """
-        factor = self.areas[-end] if self.ends[end] == NEUMANN else self.couplings[-end]
-        return float(factor / self.volumes[-end])
 
     @cached_property
     def modes(self) -> Modes:
@@ -291,15 +78,6 @@ class Axis:
         kind = self.is_periodic, self.has_null_vector
         rows = Rows(self.name, self.volumes, self.couplings, length, *kind)
         return eigenvectors(rows, is_symmetric=self.is_symmetric)
-
-    @property
-    def is_symmetric(self) -> bool:
-        """Whether the rows are the same in reverse order, and not periodic."""
-        is_even = self.ends[0] == self.ends[1] and self.exchange[0] == self.exchange[1]
-        steps = self._steps
-        return (
-            is_even and not (self.is_periodic or self.power) and bool((steps == steps[::-1]).all())
-        )
 
     def _sines(self) -> Modes:
         """Return the waves sin or cos ((j + a) (k + b) pi / N) at all places j."""

@@ -21,11 +21,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from .._axis import DIRICHLET, ON_AXIS, PERIODIC
 from .._checks import require, require_broadcast, require_finite
 from .._domain import AXES
 from .._options import check_choice
 from .._xp import ArrayLibrary
-from ._axes import DIRICHLET, ON_AXIS, PERIODIC, check_lengths
+from ._axes import check_lengths
 from ._grid import Geometry, checked_shape, grid_of
 from ._methods import FEW, Method, methods_of
 from ._sides import condition_value, conditions_of, require_kind

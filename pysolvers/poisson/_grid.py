@@ -6,9 +6,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._axis import POWERS, even_step
 from .._checks import index, require, require_all_finite, require_finite
 from .._domain import AXES, checked_extent, exactly_one
-from ._axes import POWERS, ROUNDING, Axis
+from ._axes import Axis
 from ._sides import coefficient_of, conditions_of, kind_of_condition
 
 Geometry = Literal["cartesian", "cylinder", "sphere"]
@@ -137,9 +138,4 @@ def _coordinates(
     require_all_finite(f"spacing along {name}", edges)
     steps = np.diff(edges)
     require(bool((steps > 0).all()), f"spacing along {name} must be ascending", edges)
-    if count < 2:
-        return edges, None
-    step = float((edges[-1] - edges[0]) / (count - 1))
-    rounding = ROUNDING * np.finfo(float).eps * np.abs(edges).max()
-    # Rows next to each other then differ by less than the rounding errors of the coordinates.
-    return edges, step if np.abs(steps - step).max() <= rounding else None
+    return edges, even_step(edges) if count > 1 else None

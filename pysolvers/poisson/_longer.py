@@ -33,9 +33,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._axis import DIRICHLET
 from .._runtime.cublas import products
 from .._runtime.device import Device, address_of, device_array
-from ._axes import DIRICHLET, Axis
+from ._axes import Axis
 from ._waves import PackedWaves
 
 Array = NDArray[Any]

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._axis import DIRICHLET, NEUMANN, ON_AXIS, PERIODIC, ROBIN
 from .._boundary import Dirichlet, Neumann, Robin, sides_of
 from .._checks import require, require_broadcast, require_finite, short
 from .._functions import call
 from .._plain import require_plain
-from ._axes import DIRICHLET, NEUMANN, ON_AXIS, PERIODIC, ROBIN
 
 Array = NDArray[Any]
 

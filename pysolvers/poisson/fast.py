@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._axis import DIRICHLET, ON_AXIS, PERIODIC
 from .._checks import require
 from .._errors import SingularSystemWarning
 from .._repr import ShownAsText
@@ -23,7 +24,7 @@ from ..distributed import Group, Slab
 from ..distributed._group import agreement_of, own_device
 from ..distributed._links import link_name
 from ..distributed._systems import ranks_of
-from ._axes import DIRICHLET, ON_AXIS, PERIODIC, AxisPart, check_lengths
+from ._axes import AxisPart, check_lengths
 from ._device import DevicePoisson, packs
 from ._grid import Geometry, checked_shape, grid_of
 from ._host import HostPoisson

@@ -25,9 +25,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._axis import NEUMANN, ON_AXIS, PERIODIC, ROBIN
 from .._boundary import Neumann, Robin
 from ..poisson import FastPoisson as ArrayPoisson
-from ..poisson._axes import NEUMANN, ON_AXIS, PERIODIC, ROBIN, Axis
+from ..poisson._axes import Axis
 from ..poisson._differentiable import LinearPoisson
 from ..poisson._grid import Geometry
 from ..poisson._methods import Method

@@ -105,12 +105,9 @@ class TransportOperators(LineOperators):
 
     def _widths(self, axis: int) -> Array:
         """Return the widths of the nodes; infinite where values are given."""
-        grid = self.grid
-        n, h = grid.lines[axis].size, float(grid.gaps[axis][0])
-        widths = np.full(n, h)
-        for end in () if grid.periodic[axis] else (0, 1):
-            kind = grid.kinds[grid.names[axis] + "-+"[end]]
-            widths[-end] = np.inf if kind == "value" else h / 2
+        described = self.grid.described[axis]
+        widths = np.full(described.size, np.inf)
+        widths[described.unknowns] = described.volumes
         return widths
 
     def _make_rows(self, axis: int, time: float) -> tuple[list[Any], list[tuple[int, Any, Any]]]:

@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._axis import DIRICHLET, NEUMANN
 from ..._extras import extra_module
-from ...poisson._axes import DIRICHLET, NEUMANN, Axis
+from ...poisson._axes import Axis
 from ...poisson._host import HostPoisson
 from ._channel import ChannelGrid
 

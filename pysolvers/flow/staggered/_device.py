@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._axis import NEUMANN
 from ..._runtime.device import Device
 from ..._runtime.fields import DeviceFields, Fields
-from ...poisson._axes import NEUMANN, Axis
+from ...poisson._axes import Axis
 from ...poisson._device import DevicePoisson
 from ._force import Force
 from ._settings import StaggeredSettings
