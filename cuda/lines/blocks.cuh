@@ -8,14 +8,10 @@
  *   upper = [u2_i 0; u1_{i+1} u2_{i+1}]
  *
  * after a row of the identity if their number is odd. 14/3 k^3 operations per block row of
- * side k. The rows of a system are eliminated one after the other, and those of many systems
- * at the same time.
- *
- * A block is a warp with 32 systems. It copies tiles of a few rows of its systems to shared
- * memory, in the order of the memory, and eliminates a tile while the next one is copied.
- * The eliminated rows are in shared memory if that of the warps which keep the memory busy
- * is large enough: then a block row takes 3 k^2 + 2 k words, a scalar row of five diagonals
- * 7. Each eliminated row in global memory adds 2 k^2 + 2 k words, 6 for a scalar row.
+ * side k. 5 k^2 + 4 k words, of which 2 k^2 + 2 k are those of the eliminated rows, which
+ * are stored and read; 13 words per scalar row of five diagonals. Fast for many systems:
+ * about 300 for each multiprocessor, because the rows of a system are eliminated one after
+ * the other.
  *
  * Row exchanges inside blocks only: stable if the matrix is block diagonally dominant
  * (Higham 2002, section 13.2) or symmetric positive definite (section 13.3). x is written
@@ -27,14 +23,39 @@
 
 #include "lines/blocks.h"
 #include "lines/thomas.cuh"
-#include "runtime/copy.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
 namespace pysolvers::lines {
 
+/* The largest rows that are loaded while the row before is eliminated, in bytes. */
+static constexpr size_t most_ahead = 256;
+
+/* Load what lies without gaps, aligned to 16 bytes. */
+template <typename Real, typename Words>
+__device__ __forceinline__ void
+load_vectors(const Real *from, Words &to)
+{
+    constexpr int count = 16 / sizeof(Real), vectors = sizeof(Words) / 16;
+    Real *const words = reinterpret_cast<Real *>(&to);
+
+#pragma unroll
+    for (int v = 0; v < vectors; v++) {
+        const int4 vector = reinterpret_cast<const int4 *>(from)[v];
+        Real of[count];
+
+        memcpy(of, &vector, 16);
+#pragma unroll
+        for (int w = 0; w < count; w++) {
+            words[v * count + w] = of[w];
+        }
+    }
+}
+
 /* The operands of one system. */
 template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
+    using Number = Block<Real, SIDE>;
+    using Value = Column<Real, SIDE>;
     const BlocksJob<Real> &job;
     int64_t j, k;
     int32_t rows, lead; /* block rows; scalar rows of the identity before row 0 */
@@ -51,21 +72,93 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
         return d.data + i * d.row + j * d.outer + k * d.inner;
     }
 
-    /* Whether the matrix has entry `row` of diagonal `d`. */
-    __device__ __forceinline__ bool has(int d, int32_t row) const
+    __device__ __forceinline__ Number block(const BlockOperand<Real> &d, int64_t i) const
     {
-        const int32_t column = row + d - 2;
+        const Real *const from = at(d, i);
+        Number a;
 
-        return row >= 0 && row < job.rows && column >= 0 && column < job.rows;
+        if (SIDE * SIDE * sizeof(Real) % 16 == 0 && d.is_dense) {
+            load_vectors(from, a);
+            return a;
+        }
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                a.at[p][q] = from[p * d.down + q * d.across];
+            }
+        }
+        return a;
     }
 
     /* Entry `row`, one of the matrix, of diagonal `d`; those beyond the matrix are 0. */
     __device__ __forceinline__ Real band(int d, int32_t row) const
     {
+        const int32_t column = row + d - 2;
         const Input<Real> &in = job.bands[d];
 
-        return in.data != nullptr && has(d, row) ? in.system(j, k)[row * in.row]
-                                                 : Real(0);
+        return in.data != nullptr && row >= 0 && column >= 0 && column < job.rows
+                   ? in.system(j, k)[row * in.row]
+                   : Real(d == 2 && row < 0 ? 1 : 0);
+    }
+
+    __device__ __forceinline__ Value column(const BlockOperand<Real> &d, int64_t i) const
+    {
+        Value v;
+
+        if (!IS_BANDS && SIDE * sizeof(Real) % 16 == 0 && d.is_dense) {
+            load_vectors(at(d, i), v);
+            return v;
+        }
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            if constexpr (IS_BANDS) {
+                const int64_t row = 2 * i + p - lead;
+
+                v.at[p] = row >= 0 ? *at(d, row) : Real(0);
+            }
+            else {
+                v.at[p] = at(d, i)[p * d.down];
+            }
+        }
+        return v;
+    }
+
+    __device__ __forceinline__ ThomasRow<Number, Value> load(int32_t i) const
+    {
+        ThomasRow<Number, Value> row;
+
+        if constexpr (IS_BANDS) {
+            const int32_t r = 2 * i - lead;
+
+            row.lower = {{{band(0, r), band(1, r)}, {0, band(0, r + 1)}}};
+            row.diag = {{{band(2, r), band(3, r)}, {band(1, r + 1), band(2, r + 1)}}};
+            row.upper = {{{band(4, r), 0}, {band(3, r + 1), band(4, r + 1)}}};
+        }
+        else {
+            row.lower = i > 0 ? block(job.lower, i) : Number::zero();
+            row.diag = block(job.diag, i);
+            row.upper = i < rows - 1 ? block(job.upper, i) : Number::zero();
+        }
+        row.rhs = column(job.rhs, i);
+        return row;
+    }
+
+    __device__ __forceinline__ void store(int32_t i, const Value &x) const
+    {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            if constexpr (IS_BANDS) {
+                const int64_t row = 2 * i + p - lead;
+
+                if (row >= 0) {
+                    *at(job.x, row) = x.at[p];
+                }
+            }
+            else {
+                at(job.x, i)[p * job.x.down] = x.at[p];
+            }
+        }
     }
 
     /* The number of a bad pivot for info, from 1 + its block row. */
@@ -75,332 +168,107 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
     }
 };
 
-/* The tiles of a warp, two of operands in shared memory; each lane has one system. */
-template <typename Real, int SIDE, bool IS_BANDS> struct BlockTiles {
-    using Number = Block<Real, SIDE>;
-    using Value = Column<Real, SIDE>;
-    static constexpr BlocksTile tile = blocks_tile(IS_BANDS ? 0 : SIDE);
-    static constexpr int matrices = IS_BANDS ? 5 : 3, stage = 32 * tile.words;
-    /* numbers of a tile and system: of a diagonal, and of right-hand sides */
-    static constexpr int run = tile.rows * (IS_BANDS ? SIDE : SIDE * SIDE),
-                         run_rhs = tile.rows * SIDE;
-    const BlocksJob<Real> &job;
-    const BlockSource<Real, SIDE, IS_BANDS> &source;
-    Real *const memory;
-    const int lane = threadIdx.x;
-    const Real *from[matrices * run + run_rhs]; /* what this lane copies next */
-    Real *to;                                   /* row 0 of x of this system */
-
-    __device__ __forceinline__ BlockTiles(const BlocksJob<Real> &all,
-                                          const BlockSource<Real, SIDE, IS_BANDS> &system,
-                                          Real *shared)
-        : job(all), source(system), memory(shared), to(system.at(all.x, 0))
-    {
-        walk([&](int d, int pass, int number, int, int) {
-            const int words = words_of(d), row = number / words, word = number % words;
-            const Real *own;
-            int64_t offset;
-
-            if constexpr (IS_BANDS) {
-                own = d < 5 ? job.bands[d % 5].system(source.j, source.k)
-                            : source.at(job.rhs, 0);
-                offset = (row - source.lead) * step_of(d);
-            }
-            else {
-                const BlockOperand<Real> &in = operand(d);
-
-                own = source.at(in, 0);
-                offset = row * in.row + (d < 3 ? word / SIDE : word) * in.down +
-                         (d < 3 ? word % SIDE * in.across : 0);
-            }
-            from[d * run + pass] =
-                of(own, job.by_row ? system_of(d, pass) : lane) + offset;
-        });
-    }
-
-    /* Start the copies of the next tile, which begins at block row `first`; numbers that the
-     * matrix does not have become 0. */
-    __device__ __forceinline__ void load(int32_t first, int parity)
-    {
-        Real *const at = memory + parity * stage;
-        const int32_t row_0 = IS_BANDS ? 2 * first - source.lead : first;
-
-        walk([&](int d, int pass, int number, int offset, int array) {
-            /* the rows that the diagonal has */
-            const bool is_absent = IS_BANDS && d < 5 && job.bands[d % 5].data == nullptr;
-            const int least = IS_BANDS ? max(2 - d, 0) : d == 0,
-                      beyond = d == matrices ? 0
-                               : IS_BANDS    ? max(d - 2, 0)
-                                             : d == 2;
-            const int32_t count = is_absent ? 0 : job.rows - beyond - least;
-            const int32_t row =
-                row_0 + number / words_of(d) - (d == matrices ? 0 : least);
-            const Real *&next = from[d * run + pass];
-
-            copy_async_of_line_or_clear<sizeof(Real)>(
-                at + array + offset, next,
-                static_cast<uint32_t>(row) < static_cast<uint32_t>(max(count, 0)));
-            next += tile.rows * (IS_BANDS ? 2 : 1) * step_of(d);
-        });
-    }
-
-    /* Row `r` of the tile that begins at block row `first`. */
-    __device__ __forceinline__ ThomasRow<Number, Value> row(int32_t first, int r,
-                                                            int parity) const
-    {
-        const Real *const at = memory + parity * stage;
-        const auto entry = [&](int d, int e) {
-            const int pitch = d < matrices ? tile.matrix : tile.rhs;
-
-            return at[d * 32 * tile.matrix +
-                      (job.by_row ? lane * pitch + e : e * 32 + lane)];
-        };
-        ThomasRow<Number, Value> found;
-
-        if constexpr (IS_BANDS) {
-            const auto band = [&](int d, int p) { return entry(d, 2 * r + p); };
-
-            found.lower = {{{band(0, 0), band(1, 0)}, {0, band(0, 1)}}};
-            found.diag = {{{band(2, 0), band(3, 0)}, {band(1, 1), band(2, 1)}}};
-            found.upper = {{{band(4, 0), 0}, {band(3, 1), band(4, 1)}}};
-            if (first + r == 0 && source.lead == 1) {
-                found.diag.at[0][0] = 1;
-            }
-        }
-        else {
-#pragma unroll
-            for (int p = 0; p < SIDE; p++) {
-#pragma unroll
-                for (int q = 0; q < SIDE; q++) {
-                    const int e = (r * SIDE + p) * SIDE + q;
-
-                    found.lower.at[p][q] = entry(0, e);
-                    found.diag.at[p][q] = entry(1, e);
-                    found.upper.at[p][q] = entry(2, e);
-                }
-            }
-        }
-#pragma unroll
-        for (int p = 0; p < SIDE; p++) {
-            found.rhs.at[p] = entry(matrices, r * SIDE + p);
-        }
-        return found;
-    }
-
-    /* Put row `r` of a tile of x into shared memory. */
-    __device__ __forceinline__ void put(int r, const Value &x) const
-    {
-#pragma unroll
-        for (int p = 0; p < SIDE; p++) {
-            const int e = r * SIDE + p;
-
-            memory[job.by_row ? lane * tile.rhs + e : e * 32 + lane] = x.at[p];
-        }
-    }
-
-    /* Store the tile of x that begins at block row `first`, of the systems in `stored`. */
-    __device__ __forceinline__ void store(int32_t first, unsigned stored) const
-    {
-#pragma unroll
-        for (int pass = 0; pass < run_rhs; pass++) {
-            const int at = pass * 32 + lane;
-            const int system = job.by_row ? at / run_rhs : lane;
-            const int e = job.by_row ? at % run_rhs : pass;
-            const int32_t row = IS_BANDS ? 2 * first - source.lead + e : first + e / SIDE;
-            Real *const x = of(to, system);
-
-            if (row >= 0 && row < job.rows && (stored >> system & 1u) != 0) {
-                x[row * job.x.row + (IS_BANDS ? 0 : e % SIDE * job.x.down)] =
-                    memory[job.by_row ? system * tile.rhs + e : at];
-            }
-        }
-    }
-
-  private:
-    /* Operand d: a diagonal or, after them, rhs. */
-    __device__ __forceinline__ const BlockOperand<Real> &operand(int d) const
-    {
-        return d == 0 ? job.lower : d == 1 ? job.diag : d == 2 ? job.upper : job.rhs;
-    }
-
-    __device__ __forceinline__ int64_t step_of(int d) const
-    {
-        return IS_BANDS && d < 5 ? job.bands[d % 5].row : operand(IS_BANDS ? 3 : d).row;
-    }
-
-    /* Numbers of a row. */
-    static __device__ __forceinline__ constexpr int words_of(int d)
-    {
-        return IS_BANDS ? 1 : d < matrices ? SIDE * SIDE : SIDE;
-    }
-
-    /* The system of this lane in a pass over an operand by rows. */
-    __device__ __forceinline__ int system_of(int d, int pass) const
-    {
-        return (pass * 32 + lane) / (d < matrices ? run : run_rhs);
-    }
-
-    /* visit(operand, pass, number, offset in the array, array) for what this lane copies of
-     * a tile: neighbouring lanes have neighbours in memory. */
-    template <typename Visit>
-    __device__ __forceinline__ void walk(const Visit &visit) const
-    {
-#pragma unroll
-        for (int d = 0; d <= matrices; d++) {
-            const int count = d < matrices ? run : run_rhs;
-
-#pragma unroll
-            for (int pass = 0; pass < count; pass++) {
-                const int at = pass * 32 + lane, number = job.by_row ? at % count : pass;
-
-                visit(d, pass, number,
-                      job.by_row ? at / count * (count | 1) + number : at,
-                      d * 32 * tile.matrix);
-            }
-        }
-    }
-
-    /* The pointer of another lane. */
-    template <typename Pointer>
-    static __device__ __forceinline__ Pointer of(Pointer own, int system)
-    {
-        return reinterpret_cast<Pointer>(
-            __shfl_sync(all_lanes, reinterpret_cast<unsigned long long>(own), system));
-    }
-};
-
-/* Grid: a warp for 32 of outer * inner systems. */
+/* Grid: threads for outer * inner systems. */
 template <typename Real, int SIDE, bool IS_BANDS>
-__global__ void __launch_bounds__(32)
+__global__ void
+__launch_bounds__(blocks_threads)
     blocks_kernel(const __grid_constant__ BlocksJob<Real> job)
 {
     using Number = Block<Real, SIDE>;
     using Value = Column<Real, SIDE>;
-    using Tiles = BlockTiles<Real, SIDE, IS_BANDS>;
-    constexpr BlocksTile tile = Tiles::tile;
-    extern __shared__ int4 shared[];
-    Real *const memory = reinterpret_cast<Real *>(shared);
-    /* eliminated rows: those that are loaded again, after a tile of x, and those that stay */
-    Real *const again = memory + 32 * tile.rhs + threadIdx.x, *const near =
-                                                                  memory +
-                                                                  2 * Tiles::stage +
-                                                                  threadIdx.x;
+    constexpr int words = SIDE * SIDE + SIDE, ahead = SIDE == 2 ? 4 : 2;
+    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     const int64_t systems = job.outer * job.inner;
-    const int64_t own = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
-    const int64_t index = min(own, systems - 1);
+
+    if (index >= systems) {
+        return;
+    }
     const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
-    Tiles tiles(job, source, memory);
     const int32_t last = source.rows - 1;
     Sweep<Number, Value> sweep = {};
-    Real *const kept = job.kept + own;
+    Real *kept = job.kept + index;
     bool is_dominated = true;
 
-    const auto keep = [&](Real *to, int64_t step) {
-#pragma unroll
-        for (int p = 0; p < SIDE; p++) {
-#pragma unroll
-            for (int q = 0; q < SIDE; q++) {
-                to[(p * SIDE + q) * step] = sweep.c.at[p][q];
-            }
-            to[(SIDE * SIDE + p) * step] = sweep.y.at[p];
+    const auto eliminate = [&](const ThomasRow<Number, Value> &row, int32_t i) {
+        if (job.checks) {
+            is_dominated = is_dominated && is_dominant(row.lower, row.diag, row.upper);
         }
+        if (job.is_definite && sweep.info == 0 &&
+            !is_positive_definite(row.diag - row.lower * sweep.c)) {
+            sweep.info = i + 1;
+        }
+        sweep.template eliminate<false>(row, Number::zero(), i);
+        if (i < last) {
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    kept[(p * SIDE + q) * systems] = sweep.c.at[p][q];
+                }
+                kept[(SIDE * SIDE + p) * systems] = sweep.y.at[p];
+            }
+        }
+        kept += words * systems;
     };
 
-    tiles.load(0, 0);
-    copies_committed();
-#pragma unroll 1
-    for (int32_t first = 0, parity = 0; first <= last; first += tile.rows, parity ^= 1) {
-        if (first + tile.rows <= last) {
-            tiles.load(first + tile.rows, parity ^ 1);
-        }
-        copies_committed();
-        copies_done_but<1>();
-        __syncwarp(); /* the tile is complete */
-#pragma unroll 1
-        for (int r = 0; r < tile.rows && first + r <= last; r++) {
-            const ThomasRow<Number, Value> row = tiles.row(first, r, parity);
-            const int32_t i = first + r;
+    if constexpr (sizeof(ThomasRow<Number, Value>) <= most_ahead) {
+        ThomasRow<Number, Value> row = source.load(0);
 
-            if (job.checks) {
-                is_dominated =
-                    is_dominated && is_dominant(row.lower, row.diag, row.upper);
-            }
-            if (job.is_definite && sweep.info == 0 &&
-                !is_positive_definite(row.diag - row.lower * sweep.c)) {
-                sweep.info = i + 1;
-            }
-            sweep.template eliminate<false>(row, Number::zero(), i);
-            if (i < job.far) {
-                keep(kept + i * tile.row * job.pitch, job.pitch);
-            }
-            else if (i < last) {
-                keep(near + (i - job.far) * tile.row * 32, 32);
-            }
+#pragma unroll 1
+        for (int32_t i = 0; i <= last; i++) {
+            const ThomasRow<Number, Value> next = source.load(min(i + 1, last));
+
+            eliminate(row, i);
+            row = next;
         }
-        __syncwarp(); /* the tile has been read */
+    }
+    else {
+#pragma unroll 1
+        for (int32_t i = 0; i <= last; i++) {
+            eliminate(source.load(i), i);
+        }
     }
     const bool is_left = job.checks && (!is_dominated || sweep.info != 0);
-    const unsigned stored = __ballot_sync(all_lanes, own < systems && !is_left);
 
-    if (job.info != nullptr && own < systems) {
+    if (job.info != nullptr) {
         job.info[job.is_swapped ? source.k * job.outer + source.j : index] =
             is_left ? -1 : source.info_of(sweep.info);
     }
-    if (stored == 0) {
+    if (is_left) {
         return;
     }
-    const auto load = [&](int32_t i) {
-        if (i >= 0) {
-#pragma unroll
-            for (int w = 0; w < tile.row; w++) {
-                copy_async<sizeof(Real)>(again + (i % tile.depth * tile.row + w) * 32,
-                                         kept + (i * tile.row + w) * job.pitch);
-            }
-        }
-        copies_committed();
-    };
     Value x = sweep.y;
 
-    if (job.far > 0) {
-        __threadfence_block(); /* the copies read what this thread has stored */
+    source.store(last, x);
+    kept -= (1 + ahead) * words * systems; /* row i + 1 - ahead */
 #pragma unroll 1
-        for (int r = 1; r <= tile.depth; r++) {
-            load(job.far - r);
-        }
-    }
-#pragma unroll 1
-    for (int32_t first = last / tile.rows * tile.rows; first >= 0; first -= tile.rows) {
-#pragma unroll 1
-        for (int32_t i = min(first + tile.rows - 1, last); i >= first; i--) {
-            const bool is_far = i < job.far;
+    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * systems) {
+        Number c[ahead];
+        Value y[ahead];
 
-            if (i < last) {
-                const Real *const from = is_far ? again + i % tile.depth * tile.row * 32
-                                                : near + (i - job.far) * tile.row * 32;
-                Number c;
-                Value y;
-
-                if (is_far) {
-                    copies_done_but<tile.depth - 1>();
-                }
 #pragma unroll
-                for (int p = 0; p < SIDE; p++) {
-#pragma unroll
-                    for (int q = 0; q < SIDE; q++) {
-                        c.at[p][q] = from[(p * SIDE + q) * 32];
-                    }
-                    y.at[p] = from[(SIDE * SIDE + p) * 32];
-                }
-                x = y - c * x;
-                if (is_far) {
-                    load(i - tile.depth);
-                }
+        for (int r = ahead - 1; r >= 0; r--) {
+            if (i + 1 - ahead + r < 0) {
+                continue;
             }
-            tiles.put(i - first, x);
+            const Real *const from = kept + r * words * systems;
+
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    c[r].at[p][q] = from[(p * SIDE + q) * systems];
+                }
+                y[r].at[p] = from[(SIDE * SIDE + p) * systems];
+            }
         }
-        __syncwarp(); /* the tile of x is complete */
-        tiles.store(first, stored);
-        __syncwarp(); /* the tile of x has been read */
+#pragma unroll
+        for (int r = ahead - 1; r >= 0; r--) {
+            if (i + 1 - ahead + r >= 0) {
+                x = y[r] - c[r] * x;
+                source.store(i + 1 - ahead + r, x);
+            }
+        }
     }
 }
 

@@ -15,9 +15,9 @@ using namespace runtime;
 template <typename Real> struct BlockOperand {
     Real *data;
     int64_t row, outer, inner, down, across;
+    bool is_dense; /* blocks, or columns, have no gaps and are aligned to 16 bytes */
 };
 
-/* Threads of a block of the kernel with exchanges; the other one has a warp. */
 static constexpr int blocks_threads = 64;
 
 /* What a warp has in shared memory, in numbers for each of its systems. */
@@ -55,13 +55,12 @@ template <typename Real> struct BlocksJob {
     bool is_definite; /* pivots that are not positive definite are bad */
     bool checks; /* systems that are not dominant are marked with info -1, and pivoted */
     bool pivots; /* all systems are pivoted */
-    bool by_row; /* neighbouring threads copy neighbouring rows, and not systems */
     int32_t *info;
-    Real *kept; /* the first `far` eliminated rows, [row][word][system], or pivot rows of
-                      `slots` systems */
-    int64_t pitch; /* of a word of eliminated rows */
+    Real *
+        kept; /* eliminated rows, [row][word][system], or pivot rows of `slots` systems */
     int64_t slots; /* a multiple of blocks_threads */
-    int32_t far;   /* the other eliminated rows are in shared memory */
+    bool is_tiled; /* blocks_tiles.cuh */
+    int32_t far;   /* then the first eliminated rows, which are in `kept` */
     uint32_t shared_bytes;
 };
 

@@ -1,9 +1,10 @@
-/* blocks_reals.cu - the kernels of blocks.cuh and blocks_pivoted.cuh, compiled once per real
- * dtype.
+/* blocks_reals.cu - the kernels of blocks.cuh, blocks_tiles.cuh and blocks_pivoted.cuh, compiled
+ * once per real dtype.
  */
 #include <algorithm>
 
 #include "lines/blocks_pivoted.cuh"
+#include "lines/blocks_tiles.cuh"
 
 namespace pysolvers::lines {
 
@@ -14,12 +15,20 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     const int64_t systems = job.outer * job.inner;
     ps_status status = PS_OK;
 
-    if (!job.pivots) {
-        status = ps_cuda_status(allow_shared(blocks_kernel<Real, SIDE, IS_BANDS>));
-        if (status == PS_OK) {
-            status = Launch(divided_up(systems, 32), 32, job.shared_bytes, stream)
-                         .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
+    if constexpr (SIDE < 4) {
+        if (!job.pivots && job.is_tiled) {
+            const auto kernel = blocks_tiles_kernel<Real, SIDE, IS_BANDS>;
+
+            status = ps_cuda_status(allow_shared(kernel));
+            if (status == PS_OK) {
+                status = Launch(divided_up(systems, 32), 32, job.shared_bytes, stream)
+                             .run(kernel, job);
+            }
         }
+    }
+    if (!job.pivots && !job.is_tiled) {
+        status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
+                     .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }
     if (status == PS_OK && (job.pivots || job.checks)) {
         status = Launch(divided_up(std::min(systems, job.slots), blocks_threads),
