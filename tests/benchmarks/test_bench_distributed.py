@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from mpi_job import LAUNCHER, finished, started
 
-from benchmarks import distributed
+from benchmarks import distributed, group_calls
 from pysolvers.papers.logp1993 import CostModel
 
 STAGES = {"elimination", "exchange", "reduced systems", "substitution", "comparison"}
@@ -93,6 +93,20 @@ def test_picture_of_scaling():
     assert list(measured.get_ydata()) == pytest.approx(list(modelled))
     published = lines["NVIDIA H200, PaScaL_TDMA 2.1, published"]
     assert list(published.get_ydata()) == pytest.approx([22.3, 21.4, 17.9], abs=0.05)
+
+
+def test_table_of_calls_with_a_group():
+    kinds = (*group_calls.KINDS, "graph")
+    times = {name: {"host": k * 1e-6, "seconds": 100e-6} for k, name in enumerate(kinds, 1)}
+    size = {"dtype": "float32", "lines": 256, "rows": 512, "ranks": 2}
+    record = {"cases": [size | times], "gpu": {"name": "a GPU"}, "versions": {"torch": "2"}}
+
+    (table,) = group_calls.tables(record)
+
+    head, _, row, *_ = table.markdown()
+    assert [cell.strip(" `") for cell in head.split("|")[5:-1]] == list(kinds)
+    assert [cell.strip() for cell in row.split("|")[1:5]] == ["float32", "512", "256", "2"]
+    assert [int(cell) for cell in row.split("|")[5:-1]] == [*range(1, len(kinds)), 100]
 
 
 @pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
