@@ -23,7 +23,7 @@ import shared_device
 import shared_nccl
 from command_line import main
 from rank_hooks import failing, field_on_device, halo_between, own_device
-from slabs import anew, same
+from slabs import EVERY, anew, same
 
 from pysolvers import (
     GCEIDD,
@@ -39,9 +39,17 @@ from pysolvers.distributed import Slab
 
 # Of one process, with several blocks of the kernels of a GPU.
 LARGE = ("check_heat_of_large_fields",)
-# With 2 ranks, as in the default run, through the host and by NCCL: what exchanges nothing by the
-# link, or what the checks of large fields exchange as well.
-SHORT = ("check_poisson", "check_poisson_of_large_fields", "check_transport")
+# In the default run, through the host and by NCCL: what exchanges nothing by the link, and what
+# differs from the halos of other solvers in nothing that a link sees.
+SHORT = (
+    "check_heat_by_cut_lines",
+    "check_heat_by_halo",
+    "check_heat_run_and_saved_states",
+    "check_heat_that_a_device_refuses",
+    "check_poisson",
+    "check_poisson_of_large_fields",
+    "check_transport",
+)
 
 
 def check_halo_between_devices(group, rng):
@@ -51,12 +59,12 @@ def check_halo_between_devices(group, rng):
 
 def check_halo_through_the_host(group, rng):
     with shared_device.in_place_of_cuda(is_shared=False):
-        run(anew(group), rng, ("host",), SHORT if group.size == 2 else ())
+        run(anew(group), rng, ("host",), () if EVERY else SHORT)
 
 
 def check_halo_by_nccl(group, rng):
     with devices_with_nccl():
-        run(anew(group, links=("nccl",)), rng, ("nccl",), SHORT if group.size == 2 else ())
+        run(anew(group, links=("nccl",)), rng, ("nccl",), () if EVERY else SHORT)
 
 
 def check_fields_stay_on_the_device(group, rng):

@@ -1,6 +1,7 @@
 """Runs checks on every rank of an MPI job.
 
 run_checks.py SUBJECT...           those of tests/distributed/ranks_SUBJECT.py
+run_checks.py SUBJECT/CHECK,...    some of them: check_CHECK, ...
 run_checks.py SUBJECT... every     all combinations of their cases; see `slabs.chosen`
 """
 
@@ -13,25 +14,27 @@ import numpy as np
 from pysolvers.distributed import Group
 
 
-def run_checks(members, of=""):
-    """Call every ``check_...(group, rng)``; end with status 1 if one fails on this rank.
+def run_checks(members, of="", names=()):
+    """Call every ``check_...(group, rng)``, or those named; end with status 1 if one fails here.
 
     The random numbers are the same on all ranks. A failure ends the rank, and the others end when
     they have waited for it.
     """
     group = Group(timeout=20)
-    for name, check in list(members.items()):
-        if name.startswith("check_"):
-            try:
-                check(group, np.random.default_rng(20240607))
-            except Exception:
-                print(f"rank {group.rank} of {group.size}: {of} {name}", file=sys.stderr)
-                traceback.print_exc()
-                sys.exit(1)
+    names = [f"check_{name}" for name in names] or [n for n in members if n.startswith("check_")]
+    for name in names:
+        check = members[name]
+        try:
+            check(group, np.random.default_rng(20240607))
+        except Exception:
+            print(f"rank {group.rank} of {group.size}: {of} {name}", file=sys.stderr)
+            traceback.print_exc()
+            sys.exit(1)
     print(f"rank {group.rank} of {group.size}: {of} all checks passed".replace("  ", " "))
 
 
 if __name__ == "__main__":
-    for subject in sys.argv[1:]:
-        if subject != "every":
-            run_checks(vars(importlib.import_module(f"ranks_{subject}")), subject)
+    for words in sys.argv[1:]:
+        if words != "every":
+            subject, *names = words.replace("/", ",").split(",")
+            run_checks(vars(importlib.import_module(f"ranks_{subject}")), subject, names)

@@ -17,6 +17,11 @@ def chosen(number, choices):
     return choices if EVERY else choices[number % len(choices) :][:1]
 
 
+def few(choices, step):
+    """Return each `step`-th of some cases, or all in the slow runs."""
+    return [*choices] if EVERY else [*choices][::step]
+
+
 def part_of(group, field, axis):
     """Return the part of an array of the whole grid that this rank holds."""
     held = Slab(axis).part(field.shape[axis], group.rank, group.size)
