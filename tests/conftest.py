@@ -24,6 +24,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import array_libraries
 import availability
+import covering
 import fake_device
 import gpu_libraries
 import numpy as np
@@ -106,15 +107,24 @@ def _is_long(path):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark one case of each function as quick, apart from those of LONG, and slow and GPU cases."""
-    seen = set()
+def pytest_collection_modifyitems(config, items):
+    """Mark cases of each function that are neither slow nor of a GPU: as quick, and as slow.
+
+    The first one is quick, apart from those of LONG. Of a product of three parameters and more
+    those are slow that `covering` leaves out, unless a case is named.
+    """
+    functions = {}
     for item in items:
-        function = item.nodeid.split("[")[0]
-        others = {mark.name for mark in item.iter_markers()} & {"slow", "gpu"}
-        if not others and not _is_long(item.path) and function not in seen:
-            seen.add(function)
-            item.add_marker(pytest.mark.quick)
+        if not any(mark.name in ("slow", "gpu") for mark in item.iter_markers()):
+            functions.setdefault((item.path, item.nodeid.split("[")[0]), []).append(item)
+    for (path, _), cases in functions.items():
+        if not _is_long(path):
+            cases[0].add_marker(pytest.mark.quick)
+        if len(cases) > 3 and not any("[" in argument for argument in config.args):
+            kept = covering.covering(covering.factors(cases))
+            for number, case in enumerate(cases):
+                if number not in kept:
+                    case.add_marker(pytest.mark.slow)
 
 
 def pytest_generate_tests(metafunc):

@@ -161,6 +161,7 @@ def test_what_diverges_is_left_out():
     assert curves.lines == {"CP": ([1.0], [2.0])}
 
 
+@pytest.mark.slow  # seven pictures in 14 s; the commands of the other papers run in each run
 def test_command_writes_tables_and_figures(tmp_path, capsys):
     tables, pictures = repeat("gceidd2022", tmp_path)
 

@@ -362,9 +362,7 @@ def test_tests_use_the_public_interface():
     folder, private = ROOT / "tests", re.compile(r"pysolvers\.(.*\.)?_(?!_)(?!solver\.[A-Z])")
     for path in sorted(folder.rglob("*.py")):
         place = path.relative_to(folder).as_posix()
-        if not place.startswith(
-            ("unit/internal/", "contract/", "support/", "gpu/", "distributed/")
-        ):
+        if not place.startswith(("unit/internal/", "gpu/internal/", "contract/", "support/")):
             found = [name for name in imported_names(path) if private.match(name)]
             assert not found, place
 

@@ -18,7 +18,6 @@ REFUSED = "exchange"  # the problem with sides that no kernel of a device has
 CHECKS = (
     "check_fields_of_one_process",
     "check_the_halo_is_exchanged",
-    "check_steps_that_are_too_long_for_the_halo",
     "check_held_grids_that_grow_alone",
     "check_saved_states_by_halo",
     "check_arrays_of_the_whole_grid",

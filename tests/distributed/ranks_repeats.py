@@ -10,11 +10,11 @@ import numpy as np
 import oracle
 import pytest
 import shared_parts
+from rank_hooks import agreements
 from slabs import anew
 
 from pysolvers import DistributedError, SingularSystemError, solve_tridiagonal
 from pysolvers.distributed import Slab
-from pysolvers.distributed._group import Agreement
 
 FAST = {"pivot": False, "on_singular": "ignore"}
 
@@ -48,22 +48,6 @@ class Operands:
 
 def split_of(group, rows):
     return [len(range(rows)[Slab(0).part(rows, k, group.size)]) for k in range(group.size)]
-
-
-@contextmanager
-def agreements():
-    """Yield a list that gets an entry for each agreement."""
-    found, exit_ = [], Agreement.__exit__
-
-    def noted(self, *arguments):
-        found.append(self._operation)
-        return exit_(self, *arguments)
-
-    Agreement.__exit__ = noted
-    try:
-        yield found
-    finally:
-        Agreement.__exit__ = exit_
 
 
 def check_later_calls_agree_upon_nothing(group, rng):

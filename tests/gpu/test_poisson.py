@@ -11,7 +11,9 @@ from poisson_pairs import (
     check_ocean,
     check_one_axis,
     check_same_solution,
+    halvings_of,
     near,
+    packed_of,
     right_side,
     set_least_in_parts,
     set_least_longer,
@@ -122,7 +124,7 @@ def test_packed_waves_of_any_length(rng, shape, first, dtype):
     ends = [first, *[other] * (len(shape) - 1)]
     (there,) = solvers(rng, shape, ends, grid="cells", dtype=dtype, on=("cuda",))
 
-    assert there._device._packed is not None
+    assert packed_of(there) is not None
     check_residual(there, right_side(rng, shape, dtype))
 
 
@@ -133,7 +135,7 @@ def test_packed_waves_of_any_length(rng, shape, first, dtype):
 def test_packed_waves_of_nodes(rng, shape, y, x, dtype):
     (there,) = solvers(rng, shape, [y, x], dtype=dtype, on=("cuda",))
 
-    assert there._device._packed is not None
+    assert packed_of(there) is not None
     check_residual(there, right_side(rng, shape, dtype))
 
 
@@ -151,7 +153,7 @@ def test_packed_waves_of_nodes_in_parts(monkeypatch, rng, halvings, y, x, dtype)
 
         near(there.solve(f), here.solve(f), here)
     (there,) = solvers(rng, (700, 2001), [y, x], dtype=dtype, on=("cuda",))
-    assert there._device._packed._halvings == 3
+    assert halvings_of(there) == 3
     check_residual(there, right_side(rng, (700, 2001), dtype))
 
 
@@ -163,7 +165,7 @@ def test_packed_waves_of_long_and_short_cells(rng, grid, y, first, dtype):
     ends = [y, "NN"]
     (there,) = solvers(rng, (300, 50), ends, grid=grid, dtype=dtype, first=first, on=("cuda",))
 
-    assert there._device._packed is not None
+    assert packed_of(there) is not None
     check_residual(there, right_side(rng, (300, 50), dtype))
 
 
@@ -262,7 +264,7 @@ def test_one_axis_of_lines_and_batches(rng, case, dtype):
 def test_axis_too_long_for_packed_waves(rng):
     (there,) = solvers(rng, (20000, 33), ["DD", "NN"], grid="cells", on=("cuda",))
 
-    assert there._device._packed is None
+    assert packed_of(there) is None
     check_residual(there, right_side(rng, (20000, 33)))
 
 

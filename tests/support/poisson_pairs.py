@@ -130,6 +130,16 @@ def set_panel(monkeypatch, values):
     monkeypatch.setattr(_device, "_PANEL", values)
 
 
+def packed_of(solver):
+    """Return the packed transforms that a solver on a device has, or None."""
+    return solver._device._packed
+
+
+def halvings_of(solver):
+    """Return how often the packed transforms halve the lines of nodes."""
+    return packed_of(solver)._halvings
+
+
 def set_least_in_parts(monkeypatch, size):
     """Halve the lines of nodes on a device from fields of so many bytes on."""
     monkeypatch.setattr(_waves, "_LEAST_IN_PARTS", size)

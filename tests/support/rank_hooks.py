@@ -1,5 +1,6 @@
 """What checks on several ranks change inside the package: plans, memory, links; and halos alone."""
 
+import contextlib
 import ctypes
 from unittest.mock import patch
 
@@ -49,6 +50,22 @@ def failing_reduction(error=None):
 def one_iteration():
     """Return a context in which steps of heat that are not split may iterate once."""
     return patch.object(_unsplit, "_MOST", 1)
+
+
+@contextlib.contextmanager
+def agreements():
+    """Yield a list that gets an entry for each agreement."""
+    found, exit_ = [], _group.Agreement.__exit__
+
+    def noted(self, *arguments):
+        found.append(self._operation)
+        return exit_(self, *arguments)
+
+    _group.Agreement.__exit__ = noted
+    try:
+        yield found
+    finally:
+        _group.Agreement.__exit__ = exit_
 
 
 def few_steps():

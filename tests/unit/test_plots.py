@@ -1,5 +1,6 @@
 """Figures of results: axes, labels, windows, notebooks and films."""
 
+import functools
 import subprocess
 import sys
 from dataclasses import replace
@@ -92,9 +93,18 @@ RESULTS = {
 }
 
 
+@functools.cache
+def result_of(name):
+    return RESULTS[name]()
+
+
 @pytest.fixture(params=RESULTS)
 def result(request):
-    return RESULTS[request.param]()
+    """A result, which no test changes."""
+    return result_of(request.param)
+
+
+FIGURES = ("heat", "transport", "staggered", "heat in a box", "heat in a strip", "cavity", "plate")
 
 
 def colour_bars(figure):
@@ -122,6 +132,12 @@ def test_figure_belongs_to_pyplot_and_every_scale_is_named(result):
         assert plot.has_data() or plot.texts
 
 
+# Figures of other cells and labels; a layout takes seconds.
+@pytest.mark.parametrize(
+    "result",
+    [name if name in FIGURES else pytest.param(name, marks=pytest.mark.slow) for name in RESULTS],
+    indirect=True,
+)
 def test_no_label_is_cut(result):
     figure = np.ravel(result.plot())[0].figure
     figure.draw_without_rendering()
@@ -184,7 +200,7 @@ def test_notebook_shows_the_figure_without_another_import(tmp_path, monkeypatch)
     code = "import pysolvers\npysolvers.LidDrivenCavity(100, 17).solve(1e-2).plot();"
     film = (
         "solver = pysolvers.HeatADI((5, 5), 0.25, 0.01, boundary=0.0, initial=lambda x, y: x)\n"
-        "solver.record(0.05).animate()"
+        "solver.record(0.01).animate()"
     )
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in (code, film)])
 
@@ -243,11 +259,20 @@ def test_record_keeps_states_and_does_not_change_the_run(name):
     assert plain.frames == ()
 
 
-@pytest.mark.parametrize("name", STEPPERS)
+# One film of pictures and one of curves; matplotlib draws a frame in half a second.
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("transport", "parabolic on a line")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in STEPPERS
+    ],
+)
 def test_film_is_written(name, tmp_path):
     image = pytest.importorskip("PIL.Image")
     make, end = STEPPERS[name]
-    result = make().record(end, every=end / 3)
+    result = make().record(end, every=end / 2)
 
     result.animate(tmp_path / "film.gif", fps=5, dpi=40)
 
@@ -258,7 +283,7 @@ def test_film_is_written(name, tmp_path):
 
 
 def test_film_of_a_notebook_needs_no_network():
-    page = heat().record(0.01, every=0.005).animate()._repr_html_()
+    page = heat().record(0.005, every=0.005).animate()._repr_html_()
 
     assert "<script" in page
     assert "https://" not in page
@@ -280,12 +305,12 @@ def test_film_without_ffmpeg_names_a_format_of_pillow(tmp_path, monkeypatch, nam
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("suffix", [".gif", ".GIF", ".apng", ".webp"])
+@pytest.mark.parametrize("suffix", [".GIF", ".apng", ".webp"])
 def test_films_of_pillow_need_no_ffmpeg(tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(animation.writers, "list", lambda: ["pillow", "html"])
     path = tmp_path / f"film{suffix}"
 
-    heat().record(0.01, every=0.005).animate(path, dpi=20)
+    heat().record(0.005, every=0.005).animate(path, dpi=20)
 
     assert path.stat().st_size > 0
 

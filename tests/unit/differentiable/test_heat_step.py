@@ -134,7 +134,8 @@ def stepper(library, boundary, weights):
     return function
 
 
-@pytest.mark.parametrize("shape", [(17,), (9, 12), (5, 6, 7)])
+# In boxes, one axis more than in planes, JAX compiles for some seconds.
+@pytest.mark.parametrize("shape", [(17,), (9, 12), pytest.param((5, 6, 7), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("first", ["fluxes", pytest.param("periodic", marks=pytest.mark.slow)])
 def test_an_insulated_constant_keeps_its_bits(differentiable, rng, shape, first):
     """Its heat has exact gradients, too: the volumes, and 0 with respect to k."""

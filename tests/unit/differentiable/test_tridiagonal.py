@@ -21,12 +21,12 @@ SHAPES = {
     "mixed": [(2, 1, 5), (3, 5), (2, 1, 1), (1, 3, 5)],
     "one long system": [(1, 1100)] * 4,
 }
-# Each case with one type of real and one of complex numbers, in turn, and so for periodic systems.
+# Each case with one type of real numbers and one of complex numbers, of which one is periodic.
 CASES = [
     (name, np.dtype(dtype).name, periodic)
     for number, name in enumerate(SHAPES)
     for periodic in ((False,) if name == "short" else (False, True))
-    for dtype in oracle.DTYPES[(number + periodic) % 2 :: 2]
+    for dtype in oracle.DTYPES[(number + 2 * periodic) % 4 :][:1]
 ]
 
 

@@ -17,6 +17,11 @@ from pysolvers.jax import (  # noqa: E402
 )
 
 
+def slow(*values):
+    """Mark a case of the branches of others; JAX compiles for some seconds."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def bands(rng, shape, *, short=False):
     rows = shape[-1]
     lengths = [max(0, rows - (abs(k) if short else 0)) for k in range(-2, 3)]
@@ -26,7 +31,7 @@ def bands(rng, shape, *, short=False):
 
 
 @pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("rows", [1, 2, 3, 5, 6, 9])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, slow(6), 9])
 def test_five_diagonals(rows, periodic):
     if periodic and rows < 5:
         return
@@ -75,8 +80,9 @@ def test_symmetric_matrices_and_shared_ones():
         solve_pentadiagonal(1.0, 0.5, d, u[:3], v, rhs)
 
 
-@pytest.mark.parametrize("side", [2, 3, 5])
-@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize(
+    ("rows", "side"), [(1, 3), (4, 2), slow(1, 2), slow(1, 5), slow(4, 3), slow(4, 5)]
+)
 def test_blocks(rows, side):
     rng = np.random.default_rng(side)
     lower, diag, upper = rng.uniform(-1, 1, (3, 3, rows, side, side))
