@@ -39,7 +39,7 @@ def test_five_diagonals(rows, periodic):
     for short in (False, not periodic):
         case = bands(rng, (3, rows), short=short)
         rhs = rng.standard_normal((2, 3, rows))
-        for pivot in (None, True, False):
+        for pivot in (None,) if short else (None, True, False):
             options = {"periodic": periodic, "pivot": pivot}
             expected = pysolvers.solve_pentadiagonal(*case, rhs, **options)
             found = solve_pentadiagonal(*case, rhs, **options)
@@ -49,7 +49,7 @@ def test_five_diagonals(rows, periodic):
         found = solve_pentadiagonal(*moved, columns, axis=0, periodic=periodic)
         expected = pysolvers.solve_pentadiagonal(*case, rhs[0], periodic=periodic)
         np.testing.assert_allclose(np.moveaxis(found, 0, -1), expected, rtol=1e-12, atol=1e-13)
-    if rows in (3, 9):
+    if rows == 9:
         check_grads(
             lambda *a: solve_pentadiagonal(*a, periodic=periodic), (*case, rhs), 1, atol=1e-5
         )
