@@ -324,6 +324,8 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
         }
         if constexpr (KIND == FluxKind::level) {
             u_in_front = behind = Number(0); /* not used */
+            first = last = -1; /* threads without rows have no end, and the level 0 */
+            level = 0;
             if (self.start > -ROWS) {
                 level = this->next_to(self, range, tiles, at.u, at.pitch, job.t.rhs, 0);
             }
