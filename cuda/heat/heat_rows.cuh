@@ -4,6 +4,9 @@
  * a bulk copy while one is solved, and a solved line is stored by a bulk copy; elements
  * outside of 16-byte boundaries are copied one by one. A chunk has an odd number of
  * rows, so that its threads use different banks.
+ *
+ * Why not the division of device/run_copy.cuh: with it the kernel of chunks of 17 rows in
+ * float32 takes 80 instead of 63 registers, 3 instead of 4 blocks per multiprocessor.
  */
 #ifndef PS_CUDA_HEAT_HEAT_ROWS_CUH
 #define PS_CUDA_HEAT_HEAT_ROWS_CUH

@@ -18,6 +18,12 @@
  * the number of its call in the logs of the other parts. A part that waits in a call
  * looks there from time to time: a later call, or another key, of the part for which it
  * waits means that the message never comes.
+ *
+ * Why messages of a kind of their own: with them one kernel solves cut systems, in 1.77 ms
+ * for 65536 systems of 4096 rows in float64 on two H200, against 3.46 ms of two kernels
+ * with NCCL between them (2.10 and 4.09 ms for 262144 systems of 1024 rows), and the wait
+ * costs 3 to 4 %. The loop that polls is not poll_words() of device/mailbox.cuh: a thread
+ * waits for one word, and gives up.
  */
 #ifndef PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
 #define PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH

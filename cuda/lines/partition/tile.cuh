@@ -11,6 +11,7 @@
 #define PS_CUDA_LINES_PARTITION_TILE_CUH
 
 #include "device/operand.cuh"
+#include "device/run_copy.cuh"
 #include "runtime/copy.cuh"
 
 namespace pysolvers::partition {
@@ -41,34 +42,6 @@ struct TileRange {
     int64_t system; /* the first one */
     int32_t block;  /* index of the part of the systems */
     int32_t systems, begin, rows;
-};
-
-/* Elements between the last 16-byte boundary and `at`. */
-template <typename Number>
-__device__ __forceinline__ int
-skew_of(const Number *at)
-{
-    constexpr int vector = 16 / sizeof(Number);
-    return static_cast<int>(reinterpret_cast<uintptr_t>(at) / sizeof(Number)) &
-           (vector - 1);
-}
-
-/* A contiguous range, divided at 16-byte boundaries: `head` elements, vectors, `tail`
- * elements. */
-template <typename Number> struct Run {
-    static constexpr int vector = 16 / sizeof(Number);
-    int head, vectors, tail;
-
-    __device__ __forceinline__ Run(int skew, int count)
-    {
-        head = min((vector - skew) & (vector - 1), count);
-        vectors = (count - head) / vector;
-        tail = count - head - vectors * vector;
-    }
-    __device__ __forceinline__ int last() const
-    {
-        return head + vectors * vector;
-    }
 };
 
 /* visit(i) for the elements of a range outside of its vectors, by lane `lane` of eight.

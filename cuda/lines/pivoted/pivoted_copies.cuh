@@ -8,6 +8,7 @@
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_COPIES_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_COPIES_CUH
 
+#include "device/run_copy.cuh"
 #include "lines/pivoted/pivoted_tile.cuh"
 #include "runtime/copy.cuh"
 
@@ -147,36 +148,6 @@ pivot_store_units(const PivotPlan<Number> &a, const PivotSpan &span,
     });
 }
 
-/* The whole units of 16 bytes among the rows of a system, or of all systems of a flat
- * operand: `body` elements in these units, `head` elements before them. */
-struct PivotCut {
-    int head, body;
-};
-
-template <typename Number>
-__device__ __forceinline__ PivotCut
-pivot_cut(int place, int count)
-{
-    constexpr int unit = pivot_unit<Number>;
-    PivotCut cut;
-
-    cut.head = min((unit - place % unit) % unit, count);
-    cut.body = (count - cut.head) / unit * unit;
-    return cut;
-}
-
-/* Call body(element) for those of `count` elements that are not in whole units. */
-template <typename Body>
-__device__ __forceinline__ void
-pivot_for_edges(const PivotCut &cut, int count, const Body &body)
-{
-#pragma unroll 1
-    for (int e = cut.head > 0 ? 0 : cut.body; e < count;
-         e += e + 1 == cut.head ? cut.body + 1 : 1) {
-        body(e);
-    }
-}
-
 /* Start the bulk copies of the operands FIRST .. FIRST + COUNT - 1 of a tile, by one warp.
  * Each lane copies the rows of one system, or of all systems if they are contiguous. */
 template <int FIRST, int COUNT, typename Number>
@@ -198,18 +169,14 @@ pivot_fetch_pieces(const PivotPlan<Number> &a, const PivotSpan &span,
         const PivotIndex at = pivot_index(a, span.system + i);
         const Number *const from = m.in[which].system(at.j, at.k) + span.begin;
         const int shift = pivot_shift(from), place = i * a.pitch + shift + before;
-        const PivotCut cut = pivot_cut<Number>(place, count);
-        const auto size = static_cast<unsigned>(cut.body * sizeof(Number));
+        const Run<Number> run(place, count);
         Number *const to = m.rows + which * a.plane + place;
 
         m.shift[i].of[which] = shift;
-        if (size > 0) {
-            copy_bulk(to + cut.head, from + before + cut.head, size, *m.arrivals);
-            bytes += size;
-        }
-        pivot_for_edges(cut, count, [&](int e) {
-            copy_async<sizeof(Number)>(to + e, from + before + e);
-        });
+        run.load(to, from + before, *m.arrivals);
+        bytes += run.bytes();
+        run.for_rest(
+            [&](int e) { copy_async<sizeof(Number)>(to + e, from + before + e); });
     }
     m.arrivals->expect(bytes);
     m.arrivals->expect_copies();
@@ -227,14 +194,11 @@ pivot_store_pieces(const PivotPlan<Number> &a, const PivotSpan &span,
         const PivotIndex at = pivot_index(a, span.system + i);
         Number *const to = a.s.x.system(at.j, at.k) + span.begin;
         const int place = i * a.pitch + pivot_shift(to);
-        const PivotCut cut = pivot_cut<Number>(place, count);
-        const auto size = static_cast<unsigned>(cut.body * sizeof(Number));
+        const Run<Number> run(place, count);
         const Number *const from = m.rows + PIVOT_RHS * a.plane + place;
 
-        if (size > 0) {
-            store_bulk(to + cut.head, from + cut.head, size);
-        }
-        pivot_for_edges(cut, count, [&](int e) { to[e] = from[e]; });
+        run.store(to, from);
+        run.for_rest([&](int e) { to[e] = from[e]; });
     }
 }
 
