@@ -121,28 +121,25 @@ class Products:
         shape: tuple[int, int, int],
         dtype: np.dtype,
         stream: Stream,
-        count: int = 1,
-        apart: tuple[int, int, int] = (0, 0, 0),
+        work: tuple[int, int],
     ) -> None:
-        """Enqueue target[i] = a[i] @ b[i] for matrices in C order.
+        """Enqueue target = a @ b for matrices in C order.
 
         Parameters
         ----------
         a, b, target : (int, int)
-            Address of the first matrix, and numbers from one row to the next.
+            Address, and numbers from one row to the next.
         shape : (int, int, int)
             Rows of `a`, columns of `a`, and columns of `b`.
         dtype, stream
             As for `columns`.
-        count : int, default: 1
-            Number of products, at most 65535.
-        apart : (int, int, int)
-            Numbers from one matrix to the next.
+        work : (int, int)
+            Address and bytes of a work area, so that a graph shares none with other calls.
         """
         m, k, n = shape
         # In Fortran order: target^T = b^T a^T.
-        operands = (*b, apart[1]), (*a, apart[0]), (*target, apart[2])
-        self._run((_PLAIN, _PLAIN), (n, m, k), operands, count, dtype, stream)
+        operands = (*b, 0), (*a, 0), (*target, 0)
+        self._run((_PLAIN, _PLAIN), (n, m, k), operands, 1, dtype, stream, work)
 
     def _run(
         self,
@@ -152,8 +149,12 @@ class Products:
         count: int,
         dtype: np.dtype,
         stream: Stream,
+        work: tuple[int, int] | None = None,
     ) -> None:
-        """Call the function for operands given by address, leading dimension and distance."""
+        """Call the function for operands given by address, leading dimension and distance.
+
+        Without a work area it is that of the library for the stream.
+        """
         number = _NUMBERS[dtype.name]
         one, zero = number(1), number(0)
         a, b, c = (
@@ -162,6 +163,9 @@ class Products:
         )
         with self._lock, current_device(self._ordinal):
             self._call("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream.address))
+            if work is not None:  # until the stream is set again
+                place = ctypes.c_void_p(work[0]), ctypes.c_size_t(work[1])
+                self._call("cublasSetWorkspace_v2", self._handle, *place)
             self._call(
                 _FUNCTIONS[dtype.name],
                 self._handle,

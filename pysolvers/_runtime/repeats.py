@@ -12,6 +12,8 @@ from .._errors import BackendError
 from .device import Device
 
 _MOST = 8  # graphs that are kept, each with the memory of its work
+_MOST_BYTES = 1 << 29  # of that memory, but for two graphs
+_MOST_REFUSED = 4  # captures that CUDA refuses before there are no more
 
 
 class Repeats:
@@ -27,6 +29,8 @@ class Repeats:
         Called with a Device; returns lasting memory for one graph.
     alone : callable
         Returns a context in which no other thread enqueues the work.
+    nbytes : int
+        Size of the memory of a graph.
     """
 
     def __init__(
@@ -34,9 +38,12 @@ class Repeats:
         device: Device,
         allocate: Callable[[Device], Any],
         alone: Callable[[], AbstractContextManager[None]],
+        nbytes: int,
     ) -> None:
         self._device = Device(device.backend, device.ordinal, device.operation)
         self._allocate, self._alone = allocate, alone
+        self._most = max(2, min(_MOST, _MOST_BYTES // nbytes))
+        self._refused = 0
         self._last: Hashable = None
         self._graphs: dict[Hashable, tuple[Any, Any]] = {}
 
@@ -58,7 +65,7 @@ class Repeats:
         work : callable
             Called with a Device and the memory; enqueues the work.
         """
-        if key != self._last:
+        if key != self._last or self._refused == _MOST_REFUSED:
             self._last = key
             return
         memory = self._allocate(self._device)
@@ -69,7 +76,8 @@ class Repeats:
             # CUDA can refuse a capture while other threads and libraries use the device. The work
             # itself was enqueued before this capture, and the next call enqueues it, too.
             self._last = None
+            self._refused += 1
             return
-        if len(self._graphs) >= _MOST:
-            del self._graphs[next(iter(self._graphs))]
+        if len(self._graphs) >= self._most:
+            self._graphs.pop(next(iter(self._graphs)), None)
         self._graphs[key] = graph, memory

@@ -19,9 +19,10 @@ which follows from the differences of the two sums of the Green's function, with
 f_k is the product of the K long waves with f, 2 K operations per unknown, which reads f once.
 
 Words per unknown: those of `_waves` for N' intervals, 2 to copy f, 1 for f_k and 2 to copy the
-solution. Products of all waves would take 4 n operations. A source that depends on the solution on
-the longer grid (capacitance matrix: Buzbee, Dorr, George and Golub 1971) needs no product, but a
-second solution.
+solution. Repeated solves are a graph, in which the parts of the waves run at the same time.
+Products of all waves would take 4 n operations. A source that depends on the solution on the longer
+grid (capacitance matrix: Buzbee, Dorr, George and Golub 1971) needs no product, but a second
+solution.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,12 +48,16 @@ _KERNELS = 2, 3, 5, 7, 11, 13  # prime factors for which cuFFT is fast
 _MULTIPLE = 8  # of a fast length: `_waves` halves it three times
 _MOST_LONGER = 1.5  # N' / N
 # Times for each unknown, in words (H200, `_methods._Costs`): the solution on a fast length whose
-# only prime factor is 2, what other prime factors add to it, copies and f, and a long wave.
+# only prime factor is 2, what other prime factors add to it, copies and f, and a long wave. 3000^2
+# nodes take 836, 755, 854 and 806 us with 3200, 3456, 3584 and 4096 intervals.
 _SOLUTION = 11.0
-_FACTORS = {3: 0.08, 5: 0.12, 7: 0.16}
+_FACTORS = {3: 0.03, 5: 0.08, 7: 0.2}
 _COPIES = 5.0
 _WAVE = 0.02
 _MOST_COST = 28.0  # padded transforms take longer
+_SEGMENT = 64  # numbers that are added up by one product
+_ALIGNED = 32  # bytes that the start of a row is a multiple of, for cuBLAS
+_WORK = 8 << 20  # bytes of the work area of cuBLAS
 
 
 class LongerGrid:
@@ -74,8 +79,8 @@ class LongerGrid:
         The number c, at least 0.
     """
 
-    #: No graph: its products would need a work area of cuBLAS.
-    kernels = 0
+    #: Whether parts of a solve can run at the same time.
+    has_branches = True
 
     def __init__(
         self,
@@ -95,25 +100,39 @@ class LongerGrid:
         self._shape, self._intervals = (first.count, intervals - 1), last.intervals
         rates = _rates(first, last, helmholtz)
         more = intervals - last.intervals
-        rates = rates[rates * more < _decay(dtype)]
+        rates = rates[: max(1, int(np.searchsorted(rates, _decay(dtype) / more)))]
         self._waves = len(rates)
         forward, backward = first.first_waves(self._waves)
-        weights = -_weights(rates, last.intervals, more)
-        tables = forward, weights, backward, np.zeros((1, 1)), np.full((1, 1), -1.0)
+        n = last.intervals
+        segments = -(-(n - 1) // _SEGMENT)
+        fits = segments * _SEGMENT < intervals
+        #: Segments of the sums over a row, and their length; the places after node N are zero.
+        self._segments = (segments, _SEGMENT) if fits else (1, n - 1)
+        weights = np.zeros((self._waves, prod(self._segments)))
+        weights[:, : n - 1] = -_weights(rates, n, more)
+        ones = np.ones((max(self._segments), 1))
+        tables = forward, weights, backward, ones, np.zeros((1, 1)), np.full((1, 1), -1.0)
         kept = [keep(np.ascontiguousarray(table, dtype)) for table in tables]
-        self._forward, self._weights, self._backward, self._zero, self._minus = kept
+        self._forward, self._weights, self._backward, self._ones, self._zero, self._minus = kept
+        size = dtype.itemsize
+        #: Numbers from one row of the right side to the next.
+        self._pitch = -(-self._shape[1] * size // _ALIGNED) * _ALIGNED // size
         sizes = (
             self._packed.wave_bytes,
-            prod(self._shape) * dtype.itemsize,
+            self._shape[0] * self._pitch * size,
             self._weights.nbytes,
-            self._waves * dtype.itemsize,
+            self._weights.nbytes,
+            self._waves * self._segments[0] * size,
+            self._waves * size,
+            _WORK,
         )
-        #: Where the waves, the right side, its long waves and their sources begin, and the end.
+        #: Where begin the waves, the right side, its long waves, their products with the weights,
+        #: the sums of these, the sources and the work area of cuBLAS, and the end.
         self._starts = np.cumsum([0, *(-(-size // 256) * 256 for size in sizes)]).tolist()
 
     @property
     def wave_bytes(self) -> int:
-        """Bytes of the waves, the right side, its long waves and their sources."""
+        """Bytes of the waves and of all that `run` needs but the work areas of cuFFT."""
         return int(self._starts[-1])
 
     @property
@@ -127,32 +146,47 @@ class LongerGrid:
 
     def run(self, source: Array, target: Array, waves: int, work: int, device: Device) -> None:
         """Enqueue a solve, as `PackedWaves.run` does."""
-        n, more = self._intervals, self._shape[1] + 1 - self._intervals
-        start = waves + self._starts[1]
-        field = device_array(start, self._shape, None, self._dtype, source)
-        own, rest = field[:, : n - 1], field[:, n : n + more - 1]
+        count, n, size = self._shape[1], self._intervals, self._dtype.itemsize
+        start, more = waves + self._starts[1], count + 1 - n
+        strides = self._pitch * size, size
+        field = device_array(start, self._shape, strides, self._dtype, source)
+        own, rest = field[:, : n - 1], field[:, n - 1 :]
         device.write(own, source)
-        mirrored = own[:, ::-1][:, : more - 1]
         device.write(rest, np.broadcast_to(self._zero, rest.shape))
-        device.add_product(rest, self._minus, mirrored)
-        self._set_sources(waves, device)
+        device.add_product(rest[:, 1:more], self._minus, own[:, ::-1][:, : more - 1])
+        self._set_sources(field, waves, device)
         self._packed.run(field, field, waves, work, device)
         device.write(target, own)
 
-    def _set_sources(self, waves: int, device: Device) -> None:
-        """Enqueue the sources at node N that make the long waves zero there."""
-        (rows, pitch), n, count = self._shape, self._intervals, self._waves
-        field, parts, sources = (waves + start for start in self._starts[1:4])
-        forward, weights, backward = (
-            address_of(table) for table in (self._forward, self._weights, self._backward)
+    def _set_sources(self, field: Array, waves: int, device: Device) -> None:
+        """Enqueue the sources at node N that make the long waves zero there.
+
+        A sum over a row is two products with ones: one product would be a single block of threads.
+        """
+        rows, n, count = self._shape[0], self._intervals, self._waves
+        segments, length = self._segments
+        parts, products, sums, sources, work = (waves + start for start in self._starts[2:7])
+        forward, backward, ones = (
+            address_of(table) for table in (self._forward, self._backward, self._ones)
         )
-        end = self._dtype, device.stream
-        multiply = self._products.matrices
-        multiply((forward, rows), (field, pitch), (parts, n - 1), (count, rows, n - 1), *end)
-        apart = n - 1, n - 1, 1
-        multiply((weights, n - 1), (parts, 1), (sources, 1), (1, n - 1, 1), *end, count, apart)
-        column = field + (n - 1) * self._dtype.itemsize
-        multiply((backward, count), (sources, 1), (column, pitch), (rows, count, 1), *end)
+
+        def multiply(a: Any, b: Any, target: Any, shape: tuple[int, int, int]) -> None:
+            """Enqueue a product of matrices given by address and distance of the rows."""
+            place = device.stream, (work, _WORK)
+            self._products.matrices(a, b, target, shape, self._dtype, *place)
+
+        width, right = segments * length, (address_of(field), self._pitch)
+        multiply((forward, rows), right, (parts, width), (count, rows, width))
+        given, weighted = (
+            device_array(address, (count, width), None, self._dtype, field)
+            for address in (parts, products)
+        )
+        device.write(weighted, np.broadcast_to(self._zero, weighted.shape))
+        device.add_product(weighted, self._weights, given)
+        multiply((products, length), (ones, 1), (sums, 1), (count * segments, length, 1))
+        multiply((sums, segments), (ones, 1), (sources, 1), (count, segments, 1))
+        column = right[0] + (n - 1) * self._dtype.itemsize
+        multiply((backward, count), (sources, 1), (column, self._pitch), (rows, count, 1))
 
 
 def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) -> int:
@@ -208,8 +242,6 @@ def _rates(first: Axis, last: Axis, helmholtz: float) -> Array:
 def _weights(rates: Array, n: int, more: int) -> Array:
     """Return w_k(s) of the nodes 1 .. N - 1, for all waves."""
     s = n - np.arange(1.0, n)
-    if not len(rates):
-        return np.zeros((0, n - 1))
     t = np.maximum(rates, 1e-8 / n)[:, None]  # the limit of theta = 0
 
     def part(x: Any) -> Any:

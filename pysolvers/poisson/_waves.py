@@ -203,9 +203,9 @@ class PackedWaves:
         self._matrix = *rows, float(null_sum), first.is_periodic
 
     @property
-    def kernels(self) -> int:
-        """Calls that enqueue a solve."""
-        return 2 + 3 * len(self._parts)
+    def has_branches(self) -> bool:
+        """Whether parts of a solve can run at the same time."""
+        return len(self._parts) > 1
 
     @property
     def work_bytes(self) -> int:

@@ -205,6 +205,8 @@ class FastPoisson(ShownAsText):
     On a device the call enqueues the work on the stream and returns. With `out`, a solve can be
     captured in a CUDA graph if `boundary` is not given; the solver must then exist as long as the
     graph is used. SciPy's and cuFFT's transforms differ by rounding errors.
+    Solves that are repeated with the same arrays are a graph of the solver's own, if the waves take
+    at most 384 MB; the solver keeps the memory of its last graphs: 512 MB, or that of two.
 
     With a `group`, `shape`, `extent` and `spacing` are those of the whole domain, of which each
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `f`, the solution, the

@@ -384,6 +384,20 @@ def test_repeated_solves_of_small_fields(monkeypatch, streaming, rng, shape, gri
         np.testing.assert_array_equal(streaming.get(f), expected[0])
 
 
+def test_repeated_solves_on_a_longer_grid(monkeypatch, streaming, rng):
+    """263 intervals: the graph has products of cuBLAS."""
+    set_least_longer(monkeypatch, 0)
+    set_least_in_parts(monkeypatch, 0)
+    solver = FastPoisson((300, 264), 0.1, boundary=0.0, device="cuda")
+    f, out = (streaming.array(rng.standard_normal((300, 264))) for _ in range(2))
+    expected = streaming.get(solver.solve(f))
+
+    for _ in range(5):
+        solver.solve(f, out=out)
+        error = np.abs(streaming.get(out) - expected).max()
+        assert error <= 1e-13 * np.abs(expected).max()
+
+
 def test_threads_that_repeat_solves_on_their_own_streams(streaming, rng):
     solver = FastPoisson((48, 64), 0.1, boundary=0.0, grid="cells", device="cuda")
     hosts = rng.standard_normal((6, 48, 64))

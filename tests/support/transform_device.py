@@ -257,25 +257,24 @@ class Products:
     def rows(self, matrix, source, target, sizes, distance, dtype, stream):
         self._multiply(matrix, source, target, (*sizes, 1), distance, dtype)
 
-    def matrices(self, a, b, target, shape, dtype, stream, count=1, apart=(0, 0, 0)):
+    def matrices(self, a, b, target, shape, dtype, stream, work):
         m, k, n = shape
         self.device.calls.append(("matrices", shape))
+        assert all(work)
         with self.device.open():
-            for i in range(count):
-                left, right, product = (
-                    np.lib.stride_tricks.as_strided(
-                        fake_device._as_host(
-                            address + i * skip * dtype.itemsize,
-                            ((rows - 1) * lead + columns) * dtype.itemsize,
-                        ).view(dtype),
-                        (rows, columns),
-                        (lead * dtype.itemsize, dtype.itemsize),
-                    )
-                    for (address, lead), skip, rows, columns in zip(
-                        (a, b, target), apart, (m, k, m), (k, n, n), strict=True
-                    )
+            left, right, product = (
+                np.lib.stride_tricks.as_strided(
+                    fake_device._as_host(
+                        address, ((rows - 1) * lead + columns) * dtype.itemsize
+                    ).view(dtype),
+                    (rows, columns),
+                    (lead * dtype.itemsize, dtype.itemsize),
                 )
-                product[...] = left @ right
+                for (address, lead), rows, columns in zip(
+                    (a, b, target), (m, k, m), (k, n, n), strict=True
+                )
+            )
+            product[...] = left @ right
 
     def _multiply(self, matrix, source, target, shape, distance, dtype):
         self.device.calls.append(("product", shape))
