@@ -55,6 +55,20 @@ operator-(Block<Real, SIDE> a, const Block<Real, SIDE> &b)
     return a;
 }
 
+/* Row p of a times the numbers b(k). */
+template <typename Real, int SIDE, typename Numbers>
+__device__ __forceinline__ Real
+row_times(const Block<Real, SIDE> &a, int p, const Numbers &b)
+{
+    Real sum = a.at[p][0] * b(0);
+
+#pragma unroll
+    for (int k = 1; k < SIDE; k++) {
+        sum += a.at[p][k] * b(k);
+    }
+    return sum;
+}
+
 template <typename Real, int SIDE>
 __device__ __forceinline__ Column<Real, SIDE>
 operator*(const Block<Real, SIDE> &a, const Column<Real, SIDE> &b)
@@ -63,11 +77,7 @@ operator*(const Block<Real, SIDE> &a, const Column<Real, SIDE> &b)
 
 #pragma unroll
     for (int p = 0; p < SIDE; p++) {
-        c.at[p] = a.at[p][0] * b.at[0];
-#pragma unroll
-        for (int k = 1; k < SIDE; k++) {
-            c.at[p] += a.at[p][k] * b.at[k];
-        }
+        c.at[p] = row_times(a, p, [&](int k) { return b.at[k]; });
     }
     return c;
 }
@@ -82,11 +92,7 @@ operator*(const Block<Real, SIDE> &a, const Block<Real, SIDE> &b)
     for (int p = 0; p < SIDE; p++) {
 #pragma unroll
         for (int q = 0; q < SIDE; q++) {
-            c.at[p][q] = a.at[p][0] * b.at[0][q];
-#pragma unroll
-            for (int k = 1; k < SIDE; k++) {
-                c.at[p][q] += a.at[p][k] * b.at[k][q];
-            }
+            c.at[p][q] = row_times(a, p, [&](int k) { return b.at[k][q]; });
         }
     }
     return c;
