@@ -41,6 +41,7 @@ from pysolvers._runtime import backends
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from pysolvers._runtime.streams import Stream
 from pysolvers.cases.tables import Column, Table
+from pysolvers.poisson._longer import LongerGrid
 
 from . import machine
 from .options import add_options
@@ -540,24 +541,30 @@ def gpu_measure(shape: tuple[int, ...], dtype: np.dtype, runs: int) -> Record:
     return {"shape": list(shape), "dtype": dtype.name, "seconds": seconds, "failed": failed}
 
 
-def words_of(solver: FastPoisson) -> float:
+def words_of(solver: FastPoisson, *, batch: bool = False) -> float:
     """Return the words that a solve on a device reads and writes, for each unknown.
 
-    Packed waves: load, transforms there and back, lines, store. Otherwise 4 for the transforms or
-    products of an axis, 10 for sums and differences of halves, 2 for the lines, and the row sums.
+    Packed waves: load, transforms there and back, lines, store; a longer grid has 5 for its copies
+    and its long waves. Otherwise 4 for the transforms or products of an axis, 10 for sums and
+    differences of halves, 2 for the lines, and the row sums. Call it after a solve of a batch.
     """
     engine = solver._device
     assert engine is not None
+    if batch and engine._batched is not None:
+        engine = engine._batched
     unknowns = int(np.prod(engine._counts))
-    if engine._packed is not None:
-        waves = engine._packed.wave_bytes / (unknowns * solver.dtype.itemsize)
+    packed = engine._packed
+    if packed is not None:
+        is_longer = isinstance(packed, LongerGrid)
+        own = packed._packed if isinstance(packed, LongerGrid) else packed
+        waves = own.wave_bytes / (unknowns * solver.dtype.itemsize)
         transforms = len(solver.shape) - 1
-        return 2 + waves * (4 + 4 * transforms)
+        return 2 + waves * (4 + 4 * transforms) + 5 * is_longer
     sums = engine._rows[1]  # a view without strides along axes of equal entries
     words = (
         2.0 + np.prod([n for n, s in zip(sums.shape, sums.strides, strict=True) if s]) / unknowns
     )
-    words += 4.0 * (len(engine._forward) + len(engine._products))
+    words += 4.0 * (len(engine._plans(1).forward) + len(engine._products))
     return float(words) + 10.0 * sum(product.is_halved for product in engine._products.values())
 
 
@@ -627,7 +634,7 @@ def gpu_grid_measure(case: GpuGrid, runs: int) -> Record:
             )
             for name, call in calls.items()
         }
-    words = words_of(solver)
+    words = words_of(solver, batch=bool(case.batch))
     return {
         **case._asdict(),
         "methods": methods,
