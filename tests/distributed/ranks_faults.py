@@ -6,9 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-import device_heat
 import numpy as np
-import ranks_repeats
 import shared_device
 import shared_nccl
 import shared_parts
@@ -176,6 +174,8 @@ def lose(group, how):
 
 def nccl(group, how):
     """A message between devices does not arrive, or NCCL reports an error, or a rank ends."""
+    import device_heat
+
     kinds = {"silent": shared_nccl.SilentCommunicator, "failing": shared_nccl.FailingCommunicator}
     kind = kinds.get(how, shared_nccl.Communicator) if group.rank == 1 else shared_nccl.Communicator
     with shared_device.in_place_of_cuda() as device, shared_nccl.in_place_of_nccl(device, kind):
@@ -192,6 +192,8 @@ def nccl(group, how):
 
 def kernel(group, how):
     """Rank 1 ends, or raises, while the kernels of the others wait for it."""
+    import ranks_repeats
+
     with shared_parts.in_place_of_cuda() as (device, _):
         again = anew(group, links=("peers",), timeout=20)
         operands = ranks_repeats.Operands(

@@ -10,9 +10,7 @@ import contextlib
 import functools
 
 import numpy as np
-import scipy.sparse.linalg as sparse_linalg
-from scipy import sparse
-from scipy.linalg import get_lapack_funcs
+import scipy  # whose parts are imported where they are used: ranks start without them
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 METHODS = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted", "auto")
@@ -190,7 +188,7 @@ def gtsv(lower, diag, upper, rhs):
         if diag[0] == 0:
             raise np.linalg.LinAlgError("gtsv met a zero pivot in row 0")
         return rhs / diag
-    (routine,) = get_lapack_funcs(("gtsv",), (diag, rhs))
+    (routine,) = scipy.linalg.get_lapack_funcs(("gtsv",), (diag, rhs))
     *_, x, info = routine(lower[1:], diag, upper[:-1], rhs)
     if info:
         raise np.linalg.LinAlgError(f"gtsv met a zero pivot in row {info - 1}")
@@ -240,7 +238,7 @@ def periodic_forms(lower, diag, upper, rhs, *, scalings=5):
             for values, j in ((a, at - 1), (b, at), (c, at + 1)):
                 column = position[j % rows]
                 np.add.at(band, (4 + position - column, column), values)
-            (routine,) = get_lapack_funcs(("gbsv",), (band, r))
+            (routine,) = scipy.linalg.get_lapack_funcs(("gbsv",), (band, r))
             *_, x, info = routine(2, 2, band, r[order, None])
             if not info:
                 yield x[position, 0]
@@ -280,7 +278,9 @@ def condition(lower, diag, upper, *, periodic=False):
     i, j, values = (np.concatenate(part) for part in zip(*entries, strict=True))
     i, j = position[i], position[j]
     wide = np.result_type(values, np.float64)
-    matrix = sparse.csc_array((values.astype(wide), (i, j)), shape=(rows, rows))
+    from scipy.sparse import linalg as sparse_linalg
+
+    matrix = scipy.sparse.csc_array((values.astype(wide), (i, j)), shape=(rows, rows))
     try:
         factors = sparse_linalg.splu(matrix, permc_spec="NATURAL")
     except RuntimeError:
@@ -315,13 +315,13 @@ def smallest_pivot(lower, diag, upper):
         lower, upper = (np.concatenate([a, np.zeros(2, a.dtype)]) for a in (lower, upper))
         diag = np.concatenate([diag, np.repeat(np.max(np.abs(diag)), 2)]).astype(diag.dtype)
         lower[-2], upper[-3] = 0, 0
-    (routine,) = get_lapack_funcs(("gttrf",), (diag,))
+    (routine,) = scipy.linalg.get_lapack_funcs(("gttrf",), (diag,))
     return float(np.min(np.abs(routine(lower[1:], diag, upper[:-1])[1])))
 
 
 def gttrs_batch(lower, diag, upper, rhs, trans):
     """Return LAPACK's solutions with factors: as gtsv_batch(), for n >= 3."""
-    factor, apply = get_lapack_funcs(("gttrf", "gttrs"), (diag, rhs))
+    factor, apply = scipy.linalg.get_lapack_funcs(("gttrf", "gttrs"), (diag, rhs))
     x = np.full_like(rhs, np.nan)
     for k in range(len(rhs)):
         *factors, info = factor(lower[k, 1:], diag[k], upper[k, :-1])

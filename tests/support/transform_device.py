@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import fake_device
 import numpy as np
-import scipy.fft
+import scipy
 
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL
 
