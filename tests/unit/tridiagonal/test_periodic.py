@@ -197,7 +197,7 @@ def test_entries_do_not_grow(rng, dtype, rows, family):
     """Elimination in order loses all digits of these systems, whose condition is small."""
     matrix = family(rng, 19, rows, dtype)
     if family is piecewise:  # where parts grow in opposite directions, numerically singular
-        few = [a[:, : min(rows, 257)] for a in matrix]
+        few = [a[:, : min(rows, 97)] for a in matrix]  # singular values of long rows take seconds
         condition = np.linalg.cond(oracle.dense(*few, periodic=True).astype(complex))
         matrix = [a[condition < 0.01 / oracle.eps(dtype)] for a in few]
     rhs = oracle.uniform(rng, matrix[0].shape, dtype)
