@@ -144,13 +144,13 @@ def test_unknown_instruction_set_in_the_environment_is_refused(value):
     assert said == f"the environment variable {rule}{value!r}: unset it, or set one of these"
 
 
-@pytest.mark.parametrize("value", ["1", "2", " 2 ", "1024"])
-def test_number_of_threads_in_the_environment_is_taken(value):
+def test_number_of_threads_in_the_environment_is_taken():
     """It is a limit: no more threads run than there are processors."""
     usable = int(run().split()[0])
 
     assert run(PYSOLVERS_NUM_THREADS="").split()[0] == str(usable)
-    assert run(PYSOLVERS_NUM_THREADS=value).split()[0] == str(min(int(value), usable))
+    for value in ("1", " 2 ", "1024"):
+        assert run(PYSOLVERS_NUM_THREADS=value).split()[0] == str(min(int(value), usable))
 
 
 def test_instruction_set_in_the_environment_is_taken():
