@@ -156,8 +156,9 @@ def cases(args: argparse.Namespace) -> list[Record]:
         kind = {"has_arrays": has_arrays, "is_mixed": is_mixed}
         solver = plate(shape, scheme, where, **kind)
         solver.step()  # makes the factors
-        calls = {"step": partial(solver.step, CALL)}
-        calls |= {} if copier is None else {"copy": copier.bandwidth}
+        calls: dict[str, Callable[[], Any]] = {"step": partial(solver.step, CALL)}
+        if copier is not None:
+            calls["copy"] = copier.bandwidth
         times = medians(calls, args.runs)
         seconds = times["step"] / CALL
         bandwidth = 2 * WORD * copied / times["copy"] if copier else device_bandwidth()

@@ -1,5 +1,7 @@
 """Solves along lines of whole fields: the same bits as those along the lines of free nodes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -52,8 +54,8 @@ def test_bits_are_those_of_free_lines(monkeypatch, shape, batch, sides, k, schem
 
 
 def test_step_that_fails_leaves_nothing_at_given_nodes():
-    make = {"shape": (9, 9), "spacing": 1.0, "diffusion": {}, "boundary": 1.0, "initial": 1.0}
-    make["damped_start"] = False
+    make: dict[str, Any] = {"shape": (9, 9), "spacing": 1.0, "diffusion": {}, "boundary": 1.0}
+    make |= {"initial": 1.0, "damped_start": False}
     # 1 - theta dt c is 0 along both axes.
     failed, fresh = (ParabolicADI(**make, reaction=4.0, scheme="douglas", dt=dt) for dt in (1, 0.1))
     with pytest.raises(ConvergenceError), np.errstate(all="ignore"):
