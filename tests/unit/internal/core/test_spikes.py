@@ -71,7 +71,12 @@ def test_every_layout_dtype_and_number_of_systems(rng, dtype, rows):
 
 @pytest.mark.parametrize(
     ("dtype", "order"),
-    [(np.float32, "rows"), (np.float32, "outer"), (np.float64, "rows"), (np.complex64, "rows")],
+    [
+        (np.float32, "rows"),
+        (np.float32, "outer"),
+        pytest.param(np.float64, "rows", marks=pytest.mark.slow),  # the check takes seconds
+        (np.complex64, "rows"),
+    ],
 )
 def test_long_outputs_are_written_past_the_caches(rng, dtype, order):
     """Outputs of more than 8 MB, with lines that are aligned and that are not."""
