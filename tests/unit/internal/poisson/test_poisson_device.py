@@ -279,10 +279,24 @@ class Graphs(Quick):
         return interface["data"][0], interface["shape"], interface["strides"]
 
 
-@pytest.mark.parametrize("ends", [("DD", "DD"), ("ND", "NN"), ("NN", "PP")])
-@pytest.mark.parametrize("grid", ["nodes", "cells"])
-def test_repeated_solves_are_graphs_with_the_values_of_sides(monkeypatch, device, rng, grid, ends):
-    graphs, shape, streams = [], (9, 17), itertools.count(100)
+@pytest.mark.parametrize(
+    ("size", "grid", "ends"),
+    [
+        (17, "nodes", ("DD", "DD")),
+        (17, "nodes", ("ND", "NN")),
+        (17, "cells", ("NN", "PP")),
+        (17, "cells", ("DD", "DD")),
+        (18, "nodes", ("DD", "DD")),
+        (18, "nodes", ("ND", "DD")),
+        (18, "nodes", ("NN", "NN")),
+    ],
+)
+def test_repeated_solves_are_graphs_with_the_values_of_sides(
+    monkeypatch, device, rng, size, grid, ends
+):
+    """17 intervals between Dirichlet sides are a part of 24."""
+    graphs, shape, streams = [], (9, size), itertools.count(100)
+    set_least_longer(monkeypatch, 0)
 
     def captured(own, work):
         graphs.append((own, work))
@@ -311,7 +325,11 @@ def test_repeated_solves_are_graphs_with_the_values_of_sides(monkeypatch, device
         there.solve(array, out=out)
         poisson_pairs.near(out.get(), here.solve(f), here)
         assert len(graphs) == min(count, 1)
-    parts = 4 if grid == "nodes" and ends[1] != "PP" else 1
+    packed = there._device._packed
+    is_longer = grid == "nodes" and ends[1] == "DD" and size == 18
+    assert isinstance(packed, _longer.LongerGrid) == is_longer
+    in_parts = grid == "nodes" and ends[1] != "PP" and (size == 17 or is_longer)
+    parts = 4 if in_parts else 1
     orders = [call[1:] for call in device.calls if call[0] == "order"][: 2 * parts - 2]
     assert orders == [
         *((99, 100 + k) for k in range(parts - 1)),
