@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(32)
             }
             sweep.template eliminate<false>(row, Number::zero(), i);
             if (i < job.far) {
-                keep(kept + int64_t(i) * tile.row * systems, systems);
+                keep(kept + i * tile.row * systems, systems);
             }
             else if (i < last) {
                 keep(near + (i - job.far) * tile.row * 32, 32);
@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(32)
 #pragma unroll
             for (int w = 0; w < tile.row; w++) {
                 copy_async<sizeof(Real)>(again + (i % tile.depth * tile.row + w) * 32,
-                                         kept + (int64_t(i) * tile.row + w) * systems);
+                                         kept + (i * tile.row + w) * systems);
             }
         }
         copies_committed();
