@@ -94,7 +94,10 @@ DTYPES = {
 # Arrays of vectors stay in registers only if the short loops over them are unrolled completely.
 # GCC does this at -O3, and at -O2 with -fpeel-loops, which takes 40 % of the compile time of -O3
 # and gives two thirds of its code size. Clang does it at -O2 and does not accept the flag.
-# (-fno-gcse saves 5 % more, but factors with row exchanges are up to 20 % slower with it.)
+# (-fno-gcse saves 5 % more, but factors with row exchanges are up to 20 % slower with it. Line
+# kernels at -O2 without the flag take 0.73 of the CPU seconds and 0.81 of the code, but plain
+# solves 1.01 of the time in float64, 1.04 to 1.11 in complex128 along axis 0 and 1.12 in complex64.
+# At -O1 they take 0.53 of the CPU seconds, but plain solves along axis 0 1.35 to 1.5 of the time.)
 UNROLL = "-fpeel-loops"
 
 # Without it, the position of a kernel in the module, which depends on all files before it, changes
