@@ -211,7 +211,7 @@ class GridAxis:
 
         They are zero but for the rows next to Dirichlet and Robin sides. The sums of the rows of a
         wave are these plus its eigenvalue, both without rounding errors relative to their size. In
-        the main diagonal an eigenvalue that is small beside 1 / spacing^2 would be lost.
+        the main diagonal an eigenvalue that is small relative to 1 / spacing^2 would be lost.
         """
         sums = np.zeros(self.count)
         if not self.is_periodic:

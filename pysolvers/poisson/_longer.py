@@ -172,8 +172,8 @@ class LongerGrid:
 
         def multiply(a: Any, b: Any, target: Any, shape: tuple[int, int, int]) -> None:
             """Enqueue a product of matrices given by address and distance of the rows."""
-            place = device.stream, (work, _WORK)
-            self._products.matrices(a, b, target, shape, self._dtype, *place)
+            rest = device.stream, (work, _WORK)
+            self._products.matrices(a, b, target, shape, self._dtype, *rest)
 
         width, right = segments * length, (address_of(field), self._pitch)
         multiply((forward, rows), right, (parts, width), (count, rows, width))

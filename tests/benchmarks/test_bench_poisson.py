@@ -3,14 +3,10 @@
 import json
 
 import command_line
-import fake_device
 import numpy as np
 import pytest
-import transform_device
 
 from benchmarks import poisson
-from pysolvers import FastPoisson
-from pysolvers.poisson import _device, _longer, _waves
 
 
 def test_small_benchmark_writes_a_record(tmp_path):
@@ -92,21 +88,3 @@ def test_grids_on_a_gpu_refer_to_grids_before_them():
             if case.most == 1.3:
                 assert (case.grid, other.grid) == ("nodes", "cells")
                 assert case.shape == tuple(n + 1 for n in other.shape)
-
-
-@pytest.mark.parametrize(
-    ("shape", "grid", "batch", "words"),
-    [((33, 33), "cells", 0, 10.5), ((40, 18), "nodes", 0, 32.0), ((33, 33), "cells", 3, 7.0)],
-)
-def test_words_of_a_solve_on_a_device(monkeypatch, shape, grid, batch, words):
-    """Packed waves; 17 intervals as a part of 24; a batch by panels."""
-    monkeypatch.setattr(_longer, "_LEAST", 0)
-    with fake_device.in_place_of_cuda(transform_device.Device()) as fake:
-        for module in (_device, _waves):
-            monkeypatch.setattr(module, "CufftPlan", lambda *_: transform_device.Plan())
-        for module in (_device, _longer):
-            monkeypatch.setattr(module, "products", lambda _: transform_device.Products(fake))
-        solver = FastPoisson(shape, 0.1, boundary=0.0, grid=grid, device="cuda")
-        if batch:
-            solver.solve(np.zeros((batch, *shape)))
-        assert poisson.words_of(solver, batch=bool(batch)) == pytest.approx(words, rel=0.15)

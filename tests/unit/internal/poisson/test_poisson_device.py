@@ -581,3 +581,17 @@ def test_products_read_and_write_dense_arrays_of_a_library(device, rng, grid):
     np.testing.assert_array_equal(array.get(), f)
     there.solve(array, out=array)
     near(array.get(), here.solve(f))
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid", "batch", "words"),
+    [((33, 33), "cells", 0, 10.5), ((40, 18), "nodes", 0, 32.0), ((33, 33), "cells", 3, 7.0)],
+)
+def test_words_of_the_benchmark(monkeypatch, device, shape, grid, batch, words):
+    """Packed waves; 17 intervals as a part of 24, which has the extension; a batch by panels."""
+    bench_poisson = pytest.importorskip("benchmarks.poisson")
+    set_least_longer(monkeypatch, 0)
+    solver = FastPoisson(shape, 0.1, boundary=0.0, grid=grid, device="cuda")
+    if batch:
+        solver.solve(np.zeros((batch, *shape)))
+    assert bench_poisson.words_of(solver, batch=bool(batch)) == pytest.approx(words, rel=0.15)
