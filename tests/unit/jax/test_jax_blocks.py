@@ -30,16 +30,21 @@ def bands(rng, shape, *, short=False):
     return found
 
 
-@pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("rows", [1, 2, 3, 5, slow(6), 9])
+@pytest.mark.parametrize(
+    ("rows", "periodic"),
+    [
+        *((rows, False) for rows in (1, 2, 9)),
+        *((rows, True) for rows in (5, 9)),
+        *(slow(rows, False) for rows in (3, 5, 6)),
+        slow(6, True),
+    ],
+)
 def test_five_diagonals(rows, periodic):
-    if periodic and rows < 5:
-        return
     rng = np.random.default_rng(rows)
     for short in (False, not periodic):
         case = bands(rng, (3, rows), short=short)
         rhs = rng.standard_normal((2, 3, rows))
-        for pivot in (None,) if short else (None, True, False):
+        for pivot in (None, True, False) if rows == 9 and not short else (None,):
             options = {"periodic": periodic, "pivot": pivot}
             expected = pysolvers.solve_pentadiagonal(*case, rhs, **options)
             found = solve_pentadiagonal(*case, rhs, **options)

@@ -50,7 +50,8 @@ def test_derivatives_are_those_of_differences(order, reverse):
         return linear_recurrence(a, b, second=second, initial=given, reverse=reverse)
 
     more = (second, *initial) if order == 2 else initial
-    check_grads(values, (a, b, *more), order=2, modes=("fwd", "rev"), atol=1e-6, rtol=1e-6)
+    # Derivatives of second order of the recurrence of second order: those of both cost seconds.
+    check_grads(values, (a, b, *more), order=order, modes=("fwd", "rev"), atol=1e-6, rtol=1e-6)
 
 
 def test_shared_coefficients_get_the_sum_of_their_gradients():

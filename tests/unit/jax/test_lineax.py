@@ -37,10 +37,7 @@ def test_a_mapped_solve_is_one_call_and_has_the_bits_of_the_batch(rng):
     assert program.count("custom_call @pysolvers_tridiagonal") == 1
 
 
-@pytest.mark.parametrize(
-    "argument", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2)), 3]
-)
-def test_gradients_are_those_of_a_dense_solve(rng, argument):
+def test_gradients_are_those_of_a_dense_solve(rng):
     system = [jnp.asarray(a) for a in oracle.dominant(rng, (3, 6))]
 
     def dense(lower, diag, upper, rhs):
@@ -48,10 +45,11 @@ def test_gradients_are_those_of_a_dense_solve(rng, argument):
         return jnp.linalg.solve(matrix, rhs)
 
     found, expected = (
-        jax.grad(lambda *o, f=f: (jax.vmap(f)(*o) ** 2).sum(), argument)(*system)
+        jax.grad(lambda *o, f=f: (jax.vmap(f)(*o) ** 2).sum(), range(4))(*system)
         for f in (solve, dense)
     )
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+    for own, one in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, one, rtol=1e-11, atol=1e-12)
     tangents = [jnp.ones_like(a) for a in system]
     forward = [jax.jvp(jax.vmap(f), system, tangents)[1] for f in (solve, dense)]
     np.testing.assert_allclose(*forward, rtol=1e-11, atol=1e-12)
