@@ -14,8 +14,8 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --reproduce pta2020
     tools/gpu_record.py --merge
 
-With --keep, the parts that were not run again, the benchmark excepted, come from the record that is
-replaced, each with the hash of the sources that it is of.
+With --keep, the parts that were not run again come from the record that is replaced, each with the
+hash of the sources that it is of. Where that is the benchmark, --output names the record.
 
 With --archive FILE, each step also writes all parts so far to one tar file, so that a run that is
 cut off loses the step in progress only. Two GPUs of one host share the steps, those that measure
@@ -72,6 +72,8 @@ SANITIZED = "sanitized"
 # Processes of a sanitizer, which instruments the whole module in each of them, one after another:
 # with 18 processes this took 178 of 195 s, and all tests 17 s.
 MOST_SANITIZERS = 4
+# The parts that must be of the present sources, for a record to be of them.
+MEASURED = ("tests", "bench")
 # What a sanitizer says at the end: errors, or hazards.
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 
@@ -256,23 +258,26 @@ def merge(parts: Path, output: Path | None, note: str = "", keep: bool = False) 
     """Join the parts, which must be of one state of the sources, and return the record's path.
 
     The documents print the note after the numbers of tests: what a reader must know of this run.
-    `keep` takes what has no part from the record that is replaced, the benchmark excepted.
+    `keep` takes what has no part from the record that is replaced, the benchmark only if `output`
+    names that record.
     """
     found = {path.stem: json.loads(path.read_text()) for path in sorted(parts.glob("*.json"))}
-    needed = ("bench",) if keep else ("tests", "bench", *PAPERS)
+    needed = ("tests", "bench", *PAPERS)
+    if keep:
+        needed = () if output else ("bench",)
     for name in needed:
         if name not in found:
             raise SystemExit(f"{parts / name}.json is missing: run its step first")
-    bench = found["bench"]
-    if bench["settings"]["quick"]:
-        raise SystemExit("a quick benchmark makes no record")
     sources = device_hash()
     for name, part in found.items():
         if part.get("sources", sources) != sources:
             raise SystemExit(f"{name} was run on other sources: run that step again")
-    gpu = bench["gpu"]
-    path = output or RESULTS / f"{slug(gpu['name'])}.json"
+    path = output or RESULTS / f"{slug(found['bench']['gpu']['name'])}.json"
     former = json.loads(path.read_text()) if keep else {}
+    bench = found["bench"] if "bench" in found else of_former(former, former["bench"])
+    if bench["settings"]["quick"]:
+        raise SystemExit("a quick benchmark makes no record")
+    gpu = bench["gpu"]
     record = {
         "benchmark": "gpu record",
         "date": bench["date"],
@@ -340,12 +345,15 @@ def check() -> int:
     stale = {
         path: record
         for path, record in records.items()
-        if record["sources"] != now or record["tests"].get("sources", now) != now
+        if any(part.get("sources", now) != now for part in (record, *(record[k] for k in MEASURED)))
     }
     is_there = len(stale) < len(records)
     for path, record in stale.items():
         stream = sys.stdout if is_there else sys.stderr
-        what = "has tests" if record["sources"] == now else "is a record"
+        what = "is a record"
+        if record["sources"] == now:
+            is_tested = record["tests"].get("sources", now) == now
+            what = "has a benchmark" if is_tested else "has tests"
         print(f"{path.relative_to(ROOT)} {what} of other sources", file=stream)
         if is_there or "files" not in record:
             continue

@@ -123,9 +123,11 @@ def machine_of(record: Record) -> str:
     gpu, versions, copy = record["gpu"], record["versions"], record["bench"]["copy"]["bandwidth"]
     names = {"cupy-cuda12x": "CuPy", "cupy-cuda13x": "CuPy", "jax": "JAX"}
     told = [f"{name} {versions[key]}" for key, name in names.items() if versions.get(key)]
+    is_older = record["bench"].get("sources", record["sources"]) != record["sources"]
+    older = sources_of(record["bench"]) if is_older else ""
     return (
         f"Measured on {gpu['name']}, driver {versions['driver']}, nvcc {versions['nvcc']}, "
-        f"copy {copy / 1e9:.0f} GB/s, {', '.join(told)}."
+        f"copy {copy / 1e9:.0f} GB/s, {', '.join(told)}{older}."
     )
 
 

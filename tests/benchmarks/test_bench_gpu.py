@@ -314,6 +314,8 @@ def test_parts_become_a_record(record, tmp_path):
 def test_kept_parts_name_their_sources(record, tmp_path):
     import gpu_record
 
+    from benchmarks.documents import gpu_tables
+
     former = copy.deepcopy(record)
     former["sources"] = "0123456789abcdef"
     former["papers"] = {"wei2013": {"title": "former"}, "pta2020": {"sources": "fedcba98"}}
@@ -344,6 +346,18 @@ def test_kept_parts_name_their_sources(record, tmp_path):
     assert made["random"] == {"calls": {"sources": "0123456789abcdef", "failed": 0}}
     with pytest.raises(SystemExit, match=r"json is missing"):
         gpu_record.merge(tmp_path / "parts", path)
+
+    (tmp_path / "parts" / "bench.json").unlink()
+    with pytest.raises(SystemExit, match=r"bench\.json is missing"):
+        gpu_record.merge(tmp_path / "parts", None, keep=True)
+    former["bench"]["sources"] = "0123456789abcdef"
+    path.write_text(json.dumps(former))
+    made = json.loads(gpu_record.merge(tmp_path / "parts", path, keep=True).read_text())
+
+    assert made["sources"] == record["sources"]
+    assert made["bench"]["sources"] == "0123456789abcdef"
+    assert gpu_tables.machine_of(made).endswith("(sources 01234567).")
+    assert "sources" not in gpu_tables.machine_of(record)
 
 
 def test_profile_of_lines_and_of_steps_of_solvers(tools):
@@ -417,6 +431,10 @@ def test_check_compares_the_record_with_the_sources(record, monkeypatch, tmp_pat
     path.write_text(json.dumps(record | {"tests": record["tests"] | {"sources": "0" * 64}}))
     assert gpu_record.check() == 1
     assert "h200.json has tests of other sources" in capsys.readouterr().err
+
+    path.write_text(json.dumps(record | {"bench": record["bench"] | {"sources": "0" * 64}}))
+    assert gpu_record.check() == 1
+    assert "h200.json has a benchmark of other sources" in capsys.readouterr().err
 
     path.write_text(json.dumps(record | {"sources": "0" * 64}))
     assert gpu_record.check() == 1
