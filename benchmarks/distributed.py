@@ -36,7 +36,7 @@ from pysolvers.distributed._ends import Matrices
 from pysolvers.papers.logp1993 import CostModel
 
 from .options import add_options, positive
-from .ranks import clock_of, is_rank, printed_by, write_as_rank
+from .ranks import clock_of, printed_by, values_of_ranks
 from .record import Measurement, Record, finish
 from .timing import samples_of
 
@@ -364,12 +364,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the tables and write the record."""
-    if is_rank(args):
-        found = measure(args)
-        if write_as_rank(found, args):
-            return 0
-    else:
-        found = jobs(args)
+    found = values_of_ranks(args, lambda: measure(args), lambda: jobs(args))
+    if found is None:
+        return 0
     record = record_of(args, found)
     finish(args, record, tables(record))
     return 0

@@ -6,8 +6,8 @@ call of several that follow each other, the wait for the GPU included; of the sl
 
 `ignore` and `nan`: with ``pivot=False`` and these values of `on_singular`, which do not wait; `new`
 is `ignore` without `out`. `default` are the default options, `raise` is ``pivot=False`` alone: both
-wait for the outcome. `info` is `ignore` with ``return_info=True``, for which the ranks exchange
-messages by MPI. `graph` is the call of a CUDA graph of ten calls `ignore`.
+wait for the outcome. So does `info`, which is `ignore` with ``return_info=True``. `graph` is the
+call of a CUDA graph of ten calls `ignore`.
 
 Needs PyTorch, and the extra 'mpi' for more than one rank. Rank r uses device r.
 """
@@ -22,7 +22,7 @@ from pysolvers.cases.tables import Column, Table
 from pysolvers.distributed import Group, Slab
 
 from .options import add_options
-from .ranks import is_rank, printed_by, write_as_rank
+from .ranks import printed_by, values_of_ranks
 from .record import Measurement, Record, finish
 from .timing import Call, host
 
@@ -136,15 +136,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "ranks")
 
 
+def jobs(args: argparse.Namespace) -> list[Record]:
+    """Return the cases of jobs of all numbers of ranks above one on this host."""
+    several = [ranks for ranks in args.ranks if ranks > 1]
+    return [case for ranks in several for case in printed_by("group_calls", ranks, [])]
+
+
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table and write the record."""
-    if is_rank(args):
-        found = measure()
-        if write_as_rank(found, args):
-            return 0
-    else:
-        jobs = [ranks for ranks in args.ranks if ranks > 1]
-        found = [case for ranks in jobs for case in printed_by("group_calls", ranks, [])]
+    found = values_of_ranks(args, measure, lambda: jobs(args))
+    if found is None:
+        return 0
     measurement = Measurement("group_calls", ("torch", "mpi4py", "mpich"), gpu=True)
     record = measurement.record(found, {"groups": GROUPS})
     finish(args, record, tables(record), count=max(case["ranks"] for case in found))

@@ -22,7 +22,7 @@ from typing import Any
 from pysolvers.cases.tables import Column, Table
 
 from .options import add_options
-from .ranks import is_rank, printed_by, write_as_rank
+from .ranks import printed_by, values_of_ranks
 from .record import Measurement, Record, finish
 
 SIZE = ("dtype", "rows", "lines")
@@ -69,16 +69,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "ranks")
 
 
+def measure() -> list[Record]:
+    """Return the cases of the ranks of this job; collective."""
+    from . import lines_on_gpus  # imports PyTorch
+
+    return lines_on_gpus.measure()
+
+
+def jobs(args: argparse.Namespace) -> list[Record]:
+    """Return the cases of jobs of all numbers of ranks on this host."""
+    return [case for ranks in args.ranks for case in printed_by("lines", ranks, [])]
+
+
 def run(args: argparse.Namespace) -> int:
     """Measure, print the tables and write the record."""
-    if is_rank(args):
-        from .lines_on_gpus import measure
-
-        found = measure()
-        if write_as_rank(found, args):
-            return 0
-    else:
-        found = [case for ranks in args.ranks for case in printed_by("lines", ranks, [])]
+    found = values_of_ranks(args, measure, lambda: jobs(args))
+    if found is None:
+        return 0
     measurement = Measurement("lines", ("torch", "mpi4py", "mpich"), gpu=True)
     record = measurement.record(found)
     finish(args, record, tables(record), count=max(case["ranks"] for case in found))

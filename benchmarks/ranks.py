@@ -1,7 +1,8 @@
 """Jobs of several ranks on this host, for the benchmarks that measure them.
 
-Such a benchmark measures with the ranks of the MPI launcher that started it; without a launcher it
-starts jobs itself, by `printed_by`, which print their values with ``--json -``.
+Such a benchmark takes its values from `values_of_ranks`: it measures with the ranks of the MPI
+launcher that started it; without a launcher it starts jobs itself, by `printed_by`, which print
+their values with ``--json -``.
 """
 
 import argparse
@@ -17,12 +18,34 @@ from pysolvers.distributed._launch import launch_command, launched
 
 from .timing import Call, Clock, host
 
-__all__ = ["clock_of", "is_rank", "printed_by", "write_as_rank"]
+__all__ = ["clock_of", "printed_by", "values_of_ranks"]
 
 
-def is_rank(args: argparse.Namespace) -> bool:
-    """Return whether this process is a rank of a job."""
-    return launched()[0] > 1 or str(args.json) == "-"
+def values_of_ranks(
+    args: argparse.Namespace, measure: Callable[[], Any], jobs: Callable[[], Any]
+) -> Any | None:
+    """Return the values of a benchmark; None if this process has nothing else to do.
+
+    Parameters
+    ----------
+    args : Namespace
+        The options of the benchmark.
+    measure : callable
+        Returns the values of the ranks of this job; collective.
+    jobs : callable
+        Returns the values of jobs that it starts, where this process is a rank of none.
+    """
+    prints = str(args.json) == "-"
+    ranks, rank = launched()
+    if ranks <= 1 and not prints:
+        return jobs()
+    found = measure()
+    if rank > 0:
+        return None
+    if prints:
+        json.dump(found, sys.stdout)
+        return None
+    return found
 
 
 def printed_by(name: str, ranks: int, options: Sequence[str]) -> Any:
@@ -42,15 +65,6 @@ def printed_by(name: str, ranks: int, options: Sequence[str]) -> Any:
     environment = {"MPIR_CVAR_ENABLE_GPU": "0"} | os.environ
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return json.loads(run.stdout)
-
-
-def write_as_rank(found: Any, args: argparse.Namespace) -> bool:
-    """Print the values of a job for `printed_by`; return whether nothing else is to be done."""
-    if launched()[1] > 0:
-        return True
-    if str(args.json) == "-":
-        json.dump(found, sys.stdout)
-    return str(args.json) == "-"
 
 
 def clock_of(group: Group, wait: Callable[[], object] = lambda: None) -> Clock:

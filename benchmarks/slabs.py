@@ -38,7 +38,7 @@ from pysolvers.distributed import Group, Slab
 from pysolvers.distributed._group import LINKS
 
 from .options import add_options, positive
-from .ranks import clock_of, is_rank, printed_by, write_as_rank
+from .ranks import clock_of, printed_by, values_of_ranks
 from .record import Measurement, Record, finish, place
 from .timing import median_of
 
@@ -238,12 +238,9 @@ def run(args: argparse.Namespace) -> int:
     if args.quick:
         args.plane, args.cube, args.box, args.steps, args.calls = 65, 17, 17, 4, 1
     packages = ("mpi4py", "mpich")
-    if is_rank(args):
-        found = measure(args)
-        if write_as_rank(found, args):
-            return 0
-    else:
-        found = jobs(args)
+    found = values_of_ranks(args, lambda: measure(args), lambda: jobs(args))
+    if found is None:
+        return 0
     measurement = Measurement("slabs", packages, gpu=args.device == "cuda")
     add_efficiencies(found)
     settings = {"quick": args.quick, "steps": args.steps, "calls": args.calls}

@@ -38,13 +38,14 @@ from .._axis import DIRICHLET
 from .._runtime.cublas import products
 from .._runtime.device import Device, address_of, device_array
 from ._axes import Axis
+from ._methods import has_short_factors
 from ._waves import PackedWaves
 
 Array = NDArray[Any]
 
 # Smallest number of unknowns: fewer are bound by the calls of the host.
 _LEAST = 1 << 20
-_KERNELS = 2, 3, 5, 7, 11, 13  # prime factors for which cuFFT is fast
+_MOST_FACTOR = 13  # prime factors up to it are fast in cuFFT
 _MULTIPLE = 8  # of a fast length: `_waves` halves it three times
 _MOST_LONGER = 1.5  # N' / N
 # Times for each unknown, in words (H200, `_methods._Costs`): the solution on a fast length whose
@@ -200,12 +201,9 @@ def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) ->
     suits = last.on_nodes and last.ends == (DIRICHLET, DIRICHLET) and not first.is_periodic
     if not suits or helmholtz < 0 or not (first.has_transform and last.has_transform):
         return 0
-    n = rest = last.intervals
-    for factor in _KERNELS:
-        while rest % factor == 0:
-            rest //= factor
-    if rest == 1:
+    if has_short_factors(last, _MOST_FACTOR):
         return 0
+    n = last.intervals
     rates, best, found = _rates(first, last, helmholtz), _MOST_COST, 0
     for intervals in range((n // _MULTIPLE + 1) * _MULTIPLE, int(_MOST_LONGER * n), _MULTIPLE):
         factors = _cost_of_factors(intervals)

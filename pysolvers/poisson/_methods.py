@@ -85,7 +85,7 @@ _HOST = _Costs(0.6, 0.02, 0.0, 0.0, 20.0, 20.0, 20.0, 20.0, 0, 0.0, 0.0, 2)
 # ms by transforms, 512^3 cells that are stretched along y 11.1 ms by transforms, and along all axes
 # 12.2 ms by products.
 _DEVICE = _Costs(1.9e-3, 2e-5, 4.0, 14.0, 16.0, 45.0, 90.0, 150.0, 2049, 2.5e5, 9e5, 1500)
-_MOST_FACTOR = 127
+_MOST_FACTOR = 127  # cuFFT has a kernel for the prime factors up to it
 _NEAR = 8.0  # ratio of distances at which lines have no more errors than other methods
 #: Unknowns from which a device takes products of even and odd eigenvectors by halves.
 LEAST_HALVED = _DEVICE.halved
@@ -241,10 +241,10 @@ def _is_long(axis: Axis) -> bool:
     return axis.transform[1] == 1 or not has_short_factors(axis)
 
 
-def has_short_factors(axis: Axis) -> bool:
-    """Return whether cuFFT has kernels for all prime factors of the length of an axis."""
+def has_short_factors(axis: Axis, most: int = _MOST_FACTOR) -> bool:
+    """Return whether no prime factor of the length of an axis is above `most`."""
     rest, factor = axis.intervals, 2
-    while rest > 1 and factor <= _MOST_FACTOR:
+    while rest > 1 and factor <= most:
         if rest % factor:
             factor += 1
         else:
