@@ -208,6 +208,20 @@ def blocks_of(
     return Lines(matrix, rhs, place - 2)
 
 
+def matrix_of_logdet(
+    library: ArrayLibrary, named: dict[str, Any], axis: int, assume: str
+) -> list[Array]:
+    """Check and promote the blocks of `block_tridiagonal_logdet`."""
+    operation = "block_tridiagonal_logdet"
+    matrix = blocks_of(library, named, axis, assume, operation).matrix
+    if library.is_complex(matrix[1]):
+        raise TypeError(
+            f"{operation}: matrices must be real: write each block B as "
+            "[[B.real, -B.imag], [B.imag, B.real]], whose determinant is |det B|^2"
+        )
+    return matrix
+
+
 def shifted_blocks(library: ArrayLibrary, blocks: Array, by: int) -> Array:
     """Return the blocks one row further (by = 1) or before (-1), zeros at the end."""
     rows, first = blocks.shape[-3], blocks.ndim - 3

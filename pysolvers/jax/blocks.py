@@ -17,6 +17,7 @@ from .._blocks.differentiable import (
     blocks_of,
     embedded,
     exchanges_rows,
+    matrix_of_logdet,
     multiply_bands,
     multiply_blocks,
     require_assumption,
@@ -245,12 +246,7 @@ def block_tridiagonal_logdet(
     """
     require_assumption(assume, pivot)
     named = {"lower": lower, "diag": diag, "upper": upper}
-    matrix = blocks_of(XP, named, axis, assume, "block_tridiagonal_logdet").matrix
-    if jnp.iscomplexobj(matrix[1]):
-        raise TypeError(
-            "block_tridiagonal_logdet: matrices must be real: write each block B as "
-            "[[B.real, -B.imag], [B.imag, B.real]], whose determinant is |det B|^2"
-        )
+    matrix = matrix_of_logdet(XP, named, axis, assume)
     return _logdet(*matrix, None if assume != "general" else pivot, assume)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .._blocks.blocks import inverses, log_determinants
-from .._blocks.differentiable import blocks_of, require_assumption, transposed
+from .._blocks.differentiable import matrix_of_logdet, require_assumption, transposed
 from .._blocks.systems import Assume
 from ._operands import batch_first, differentiable
 from ._xp import XP
@@ -74,12 +74,7 @@ def block_tridiagonal_logdet(
     """
     require_assumption(assume, pivot)
     named = {"lower": lower, "diag": diag, "upper": upper}
-    matrix = blocks_of(XP, named, axis, assume, "block_tridiagonal_logdet").matrix
-    if matrix[1].is_complex():
-        raise TypeError(
-            "block_tridiagonal_logdet: matrices must be real: write each block B as "
-            "[[B.real, -B.imag], [B.imag, B.real]], whose determinant is |det B|^2"
-        )
+    matrix = matrix_of_logdet(XP, named, axis, assume)
     options = (None if assume != "general" else pivot, assume != "general", threads)
     return differentiable(_Logdet, _logdet, *matrix, *options)
 
