@@ -9,8 +9,8 @@
  * Why not the copiers of partition/tile.cuh and shared/shared_copier.cuh: the former copies
  * the four operands of tridiagonal systems by whole blocks, the latter right-hand sides only.
  *
- * Five diagonals of 64 rows take 0.4 of the time of blocks.cuh in float64 and 0.25 in
- * float32, blocks of 2 and 3 rows 0.85 (H200). Neighbouring systems in memory take 1.3 times
+ * Five diagonals of 64 rows take 0.32 of the time of blocks.cuh in float64 and 0.24 in
+ * float32, blocks of 2 and 3 rows 0.90 and 0.78 in float64 (H200). Neighbouring systems in memory take 1.3 times
  * the time of blocks.cuh: a multiprocessor has fewer warps, and the rows of a warp wait for
  * each other.
  */
