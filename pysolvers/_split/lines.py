@@ -12,7 +12,7 @@ coefficients that do not depend on time are made once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError, raise_for_status
+from .._errors import BackendError, SingularSystemError, raise_for_status
 from .._runtime.backends import parse_device, require, require_device
 from .._runtime.device import device_array
 from .._solver.schema import RunBy
@@ -566,12 +566,29 @@ class LineOperators(ABC):
                 matrix = self._matrix(rows, axis, h)
                 if of_all:
                     matrix = self._of_all_lines(matrix, axis)
-                factor: Any = factor_tridiagonal(*matrix, **options)
-                kept = self._factors[axis, of_all] = h, factor
+                kept = self._factors[axis, of_all] = h, self._factored(matrix, options)
             kept[1].solve(part, out=part, threads=self._threads)
             info = kept[1].info
         self.run_by = RunBy(info.kernel, info.threads)
         self.seconds["lines"] += perf_counter() - start
+
+    def _factored(self, matrix: tuple[Field, ...], options: Mapping[str, Any]) -> Any:
+        """Return factors of matrices.
+
+        On a device a solve with factors of which it is not known that none is singular writes NaN
+        in a kernel of its own, and one with factors that may exchange rows looks for those that do.
+        """
+        if self._device != "cpu":
+            xp, (lower, diag, upper) = self.xp, matrix
+            is_dominant = xp.isfinite(diag) & (abs(lower) + abs(upper) < abs(diag))
+            if bool(is_dominant.all()):
+                options = {**options, "on_singular": "ignore", "pivot": False}
+                return factor_tridiagonal(*matrix, **options)
+            try:
+                return factor_tridiagonal(*matrix, **{**options, "on_singular": "raise"})
+            except SingularSystemError:
+                pass
+        return factor_tridiagonal(*matrix, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which makes factors of its own."""

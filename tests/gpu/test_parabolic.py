@@ -5,7 +5,7 @@ import pytest
 from parabolic_cases import HESTON, SCHEMES, heston_mesh, heston_solver
 from solver_cases import advected, parabolic
 
-from pysolvers import Neumann, ParabolicADI, Robin
+from pysolvers import ConvergenceError, Neumann, ParabolicADI, Robin
 
 pytest.importorskip("cupy")
 
@@ -46,6 +46,29 @@ def test_coefficients_and_sides_of_place_and_time(axes, rng):
         "initial": rng.random(shape),
     }
     assert_same(lambda **more: ParabolicADI(shape, **options, **more))
+
+
+@pytest.mark.parametrize("has_arrays", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("shape", [(300, 770), (770, 300), (40, 1500), (3, 65)])
+def test_plates(shape, scheme, has_arrays, rng):
+    k = 1 + rng.random(shape) if has_arrays else 1.0
+    options = {
+        "extent": ((0, 1), (0, 1)),
+        "diffusion": {"xx": k, "xy": 0.5 * k, "yy": k},
+        "boundary": {"x": 0.5, "y-": Neumann(0.1), "y+": 0.2},
+        "initial": rng.random(shape),
+        "dt": 1e-3,
+        "scheme": scheme,
+    }
+    assert_same(lambda **more: ParabolicADI(shape, **options, **more))
+
+
+def test_a_singular_matrix():
+    nothing = {"diffusion": {"xx": 0.0, "yy": 0.0}, "boundary": "periodic", "initial": 1.0}
+    options = {"spacing": 1.0, "reaction": 8.0, "dt": 0.5, "scheme": "douglas", **nothing}
+    with pytest.raises(ConvergenceError, match="not finite"):
+        ParabolicADI((5, 6), device="cuda", **options).step()
 
 
 def test_heston():
