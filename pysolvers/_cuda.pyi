@@ -295,6 +295,7 @@ def wave_lines(
     last: tuple[float, float, float],
     null_sum: float,
     periodic: bool,
+    part: tuple[int, int, int, int],
     device: int = 0,
     stream: int = 0,
     /,

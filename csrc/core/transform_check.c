@@ -118,7 +118,11 @@ ps_wave_lines_check(const ps_wave_lines *l)
 {
     return l != NULL && has_shape(l->dtype, l->planes, l->rows, l->length, l->pitch) &&
                    l->planes >= 2 && l->waves != NULL && l->shifts != NULL &&
-                   l->turns != NULL && l->row_turns != NULL
+                   l->turns != NULL && l->row_turns != NULL &&
+                   (l->y == NULL) == (l->y_left == NULL) &&
+                   (l->ends == NULL || l->y == NULL) &&
+                   (l->couplings == NULL || l->ends != NULL) &&
+                   (!l->periodic || (l->ends == NULL && l->y == NULL))
                ? PS_OK
                : PS_BAD_ARGUMENT;
 }

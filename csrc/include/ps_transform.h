@@ -141,7 +141,23 @@ struct ps_wave_lines {
      * not used. */
     double first[3], inner[3], last[3];
     double null_sum;  /* instead of that of the first row if the shift is 0 */
-    int32_t periodic; /* otherwise first[0] and last[2] are not used */
+    int32_t periodic; /* otherwise first[0] and last[2] are not used, but by parts */
+    /* Parts of the systems, of consecutive planes, with the other planes on other devices.
+     * first and last are rows of the part; first[0] multiplies y_left, the last unknown
+     * before the part, and last[2] multiplies x_next, the first one after it; they are 0
+     * at the ends of systems that are not periodic, and `periodic` is 0. The rows of a
+     * part, negated, leave for its first unknown and its last one, y,
+     *
+     *   x_first = G + (1 - S - U) y_left + U y
+     *   A (y - y_left) + sigma y + C (y - x_next) = D
+     *
+     * with S, U, A, sigma, C >= 0. A first call writes G and D of all systems, 2 x
+     * `shifts`, to `ends`, and S, U, A, sigma and C, 5 x `shifts`, to `couplings` unless
+     * it is null; the waves are only read. In a second call `ends` is null, y_left and y
+     * have these unknowns, as many as shifts, and the waves are replaced. All null: whole
+     * systems. */
+    void *ends, *couplings;
+    const void *y_left, *y;
 };
 
 /* Subtract the mean with weights from a line of reals:

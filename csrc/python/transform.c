@@ -214,17 +214,18 @@ waves_store(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 wave_lines(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    unsigned long long waves, tables[3], stream = 0;
+    unsigned long long waves, tables[3], part[4], stream = 0;
     int is_float32, device = 0;
     long long planes, rows, length, pitch;
     ps_wave_lines l = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "pLLLLK(KKK)(ddd)(ddd)(ddd)dp|iK:wave_lines", &is_float32,
-                          &planes, &rows, &length, &pitch, &waves, &tables[0], &tables[1],
-                          &tables[2], &l.first[0], &l.first[1], &l.first[2], &l.inner[0],
-                          &l.inner[1], &l.inner[2], &l.last[0], &l.last[1], &l.last[2],
-                          &l.null_sum, &l.periodic, &device, &stream) ||
+    if (!PyArg_ParseTuple(args, "pLLLLK(KKK)(ddd)(ddd)(ddd)dp(KKKK)|iK:wave_lines",
+                          &is_float32, &planes, &rows, &length, &pitch, &waves,
+                          &tables[0], &tables[1], &tables[2], &l.first[0], &l.first[1],
+                          &l.first[2], &l.inner[0], &l.inner[1], &l.inner[2], &l.last[0],
+                          &l.last[1], &l.last[2], &l.null_sum, &l.periodic, &part[0],
+                          &part[1], &part[2], &part[3], &device, &stream) ||
         call_begin(&c, 0, device, stream) < 0) {
         return NULL;
     }
@@ -237,6 +238,10 @@ wave_lines(PyObject *Py_UNUSED(module), PyObject *args)
     l.shifts = (const void *)(uintptr_t)tables[0];
     l.turns = (const void *)(uintptr_t)tables[1];
     l.row_turns = (const void *)(uintptr_t)tables[2];
+    l.ends = (void *)(uintptr_t)part[0];
+    l.couplings = (void *)(uintptr_t)part[1];
+    l.y_left = (const void *)(uintptr_t)part[2];
+    l.y = (const void *)(uintptr_t)part[3];
     call_enter(&c);
     const ps_status status = ps_backend_get()->wave_lines(&l, &c.exec);
 
@@ -270,9 +275,10 @@ PyDoc_STRVAR(
 PyDoc_STRVAR(
     wave_lines_doc,
     "wave_lines($module, is_float32, planes, rows, length, pitch, waves, tables, "
-    "first, inner, last, null_sum, periodic, device=0, stream=0, /)\n--\n\n"
+    "first, inner, last, null_sum, periodic, part, device=0, stream=0, /)\n--\n\n"
     "Solve the tridiagonal systems of waves along the planes; `tables` are the "
-    "addresses of shifts, turns and turns of rows.");
+    "addresses of shifts, turns and turns of rows, `part` those of ends, couplings, "
+    "y_left and y of a part of the systems, or zeros.");
 PyDoc_STRVAR(centre_doc, "centre($module, line, weights, device=0, stream=0, /)\n--\n\n"
                          "Subtract the mean, weighted by float64 on the device, from a "
                          "line (1, 1, n).");

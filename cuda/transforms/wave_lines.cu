@@ -41,6 +41,7 @@ static bool
 job_of(const ps_wave_lines &l, WaveJob<Real> *job)
 {
     const bool periodic = l.periodic != 0;
+    const bool is_open = periodic || l.ends != nullptr || l.y != nullptr;
     /* A system of two rows has no inner one. */
     const double inner[3] = {l.planes > 2 ? l.inner[0] : l.first[2],
                              l.planes > 2 ? l.inner[1] : l.first[1],
@@ -59,9 +60,9 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
             static_cast<const Real *>(l.shifts),
             static_cast<const Complex<Real> *>(l.turns),
             static_cast<const Complex<Real> *>(l.row_turns),
-            row_of<Real>(l.first, periodic, true),
+            row_of<Real>(l.first, is_open, true),
             row_of<Real>(inner, true, true),
-            row_of<Real>(l.last, true, periodic),
+            row_of<Real>(l.last, true, is_open),
             static_cast<Real>(l.null_sum),
             static_cast<Real>(-l.first[1] / l.first[2] - excess * factor),
             static_cast<Real>(-l.null_sum / l.first[2] - excess * factor),
@@ -71,7 +72,11 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
             static_cast<Real>(factor),
             periodic,
             {static_cast<int>(l.rows), static_cast<int>(l.length), 1 << shape.width},
-            shape};
+            shape,
+            static_cast<Real *>(l.ends),
+            static_cast<Real *>(l.couplings),
+            static_cast<const Real *>(l.y_left),
+            static_cast<const Real *>(l.y)};
     return true;
 }
 
@@ -87,7 +92,9 @@ ps_cuda_wave_lines(const ps_wave_lines *l, const ps_exec *exec)
     return with_real(l->dtype, [&](auto zero) {
         WaveJob<decltype(zero)> job;
 
-        return job_of(*l, &job) ? launch_wave_lines(job, stream) : PS_BAD_ARGUMENT;
+        return !job_of(*l, &job) ? PS_BAD_ARGUMENT
+               : job.is_part()   ? launch_wave_lines<decltype(zero), true>(job, stream)
+                                 : launch_wave_lines<decltype(zero), false>(job, stream);
     });
 }
 

@@ -13,8 +13,11 @@
  * shared memory while they solve one (WaveStream). Waves that fit into the second-level
  * cache are solved with two blocks or more on a multiprocessor.
  *
- * Two words moved per unknown; 9 operations, and 3 for each of two or six rotations. No
- * pivoting: the row sums and the off-diagonal entries have opposite signs.
+ * Planes of a part of the systems are read twice: to eliminate them (WaveEnds writes the
+ * segments, and no wave is written), and to solve between unknowns that are known then.
+ *
+ * Two words moved per unknown, three of a part; 9 operations, and 3 for each of two or
+ * six rotations. No pivoting: the row sums and the off-diagonal entries have opposite signs.
  */
 #ifndef PS_CUDA_TRANSFORMS_WAVE_LINES_CUH
 #define PS_CUDA_TRANSFORMS_WAVE_LINES_CUH
@@ -300,9 +303,56 @@ streams(const WaveJob<Real> &job)
            device != nullptr && bytes <= static_cast<size_t>(device->shared_bytes);
 }
 
+/* The Top of a Column of a part of the systems: it writes the segment, or has the
+ * unknowns around it. */
+template <typename Real> struct WaveEnds {
+    const WaveJob<Real> &job;
+    int64_t system = 0;
+    bool exists = false;
+    Real before = 0, last = 0;
+
+    /* Called for each tile, with the column that the thread closes. */
+    __device__ __forceinline__ void begin(int64_t tile, int column)
+    {
+        const WavePlace place(job.tiles, tile, column);
+
+        system = int64_t(place.row) * job.tiles.reals() + place.real;
+        exists = place.exists;
+        if (job.ends == nullptr) {
+            before = job.y_left[system];
+            last = job.y[system];
+        }
+    }
+
+    __device__ __forceinline__ void close(const Segment<BySums<Real>> &s, bool, int32_t,
+                                          bool writes, BadPivot &, BySums<Real> &y_left,
+                                          BySums<Real> &y) const
+    {
+        const int64_t systems = int64_t(job.tiles.rows) * job.tiles.reals();
+
+        y_left = before;
+        y = last;
+        if (job.ends == nullptr || !writes || !exists) {
+            return;
+        }
+        job.ends[system] = s.first.g;
+        job.ends[systems + system] = s.d;
+        if (job.couplings != nullptr) {
+            Real *const to = job.couplings + system;
+
+            to[0] = s.first.s;
+            to[systems] = s.first.u;
+            to[2 * systems] = s.a;
+            to[3 * systems] = s.sigma;
+            to[4 * systems] = s.c;
+        }
+    }
+};
+
 /* Grid: any number of clusters of shape.blocks blocks, at most one per tile. Shared
  * memory: the ColumnExchange; before it, if the launch STREAMS, the WaveStream. */
-template <typename Real, int ROWS, bool IS_CLUSTER, bool IS_PAIRED, bool STREAMS>
+template <typename Real, int ROWS, bool IS_CLUSTER, bool IS_PAIRED, bool STREAMS,
+          bool IS_PART>
 __global__ void
 __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
     wave_lines_kernel(const __grid_constant__ WaveJob<Real> job)
@@ -319,9 +369,19 @@ __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
     Real *const memory = reinterpret_cast<Real *>(wave_memory);
     const Stream stream(memory);
     WaveRows<Real, ROWS, IS_PAIRED> rows = {job, self, {}, 0, 0};
-    Column<BySums<Real>, ROWS, IS_CLUSTER> column(
+    using Top = std::conditional_t<IS_PART, WaveEnds<Real>, WholeSystem>;
+    const auto top = [&] {
+        if constexpr (IS_PART) {
+            return Top{job};
+        }
+        else {
+            return Top{};
+        }
+    };
+    Column<BySums<Real>, ROWS, IS_CLUSTER, Top> column(
         job.shape, self, job.periodic,
-        memory + (STREAMS ? blockDim.x / 32 * Stream::words : 0), nullptr, arrivals);
+        memory + (STREAMS ? blockDim.x / 32 * Stream::words : 0), nullptr, arrivals,
+        top());
     /* A warp takes one of two paths through the code of its rows. */
     const auto choose = [&](const auto &call) {
         if (has_start) {
@@ -343,6 +403,9 @@ __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
     for (int64_t tile = which; tile < tiles; tile += step) {
         const WaveSystem<Real, IS_PAIRED> system(job, tile, self.column);
 
+        if constexpr (IS_PART) {
+            column.top.begin(tile, column.closed_column());
+        }
         if constexpr (!STREAMS) {
             choose([&](auto start) { rows.template load<start.value>(system.place); });
         }
@@ -362,6 +425,11 @@ __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
 
         column.note = {BadPivot::none, 0};
         column.join_chunks(0, [](int32_t, const Note &) {});
+        if constexpr (IS_PART) {
+            if (job.ends != nullptr) {
+                continue;
+            }
+        }
 
         choose([&](auto start) {
             rows.template substitute<start.value>(system, chunk, column.y_left, column.y);
@@ -370,32 +438,33 @@ __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
     }
 }
 
-template <typename Real, int ROWS, bool IS_CLUSTER, bool STREAMS>
+template <typename Real, int ROWS, bool IS_CLUSTER, bool STREAMS, bool IS_PART>
 inline ps_status
 launch_chunks(const WaveJob<Real> &job, cudaStream_t stream)
 {
     void (*const kernel)(const WaveJob<Real>) =
         job.tiles.are_paired()
-            ? wave_lines_kernel<Real, ROWS, IS_CLUSTER, true, STREAMS>
-            : wave_lines_kernel<Real, ROWS, IS_CLUSTER, false, STREAMS>;
+            ? wave_lines_kernel<Real, ROWS, IS_CLUSTER, true, STREAMS, IS_PART>
+            : wave_lines_kernel<Real, ROWS, IS_CLUSTER, false, STREAMS, IS_PART>;
 
     return with_column_grid<IS_CLUSTER>(
         kernel, job.shape, job.tiles.count(), wave_bytes<Real, ROWS, STREAMS>(job.shape),
         stream, [&](Launch &launch) { return launch.run(kernel, job); });
 }
 
-template <typename Real>
+template <typename Real, bool IS_PART>
 ps_status
 launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream)
 {
     return with_chunks<ColumnTuning<Real>>(job.shape, [&](auto rows, auto is_cluster) {
         if constexpr (rows.value == ColumnTuning<Real>::rows) {
             if (streams<Real>(job)) {
-                return launch_chunks<Real, rows.value, is_cluster.value, true>(job,
-                                                                               stream);
+                return launch_chunks<Real, rows.value, is_cluster.value, true, IS_PART>(
+                    job, stream);
             }
         }
-        return launch_chunks<Real, rows.value, is_cluster.value, false>(job, stream);
+        return launch_chunks<Real, rows.value, is_cluster.value, false, IS_PART>(job,
+                                                                                 stream);
     });
 }
 

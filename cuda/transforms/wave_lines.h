@@ -27,9 +27,17 @@ template <typename Real> struct WaveJob {
     bool periodic;
     WaveTiles tiles;
     ColumnShape shape;
+    /* of a part of the systems: as in struct ps_wave_lines */
+    Real *ends, *couplings;
+    const Real *y_left, *y;
+
+    __host__ __device__ __forceinline__ bool is_part() const
+    {
+        return ends != nullptr || y != nullptr;
+    }
 };
 
-template <typename Real>
+template <typename Real, bool IS_PART>
 ps_status launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream);
 
 } // namespace pysolvers::transforms

@@ -57,6 +57,7 @@ from ..distributed import Group, Slab, SplitFactor
 from ..distributed._group import ONE_PROCESS
 from ..factor import factor_tridiagonal
 from ._axes import Axis, wave_sums
+from ._cut_lines import CutLines, solve_by_sums
 from ._longer import LongerGrid, longer_intervals
 from ._methods import (
     EIGENVECTORS,
@@ -337,20 +338,22 @@ def packs(
 ) -> bool:
     """Return whether waves stay packed on a device, with lines along the first axis.
 
-    They do not where the transforms would take longer than lines along another axis. Ranks exchange
-    the waves: those of nodes are more than their values.
+    They do not where the transforms would take longer than lines along another axis. Ranks need two
+    planes each, and do not halve the intervals of nodes.
     """
     if not are_packed(axes, dtype):
         return False
     is_fast = all(has_short_factors(axis) for axis in axes[1:])
     if ranks > 1:
-        waves = axes[-1].count // 2 + 1
-        if not is_fast or waves < ranks or any(axis.transform[1] == 1 for axis in axes[1:]):
+        # A rank holds one value less than others, and one more is not unknown at a Dirichlet side.
+        is_thin = axes[0].size // ranks < 3
+        if not is_fast or is_thin or any(axis.transform[1] == 1 for axis in axes[1:]):
             return False
     elif not is_fast and not longer_intervals(axes, dtype, helmholtz):
         return False
     ordinal = parse_device(device)[1]
-    fit = require_device(ordinal).waves_fit(dtype == np.float32, axes[0].count, ordinal)
+    planes = -(-axes[0].count // ranks)
+    fit = require_device(ordinal).waves_fit(dtype == np.float32, planes, ordinal)
     return bool(fit)
 
 
@@ -402,6 +405,8 @@ class DevicePoisson:
         self._factor: SplitFactor | None = None
         #: The exchange of rows for whole lines; None if there is one process, or cut lines.
         self._whole: WholeLines | None = None
+        #: What the ranks exchange for cut lines of packed waves.
+        self._cut: CutLines | None = None
         is_cut = group.size > 1 and link == "host"
         with group.agreement(_OPERATION) as agreed:
             agreed.own = [axis.count for axis in axes]
@@ -429,13 +434,14 @@ class DevicePoisson:
             self._packed: PackedWaves | LongerGrid | None = None
             chosen = tuple(methods or [TRANSFORM] * (len(axes) - 1) + [LINES])
             self._has_lines = chosen[-1] == LINES
-            ranks = (group, _OPERATION, rows) if group.size > 1 else None
+            ranks = (group, _OPERATION) if group.size > 1 else None
+            packed_of_ranks: PackedWaves | None = None
             self._last = axes[-1]  # with all rows of the lines, unless these are cut
             if methods is None and ranks:
-                self._packed = waves_of_ranks = PackedWaves(
+                self._packed = packed_of_ranks = PackedWaves(
                     axes, dtype, self._device, self._kept, helmholtz, ranks
                 )
-                self._whole = waves_of_ranks.whole
+                self._cut = packed_of_ranks.cut
             elif methods is None and packs(axes, dtype, device, helmholtz):
                 rest = dtype, self._device, self._kept, helmholtz
                 longer = longer_intervals(axes, dtype, helmholtz)
@@ -462,7 +468,9 @@ class DevicePoisson:
                 if not is_cut:
                     self._rows = self._expanded(matrices)
                     self._volumes = self._kept(self._last.volumes)
-        if is_cut:
+        if packed_of_ranks is not None:
+            packed_of_ranks.connect(self._device, self._kept)
+        elif is_cut:
             self._factor = self._factored(matrices, group)
         elif self._whole is not None:
             self._whole.connect()
@@ -679,7 +687,8 @@ class DevicePoisson:
 
     def _sizes(self, count: int) -> tuple[int, ...]:
         """Bytes of the fields, second fields, lines, work area of transforms and whole lines."""
-        whole = 0 if self._whole is None else self._whole.nbytes
+        exchanged = self._whole or self._cut
+        whole = 0 if exchanged is None else exchanged.nbytes
         if self._packed is not None:
             return self._packed.wave_bytes, 0, 0, self._packed.work_bytes, whole
         plans = self._plans(count)
@@ -713,7 +722,7 @@ class DevicePoisson:
                     device.write(result, f)
                 self._add(additions, result, device)
                 source = result
-            there = () if self._whole is None else (whole.address, whole.owner)
+            there = () if self._cut is None else (whole.address, whole.owner)
             self._packed.run(source[0], result[0], buffer.address, work.address, device, *there)
             return
         count = len(f)
@@ -883,30 +892,15 @@ class DevicePoisson:
             lines = device_array(address_of(fields), shape, strides, self._real, fields)
             self._factor._solve_views(device, lines, lines)
             return
-        backend, operands = device.backend, self._rows
+        operands = self._rows
         if self._parts == 1:
             # The waves are the inner axis: they follow each other in memory.
             shape = count, shape[0], rows
             strides = shape[1] * rows * size, rows * size, size
             operands = [np.broadcast_to(a.transpose(1, 0, 2), shape) for a in operands]
         lines = device_array(address_of(fields), shape, strides, self._real, fields)
-        flags = 0
-        if self._has_lines:
-            flags = backend.ROW_SUMS | (backend.PERIODIC if self._axes[-1].is_periodic else 0)
-        status, _ = backend.tridiag_solve(
-            backend.METHODS["auto"],
-            backend.PIVOTS["never"],
-            flags,
-            *operands,
-            lines,
-            lines,
-            None,
-            0,
-            0,
-            *device.arguments,
-            0,
-        )
-        device.check(status)
+        options = {"periodic": self._axes[-1].is_periodic and self._has_lines}
+        solve_by_sums(device, operands, lines, **options, has_sums=self._has_lines)
 
     def _centre(self, device: Any, fields: Array) -> None:
         """In a singular case make the mean of wave 0 of all fields zero."""

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import Device, address_of, device_array
 from ..distributed import Group
-from ._axes import Axis
-from ._whole_lines import WholeLines
+from ._axes import Axis, AxisPart
+from ._cut_lines import CutLines
 
 Array = NDArray[Any]
 
@@ -132,7 +132,7 @@ class PackedWaves:
 
     Parameters
     ----------
-    axes : sequence of Axis
+    axes : sequence of (Axis or AxisPart)
         In the order of the array: x last.
     dtype : dtype
         float32 or float64.
@@ -142,25 +142,24 @@ class PackedWaves:
         Copies an array of the host to the device.
     helmholtz : float, default: 0
         The number c, at least 0.
-    ranks : (Group, str, sequence of int), optional
-        Ranks that hold parts of the first axis, an `AxisPart`; the operation, for messages; and the
-        number of unknowns of each rank along this axis. They exchange their rows for whole lines
-        of some of the waves along the last axis.
+    ranks : (Group, str), optional
+        Ranks that hold parts of the first axis, an `AxisPart` of at least two unknowns; and the
+        operation, for messages.
     """
 
     def __init__(
         self,
-        axes: Sequence[Axis],
+        axes: Sequence[Any],
         dtype: np.dtype,
         device: Device,
         keep: Callable[[Array], Array],
         helmholtz: float = 0.0,
-        ranks: tuple[Group, str, Sequence[int]] | None = None,
+        ranks: tuple[Group, str] | None = None,
     ) -> None:
         self._dtype = dtype
         part, *others = axes
         first = getattr(part, "whole", part)
-        self._count, self._rows = part.count, first.count
+        self._count = part.count
         names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
         field_bytes = prod(axis.count for axis in axes) * dtype.itemsize
@@ -170,11 +169,8 @@ class PackedWaves:
             self._scale = 1 / (2 * others[0].intervals)
         else:
             lengths = tuple(_length(axis) for axis in others)
-            shifts = _shifts(others, lengths, folds=not ranks)
-            found = [_Waves(lengths, shifts, *_turns(others, lengths))]
+            found = [_Waves(lengths, _shifts(others, lengths), *_turns(others, lengths))]
             self._scale = 1 / prod(lengths)
-        #: The exchange of the ranks, to be connected; None with one process.
-        self.whole: WholeLines | None = None
         self._parts: list[_Part] = []
         self._pitch = 0  # reals of the lines of all parts
         for waves in found:
@@ -183,24 +179,39 @@ class PackedWaves:
                 CufftPlan(form, waves.lengths, waves.pitch, self._count, dtype, device.ordinal)
                 for form in waves.forms
             ]
-            shifts, turns = waves.shifts, waves.turns
-            if ranks:
-                self.whole = self._whole_lines(waves, ranks, device)
-                shifts, turns = shifts[:, self.whole.own], turns[self.whole.own]
-            tables = shifts - helmholtz, turns, waves.row_turns
+            tables = waves.shifts - helmholtz, waves.turns, waves.row_turns
             kept = tuple(keep(np.asarray(table, dtype)) for table in tables)
             self._parts.append(_Part(waves, start, plans, kept))
             self._pitch += waves.rows * waves.pitch
         #: Bytes of the waves.
         self.wave_bytes = self._count * self._pitch * dtype.itemsize
         self._is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
-        self._volumes = keep(first.volumes)
-        lower, diag, upper = first.rows
-        words = lower, first.sums, upper
-        rows = [tuple(float(a[i]) for a in words) for i in (0, first.count // 2, -1)]
+        self._volumes = part.volumes if ranks else keep(first.volumes)
         # See `_host`: the solution of (A + s e e^T) x = b satisfies A x = b if A is singular.
-        null_sum = first.sums[0] + (diag[0] if self._is_singular else 0)
-        self._matrix = *rows, float(null_sum), first.is_periodic
+        pinned = first.rows[1][0] if self._is_singular else 0.0
+        self._matrix: tuple[Any, ...]
+        #: What the ranks exchange, to be connected; None with one process.
+        self.cut: CutLines | None = None
+        if ranks:
+            periodic = first.is_periodic
+            lines = found[0].shifts.size
+            self.cut = CutLines(*ranks, lines, dtype, device, periodic=periodic)
+            self._matrix = _rows_of_part(part, pinned, ranks[0])
+        else:
+            words = first.rows[0], first.sums, first.rows[2]
+            rows = [tuple(float(a[i]) for a in words) for i in (0, first.count // 2, -1)]
+            self._matrix = *rows, float(first.sums[0] + pinned), first.is_periodic
+
+    def connect(self, device: Device, keep: Callable[[Array], Array]) -> None:
+        """Let the ranks exchange what depends on the matrices only; collective."""
+        assert self.cut is not None
+        waves = device.memory(self.wave_bytes)
+
+        def eliminate(own: Device, ends: int, couplings: int) -> None:
+            """Enqueue the elimination of any waves."""
+            self._solve_lines(self._parts[0], waves.address, own, (ends, couplings, 0, 0))
+
+        self.cut.connect(eliminate, keep)
 
     @property
     def has_branches(self) -> bool:
@@ -219,7 +230,7 @@ class PackedWaves:
         waves: int,
         work: int,
         device: Device,
-        lines: int = 0,
+        numbers: int = 0,
         owner: Any = None,
     ) -> None:
         """Enqueue a solve.
@@ -232,8 +243,8 @@ class PackedWaves:
             Addresses of `wave_bytes` and `work_bytes` bytes.
         device : Device
             Where to enqueue.
-        lines : int
-            With ranks: the address of ``whole.nbytes`` bytes.
+        numbers : int
+            With ranks: the address of ``cut.nbytes`` bytes.
         owner : object
             What keeps this memory.
         """
@@ -241,12 +252,12 @@ class PackedWaves:
         self._move(backend.waves_load, source, waves, 1.0, device)
         with device.branches(len(self._parts)) as branches:
             for part, own in zip(self._parts, branches, strict=True):
-                self._solve_part(part, waves, work, own, lines, owner)
+                self._solve_part(part, waves, work, own, numbers, owner)
                 work += part.work_bytes
         self._move(backend.waves_store, target, waves, self._scale, device)
 
     def _solve_part(
-        self, part: _Part, waves: int, work: int, device: Device, lines: int, owner: Any
+        self, part: _Part, waves: int, work: int, device: Device, numbers: int, owner: Any
     ) -> None:
         """Enqueue the transforms and the tridiagonal solves of a part.
 
@@ -255,18 +266,16 @@ class PackedWaves:
         start, (forward, backward) = waves + part.start, part.plans
         forward.execute(start, work, device.stream)
         has_constant = self._is_singular and part is self._parts[0]
-        systems = start
-        if self.whole is not None:
-            systems = lines
-            has_constant = has_constant and self.whole.own.start == 0
-            self.whole.gather(device, start, lines, owner)
         if has_constant:
-            self._centre(systems, device)
-        self._solve_lines(part, systems, device)
+            self._centre(start, device)
+        if self.cut is None:
+            self._solve_lines(part, start, device)
+        else:
+            self._solve_lines(part, start, device, (self.cut.place(numbers), 0, 0, 0))
+            between = self.cut.between(device, numbers, owner)
+            self._solve_lines(part, start, device, (0, 0, *between))
         if has_constant:
-            self._centre(systems, device)
-        if self.whole is not None:
-            self.whole.scatter(device, start, lines, owner)
+            self._centre(start, device)
         backward.execute(start, work, device.stream)
 
     @contextmanager
@@ -278,22 +287,25 @@ class PackedWaves:
                     locks.enter_context(plan.lock)
             yield
 
-    def _solve_lines(self, part: _Part, waves: int, device: Device) -> None:
-        """Enqueue the tridiagonal solves of the waves of a part."""
-        length, pitch = part.waves.length, part.waves.pitch
-        if self.whole is not None:
-            pitch = 2 * (self.whole.own.stop - self.whole.own.start)
-            length = pitch - 1  # an odd one: no wave has the place of another one
+    def _solve_lines(
+        self,
+        part: _Part,
+        waves: int,
+        device: Device,
+        ends: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ) -> None:
+        """Enqueue the tridiagonal solves of the waves of a part, or a step of cut ones."""
         device.enqueue(
             device.backend.wave_lines,
             self._dtype == np.float32,
-            self._rows,
+            self._count,
             part.waves.rows,
-            length,
-            pitch,
+            part.waves.length,
+            part.waves.pitch,
             waves,
             tuple(address_of(table) for table in part.tables),
             *self._matrix,
+            ends,
         )
 
     def _move(self, function: Any, field: Array, waves: int, scale: float, device: Device) -> None:
@@ -307,24 +319,29 @@ class PackedWaves:
         """Make the mean of the constant wave zero."""
         size = self._dtype.itemsize
         first = self._parts[0].waves
-        pitch = first.pitch if self.whole is None else 2 * self.whole.own.stop
-        strides = (size, size, first.rows * pitch * size)
-        line = device_array(waves, (1, 1, self._rows), strides, self._dtype, self)
+        plane = first.rows * first.pitch * size
+        if self.cut is not None:
+            line = device_array(waves, (self._count,), (plane,), self._dtype, self)
+            self.cut.centre(device, line, self._volumes)
+            return
+        line = device_array(waves, (1, 1, self._count), (size, size, plane), self._dtype, self)
         device.enqueue(device.backend.centre, line, address_of(self._volumes))
 
-    def _whole_lines(
-        self, waves: _Waves, ranks: tuple[Group, str, Sequence[int]], device: Device
-    ) -> WholeLines:
-        """Return the exchange of rows for whole lines: pairs of reals stay together."""
-        group, operation, counts = ranks
 
-        def shape_of(rows: int, pairs: int) -> tuple[int, ...]:
-            """Return the shape of the waves as complex numbers."""
-            return rows, waves.rows, pairs
+def _rows_of_part(part: AxisPart, pinned: float, group: Group) -> tuple[Any, ...]:
+    """Return the matrix of the part of an axis, as ``backend.wave_lines`` takes it.
 
-        dtype = np.result_type(self._dtype, np.complex64)
-        numbers = waves.pitch // 2
-        return WholeLines(group, operation, counts, numbers, shape_of, (0, 2), dtype, device)
+    `pinned` is what the first row of all has in addition for the constant wave.
+    """
+    whole, (lower, _, upper) = part.whole, part.rows
+    is_first, is_last = group.rank == 0, group.rank == group.size - 1
+    is_open = not whole.is_periodic
+    first = 0.0 if is_open and is_first else float(lower[0]), float(part.sums[0]), float(upper[0])
+    last = float(lower[-1]), float(part.sums[-1]), 0.0 if is_open and is_last else float(upper[-1])
+    middle = whole.count // 2
+    words = whole.rows[0], whole.sums, whole.rows[2]
+    inner = tuple(float(a[middle]) for a in words)
+    return first, inner, last, first[1] + (pinned if is_first else 0.0), False
 
 
 def _no_turns(count: int) -> Array:
@@ -398,10 +415,10 @@ def _eigenvalues(axis: Axis, length: int) -> Array:
     return found
 
 
-def _shifts(others: Sequence[Axis], lengths: Sequence[int], *, folds: bool = True) -> Array:
+def _shifts(others: Sequence[Axis], lengths: Sequence[int]) -> Array:
     """Return the sums of the eigenvalues in the places of ps_wave_lines, a row after the other.
 
-    `folds`: whether the last wave of one row of an even length has the place of Im V[0].
+    The last wave of one row of an even length has the place of Im V[0].
     """
     length = lengths[-1]
     half = np.arange(length // 2 + 1)
@@ -414,7 +431,7 @@ def _shifts(others: Sequence[Axis], lengths: Sequence[int], *, folds: bool = Tru
     is_first, is_second = (row < mirror)[:, None], (row > mirror)[:, None]
     real = across[row][:, None] + np.where(is_second, mirrored, along[half])
     imaginary = across[mirror][:, None] + np.where(is_first, along[half], mirrored)
-    if folds and len(row) == 1 and length % 2 == 0:  # the last wave has the place of Im V[0]
+    if len(row) == 1 and length % 2 == 0:
         imaginary[0, 0] = real[0, -1]
         real, imaginary = real[:, :-1], imaginary[:, :-1]
     return np.stack([real, imaginary], axis=-1)

@@ -334,7 +334,6 @@ class FastPoisson(ShownAsText):
         self._link = "none" if ranks == 1 else "host"
         if settings.is_on_device and ranks > 1:
             self._link = link_name(self._group, _OPERATION, settings.device)
-            packed &= self._link != "host"
         if packed:
             self._line = len(place.axes) - 1
         if not settings.is_on_device:

@@ -90,7 +90,7 @@ class Device(fake_device.Device):
 
     def wave_lines(
         self, is_float32, planes, rows, size, pitch, waves, tables, first, inner, last, null,
-        is_ring, ordinal, stream,
+        is_ring, cut, ordinal, stream,
     ):  # fmt: skip
         """The definition of ps_wave_lines, for all waves at once."""
         dtype = np.dtype(np.float32 if is_float32 else np.float64)
@@ -107,6 +107,8 @@ class Device(fake_device.Device):
                 .astype(float)
                 for table, shape in zip(tables, shapes, strict=True)
             )
+            if is_folded:  # the last wave is real
+                turns[-1] = 1, 0
             given = lines[:, :, : 2 * half].astype(float)
             w = (turns[:, 0] - 1j * turns[:, 1]) * (given[..., ::2] + 1j * given[..., 1::2])
             across = row_turns[:, 0] - 1j * row_turns[:, 1]
@@ -126,6 +128,8 @@ class Device(fake_device.Device):
             for i in range(planes):
                 row = first if i == 0 else last if i == planes - 1 else inner
                 matrix[i, i] += row[1]
+                if any(cut):
+                    matrix[i, i] -= (row[0] if i == 0 else 0) + (row[2] if i == planes - 1 else 0)
                 if i > 0 or is_ring:
                     matrix[i, i - 1] += row[0]
                     matrix[i, i] -= row[0]
@@ -135,7 +139,17 @@ class Device(fake_device.Device):
             for j, k in np.ndindex(rows, 2 * half):
                 own = matrix + shifts[j, k] * np.eye(planes)
                 own[0, 0] += null - first[1] if shifts[j, k] == 0 else 0
+                if any(cut):
+                    # Of an even length of one row, the last wave has the place of Im V[0].
+                    real = {size: 1, 1: None, size + 1: None}.get(k, k) if is_folded else k
+                    if real is not None:
+                        place = j * shapes[0][1] + real
+                        around = first[0], last[2], shapes[0][0] * shapes[0][1], dtype
+                        self._solve_part(own, parts[:, j, k], cut, place, *around)
+                    continue
                 parts[:, j, k] = np.linalg.solve(own, parts[:, j, k])
+            if cut[0]:
+                return 0
             for j in range(rows // 2 + 1):
                 m = -j % rows
                 one = parts[:, j, ::2] + 1j * parts[:, j, 1::2]
@@ -148,6 +162,33 @@ class Device(fake_device.Device):
             w = w * (turns[:, 0] + 1j * turns[:, 1])
             lines[:, :, : 2 * half : 2], lines[:, :, 1 : 2 * half : 2] = w.real, w.imag
         return 0
+
+    @staticmethod
+    def _solve_part(matrix, values, cut, place, lower, upper, systems, dtype):
+        """A step of one of the systems whose other rows are on other devices."""
+        ends, couplings, *around = (
+            fake_device._as_host(address, count * systems * dtype.itemsize)
+            .view(dtype)
+            .reshape(count, systems)[:, place]
+            if address
+            else None
+            for address, count in zip(cut, (2, 5, 1, 1), strict=True)
+        )
+        inside, last = matrix[:-1, :-1], matrix[-1]
+        right = np.zeros((len(inside), 2))  # of y_left and y
+        right[0, 0] -= lower
+        right[-1, 1] -= matrix[-2, -1]
+        if ends is None:
+            y_left, y = (float(one[0]) for one in around)
+            values[-1] = y
+            values[:-1] = np.linalg.solve(inside, values[:-1] + right @ [y_left, y])
+            return
+        g, (left, own) = np.linalg.solve(inside, values[:-1]), np.linalg.solve(inside, right).T
+        ends[:] = g[0], last[-2] * g[-1] - values[-1]
+        if couplings is not None:
+            a = last[-2] * left[-1]
+            sigma = -last[-2] * own[-1] - last[-1] - a - upper
+            couplings[:] = 1 - left[0] - own[0], own[0], a, sigma, upper
 
     def _parts(self, kind, halvings, field, waves, nbytes):
         """The lines of the parts of waves: of the last transform of kind 1, then of kind 3."""

@@ -109,7 +109,23 @@ struct ColumnChunk<BySums<Real>, ROWS>
     }
 };
 
-template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
+/* What gives the last unknown of the rows of a column, y, and the one before them from
+ * the only segment: here they are a whole system. `writes`: whether this thread stands
+ * for the system. */
+struct WholeSystem {
+    template <typename Number>
+    __device__ __forceinline__ void close(const Segment<Number> &s, bool periodic,
+                                          int32_t row, [[maybe_unused]] bool writes,
+                                          BadPivot &bad_pivot, Number &y_left,
+                                          Number &y) const
+    {
+        y = close_system(s, periodic, row, bad_pivot);
+        y_left = periodic ? y : Number(0);
+    }
+};
+
+template <typename Number, int ROWS, bool IS_CLUSTER, typename Top = WholeSystem>
+struct Column {
     const ColumnShape &shape;
     const ColumnThreadPlace<ROWS> &self;
     const bool periodic;
@@ -121,14 +137,25 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     Lanes<Number> parts;
     Note note; /* of the rows of this thread, then of the system */
     Number y_left, y;
+    Top top;
 
     __device__ __forceinline__ Column(const ColumnShape &s,
                                       const ColumnThreadPlace<ROWS> &place,
                                       bool is_periodic, void *memory, Number *kept,
-                                      Arrivals *others)
+                                      Arrivals *others, const Top &closing = Top())
         : shape(s), self(place), periodic(is_periodic), exchange(s, memory),
-          arrivals(others), chunk(kept)
+          arrivals(others), chunk(kept), top(closing)
     {
+    }
+
+    /* The column whose segment this thread closes, if it takes part in that. */
+    __device__ __forceinline__ int32_t closed_column() const
+    {
+        if (shape.warps == 1 && !IS_CLUSTER) {
+            return self.column;
+        }
+        const int32_t column = threadIdx.x >> shape.lanes;
+        return column < 1 << shape.width ? column : 0;
     }
 
     /* Called first; started() is called before the first exchange. */
@@ -213,7 +240,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
             });
         }
         if (shape.warps == 1 && !IS_CLUSTER) {
-            close(s);
+            close(s, self.part == 0);
             if (self.part == 0) {
                 report(self.column, note);
             }
@@ -329,12 +356,11 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         }
     }
 
-    __device__ __forceinline__ void close(const Segment<Number> &s)
+    __device__ __forceinline__ void close(const Segment<Number> &s, bool writes)
     {
         BadPivot bad_pivot = {note.bad_pivot};
 
-        y = close_system(s, periodic, shape.rows - 1, bad_pivot);
-        y_left = periodic ? y : Number(0);
+        top.close(s, periodic, shape.rows - 1, writes, bad_pivot, y_left, y);
         note.bad_pivot = bad_pivot.row;
     }
 
@@ -377,7 +403,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
             join_blocks(s, lane, base, safe, there);
         }
         else {
-            close(s);
+            close(s, there && lane == 0);
         }
         warps.substitute(place, y_left, y, [&](int32_t u, Number value) {
             if (there && lane < place.group.count) {
@@ -415,12 +441,16 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
             note.bad_pivot = min(note.bad_pivot, one.bad_pivot);
             note.not_dominant |= one.not_dominant;
         }
-        close(reduce_up(place.group, [&](auto &inverter) {
-            return blocks.reduce(
-                place, [&](int32_t u) { return from[u].segment; },
-                [&](int32_t u) { return last_row_of(u, shape.warps * shape.parts()); },
-                inverter);
-        }));
+        close(reduce_up(place.group,
+                        [&](auto &inverter) {
+                            return blocks.reduce(
+                                place, [&](int32_t u) { return from[u].segment; },
+                                [&](int32_t u) {
+                                    return last_row_of(u, shape.warps * shape.parts());
+                                },
+                                inverter);
+                        }),
+              there && lane == 0 && self.block == 0);
 
         Number mine = y, before = y_left;
         blocks.substitute(place, y_left, y, [&](int32_t u, Number value) {
