@@ -3,11 +3,12 @@
  * ps_spline.h contains the formulas and their source, ps_spline_math.h computes them.
  *
  * Threads follow each other as the elements of an array (outer, rows, inner) in C order,
- * the order in which splines are stored. A thread of rows or pieces computes one element.
+ * the order in which splines are stored. A thread of pieces computes one element.
  *
- * A thread of points locates a point once for several splines, if these share knots and
- * points: for splines of the inner axis, whose values at one point are neighbours, or, if
- * that axis is short, for splines of the outer axis.
+ * A thread of rows or points computes the weights of a row, or locates a point, once for
+ * several splines, if these share knots (and points): for splines of the inner axis, whose
+ * values in one row or at one point are neighbours, or, if that axis is short, for splines
+ * of the outer axis.
  *
  * Words moved per value of a cubic at a point: 1 written, 4 read, which neighbouring
  * points share in the cache: 3 for one point per knot.
@@ -24,7 +25,7 @@ using namespace device;
 using namespace runtime;
 
 static constexpr int threads = 128;
-static constexpr int splines_a_thread = 8;
+static constexpr int splines_a_thread = 8, rows_a_thread = 4;
 
 template <typename Real> constexpr bool is_single = sizeof(Real) == sizeof(float);
 
@@ -99,58 +100,152 @@ write_matrix(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
     put<Real>(r.upper, at, row.upper);
 }
 
-/* Right-hand side of one row, copy and check of its value. */
+/* What a row reads of the values of a spline: its own one, and the part of its rhs that
+ * the differences of the values give. */
+template <typename Real> struct RowValues {
+    Real own, side;
+};
+
 template <typename Real>
-static __device__ void
-write_side(const ps_spline_rows &r, const ps_spline_row &row, double rate,
-           const Place &at)
+static __device__ __forceinline__ RowValues<Real>
+read_values(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
 {
     const Real *const y = line_of<Real>(r.y, at.j, at.k);
     const int64_t step = r.y.stride.row;
-    const Real own = y[at.i * step];
-    const int at_end = at.i > 0;
-    Real side = 0;
+    RowValues<Real> read = {y[at.i * step], 0};
 
     for (int m = 0; m < 2; m++) {
         const Real *const piece = y + row.piece[m] * step;
 
-        side += static_cast<Real>(row.weight[m]) * (piece[step] - piece[0]);
+        read.side += static_cast<Real>(row.weight[m]) * (piece[step] - piece[0]);
     }
+    return read;
+}
+
+/* Right-hand side of one row, copy and check of its value. */
+template <typename Real>
+static __device__ __forceinline__ void
+write_side(const ps_spline_rows &r, RowValues<Real> read, double rate, const Place &at)
+{
+    const int at_end = at.i > 0;
+
     if ((at.i == 0 || at.i == r.knots - 1) && r.given[at_end].data != nullptr) {
-        side += static_cast<Real>(
+        read.side += static_cast<Real>(
             ps_spline_given(&r, line_of<Real>(r.x, at.j, at.k), is_single<Real>, rate,
                             at_end, *line_of<Real>(r.given[at_end], at.j, at.k)));
     }
     if (at.i == 0 && r.end[0] == PS_SPLINE_PERIODIC &&
-        ps_spline_is_open(&r, y, is_single<Real>, at.k)) {
+        ps_spline_is_open(&r, line_of<Real>(r.y, at.j, at.k), is_single<Real>, at.k)) {
         r.faults[PS_FAULT_PERIOD] = 1;
     }
-    if (!isfinite(own)) {
+    if (!isfinite(read.own)) {
         r.faults[PS_FAULT_VALUES] = 1;
     }
-    put<Real>(r.rhs, at, side);
-    put<Real>(r.values, at, own);
+    put<Real>(r.rhs, at, read.side);
+    put<Real>(r.values, at, read.own);
 }
 
-/* Matrix and right-hand side of row number e. */
-template <typename Real> struct SplineRows {
+/* A row of one spline. */
+template <typename Real>
+static __device__ __forceinline__ void
+write_row(const ps_spline_rows &r, const Place &at)
+{
+    const double rate = knots_of<Real>(r.x, r.knots, at.j, at.k).rate;
+    const ps_spline_row row = ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k),
+                                               is_single<Real>, rate, at.i);
+
+    if (r.diag.data != nullptr) {
+        write_matrix<Real>(r, row, at);
+    }
+    if (r.y.data != nullptr) {
+        write_side<Real>(r, read_values<Real>(r, row, at), rate, at);
+    }
+}
+
+/* Row at.i of splines (at.j, at.k) + m (dj, dk) that share their knots, as long as they
+ * exist, at most rows_a_thread: the row, with its divisions, is computed once, and all
+ * values are read before the first is written. */
+template <typename Real>
+static __device__ __forceinline__ void
+write_sides(const ps_spline_rows &r, const Place &at, int64_t dj, int64_t dk)
+{
+    const double rate = knots_of<Real>(r.x, r.knots, 0, 0).rate;
+    const ps_spline_row row =
+        ps_spline_row_of(&r, line_of<Real>(r.x, 0, 0), is_single<Real>, rate, at.i);
+    RowValues<Real> read[rows_a_thread];
+
+#pragma unroll
+    for (int m = 0; m < rows_a_thread; m++) {
+        const Place own = {at.i, at.j + m * dj, at.k + m * dk};
+
+        if (own.j < r.outer && own.k < r.inner) {
+            read[m] = read_values<Real>(r, row, own);
+        }
+    }
+#pragma unroll
+    for (int m = 0; m < rows_a_thread; m++) {
+        const Place own = {at.i, at.j + m * dj, at.k + m * dk};
+
+        if (own.j < r.outer && own.k < r.inner) {
+            write_side<Real>(r, read[m], rate, own);
+        }
+    }
+}
+
+/* Row number e, with its matrix if that is asked for. */
+template <typename Real> struct OwnRows {
     ps_spline_rows r;
 
     __device__ __forceinline__ void operator()(int64_t e) const
     {
-        const Place at = place_of(e, r.knots, r.inner);
-        const double rate = knots_of<Real>(r.x, r.knots, at.j, at.k).rate;
-        const ps_spline_row row = ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k),
-                                                   is_single<Real>, rate, at.i);
-
-        if (r.diag.data != nullptr) {
-            write_matrix<Real>(r, row, at);
-        }
-        if (r.y.data != nullptr) {
-            write_side<Real>(r, row, rate, at);
-        }
+        write_row<Real>(r, place_of(e, r.knots, r.inner));
     }
 };
+
+/* Sides of several splines of the inner axis, whose elements are neighbours. */
+template <typename Real> struct InnerSides {
+    ps_spline_rows r;
+    int64_t parts;
+
+    __device__ __forceinline__ void operator()(int64_t e) const
+    {
+        Place at = place_of(e / threads, r.knots, parts);
+
+        at.k = at.k * threads * rows_a_thread + e % threads;
+        write_sides<Real>(r, at, 0, threads);
+    }
+};
+
+/* Sides of several splines of the outer axis. */
+template <typename Real> struct OuterSides {
+    ps_spline_rows r;
+
+    __device__ __forceinline__ void operator()(int64_t e) const
+    {
+        Place at = place_of(e, r.knots, r.inner);
+
+        at.j *= rows_a_thread;
+        write_sides<Real>(r, at, 1, 0);
+    }
+};
+
+template <typename Real>
+static ps_status
+launch_rows(const ps_spline_rows &r, cudaStream_t stream)
+{
+    if (!is_shared(r.x) || r.diag.data != nullptr || r.y.data == nullptr) {
+        return for_elements<threads>(r.outer * r.knots * r.inner, stream,
+                                     OwnRows<Real>{r});
+    }
+    if (r.inner >= threads) {
+        const int64_t parts = divided_up(r.inner, threads * rows_a_thread);
+
+        return for_elements<threads>(r.outer * r.knots * parts * threads, stream,
+                                     InnerSides<Real>{r, parts});
+    }
+    return for_elements<threads>(divided_up(r.outer, rows_a_thread) * r.knots * r.inner,
+                                 stream, OuterSides<Real>{r});
+}
 
 /* The coefficients of piece number e. */
 template <typename Real> struct SplinePieces {
@@ -353,14 +448,13 @@ ps_status
 ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec)
 {
     const ps_status status = ps_spline_rows_check(r);
-    const int64_t elements = status == PS_OK ? r->outer * r->knots * r->inner : 0;
     cudaStream_t const stream = ps_cuda_stream(exec);
 
-    if (elements == 0) {
+    if (status != PS_OK || r->outer * r->knots * r->inner == 0) {
         return status;
     }
     return with_real(r->dtype, [&](auto zero) {
-        return for_elements<threads>(elements, stream, SplineRows<decltype(zero)>{*r});
+        return launch_rows<decltype(zero)>(*r, stream);
     });
 }
 
