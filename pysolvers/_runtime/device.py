@@ -172,6 +172,11 @@ class Device:
         """Wait for the end of what was enqueued."""
         self.enqueue(self.backend.wait)
 
+    def follow(self, other: "Device") -> None:
+        """Let what is enqueued from now on follow what another device has on its stream."""
+        addresses = other.stream.address, self.stream.address
+        self.check(self.backend.order(*addresses, self.ordinal))
+
     def mark(self) -> Any:
         """Return what says whether all that was enqueued so far is complete."""
         return self.backend.Mark(*self.arguments)
@@ -351,12 +356,7 @@ class _Captured(Device):
                 for _ in range(count - 1)
             ]
             for other in others:
-                self._order(self, other)
+                other.follow(self)
             yield [self, *others]
             for other in others:
-                self._order(other, self)
-
-    def _order(self, first: Device, second: Device) -> None:
-        """Let what is enqueued on one stream from now on follow what is on another one."""
-        addresses = first.stream.address, second.stream.address
-        self.check(self.backend.order(*addresses, self.ordinal))
+                self.follow(other)

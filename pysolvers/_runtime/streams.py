@@ -1,4 +1,4 @@
-"""CUDA streams of any library, as the address that the backend takes; streams for captures."""
+"""CUDA streams of any library, as the address that the backend takes, and streams of our own."""
 
 import ctypes
 import operator
@@ -63,6 +63,20 @@ def private_stream(ordinal: int) -> Iterator[Stream]:
         stream = _new_stream(ordinal)
     yield stream
     free.append(stream)  # after an error its capture may not have ended
+
+
+@cache
+def keeping_stream(ordinal: int) -> Stream:
+    """Return the stream in whose order the memory of kept results of a device is freed.
+
+    It exists as long as the process, and contains nothing but the ends of the calls that read them.
+
+    Raises
+    ------
+    BackendError
+        If the driver cannot make a stream.
+    """
+    return _new_stream(ordinal)
 
 
 def _new_stream(ordinal: int) -> Stream:

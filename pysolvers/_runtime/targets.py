@@ -30,7 +30,7 @@ from .fp_mode import call_in_default_fp_mode
 from .interop import Library, keep_until, kind_of, library_of, locate, view
 from .lines import Plan, lines_view, write_lines
 from .singular import Singular
-from .streams import PER_THREAD, Stream, as_stream
+from .streams import PER_THREAD, Stream, as_stream, keeping_stream
 
 Array = NDArray[Any]
 
@@ -157,6 +157,17 @@ class Target:
     def empty(self, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = False) -> Array:
         """Allocate a C-contiguous array; a lasting one can be used on any stream."""
         return np.empty(shape, dtype)
+
+    def kept(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """Allocate a C-contiguous array that calls on any stream can read until it is freed.
+
+        A call that has enqueued its work on such arrays calls `has_read_kept`, so that the memory
+        is not used for other arrays before. To allocate it costs less than a lasting array does.
+        """
+        return np.empty(shape, dtype)
+
+    def has_read_kept(self) -> None:
+        """Let the end of kept arrays follow what this call has enqueued."""
 
     def extreme(self, name: str, index: tuple[Any, ...], *, largest: bool) -> float | None:
         """Return the largest or the smallest element of a part of an operand on a device.
@@ -293,6 +304,22 @@ class DeviceTarget(Device, Target):
     def is_captured(self) -> bool:
         """Whether what is enqueued becomes a part of a graph of the caller."""
         return False
+
+    def kept(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        keeper = self._keeper
+        array = keeper.empty(shape, dtype)
+        self.follow(keeper)
+        return array
+
+    def has_read_kept(self) -> None:
+        if not self.is_captured:  # the caller keeps what a graph of its own reads
+            self._keeper.follow(self)
+
+    @property
+    def _keeper(self) -> Device:
+        """The device with the stream of kept memory."""
+        stream = keeping_stream(self.ordinal)
+        return Device(self.backend, self.ordinal, self.operation, stream)
 
     def info(self, count: int, *, lasting: bool = False) -> Array:
         return self.empty((count,), _INFO, lasting=lasting)

@@ -69,13 +69,6 @@ class Layout:
         return real.reshape(self.outer, rows, self.inner).transpose(0, 2, 1)
 
 
-def stored(
-    target: Target, count: int, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = True
-) -> list[Array]:
-    """Allocate memory for `count` arrays of lines of one shape, whose strides are the same."""
-    return parts_of(target.empty((count * prod(shape),), dtype, lasting=lasting), count, shape)
-
-
 def parts_of(block: Array, count: int, shape: tuple[int, ...]) -> list[Array]:
     """View a block of memory as `count` arrays of lines of one shape."""
     outer, inner, rows = shape

@@ -23,7 +23,7 @@ from ._arguments import (
     conditions_of,
     outside_of,
 )
-from ._lines import Layout, call, in_real, is_of_library, parts_of, solve_lines, stored
+from ._lines import Layout, call, in_real, is_of_library, parts_of, solve_lines
 from .piecewise import Form, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
@@ -190,9 +190,8 @@ class CubicSpline(PiecewisePolynomial):
         layout, backend, real = self._layout, target.backend, real_of(self.dtype)
         lines = layout.lines(target, knots)
         count = lines.shape[-1]
-        # One allocation: memory of a device that lasts costs as much as the solve of small batches.
         sizes = layout.outer * layout.inner * count, lines.size
-        block = target.empty((2 * sizes[0] + sizes[1],), real, lasting=True)
+        block = target.kept((2 * sizes[0] + sizes[1],), real)
         values, slopes = parts_of(block[: 2 * sizes[0]], 2, (layout.outer, layout.inner, count))
         (self._knots,) = parts_of(block[2 * sizes[0] :], 1, lines.shape)
         target.write(self._knots, lines)
@@ -208,7 +207,7 @@ class CubicSpline(PiecewisePolynomial):
             options = (*arguments, faults, self._threads)
             call(target, "CubicSpline", backend.spline_rows, codes, parts, x, *options)
 
-        matrix = stored(target, 3, self._knots.shape, real, lasting=False)
+        matrix = parts_of(target.empty((3 * lines.size,), real), 3, self._knots.shape)
         ends = tuple(
             layout.spread(layout.lines(target, given[name])) if name in given else None
             for name in ENDS

@@ -22,9 +22,9 @@ from ._lines import (
     call,
     flat,
     is_of_library,
+    parts_of,
     points_of,
     solve_lines,
-    stored,
     target_for,
 )
 
@@ -115,6 +115,7 @@ class PiecewisePolynomial(ShownAsText):
         result = self._result(target, self._like, (outer * count * inner,), real)
         written = target.destination(result).reshape(outer, count, inner).transpose(0, 2, 1)
         target.write(written, lines)
+        target.has_read_kept()
         return target.finish(result, self._like).reshape(shape)
 
     @cached_property
@@ -135,6 +136,7 @@ class PiecewisePolynomial(ShownAsText):
         if size:
             written = target.destination(result).view(real_of(self.dtype))
             self._write_coefficients(target, written, arrays)
+            target.has_read_kept()
         return target.finish(result, self._like).reshape(shape)
 
     def __repr__(self) -> str:
@@ -225,6 +227,7 @@ class PiecewisePolynomial(ShownAsText):
                 layout.result_lines(target.destination(result), count),
                 self._threads,
             )
+            target.has_read_kept()
         return target.finish(result, like).reshape(shape)
 
     def derivative(self, nu: int = 1) -> PiecewisePolynomial:
@@ -415,7 +418,7 @@ class PiecewisePolynomial(ShownAsText):
         count = max((self._form.order or _CUBIC) - nu, 1)
         shape = (layout.outer, layout.inner, self._knots.shape[-1] - 1)
         real = real_of(self.dtype)
-        result = stored(target, count, shape, real)
+        result = parts_of(target.kept((count * prod(shape),), real), count, shape)
         if not result[0].size:
             return result
         call(

@@ -51,3 +51,22 @@ def test_calls_use_the_current_stream(streaming, rng):
         assert not streaming.is_done(stream)  # the call does not wait
     with streaming.current(stream):
         near(streaming.get(values), expected)
+
+
+def test_the_memory_of_a_spline_is_freed_after_the_calls_that_read_it(streaming, rng):
+    x, y, points = data(rng, (33, 2000), 0)
+    expected = CubicSpline(x, y)(points)
+    here, there, at = (streaming.array(array) for array in (x, y, points))
+    zeros = streaming.array(np.zeros_like(y))
+    spline = CubicSpline(here, there)
+    stream = streaming.stream()
+    with gpu_libraries.delayed(streaming.address(stream)):
+        with streaming.current(stream):
+            values = spline(at)
+        del spline
+        with streaming.current(streaming.stream()):
+            others = [CubicSpline(here, zeros) for _ in range(4)]
+        assert not streaming.is_done(stream)
+    with streaming.current(stream):
+        near(streaming.get(values), expected)
+    assert len(others) == 4

@@ -15,10 +15,11 @@ from unittest import mock
 import numpy as np
 
 from pysolvers import _core
-from pysolvers._runtime import backends, interop
+from pysolvers._runtime import backends, interop, streams
 
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _ALIGNMENT = 256
+KEEPING = 9  # the stream of kept memory
 _MADE_OF = 7  # arguments of factor_make() before the device
 
 _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
@@ -342,6 +343,7 @@ def in_place_of_cuda(fake=None):
     with (
         mock.patch.object(backends, "_load", lambda name: fake if name == "cuda" else load(name)),
         mock.patch.object(interop, "_memory_view", return_value=View),
+        mock.patch.object(streams, "_new_stream", lambda ordinal: streams.Stream(KEEPING)),
         mock.patch.object(
             interop.Library,
             "empty",

@@ -172,4 +172,23 @@ def test_a_call_copies_nothing_but_the_faults(rng, bc):
         device.calls.clear()
         for nu in range(4):
             spline(points, nu)
-        assert {name for name, *_ in device.calls} == {"view", "spline_points"}
+        assert {name for name, *_ in device.calls} == {"view", "spline_points", "order"}
+
+
+def test_the_memory_of_a_spline_is_freed_after_the_calls_that_read_it(rng):
+    x, y, points = data(rng, (2, 7, 4), 1)
+    with fake_device.in_place_of_cuda() as device:
+        spline = CubicSpline(device.array(x), device.array(y), 1)
+        slope = spline.derivative()
+        points = device.array(points)
+        for call in (spline, slope):
+            device.calls.clear()
+            call(points, stream=77)
+            names = [name for name, *_ in device.calls]
+            assert device.calls[-1] == ("order", 77, fake_device.KEEPING)
+            assert names.index("spline_points") < names.index("order")
+        for name in ("c", "x"):
+            device.calls.clear()
+            getattr(spline, name)
+            assert device.calls[-1][0] == "order"
+            assert device.calls[-1][2] == fake_device.KEEPING
