@@ -151,8 +151,8 @@ static __device__ __forceinline__ void
 write_row(const ps_spline_rows &r, const Place &at)
 {
     const double rate = knots_of<Real>(r.x, r.knots, at.j, at.k).rate;
-    const ps_spline_row row = ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k),
-                                               is_single<Real>, rate, at.i);
+    const ps_spline_row row =
+        ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k), is_single<Real>, rate, at.i);
 
     if (r.diag.data != nullptr) {
         write_matrix<Real>(r, row, at);
@@ -453,9 +453,8 @@ ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec)
     if (status != PS_OK || r->outer * r->knots * r->inner == 0) {
         return status;
     }
-    return with_real(r->dtype, [&](auto zero) {
-        return launch_rows<decltype(zero)>(*r, stream);
-    });
+    return with_real(r->dtype,
+                     [&](auto zero) { return launch_rows<decltype(zero)>(*r, stream); });
 }
 
 ps_status

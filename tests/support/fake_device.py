@@ -343,7 +343,7 @@ def in_place_of_cuda(fake=None):
     with (
         mock.patch.object(backends, "_load", lambda name: fake if name == "cuda" else load(name)),
         mock.patch.object(interop, "_memory_view", return_value=View),
-        mock.patch.object(streams, "_new_stream", lambda ordinal: streams.Stream(KEEPING)),
+        mock.patch.object(streams, "_new_stream", return_value=streams.Stream(KEEPING)),
         mock.patch.object(
             interop.Library,
             "empty",
