@@ -544,8 +544,8 @@ def gpu_measure(shape: tuple[int, ...], dtype: np.dtype, runs: int) -> Record:
 def words_of(solver: FastPoisson, *, batch: bool = False) -> float:
     """Return the words that a solve on a device reads and writes, for each unknown.
 
-    Packed waves: load, transforms there and back, lines, store; a longer grid has 5 for its copies
-    and its long waves. Otherwise 4 for the transforms or products of an axis, 10 for sums and
+    Packed waves: load, transforms there and back, lines, store; a longer grid has 2 for the product
+    of its long waves. Otherwise 4 for the transforms or products of an axis, 10 for sums and
     differences of halves, 2 for the lines, and the row sums. Call it after a solve of a batch.
     """
     engine = solver._device
@@ -559,7 +559,7 @@ def words_of(solver: FastPoisson, *, batch: bool = False) -> float:
         own = packed._packed if isinstance(packed, LongerGrid) else packed
         waves = own.wave_bytes / (unknowns * solver.dtype.itemsize)
         transforms = len(solver.shape) - 1
-        return 2 + waves * (4 + 4 * transforms) + 5 * is_longer
+        return 2 + waves * (4 + 4 * transforms) + 2 * is_longer
     sums = engine._rows[1]  # a view without strides along axes of equal entries
     words = (
         2.0 + np.prod([n for n, s in zip(sums.shape, sums.strides, strict=True) if s]) / unknowns

@@ -95,13 +95,25 @@ has_halvings(const ps_waves *w)
     return w->pitch == pitch + 2 * (n >> levels);
 }
 
+/* Whether the lines are `given` values, or their continuation. */
+static int
+has_continuation(const ps_waves *w)
+{
+    const int64_t more = w->kind == PS_DCT1 ? -1 : w->kind == PS_DST1 ? 1 : 0;
+
+    return w->given == w->size ||
+           (w->kind != PS_RFFT && w->given >= 1 && w->given < w->size &&
+            w->size - w->given <= w->given + more);
+}
+
 ps_status
 ps_waves_check(const ps_waves *w)
 {
     if (w == NULL || w->size < 1 || w->size > INT32_MAX / 8 ||
         !has_order(w->kind, w->size) || !has_order(w->row_kind, w->rows) ||
         w->row_kind == PS_DCT1 || w->row_kind == PS_DST1 || w->field.data == NULL ||
-        w->waves == NULL || !isfinite(w->scale) ||
+        w->waves == NULL || !isfinite(w->scale) || !has_continuation(w) ||
+        (w->edge != NULL && (w->edge_place < 0 || w->edge_place >= w->size)) ||
         (w->halvings != 0 && !has_halvings(w))) {
         return PS_BAD_ARGUMENT;
     }

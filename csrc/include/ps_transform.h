@@ -97,15 +97,25 @@ struct ps_transform {
  * reals, 2 (M/2 + 1) apart, which the library transforms from complex to real after load() and
  * from real to complex before store(): M waves, those of order 2^(p-1) (2q + 1) for q = 0,
  * 2, 4, ... and then the odd q from the last to the first. `pitch` is the sum of the
- * distances of lines of all parts. */
+ * distances of lines of all parts.
+ *
+ * The field can have fewer values than the lines, `given` of `size`, but with PS_RFFT.
+ * load() continues them, even with cosines and odd with sines: about the last value with
+ * PS_DCT1, about the place after it, where the value is zero, with PS_DST1, and about the
+ * middle between the last value and the next place with the kinds 2. store() writes the
+ * given ones, and value `edge_place` of each line to `edge` unless that is NULL. */
 struct ps_waves {
     ps_dtype dtype;                   /* PS_F32 or PS_F64 */
     ps_transform_kind kind, row_kind; /* along the values, and along the rows */
     int32_t halvings;                 /* at most PS_MOST_HALVINGS */
     int64_t planes, rows, size, pitch;
+    int64_t given;   /* size - given <= given - 1, `given` or `given` + 1 for the three
+                      * continuations above */
     ps_output field; /* `row` of its stride: values; outer: planes; inner: rows */
     void *waves;     /* aligned to a complex number */
     double scale;
+    int64_t edge_place;
+    void *edge; /* `planes` x `rows` numbers, or NULL */
 };
 
 /* Solve one tridiagonal system along the planes for each real of the sine, cosine or

@@ -153,22 +153,23 @@ waves_fit(PyObject *Py_UNUSED(module), PyObject *args)
     return PyBool_FromLong(status == PS_OK && fit != 0);
 }
 
-/* Call load() or store(): the field has the shape (planes, rows, values), and `bytes` of
- * the waves are available. */
+/* Call load() or store(): the field has the shape (planes, rows, values), of which lines
+ * have `size`, and `bytes` of the waves are available. */
 static PyObject *
 move_waves(PyObject *args, int loads)
 {
     const ps_backend *const backend = ps_backend_get();
-    unsigned long long waves, bytes, stream = 0;
+    unsigned long long waves, bytes, edge, stream = 0;
     int kind, row_kind, halvings, device = 0;
-    long long pitch;
+    long long size, pitch, edge_place;
     double scale;
     PyObject *array;
     operand field;
     call c;
 
-    if (!PyArg_ParseTuple(args, "iiiOLKKd|iK", &row_kind, &kind, &halvings, &array,
-                          &pitch, &waves, &bytes, &scale, &device, &stream) ||
+    if (!PyArg_ParseTuple(args, "iiiOLLKKd(KL)|iK", &row_kind, &kind, &halvings, &array,
+                          &size, &pitch, &waves, &bytes, &scale, &edge, &edge_place,
+                          &device, &stream) ||
         (loads ? operand_read(array, "field", &field)
                : operand_write(array, "field", &field)) < 0) {
         return NULL;
@@ -179,11 +180,14 @@ move_waves(PyObject *args, int loads)
                         .halvings = halvings,
                         .planes = field.outer,
                         .rows = field.inner,
-                        .size = field.rows,
+                        .size = size,
                         .pitch = pitch,
+                        .given = field.rows,
                         .field = operand_output(&field),
                         .waves = (void *)(uintptr_t)waves,
-                        .scale = scale};
+                        .scale = scale,
+                        .edge_place = edge_place,
+                        .edge = (void *)(uintptr_t)edge};
 
     if ((uint64_t)(w.planes * w.rows * pitch * ps_dtype_size(w.dtype)) > bytes) {
         PyErr_SetString(PyExc_ValueError, "field: there are fewer waves");
@@ -264,14 +268,15 @@ PyDoc_STRVAR(waves_fit_doc,
              "waves_fit($module, is_float32, planes, device=0, stream=0, /)\n--\n\n"
              "Return whether wave_lines() can solve systems of so many rows.");
 PyDoc_STRVAR(waves_load_doc,
-             "waves_load($module, row_kind, kind, halvings, field, pitch, waves, nbytes, "
-             "scale, device=0, stream=0, /)\n--\n\n"
+             "waves_load($module, row_kind, kind, halvings, field, size, pitch, waves, "
+             "nbytes, scale, edge, device=0, stream=0, /)\n--\n\n"
              "Write the lines of waves from a field (planes, rows, values).");
 PyDoc_STRVAR(
     waves_store_doc,
-    "waves_store($module, row_kind, kind, halvings, field, pitch, waves, nbytes, "
-    "scale, device=0, stream=0, /)\n--\n\n"
-    "Write a field (planes, rows, values) from the lines of waves.");
+    "waves_store($module, row_kind, kind, halvings, field, size, pitch, waves, "
+    "nbytes, scale, edge, device=0, stream=0, /)\n--\n\n"
+    "Write a field (planes, rows, values) from the lines of waves; `edge`: address and "
+    "place of a further value of each line.");
 PyDoc_STRVAR(
     wave_lines_doc,
     "wave_lines($module, is_float32, planes, rows, length, pitch, waves, tables, "

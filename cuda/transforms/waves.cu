@@ -8,6 +8,9 @@
  * Lines in parts (halved.cuh): a thread moves the values that determine each other, 4 to
  * 16 of a line. One word read and one written per value, and one word more per value of
  * the last part.
+ *
+ * Fields of fewer values than the lines are continued while they are read, so that no
+ * kernel copies them: mirrored values are in the cache.
  */
 #include "device/operand.cuh"
 #include "runtime/backend.h"
@@ -72,8 +75,9 @@ __launch_bounds__(most_threads)
     const int part = static_cast<int>(blockIdx.x) - group * blocks_a_line;
     const int i = 2 * (part * static_cast<int>(blockDim.x) + threadIdx.x);
     const int64_t first = int64_t(group) * batch, lines = w.planes * rows;
+    const int given = static_cast<int>(w.given);
     const WavePair pair(w.kind, i, n);
-    const bool both = by_pairs && pair.has_second;
+    const bool both = by_pairs && i + 1 < given;
     int64_t plane = quotient(first, rows);
     int row = static_cast<int>(first - plane * rows);
     Real *values[batch], *numbers[batch];
@@ -87,7 +91,7 @@ __launch_bounds__(most_threads)
         const bool is_negative = w.row_kind == PS_DST2 && row % 2 != 0;
         const Real scale = static_cast<Real>(is_negative ? -w.scale : w.scale);
 
-        values[k] = field.system(plane, row) + i * field.row;
+        values[k] = field.system(plane, row);
         numbers[k] = static_cast<Real *>(w.waves) +
                      (plane * rows + wave_place(w.row_kind, row, rows)) * w.pitch;
         scales[k] = {scale, pair.second_is_negative ? -scale : scale};
@@ -98,11 +102,14 @@ __launch_bounds__(most_threads)
                     pair.has_second ? __ldcs(numbers[k] + pair.place[1]) : Real(0);
             }
             else if (both) {
-                two[k] = *reinterpret_cast<const Two *>(values[k]);
+                two[k] = *reinterpret_cast<const Two *>(values[k] + i * field.row);
             }
             else {
-                two[k].re = values[k][0];
-                two[k].im = pair.has_second ? values[k][field.row] : Real(0);
+                const auto value = [&](int j) { return values[k][j * field.row]; };
+
+                two[k].re = continued<Real>(w.kind, i, given, value);
+                two[k].im = pair.has_second ? continued<Real>(w.kind, i + 1, given, value)
+                                            : Real(0);
             }
         }
         row++;
@@ -118,16 +125,28 @@ __launch_bounds__(most_threads)
         if (first + k >= lines) {
             return;
         }
-        if (!LOADS && both) {
-            *reinterpret_cast<Two *>(values[k]) = y;
-            continue;
+        if constexpr (LOADS) {
+            numbers[k][pair.place[0]] = y.re;
+            if (pair.has_second) {
+                numbers[k][pair.place[1]] = y.im;
+            }
+            if (is_extended(w.kind)) {
+                pair.extend(w.kind, n, numbers[k], y);
+            }
         }
-        *(LOADS ? numbers[k] + pair.place[0] : values[k]) = y.re;
-        if (pair.has_second) {
-            *(LOADS ? numbers[k] + pair.place[1] : values[k] + field.row) = y.im;
-        }
-        if (LOADS && is_extended(w.kind)) {
-            pair.extend(w.kind, n, numbers[k], y);
+        else {
+            if (both) {
+                *reinterpret_cast<Two *>(values[k] + i * field.row) = y;
+            }
+            else if (i < given) {
+                values[k][i * field.row] = y.re;
+                if (i + 1 < given) {
+                    values[k][(i + 1) * field.row] = y.im;
+                }
+            }
+            if (w.edge != nullptr && i / 2 == w.edge_place / 2) {
+                static_cast<Real *>(w.edge)[first + k] = w.edge_place == i ? y.re : y.im;
+            }
         }
     }
 }
@@ -163,7 +182,7 @@ __launch_bounds__(most_threads, 2)
     const bool sine = w.kind == PS_DST1;
     const int shift = sine ? 1 : 0; /* place of value 0 */
     const HalvedParts parts = {static_cast<int>(w.size) + 2 * shift - 1, LEVELS};
-    const int n = parts.intervals, m = n >> LEVELS;
+    const int n = parts.intervals, m = n >> LEVELS, given = static_cast<int>(w.given);
     const int group = static_cast<int>(blockIdx.x) / blocks_a_line;
     const int part = static_cast<int>(blockIdx.x) - group * blocks_a_line;
     const int t = part * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
@@ -189,15 +208,16 @@ __launch_bounds__(most_threads, 2)
                                                      plane * parts.pitch(level));
         };
         const auto is_value = [&](int j) { return !sine || (j > 0 && j < n); };
+        const auto value = [&](int i) { return values[i * field.row]; };
 
         if constexpr (LOADS) {
 #pragma unroll
             for (int s = 0; s < Line::slots; s++) {
                 const int j = line.place(s);
 
-                x[s] = is_value(j)
-                           ? static_cast<Real>(w.scale) * values[(j - shift) * field.row]
-                           : Real(0);
+                x[s] = is_value(j) ? static_cast<Real>(w.scale) *
+                                         continued<Real>(w.kind, j - shift, given, value)
+                                   : Real(0);
             }
             line.split(sine, x, [&](int level, int index, const Complex<Real> &number) {
                 numbers(level)[index] = number;
@@ -219,10 +239,14 @@ __launch_bounds__(most_threads, 2)
             });
 #pragma unroll
             for (int s = 0; s < Line::slots; s++) {
-                const int j = line.place(s);
+                const int i = line.place(s) - shift;
+                const Real y = static_cast<Real>(w.scale) * x[s];
 
-                if (is_value(j)) {
-                    values[(j - shift) * field.row] = static_cast<Real>(w.scale) * x[s];
+                if (i >= 0 && i < given) {
+                    values[i * field.row] = y;
+                }
+                if (w.edge != nullptr && i == w.edge_place) {
+                    static_cast<Real *>(w.edge)[plane] = y;
                 }
             }
         }

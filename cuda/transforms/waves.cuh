@@ -36,6 +36,20 @@ wave_place(ps_transform_kind kind, int j, int n)
     return kind == PS_DST1 ? j + 1 : j;
 }
 
+/* Value i of a line whose field has the values value(0) .. value(given - 1); one of them is
+ * read in any case, so that reads of several values do not wait for each other. */
+template <typename Real, typename Value>
+__host__ __device__ __forceinline__ Real
+continued(ps_transform_kind kind, int i, int given, const Value &value)
+{
+    const bool is_sine = kind == PS_DST1 || kind == PS_DST2;
+    const int about = 2 * given - (kind == PS_DST1 ? 0 : kind == PS_DCT1 ? 2 : 1);
+    const int place = i < given ? i : about - i;
+    const Real y = value(place < given ? place : given - 1);
+
+    return i < given || !is_sine ? y : place < given ? -y : Real(0);
+}
+
 /* The tiles of the waves of a plane; `length` of the transform along the values. */
 struct WaveTiles {
     int rows, length;

@@ -14,9 +14,10 @@ from .._errors import BackendError
 from .nvidia import current_device, shared_library
 from .streams import Stream
 
-_FUNCTIONS = {"float32": "cublasSgemmStridedBatched", "float64": "cublasDgemmStridedBatched"}
+_LETTERS = {"float32": "S", "float64": "D"}
 _NUMBERS = {"float32": ctypes.c_float, "float64": ctypes.c_double}
 _PLAIN, _TRANSPOSED = 0, 1  # cublasOperation_t
+_RIGHT = 1  # cublasSideMode_t
 _MOST = 65535  # products of a call: blocks along the third axis of a grid
 
 
@@ -123,7 +124,7 @@ class Products:
         stream: Stream,
         work: tuple[int, int],
     ) -> None:
-        """Enqueue target = a @ b for matrices in C order.
+        """Enqueue target += a @ b for matrices in C order.
 
         Parameters
         ----------
@@ -137,9 +138,87 @@ class Products:
             Address and bytes of a work area, so that a graph shares none with other calls.
         """
         m, k, n = shape
-        # In Fortran order: target^T = b^T a^T.
+        # In Fortran order: target^T += b^T a^T.
         operands = (*b, 0), (*a, 0), (*target, 0)
-        self._run((_PLAIN, _PLAIN), (n, m, k), operands, 1, dtype, stream, work)
+        self._run((_PLAIN, _PLAIN), (n, m, k), operands, 1, dtype, stream, work, adds=True)
+
+    def vector(
+        self,
+        matrix: tuple[int, int],
+        source: int,
+        target: int,
+        shape: tuple[int, int],
+        dtype: np.dtype,
+        stream: Stream,
+        work: tuple[int, int],
+    ) -> None:
+        """Enqueue target = matrix @ source for a vector without gaps.
+
+        Parameters
+        ----------
+        matrix : (int, int)
+            Address, and numbers from one row to the next.
+        source, target : int
+            Addresses.
+        shape : (int, int)
+            Rows and columns of the matrix.
+        dtype, stream, work
+            As for `matrices`.
+        """
+        number = _NUMBERS[dtype.name]
+        (address, lead), (m, n) = matrix, shape
+        self._enqueue(
+            f"cublas{_LETTERS[dtype.name]}gemv_v2",
+            stream,
+            work,
+            # In Fortran order: the transposed matrix.
+            *map(ctypes.c_int, (_TRANSPOSED, n, m)),
+            ctypes.byref(number(1)),
+            ctypes.c_void_p(address),
+            ctypes.c_int(lead),
+            ctypes.c_void_p(source),
+            ctypes.c_int(1),
+            ctypes.byref(number(0)),
+            ctypes.c_void_p(target),
+            ctypes.c_int(1),
+        )
+
+    def scaled_rows(
+        self,
+        factors: int,
+        matrix: tuple[int, int],
+        target: tuple[int, int],
+        shape: tuple[int, int],
+        dtype: np.dtype,
+        stream: Stream,
+        work: tuple[int, int],
+    ) -> None:
+        """Enqueue target[i] = factors[i] * matrix[i].
+
+        Parameters
+        ----------
+        factors : int
+            Address.
+        matrix, target : (int, int)
+            Address, and numbers from one row to the next.
+        shape : (int, int)
+            Rows and columns.
+        dtype, stream, work
+            As for `matrices`.
+        """
+        (address, lead), (m, n) = matrix, shape
+        self._enqueue(
+            f"cublas{_LETTERS[dtype.name]}dgmm",
+            stream,
+            work,
+            *map(ctypes.c_int, (_RIGHT, n, m)),  # in Fortran order
+            ctypes.c_void_p(address),
+            ctypes.c_int(lead),
+            ctypes.c_void_p(factors),
+            ctypes.c_int(1),
+            ctypes.c_void_p(target[0]),
+            ctypes.c_int(target[1]),
+        )
 
     def _run(
         self,
@@ -150,34 +229,39 @@ class Products:
         dtype: np.dtype,
         stream: Stream,
         work: tuple[int, int] | None = None,
+        *,
+        adds: bool = False,
     ) -> None:
-        """Call the function for operands given by address, leading dimension and distance.
-
-        Without a work area it is that of the library for the stream.
-        """
+        """Multiply operands given by address, leading dimension and distance."""
         number = _NUMBERS[dtype.name]
-        one, zero = number(1), number(0)
         a, b, c = (
             (ctypes.c_void_p(address), ctypes.c_int(lead), ctypes.c_longlong(distance))
             for address, lead, distance in operands
         )
+        self._enqueue(
+            f"cublas{_LETTERS[dtype.name]}gemmStridedBatched",
+            stream,
+            work,
+            *map(ctypes.c_int, operations),
+            *map(ctypes.c_int, shape),
+            ctypes.byref(number(1)),
+            *a,
+            *b,
+            ctypes.byref(number(1 if adds else 0)),
+            *c,
+            ctypes.c_int(count),
+        )
+
+    def _enqueue(
+        self, name: str, stream: Stream, work: tuple[int, int] | None, *arguments: Any
+    ) -> None:
+        """Call a function on a stream; without a work area it is that of the library for it."""
         with self._lock, current_device(self._ordinal):
             self._call("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream.address))
             if work is not None:  # until the stream is set again
                 place = ctypes.c_void_p(work[0]), ctypes.c_size_t(work[1])
                 self._call("cublasSetWorkspace_v2", self._handle, *place)
-            self._call(
-                _FUNCTIONS[dtype.name],
-                self._handle,
-                *map(ctypes.c_int, operations),
-                *map(ctypes.c_int, shape),
-                ctypes.byref(one),
-                *a,
-                *b,
-                ctypes.byref(zero),
-                *c,
-                ctypes.c_int(count),
-            )
+            self._call(name, self._handle, *arguments)
 
     def _call(self, name: str, *arguments: Any) -> None:
         """Call a function of cuBLAS, or raise BackendError with its status."""

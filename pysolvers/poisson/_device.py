@@ -341,19 +341,21 @@ def packs(
     They do not where the transforms would take longer than lines along another axis. Ranks need two
     planes each, and do not halve the intervals of nodes.
     """
-    if not are_packed(axes, dtype):
+    real = np.empty(0, dtype).real.dtype
+    if not are_packed(axes, real):
         return False
     is_fast = all(has_short_factors(axis) for axis in axes[1:])
     if ranks > 1:
         # A rank holds one value less than others, and one more is not unknown at a Dirichlet side.
         is_thin = axes[0].size // ranks < 3
+        is_fast = is_fast and dtype == real
         if not is_fast or is_thin or any(axis.transform[1] == 1 for axis in axes[1:]):
             return False
-    elif not is_fast and not longer_intervals(axes, dtype, helmholtz):
+    elif not (is_fast and dtype == real) and not longer_intervals(axes, dtype, helmholtz):
         return False
     ordinal = parse_device(device)[1]
     planes = -(-axes[0].count // ranks)
-    fit = require_device(ordinal).waves_fit(dtype == np.float32, planes, ordinal)
+    fit = require_device(ordinal).waves_fit(real == np.float32, planes, ordinal)
     return bool(fit)
 
 
@@ -720,7 +722,7 @@ class DevicePoisson:
             if additions:
                 if (address_of(f), f.strides) != (address_of(result), result.strides):
                     device.write(result, f)
-                self._add(additions, result, device)
+                self._add(additions, self._reals(result), device)
                 source = result
             there = () if self._cut is None else (whole.address, whole.owner)
             self._packed.run(source[0], result[0], buffer.address, work.address, device, *there)

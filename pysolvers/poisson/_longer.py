@@ -1,28 +1,36 @@
-r"""Nodes between two Dirichlet sides as a part of a longer grid, whose transform is fast.
+r"""Rectangles of a slow length as a part of a longer grid, whose transform is fast.
 
-The transform of N intervals with large prime factors takes several times as long as that of
-N' = N + P intervals without them. The longer grid has a Dirichlet side at node N'. Its solution is
-that of the shorter one if it is zero at node N. A right side that is odd about node N,
+The transform of N intervals, or N cells, with large prime factors takes several times as long as
+that of N' = N + P without them. A right side that is continued beyond the side x = N h of the
+shorter grid, oddly if it is a Dirichlet side and evenly if it is a Neumann side,
 
-    f[N + s] = -f[N - s],    0 < s < P,
+    f(N + s) = -f(N - s)    or    f(N + s) = f(N - s),
 
-makes waves along the other axis zero there that decay within P nodes. With the eigenvalues mu_k of
-the other axis and 2 cosh theta_k = 2 + h^2 (|mu_k| + c), what is left of wave k at node N is
-exp(-theta_k P). For the long waves, theta_k P < 39 in float64, a source at node N makes the
-solution zero there. By the solutions sinh(theta j) of the equations without right side it is
+has there the solution of the shorter grid, also continued, but for what the side at N' adds to it:
+a solution of the equation without right side. Along x it is, for wave k of the other axis,
 
-    q_k = - sum over s of w_k(s) f_k[N - s],
-    w_k(s) = sinh(theta (N - s)) / sinh(theta N),                                      s >= P,
-    w_k(s) = sinh(theta s) sinh(theta (N - P)) / (sinh(theta P) sinh(theta N)),        s < P,
+    c_k phi_k,    phi_k = sinh(theta x) / sinh(theta N)    or    cosh(theta x) / cosh(theta N),
 
-which follows from the differences of the two sums of the Green's function, without cancellation.
-f_k is the product of the K long waves with f, 2 K operations per unknown, which reads f once.
+with the eigenvalues mu_k of the other axis and 2 cosh theta_k = 2 + h^2 (|mu_k| + c). With the
+solution v of the longer grid,
 
-Words per unknown: those of `_waves` for N' intervals, 2 to copy f, 1 for f_k and 2 to copy the
-solution. Repeated solves are a graph, in which the parts of the waves run at the same time.
-Products of all waves would take 4 n operations. A source that depends on the solution on the longer
-grid (capacitance matrix: Buzbee, Dorr, George and Golub 1971) needs no product, but a second
-solution.
+    nodes, Dirichlet    c_k = v_k[N]
+    cells, Dirichlet    c_k = (v_k[N] + v_k[N - 1]) / (2 cosh(theta / 2))
+    nodes, Neumann      c_k = (v_k[N'] - v_k[N - P]) / (2 tanh(theta N) sinh(theta P))
+    cells, Neumann      c_k = (v_k[N' - 1] - v_k[N - P]) / (2 tanh(theta N) sinh(theta (P - 1/2)))
+
+c_k is at most the largest value of the solution, for Dirichlet sides; between Neumann sides the
+rounding errors of the difference grow by 1 / (2 theta^2 N P), and grids of which theta P is small
+are not solved in this way. Of a wave that is constant along both axes (theta = 0, and no c) the
+limit phi = x^2 / N^2 remains, and the mean of the solution is made zero.
+
+What is left of wave k at the side is exp(-theta_k P): waves with theta_k P > 39 in float64 need no
+correction. That of the others, 30 to 150, is one product of matrices, 2 operations for each of them
+and unknown, after one of a matrix with a vector.
+
+Words per unknown: those of `_waves` for N' intervals, but 1 for each field, which has N of them,
+and 2 for the product. Repeated solves are a graph, in which the parts of the waves run at the same
+time.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,9 +42,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._axis import DIRICHLET
+from .._axis import DIRICHLET, NEUMANN
 from .._runtime.cublas import products
-from .._runtime.device import Device, address_of, device_array
+from .._runtime.device import Device, address_of, device_array, pairs
 from ._axes import Axis
 from ._methods import has_short_factors
 from ._waves import PackedWaves
@@ -49,14 +57,13 @@ _MOST_FACTOR = 13  # prime factors up to it are fast in cuFFT
 _MULTIPLE = 8  # of a fast length: `_waves` halves it three times
 _MOST_LONGER = 1.5  # N' / N
 # Times for each unknown, in words (H200, `_methods._Costs`): the solution on a fast length whose
-# only prime factor is 2, what other prime factors add to it, copies and f, and a long wave. 3000^2
-# nodes take 836, 755, 854 and 806 us with 3200, 3456, 3584 and 4096 intervals.
+# only prime factor is 2, what other prime factors add to it, the product, and a long wave.
 _SOLUTION = 11.0
 _FACTORS = {3: 0.03, 5: 0.08, 7: 0.2}
-_COPIES = 5.0
+_COPIES = 2.0
 _WAVE = 0.02
 _MOST_COST = 28.0  # padded transforms take longer
-_SEGMENT = 64  # numbers that are added up by one product
+_LEAST_DECAY = 0.5  # least theta P of a wave between Neumann sides that is not constant
 _ALIGNED = 32  # bytes that the start of a row is a multiple of, for cuBLAS
 _WORK = 8 << 20  # bytes of the work area of cuBLAS
 
@@ -71,7 +78,7 @@ class LongerGrid:
     intervals : int
         N', as `longer_intervals` returns it.
     dtype : dtype
-        float32 or float64.
+        Of the fields. Complex ones are two fields of real numbers.
     device : Device
         The device.
     keep : callable
@@ -94,41 +101,52 @@ class LongerGrid:
     ) -> None:
         first, last = axes
         assert last.step is not None
-        edges = last.edges[0] + last.step * np.arange(intervals + 1.0)
-        longer = replace(last, size=intervals + 1, edges=edges)
-        self._packed = PackedWaves([first, longer], dtype, device, keep, helmholtz)
-        self._products, self._dtype = products(device.ordinal), dtype
-        self._shape, self._intervals = (first.count, intervals - 1), last.intervals
+        self._dtype = real = np.empty(0, dtype).real.dtype
+        longer = _longer(last, intervals)
+        self._packed = PackedWaves([first, longer], real, device, keep, helmholtz)
+        self._products = products(device.ordinal)
+        self._shape = first.count, last.count
         rates = _rates(first, last, helmholtz)
         more = intervals - last.intervals
-        rates = rates[: max(1, int(np.searchsorted(rates, _decay(dtype) / more)))]
-        self._waves = len(rates)
-        forward, backward = first.first_waves(self._waves)
-        n = last.intervals
-        segments = -(-(n - 1) // _SEGMENT)
-        fits = segments * _SEGMENT < intervals
-        #: Segments of the sums over a row, and their length; the places after node N are zero.
-        self._segments = (segments, _SEGMENT) if fits else (1, n - 1)
-        weights = np.zeros((self._waves, prod(self._segments)))
-        weights[:, : n - 1] = -_weights(rates, n, more)
-        ones = np.ones((max(self._segments), 1))
-        tables = forward, weights, backward, ones, np.zeros((1, 1)), np.full((1, 1), -1.0)
-        kept = [keep(np.ascontiguousarray(table, dtype)) for table in tables]
-        self._forward, self._weights, self._backward, self._ones, self._zero, self._minus = kept
-        size = dtype.itemsize
-        #: Numbers from one row of the right side to the next.
-        self._pitch = -(-self._shape[1] * size // _ALIGNED) * _ALIGNED // size
+        count = max(1, int(np.searchsorted(rates, _decay(real) / more)))
+        rates = rates[:count]
+        forward, backward = first.first_waves(count)
+        factors, waves = _corrections(rates, last, more)
+        forward = forward * factors[:, None]
+        #: Whether the mean of the solution is made zero, as a further wave.
+        self._is_singular = not helmholtz and first.has_null_vector and last.has_null_vector
+        if self._is_singular:
+            weights = last.volumes / last.volumes.sum()
+            waves = np.vstack([waves, np.ones(last.count)])
+            waves[0] -= waves[0] @ weights
+            backward = np.column_stack([backward, np.ones(first.count)])
+            self._weights = keep(np.asarray([weights], real))
+            self._means = keep(np.asarray([first.volumes / first.volumes.sum()], real))
+        #: The further value of a line that the corrections need, one of the result that is added
+        #: to it, and the factor of this one.
+        is_odd = last.ends[0] == DIRICHLET
+        self._edge = last.count if is_odd else longer.count - 1
+        self._other = last.intervals - 1 if is_odd else last.intervals - more
+        self._factor = keep(np.full((1, 1), 1 if is_odd else -1, real))
+        self._needs_other = not (is_odd and last.on_nodes)
+        self._forward = keep(np.ascontiguousarray(forward, real))
+        self._count, self._own = len(waves), count
+        size = real.itemsize
+        self._lead = _aligned(last.count, size)
+        self._waves = keep(_padded(waves, self._lead, real))
+        self._backward_lead = _aligned(self._count, size)
+        self._backward = keep(_padded(-backward, self._backward_lead, real))
         sizes = (
-            self._packed.wave_bytes,
-            self._shape[0] * self._pitch * size,
-            self._weights.nbytes,
-            self._weights.nbytes,
-            self._waves * self._segments[0] * size,
-            self._waves * size,
+            max(self._packed.wave_bytes, self._shape[0] * self._lead * size),
+            self._waves.nbytes,
+            self._shape[0] * size,
+            self._count * size,
+            self._shape[0] * size,
             _WORK,
         )
-        #: Where begin the waves, the right side, its long waves, their products with the weights,
-        #: the sums of these, the sources and the work area of cuBLAS, and the end.
+        #: Where begin the waves, the waves of the correction times their amplitudes, the values
+        #: beyond the side, the amplitudes, the means of the rows and the work area of cuBLAS, and
+        #: the end.
         self._starts = np.cumsum([0, *(-(-size // 256) * 256 for size in sizes)]).tolist()
 
     @property
@@ -146,48 +164,47 @@ class LongerGrid:
         return self._packed.alone()
 
     def run(self, source: Array, target: Array, waves: int, work: int, device: Device) -> None:
-        """Enqueue a solve, as `PackedWaves.run` does."""
-        count, n, size = self._shape[1], self._intervals, self._dtype.itemsize
-        start, more = waves + self._starts[1], count + 1 - n
-        strides = self._pitch * size, size
-        field = device_array(start, self._shape, strides, self._dtype, source)
-        own, rest = field[:, : n - 1], field[:, n - 1 :]
-        device.write(own, source)
-        device.write(rest, np.broadcast_to(self._zero, rest.shape))
-        device.add_product(rest[:, 1:more], self._minus, own[:, ::-1][:, : more - 1])
-        self._set_sources(field, waves, device)
-        self._packed.run(field, field, waves, work, device)
-        device.write(target, own)
+        """Enqueue a solve, as `PackedWaves.run` does; the fields can be complex."""
+        if source.dtype.kind == "c":
+            for own, to in zip(pairs(source), pairs(target), strict=True):
+                self.run(own, to, waves, work, device)
+            return
+        edge = waves + self._starts[2]
+        self._packed.run(source, target, waves, work, device, edge=(edge, self._edge))
+        size = self._dtype.itemsize
+        rows, columns = target.strides
+        if columns == size and rows % size == 0 and rows >= self._shape[1] * size:
+            self._correct(target, waves, device)
+            return
+        # The memory of the waves is free.
+        strides = self._lead * size, size
+        field = device_array(waves, self._shape, strides, self._dtype, target)
+        device.write(field, target)
+        self._correct(field, waves, device)
+        device.write(target, field)
 
-    def _set_sources(self, field: Array, waves: int, device: Device) -> None:
-        """Enqueue the sources at node N that make the long waves zero there.
-
-        A sum over a row is two products with ones: one product would be a single block of threads.
-        """
-        rows, n, count = self._shape[0], self._intervals, self._waves
-        segments, length = self._segments
-        parts, products, sums, sources, work = (waves + start for start in self._starts[2:7])
-        forward, backward, ones = (
-            address_of(table) for table in (self._forward, self._backward, self._ones)
-        )
-
-        def multiply(a: Any, b: Any, target: Any, shape: tuple[int, int, int]) -> None:
-            """Enqueue a product of matrices given by address and distance of the rows."""
-            rest = device.stream, (work, _WORK)
-            self._products.matrices(a, b, target, shape, self._dtype, *rest)
-
-        width, right = segments * length, (address_of(field), self._pitch)
-        multiply((forward, rows), right, (parts, width), (count, rows, width))
-        given, weighted = (
-            device_array(address, (count, width), None, self._dtype, field)
-            for address in (parts, products)
-        )
-        device.write(weighted, np.broadcast_to(self._zero, weighted.shape))
-        device.add_product(weighted, self._weights, given)
-        multiply((products, length), (ones, 1), (sums, 1), (count * segments, length, 1))
-        multiply((sums, segments), (ones, 1), (sources, 1), (count, segments, 1))
-        column = right[0] + (n - 1) * self._dtype.itemsize
-        multiply((backward, count), (sources, 1), (column, self._pitch), (rows, count, 1))
+    def _correct(self, field: Array, waves: int, device: Device) -> None:
+        """Enqueue the difference to the solution on the longer grid; rows have no gaps."""
+        rows, columns = self._shape
+        scaled, edge, amplitudes, means, work = (waves + start for start in self._starts[1:6])
+        rest = self._dtype, device.stream, (work, _WORK)
+        multiply = self._products.vector
+        size = self._dtype.itemsize
+        own = address_of(field), field.strides[0] // size
+        if self._needs_other:
+            values = device_array(edge, (rows, 1), None, self._dtype, field)
+            other = field[:, self._other : self._other + 1]
+            device.add_product(values, self._factor, other)
+        multiply((address_of(self._forward), rows), edge, amplitudes, (self._own, rows), *rest)
+        if self._is_singular:
+            multiply(own, address_of(self._weights), means, (rows, columns), *rest)
+            place = amplitudes + self._own * size
+            multiply((address_of(self._means), rows), means, place, (1, rows), *rest)
+        shape = self._count, columns
+        table, to = (address_of(self._waves), self._lead), (scaled, self._lead)
+        self._products.scaled_rows(amplitudes, table, to, shape, *rest)
+        back = address_of(self._backward), self._backward_lead
+        self._products.matrices(back, to, own, (rows, *shape), *rest)
 
 
 def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) -> int:
@@ -195,19 +212,23 @@ def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) ->
 
     The axes have transforms, that of the lines first.
     """
-    if len(axes) != 2 or dtype.kind != "f" or prod(axis.count for axis in axes) < _LEAST:
+    if len(axes) != 2 or prod(axis.count for axis in axes) < _LEAST:
         return 0
     first, last = axes
-    suits = last.on_nodes and last.ends == (DIRICHLET, DIRICHLET) and not first.is_periodic
+    suits = last.ends in ((DIRICHLET, DIRICHLET), (NEUMANN, NEUMANN)) and not first.is_periodic
     if not suits or helmholtz < 0 or not (first.has_transform and last.has_transform):
         return 0
     if has_short_factors(last, _MOST_FACTOR):
         return 0
     n = last.intervals
     rates, best, found = _rates(first, last, helmholtz), _MOST_COST, 0
+    least = 1
+    if last.ends[0] == NEUMANN:
+        slowest = rates[rates > 0].min(initial=np.inf)
+        least = 1 + int(min(_LEAST_DECAY / slowest, n))
     for intervals in range((n // _MULTIPLE + 1) * _MULTIPLE, int(_MOST_LONGER * n), _MULTIPLE):
         factors = _cost_of_factors(intervals)
-        if factors:
+        if factors and intervals >= n + least:
             count = int(np.searchsorted(rates, _decay(dtype) / (intervals - n)))
             cost = _SOLUTION * factors * intervals / n + _COPIES + _WAVE * count
             if cost < best:
@@ -227,7 +248,7 @@ def _cost_of_factors(intervals: int) -> float:
 
 
 def _decay(dtype: np.dtype) -> float:
-    """Return theta P from which on a wave is zero at node N up to rounding errors."""
+    """Return theta P from which on a wave is zero at the side up to rounding errors."""
     return -log(np.finfo(dtype).eps / 16)
 
 
@@ -237,16 +258,37 @@ def _rates(first: Axis, last: Axis, helmholtz: float) -> Array:
     return 2 * np.arcsinh(last.step / 2 * np.sqrt(helmholtz - first.eigenvalues()))
 
 
-def _weights(rates: Array, n: int, more: int) -> Array:
-    """Return w_k(s) of the nodes 1 .. N - 1, for all waves."""
-    s = n - np.arange(1.0, n)
-    t = np.maximum(rates, 1e-8 / n)[:, None]  # the limit of theta = 0
+def _longer(axis: Axis, intervals: int) -> Axis:
+    """Return the axis continued to so many intervals or cells."""
+    assert axis.step is not None
+    edges = axis.edges[0] + axis.step * np.arange(intervals + 1.0)
+    return replace(axis, size=intervals + axis.on_nodes, edges=edges)
 
-    def part(x: Any) -> Any:
-        """Return 1 - exp(-2 x)."""
-        return -np.expm1(-2 * x)
 
-    near = np.exp(-t * np.maximum(2 * more - s, 0)) * part(t * s) * part(t * (n - more))
-    near = near / (part(t * more) * part(t * n))
-    far = np.exp(-t * s) * part(t * (n - s)) / part(t * n)
-    return np.where(s < more, near, far)
+def _corrections(rates: Array, last: Axis, more: int) -> tuple[Array, Array]:
+    """Return what makes amplitudes c_k of the values at the side, and phi_k in the unknowns."""
+    n = last.intervals
+    half = 0.0 if last.on_nodes else 0.5
+    is_odd, is_zero = last.ends[0] == DIRICHLET, rates == 0
+    x = np.arange(last.count) + (half or float(is_odd))
+    theta = np.where(is_zero, 1e-8 / n, rates)
+    t = theta[:, None]
+    if is_odd:
+        waves = np.exp(-t * (n - x)) * np.expm1(-2 * t * x) / np.expm1(-2 * t * n)
+        return 1 / (2 * np.cosh(half * theta)) if half else np.ones(len(theta)), waves
+    waves = np.exp(-t * (n - x)) * (1 + np.exp(-2 * t * x)) / (1 + np.exp(-2 * t * n))
+    waves = np.where(is_zero[:, None], (x / n) ** 2, waves)
+    factors = 1 / (2 * np.tanh(theta * n) * np.sinh(np.minimum(theta * (more - half), 700)))
+    return np.where(is_zero, n / (4 * (more - half)), factors), waves
+
+
+def _aligned(count: int, size: int) -> int:
+    """Return the numbers of a row whose bytes are a multiple of `_ALIGNED`."""
+    return -(-count * size // _ALIGNED) * _ALIGNED // size
+
+
+def _padded(matrix: Array, lead: int, dtype: np.dtype) -> Array:
+    """Return a matrix with rows of so many numbers."""
+    padded = np.zeros((len(matrix), lead), dtype)
+    padded[:, : matrix.shape[1]] = matrix
+    return padded

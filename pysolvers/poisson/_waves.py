@@ -160,6 +160,7 @@ class PackedWaves:
         part, *others = axes
         first = getattr(part, "whole", part)
         self._count = part.count
+        self._size = others[-1].count
         names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
         field_bytes = prod(axis.count for axis in axes) * dtype.itemsize
@@ -232,13 +233,16 @@ class PackedWaves:
         device: Device,
         numbers: int = 0,
         owner: Any = None,
+        edge: tuple[int, int] = (0, 0),
     ) -> None:
         """Enqueue a solve.
 
         Parameters
         ----------
         source, target : ndarray
-            The right side and the solution, on the device.
+            The right side and the solution, on the device. They can have fewer values along the
+            last axis: the right side is then continued, odd about a Dirichlet side after the last
+            value, and even about a Neumann side.
         waves, work : int
             Addresses of `wave_bytes` and `work_bytes` bytes.
         device : Device
@@ -247,14 +251,17 @@ class PackedWaves:
             With ranks: the address of ``cut.nbytes`` bytes.
         owner : object
             What keeps this memory.
+        edge : (int, int)
+            Address of a number for each line, and the place of the value of the solution that is
+            written there; no address: none is.
         """
         backend = device.backend
-        self._move(backend.waves_load, source, waves, 1.0, device)
+        self._move(backend.waves_load, source, waves, 1.0, (0, 0), device)
         with device.branches(len(self._parts)) as branches:
             for part, own in zip(self._parts, branches, strict=True):
                 self._solve_part(part, waves, work, own, numbers, owner)
                 work += part.work_bytes
-        self._move(backend.waves_store, target, waves, self._scale, device)
+        self._move(backend.waves_store, target, waves, self._scale, edge, device)
 
     def _solve_part(
         self, part: _Part, waves: int, work: int, device: Device, numbers: int, owner: Any
@@ -308,11 +315,19 @@ class PackedWaves:
             ends,
         )
 
-    def _move(self, function: Any, field: Array, waves: int, scale: float, device: Device) -> None:
+    def _move(
+        self,
+        function: Any,
+        field: Array,
+        waves: int,
+        scale: float,
+        edge: tuple[int, int],
+        device: Device,
+    ) -> None:
         """Enqueue a kernel that moves a field into the memory of the transforms, or out of it."""
         columns = field if field.ndim == 3 else field[:, None]
         pitch = self._pitch // self._parts[0].waves.rows
-        rest = pitch, waves, self.wave_bytes, scale
+        rest = self._size, pitch, waves, self.wave_bytes, scale, edge
         device.enqueue(function, *self._kinds, self._halvings, columns, *rest)
 
     def _centre(self, waves: int, device: Device) -> None:

@@ -332,20 +332,22 @@ def test_solve_is_captured_in_a_graph(rng, pair):
         near(out.get(), here.solve(f), here)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    ("shape", "spacing"), [((40, 18), 0.02), ((40, 18), 5.0), ((300, 264), 0.5)]
-)
-def test_nodes_as_a_part_of_a_longer_grid(monkeypatch, rng, shape, spacing, dtype):
-    """17 and 263 intervals, of which all waves along y are long, or few."""
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize(("grid", "intervals"), [("nodes", 17), ("nodes", 263), ("cells", 1023)])
+@pytest.mark.parametrize("ends", ["DD", "NN"])
+def test_slow_lengths_as_a_part_of_a_longer_grid(monkeypatch, rng, ends, grid, intervals, dtype):
+    """Sides along x of one kind; along y of two kinds, or also Neumann."""
     set_least_longer(monkeypatch, 0)
     set_least_in_parts(monkeypatch, 0)
-    options = {"boundary": {"x-": 0.5, "x+": -1.0, "y": 0.3}, "dtype": dtype}
-    here, there = (FastPoisson(shape, (0.5, spacing), device=d, **options) for d in ("cpu", "cuda"))
-    f = right_side(rng, shape, dtype)
+    shape = (300, intervals + (grid == "nodes"))
+    for y, spacing in (("DN", 0.5), ("DN", 0.02), ("NN", 0.5)):
+        options = {"grid": grid, "dtype": dtype, "first": 300.0 / shape[1], "x": spacing}
+        here, there = solvers(rng, shape, (y, ends), **options)
+        f = right_side(rng, shape, dtype)
+        expected = here.solve(f)
 
-    near(there.solve(f), here.solve(f), here)
-    near(there.solve(np.stack([f, 2 * f]))[1], here.solve(2 * f), here)
+        near(there.solve(f), expected, here)
+        near(there.solve(np.stack([f, 2 * f]))[1], here.solve(2 * f), here)
 
 
 def test_several_threads_solve_at_once(rng):

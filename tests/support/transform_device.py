@@ -55,10 +55,12 @@ class Device(fake_device.Device):
         return self.packs and planes > 1
 
     def waves_load(
-        self, row_kind, kind, halvings, field, pitch, waves, nbytes, scale, ordinal, stream
-    ):
+        self, row_kind, kind, halvings, field, size, pitch, waves, nbytes, scale, edge,
+        ordinal, stream,
+    ):  # fmt: skip
         self.calls.append(("waves_load", field.shape))
         with self.open():
+            field = self._continued(KINDS[kind], field, size)
             if halvings:
                 return self._load_halved(KINDS[kind], halvings, field[:, 0], waves, nbytes)
             lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
@@ -75,18 +77,46 @@ class Device(fake_device.Device):
         return 0
 
     def waves_store(
-        self, row_kind, kind, halvings, field, pitch, waves, nbytes, scale, ordinal, stream
-    ):
+        self, row_kind, kind, halvings, field, size, pitch, waves, nbytes, scale, edge,
+        ordinal, stream,
+    ):  # fmt: skip
+        whole = np.empty((*field.shape[:2], size), field.dtype)
+        rest = waves, nbytes, scale
         with self.open():
             if halvings:
-                return self._store_halved(KINDS[kind], halvings, field[:, 0], waves, nbytes, scale)
-            lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
-            rows, values = self._order(field.shape, row_kind, kind)
-            result = np.empty(field.shape)
-            begin = int(KINDS[kind] == "dst1")
-            result[:, rows[:, None], values] = lines[:, :, begin : begin + field.shape[2]]
-            field[...] = result * self._signs(field.shape, row_kind, kind) * scale
+                self._store_halved(KINDS[kind], halvings, whole[:, 0], *rest)
+            else:
+                self._store_whole(row_kind, kind, whole, pitch, *rest)
+            field[...] = whole[..., : field.shape[-1]]
+            if edge[0]:
+                nbytes = whole[..., 0].nbytes
+                values = fake_device._as_host(edge[0], nbytes).view(field.dtype)
+                values[...] = whole[..., edge[1]].ravel()
         return 0
+
+    @staticmethod
+    def _continued(kind, field, size):
+        """Lines of `size` values: odd with sines, even with cosines."""
+        more = size - field.shape[-1]
+        if not more:
+            return field
+        mirrored = field[..., ::-1]
+        if kind == "dct1":
+            mirrored = mirrored[..., 1:]
+        if kind == "dst1":
+            mirrored = np.concatenate([np.zeros_like(field[..., :1]), mirrored], -1)
+        assert mirrored.shape[-1] >= more
+        sign = -1 if kind.startswith("dst") else 1
+        return np.concatenate([field, sign * mirrored[..., :more]], -1)
+
+    def _store_whole(self, row_kind, kind, field, pitch, waves, nbytes, scale):
+        """Values in their own order."""
+        lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
+        rows, values = self._order(field.shape, row_kind, kind)
+        result = np.empty(field.shape)
+        begin = int(KINDS[kind] == "dst1")
+        result[:, rows[:, None], values] = lines[:, :, begin : begin + field.shape[2]]
+        field[...] = result * self._signs(field.shape, row_kind, kind) * scale
 
     def wave_lines(
         self, is_float32, planes, rows, size, pitch, waves, tables, first, inner, last, null,
@@ -303,19 +333,33 @@ class Products:
         self.device.calls.append(("matrices", shape))
         assert all(work)
         with self.device.open():
-            left, right, product = (
-                np.lib.stride_tricks.as_strided(
-                    fake_device._as_host(
-                        address, ((rows - 1) * lead + columns) * dtype.itemsize
-                    ).view(dtype),
-                    (rows, columns),
-                    (lead * dtype.itemsize, dtype.itemsize),
-                )
-                for (address, lead), rows, columns in zip(
-                    (a, b, target), (m, k, m), (k, n, n), strict=True
-                )
-            )
-            product[...] = left @ right
+            pairs = (a, (m, k)), (b, (k, n)), (target, (m, n))
+            left, right, product = (self._matrix(*pair, dtype) for pair in pairs)
+            product += left @ right
+
+    def vector(self, matrix, source, target, shape, dtype, stream, work):
+        assert all(work)
+        with self.device.open():
+            pairs = (source, shape[1]), (target, shape[0])
+            given, product = (self._matrix((a, 1), (n, 1), dtype)[:, 0] for a, n in pairs)
+            product[...] = self._matrix(matrix, shape, dtype) @ given
+
+    def scaled_rows(self, factors, matrix, target, shape, dtype, stream, work):
+        assert all(work)
+        with self.device.open():
+            own, to = (self._matrix(a, shape, dtype) for a in (matrix, target))
+            to[...] = self._matrix((factors, 1), (shape[0], 1), dtype) * own
+
+    @staticmethod
+    def _matrix(place, shape, dtype):
+        """A matrix in C order given by address and distance of the rows."""
+        (address, lead), (rows, columns) = place, shape
+        count = (rows - 1) * lead + columns
+        return np.lib.stride_tricks.as_strided(
+            fake_device._as_host(address, count * dtype.itemsize).view(dtype),
+            shape,
+            (lead * dtype.itemsize, dtype.itemsize),
+        )
 
     def _multiply(self, matrix, source, target, shape, distance, dtype):
         self.device.calls.append(("product", shape))

@@ -182,12 +182,28 @@ extern "C" int place_of_part(int n, int levels, int part, int *pitch)
     *pitch = of.pitch(part);
     return of.before(part);
 }
+extern "C" void continue_line(int kind, int size, int given, const double *values, double *line)
+{
+    for (int i = 0; i < size; i++) {
+        line[i] = continued<double>((ps_transform_kind)kind, i, given,
+                                    [&](int j) { return values[j]; });
+    }
+}
+extern "C" int is_continued(int kind, int size, int given)
+{
+    double number = 0;
+    ps_waves w = {};
+    w.dtype = PS_F64, w.kind = (ps_transform_kind)kind, w.row_kind = PS_RFFT;
+    w.planes = w.rows = 1, w.size = size, w.given = given, w.pitch = 4 * size + 4;
+    w.field.data = w.waves = &number;
+    return ps_waves_check(&w) == PS_OK;
+}
 extern "C" int is_legal(int kind, int n, int halvings, long long pitch)
 {
     double number = 0;
     ps_waves w = {};
     w.dtype = PS_F64, w.kind = (ps_transform_kind)kind, w.row_kind = PS_RFFT;
-    w.halvings = halvings, w.planes = w.rows = 1, w.size = n, w.pitch = pitch;
+    w.halvings = halvings, w.planes = w.rows = 1, w.size = w.given = n, w.pitch = pitch;
     w.field.data = w.waves = &number;
     return ps_waves_check(&w) == PS_OK;
 }
@@ -378,6 +394,33 @@ def test_lines_in_parts_are_sines_and_cosines_and_invert(library, rng, name, siz
     found = np.full(n + 1, np.nan)
     library.move_halved(levels, 0, int(is_sine), n, pointer(own), pointer(found))
     np.testing.assert_allclose(found, 2 * n * x, rtol=0, atol=1e-12 * n)
+
+
+@pytest.mark.parametrize("given", [2, 3, 8])
+@pytest.mark.parametrize("kind", ["dct1", "dst1", "dct2", "dst2"])
+def test_lines_continue_a_shorter_field(library, rng, kind, given):
+    """The values of the waves of `given` values in the places after them."""
+    most = 2 * given + {"dct1": -1, "dst1": 1}.get(kind, 0)
+    for size in range(given, most + 1):
+        assert library.is_continued(KINDS.index(kind), size, given)
+        values, line = rng.standard_normal(given), np.full(size, np.nan)
+        library.continue_line(KINDS.index(kind), size, given, pointer(values), pointer(line))
+
+        waves = getattr(scipy.fft, kind[:3])(values, int(kind[3]))
+        k, j = np.arange(given), np.arange(size)[:, None]
+        if kind.startswith("dst"):
+            n = given + 1 if kind == "dst1" else given
+            found = np.sin(np.pi / n * (k + 1) * (j + (1 if kind == "dst1" else 0.5)))
+            waves[-1] /= 1 if kind == "dst1" else 2
+        else:
+            n = given - 1 if kind == "dct1" else given
+            found = np.cos(np.pi / n * k * (j + (0 if kind == "dct1" else 0.5)))
+            waves[0] /= 2
+            waves[-1] /= 2 if kind == "dct1" else 1
+        np.testing.assert_allclose(line, found @ waves / n, rtol=0, atol=1e-13)
+    assert not library.is_continued(KINDS.index(kind), most + 1, given)
+    assert not library.is_continued(KINDS.index(kind), given - 1, given)
+    assert not library.is_continued(KINDS.index("rfft"), given + 1, given)
 
 
 def test_order_of_values_before_the_library(library):
