@@ -15,10 +15,12 @@ where primes are of the next rank. Every rank solves these, one row for each ran
 rows between y_left and y. Wang, ACM Trans. Math. Softw. 7 (1981) 170-183.
 
 Words per line: 2 over the link to each rank, G and D, and 12 of copies and of the solve for each
-rank. The rows themselves are read once more than on one device.
+rank. The rows themselves are read once more than on one device by the kernel of packed waves;
+`CutSystems` also reads their matrices once more, and writes what the elimination leaves: 6 words
+per unknown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,11 +35,9 @@ Array = NDArray[Any]
 
 _FIELD = "ends"
 _ENDS = 2  # G and D
-_COUPLINGS = 5  # S, U, A, sigma and C
-
-# Enqueues the elimination, which writes G and D of all lines and, unless the second address is 0,
-# the couplings.
-Eliminate = Callable[[Device, int, int], None]
+#: S, U, A, sigma and C.
+COUPLINGS = 5
+_ALIGNMENT = 256  # bytes between the starts of two arrays
 
 
 class CutLines:
@@ -75,30 +75,28 @@ class CutLines:
         self._exchange: Exchange | None = None
         self._matrices: list[Array] = []  # lower, row sums and upper, shape (ranks, lines)
         self._next: Array | None = None  # C of all ranks
+        #: The arguments.
+        self.ranks = group, operation
         #: Bytes of the numbers of a solve.
         self.nbytes = (_ENDS + 1) * group.size * lines * dtype.itemsize
 
-    def connect(self, eliminate: Eliminate, keep: Callable[[Array], Array]) -> None:
+    def connect(self, couplings: Array, keep: Callable[[Array], Array]) -> None:
         """Find how the numbers travel, and exchange the couplings; collective.
 
         Parameters
         ----------
-        eliminate : callable
-            Enqueues the elimination of any right sides.
+        couplings : ndarray, shape (5, lines)
+            S, U, A, sigma and C of this rank, on the host.
         keep : callable
             Copies an array of the host to the device.
         """
         group, device = self._group, self._fields.device
-        with group.agreement(self._operation):
-            memory = device.memory(self.nbytes)
-            own = device.empty((_COUPLINGS, self._lines), self._dtype)
-            eliminate(device, self.place(memory.address), address_of(own))
-            mine = device.download(own)
-        s, u, a, sigma, c = group.allgather(self._operation, mine).transpose(1, 0, 2)
+        s, u, a, sigma, c = group.allgather(self._operation, couplings).transpose(1, 0, 2)
         after = np.roll(s, -1, axis=0), np.roll(u, -1, axis=0)
         with group.agreement(self._operation):
             rows = -a, sigma + c * after[0], -c * after[1]
             self._matrices, self._next = [keep(row) for row in rows], keep(c)
+            memory = device.memory(self.nbytes)
         self._take(device, memory.address, memory)
         ranks = range(group.size)
         others = [rank for rank in ranks if rank != group.rank]
@@ -137,7 +135,7 @@ class CutLines:
         if self._periodic:
             device.add_product(y[-1:], self._next[-1:], ends[:1, 0])
         rows = [matrix.T[None] for matrix in self._matrices]
-        solve_by_sums(device, rows, y.T[None], periodic=self._periodic)
+        solve_by_sums(device, rows, y.T[None], y.T[None], periodic=self._periodic)
         return start + (rank - 1) % size * row, start + rank * row
 
     def centre(self, device: Device, line: Array, volumes: Array) -> None:
@@ -167,19 +165,181 @@ class CutLines:
         return ends
 
 
+class CutSystems:
+    """Tridiagonal systems of any matrices, whose rows lie on several devices.
+
+    The rows but the last one of this rank, T, are solved twice: for zero on both sides, which gives
+    G and D, and between y_left and y.
+
+    Parameters
+    ----------
+    ranks : (Group, str)
+        The ranks; and the operation, for messages.
+    matrices : sequence of ndarray
+        lower, row sums and upper of the rows of this rank, (systems or 1, rows or 1), on the host.
+        The entries at the ends of lines that are not periodic are not used.
+    rows : int
+        Rows of this rank.
+    parts : int
+        Right sides of a system, which follow each other in memory.
+    device : Device
+        That of this rank.
+    keep : callable
+        Copies an array of the host to the device.
+    periodic : bool
+        Whether the first row of a line couples to the last one.
+    """
+
+    def __init__(
+        self,
+        ranks: tuple[Group, str],
+        matrices: Sequence[Array],
+        rows: int,
+        parts: int,
+        device: Device,
+        keep: Callable[[Array], Array],
+        *,
+        periodic: bool,
+    ) -> None:
+        group, _ = ranks
+        systems = max(len(values) for values in matrices)
+        lower, sums, upper = (np.array(np.broadcast_to(a, (len(a), rows))) for a in matrices)
+        self._dtype, self._rows, self._keep = sums.dtype, rows, keep
+        if not periodic and group.rank == 0:
+            lower[:, 0] = 0
+        if not periodic and group.rank == group.size - 1:
+            upper[:, -1] = 0
+        # Neighbours in memory are neighbours along the inner axis.
+        self._shape = (1, systems) if parts == 1 else (systems, parts)
+        self._is_inner = parts == 1
+        self._sums = np.broadcast_to(sums, (systems, rows))
+        self._lower, self._upper = lower, upper
+        #: What the ranks exchange.
+        self.cut = CutLines(*ranks, systems * parts, self._dtype, device, periodic=periodic)
+        field = systems * parts * rows * self._dtype.itemsize
+        self._start = -(-self.cut.nbytes // _ALIGNMENT) * _ALIGNMENT
+        #: Bytes of the numbers of a solve, and of the rows after elimination.
+        self.nbytes = self._start + field
+        self._inside: list[Array] = []
+        if rows > 1:
+            inner = np.array(self._sums[:, :-1])
+            inner[:, 0] -= lower[:, 0]
+            inner[:, -1] -= upper[:, -2]
+            self._inside = [self._on_device(a) for a in (lower[:, :-1], inner, upper[:, :-1])]
+        columns = lower[:, -1], np.full(1, -1.0), -lower[:, 0], -upper[:, max(rows - 2, 0)]
+        # Of the last row, of D, and of the rows next to y_left and to y.
+        self._factors = [self._on_device(np.asarray(a, self._dtype)[:, None]) for a in columns]
+
+    def connect(self, device: Device) -> None:
+        """Let the ranks exchange what depends on the matrices only; collective."""
+        group, operation = self.cut.ranks
+        with group.agreement(operation):
+            mine = self._couplings(device)
+        self.cut.connect(mine, self._keep)
+
+    def solve(self, device: Device, systems: Array, numbers: int, owner: Any) -> None:
+        """Enqueue the solution in place; collective.
+
+        Parameters
+        ----------
+        device : Device
+            The stream.
+        systems : ndarray
+            The right sides, rows (systems, rows, parts) in C order.
+        numbers : int
+            Address of `nbytes` bytes.
+        owner : object
+            What keeps this memory.
+        """
+        lines = self._lines(address_of(systems), systems)
+        ends = device_array(
+            self.cut.place(numbers), (_ENDS, *self._shape), None, self._dtype, owner
+        )
+        of_last, minus, of_left, of_own = (a[..., 0] for a in self._factors)
+        zero = np.zeros((1, 1), self._dtype)
+        device.write(ends, zero[None])
+        if self._inside:
+            g = self._lines(numbers + self._start, owner)[..., :-1]
+            solve_by_sums(device, self._inside, lines[..., :-1], g, periodic=False)
+            device.write(ends[0], g[..., 0])
+            device.add_product(ends[1], of_last, g[..., -1])
+        device.add_product(ends[1], minus, lines[..., -1])
+        left, own = (
+            device_array(address, self._shape, None, self._dtype, owner)
+            for address in self.cut.between(device, numbers, owner)
+        )
+        if self._inside:
+            inside = lines[..., :-1]
+            device.add_product(inside[..., 0], of_left, left)
+            device.add_product(inside[..., -1], of_own, own)
+            solve_by_sums(device, self._inside, inside, inside, periodic=False)
+        device.write(lines[..., -1], own)
+
+    def _couplings(self, device: Device) -> Array:
+        """Return S, U, A, sigma and C of all lines."""
+        lower, upper = self._lower, self._upper
+        found = np.zeros((COUPLINGS, *self._shape), self._dtype)
+        first, last, own, left = (np.zeros(self._shape, self._dtype) for _ in range(4))
+        if self._inside:
+            shape = (*self._shape, self._rows - 1)
+            work = device.empty(shape, self._dtype)
+            device.write(work, self._as_lines(self._sums[:, :-1]))
+            solve_by_sums(device, self._inside, work, work, periodic=False)
+            first, last = (device.download(work[..., i]) for i in (0, -1))
+            left = self._column(device, work, 0, lower[:, 0])
+            own = self._column(device, work, -1, upper[:, -2])
+        else:
+            own, left = own + 1, left + 1
+        of_last = self._as_lines(lower[:, -1:])[..., 0]
+        found[0], found[1], found[2] = first, own, of_last * left
+        found[3] = of_last * last - self._as_lines(self._sums[:, -1:])[..., 0]
+        found[4] = self._as_lines(upper[:, -1:])[..., 0]
+        return found.reshape(COUPLINGS, -1)
+
+    def _column(self, device: Device, work: Array, place: int, coupling: Array) -> Array:
+        """Return what the unknown beyond one end of T adds at the other end."""
+        device.write(work, np.zeros((1, 1, 1), self._dtype))
+        device.write(work[..., place], -self._as_lines(coupling[:, None])[..., 0])
+        solve_by_sums(device, self._inside, work, work, periodic=False)
+        return device.download(work[..., -1 - place])
+
+    def _lines(self, address: int, owner: Any) -> Array:
+        """View rows (systems, rows, parts) as lines, their rows last."""
+        outer, inner = self._shape
+        size = self._dtype.itemsize
+        steps = (1, self._rows, 1) if self._is_inner else (self._rows * inner, 1, inner)
+        strides = tuple(step * size for step in steps)
+        return device_array(address, (outer, inner, self._rows), strides, self._dtype, owner)
+
+    def _as_lines(self, values: Array) -> Array:
+        """View values of the systems, (systems or 1, rows), as lines, their rows last."""
+        return values[None] if self._is_inner else values[:, None]
+
+    def _on_device(self, values: Array) -> Array:
+        """Return values of the systems as lines on the device."""
+        there = self._as_lines(self._keep(values))
+        return np.broadcast_to(there, (*self._shape, values.shape[1]))
+
+
 def solve_by_sums(
-    device: Device, matrices: list[Array], lines: Array, *, periodic: bool, has_sums: bool = True
+    device: Device,
+    matrices: Sequence[Array],
+    right: Array,
+    solution: Array,
+    *,
+    periodic: bool,
+    has_sums: bool = True,
 ) -> None:
-    """Enqueue the solution of tridiagonal systems in place.
+    """Enqueue the solution of tridiagonal systems.
 
     Parameters
     ----------
     device : Device
         The stream.
-    matrices : list of ndarray
+    matrices : sequence of ndarray
         lower, row sums (without `has_sums` the diagonal) and upper.
-    lines : ndarray
-        The right sides, (outer, inner, rows) as the matrices.
+    right, solution : ndarray
+        (outer, inner, rows) as the matrices; they can be one array.
     periodic : bool
         Whether the systems are periodic.
     """
@@ -190,8 +350,8 @@ def solve_by_sums(
         backend.PIVOTS["never"],
         flags | (backend.PERIODIC if periodic else 0),
         *matrices,
-        lines,
-        lines,
+        right,
+        solution,
         None,
         0,
         0,

@@ -30,10 +30,8 @@ read whole buffers.
 Without lines, that is, for c < 0 or where the caller chose other methods, each wave is divided by
 lambda - c: a line of one row.
 
-With a group, the axis of the lines is cut. Each rank transforms along the other axes. Between
-devices the ranks then exchange rows for whole lines of some of the waves, and back (_whole_lines);
-through the memory of the host they exchange 2 numbers per line, and the cut lines are solved by the
-factors of the ranks.
+With a group, the axis of the lines is cut. Each rank transforms along the other axes, and the ranks
+exchange 2 numbers per line (_cut_lines).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +43,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_broadcast
-from .._row_sums import RowSums
 from .._runtime.backends import parse_device, require_device
 from .._runtime.cublas import products
 from .._runtime.cufft import CufftPlan
@@ -53,11 +50,10 @@ from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.interop import library_of, locate, view
 from .._runtime.repeats import Repeats
 from .._runtime.targets import find_target
-from ..distributed import Group, Slab, SplitFactor
+from ..distributed import Group
 from ..distributed._group import ONE_PROCESS
-from ..factor import factor_tridiagonal
 from ._axes import Axis, wave_sums
-from ._cut_lines import CutLines, solve_by_sums
+from ._cut_lines import CutLines, CutSystems, solve_by_sums
 from ._longer import LongerGrid, longer_intervals
 from ._methods import (
     EIGENVECTORS,
@@ -69,7 +65,6 @@ from ._methods import (
 )
 from ._modes import Block, Modes
 from ._waves import PackedWaves, are_packed
-from ._whole_lines import WholeLines
 
 _OPERATION = "FastPoisson"
 _SOLVE = "FastPoisson.solve"
@@ -382,9 +377,6 @@ class DevicePoisson:
         For each axis ``"transform"``, ``"eigenvectors"`` or, for the last one only, ``"lines"``;
         the last one has no transform. By default packed waves, with lines along the first axis, or
         lines along the last one; with several ranks, which `packs` has been asked for, the former.
-    link : str, default: 'host'
-        How the ranks exchange numbers. Through the memory of the host they exchange those of the
-        ends of cut lines, which are fewer; between devices rows for whole lines.
 
     Raises
     ------
@@ -401,19 +393,12 @@ class DevicePoisson:
         group: Group = ONE_PROCESS,
         helmholtz: float = 0.0,
         methods: Sequence[str] | None = None,
-        link: str = "host",
     ) -> None:
         self._line, self._group, self._helmholtz = line, group, helmholtz
-        self._factor: SplitFactor | None = None
-        #: The exchange of rows for whole lines; None if there is one process, or cut lines.
-        self._whole: WholeLines | None = None
-        #: What the ranks exchange for cut lines of packed waves.
+        #: What the ranks exchange for cut lines.
         self._cut: CutLines | None = None
-        is_cut = group.size > 1 and link == "host"
-        with group.agreement(_OPERATION) as agreed:
-            agreed.own = [axis.count for axis in axes]
-        place = 0 if methods is None else len(axes) - 1
-        rows = [counts[place] for counts in agreed.found]
+        #: The cut lines, unless waves are packed.
+        self._systems: CutSystems | None = None
         with group.agreement(_OPERATION):
             ordinal = parse_device(device)[1]
             # Where the matrices are made; a solve has a stream of its own.
@@ -438,7 +423,7 @@ class DevicePoisson:
             self._has_lines = chosen[-1] == LINES
             ranks = (group, _OPERATION) if group.size > 1 else None
             packed_of_ranks: PackedWaves | None = None
-            self._last = axes[-1]  # with all rows of the lines, unless these are cut
+            self._last = axes[-1]
             if methods is None and ranks:
                 self._packed = packed_of_ranks = PackedWaves(
                     axes, dtype, self._device, self._kept, helmholtz, ranks
@@ -458,24 +443,19 @@ class DevicePoisson:
                         )
                 self._transformed = [k for k, m in enumerate(chosen) if m == TRANSFORM]
                 self._plans(1)
-                waves = prod(self._waves[:-1])
-                is_cut |= group.size > 1 and waves < group.size
-                if ranks and not is_cut:
-                    self._last = axes[-1].whole
-                    rest_of = (1, 0), dtype, self._device
-                    self._whole = WholeLines(
-                        group, _OPERATION, rows, waves, lambda m, count: (count, m), *rest_of
-                    )
                 matrices = self._matrices() if self._has_lines else self._divisors()
-                if not is_cut:
+                if ranks:
+                    rest_of = self._last.count, self._parts, self._device, self._kept
+                    periodic = self._last.is_periodic
+                    self._systems = CutSystems(ranks, matrices, *rest_of, periodic=periodic)
+                    self._cut = self._systems.cut
+                else:
                     self._rows = self._expanded(matrices)
                     self._volumes = self._kept(self._last.volumes)
         if packed_of_ranks is not None:
             packed_of_ranks.connect(self._device, self._kept)
-        elif is_cut:
-            self._factor = self._factored(matrices, group)
-        elif self._whole is not None:
-            self._whole.connect()
+        if self._systems is not None:
+            self._systems.connect(self._device)
         self._device.wait()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -487,8 +467,8 @@ class DevicePoisson:
     @property
     def nbytes(self) -> int:
         """Size of the matrices in bytes."""
-        parts = self._factor, self._batched
-        return sum(array.nbytes for array in self._own) + sum(p.nbytes for p in parts if p)
+        batched = 0 if self._batched is None else self._batched.nbytes
+        return sum(array.nbytes for array in self._own) + batched
 
     def kept(self, arrays: Mapping[Any, Array]) -> dict[Any, Array]:
         """Return copies on the device that last as long as this object."""
@@ -688,11 +668,11 @@ class DevicePoisson:
         return Repeats(self._device, allocate, packed.alone, sum(self._sizes(1)))
 
     def _sizes(self, count: int) -> tuple[int, ...]:
-        """Bytes of the fields, second fields, lines, work area of transforms and whole lines."""
-        exchanged = self._whole or self._cut
-        whole = 0 if exchanged is None else exchanged.nbytes
+        """Bytes of the fields, second fields, lines, work area of transforms and cut lines."""
+        cut = self._systems or self._cut
+        ends = 0 if cut is None else cut.nbytes
         if self._packed is not None:
-            return self._packed.wave_bytes, 0, 0, self._packed.work_bytes, whole
+            return self._packed.wave_bytes, 0, 0, self._packed.work_bytes, ends
         plans = self._plans(count)
         every = [*plans.forward.values(), *plans.backward.values()]
         field = count * prod(self._waves) * self._parts * self._real.itemsize
@@ -701,7 +681,7 @@ class DevicePoisson:
             field * bool(self._products),
             max((t.line_bytes for t in every), default=0),
             max((t.work_bytes for t in every), default=0),
-            whole,
+            ends,
         )
 
     def _buffers(self, device: Device, count: int = 1, *, lasting: bool = False) -> list[_Buffer]:
@@ -716,7 +696,7 @@ class DevicePoisson:
         self, device: Device, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
     ) -> None:
         """Enqueue transforms, lines and the inverse; `f` is read unless it has to be changed."""
-        buffer, second, lines, work, whole = buffers
+        buffer, second, lines, work, ends = buffers
         if self._packed is not None:
             source = f
             if additions:
@@ -724,7 +704,7 @@ class DevicePoisson:
                     device.write(result, f)
                 self._add(additions, self._reals(result), device)
                 source = result
-            there = () if self._cut is None else (whole.address, whole.owner)
+            there = () if self._cut is None else (ends.address, ends.owner)
             self._packed.run(source[0], result[0], buffer.address, work.address, device, *there)
             return
         count = len(f)
@@ -755,17 +735,12 @@ class DevicePoisson:
         fields = [device_array(second.address, shape, None, self._real, second.owner), field]
         for k, product in self._products.items():
             source = product.forward(source, fields, k + 1, device)
-        systems = source
-        if self._whole is not None:
-            places = address_of(source), whole.address, whole.owner
-            self._whole.gather(device, *places)
-            size = self._whole.nbytes // self._real.itemsize
-            systems = device_array(whole.address, (1, size), None, self._real, whole.owner)
-        self._centre(device, systems)
-        self._solve_lines(device, systems)
-        self._centre(device, systems)
-        if self._whole is not None:
-            self._whole.scatter(device, *places)
+        self._centre(device, source)
+        if self._systems is not None:
+            self._systems.solve(device, source, ends.address, ends.owner)
+        else:
+            self._solve_lines(device, source)
+        self._centre(device, source)
         is_direct = not plans.backward and solution.flags.c_contiguous
         for k, product in reversed(self._products.items()):
             is_last = is_direct and k == min(self._products)
@@ -831,8 +806,6 @@ class DevicePoisson:
             [*waves, None], last, helmholtz=self._helmholtz, is_singular=self.is_singular
         )
         sums = sums.reshape(-1, sums.shape[-1])
-        if self._whole is not None:
-            sums = sums[self._whole.own]
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
         return tuple(operands)  # type: ignore[return-value]
 
@@ -864,22 +837,6 @@ class DevicePoisson:
         there = (self._kept(values) for values in matrices)
         return [np.broadcast_to(values[:, None, :], shape) for values in there]
 
-    def _factored(self, matrices: Sequence[Array], group: Group) -> Any:
-        """Return the factors of the lines of all ranks; collective."""
-        last = self._axes[-1]
-        shape = (len(matrices[1]), 1, last.count)
-        lower, sums, upper = (np.broadcast_to(values[:, None, :], shape) for values in matrices)
-        return factor_tridiagonal(
-            lower,
-            RowSums(sums, check_signs=False),
-            upper,
-            rows=last.count,
-            periodic=last.is_periodic,
-            device=self._name,
-            group=group,
-            split=Slab(-1),
-        )
-
     def _solve_lines(self, device: Any, fields: Array) -> None:
         """Solve the lines of all waves in place; parts of a number are systems with one matrix."""
         if self._parts == 2 and len(fields) > 1:
@@ -890,10 +847,6 @@ class DevicePoisson:
         count, size = len(fields), self._real.itemsize
         shape = (fields.size // (count * rows * self._parts), self._parts, rows)
         strides = (rows * self._parts * size, size, self._parts * size)
-        if self._factor is not None:
-            lines = device_array(address_of(fields), shape, strides, self._real, fields)
-            self._factor._solve_views(device, lines, lines)
-            return
         operands = self._rows
         if self._parts == 1:
             # The waves are the inner axis: they follow each other in memory.
@@ -902,32 +855,21 @@ class DevicePoisson:
             operands = [np.broadcast_to(a.transpose(1, 0, 2), shape) for a in operands]
         lines = device_array(address_of(fields), shape, strides, self._real, fields)
         options = {"periodic": self._axes[-1].is_periodic and self._has_lines}
-        solve_by_sums(device, operands, lines, **options, has_sums=self._has_lines)
+        solve_by_sums(device, operands, lines, lines, **options, has_sums=self._has_lines)
 
     def _centre(self, device: Any, fields: Array) -> None:
         """In a singular case make the mean of wave 0 of all fields zero."""
         if not self.is_singular or not self._has_lines:
             return
-        if self._whole is not None and self._whole.own.start > 0:
-            return  # another rank has wave 0
         shape = self._last.count, self._parts
         for field in fields:
             line = device_array(address_of(field), shape, None, self._real, field)
-            if self._factor is not None:
-                self._centre_of_ranks(device, line)
+            if self._cut is not None:
+                self._cut.centre(device, line, self._last.volumes)
                 return
             for part in range(self._parts):
                 own = line[None, :, part][None]
                 device.enqueue(device.backend.centre, own, address_of(self._volumes))
-
-    def _centre_of_ranks(self, device: Device, line: Array) -> None:
-        """Make the mean of a line, of which each rank holds a part, zero; collective."""
-        volumes = self._axes[-1].volumes
-        values = device.download(line)
-        own = np.append(volumes @ values, volumes.sum())
-        sums = self._group.allgather(_OPERATION, own).sum(axis=0)
-        values -= (sums[:-1] / sums[-1]).astype(self._real)
-        device.write(line, values)
 
     def _columns(self, array: Array, k: int) -> Array:
         """View reals of fields as columns (outer, inner, values) along axis k of each field."""

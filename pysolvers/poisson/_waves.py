@@ -38,7 +38,7 @@ from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import Device, address_of, device_array
 from ..distributed import Group
 from ._axes import Axis, AxisPart
-from ._cut_lines import CutLines
+from ._cut_lines import COUPLINGS, CutLines
 
 Array = NDArray[Any]
 
@@ -206,13 +206,16 @@ class PackedWaves:
     def connect(self, device: Device, keep: Callable[[Array], Array]) -> None:
         """Let the ranks exchange what depends on the matrices only; collective."""
         assert self.cut is not None
-        waves = device.memory(self.wave_bytes)
-
-        def eliminate(own: Device, ends: int, couplings: int) -> None:
-            """Enqueue the elimination of any waves."""
-            self._solve_lines(self._parts[0], waves.address, own, (ends, couplings, 0, 0))
-
-        self.cut.connect(eliminate, keep)
+        group, operation = self.cut.ranks
+        with group.agreement(operation):
+            waves = device.zeros((self.wave_bytes // self._dtype.itemsize,), self._dtype)
+            numbers = device.memory(self.cut.nbytes)
+            shape = COUPLINGS, self._parts[0].waves.shifts.size
+            found = device.empty(shape, self._dtype)
+            places = self.cut.place(numbers.address), address_of(found), 0, 0
+            self._solve_lines(self._parts[0], address_of(waves), device, places)
+            couplings = device.download(found)
+        self.cut.connect(couplings, keep)
 
     @property
     def has_branches(self) -> bool:

@@ -212,11 +212,10 @@ class FastPoisson(ShownAsText):
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `f`, the solution, the
     coordinates and arrays over the sides are those of the part. The tridiagonal systems lie along
     the split axis, so that transforms need no exchange; the other axes have transforms or
-    eigenvectors. On the CPU, and on devices that have no link but the memory of the host, the
-    systems exchange 2 numbers for each line of each rank; other devices exchange their rows for
-    whole lines, and back: `exchange` names the link. c is not negative, and `apply` is not
-    offered. All ranks make the same calls. With ``device="cuda"`` each rank uses its
-    own device; a call waits for the device, and cannot be captured in a graph.
+    eigenvectors. The systems exchange 2 numbers for each line of each rank: `exchange` names the
+    link. c is not negative, and `apply` is not offered. All ranks make the same calls. With
+    ``device="cuda"`` each rank uses its own device; a call waits for the device, and cannot be
+    captured in a graph.
 
     The rounding errors of the solution do not grow with the condition number of the Laplacian: if
     f has no values that cancel in the solution, the largest error is a few rounding units of the
@@ -349,7 +348,6 @@ class FastPoisson(ShownAsText):
                 self._group,
                 self.helmholtz,
                 None if packed else [self._methods[k] for k in order],
-                self._link,
             )
             additions, values = self._given_on_device(self._values)
             self._kept_additions = self._device.kept(additions)
@@ -427,10 +425,15 @@ class FastPoisson(ShownAsText):
         methods = ", ".join(f"{axis}: {method}" for axis, method in self.methods.items())
         equation = f" helmholtz={self.helmholtz:g}" if self.helmholtz else ""
         equation += f" geometry={self.geometry}" if self.geometry != "cartesian" else ""
+        group = self._group
+        cut = ""
+        if group.size > 1:
+            axis = next(axis.name for axis in self._axes if isinstance(axis, AxisPart))
+            cut = f"\n  cut along {axis}, rank {group.rank} of {group.size}, exchange {self._link}"
         return (
             f"<FastPoisson shape={self.shape} grid={self.grid} dtype={self.dtype}{equation}\n"
             f"  sides {kinds}\n"
-            f"  methods {methods}>"
+            f"  methods {methods}{cut}>"
         )
 
     def solve(

@@ -45,9 +45,25 @@ def check_poisson_of_packed_waves(group, rng, links):
         one = group.size == 1
         assert solver.exchange == ("none" if one else links[0])
         assert solver._device._packed is not None
+        cut = f"cut along {names[::-1][0]}, rank {group.rank} of {group.size}, exchange {links[0]}>"
+        assert one or repr(solver).endswith(cut)
         u = solver.solve(part_of(group, f, 0))
         most = bound * np.abs(expected).max()
         np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=most)
+
+
+def check_poisson_of_one_or_two_rows_of_each_rank(group, rng, links):
+    """There is nothing between the ends of a part, or one row."""
+    for rows in (1, 2):
+        shape = rows * group.size, 7
+        for lines in (Neumann(), 1.0) + (("periodic",) if shape[0] > 1 else ()):
+            problem = {"shape": shape, "spacing": 0.5, "boundary": {"y": lines, "x": 2.0}}
+            problem |= {"grid": "cells", "dtype": (np.float64, np.complex128)[rows - 1]}
+            f = rng.standard_normal(shape).astype(problem["dtype"])
+            expected = OnDevice(**problem).solve(f)
+            solver = OnDevice(**problem, group=group, split=Slab(0))
+            u = solver.solve(part_of(group, f, 0))
+            np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=1e-12)
 
 
 def check_poisson_of_large_fields(group, rng, links):
