@@ -181,6 +181,12 @@ template <typename Number> struct WarpExchange {
     Note note[entries];
 };
 
+/* The same with as many entries as the block has warps times systems of a warp. */
+template <typename Number> struct WarpPlaces {
+    Segment<Number> *segment;
+    Note *note;
+};
+
 template <typename Number, int ROWS> struct Levels {
     Chunk<Number, ROWS> chunk;
     Segment<Number> own;
@@ -220,9 +226,9 @@ template <typename Number, int ROWS> struct Levels {
     /* The segment of the rows of the system in this block, in all its lanes; bad_pivot
      * and not_dominant are reduced likewise. Contains a __syncthreads() if shape.warps
      * > 1. */
-    __device__ __forceinline__ Segment<Number> reduce_block(const Shape &shape,
-                                                            const ThreadPlace<ROWS> &self,
-                                                            WarpExchange<Number> &shared)
+    template <typename Shared>
+    __device__ __forceinline__ Segment<Number>
+    reduce_block(const Shape &shape, const ThreadPlace<ROWS> &self, Shared &shared)
     {
         const Segment<Number> s = reduce_up(lanes, self, self.group, own,
                                             self.start + ROWS - 1, self.first_lane);
@@ -252,6 +258,15 @@ template <typename Number, int ROWS> struct Levels {
     __device__ __forceinline__ void broadcast_down(const Shape &shape,
                                                    const ThreadPlace<ROWS> &self,
                                                    Number &y_left, Number &y) const
+    {
+        broadcast_down(shape, self, lanes, warps, y_left, y);
+    }
+
+    /* The same with the levels of other rows. */
+    static __device__ __forceinline__ void
+    broadcast_down(const Shape &shape, const ThreadPlace<ROWS> &self,
+                   const Lanes<Number> &lanes, const Lanes<Number> &warps, Number &y_left,
+                   Number &y)
     {
         if (shape.warps > 1) {
             select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
@@ -294,10 +309,10 @@ template <typename Number, int ROWS> struct Levels {
         }
     }
 
-    __device__ __forceinline__ Segment<Number> join_warps(const Shape &shape,
-                                                          const ThreadPlace<ROWS> &self,
-                                                          WarpExchange<Number> &shared,
-                                                          const Segment<Number> &s)
+    template <typename Shared>
+    __device__ __forceinline__ Segment<Number>
+    join_warps(const Shape &shape, const ThreadPlace<ROWS> &self, Shared &shared,
+               const Segment<Number> &s)
     {
         const Group group = self.units(shape, shape.warps);
         const int at = self.slot * shape.warps, i = min(group.i, shape.warps - 1);

@@ -138,15 +138,14 @@ template <typename Number> struct DeviceExchange {
         }
     }
 
-    /* Post the messages of this part, and receive those of the others. The message of
-     * part k about the system in a slot is messages[slot * count + k], in shared
-     * memory. Called by all threads, between two __syncthreads(). */
-    __device__ __forceinline__ void exchange(const TileRange &range, Sent *messages,
-                                             uint64_t round) const
+    /* Post the messages of this part. The message of part k about the system in a slot is
+     * messages[slot * count + k], in shared memory. Called by all threads, after a
+     * __syncthreads(). */
+    __device__ __forceinline__ void post(const TileRange &range, const Sent *messages,
+                                         uint64_t round) const
     {
-        uint64_t *const staged = reinterpret_cast<uint64_t *>(messages);
+        const uint64_t *const staged = reinterpret_cast<const uint64_t *>(messages);
         const int all = range.systems * count * words;
-        const uint64_t tag = (key & ~round_bits) | (round & round_bits);
 
         for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
             const int slot = slot_of_message(k / words), w = k % words;
@@ -154,9 +153,20 @@ template <typename Number> struct DeviceExchange {
 
             if (step == PS_PART_WHOLE && to != part) {
                 post_word_to_device(slot_of(to, range.system + slot, part, w, round),
-                                    {staged[(slot * count + part) * words + w], tag});
+                                    {staged[(slot * count + part) * words + w],
+                                     tag_of(round)});
             }
         }
+    }
+
+    /* Receive the messages of the other parts. Called by all threads, before a
+     * __syncthreads(). */
+    __device__ __forceinline__ void collect(const TileRange &range, Sent *messages,
+                                            uint64_t round) const
+    {
+        uint64_t *const staged = reinterpret_cast<uint64_t *>(messages);
+        const int all = range.systems * count * words;
+
         for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
             const int slot = slot_of_message(k / words), w = k % words;
             const int from = k / words - slot * count;
@@ -166,12 +176,17 @@ template <typename Number> struct DeviceExchange {
                     step == PS_PART_RECEIVE
                         ? *sent(from, range.system + slot, w)
                         : receive(slot_of(part, range.system + slot, from, w, round),
-                                  from, tag);
+                                  from, tag_of(round));
             }
         }
     }
 
   private:
+    __device__ __forceinline__ uint64_t tag_of(uint64_t round) const
+    {
+        return (key & ~round_bits) | (round & round_bits);
+    }
+
     /* The system of a message in shared memory, of fewer than 2^12. */
     __device__ __forceinline__ int slot_of_message(uint32_t message) const
     {

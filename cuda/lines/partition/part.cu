@@ -3,6 +3,8 @@
  * The kernel is that of the partition method, with the devices as the level above the
  * block.
  */
+#include <cstdlib>
+
 #include "lines/geometry.h"
 #include "lines/partition/partition.h"
 #include "runtime/backend.h"
@@ -44,7 +46,8 @@ solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
     job.devices = devices;
     job.has_left = periodic || p.part > 0;
     job.has_next = periodic || p.part < p.count - 1;
-    return launch_partition(job, TOP_DEVICES, plan, stream);
+    return plan.deferred ? launch_deferred(job, plan, stream)
+                         : launch_partition(job, TOP_DEVICES, plan, stream);
 }
 
 /* Write a call of no key into the logs, and count it. */
@@ -162,14 +165,17 @@ plan_of(const ps_part &p, ps_part *own, Plan *plan)
     }
     own->t = ps_cuda_merged(&p.t);
 
+    const bool may_defer = p.step == PS_PART_WHOLE && std::getenv("PS_AT_ONCE") == nullptr;
+    const int64_t option = 2 * p.count + may_defer;
     static thread_local Remembered<Geometry, PartPlan, 8> known;
     const PartPlan &found =
-        remembered_plan(known, geometry_of(own->t, device, p.count), [&] {
+        remembered_plan(known, geometry_of(own->t, device, option), [&] {
             PartPlan made = {};
 
             made.is_possible =
                 ps_cuda_plan(&own->t, device,
-                             ps_cuda_choose_block(&own->t, device, p.count), &made.plan);
+                             ps_cuda_choose_block(&own->t, device, p.count, may_defer),
+                             &made.plan);
             return made;
         });
     *plan = found.plan;

@@ -63,6 +63,7 @@ struct Choice {
     int32_t blocks;      /* per cluster */
     int32_t warps;       /* per part of a system; 0: systems are not divided into parts */
     int32_t devices = 1; /* per system */
+    bool deferred = false; /* with deferred substitution (deferred.cuh) */
 };
 
 struct Plan {
@@ -71,6 +72,29 @@ struct Plan {
     int32_t threads, shared_bytes; /* of a block; dynamic shared memory */
     int32_t block_rows;            /* largest number of rows of a system in a block */
     bool work_queue;               /* blocks draw their tiles from a counter */
+    bool deferred;
+};
+
+/* The shared memory of a block with deferred substitution, in bytes from its begin: seven
+ * arrays, the messages of two tiles, the segments and notes of the warps, and for each
+ * slot whether its x is not stored. */
+struct DeferredPlaces {
+    int32_t messages, segments, notes, skips, bytes;
+
+    /* `number` and `message` are bytes; `warps` counts those of the block. */
+    __host__ __device__ __forceinline__ DeferredPlaces(const Shape &shape,
+                                                       const Tiling &how, int32_t number,
+                                                       int32_t message, int32_t devices,
+                                                       int32_t warps)
+    {
+        const int32_t entries = shape.warps > 1 ? warps * shape.groups : 0;
+
+        messages = 7 * how.words * number;
+        segments = messages + 2 * how.systems * devices * message;
+        notes = segments + entries * segment_words * number;
+        skips = notes + entries * static_cast<int32_t>(sizeof(Note));
+        bytes = (skips + warps / shape.warps * shape.groups + 15) / 16 * 16;
+    }
 };
 
 /* The batch of `t` with one axis of systems if the strides allow it. */
@@ -78,7 +102,7 @@ ps_tridiag ps_cuda_merged(const ps_tridiag *t);
 Choice ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device);
 /* The choice for the rows that one of `devices` devices has of each system. */
 Choice ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device,
-                            int32_t devices);
+                            int32_t devices, bool may_defer);
 /* The plan that follows from a choice; false if it does not fit the device. */
 bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choice,
                   Plan *plan);
@@ -146,6 +170,9 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 template <typename Number>
 ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
                            cudaStream_t stream);
+/* deferred.cuh: the same for a part of systems, by a plan with deferred substitution. */
+template <typename Number>
+ps_status launch_deferred(const Job<Number> &job, const Plan &plan, cudaStream_t stream);
 /* The same for a step along the rows, in one pass over memory. */
 template <typename Number, bool IS_MASKED>
 ps_status launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,

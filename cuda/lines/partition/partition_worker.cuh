@@ -14,13 +14,14 @@
 
 namespace pysolvers::partition {
 
-template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>>
+template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>,
+          typename Warps = WarpExchange<Number> &>
 struct Worker {
     static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
     const AnyJob &job;
     const Shape &shape;
     Tiles<Number, BY_ROW, AnyJob::is_flux> tiles;
-    WarpExchange<Number> &exchange;
+    Warps exchange;
     uint8_t *skip;             /* for each slot, whether its x is not stored */
     Message<Number> *messages; /* of the blocks of a cluster, alternating by tile */
     DeviceMessage<Number> *device_messages; /* at the same place */
@@ -31,7 +32,7 @@ struct Worker {
     StepTile<AnyJob, ROWS> step;
 
     __device__ __forceinline__ Worker(const AnyJob &j, void *memory, TileState &state,
-                                      WarpExchange<Number> &place, uint8_t *not_stored)
+                                      Warps place, uint8_t *not_stored)
         : job(j), shape(j.shape),
           tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
           exchange(place), skip(not_stored),
@@ -293,8 +294,8 @@ struct Worker {
 
     /* From the messages of the devices to y and y_left. Lane `side` + k * groups of a
      * warp has the segment of device k for system `side` of the warp. */
-    __device__ __forceinline__ void close_devices(const ThreadPlace<ROWS> &self,
-                                                  const TileRange &range)
+    __device__ __forceinline__ void join_devices(const ThreadPlace<ROWS> &self,
+                                                 const TileRange &range)
     {
         const DeviceExchange<Number> &devices = job.devices;
         const Group group = self.units(shape, devices.count);
@@ -304,7 +305,6 @@ struct Worker {
         ThreadPlace<ROWS> unit = self;
         Lanes<Number> units;
 
-        devices.exchange(range, device_messages, device_round);
         __syncthreads();
 
         const Message<Number> message = device_messages[place + k];
@@ -399,7 +399,9 @@ struct Worker {
             close_cluster(self, range, s);
         }
         else if (TOP == TOP_DEVICES) {
-            close_devices(self, range);
+            job.devices.post(range, device_messages, device_round);
+            job.devices.collect(range, device_messages, device_round);
+            join_devices(self, range);
         }
         else {
             close(s);

@@ -142,12 +142,21 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
         }
     }
 
+    /* The place of row 0 of the first system in the array for x. */
+    __device__ __forceinline__ int skew_of_x(const TileRange &range) const
+    {
+        return has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
+    }
+
     /* Store x, except for systems with skip set; skip may be null. */
     __device__ __forceinline__ void store(const TileRange &range, int turn,
                                           const uint8_t *skip) const
     {
-        const Number *const x = array(4, turn);
-
+        store(range, array(4, turn), skip);
+    }
+    __device__ __forceinline__ void store(const TileRange &range, const Number *x,
+                                          const uint8_t *skip) const
+    {
         if (skip == nullptr && has(how.runs, 4)) {
             store_run(at(t.x, range.system, range.begin), x, range.systems * range.rows);
         }
@@ -264,8 +273,7 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
             state.arrivals.expect(bytes);
         }
         if (threadIdx.x == 1) { /* any thread that is not lane 0 of eight */
-            state.skew[turn][4] =
-                has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
+            state.skew[turn][4] = skew_of_x(range);
         }
     }
 
