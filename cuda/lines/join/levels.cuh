@@ -263,10 +263,11 @@ template <typename Number, int ROWS> struct Levels {
     }
 
     /* The same with the levels of other rows. */
-    static __device__ __forceinline__ void
-    broadcast_down(const Shape &shape, const ThreadPlace<ROWS> &self,
-                   const Lanes<Number> &lanes, const Lanes<Number> &warps, Number &y_left,
-                   Number &y)
+    static __device__ __forceinline__ void broadcast_down(const Shape &shape,
+                                                          const ThreadPlace<ROWS> &self,
+                                                          const Lanes<Number> &lanes,
+                                                          const Lanes<Number> &warps,
+                                                          Number &y_left, Number &y)
     {
         if (shape.warps > 1) {
             select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);

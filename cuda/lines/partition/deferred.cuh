@@ -172,7 +172,7 @@ struct DeferredWorker
  * memory: DeferredPlaces. */
 template <typename Number>
 __global__ void
-__launch_bounds__(Tuning<Number, true>::threads)
+__launch_bounds__(deferred_threads)
     deferred_kernel(const __grid_constant__ Job<Number> job)
 {
     __shared__ TileState state;
@@ -220,9 +220,9 @@ __launch_bounds__(Tuning<Number, true>::threads)
                 shared_ticket = ticket;
             }
             __syncthreads(); /* the tile is in registers */
-            tile = gridDim.x + (job.work_queue != nullptr
-                                    ? static_cast<int64_t>(shared_ticket)
-                                    : tile);
+            tile =
+                gridDim.x +
+                (job.work_queue != nullptr ? static_cast<int64_t>(shared_ticket) : tile);
             if (tile < job.tiling.tiles) {
                 next = worker.range_of(tile, 0);
                 worker.tiles.load(next, worker.turn() ^ 1);

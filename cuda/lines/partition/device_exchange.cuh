@@ -152,9 +152,9 @@ template <typename Number> struct DeviceExchange {
             const int to = k / words - slot * count;
 
             if (step == PS_PART_WHOLE && to != part) {
-                post_word_to_device(slot_of(to, range.system + slot, part, w, round),
-                                    {staged[(slot * count + part) * words + w],
-                                     tag_of(round)});
+                post_word_to_device(
+                    slot_of(to, range.system + slot, part, w, round),
+                    {staged[(slot * count + part) * words + w], tag_of(round)});
             }
         }
     }

@@ -165,17 +165,17 @@ plan_of(const ps_part &p, ps_part *own, Plan *plan)
     }
     own->t = ps_cuda_merged(&p.t);
 
-    const bool may_defer = p.step == PS_PART_WHOLE && std::getenv("PS_AT_ONCE") == nullptr;
+    const bool may_defer =
+        p.step == PS_PART_WHOLE && std::getenv("PS_AT_ONCE") == nullptr;
     const int64_t option = 2 * p.count + may_defer;
     static thread_local Remembered<Geometry, PartPlan, 8> known;
     const PartPlan &found =
         remembered_plan(known, geometry_of(own->t, device, option), [&] {
             PartPlan made = {};
 
-            made.is_possible =
-                ps_cuda_plan(&own->t, device,
-                             ps_cuda_choose_block(&own->t, device, p.count, may_defer),
-                             &made.plan);
+            made.is_possible = ps_cuda_plan(
+                &own->t, device,
+                ps_cuda_choose_block(&own->t, device, p.count, may_defer), &made.plan);
             return made;
         });
     *plan = found.plan;

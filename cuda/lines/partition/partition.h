@@ -44,6 +44,10 @@ template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
 template <typename Real, bool BY_ROW>
 struct Tuning<BySums<Real>, BY_ROW> : Tuning<Real, BY_ROW> {};
 
+/* The same number of threads with deferred substitution, of all dtypes: the levels of the
+ * tile before need registers. */
+static constexpr int deferred_threads = 384;
+
 /* The last level of a block: its segment is a whole system; the segments of a cluster
  * are joined; the segment is stored for the coarse system; y is known from the coarse
  * system; or the segments of several devices are joined. */

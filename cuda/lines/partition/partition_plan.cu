@@ -15,7 +15,7 @@
 namespace pysolvers::partition {
 
 static constexpr int shared_for_statics = 5120; /* of a block, besides the tile */
-static constexpr int shared_for_deferred = 128;  /* the same with deferred substitution */
+static constexpr int shared_for_deferred = 128; /* the same with deferred substitution */
 static constexpr int shared_of_system = 1024;   /* reserved by the driver per block */
 static constexpr int line = 128;  /* bytes of neighbours for efficient memory access */
 static constexpr int sector = 32; /* bytes of a memory transaction */
@@ -58,6 +58,12 @@ static int
 shared_of(const Choice &c)
 {
     return c.deferred ? shared_for_deferred : shared_for_statics;
+}
+
+static int
+threads_of(const Sizes &size, const Choice &c)
+{
+    return c.deferred ? deferred_threads : size.threads;
 }
 
 /* Short systems: whole systems per warp. Otherwise systems that are copied side by side
@@ -236,7 +242,7 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     const bool exchanges = units > 1, cut = rows < t->rows;
     Tiling how = {};
 
-    if (warps * 32 > size.threads || (cut && c.by_row && c.systems > 1) ||
+    if (warps * 32 > threads_of(size, c) || (cut && c.by_row && c.systems > 1) ||
         (exchanges && (warps * s.groups > 256 / size.bytes || s.groups * units > 32))) {
         return false;
     }
@@ -254,11 +260,11 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
                                              : 0;
     const bool direct = !c.by_row && s.groups * size.bytes >= sector;
     how.words = static_cast<int32_t>(words);
-    const int64_t bytes =
-        c.deferred ? DeferredPlaces(s, how, size.bytes, size.device_message, c.devices,
-                                    static_cast<int32_t>(warps))
-                         .bytes
-                   : (direct ? 4 : 5) * words * size.bytes + exchange;
+    const int64_t bytes = c.deferred
+                              ? DeferredPlaces(s, how, size.bytes, size.device_message,
+                                               c.devices, static_cast<int32_t>(warps))
+                                    .bytes
+                              : (direct ? 4 : 5) * words * size.bytes + exchange;
     const int64_t along = c.by_row ? rows : c.systems;
     const int64_t across = c.by_row ? c.systems : 1; /* no thread has two systems */
 
@@ -311,7 +317,7 @@ fits(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c, int cou
     Plan p;
 
     return ps_cuda_plan(&t, device, c, &p) && p.shared_bytes <= each &&
-           p.threads * count <= sizes_of(t.dtype, c.by_row).threads;
+           p.threads * count <= threads_of(sizes_of(t.dtype, c.by_row), c);
 }
 
 /* Rows of a system that are on a multiprocessor at the same time. */
