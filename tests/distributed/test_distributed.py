@@ -19,6 +19,7 @@ SOLVERS = (
     "new_solver",
     "conformance",
     "device_unsplit",
+    "device_poisson",
 )
 SUBJECTS = ("solve", "factor", "steps", *SOLVERS, "device", "repeats", "unsplit")
 
