@@ -4,18 +4,54 @@
 #ifndef PS_CUDA_DEVICE_BLOCK_CUH
 #define PS_CUDA_DEVICE_BLOCK_CUH
 
-#include "device/number.cuh"
+#include "device/pivot.cuh"
 
 namespace pysolvers::device {
 
 template <typename Real, int SIDE> struct Column {
     Real at[SIDE];
+
+    Column() = default;
+    /* All entries are x. */
+    __device__ __forceinline__ explicit Column(Real x)
+    {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            at[p] = x;
+        }
+    }
 };
 
 template <typename Real, int SIDE> struct Block {
     Real at[SIDE][SIDE]; /* [row][column] */
 
+    Block() = default;
+    /* x times the identity. */
+    __device__ __forceinline__ explicit Block(Real x)
+    {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                at[p][q] = p == q ? x : Real(0);
+            }
+        }
+    }
+    __device__ __forceinline__ Block(const Real (&of)[SIDE][SIDE])
+    {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                at[p][q] = of[p][q];
+            }
+        }
+    }
     static __device__ __forceinline__ Block zero()
+    {
+        return Block(Real(0));
+    }
+    __device__ __forceinline__ Block operator-() const
     {
         Block a;
 
@@ -23,12 +59,48 @@ template <typename Real, int SIDE> struct Block {
         for (int p = 0; p < SIDE; p++) {
 #pragma unroll
             for (int q = 0; q < SIDE; q++) {
-                a.at[p][q] = 0;
+                a.at[p][q] = -at[p][q];
             }
         }
         return a;
     }
 };
+
+template <typename Real, int SIDE> struct ValueOfNumber<Block<Real, SIDE>> {
+    using type = Column<Real, SIDE>;
+};
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Column<Real, SIDE>
+shuffle(unsigned mask, Column<Real, SIDE> a, int lane)
+{
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+        a.at[p] = __shfl_sync(mask, a.at[p], lane);
+    }
+    return a;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Block<Real, SIDE>
+shuffle(unsigned mask, Block<Real, SIDE> a, int lane)
+{
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+        for (int q = 0; q < SIDE; q++) {
+            a.at[p][q] = __shfl_sync(mask, a.at[p][q], lane);
+        }
+    }
+    return a;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Block<Real, SIDE>
+operator+(Block<Real, SIDE> a, const Block<Real, SIDE> &b)
+{
+    return a - -b;
+}
 
 template <typename Real, int SIDE>
 __device__ __forceinline__ Column<Real, SIDE>
@@ -171,6 +243,27 @@ is_finite(const Block<Real, SIDE> &a)
     }
     return sum == 0;
 }
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ bool
+is_bad_pivot(const Block<Real, SIDE> &a)
+{
+    return !is_finite(reciprocal(a)) || !is_finite(a);
+}
+
+template <typename Real, int SIDE>
+static constexpr bool inverts_fast<Block<Real, SIDE>> = false;
+
+template <typename Real, int SIDE> struct SafeReciprocal<Block<Real, SIDE>> {
+    BadPivot &bad_pivot;
+
+    __device__ __forceinline__ Block<Real, SIDE> invert(const Block<Real, SIDE> &pivot,
+                                                        int32_t row)
+    {
+        bad_pivot.check(pivot, row);
+        return reciprocal(pivot);
+    }
+};
 
 /* Whether all pivots of a symmetric block, whose lower triangle is read, are positive. */
 template <typename Real, int SIDE>

@@ -281,6 +281,12 @@ is_bad_pivot(Complex<Real> z)
     return is_bad_pivot(size_of(z));
 }
 
+/* What a number multiplies: right-hand sides and unknowns. */
+template <typename Number> struct ValueOfNumber {
+    using type = Number;
+};
+template <typename Number> using ValueOf = typename ValueOfNumber<Number>::type;
+
 static constexpr unsigned all_lanes = 0xffffffffu;
 
 /* Shuffles of a number of any type within groups of `width` neighbouring lanes. The

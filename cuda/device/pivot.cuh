@@ -73,6 +73,9 @@ fast_reciprocal(Complex<Real> z)
     return {z.re * p, -(z.im * p)};
 }
 
+/* Whether there is a FastReciprocal: not for blocks. */
+template <typename Number> static constexpr bool inverts_fast = true;
+
 template <typename Number> struct FastReciprocal {
     using Key = PivotKey<Number>;
     typename Key::type low = Key::most, high = Key::least;

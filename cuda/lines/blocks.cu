@@ -116,6 +116,98 @@ divide_rows(const ps_blocks &b, const ps_cuda_device &device, int32_t &far,
     shared_bytes = static_cast<uint32_t>(tiles + near * row);
 }
 
+/* Systems that are divided into chunks; numbers of neighbouring systems that fill sectors
+ * of memory. */
+static constexpr int32_t lines_block = 128, sector = 32;
+
+/* Whether two numbers of every row can be copied at once. */
+template <typename Real>
+static bool
+are_pairs(const Real *data, int64_t row, int64_t outer, int64_t inner)
+{
+    return reinterpret_cast<uintptr_t>(data) % (2 * sizeof(Real)) == 0 && row % 2 == 0 &&
+           outer % 2 == 0 && inner % 2 == 0;
+}
+
+template <typename Real>
+static uint32_t
+pairs_of(const BlocksJob<Real> &job)
+{
+    const BlockOperand<Real> *const blocks[] = {&job.lower, &job.diag, &job.upper};
+    const BlockOperand<Real> *const columns[] = {&job.rhs, &job.x};
+    const int matrices = job.side == 0 ? 5 : 3;
+    uint32_t pairs = 0;
+
+    for (int d = 0; d < matrices; d++) {
+        const Input<Real> &in = job.bands[d];
+
+        /* the first or the last pair of the diagonals 1 and 3 is not complete */
+        if (job.side == 0
+                ? d % 2 == 0 && job.rows % 2 == 0 && in.row == 1 &&
+                      are_pairs(in.data, 2 * in.row, in.outer, in.inner)
+                : blocks[d]->across == 1 && blocks[d]->down % 2 == 0 &&
+                      are_pairs(blocks[d]->data, blocks[d]->row, blocks[d]->outer,
+                                blocks[d]->inner)) {
+            pairs |= 1u << d;
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        const BlockOperand<Real> &c = *columns[k];
+
+        if (job.side == 0 ? job.rows % 2 == 0 && c.row == 1 &&
+                                are_pairs(c.data, 2 * c.row, c.outer, c.inner)
+                          : c.down == 1 && are_pairs(c.data, c.row, c.outer, c.inner)) {
+            pairs |= 1u << (matrices + k);
+        }
+    }
+    return pairs;
+}
+
+/* The tiles of systems that are divided into chunks; is_used only if the systems have
+ * neighbours in memory and fit a block. */
+template <typename Real>
+static BlocksLines
+lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &device)
+{
+    const int64_t rows = b.side == 0 ? (b.rows + 1) / 2 : b.rows;
+    const int64_t chunks = divided_up(rows, int64_t(lines_rows));
+    const int words = (b.side == 0 ? 5 * 2 : 3 * 4) + 2 * 2, arrays = b.side == 0 ? 7 : 5;
+    BlocksLines t = {};
+
+    if (b.pivot == PS_PIVOT_ALWAYS || b.definite || b.side > 2 || rows < 2 * lines_rows ||
+        chunks > lines_threads) {
+        return t;
+    }
+    const int32_t warps = static_cast<int32_t>(divided_up(chunks, int64_t(32)));
+
+    t.by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    t.shape.rows = static_cast<int32_t>(rows);
+    t.shape.warps = warps;
+    t.shape.lanes = warps > 1 ? 32 : static_cast<int32_t>(chunks);
+    t.shape.groups = warps > 1 ? 1 : 32 / t.shape.lanes;
+    t.shape.blocks = 1;
+    for (int32_t most = lines_block; most <= lines_threads; most *= 2) {
+        const int32_t teams = std::max(most / 32 / warps, 1);
+
+        t.systems = teams * t.shape.groups;
+        t.threads = teams * warps * 32;
+        if (t.by_row || t.systems * static_cast<int32_t>(sizeof(Real)) >= 2 * sector) {
+            break;
+        }
+    }
+    if (!t.by_row && t.systems * static_cast<int32_t>(sizeof(Real)) < sector) {
+        return t;
+    }
+    t.pairs = t.by_row ? pairs_of(job) : 0;
+    t.along = log2_up(static_cast<int32_t>(std::min<int64_t>(
+        t.by_row ? rows * (t.pairs != 0 ? 1 : 2) : t.systems, t.threads)));
+    t.shared_bytes = static_cast<uint32_t>(
+        t.systems * t.shape.chunks() *
+        (words * lines_rows * static_cast<int>(sizeof(Real)) + arrays * 16));
+    t.is_used = t.shared_bytes + 4 * reserved_bytes <= device.shared_bytes;
+    return t;
+}
+
 template <typename Real>
 static BlocksJob<Real>
 job_of(const ps_blocks &b, void *work)
@@ -139,7 +231,8 @@ job_of(const ps_blocks &b, void *work)
                            slots_of(b, ps_cuda_device_get()->processors),
                            false,
                            0,
-                           0};
+                           0,
+                           {}};
 
     for (int d = 0; d < 5; d++) {
         job.bands[d] = input_of<Real>(b.bands[d]);
@@ -154,6 +247,10 @@ job_of(const ps_blocks &b, void *work)
         for (Input<Real> &in : job.bands) {
             std::swap(in.outer, in.inner);
         }
+    }
+    job.lines = lines_of(b, job, *ps_cuda_device_get());
+    if (job.lines.is_used) {
+        return job;
     }
     job.is_tiled = b.side <= most_tiled_side &&
                    (job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner));

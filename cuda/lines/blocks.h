@@ -3,6 +3,7 @@
 #define PS_CUDA_LINES_BLOCKS_H
 
 #include "device/operand.cuh"
+#include "lines/join/levels.cuh"
 #include "ps_blocks.h"
 #include "runtime/engine.h"
 
@@ -45,6 +46,19 @@ blocks_tile(int side)
     return tile;
 }
 
+/* Block rows of a chunk of a divided system, and the threads of a block, at most. */
+static constexpr int lines_rows = 4, lines_threads = 256;
+
+/* The systems of a tile of blocks_lines.cuh, and how they are copied. */
+struct BlocksLines {
+    join::Shape shape; /* rows: block rows */
+    int32_t systems, threads, along; /* along: log2 of the threads along the rows if
+                                        by_row, otherwise of those along the systems */
+    bool is_used, by_row;
+    uint32_t pairs; /* operands that are copied by two numbers: matrix, rhs, x */
+    uint32_t shared_bytes;
+};
+
 /* ps_blocks with the batch axis of smaller stride as the inner one. */
 template <typename Real> struct BlocksJob {
     BlockOperand<Real> lower, diag, upper, rhs, x;
@@ -62,6 +76,7 @@ template <typename Real> struct BlocksJob {
     bool is_tiled; /* blocks_tiles.cuh */
     int32_t far;   /* then the first eliminated rows, which are in `kept` */
     uint32_t shared_bytes;
+    BlocksLines lines;
 };
 
 /* blocks_reals.cu */

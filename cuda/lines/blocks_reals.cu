@@ -3,6 +3,7 @@
  */
 #include <algorithm>
 
+#include "lines/blocks_lines.cuh"
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
 
@@ -15,6 +16,24 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     const int64_t systems = job.outer * job.inner;
     ps_status status = PS_OK;
 
+    if constexpr (SIDE == 2) {
+        if (job.lines.is_used) {
+            const BlocksLines &t = job.lines;
+            const auto kernel = blocks_lines_kernel<Real, SIDE, IS_BANDS>;
+            int fit = 0;
+            const cudaError_t error =
+                resident(kernel, t.threads, t.shared_bytes, 1, &fit);
+
+            status = error != cudaSuccess || fit == 0 ? PS_DEVICE_FAILURE : PS_OK;
+            if (status == PS_OK) {
+                const int64_t tiles = divided_up(systems, int64_t(t.systems));
+
+                status = Launch(std::min<int64_t>(tiles, fit), t.threads, t.shared_bytes,
+                                stream)
+                             .run(kernel, job);
+            }
+        }
+    }
     if constexpr (SIDE < 4) {
         if (!job.pivots && job.is_tiled) {
             const auto kernel = blocks_tiles_kernel<Real, SIDE, IS_BANDS>;
@@ -26,7 +45,7 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
             }
         }
     }
-    if (!job.pivots && !job.is_tiled) {
+    if (!job.pivots && !job.is_tiled && !job.lines.is_used) {
         status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
                      .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }

@@ -243,11 +243,17 @@ template <typename Number, int ROWS> struct Levels {
     reduce_up(Lanes<Number> &level, const ThreadPlace<ROWS> &self, const Group &group,
               const Segment<Number> &unit, int32_t row, int32_t first)
     {
-        FastReciprocal<Number> fast_inverter;
+        SafeReciprocal<Number> safe_inverter = {bad_pivot};
 
-        level.reduce(group, unit, row, fast_inverter);
-        if (__any_sync(all_lanes, !fast_inverter.in_safe_range())) {
-            SafeReciprocal<Number> safe_inverter = {bad_pivot};
+        if constexpr (inverts_fast<Number>) {
+            FastReciprocal<Number> fast_inverter;
+
+            level.reduce(group, unit, row, fast_inverter);
+            if (__any_sync(all_lanes, !fast_inverter.in_safe_range())) {
+                level.reduce(group, unit, row, safe_inverter);
+            }
+        }
+        else {
             level.reduce(group, unit, row, safe_inverter);
         }
         gather(self.members);
@@ -257,7 +263,8 @@ template <typename Number, int ROWS> struct Levels {
     /* From y_left and y of the block to those of the thread. */
     __device__ __forceinline__ void broadcast_down(const Shape &shape,
                                                    const ThreadPlace<ROWS> &self,
-                                                   Number &y_left, Number &y) const
+                                                   ValueOf<Number> &y_left,
+                                                   ValueOf<Number> &y) const
     {
         broadcast_down(shape, self, lanes, warps, y_left, y);
     }
@@ -272,8 +279,8 @@ template <typename Number, int ROWS> struct Levels {
         if (shape.warps > 1) {
             select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
         }
-        const Number last = lanes.y.at(y_left, y);
-        const Number before =
+        const ValueOf<Number> last = lanes.y.at(y_left, y);
+        const ValueOf<Number> before =
             shuffle(all_lanes, last, self.group.away(-1, self.lane > 0));
 
         y_left = self.lane > 0 ? before : y_left;
@@ -283,10 +290,11 @@ template <typename Number, int ROWS> struct Levels {
     /* From y_left and y of all units to those of unit `index`. */
     static __device__ __forceinline__ void select_unit(const Lanes<Number> &level,
                                                        const Group &group, int index,
-                                                       Number &y_left, Number &y)
+                                                       ValueOf<Number> &y_left,
+                                                       ValueOf<Number> &y)
     {
-        const Number last = level.y.at(y_left, y);
-        const Number before =
+        const ValueOf<Number> last = level.y.at(y_left, y);
+        const ValueOf<Number> before =
             shuffle(all_lanes, last, group.lane_of(index > 0 ? index - 1 : 0));
 
         y = shuffle(all_lanes, last, group.lane_of(index));

@@ -26,14 +26,17 @@ using namespace device;
 using device::shuffle;
 
 template <typename Number> struct Row {
-    Number lower, diag, upper, rhs;
+    Number lower, diag, upper;
+    ValueOf<Number> rhs;
 };
 
 /* x = g - l y_left - u y */
 template <typename Number> struct Spike {
-    Number g, l, u;
+    ValueOf<Number> g;
+    Number l, u;
 
-    __device__ __forceinline__ Number at(Number y_left, Number y) const
+    __device__ __forceinline__ ValueOf<Number> at(const ValueOf<Number> &y_left,
+                                                  const ValueOf<Number> &y) const
     {
         return g - l * y_left - u * y;
     }
@@ -45,8 +48,8 @@ template <typename Number> struct Spike {
     }
     __device__ __forceinline__ Spike below(const Row<Number> &row, Number inverse) const
     {
-        return {(row.rhs - row.lower * g) * inverse, -(row.lower * l) * inverse,
-                row.upper * inverse};
+        return {inverse * (row.rhs - row.lower * g), inverse * -(row.lower * l),
+                inverse * row.upper};
     }
     /* If x is this, in terms of an unknown that is `y`. */
     __device__ __forceinline__ Spike through(const Spike &y) const
@@ -57,7 +60,8 @@ template <typename Number> struct Spike {
 
 template <typename Number> struct Segment {
     Spike<Number> first;
-    Number a, b, c, d;
+    Number a, b, c;
+    ValueOf<Number> d;
 
     /* The segment from x_first, the spike of the row above the last one, and the last
      * row. */
@@ -99,14 +103,14 @@ template <typename Number>
 __device__ __forceinline__ Spike<Number>
 left_spike()
 {
-    return {Number(0), Number(-1), Number(0)};
+    return {ValueOf<Number>(0), Number(-1), Number(0)};
 }
 
 template <typename Number>
 __device__ __forceinline__ Spike<Number>
 own_spike()
 {
-    return {Number(0), Number(0), Number(-1)};
+    return {ValueOf<Number>(0), Number(0), Number(-1)};
 }
 
 /* A row that copies its left neighbour, x_i = x_{i-1}, used for pads at the begin of
@@ -115,7 +119,7 @@ template <typename Number>
 __device__ __forceinline__ Row<Number>
 copy_row()
 {
-    return {Number(-1), Number(1), Number(0), Number(0)};
+    return {Number(-1), Number(1), Number(0), ValueOf<Number>(0)};
 }
 
 /* The rows of a thread, in registers: x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS
@@ -146,8 +150,8 @@ template <typename Number, int ROWS> struct Chunk {
     /* x_i of all rows, from the last to the first: put(i, x), which may change x, from
      * which x of the row before is computed. */
     template <typename Put>
-    __device__ __forceinline__ void substitute(Number y_left, Number y,
-                                               const Put &put) const
+    __device__ __forceinline__ void substitute(const ValueOf<Number> &y_left,
+                                               ValueOf<Number> y, const Put &put) const
     {
         put(ROWS - 1, y);
 #pragma unroll
@@ -157,7 +161,7 @@ template <typename Number, int ROWS> struct Chunk {
         }
     }
 
-    __device__ __forceinline__ Number &g_of(int i)
+    __device__ __forceinline__ ValueOf<Number> &g_of(int i)
     {
         return x[i].g;
     }
@@ -218,7 +222,7 @@ template <typename Number> struct Lanes {
         const Number p =
             inverter.invert(active ? s.b - s.c * next.l : Number(1), active ? row : 0);
 
-        y = {(s.d - s.c * next.g) * p, s.a * p, -(s.c * next.u) * p};
+        y = {p * (s.d - s.c * next.g), p * s.a, p * -(s.c * next.u)};
         for (int reach = 1; reach < inner; reach *= 2) {
             step(group, reach, inner, row, inverter);
         }
@@ -262,21 +266,21 @@ template <typename Number> struct Lanes {
         const Number gamma = has_down ? y.u : Number(0);
         const Number p = inverter.invert(Number(1) - alpha * up.u - gamma * down.l, row);
 
-        y = {(y.g - alpha * up.g - gamma * down.g) * p,
-             (has_up ? -(y.l * up.l) : y.l) * p, (has_down ? -(y.u * down.u) : y.u) * p};
+        y = {p * (y.g - alpha * up.g - gamma * down.g),
+             p * (has_up ? -(y.l * up.l) : y.l), p * (has_down ? -(y.u * down.u) : y.u)};
     }
 };
 
 /* y of a whole system from its only segment. y_left is y itself if the system is
  * periodic, and does not exist otherwise. */
 template <typename Number>
-__device__ __forceinline__ Number
+__device__ __forceinline__ ValueOf<Number>
 close_system(const Segment<Number> &s, bool periodic, int32_t row, BadPivot &bad_pivot)
 {
     const Number pivot = periodic ? s.a + s.b - s.c * (s.first.l + s.first.u) : s.b;
 
     bad_pivot.check(pivot, row);
-    return (periodic ? s.d - s.c * s.first.g : s.d) * reciprocal(pivot);
+    return reciprocal(pivot) * (periodic ? s.d - s.c * s.first.g : s.d);
 }
 
 } // namespace pysolvers::join

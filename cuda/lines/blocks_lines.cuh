@@ -1,0 +1,330 @@
+/* blocks_lines.cuh - the systems of blocks.cuh divided into chunks: the partition method
+ * (join/segment.cuh) with blocks of 2 x 2 as numbers.
+ *
+ * A thread eliminates 4 block rows into registers, the chunks of a system are joined by
+ * parallel cyclic reduction, and x follows from the unknowns at the ends of the chunks. Each
+ * operand is read once: 7 words for a scalar row of five diagonals, 16 for a row of blocks.
+ * About 100 multiplications for a block row and 90 for each level of a chunk's join.
+ *
+ * A block of threads has a tile of whole systems in shared memory. The tile is in registers
+ * after the elimination, and the next one is copied during the join and the substitution. A
+ * chunk has 16 bytes more than its rows, so that vectors of neighbouring threads lie in
+ * different banks.
+ *
+ * Stable for block diagonally dominant matrices: the pivots of a chunk are those of a block
+ * elimination that begins in its first row, and the systems of the chunks' ends are dominant
+ * as the matrix is. Other systems are marked with info -1 if they are checked. Symmetric
+ * positive definite matrices are computed by the other kernels, which test their pivots.
+ *
+ * Why not the copiers of partition/tile.cuh: they copy four operands of one number for a
+ * row; here rows have 1, 2 or 4 numbers of each of six operands, with absent ones.
+ */
+#ifndef PS_CUDA_LINES_BLOCKS_LINES_CUH
+#define PS_CUDA_LINES_BLOCKS_LINES_CUH
+
+#include "lines/blocks.cuh"
+#include "lines/join/levels.cuh"
+#include "runtime/copy.cuh"
+
+namespace pysolvers::lines {
+
+using namespace join;
+
+/* A tile of systems in shared memory, and its copies. */
+template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
+    using Number = Block<Real, SIDE>;
+    using Value = Column<Real, SIDE>;
+    using Source = BlockSource<Real, SIDE, IS_BANDS>;
+    static constexpr int matrices = IS_BANDS ? 5 : 3, inputs = matrices + 1;
+    /* numbers of a block row: of a diagonal, of right-hand sides */
+    static constexpr int words = IS_BANDS ? SIDE : SIDE * SIDE;
+    static constexpr int pad = 16 / sizeof(Real);
+    const BlocksJob<Real> &job;
+    Real *const memory;
+
+    static __device__ __forceinline__ constexpr int words_of(int d)
+    {
+        return d < matrices ? words : SIDE;
+    }
+
+    __device__ __forceinline__ int chunks() const
+    {
+        return job.lines.shape.lanes * job.lines.shape.warps;
+    }
+
+    /* The array of operand d, the diagonals, rhs or x, of system `slot` of the tile. */
+    __device__ __forceinline__ Real *system_at(int d, int slot) const
+    {
+        const int before = min(d, matrices) * words + max(d - matrices, 0) * SIDE;
+
+        return memory + (job.lines.systems * (before * lines_rows + d * pad) +
+                         slot * (words_of(d) * lines_rows + pad)) *
+                            chunks();
+    }
+
+    __device__ __forceinline__ Real *chunk_at(int d, int slot, int chunk) const
+    {
+        return system_at(d, slot) + chunk * (words_of(d) * lines_rows + pad);
+    }
+
+    /* Start the copies of the inputs of a tile that begins at system `first`. */
+    __device__ __forceinline__ void load(int64_t first, int systems) const
+    {
+#pragma unroll
+        for (int d = 0; d < inputs; d++) {
+            if ((job.lines.pairs >> d & 1u) != 0) {
+                walk<2>(d, first, systems, [&](Real *to, Real *from, bool is_there) {
+                    copy_async_of_line_or_clear<2 * sizeof(Real)>(to, from, is_there);
+                });
+            }
+            else {
+                walk<1>(d, first, systems, [&](Real *to, Real *from, bool is_there) {
+                    copy_async_of_line_or_clear<sizeof(Real)>(to, from, is_there);
+                });
+            }
+        }
+        copies_committed();
+    }
+
+    /* Store x of the systems that are not in `left`. */
+    __device__ __forceinline__ void store(int64_t first, int systems,
+                                          const uint8_t *left) const
+    {
+        if ((job.lines.pairs >> inputs & 1u) != 0) {
+            walk<2>(inputs, first, systems, [&](Real *from, Real *to, bool is_there) {
+                if (is_there) {
+                    to[0] = from[0];
+                    to[1] = from[1];
+                }
+            }, left);
+        }
+        else {
+            walk<1>(inputs, first, systems, [&](Real *from, Real *to, bool is_there) {
+                if (is_there) {
+                    *to = *from;
+                }
+            }, left);
+        }
+    }
+
+    /* Block row `i` of a chunk, which is row `row` of its system. */
+    __device__ __forceinline__ Row<Number> row(int slot, int chunk, int i,
+                                               int32_t row) const
+    {
+        const auto entry = [&](int d, int e) {
+            return chunk_at(d, slot, chunk)[i * words_of(d) + e];
+        };
+        Row<Number> found;
+
+        if constexpr (IS_BANDS) {
+            found.lower = {{{entry(0, 0), entry(1, 0)}, {0, entry(0, 1)}}};
+            found.diag = {{{entry(2, 0), entry(3, 0)}, {entry(1, 1), entry(2, 1)}}};
+            found.upper = {{{entry(4, 0), 0}, {entry(3, 1), entry(4, 1)}}};
+            if (row == 0 && job.rows % 2 == 1) { /* a row of the identity */
+                found.diag.at[0][0] = 1;
+            }
+        }
+        else {
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    found.lower.at[p][q] = entry(0, p * SIDE + q);
+                    found.diag.at[p][q] = entry(1, p * SIDE + q);
+                    found.upper.at[p][q] = entry(2, p * SIDE + q);
+                }
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+            found.rhs.at[p] = entry(matrices, p);
+        }
+        return found;
+    }
+
+  private:
+    /* Entry 0 of block row 0 of operand d. */
+    __device__ __forceinline__ Real *begin_of(int d, const Source &source) const
+    {
+        if constexpr (IS_BANDS) {
+            if (d < matrices) {
+                const Input<Real> &in = job.bands[d % 5];
+
+                return const_cast<Real *>(in.system(source.j, source.k)) -
+                       source.lead * in.row;
+            }
+            const BlockOperand<Real> &in = d == matrices ? job.rhs : job.x;
+
+            return source.at(in, 0) - source.lead * in.row;
+        }
+        else {
+            return source.at(operand(d), 0);
+        }
+    }
+
+    __device__ __forceinline__ const BlockOperand<Real> &operand(int d) const
+    {
+        return d == 0 ? job.lower : d == 1 ? job.diag : d == 2 ? job.upper
+               : d == matrices ? job.rhs : job.x;
+    }
+
+    /* The distance of entry `word` of block row `unit` from that entry. */
+    __device__ __forceinline__ int64_t offset_of(int d, int unit, int word) const
+    {
+        if constexpr (IS_BANDS) {
+            return (SIDE * unit + word) *
+                   (d < matrices ? job.bands[d % 5].row
+                                 : d == matrices ? job.rhs.row : job.x.row);
+        }
+        else {
+            const BlockOperand<Real> &in = operand(d);
+
+            return unit * in.row + (d < matrices ? word / SIDE * in.down + word % SIDE * in.across
+                                                 : word * in.down);
+        }
+    }
+
+    /* Whether the matrix has this entry. */
+    __device__ __forceinline__ bool is_there(int d, const Source &source, int unit,
+                                             int word) const
+    {
+        if constexpr (IS_BANDS) {
+            const int row = SIDE * unit + word - source.lead;
+            const int least = d < matrices ? max(2 - d, 0) : 0,
+                      beyond = d < matrices ? max(d - 2, 0) : 0;
+
+            return row >= least && row < job.rows - beyond &&
+                   (d >= matrices || job.bands[d % 5].data != nullptr);
+        }
+        else {
+            return (d != 0 || unit > 0) && (d != 2 || unit < source.rows - 1);
+        }
+    }
+
+    /* visit(shared memory, global memory, whether it is there) for the groups of WIDTH
+     * numbers of an operand that this thread copies: neighbouring threads have neighbours
+     * in memory, of a system or of neighbouring systems. */
+    template <int WIDTH, typename Visit>
+    __device__ __forceinline__ void walk(int d, int64_t first, int systems,
+                                         const Visit &visit,
+                                         const uint8_t *left = nullptr) const
+    {
+        const BlocksLines &t = job.lines;
+        const int count = words_of(d), front = chunks() * lines_rows - t.shape.rows;
+        const int near = threadIdx.x & ((1 << t.along) - 1), far = threadIdx.x >> t.along;
+        const int nears = 1 << t.along, fars = blockDim.x >> t.along;
+        const int begin = (t.by_row ? near : far) * WIDTH,
+                  step = (t.by_row ? nears : fars) * WIDTH;
+
+#pragma unroll 1
+        for (int s = t.by_row ? far : near; s < systems; s += t.by_row ? fars : nears) {
+            const Source source(job, first + s);
+            Real *const own = system_at(d, s), *const other = begin_of(d, source);
+
+            if (left != nullptr && left[s] != 0) {
+                continue;
+            }
+#pragma unroll 2
+            for (int e = begin; e < t.shape.rows * count; e += step) {
+                const int unit = e / count, word = e % count, place = unit + front;
+
+                visit(own + place * count + place / lines_rows * pad + word,
+                      other + offset_of(d, unit, word), is_there(d, source, unit, word));
+            }
+        }
+    }
+};
+
+/* Grid: any number of blocks, each with one tile after the other. */
+template <typename Real, int SIDE, bool IS_BANDS>
+__global__ void
+__launch_bounds__(lines_threads)
+    blocks_lines_kernel(const __grid_constant__ BlocksJob<Real> job)
+{
+    using Number = Block<Real, SIDE>;
+    using Value = Column<Real, SIDE>;
+    using Place = ThreadPlace<lines_rows>;
+    extern __shared__ int4 shared[];
+    __shared__ WarpExchange<Number> exchange;
+    __shared__ uint8_t left[lines_threads];
+    const LinesOfBlocks<Real, SIDE, IS_BANDS> tile = {job,
+                                                      reinterpret_cast<Real *>(shared)};
+    const Shape &shape = job.lines.shape;
+    const Place own(shape, 0);
+    const int chunk = own.warp * shape.lanes + own.lane;
+    const int64_t systems = job.outer * job.inner, step = job.lines.systems;
+    const auto count_at = [&](int64_t first) {
+        return static_cast<int>(min(step, systems - first));
+    };
+    int64_t first = blockIdx.x * step;
+
+    if (first < systems) {
+        tile.load(first, count_at(first));
+    }
+#pragma unroll 1
+    for (; first < systems;) {
+        const int count = count_at(first);
+        const int64_t next = first + gridDim.x * step;
+        Levels<Number, lines_rows> levels;
+        Place self = own;
+        bool not_dominant = false;
+
+        if (self.slot >= count) {
+            self.clear();
+        }
+        copies_done();
+        __syncthreads(); /* the tile is complete */
+        levels.eliminate_safe(self, [&](int i) {
+            if (self.start + i < 0) {
+                return copy_row<Number>();
+            }
+            const Row<Number> row = tile.row(self.slot, chunk, i, self.start + i);
+
+            if (job.checks) {
+                not_dominant =
+                    not_dominant || !is_dominant(row.lower, row.diag, row.upper);
+            }
+            return row;
+        });
+        levels.not_dominant = not_dominant;
+        __syncthreads(); /* the tile is in registers */
+        if (next < systems) {
+            tile.load(next, count_at(next));
+        }
+        const Segment<Number> whole = levels.reduce_block(shape, self, exchange);
+        Value y = close_system(whole, false, shape.rows - 1, levels.bad_pivot);
+        Value y_left = Value(Real(0));
+
+        levels.broadcast_down(shape, self, y_left, y);
+        const bool is_bad = levels.bad_pivot.row != BadPivot::none;
+        const bool is_left = job.checks && (levels.not_dominant || is_bad);
+
+        if (self.slot < count && self.lane == 0 && self.warp == 0) {
+            const BlockSource<Real, SIDE, IS_BANDS> source(job, first + self.slot);
+
+            left[self.slot] = is_left;
+            if (job.info != nullptr) {
+                job.info[job.is_swapped ? source.k * job.outer + source.j
+                                        : first + self.slot] =
+                    is_left ? -1 : source.info_of(is_bad ? levels.bad_pivot.row + 1 : 0);
+            }
+        }
+        levels.chunk.substitute(y_left, y, [&](int i, const Value &x) {
+            if (self.start + i >= 0) {
+                Real *const to = tile.chunk_at(tile.inputs, self.slot, chunk) + i * SIDE;
+
+#pragma unroll
+                for (int p = 0; p < SIDE; p++) {
+                    to[p] = x.at[p];
+                }
+            }
+        });
+        __syncthreads(); /* the tile of x is complete */
+        tile.store(first, count, job.checks ? left : nullptr);
+        first = next;
+    }
+}
+
+} // namespace pysolvers::lines
+
+#endif
