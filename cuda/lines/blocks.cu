@@ -142,12 +142,11 @@ pairs_of(const BlocksJob<Real> &job)
         const Input<Real> &in = job.bands[d];
 
         /* the first or the last pair of the diagonals 1 and 3 is not complete */
-        if (job.side == 0
-                ? d % 2 == 0 && job.rows % 2 == 0 && in.row == 1 &&
-                      are_pairs(in.data, 2 * in.row, in.outer, in.inner)
-                : blocks[d]->across == 1 && blocks[d]->down % 2 == 0 &&
-                      are_pairs(blocks[d]->data, blocks[d]->row, blocks[d]->outer,
-                                blocks[d]->inner)) {
+        if (job.side == 0 ? d % 2 == 0 && job.rows % 2 == 0 && in.row == 1 &&
+                                are_pairs(in.data, 2 * in.row, in.outer, in.inner)
+                          : blocks[d]->across == 1 && blocks[d]->down % 2 == 0 &&
+                                are_pairs(blocks[d]->data, blocks[d]->row,
+                                          blocks[d]->outer, blocks[d]->inner)) {
             pairs |= 1u << d;
         }
     }
@@ -204,7 +203,11 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     t.shared_bytes = static_cast<uint32_t>(
         t.systems * t.shape.chunks() *
         (words * lines_rows * static_cast<int>(sizeof(Real)) + arrays * 16));
-    t.is_used = t.shared_bytes + 4 * reserved_bytes <= device.shared_bytes;
+    const char *const mode = std::getenv("PS_LINES");
+    const int number = mode == nullptr ? 1 : std::atoi(mode);
+
+    t.is_dense = number == 2;
+    t.is_used = number != 0 && t.shared_bytes + 4 * reserved_bytes <= device.shared_bytes;
     return t;
 }
 

@@ -51,10 +51,10 @@ static constexpr int lines_rows = 4, lines_threads = 256;
 
 /* The systems of a tile of blocks_lines.cuh, and how they are copied. */
 struct BlocksLines {
-    join::Shape shape; /* rows: block rows */
+    join::Shape shape;               /* rows: block rows */
     int32_t systems, threads, along; /* along: log2 of the threads along the rows if
                                         by_row, otherwise of those along the systems */
-    bool is_used, by_row;
+    bool is_used, by_row, is_dense;
     uint32_t pairs; /* operands that are copied by two numbers: matrix, rhs, x */
     uint32_t shared_bytes;
 };

@@ -91,19 +91,25 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
                                           const uint8_t *left) const
     {
         if ((job.lines.pairs >> inputs & 1u) != 0) {
-            walk<2>(inputs, first, systems, [&](Real *from, Real *to, bool is_there) {
-                if (is_there) {
-                    to[0] = from[0];
-                    to[1] = from[1];
-                }
-            }, left);
+            walk<2>(
+                inputs, first, systems,
+                [&](Real *from, Real *to, bool is_there) {
+                    if (is_there) {
+                        to[0] = from[0];
+                        to[1] = from[1];
+                    }
+                },
+                left);
         }
         else {
-            walk<1>(inputs, first, systems, [&](Real *from, Real *to, bool is_there) {
-                if (is_there) {
-                    *to = *from;
-                }
-            }, left);
+            walk<1>(
+                inputs, first, systems,
+                [&](Real *from, Real *to, bool is_there) {
+                    if (is_there) {
+                        *to = *from;
+                    }
+                },
+                left);
         }
     }
 
@@ -164,23 +170,27 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
 
     __device__ __forceinline__ const BlockOperand<Real> &operand(int d) const
     {
-        return d == 0 ? job.lower : d == 1 ? job.diag : d == 2 ? job.upper
-               : d == matrices ? job.rhs : job.x;
+        return d == 0          ? job.lower
+               : d == 1        ? job.diag
+               : d == 2        ? job.upper
+               : d == matrices ? job.rhs
+                               : job.x;
     }
 
     /* The distance of entry `word` of block row `unit` from that entry. */
     __device__ __forceinline__ int64_t offset_of(int d, int unit, int word) const
     {
         if constexpr (IS_BANDS) {
-            return (SIDE * unit + word) *
-                   (d < matrices ? job.bands[d % 5].row
-                                 : d == matrices ? job.rhs.row : job.x.row);
+            return (SIDE * unit + word) * (d < matrices    ? job.bands[d % 5].row
+                                           : d == matrices ? job.rhs.row
+                                                           : job.x.row);
         }
         else {
             const BlockOperand<Real> &in = operand(d);
 
-            return unit * in.row + (d < matrices ? word / SIDE * in.down + word % SIDE * in.across
-                                                 : word * in.down);
+            return unit * in.row + (d < matrices
+                                        ? word / SIDE * in.down + word % SIDE * in.across
+                                        : word * in.down);
         }
     }
 
@@ -236,9 +246,9 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
 };
 
 /* Grid: any number of blocks, each with one tile after the other. */
-template <typename Real, int SIDE, bool IS_BANDS>
+template <typename Real, int SIDE, bool IS_BANDS, int THREADS, int BLOCKS>
 __global__ void
-__launch_bounds__(lines_threads)
+__launch_bounds__(THREADS, BLOCKS)
     blocks_lines_kernel(const __grid_constant__ BlocksJob<Real> job)
 {
     using Number = Block<Real, SIDE>;
