@@ -26,10 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._row_sums import RowSums
 from .._runtime.device import Device, address_of, device_array
 from .._runtime.fields import DeviceViews
 from ..distributed._exchange import Exchange, exchange_of
 from ..distributed._group import Group
+from ..factor import factor_tridiagonal
+from ._axes import AxisPart, wave_sums
 
 Array = NDArray[Any]
 
@@ -138,31 +141,66 @@ class CutLines:
         solve_by_sums(device, rows, y.T[None], y.T[None], periodic=self._periodic)
         return start + (rank - 1) % size * row, start + rank * row
 
-    def centre(self, device: Device, line: Array, volumes: Array) -> None:
-        """Make the mean of a line zero, of which each rank holds a part; collective.
-
-        Parameters
-        ----------
-        device : Device
-            The stream.
-        line : ndarray
-            The part of this rank, shape (rows, ...), on the device.
-        volumes : ndarray, shape (rows,)
-            The weights.
-        """
-        with self._group.agreement(self._operation):
-            values = device.download(line)
-        own = np.append(volumes @ values.reshape(len(volumes), -1), volumes.sum())
-        sums = self._group.allgather(self._operation, own).sum(axis=0)
-        mean = (sums[:-1] / sums[-1]).astype(self._dtype)
-        device.write(line, values - mean.reshape(values.shape[1:]))
-
     def _take(self, device: Device, numbers: int, owner: Any) -> Array:
         """Let the exchange use the numbers of a call; return G and D of all ranks."""
         shape = self._group.size, _ENDS, self._lines
         ends = device_array(numbers, shape, None, self._dtype, owner)
         self._fields.take(device, {_FIELD: ends})
         return ends
+
+
+class ConstantLine:
+    """The line of the constant wave, where constants solve the equation with f = 0.
+
+    The ranks collect its rows, and each one solves it in float64 on the host, while the devices
+    solve the other lines.
+
+    Parameters
+    ----------
+    ranks : (Group, str)
+        The ranks; and the operation, for messages.
+    part : AxisPart
+        What this rank has of the axis of the lines.
+    """
+
+    def __init__(self, ranks: tuple[Group, str], part: AxisPart) -> None:
+        whole = part.whole
+        (lower, _, upper), periodic = whole.rows, whole.is_periodic
+        sums = wave_sums([None], whole, helmholtz=0.0, is_singular=True)
+        form = RowSums(sums, check_signs=False)
+        self._factor = factor_tridiagonal(lower, form, upper, rows=whole.count, periodic=periodic)
+        self._ranks, self._rows, self._volumes = ranks, part.count, whole.volumes
+        self._counts: list[int] = []
+
+    def connect(self) -> None:
+        """Collect the numbers of rows; collective."""
+        group, operation = self._ranks
+        counts = group.allgather(operation, np.array([self._rows]))
+        self._counts = counts[:, 0].tolist()
+
+    def solve(self, right: Array) -> Array:
+        """Return the part of the solution with mean zero; collective.
+
+        Parameters
+        ----------
+        right : ndarray, shape (rows, ...)
+            The part of the right side, on the host; its mean is subtracted.
+        """
+        group, operation = self._ranks
+        mine = np.zeros((max(self._counts), *right.shape[1:]))
+        mine[: self._rows] = right
+        found = group.allgather(operation, mine)
+        parts = zip(found, self._counts, strict=True)
+        line = np.concatenate([part[:count] for part, count in parts]).T
+        line = line - self._mean(line)
+        x = self._factor.solve(line)
+        start = sum(self._counts[: group.rank])
+        own = (x - self._mean(x)).T[start : start + self._rows]
+        return np.asarray(own, right.dtype)
+
+    def _mean(self, line: Array) -> Array:
+        """Return the means of lines, their rows last."""
+        return (line * self._volumes).sum(axis=-1, keepdims=True) / self._volumes.sum()
 
 
 class CutSystems:

@@ -53,7 +53,7 @@ from .._runtime.targets import find_target
 from ..distributed import Group
 from ..distributed._group import ONE_PROCESS
 from ._axes import Axis, wave_sums
-from ._cut_lines import CutLines, CutSystems, solve_by_sums
+from ._cut_lines import ConstantLine, CutLines, CutSystems, solve_by_sums
 from ._longer import LongerGrid, longer_intervals
 from ._methods import (
     EIGENVECTORS,
@@ -399,6 +399,8 @@ class DevicePoisson:
         self._cut: CutLines | None = None
         #: The cut lines, unless waves are packed.
         self._systems: CutSystems | None = None
+        #: That of wave 0 of cut lines, if it is singular.
+        self._constant: ConstantLine | None = None
         with group.agreement(_OPERATION):
             ordinal = parse_device(device)[1]
             # Where the matrices are made; a solve has a stream of its own.
@@ -449,6 +451,8 @@ class DevicePoisson:
                     periodic = self._last.is_periodic
                     self._systems = CutSystems(ranks, matrices, *rest_of, periodic=periodic)
                     self._cut = self._systems.cut
+                    if self.is_singular:
+                        self._constant = ConstantLine(ranks, self._last)
                 else:
                     self._rows = self._expanded(matrices)
                     self._volumes = self._kept(self._last.volumes)
@@ -456,6 +460,8 @@ class DevicePoisson:
             packed_of_ranks.connect(self._device, self._kept)
         if self._systems is not None:
             self._systems.connect(self._device)
+        if self._constant is not None:
+            self._constant.connect()
         self._device.wait()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -735,12 +741,12 @@ class DevicePoisson:
         fields = [device_array(second.address, shape, None, self._real, second.owner), field]
         for k, product in self._products.items():
             source = product.forward(source, fields, k + 1, device)
-        self._centre(device, source)
         if self._systems is not None:
-            self._systems.solve(device, source, ends.address, ends.owner)
+            self._solve_cut(self._systems, device, source, ends)
         else:
+            self._centre(device, source)
             self._solve_lines(device, source)
-        self._centre(device, source)
+            self._centre(device, source)
         is_direct = not plans.backward and solution.flags.c_contiguous
         for k, product in reversed(self._products.items()):
             is_last = is_direct and k == min(self._products)
@@ -857,6 +863,17 @@ class DevicePoisson:
         options = {"periodic": self._axes[-1].is_periodic and self._has_lines}
         solve_by_sums(device, operands, lines, lines, **options, has_sums=self._has_lines)
 
+    def _solve_cut(self, systems: CutSystems, device: Device, field: Array, ends: _Buffer) -> None:
+        """Solve the lines of all waves, which are cut, in place; collective."""
+        if self._constant is None:
+            systems.solve(device, field, *ends)
+            return
+        shape = self._last.count, self._parts
+        line = device_array(address_of(field), shape, None, self._real, field)
+        right = device.download(line)
+        systems.solve(device, field, *ends)
+        device.write(line, self._constant.solve(right))
+
     def _centre(self, device: Any, fields: Array) -> None:
         """In a singular case make the mean of wave 0 of all fields zero."""
         if not self.is_singular or not self._has_lines:
@@ -864,9 +881,6 @@ class DevicePoisson:
         shape = self._last.count, self._parts
         for field in fields:
             line = device_array(address_of(field), shape, None, self._real, field)
-            if self._cut is not None:
-                self._cut.centre(device, line, self._last.volumes)
-                return
             for part in range(self._parts):
                 own = line[None, :, part][None]
                 device.enqueue(device.backend.centre, own, address_of(self._volumes))

@@ -38,7 +38,7 @@ from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import Device, address_of, device_array
 from ..distributed import Group
 from ._axes import Axis, AxisPart
-from ._cut_lines import COUPLINGS, CutLines
+from ._cut_lines import COUPLINGS, ConstantLine, CutLines
 
 Array = NDArray[Any]
 
@@ -187,16 +187,18 @@ class PackedWaves:
         #: Bytes of the waves.
         self.wave_bytes = self._count * self._pitch * dtype.itemsize
         self._is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
-        self._volumes = part.volumes if ranks else keep(first.volumes)
+        self._volumes = None if ranks else keep(first.volumes)
         # See `_host`: the solution of (A + s e e^T) x = b satisfies A x = b if A is singular.
         pinned = first.rows[1][0] if self._is_singular else 0.0
         self._matrix: tuple[Any, ...]
         #: What the ranks exchange, to be connected; None with one process.
         self.cut: CutLines | None = None
+        self._constant: ConstantLine | None = None
         if ranks:
             periodic = first.is_periodic
             lines = found[0].shifts.size
             self.cut = CutLines(*ranks, lines, dtype, device, periodic=periodic)
+            self._constant = ConstantLine(ranks, part) if self._is_singular else None
             self._matrix = _rows_of_part(part, pinned, ranks[0])
         else:
             words = first.rows[0], first.sums, first.rows[2]
@@ -216,6 +218,8 @@ class PackedWaves:
             self._solve_lines(self._parts[0], address_of(waves), device, places)
             couplings = device.download(found)
         self.cut.connect(couplings, keep)
+        if self._constant is not None:
+            self._constant.connect()
 
     @property
     def has_branches(self) -> bool:
@@ -275,18 +279,32 @@ class PackedWaves:
         """
         start, (forward, backward) = waves + part.start, part.plans
         forward.execute(start, work, device.stream)
+        if self.cut is not None:
+            self._solve_cut(self.cut, part, start, device, numbers, owner)
+            backward.execute(start, work, device.stream)
+            return
         has_constant = self._is_singular and part is self._parts[0]
         if has_constant:
             self._centre(start, device)
-        if self.cut is None:
-            self._solve_lines(part, start, device)
-        else:
-            self._solve_lines(part, start, device, (self.cut.place(numbers), 0, 0, 0))
-            between = self.cut.between(device, numbers, owner)
-            self._solve_lines(part, start, device, (0, 0, *between))
+        self._solve_lines(part, start, device)
         if has_constant:
             self._centre(start, device)
         backward.execute(start, work, device.stream)
+
+    def _solve_cut(
+        self, cut: CutLines, part: _Part, waves: int, device: Device, numbers: int, owner: Any
+    ) -> None:
+        """Enqueue the solution of lines that are cut; collective."""
+        line = self._constant_line(waves)
+        self._solve_lines(part, waves, device, (cut.place(numbers), 0, 0, 0))
+        if self._constant is None:
+            between = cut.between(device, numbers, owner)
+            self._solve_lines(part, waves, device, (0, 0, *between))
+            return
+        right = device.download(line)
+        between = cut.between(device, numbers, owner)
+        self._solve_lines(part, waves, device, (0, 0, *between))
+        device.write(line, self._constant.solve(right))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -333,16 +351,18 @@ class PackedWaves:
         rest = self._size, pitch, waves, self.wave_bytes, scale, edge
         device.enqueue(function, *self._kinds, self._halvings, columns, *rest)
 
+    def _constant_line(self, waves: int) -> Array:
+        """View the line of the constant wave."""
+        first = self._parts[0].waves
+        plane = first.rows * first.pitch * self._dtype.itemsize
+        return device_array(waves, (self._count,), (plane,), self._dtype, self)
+
     def _centre(self, waves: int, device: Device) -> None:
         """Make the mean of the constant wave zero."""
-        size = self._dtype.itemsize
-        first = self._parts[0].waves
-        plane = first.rows * first.pitch * size
-        if self.cut is not None:
-            line = device_array(waves, (self._count,), (plane,), self._dtype, self)
-            self.cut.centre(device, line, self._volumes)
-            return
-        line = device_array(waves, (1, 1, self._count), (size, size, plane), self._dtype, self)
+        assert self._volumes is not None
+        size, own = self._dtype.itemsize, self._constant_line(waves)
+        shape, strides = (1, 1, self._count), (size, size, *own.strides)
+        line = device_array(waves, shape, strides, self._dtype, self)
         device.enqueue(device.backend.centre, line, address_of(self._volumes))
 
 
