@@ -106,9 +106,25 @@ has_continuation(const ps_waves *w)
             w->size - w->given <= w->given + more);
 }
 
+static ps_status
+mirrored_check(const ps_waves *w)
+{
+    const int64_t half = ((w->size + 1) / 2 + 3) / 4 * 4;
+
+    return has_shape(w->dtype, w->planes, w->rows, w->size, w->pitch) &&
+                   w->size <= INT32_MAX / 8 && w->pitch == 2 * half &&
+                   w->given == w->size && w->edge == NULL && w->field.data != NULL &&
+                   w->waves != NULL && isfinite(w->scale)
+               ? PS_OK
+               : PS_BAD_ARGUMENT;
+}
+
 ps_status
 ps_waves_check(const ps_waves *w)
 {
+    if (w != NULL && w->halvings == PS_MIRRORED) {
+        return mirrored_check(w);
+    }
     if (w == NULL || w->size < 1 || w->size > INT32_MAX / 8 ||
         !has_order(w->kind, w->size) || !has_order(w->row_kind, w->rows) ||
         w->row_kind == PS_DCT1 || w->row_kind == PS_DST1 || w->field.data == NULL ||

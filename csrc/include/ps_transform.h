@@ -73,6 +73,7 @@ struct ps_transform {
 };
 
 #define PS_MOST_HALVINGS 3
+#define PS_MIRRORED (-1) /* instead of a number of halvings */
 
 /* A real field of planes x rows x `size` values, and its waves along the values and the
  * rows as the library packs them: its transform of a plane, real to complex along the
@@ -99,6 +100,15 @@ struct ps_transform {
  * 2, 4, ... and then the odd q from the last to the first. `pitch` is the sum of the
  * distances of lines of all parts.
  *
+ * With `halvings` PS_MIRRORED the lines are sums and differences of mirror places of both
+ * axes, for products, and the kinds are not used. Lines 0 .. h - 1, h = (rows + 1)/2, have
+ * the sums of rows j and rows-1-j, the others their differences. A line has the sums of
+ * values i and size-1-i from 0 on, the differences from pitch/2 on, and zeros in other
+ * places; pitch/2 is (size + 1)/2, rounded up to a multiple of 4. The middle is added to
+ * itself. store() is the inverse for lines that are halved: values i and size-1-i are sum
+ * and difference of numbers i and pitch/2 + i, and so along the rows; the middle ones are
+ * the first number.
+ *
  * The field can have fewer values than the lines, `given` of `size`, but with PS_RFFT.
  * load() continues them, even with cosines and odd with sines: about the last value with
  * PS_DCT1, about the place after it, where the value is zero, with PS_DST1, and about the
@@ -107,7 +117,7 @@ struct ps_transform {
 struct ps_waves {
     ps_dtype dtype;                   /* PS_F32 or PS_F64 */
     ps_transform_kind kind, row_kind; /* along the values, and along the rows */
-    int32_t halvings;                 /* at most PS_MOST_HALVINGS */
+    int32_t halvings;                 /* at most PS_MOST_HALVINGS, or PS_MIRRORED */
     int64_t planes, rows, size, pitch;
     int64_t given;   /* size - given <= given - 1, `given` or `given` + 1 for the three
                       * continuations above */

@@ -9,6 +9,9 @@
  * 16 of a line. One word read and one written per value, and one word more per value of
  * the last part.
  *
+ * Sums and differences of mirror places (PS_MIRRORED): a thread moves four values. One word
+ * read and one written per value.
+ *
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
  */
@@ -272,6 +275,87 @@ move_halved(const ps_waves *w, cudaStream_t stream)
                : Launch(blocks, threads, 0, stream).run(kernel, field, *w, blocks_a_line);
 }
 
+/* Grid: for each two mirror rows of a plane, blocks of places of the first half. A thread
+ * moves the four values of two mirror places of two mirror rows, once each. */
+template <typename Real, bool LOADS>
+static __global__ void
+__launch_bounds__(most_threads)
+    mirrored_kernel(const __grid_constant__ Output<Real> field,
+                    const __grid_constant__ ps_waves w, int blocks_a_line)
+{
+    const int n = static_cast<int>(w.size), rows = static_cast<int>(w.rows);
+    const int half = (n + 1) / 2, row_half = (rows + 1) / 2;
+    const int second = static_cast<int>(w.pitch) / 2;
+    const int64_t group = static_cast<int64_t>(blockIdx.x) / blocks_a_line;
+    const int part = static_cast<int>(blockIdx.x - group * blocks_a_line);
+    const int i = part * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int64_t plane = quotient(group, row_half);
+    const int row = static_cast<int>(group - plane * row_half);
+    const bool has_row = 2 * row + 1 < rows; /* its mirror image is another one */
+    const bool has_value = 2 * i + 1 < n, exists = i < half;
+    const Real scale = static_cast<Real>(w.scale);
+    Real *const values = field.system(plane, row);
+    Real *const mirrored = field.system(plane, rows - 1 - row);
+    Real *const even = static_cast<Real *>(w.waves) + (plane * rows + row) * w.pitch + i;
+    Real *const odd = even + row_half * w.pitch;
+    const int64_t at = i * field.row, mirror = (n - 1 - i) * field.row;
+
+    if (i >= second) {
+        return;
+    }
+    if constexpr (LOADS) {
+        Real sum = 0, rest = 0, mirrored_sum = 0, mirrored_rest = 0;
+
+        if (exists) {
+            const Real a = scale * values[at], b = scale * values[mirror];
+            const Real c = scale * mirrored[at], d = scale * mirrored[mirror];
+
+            sum = a + b;
+            rest = has_value ? a - b : Real(0);
+            mirrored_sum = c + d;
+            mirrored_rest = has_value ? c - d : Real(0);
+        }
+        even[0] = sum + mirrored_sum;
+        even[second] = rest + mirrored_rest;
+        if (has_row) {
+            odd[0] = sum - mirrored_sum;
+            odd[second] = rest - mirrored_rest;
+        }
+    }
+    else if (exists) {
+        const Real a = scale * __ldcs(even);
+        const Real b = has_value ? scale * __ldcs(even + second) : Real(0);
+        const Real c = has_row ? scale * __ldcs(odd) : Real(0);
+        const Real d = has_row && has_value ? scale * __ldcs(odd + second) : Real(0);
+
+        values[at] = a + c + (b + d);
+        if (has_value) {
+            values[mirror] = a + c - (b + d);
+        }
+        if (has_row) {
+            mirrored[at] = a - c + (b - d);
+            if (has_value) {
+                mirrored[mirror] = a - c - (b - d);
+            }
+        }
+    }
+}
+
+template <typename Real, bool LOADS>
+static ps_status
+move_mirrored(const ps_waves *w, cudaStream_t stream)
+{
+    const int places = static_cast<int>(w->pitch / 2);
+    const int blocks_a_line = divided_up(places, most_threads);
+    const int threads = rounded_up(divided_up(places, blocks_a_line), 32);
+    const int64_t blocks = w->planes * ((w->rows + 1) / 2) * blocks_a_line;
+
+    return blocks > INT32_MAX ? PS_BAD_ARGUMENT
+                              : Launch(blocks, threads, 0, stream)
+                                    .run(mirrored_kernel<Real, LOADS>,
+                                         output_of<Real>(w->field), *w, blocks_a_line);
+}
+
 template <bool LOADS>
 static ps_status
 run(const ps_waves *w, const ps_exec *exec)
@@ -285,8 +369,9 @@ run(const ps_waves *w, const ps_exec *exec)
         using Real = decltype(zero);
         cudaStream_t const stream = ps_cuda_stream(exec);
 
-        return w->halvings != 0 ? move_halved<Real, LOADS>(w, stream)
-                                : move<Real, LOADS>(w, stream);
+        return w->halvings == PS_MIRRORED ? move_mirrored<Real, LOADS>(w, stream)
+               : w->halvings != 0         ? move_halved<Real, LOADS>(w, stream)
+                                          : move<Real, LOADS>(w, stream);
     });
 }
 

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._errors import BackendError
 from .nvidia import current_device, shared_library
@@ -55,6 +56,7 @@ class Products:
         dtype: np.dtype,
         stream: Stream,
         apart: int = 0,
+        work: tuple[int, int] | None = None,
     ) -> None:
         """Enqueue target[i] = matrix @ source[i] for all i, or matrix[i] @ source[i].
 
@@ -75,6 +77,9 @@ class Products:
             Where to enqueue.
         apart : int, default: 0
             Numbers from one matrix to the next; 0 if there is one.
+        work : (int, int), optional
+            Address and bytes of a work area, so that a graph shares none with other calls; by
+            default that of the library for the stream.
         """
         count, n, width = sizes
         for start in range(0, count, _MOST):
@@ -86,7 +91,7 @@ class Products:
                 (target + skip, width, distance),
             )
             part = min(_MOST, count - start)
-            self._run((_PLAIN, _PLAIN), (width, n, n), operands, part, dtype, stream)
+            self._run((_PLAIN, _PLAIN), (width, n, n), operands, part, dtype, stream, work)
 
     def rows(
         self,
@@ -97,6 +102,7 @@ class Products:
         distance: int,
         dtype: np.dtype,
         stream: Stream,
+        work: tuple[int, int] | None = None,
     ) -> None:
         """Enqueue target[i] = matrix @ source[i] for vectors.
 
@@ -106,13 +112,14 @@ class Products:
             Number of vectors, and their length n.
         distance : int
             Numbers from one vector to the next.
-        matrix, source, target, dtype, stream
+        matrix, source, target, dtype, stream, work
             As for `columns`.
         """
         count, n = sizes
         # In Fortran order: target^T = matrix source^T.
         operands = (*matrix, 0), (source, distance, 0), (target, distance, 0)
-        self._run((_TRANSPOSED, _PLAIN), (n, count, n), operands, 1, dtype, stream)
+        shape = n, count, n
+        self._run((_TRANSPOSED, _PLAIN), shape, operands, 1, dtype, stream, work)
 
     def matrices(
         self,
@@ -135,7 +142,7 @@ class Products:
         dtype, stream
             As for `columns`.
         work : (int, int)
-            Address and bytes of a work area, so that a graph shares none with other calls.
+            As for `columns`.
         """
         m, k, n = shape
         # In Fortran order: target^T += b^T a^T.
@@ -268,6 +275,14 @@ class Products:
         status = getattr(self._library, name)(*arguments)
         if status:
             raise BackendError(f"{name} of cuBLAS failed with status {status}")
+
+
+def padded_rows(matrix: NDArray[Any], dtype: np.dtype) -> NDArray[Any]:
+    """Return a matrix whose rows begin at multiples of 32 bytes, for which cuBLAS is faster."""
+    count = -(-matrix.shape[1] * dtype.itemsize // 32) * 32 // dtype.itemsize
+    padded = np.zeros((len(matrix), count), dtype)
+    padded[:, : matrix.shape[1]] = matrix
+    return padded
 
 
 @cache

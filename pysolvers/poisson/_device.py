@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from .._checks import require_broadcast
 from .._runtime.backends import parse_device, require_device
-from .._runtime.cublas import products
+from .._runtime.cublas import padded_rows, products
 from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.interop import library_of, locate, view
@@ -63,6 +63,7 @@ from ._methods import (
     check_distance,
     has_short_factors,
 )
+from ._mirrored import are_mirrored
 from ._modes import Block, Modes
 from ._waves import PackedWaves, are_packed
 
@@ -197,7 +198,7 @@ class _Product:
         blocks = modes.blocks if self.is_halved else (Block(modes.forward, modes.backward),)
         forward, backward = zip(*blocks, strict=True)
         self._forward, self._backward = (
-            self._together([_padded(a, dtype) for a in matrices], keep)
+            self._together([padded_rows(a, dtype) for a in matrices], keep)
             for matrices in (forward, backward)
         )
         self._minus = keep(np.full((1, 1, 1), -1, dtype))
@@ -307,14 +308,6 @@ class _Product:
             start += part
 
 
-def _padded(matrix: Array, dtype: np.dtype) -> Array:
-    """Return a matrix whose rows begin at multiples of 32 bytes, for which cuBLAS is faster."""
-    count = -(-matrix.shape[1] * dtype.itemsize // 32) * 32 // dtype.itemsize
-    padded = np.zeros((len(matrix), count), dtype)
-    padded[:, : matrix.shape[1]] = matrix
-    return padded
-
-
 def _columns_of(array: Array, axis: int) -> Array:
     """View reals in C order as (before, size, after) an axis."""
     shape = array.shape
@@ -351,6 +344,15 @@ def packs(
     ordinal = parse_device(device)[1]
     planes = -(-axes[0].count // ranks)
     fit = require_device(ordinal).waves_fit(real == np.float32, planes, ordinal)
+    return bool(fit)
+
+
+def mirrors(axes: Sequence[Axis], dtype: np.dtype, device: str, helmholtz: float) -> bool:
+    """Return whether two symmetric axes of a box have products as in `_mirrored`."""
+    if not are_mirrored(axes, dtype, helmholtz):
+        return False
+    ordinal = parse_device(device)[1]
+    fit = require_device(ordinal).waves_fit(dtype == np.float32, axes[0].count, ordinal)
     return bool(fit)
 
 
@@ -431,6 +433,9 @@ class DevicePoisson:
                     axes, dtype, self._device, self._kept, helmholtz, ranks
                 )
                 self._cut = packed_of_ranks.cut
+            elif methods is None and mirrors(axes, dtype, device, helmholtz):
+                rest = dtype, self._device, self._kept, helmholtz
+                self._packed = PackedWaves(axes, *rest, mirrored=True)
             elif methods is None and packs(axes, dtype, device, helmholtz):
                 rest = dtype, self._device, self._kept, helmholtz
                 longer = longer_intervals(axes, dtype, helmholtz)
@@ -567,7 +572,8 @@ class DevicePoisson:
         if self._packed is None:
             return self
         if self._batched is None:
-            methods = [TRANSFORM] * (len(self._axes) - 1) + [LINES]
+            others = self._axes[:-1]
+            methods = [TRANSFORM if a.has_transform else EIGENVECTORS for a in others] + [LINES]
             self._batched = DevicePoisson(
                 self._axes, self._dtype, self._name, helmholtz=self._helmholtz, methods=methods
             )

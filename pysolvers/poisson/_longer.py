@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._axis import DIRICHLET, NEUMANN
-from .._runtime.cublas import products
+from .._runtime.cublas import padded_rows, products
 from .._runtime.device import Device, address_of, device_array, pairs
 from ._axes import Axis
 from ._methods import has_short_factors
@@ -64,7 +64,6 @@ _COPIES = 2.0
 _WAVE = 0.02
 _MOST_COST = 28.0  # padded transforms take longer
 _LEAST_DECAY = 0.5  # least theta P of a wave between Neumann sides that is not constant
-_ALIGNED = 32  # bytes that the start of a row is a multiple of, for cuBLAS
 _WORK = 8 << 20  # bytes of the work area of cuBLAS
 
 
@@ -132,10 +131,10 @@ class LongerGrid:
         self._forward = keep(np.ascontiguousarray(forward, real))
         self._count, self._own = len(waves), count
         size = real.itemsize
-        self._lead = _aligned(last.count, size)
-        self._waves = keep(_padded(waves, self._lead, real))
-        self._backward_lead = _aligned(self._count, size)
-        self._backward = keep(_padded(-backward, self._backward_lead, real))
+        self._waves = keep(padded_rows(waves, real))
+        self._backward = keep(padded_rows(-backward, real))
+        #: Numbers of a row of both.
+        self._lead, self._backward_lead = self._waves.shape[1], self._backward.shape[1]
         sizes = (
             max(self._packed.wave_bytes, self._shape[0] * self._lead * size),
             self._waves.nbytes,
@@ -280,15 +279,3 @@ def _corrections(rates: Array, last: Axis, more: int) -> tuple[Array, Array]:
     waves = np.where(is_zero[:, None], (x / n) ** 2, waves)
     factors = 1 / (2 * np.tanh(theta * n) * np.sinh(np.minimum(theta * (more - half), 700)))
     return np.where(is_zero, n / (4 * (more - half)), factors), waves
-
-
-def _aligned(count: int, size: int) -> int:
-    """Return the numbers of a row whose bytes are a multiple of `_ALIGNED`."""
-    return -(-count * size // _ALIGNED) * _ALIGNED // size
-
-
-def _padded(matrix: Array, lead: int, dtype: np.dtype) -> Array:
-    """Return a matrix with rows of so many numbers."""
-    padded = np.zeros((len(matrix), lead), dtype)
-    padded[:, : matrix.shape[1]] = matrix
-    return padded

@@ -102,6 +102,7 @@ def methods_of(
     few: int = 0,
     on_device: bool = False,
     packed: bool = False,
+    mirrored: bool = False,
 ) -> tuple[Method, ...]:
     """Return the method of each axis.
 
@@ -125,6 +126,8 @@ def methods_of(
         Whether a device solves: it has other times, and needs one axis without a transform.
     packed : bool, default: False
         Whether the waves can stay packed (`_waves`): the lines are then those of the first axis.
+    mirrored : bool, default: False
+        The same with eigenvectors of the other axes (`_mirrored`).
 
     Raises
     ------
@@ -151,8 +154,9 @@ def methods_of(
         chosen[name] = LINES
     elif not lines and helmholtz >= 0:
         free = [axis for axis in axes if axis.name not in chosen]
-        if packed and not chosen:
-            chosen |= {axis.name: LINES if axis is axes[0] else TRANSFORM for axis in axes}
+        if (packed or mirrored) and not chosen:
+            others = EIGENVECTORS if mirrored else TRANSFORM
+            chosen |= {axis.name: LINES if axis is axes[0] else others for axis in axes}
         elif free:
             costs = _DEVICE if on_device else _HOST
             preferred = axes[-1] if on_device else _preferred(axes, few)
@@ -225,6 +229,11 @@ def _other(axis: Axis, unknowns: int, few: int, on_device: bool) -> Method:
         is_short = product[0] < waves[0]
         is_short |= product < waves and not has_short_factors(axis)
     return EIGENVECTORS if is_short and not axis.is_periodic else TRANSFORM
+
+
+def method_of_device(axis: Axis, unknowns: int) -> Method:
+    """Return the method of an axis without lines on a device."""
+    return _other(axis, unknowns, 0, on_device=True)
 
 
 def _time(axis: Axis, unknowns: int, costs: _Costs) -> tuple[float, float]:

@@ -39,11 +39,13 @@ from .._runtime.device import Device, address_of, device_array
 from ..distributed import Group
 from ._axes import Axis, AxisPart
 from ._cut_lines import COUPLINGS, ConstantLine, CutLines
+from ._mirrored import MirroredProducts, mirrored_shifts
 
 Array = NDArray[Any]
 
 _ALIGNMENT = 256  # bytes between the starts of two work areas
 _MOST_HALVINGS = 3
+_MIRRORED = -1  # PS_MIRRORED, instead of halvings
 # Bytes of a field of nodes from which its lines are in parts.
 _LEAST_IN_PARTS = 1 << 22
 
@@ -100,7 +102,7 @@ class _Part(NamedTuple):
 
     waves: _Waves
     start: int
-    plans: list[CufftPlan]
+    plans: list[Any]
     tables: tuple[Array, ...]
 
     @property
@@ -145,6 +147,8 @@ class PackedWaves:
     ranks : (Group, str), optional
         Ranks that hold parts of the first axis, an `AxisPart` of at least two unknowns; and the
         operation, for messages.
+    mirrored : bool, default: False
+        Whether the other axes of a box have products of even and odd eigenvectors (`_mirrored`).
     """
 
     def __init__(
@@ -155,17 +159,29 @@ class PackedWaves:
         keep: Callable[[Array], Array],
         helmholtz: float = 0.0,
         ranks: tuple[Group, str] | None = None,
+        *,
+        mirrored: bool = False,
     ) -> None:
         self._dtype = dtype
         part, *others = axes
         first = getattr(part, "whole", part)
         self._count = part.count
         self._size = others[-1].count
-        names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
+        names = [
+            "rfft" if axis.is_periodic or mirrored else "{}{}".format(*axis.transform)
+            for axis in others
+        ]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
         field_bytes = prod(axis.count for axis in axes) * dtype.itemsize
         self._halvings = 0 if ranks else _halvings(others, field_bytes)
-        if self._halvings:
+        if mirrored:
+            self._halvings = _MIRRORED
+            shifts = mirrored_shifts(others)
+            turns = _no_turns(len(shifts) // 2)
+            # All numbers of a plane as one line, of an odd length: none has the place of another.
+            found = [_Waves((len(shifts) - 1,), shifts, turns, _no_turns(1))]
+            self._scale = 1.0
+        elif self._halvings:
             found = _waves_of_parts(others[0], self._halvings)
             self._scale = 1 / (2 * others[0].intervals)
         else:
@@ -176,14 +192,23 @@ class PackedWaves:
         self._pitch = 0  # reals of the lines of all parts
         for waves in found:
             start = self._count * self._pitch * dtype.itemsize
-            plans = [
+            plans: list[Any] = [
                 CufftPlan(form, waves.lengths, waves.pitch, self._count, dtype, device.ordinal)
                 for form in waves.forms
+                if not mirrored
             ]
+            if mirrored:
+                options = {"planes": self._count, "dtype": dtype, "ordinal": device.ordinal}
+                plans = [
+                    MirroredProducts(others, backward=backward, keep=keep, **options)
+                    for backward in (False, True)
+                ]
             tables = waves.shifts - helmholtz, waves.turns, waves.row_turns
             kept = tuple(keep(np.asarray(table, dtype)) for table in tables)
             self._parts.append(_Part(waves, start, plans, kept))
             self._pitch += waves.rows * waves.pitch
+        #: Reals from one line of all parts to the next.
+        self._line = self._pitch // (others[0].count if mirrored else found[0].rows)
         #: Bytes of the waves.
         self.wave_bytes = self._count * self._pitch * dtype.itemsize
         self._is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
@@ -347,8 +372,7 @@ class PackedWaves:
     ) -> None:
         """Enqueue a kernel that moves a field into the memory of the transforms, or out of it."""
         columns = field if field.ndim == 3 else field[:, None]
-        pitch = self._pitch // self._parts[0].waves.rows
-        rest = self._size, pitch, waves, self.wave_bytes, scale, edge
+        rest = self._size, self._line, waves, self.wave_bytes, scale, edge
         device.enqueue(function, *self._kinds, self._halvings, columns, *rest)
 
     def _constant_line(self, waves: int) -> Array:

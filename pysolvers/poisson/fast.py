@@ -25,7 +25,7 @@ from ..distributed._group import agreement_of, own_device
 from ..distributed._links import link_name
 from ..distributed._systems import ranks_of
 from ._axes import AxisPart, check_lengths
-from ._device import DevicePoisson, packs
+from ._device import DevicePoisson, mirrors, packs
 from ._grid import Geometry, checked_shape, grid_of
 from ._host import HostPoisson
 from ._methods import EIGENVECTORS, FEW, LINES, TRANSFORM, Method, methods_of
@@ -303,6 +303,11 @@ class FastPoisson(ShownAsText):
                 and (ranks == 1 or slab.of(len(self.shape)) == 0)
                 and packs(place.axes, self.dtype, str(settings.device), self.helmholtz, ranks)
             )
+            mirrored = (
+                settings.is_on_device
+                and ranks == 1
+                and mirrors(place.axes, self.dtype, str(settings.device), self.helmholtz)
+            )
             self._methods = methods_of(
                 place.axes,
                 methods,
@@ -311,8 +316,11 @@ class FastPoisson(ShownAsText):
                 few=FEW if self.dtype.kind == "f" and not settings.is_on_device else 0,
                 on_device=settings.is_on_device,
                 packed=packed,
+                mirrored=mirrored,
             )
-            packed &= self._methods == (LINES, *[TRANSFORM] * (len(place.axes) - 1))
+            others = EIGENVECTORS if mirrored else TRANSFORM
+            packed |= mirrored
+            packed &= self._methods == (LINES, *[others] * (len(place.axes) - 1))
             # Axis of the tridiagonal systems, or of the last products, on a device; packed waves
             # keep the order of the axes.
             last = LINES if LINES in self._methods else EIGENVECTORS

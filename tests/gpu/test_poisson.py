@@ -17,6 +17,7 @@ from poisson_pairs import (
     right_side,
     set_least_in_parts,
     set_least_longer,
+    set_mirrored,
     set_panel,
     solvers,
 )
@@ -348,6 +349,24 @@ def test_slow_lengths_as_a_part_of_a_longer_grid(monkeypatch, rng, ends, grid, i
 
         near(there.solve(f), expected, here)
         near(there.solve(np.stack([f, 2 * f]))[1], here.solve(2 * f), here)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+@pytest.mark.parametrize("ends", [("DN", "DD", "DD"), ("NN", "NN", "NN"), ("PP", "NN", "DD")])
+@pytest.mark.parametrize("shape", [(20, 70, 81), (33, 40, 131)])
+def test_products_of_both_axes_of_a_plane(monkeypatch, streaming, rng, shape, ends, grid, dtype):
+    set_mirrored(monkeypatch)
+    here, there = solvers(rng, shape, ends, grid=grid, dtype=dtype)
+    f = right_side(rng, shape, dtype)
+    expected = here.solve(f)
+
+    near(there.solve(f), expected, here)
+    assert there.methods == {"z": "lines", "y": "eigenvectors", "x": "eigenvectors"}
+    array, out = streaming.array(f), streaming.array(np.zeros(shape, dtype))
+    for _ in range(4):  # then a graph
+        there.solve(array, out=out)
+        near(streaming.get(out), expected, here)
 
 
 def test_several_threads_solve_at_once(rng):

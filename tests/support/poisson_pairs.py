@@ -5,7 +5,7 @@ import pytest
 from poisson_reference import condition
 
 from pysolvers import Dirichlet, FastPoisson, Neumann, Robin
-from pysolvers.poisson import _device, _longer, _waves
+from pysolvers.poisson import _device, _longer, _mirrored, _waves
 
 PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
@@ -148,6 +148,12 @@ def set_least_in_parts(monkeypatch, size):
 def set_least_longer(monkeypatch, size):
     """Let nodes on a device be a part of a longer grid from so many unknowns on."""
     monkeypatch.setattr(_longer, "_LEAST", size)
+
+
+def set_mirrored(monkeypatch):
+    """Let symmetric axes of all boxes on a device have products of even and odd eigenvectors."""
+    monkeypatch.setattr(_mirrored, "_LEAST", 1)
+    monkeypatch.setattr(_mirrored, "method_of_device", lambda *_: "eigenvectors")
 
 
 def check_one_axis(rng, case, dtype):

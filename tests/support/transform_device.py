@@ -60,6 +60,8 @@ class Device(fake_device.Device):
     ):  # fmt: skip
         self.calls.append(("waves_load", field.shape))
         with self.open():
+            if halvings < 0:
+                return self._load_mirrored(field, pitch, waves, nbytes, scale)
             field = self._continued(KINDS[kind], field, size)
             if halvings:
                 return self._load_halved(KINDS[kind], halvings, field[:, 0], waves, nbytes)
@@ -83,6 +85,8 @@ class Device(fake_device.Device):
         whole = np.empty((*field.shape[:2], size), field.dtype)
         rest = waves, nbytes, scale
         with self.open():
+            if halvings < 0:
+                return self._store_mirrored(field, pitch, *rest)
             if halvings:
                 self._store_halved(KINDS[kind], halvings, whole[:, 0], *rest)
             else:
@@ -92,6 +96,36 @@ class Device(fake_device.Device):
                 nbytes = whole[..., 0].nbytes
                 values = fake_device._as_host(edge[0], nbytes).view(field.dtype)
                 values[...] = whole[..., edge[1]].ravel()
+        return 0
+
+    def _load_mirrored(self, field, pitch, waves, nbytes, scale):
+        """Sums and differences of mirror places, by the definition of PS_MIRRORED."""
+        _, rows, size = field.shape
+        assert pitch == 8 * -(-((size + 1) // 2) // 4)
+        lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
+        lines[...] = 0
+        h, half = (rows + 1) // 2, (size + 1) // 2
+        for turn, there in ((1, np.s_[:h]), (-1, np.s_[h:])):
+            given = (field + turn * field[:, ::-1])[:, : h if turn > 0 else rows - h]
+            lines[:, there, :half] = (given + given[..., ::-1])[..., :half]
+            place = np.s_[pitch // 2 : pitch // 2 + size - half]
+            lines[:, there, place] = (given - given[..., ::-1])[..., : size - half]
+        lines *= scale
+        return 0
+
+    def _store_mirrored(self, field, pitch, waves, nbytes, scale):
+        _, rows, size = field.shape
+        lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
+        h, half = (rows + 1) // 2, (size + 1) // 2
+        even, odd = lines[..., :half], np.zeros_like(lines[..., :half])
+        odd[..., : size - half] = lines[..., pitch // 2 : pitch // 2 + size - half]
+        values = np.zeros(field.shape)
+        values[..., :half] = even + odd
+        values[..., half:] = (even - odd)[..., : size - half][..., ::-1]
+        first, second = values[:, :h], np.zeros_like(values[:, :h])
+        second[:, : rows - h] = values[:, h:]
+        field[:, :h] = scale * (first + second)
+        field[:, h:] = scale * (first - second)[:, : rows - h][:, ::-1]
         return 0
 
     @staticmethod
@@ -314,7 +348,7 @@ class Products:
     def __init__(self, device):
         self.device = device
 
-    def columns(self, matrix, source, target, sizes, distance, dtype, stream, apart=0):
+    def columns(self, matrix, source, target, sizes, distance, dtype, stream, apart=0, work=None):
         count, n, width = sizes
         if not apart:
             self._multiply(matrix, source, target, (count, n, width), distance, dtype)
@@ -325,7 +359,7 @@ class Products:
             places = (a + k * distance * dtype.itemsize for a in (source, target))
             self._multiply(own, *places, (1, n, width), distance, dtype)
 
-    def rows(self, matrix, source, target, sizes, distance, dtype, stream):
+    def rows(self, matrix, source, target, sizes, distance, dtype, stream, work=None):
         self._multiply(matrix, source, target, (*sizes, 1), distance, dtype)
 
     def matrices(self, a, b, target, shape, dtype, stream, work):

@@ -23,6 +23,7 @@ from poisson_pairs import (
     right_side,
     set_least_in_parts,
     set_least_longer,
+    set_mirrored,
     solvers,
 )
 from transform_device import Device, Plan, PlanOfWaves, Products
@@ -31,7 +32,7 @@ from pysolvers import Dirichlet, FastPoisson, Neumann
 from pysolvers._runtime import device as _runtime_device
 from pysolvers._runtime import interop
 from pysolvers._runtime.streams import Stream
-from pysolvers.poisson import _device, _longer, _waves
+from pysolvers.poisson import _device, _longer, _mirrored, _waves
 from pysolvers.poisson._methods import methods_of
 
 
@@ -40,7 +41,7 @@ def device(monkeypatch):
     with fake_device.in_place_of_cuda(Device()) as fake:
         monkeypatch.setattr(_waves, "CufftPlan", functools.partial(PlanOfWaves, fake))
         monkeypatch.setattr(_device, "CufftPlan", Plan)
-        for module in (_device, _longer):
+        for module in (_device, _longer, _mirrored):
             monkeypatch.setattr(module, "products", lambda _: Products(fake))
         yield fake
 
@@ -440,6 +441,29 @@ def test_slow_lengths_as_a_part_of_a_longer_grid(
     there.solve(array, out=wide.view(np.s_[:, ::2]))
     poisson_pairs.near(wide.get()[:, ::2], expected, here)
     poisson_pairs.near(there.solve(array, out=array).get(), expected, here)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("z", PAIRS)
+@pytest.mark.parametrize("y", ["DD", "NN"])
+@pytest.mark.parametrize("x", ["DD", "NN", "stretched"])
+@pytest.mark.parametrize("shape", [(5, 8, 9), (6, 9, 12), (4, 10, 7)])
+def test_products_of_both_axes_of_a_plane(monkeypatch, device, rng, shape, x, y, z, dtype):
+    """Even and odd eigenvectors, and lines along the first axis."""
+    set_mirrored(monkeypatch)
+    edges = np.array([0, 0.1, 0.3, 0.6, 1.0, 1.4])
+    edges = np.concatenate([edges, 3.0 - edges[::-1]])[: shape[-1]]
+    edges = 0.5 * (edges - edges[::-1])  # symmetric
+    coordinates = edges - edges[0] if x == "stretched" and shape[-1] == 12 else None
+    ends = (z, y, "DD" if x == "stretched" else x)
+    here, there = solvers(rng, shape, ends, dtype=dtype, x=coordinates)
+    f = right_side(rng, shape, dtype)
+
+    poisson_pairs.near(there.solve(f), here.solve(f), here)
+    assert there.methods == {"z": "lines", "y": "eigenvectors", "x": "eigenvectors"}
+    assert isinstance(there._device._packed, _waves.PackedWaves)
+    batch = np.stack([f, 2 * f])
+    poisson_pairs.near(there.solve(batch)[1], here.solve(2 * f), here)
 
 
 @pytest.mark.parametrize(
