@@ -52,8 +52,8 @@ class CutLines:
         The ranks, which follow each other along the lines.
     operation : str
         Of the caller, for messages.
-    lines : int
-        Number of lines.
+    counts : sequence of int
+        Numbers of lines that are eliminated together.
     dtype : dtype
         float32 or float64.
     device : Device
@@ -66,14 +66,15 @@ class CutLines:
         self,
         group: Group,
         operation: str,
-        lines: int,
+        counts: Sequence[int],
         dtype: np.dtype,
         device: Device,
         *,
         periodic: bool,
     ) -> None:
         self._group, self._operation, self._dtype = group, operation, dtype
-        self._lines, self._periodic = lines, periodic
+        self._starts, self._counts = np.cumsum([0, *counts]).tolist(), counts
+        self._lines, self._periodic = self._starts[-1], periodic
         self._fields = DeviceViews(device)
         self._exchange: Exchange | None = None
         self._matrices: list[Array] = []  # lower, row sums and upper, shape (ranks, lines)
@@ -81,7 +82,7 @@ class CutLines:
         #: The arguments.
         self.ranks = group, operation
         #: Bytes of the numbers of a solve.
-        self.nbytes = (_ENDS + 1) * group.size * lines * dtype.itemsize
+        self.nbytes = (_ENDS + 1) * group.size * self._lines * dtype.itemsize
 
     def connect(self, couplings: Array, keep: Callable[[Array], Array]) -> None:
         """Find how the numbers travel, and exchange the couplings; collective.
@@ -109,12 +110,21 @@ class CutLines:
         where = group, self._operation, self._fields, self._fields
         self._exchange = exchange_of(*where, sends, receives, _FIELD)
 
-    def place(self, numbers: int) -> int:
-        """Return where this rank writes G and D, from the address of the numbers of a solve."""
-        return numbers + _ENDS * self._group.rank * self._lines * self._dtype.itemsize
+    def place(self, numbers: int, k: int = 0) -> int:
+        """Return where this rank writes G and D of lines that are eliminated together.
 
-    def between(self, device: Device, numbers: int, owner: Any) -> tuple[int, int]:
-        """Return the addresses of y_left and y of all lines, which follow G and D; collective.
+        Parameters
+        ----------
+        numbers : int
+            Address of the numbers of a solve.
+        k : int, default: 0
+            Which ones of `counts`.
+        """
+        before = self._group.rank * self._lines + self._starts[k]
+        return numbers + _ENDS * before * self._dtype.itemsize
+
+    def between(self, device: Device, numbers: int, owner: Any) -> list[tuple[int, int]]:
+        """Return the addresses of y_left and y, for each of `counts`; collective.
 
         Parameters
         ----------
@@ -127,26 +137,30 @@ class CutLines:
         """
         assert self._exchange is not None
         assert self._next is not None
-        ends = self._take(device, numbers, owner)
+        self._take(device, numbers, owner)
         self._exchange.refresh(_FIELD)
-        size, rank = self._group.size, self._group.rank
-        row = self._lines * self._dtype.itemsize
-        start = numbers + _ENDS * size * row
-        y = device_array(start, (size, self._lines), None, self._dtype, owner)
-        device.write(y, ends[:, 1])
-        device.add_product(y[:-1], self._next[:-1], ends[1:, 0])
-        if self._periodic:
-            device.add_product(y[-1:], self._next[-1:], ends[:1, 0])
+        ranks, rank, size = self._group.size, self._group.rank, self._dtype.itemsize
+        row = self._lines * size
+        start = numbers + _ENDS * ranks * row
+        y = device_array(start, (ranks, self._lines), None, self._dtype, owner)
+        for begin, count in zip(self._starts, self._counts, strict=False):
+            first, strides = numbers + _ENDS * begin * size, (_ENDS * row, count * size, size)
+            ends = device_array(first, (ranks, _ENDS, count), strides, self._dtype, owner)
+            own = slice(begin, begin + count)
+            device.write(y[:, own], ends[:, 1])
+            device.add_product(y[:-1, own], self._next[:-1, own], ends[1:, 0])
+            if self._periodic:
+                device.add_product(y[-1:, own], self._next[-1:, own], ends[:1, 0])
         rows = [matrix.T[None] for matrix in self._matrices]
         solve_by_sums(device, rows, y.T[None], y.T[None], periodic=self._periodic)
-        return start + (rank - 1) % size * row, start + rank * row
+        places = start + (rank - 1) % ranks * row, start + rank * row
+        return [(places[0] + begin * size, places[1] + begin * size) for begin in self._starts[:-1]]
 
-    def _take(self, device: Device, numbers: int, owner: Any) -> Array:
-        """Let the exchange use the numbers of a call; return G and D of all ranks."""
-        shape = self._group.size, _ENDS, self._lines
+    def _take(self, device: Device, numbers: int, owner: Any) -> None:
+        """Let the exchange use the numbers of a call."""
+        shape = self._group.size, _ENDS * self._lines
         ends = device_array(numbers, shape, None, self._dtype, owner)
         self._fields.take(device, {_FIELD: ends})
-        return ends
 
 
 class ConstantLine:
@@ -253,7 +267,7 @@ class CutSystems:
         self._sums = np.broadcast_to(sums, (systems, rows))
         self._lower, self._upper = lower, upper
         #: What the ranks exchange.
-        self.cut = CutLines(*ranks, systems * parts, self._dtype, device, periodic=periodic)
+        self.cut = CutLines(*ranks, [systems * parts], self._dtype, device, periodic=periodic)
         field = systems * parts * rows * self._dtype.itemsize
         self._start = -(-self.cut.nbytes // _ALIGNMENT) * _ALIGNMENT
         #: Bytes of the numbers of a solve, and of the rows after elimination.
@@ -304,7 +318,7 @@ class CutSystems:
         device.add_product(ends[1], minus, lines[..., -1])
         left, own = (
             device_array(address, self._shape, None, self._dtype, owner)
-            for address in self.cut.between(device, numbers, owner)
+            for address in self.cut.between(device, numbers, owner)[0]
         )
         if self._inside:
             inside = lines[..., :-1]

@@ -327,7 +327,7 @@ def packs(
     """Return whether waves stay packed on a device, with lines along the first axis.
 
     They do not where the transforms would take longer than lines along another axis. Ranks need two
-    planes each, and do not halve the intervals of nodes.
+    planes each, and fast lengths.
     """
     real = np.empty(0, dtype).real.dtype
     if not are_packed(axes, real):
@@ -336,8 +336,7 @@ def packs(
     if ranks > 1:
         # A rank holds one value less than others, and one more is not unknown at a Dirichlet side.
         is_thin = axes[0].size // ranks < 3
-        is_fast = is_fast and dtype == real
-        if not is_fast or is_thin or any(axis.transform[1] == 1 for axis in axes[1:]):
+        if not is_fast or is_thin or dtype != real:
             return False
     elif not (is_fast and dtype == real) and not longer_intervals(axes, dtype, helmholtz):
         return False

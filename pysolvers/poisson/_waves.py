@@ -172,8 +172,9 @@ class PackedWaves:
             for axis in others
         ]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
-        field_bytes = prod(axis.count for axis in axes) * dtype.itemsize
-        self._halvings = 0 if ranks else _halvings(others, field_bytes)
+        planes = first.count // ranks[0].size if ranks else first.count
+        field_bytes = planes * prod(axis.count for axis in others) * dtype.itemsize
+        self._halvings = _halvings(others, field_bytes)
         if mirrored:
             self._halvings = _MIRRORED
             shifts = mirrored_shifts(others)
@@ -221,7 +222,7 @@ class PackedWaves:
         self._constant: ConstantLine | None = None
         if ranks:
             periodic = first.is_periodic
-            lines = found[0].shifts.size
+            lines = [waves.shifts.size for waves in found]
             self.cut = CutLines(*ranks, lines, dtype, device, periodic=periodic)
             self._constant = ConstantLine(ranks, part) if self._is_singular else None
             self._matrix = _rows_of_part(part, pinned, ranks[0])
@@ -237,11 +238,14 @@ class PackedWaves:
         with group.agreement(operation):
             waves = device.zeros((self.wave_bytes // self._dtype.itemsize,), self._dtype)
             numbers = device.memory(self.cut.nbytes)
-            shape = COUPLINGS, self._parts[0].waves.shifts.size
-            found = device.empty(shape, self._dtype)
-            places = self.cut.place(numbers.address), address_of(found), 0, 0
-            self._solve_lines(self._parts[0], address_of(waves), device, places)
-            couplings = device.download(found)
+            found = []
+            for k, part in enumerate(self._parts):
+                own = device.empty((COUPLINGS, part.waves.shifts.size), self._dtype)
+                places = self.cut.place(numbers.address, k), address_of(own), 0, 0
+                # Those of any waves.
+                self._solve_lines(part, address_of(waves) + part.start, device, places)
+                found.append(device.download(own))
+            couplings = np.concatenate(found, axis=1)
         self.cut.connect(couplings, keep)
         if self._constant is not None:
             self._constant.connect()
@@ -289,25 +293,22 @@ class PackedWaves:
         """
         backend = device.backend
         self._move(backend.waves_load, source, waves, 1.0, (0, 0), device)
-        with device.branches(len(self._parts)) as branches:
-            for part, own in zip(self._parts, branches, strict=True):
-                self._solve_part(part, waves, work, own, numbers, owner)
-                work += part.work_bytes
+        if self.cut is not None:
+            self._solve_cut(self.cut, waves, work, device, numbers, owner)
+        else:
+            with device.branches(len(self._parts)) as branches:
+                for part, own in zip(self._parts, branches, strict=True):
+                    self._solve_part(part, waves, work, own)
+                    work += part.work_bytes
         self._move(backend.waves_store, target, waves, self._scale, edge, device)
 
-    def _solve_part(
-        self, part: _Part, waves: int, work: int, device: Device, numbers: int, owner: Any
-    ) -> None:
+    def _solve_part(self, part: _Part, waves: int, work: int, device: Device) -> None:
         """Enqueue the transforms and the tridiagonal solves of a part.
 
         Part after part, those that fit into the cache of the device stay there.
         """
         start, (forward, backward) = waves + part.start, part.plans
         forward.execute(start, work, device.stream)
-        if self.cut is not None:
-            self._solve_cut(self.cut, part, start, device, numbers, owner)
-            backward.execute(start, work, device.stream)
-            return
         has_constant = self._is_singular and part is self._parts[0]
         if has_constant:
             self._centre(start, device)
@@ -317,19 +318,22 @@ class PackedWaves:
         backward.execute(start, work, device.stream)
 
     def _solve_cut(
-        self, cut: CutLines, part: _Part, waves: int, device: Device, numbers: int, owner: Any
+        self, cut: CutLines, waves: int, work: int, device: Device, numbers: int, owner: Any
     ) -> None:
-        """Enqueue the solution of lines that are cut; collective."""
+        """Enqueue the transforms, and the tridiagonal solves of lines that are cut; collective."""
+        for k, part in enumerate(self._parts):
+            start = waves + part.start
+            part.plans[0].execute(start, work, device.stream)
+            self._solve_lines(part, start, device, (cut.place(numbers, k), 0, 0, 0))
         line = self._constant_line(waves)
-        self._solve_lines(part, waves, device, (cut.place(numbers), 0, 0, 0))
-        if self._constant is None:
-            between = cut.between(device, numbers, owner)
-            self._solve_lines(part, waves, device, (0, 0, *between))
-            return
-        right = device.download(line)
+        right = None if self._constant is None else device.download(line)
         between = cut.between(device, numbers, owner)
-        self._solve_lines(part, waves, device, (0, 0, *between))
-        device.write(line, self._constant.solve(right))
+        for part, places in zip(self._parts, between, strict=True):
+            self._solve_lines(part, waves + part.start, device, (0, 0, *places))
+        if self._constant is not None and right is not None:
+            device.write(line, self._constant.solve(right))
+        for part in self._parts:
+            part.plans[1].execute(waves + part.start, work, device.stream)
 
     @contextmanager
     def alone(self) -> Iterator[None]:

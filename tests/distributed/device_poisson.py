@@ -9,6 +9,7 @@ from slabs import on_device, part_of
 
 from pysolvers import DistributedError, FastPoisson, Neumann
 from pysolvers.distributed import Slab
+from pysolvers.poisson import _waves
 
 OnDevice = on_device(FastPoisson)
 
@@ -50,6 +51,23 @@ def check_poisson_of_packed_waves(group, rng, links):
         u = solver.solve(part_of(group, f, 0))
         most = bound * np.abs(expected).max()
         np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=most)
+
+
+def check_poisson_of_nodes_in_parts(group, rng, links):
+    """The intervals of nodes are halved, and the lines of each part are cut."""
+    for least in (0, 1 << 40):
+        for dtype, side, intervals in ((np.float64, 1.0, 24), (np.float32, Neumann(), 20)):
+            boundary = {"x": side, "y": Neumann()}
+            problem = {"shape": (13, intervals + 1), "spacing": 0.1, "boundary": boundary}
+            problem |= {"dtype": dtype, "on_incompatible": "ignore"}
+            f = rng.standard_normal(problem["shape"]).astype(dtype)
+            with mock.patch.object(_waves, "_LEAST_IN_PARTS", least):
+                expected = OnDevice(**problem).solve(f)
+                solver = OnDevice(**problem, group=group, split=Slab(0))
+                u = solver.solve(part_of(group, f, 0))
+            assert solver._device._packed.has_branches == (least == 0)
+            most = 1e3 * np.finfo(dtype).eps * np.abs(expected).max()
+            np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=most)
 
 
 def check_poisson_of_one_or_two_rows_of_each_rank(group, rng, links):
