@@ -1,11 +1,11 @@
 /* heat_forward.cuh - the first half of a step in three dimensions: 2 words per node.
  *
  * Computes the right-hand side q + the sum of (level - K t), its solution along x, and
- * the elimination along y of heat_two_sided.h. A block processes HEAT_PLANES planes of
- * nodes, one per warp, and advances along y. A warp solves its line along x and keeps u
- * of the previous line. The lines of t, including one plane more on each side, are
- * loaded by bulk copies in advance and stay in shared memory as long as a neighbour
- * reads them.
+ * the elimination along y of heat_two_sided.h. A block processes some planes of nodes, each by
+ * GROUPS warps, and advances along y. The warps of a plane solve its line along x, each a
+ * group of chunks, and keep u of the previous line. The lines of t, including one plane
+ * more on each side, are loaded by bulk copies in advance and stay in shared memory as long
+ * as a neighbour reads them.
  */
 #ifndef PS_CUDA_HEAT_HEAT_FORWARD_CUH
 #define PS_CUDA_HEAT_HEAT_FORWARD_CUH
@@ -18,7 +18,14 @@
 
 namespace pysolvers::heat {
 
-enum { HEAT_PLANES = 8, HEAT_PLANES_THREADS = 32 * (HEAT_PLANES + 1), HEAT_RING = 4 };
+/* HEAT_PLANES: of a block if a line is one group, else the largest number of warps over
+ * that of groups. */
+enum { HEAT_PLANES = 8, HEAT_PLANE_WARPS = 10, HEAT_RING = 4 };
+
+/* The largest number of threads of a block: one warp loads. */
+template <int GROUPS>
+constexpr int heat_forward_threads =
+    32 * ((GROUPS == 1 ? HEAT_PLANES : HEAT_PLANE_WARPS) + 1);
 
 /* `end` are the values at the ends of x, with node j + k nodes[1]; `side` those at the
  * ends of y, with node i + k nodes[0]. */
@@ -26,9 +33,27 @@ template <typename Real> struct HeatForward {
     HeatStencil<Real> stencil;
     HeatValues<Real> end[2], side[2];
     const TwoSidedFactor<Real> *two_sided;
-    int64_t tiles; /* tiles of planes */
-    int32_t pitch; /* elements between lines in shared memory */
+    int64_t tiles;  /* tiles of planes */
+    int32_t pitch;  /* elements between lines in shared memory */
+    int32_t planes; /* of a block */
 };
+
+/* The planes of a block: a constant if a line is one group. */
+template <int GROUPS, typename Real>
+__device__ __forceinline__ int
+planes_of(const HeatForward<Real> &f)
+{
+    return GROUPS == 1 ? static_cast<int>(HEAT_PLANES) : f.planes;
+}
+
+/* Barrier of the warps of a plane. */
+template <int GROUPS>
+__device__ __forceinline__ void
+plane_sync(int plane)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + HEAT_RING + plane), "r"(32 * GROUPS)
+                 : "memory");
+}
 
 /* Elements before the nodes of a line in shared memory: the pads of its first chunk. */
 template <int ROWS>
@@ -78,7 +103,7 @@ sum_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
 
 /* The ring of lines of a block, line after line along y; line 0 precedes the first line
  * with unknowns. One warp loads the lines, the others release them. */
-template <typename Real, int ROWS> struct HeatRing {
+template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     const HeatForward<Real> &f;
     Real *lines;
     Arrivals *full;
@@ -89,8 +114,13 @@ template <typename Real, int ROWS> struct HeatRing {
     /* Node 0 of line m in plane `first_plane` + p - 1. */
     __device__ __forceinline__ Real *line(int m, int p) const
     {
-        return lines + (m % HEAT_RING * (HEAT_PLANES + 2) + p) * f.pitch +
+        return lines + (m % HEAT_RING * (planes_of<GROUPS>(f) + 2) + p) * f.pitch +
                heat_lead<ROWS>();
+    }
+
+    __device__ __forceinline__ int threads() const
+    {
+        return 32 * (planes_of<GROUPS>(f) * GROUPS + 1);
     }
 
     __device__ __forceinline__ void wait(int m) const
@@ -105,8 +135,7 @@ template <typename Real, int ROWS> struct HeatRing {
     {
         __syncwarp();
         if (m + HEAT_RING < half_rows.count + 2) {
-            asm volatile("bar.arrive %0, %1;" ::"r"(1 + m % HEAT_RING),
-                         "r"(static_cast<int>(HEAT_PLANES_THREADS))
+            asm volatile("bar.arrive %0, %1;" ::"r"(1 + m % HEAT_RING), "r"(threads())
                          : "memory");
         }
     }
@@ -115,8 +144,7 @@ template <typename Real, int ROWS> struct HeatRing {
     {
         __syncwarp();
         if (m >= HEAT_RING) {
-            asm volatile("bar.sync %0, %1;" ::"r"(1 + m % HEAT_RING),
-                         "r"(static_cast<int>(HEAT_PLANES_THREADS))
+            asm volatile("bar.sync %0, %1;" ::"r"(1 + m % HEAT_RING), "r"(threads())
                          : "memory");
         }
     }
@@ -214,17 +242,38 @@ add_sources(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, cons
     }
 }
 
-/* Solve a line along x in a warp: call(i, x) for all places of a chunk, from the last
- * to the first. */
-template <typename Real, int ROWS, typename Put>
-__device__ __forceinline__ void
-solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
-              const Real (&rhs)[ROWS], const Real end[2], int lane, const Put &put)
+/* The boundary values of a group of the line of a plane, from its sums; `total` has place
+ * for those of all groups. */
+template <int GROUPS, typename Real>
+__device__ __forceinline__ HeatInflow<Real>
+join_groups(const HeatGroup<Real> &chunks, const HeatShare<Real> &share,
+            const HeatPair<Real> &whole, const Real end[2], int plane,
+            HeatPair<Real> *total)
 {
-    HeatGroup<Real> chunks = {chunk.line, lane, 0};
+    if constexpr (GROUPS == 1) {
+        return heat_inflow_alone(chunks.line, share, whole, end);
+    }
+    if (chunks.lane == 0) {
+        total[chunks.group] = whole;
+    }
+    plane_sync<GROUPS>(plane);
+    return heat_inflow(
+        chunks.line, share, chunks.group, [&](int g) { return total[g]; }, end);
+}
+
+/* Solve a line along x by the warps of a plane: call(i, x) for all places of a chunk, from
+ * the last to the first. */
+template <int GROUPS, typename Real, int ROWS, typename Put>
+__device__ __forceinline__ void
+solve_in_warps(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
+               const Real (&rhs)[ROWS], const Real end[2], int lane, int group, int plane,
+               HeatPair<Real> *total, const Put &put)
+{
+    HeatGroup<Real> chunks = {chunk.line, lane, group};
     const HeatPair<Real> whole =
         chunks.scan(chunk.template eliminate<true>([&](int i) { return rhs[i]; }, end));
-    const HeatInflow<Real> from = heat_inflow_alone(chunk.line, share, whole, end);
+    const HeatInflow<Real> from =
+        join_groups<GROUPS>(chunks, share, whole, end, plane, total);
     HeatPair<Real> in = share.into_chunk(chunks.in, from.group);
 
     if (chunk.has_first && chunk.pads > 0) {
@@ -234,24 +283,28 @@ solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
 }
 
 /* The plane of a warp, line after line. `node` is the first place of its chunk. */
-template <typename Real, int ROWS>
+template <typename Real, int ROWS, int GROUPS>
 __device__ __forceinline__ void
 sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
-            const HeatRing<Real, ROWS> &ring, unsigned half, int warp, int lane)
+            const HeatRing<Real, ROWS, GROUPS> &ring, unsigned half, int plane, int group,
+            int lane, HeatPair<Real> *total)
 {
     const HeatStencil<Real> &s = f.stencil;
     const TwoSidedFactor<Real> &two_sided = *f.two_sided;
-    const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes, k = ring.first_plane + warp;
-    const int start = lane * ROWS - line.pads;
+    const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes,
+                  k = ring.first_plane + plane;
+    const int start = (group * HEAT_CHUNKS + lane) * ROWS - line.pads;
     const int node = static_cast<int>(s.axis[0].begin) + max(start, -ROWS);
     const bool has_sources = s.added.data != nullptr ||
                              s.axis[0].kind[0] == PS_HEAT_FLUX ||
                              s.axis[0].kind[1] == PS_HEAT_FLUX ||
                              is_on_flux(s.axis[2], 0, k) || is_on_flux(s.axis[2], 1, k);
-    const HeatShare<Real> share(*line.table, lane, 0);
+    const HeatShare<Real> share(*line.table, lane, group);
     HeatChunk<Real, ROWS> chunk = {line, min(max(-start, 0), ROWS),
-                                   lane == line.first_chunk, lane == HEAT_CHUNKS - 1};
-    Real *const out = ring.line(HEAT_RING - 1, HEAT_PLANES + 2 + warp);
+                                   group == 0 && lane == line.first_chunk,
+                                   group == GROUPS - 1 && lane == HEAT_CHUNKS - 1};
+    const bool is_storer = group == 0 && lane == 0;
+    Real *const out = ring.line(HEAT_RING - 1, planes_of<GROUPS>(f) + 2 + plane);
     TwoSidedRow<Real> next_factor_row = two_sided.factor_row[ring.half_rows.first];
     Real u[ROWS];
 
@@ -264,7 +317,7 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
     for (int n = 0; n < ring.half_rows.count; n++) {
         const int64_t j = s.axis[1].begin + ring.half_rows.row(n);
         const TwoSidedRow<Real> factor_row = next_factor_row;
-        const Real *const t = ring.line(n + 1, warp + 1);
+        const Real *const t = ring.line(n + 1, plane + 1);
         const Real end[2] = {f.end[0].at(k * ny + j), f.end[1].at(k * ny + j)};
         Real sum[ROWS];
 
@@ -272,49 +325,57 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
             two_sided
                 .factor_row[ring.half_rows.row(min(n + 1, ring.half_rows.count - 1))];
         ring.wait(n + 2);
-        sum_terms(s, t + node, ring.line(n, warp + 1) + node,
-                  ring.line(n + 2, warp + 1) + node, f.pitch, sum);
+        sum_terms(s, t + node, ring.line(n, plane + 1) + node,
+                  ring.line(n + 2, plane + 1) + node, f.pitch, sum);
         ring.release(n);
         if (has_sources || n == 0) {
             add_sources(s, chunk, t, node, j, k, sum);
         }
-        if (lane == 0) {
+        if (is_storer) {
             stores_read();
         }
         __syncwarp();
-        solve_in_warp(chunk, share, sum, end, lane, [&](int i, Real x) {
-            u[i] = fma(factor_row.before, u[i], factor_row.rhs * x);
-            if (i >= chunk.pads) {
-                out[node + i] = u[i];
-            }
-        });
+        solve_in_warps<GROUPS>(
+            chunk, share, sum, end, lane, group, plane, total, [&](int i, Real x) {
+                u[i] = fma(factor_row.before, u[i], factor_row.rhs * x);
+                if (i >= chunk.pads) {
+                    out[node + i] = u[i];
+                }
+            });
         bulk_fence();
-        __syncwarp();
-        if (lane == 0) {
+        if constexpr (GROUPS == 1) {
+            __syncwarp();
+        }
+        else {
+            plane_sync<GROUPS>(plane);
+        }
+        if (is_storer) {
             store_bulk(s.w + (k * ny + j) * nx, out,
                        static_cast<uint32_t>(nx * sizeof(Real)));
             commit_stores();
         }
     }
-    if (lane == 0) {
+    if (is_storer) {
         stores_written();
     }
 }
 
 /* The kernel. The last warp of a block loads the lines. */
-template <typename Real, int ROWS>
+template <typename Real, int ROWS, int GROUPS>
 __global__ void
-__launch_bounds__(HEAT_PLANES_THREADS, 1)
+__launch_bounds__(heat_forward_threads<GROUPS>, 1)
     heat_forward_kernel(const __grid_constant__ HeatLine<Real> line,
                         const __grid_constant__ HeatForward<Real> f)
 {
     extern __shared__ __align__(16) char memory[];
     __shared__ Arrivals full[HEAT_RING];
+    __shared__ HeatPair<Real> total[HEAT_PLANE_WARPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int plane = warp / GROUPS, of_block = planes_of<GROUPS>(f);
     const unsigned half = blockIdx.x / static_cast<unsigned>(f.tiles);
     const HeatAxis<Real> &z = f.stencil.axis[2];
-    const int64_t first_plane = z.begin + (blockIdx.x - half * f.tiles) * HEAT_PLANES;
-    const int planes = static_cast<int>(min(z.end - first_plane, int64_t{HEAT_PLANES}));
+    const int64_t first_plane = z.begin + (blockIdx.x - half * f.tiles) * of_block;
+    const int planes = static_cast<int>(min(z.end - first_plane, int64_t{of_block}));
 
     if (threadIdx.x < HEAT_RING) {
         /* the lanes of a warp, and the arrival of the bulk copy */
@@ -322,18 +383,20 @@ __launch_bounds__(HEAT_PLANES_THREADS, 1)
     }
     __syncthreads();
     wait_for_last_kernel();
-    const HeatRing<Real, ROWS> ring = {f,           reinterpret_cast<Real *>(memory),
-                                       full,        HalfRows(*f.two_sided, half),
-                                       first_plane, planes};
+    const HeatRing<Real, ROWS, GROUPS> ring = {
+        f,           reinterpret_cast<Real *>(memory),
+        full,        HalfRows(*f.two_sided, half),
+        first_plane, planes};
 
-    if (warp == HEAT_PLANES) {
+    if (plane == of_block) {
         for (int m = 0; m < ring.half_rows.count + 2; m++) {
             ring.load(m, lane);
         }
         let_next_kernel_in();
     }
-    else if (warp < planes) {
-        sweep_plane(f, line, ring, half, warp, lane);
+    else if (plane < planes) {
+        sweep_plane(f, line, ring, half, plane, warp % GROUPS, lane,
+                    total + plane * GROUPS);
     }
     else {
         ring.pass();

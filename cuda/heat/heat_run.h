@@ -18,6 +18,7 @@ template <typename Real> struct HeatVolume {
     HeatLine<Real> line[2];
     TwoSidedFactor<Real> *two_sided;
     int32_t chunk, pitch; /* rows of a chunk, elements of a line */
+    int32_t planes;       /* of a block */
     size_t shared;
 };
 

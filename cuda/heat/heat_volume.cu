@@ -11,9 +11,10 @@ namespace pysolvers::heat {
 
 namespace {
 
-/* Rows of a chunk along x: the smaller and the larger number. */
+/* Rows of a chunk along x: the smaller and the larger number; groups of a line, of which
+ * more than one have chunks of the larger number. */
 template <typename Real> struct Chunks {
-    static constexpr int some = 17, most = sizeof(Real) == 4 ? 33 : 17;
+    static constexpr int some = 17, most = sizeof(Real) == 4 ? 33 : 17, groups = 2;
 };
 
 /* Two numbers whose sum is 1, also in floating point. */
@@ -70,14 +71,14 @@ two_sided_kernel(double a, ps_cuda_heat_end lower, ps_cuda_heat_end upper, int r
 
 template <typename Real>
 size_t
-forward_bytes(int64_t nodes, int chunk, int32_t *pitch)
+forward_bytes(int64_t nodes, int chunk, int planes, int32_t *pitch)
 {
     const int lead = chunk == Chunks<Real>::some ? heat_lead<Chunks<Real>::some>()
                                                  : heat_lead<Chunks<Real>::most>();
 
     *pitch = static_cast<int32_t>(lead + (nodes + 3) / 4 * 4 + 4);
     return sizeof(Real) * static_cast<size_t>(*pitch) *
-           (HEAT_RING * (HEAT_PLANES + 2) + HEAT_PLANES);
+           static_cast<size_t>(HEAT_RING * (planes + 2) + planes);
 }
 
 template <typename Real>
@@ -94,6 +95,40 @@ chunk_of(int64_t rows)
 {
     return rows <= HEAT_CHUNKS * Chunks<Real>::some ? Chunks<Real>::some
                                                     : Chunks<Real>::most;
+}
+
+/* Groups of a line along x. */
+template <typename Real>
+int64_t
+groups_along_x(int64_t rows)
+{
+    return divided_up(rows, int64_t{HEAT_CHUNKS} * chunk_of<Real>(rows));
+}
+
+/* Planes of a block of the first kernel: those that shared memory holds; 0 if a line is too
+ * long. */
+template <typename Real>
+int
+planes_for(const ps_heat *h, const ps_cuda_device *device)
+{
+    const int64_t rows = heat_unknowns(h, 0).count(), groups = groups_along_x<Real>(rows);
+    const size_t most = static_cast<size_t>(device->shared_bytes);
+    const int least = groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
+    int planes = groups == 1 ? static_cast<int>(HEAT_PLANES)
+                             : static_cast<int>(HEAT_PLANE_WARPS / groups);
+    int32_t pitch = 0;
+
+    if (groups > Chunks<Real>::groups) {
+        return 0;
+    }
+    while (forward_bytes<Real>(h->nodes[0], chunk_of<Real>(rows), planes, &pitch) +
+               sizeof(Arrivals) * HEAT_RING + sizeof(HeatPair<Real>) * HEAT_PLANE_WARPS >
+           most) {
+        if (--planes < least) {
+            return 0;
+        }
+    }
+    return planes;
 }
 
 /* Blocks of a cluster along z. */
@@ -116,18 +151,16 @@ template <typename Real>
 bool
 fits(const ps_heat *h, const ps_cuda_device *device)
 {
-    const int64_t x = heat_unknowns(h, 0).count(), z = heat_unknowns(h, 2).count();
+    const int64_t z = heat_unknowns(h, 2).count();
     const size_t most = static_cast<size_t>(device->shared_bytes);
     const uintptr_t places = reinterpret_cast<uintptr_t>(h->t) |
                              reinterpret_cast<uintptr_t>(h->w) |
                              static_cast<uintptr_t>(h->nodes[0]) * sizeof(Real);
-    int32_t pitch = 0;
+    const int planes = planes_for<Real>(h, device);
 
-    return places % 16 == 0 && x <= HEAT_CHUNKS * Chunks<Real>::most &&
+    return places % 16 == 0 && planes > 0 &&
+           3 * parts_of(z, planes) >= 2 * device->processors &&
            groups_of(z) <= HEAT_CLUSTER && groups_of(z) <= device->cluster_blocks &&
-           forward_bytes<Real>(h->nodes[0], chunk_of<Real>(x), &pitch) +
-                   sizeof(Arrivals) * HEAT_RING <=
-               most &&
            backward_bytes<Real>() + sizeof(HeatExchange<Real>) <= most;
 }
 
@@ -135,9 +168,12 @@ template <typename Real>
 auto
 forward_kernel(const HeatVolume<Real> &plan)
 {
+    if (plan.line[0].groups > 1) {
+        return heat_forward_kernel<Real, Chunks<Real>::most, Chunks<Real>::groups>;
+    }
     return plan.chunk == Chunks<Real>::some
-               ? heat_forward_kernel<Real, Chunks<Real>::some>
-               : heat_forward_kernel<Real, Chunks<Real>::most>;
+               ? heat_forward_kernel<Real, Chunks<Real>::some, 1>
+               : heat_forward_kernel<Real, Chunks<Real>::most, 1>;
 }
 
 template <typename Real>
@@ -169,7 +205,6 @@ heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
      * faster */
     return 3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups_of(z) >=
                2 * device->processors &&
-           3 * parts_of(z, HEAT_PLANES) >= 2 * device->processors &&
            with_real(h->dtype,
                      [&](auto zero) { return fits<decltype(zero)>(h, device); });
 }
@@ -191,15 +226,17 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
     const HeatMatrix y = heat_matrix(h, 1);
 
     plan->chunk = chunk_of<Real>(heat_unknowns(h, 0).count());
-    plan->shared = forward_bytes<Real>(h->nodes[0], plan->chunk, &plan->pitch);
+    plan->planes = planes_for<Real>(h, ps_cuda_device_get());
+    plan->shared =
+        forward_bytes<Real>(h->nodes[0], plan->chunk, plan->planes, &plan->pitch);
     plan->two_sided = reinterpret_cast<TwoSidedFactor<Real> *>(tables + 2 * table);
-    ps_status status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
+    ps_status status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
 
     if (status == PS_OK) {
-        status = ps_cuda_status(allow_shared(heat_backward_kernel<Real>));
+        status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
     }
     if (status == PS_OK) {
-        status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
+        status = ps_cuda_status(allow_shared(heat_backward_kernel<Real>));
     }
     if (status == PS_OK) {
         status = make_line(h, 2, HEAT_SIDE_ROWS, tables + table, stream, &plan->line[1]);
@@ -217,7 +254,7 @@ heat_volume_forward(const HeatRun<Real> &run, int64_t s)
 {
     const ps_heat *const h = run.h;
     const HeatVolume<Real> &plan = run.volume;
-    const int64_t parts = parts_of(heat_unknowns(h, 2).count(), HEAT_PLANES);
+    const int64_t parts = parts_of(heat_unknowns(h, 2).count(), plan.planes);
     HeatForward<Real> f = {};
 
     f.stencil = heat_change_stencil<Real>(h, s);
@@ -228,7 +265,9 @@ heat_volume_forward(const HeatRun<Real> &run, int64_t s)
     f.two_sided = plan.two_sided;
     f.pitch = plan.pitch;
     f.tiles = parts / 2;
-    return launch_closely(forward_kernel(plan), parts, HEAT_PLANES_THREADS, plan.shared,
+    f.planes = plan.planes;
+    return launch_closely(forward_kernel(plan), parts,
+                          32 * (plan.planes * plan.line[0].groups + 1), plan.shared,
                           run.stream, plan.line[0], f);
 }
 
