@@ -2,6 +2,8 @@
  */
 #include "heat/heat_volume.h"
 
+#include <cstdlib>
+
 #include "heat/heat_backward.cuh"
 #include "heat/heat_forward.cuh"
 #include "heat/heat_table.cuh"
@@ -118,7 +120,8 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
                              : static_cast<int>(HEAT_PLANE_WARPS / groups);
     int32_t pitch = 0;
 
-    if (groups > Chunks<Real>::groups) {
+    if (groups > Chunks<Real>::groups ||
+        (groups > 1 && std::getenv("PS_ONE_GROUP") != nullptr)) {
         return 0;
     }
     while (forward_bytes<Real>(h->nodes[0], chunk_of<Real>(rows), planes, &pitch) +
