@@ -274,7 +274,8 @@ template <typename Number, int ROWS> struct Levels {
                                                           const ThreadPlace<ROWS> &self,
                                                           const Lanes<Number> &lanes,
                                                           const Lanes<Number> &warps,
-                                                          Number &y_left, Number &y)
+                                                          ValueOf<Number> &y_left,
+                                                          ValueOf<Number> &y)
     {
         if (shape.warps > 1) {
             select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
