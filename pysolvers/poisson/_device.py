@@ -334,25 +334,30 @@ def packs(
         return False
     is_fast = all(has_short_factors(axis) for axis in axes[1:])
     if ranks > 1:
-        # A rank holds one value less than others, and one more is not unknown at a Dirichlet side.
-        is_thin = axes[0].size // ranks < 3
-        if not is_fast or is_thin or dtype != real:
+        if not is_fast or dtype != real:
             return False
     elif not (is_fast and dtype == real) and not longer_intervals(axes, dtype, helmholtz):
         return False
-    ordinal = parse_device(device)[1]
-    planes = -(-axes[0].count // ranks)
-    fit = require_device(ordinal).waves_fit(real == np.float32, planes, ordinal)
-    return bool(fit)
+    return _lines_fit(axes[0], real, device, ranks)
 
 
-def mirrors(axes: Sequence[Axis], dtype: np.dtype, device: str, helmholtz: float) -> bool:
+def mirrors(
+    axes: Sequence[Axis], dtype: np.dtype, device: str, helmholtz: float, ranks: int = 1
+) -> bool:
     """Return whether two symmetric axes of a box have products as in `_mirrored`."""
     if not are_mirrored(axes, dtype, helmholtz):
         return False
+    return _lines_fit(axes[0], dtype, device, ranks)
+
+
+def _lines_fit(first: Axis, dtype: np.dtype, device: str, ranks: int) -> bool:
+    """Return whether the kernel of packed waves can solve lines along the first axis."""
+    # A rank holds one value less than others, and one more is not unknown at a Dirichlet side.
+    if ranks > 1 and first.size // ranks < 3:
+        return False
     ordinal = parse_device(device)[1]
-    fit = require_device(ordinal).waves_fit(dtype == np.float32, axes[0].count, ordinal)
-    return bool(fit)
+    planes = -(-first.count // ranks)
+    return bool(require_device(ordinal).waves_fit(dtype == np.float32, planes, ordinal))
 
 
 class DevicePoisson:
@@ -428,8 +433,15 @@ class DevicePoisson:
             packed_of_ranks: PackedWaves | None = None
             self._last = axes[-1]
             if methods is None and ranks:
+                whole = [getattr(axis, "whole", axis) for axis in axes]
                 self._packed = packed_of_ranks = PackedWaves(
-                    axes, dtype, self._device, self._kept, helmholtz, ranks
+                    axes,
+                    dtype,
+                    self._device,
+                    self._kept,
+                    helmholtz,
+                    ranks,
+                    mirrored=mirrors(whole, dtype, device, helmholtz, group.size),
                 )
                 self._cut = packed_of_ranks.cut
             elif methods is None and mirrors(axes, dtype, device, helmholtz):

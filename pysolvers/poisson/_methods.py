@@ -151,6 +151,8 @@ def methods_of(
             f"methods: with split the axis {name}, and no other, must have 'lines'",
             dict(chosen),
         )
+        if mirrored and not chosen:
+            chosen |= dict.fromkeys(names, EIGENVECTORS)
         chosen[name] = LINES
     elif not lines and helmholtz >= 0:
         free = [axis for axis in axes if axis.name not in chosen]

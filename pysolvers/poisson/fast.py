@@ -298,16 +298,10 @@ class FastPoisson(ShownAsText):
             self.is_singular = not self.helmholtz and all(a.has_null_vector for a in place.axes)
             self._group, slab = ranks_of(group, split)
             ranks = self._group.size
-            packed = (
-                settings.is_on_device
-                and (ranks == 1 or slab.of(len(self.shape)) == 0)
-                and packs(place.axes, self.dtype, str(settings.device), self.helmholtz, ranks)
-            )
-            mirrored = (
-                settings.is_on_device
-                and ranks == 1
-                and mirrors(place.axes, self.dtype, str(settings.device), self.helmholtz)
-            )
+            packed = mirrored = False
+            if settings.is_on_device and (ranks == 1 or slab.of(len(self.shape)) == 0):
+                where = place.axes, self.dtype, str(settings.device), self.helmholtz, ranks
+                packed, mirrored = packs(*where), mirrors(*where)
             self._methods = methods_of(
                 place.axes,
                 methods,

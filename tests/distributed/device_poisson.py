@@ -9,7 +9,7 @@ from slabs import on_device, part_of
 
 from pysolvers import DistributedError, FastPoisson, Neumann
 from pysolvers.distributed import Slab
-from pysolvers.poisson import _waves
+from pysolvers.poisson import _mirrored, _waves
 
 OnDevice = on_device(FastPoisson)
 
@@ -70,7 +70,26 @@ def check_poisson_of_nodes_in_parts(group, rng, links):
             np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=most)
 
 
-def check_poisson_of_one_or_two_rows_of_each_rank(group, rng, links):
+def check_poisson_of_mirrored_boxes(group, rng, links):
+    """Products of both other axes, and the constant wave."""
+    for side, helmholtz in ((1.0, 0.0), (Neumann(), 0.0), (Neumann(), 0.5)):
+        problem = {"shape": (11, 9, 8), "spacing": 0.3, "boundary": side, "helmholtz": helmholtz}
+        problem["on_incompatible"] = "ignore"
+        f = rng.standard_normal(problem["shape"])
+        with (
+            mock.patch.object(_mirrored, "_LEAST", 1),
+            mock.patch.object(_mirrored, "method_of_device", return_value="eigenvectors"),
+        ):
+            expected = OnDevice(**problem).solve(f)
+            solver = OnDevice(**problem, group=group, split=Slab(0))
+            u = solver.solve(part_of(group, f, 0))
+        assert solver.methods == {"x": "eigenvectors", "y": "eigenvectors", "z": "lines"}
+        assert solver._device._packed is not None
+        most = 1e-12 * np.abs(expected).max()
+        np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=most)
+
+
+def check_poisson_of_one_or_two_rows(group, rng, links):
     """There is nothing between the ends of a part, or one row."""
     for rows in (1, 2):
         shape = rows * group.size, 7

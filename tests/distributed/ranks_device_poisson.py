@@ -10,6 +10,6 @@ from slabs import anew
 
 def check_cut_lines(group, rng):
     with shared_device.in_place_of_cuda():
-        device_poisson.check_poisson_of_packed_waves(anew(group), rng, ("peers",))
-        device_poisson.check_poisson_of_nodes_in_parts(anew(group), rng, ("peers",))
-        device_poisson.check_poisson_of_one_or_two_rows_of_each_rank(anew(group), rng, ("peers",))
+        for name in ("packed_waves", "nodes_in_parts", "mirrored_boxes", "one_or_two_rows"):
+            check = getattr(device_poisson, f"check_poisson_of_{name}")
+            check(anew(group), rng, ("peers",))

@@ -21,7 +21,7 @@ import numpy as np
 import transform_device
 
 from pysolvers import _core
-from pysolvers.poisson import _device, _waves
+from pysolvers.poisson import _device, _mirrored, _waves
 
 _NAME = 64  # bytes of the name of shared memory
 
@@ -218,7 +218,10 @@ def in_place_of_cuda(*, is_shared=True):
         of_waves = mock.patch.object(
             _waves, "CufftPlan", partial(transform_device.PlanOfWaves, device)
         )
-        with fake_device.in_place_of_cuda(device), plans, of_waves:
+        products = mock.patch.object(
+            _mirrored, "products", return_value=transform_device.Products(device)
+        )
+        with fake_device.in_place_of_cuda(device), plans, of_waves, products:
             yield device
     finally:
         device.path.unlink(missing_ok=True)
