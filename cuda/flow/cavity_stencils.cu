@@ -5,7 +5,7 @@
  */
 #include "flow/cavity.h"
 #include "flow/cavity_walls.cuh"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::flow {
 
@@ -15,12 +15,15 @@ namespace {
 
 constexpr int block_threads = 256, warp_lanes = 32;
 
-__global__ void
-__launch_bounds__(block_threads) walls_kernel(const __grid_constant__ Walls walls)
-{
-    wait_for_last_kernel();
-    relax_walls(walls, blockIdx.x);
-}
+struct RelaxWalls {
+    Walls walls;
+
+    __device__ __forceinline__ void operator()() const
+    {
+        wait_for_last_kernel();
+        relax_walls(walls, blockIdx.x);
+    }
+};
 
 /* Sums of two values over the block, in thread 0. */
 __device__ __forceinline__ double2
@@ -44,52 +47,62 @@ block_sum(double2 s)
     return s;
 }
 
-__global__ void
-__launch_bounds__(block_threads)
-    residuals_kernel(const double *psi_field, const double *omega_field, int64_t n,
-                     double nu, double2 *rows)
-{
-    const int64_t j = blockIdx.x + 1;
-    const double *const psi = psi_field + j * n, *const w = omega_field + j * n;
-    const double inverse = static_cast<double>((n - 1) * (n - 1));
-    double2 sum = {0, 0};
+struct Residuals {
+    const double *psi_field;
+    const double *omega_field;
+    int64_t n;
+    double nu;
+    double2 *rows;
 
-    wait_for_last_kernel();
-    for (int64_t i = threadIdx.x + 1; i < n - 1; i += block_threads) {
-        const double psi_x = psi[i + 1] - psi[i - 1], psi_y = psi[i + n] - psi[i - n];
-        const double omega_x = w[i + 1] - w[i - 1], omega_y = w[i + n] - w[i - n];
-        const double lap_psi =
-            (psi[i + 1] + psi[i - 1]) + (psi[i + n] + psi[i - n]) - 4 * psi[i];
-        const double lap_omega = (w[i + 1] + w[i - 1]) + (w[i + n] + w[i - n]) - 4 * w[i];
-        const double poisson = inverse * lap_psi + w[i];
-        const double convection = inverse / 4 * (psi_y * omega_x - psi_x * omega_y);
-        const double transport = nu * inverse * lap_omega - convection;
+    __device__ __forceinline__ void operator()() const
+    {
+        const int64_t j = blockIdx.x + 1;
+        const double *const psi = psi_field + j * n, *const w = omega_field + j * n;
+        const double inverse = static_cast<double>((n - 1) * (n - 1));
+        double2 sum = {0, 0};
 
-        sum.x += poisson * poisson;
-        sum.y += transport * transport;
-    }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) {
-        rows[blockIdx.x] = sum;
-    }
-}
+        wait_for_last_kernel();
+        for (int64_t i = threadIdx.x + 1; i < n - 1; i += block_threads) {
+            const double psi_x = psi[i + 1] - psi[i - 1], psi_y = psi[i + n] - psi[i - n];
+            const double omega_x = w[i + 1] - w[i - 1], omega_y = w[i + n] - w[i - n];
+            const double lap_psi =
+                (psi[i + 1] + psi[i - 1]) + (psi[i + n] + psi[i - n]) - 4 * psi[i];
+            const double lap_omega =
+                (w[i + 1] + w[i - 1]) + (w[i + n] + w[i - n]) - 4 * w[i];
+            const double poisson = inverse * lap_psi + w[i];
+            const double convection = inverse / 4 * (psi_y * omega_x - psi_x * omega_y);
+            const double transport = nu * inverse * lap_omega - convection;
 
-__global__ void
-__launch_bounds__(block_threads)
-    sum_kernel(const double2 *rows, int64_t count, double2 *sums)
-{
-    double2 sum = {0, 0};
+            sum.x += poisson * poisson;
+            sum.y += transport * transport;
+        }
+        sum = block_sum(sum);
+        if (threadIdx.x == 0) {
+            rows[blockIdx.x] = sum;
+        }
+    }
+};
 
-    wait_for_last_kernel();
-    for (int64_t j = threadIdx.x; j < count; j += block_threads) {
-        sum.x += rows[j].x;
-        sum.y += rows[j].y;
+struct SumOfRows {
+    const double2 *rows;
+    int64_t count;
+    double2 *sums;
+
+    __device__ __forceinline__ void operator()() const
+    {
+        double2 sum = {0, 0};
+
+        wait_for_last_kernel();
+        for (int64_t j = threadIdx.x; j < count; j += block_threads) {
+            sum.x += rows[j].x;
+            sum.y += rows[j].y;
+        }
+        sum = block_sum(sum);
+        if (threadIdx.x == 0) {
+            *sums = sum;
+        }
     }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) {
-        *sums = sum;
-    }
-}
+};
 
 } // namespace
 
@@ -98,8 +111,8 @@ ps_cuda_cavity_walls(const ps_cuda_walls *w, cudaStream_t stream)
 {
     const Walls walls = walls_of(w->c, w->psi, w->omega);
 
-    return launch_closely(walls_kernel, wall_blocks(walls, block_threads), block_threads,
-                          0, stream, walls);
+    return for_threads<block_threads>(wall_blocks(walls, block_threads), stream,
+                                      RelaxWalls{walls});
 }
 
 ps_status
@@ -107,14 +120,15 @@ ps_cuda_cavity_residuals(const ps_cavity *c, const double *psi, const double *om
                          double *rows, double *sums, cudaStream_t stream)
 {
     const int64_t interior = c->nodes - 2;
-    const ps_status status =
-        launch_closely(residuals_kernel, interior, block_threads, 0, stream, psi, omega,
-                       c->nodes, c->viscosity, reinterpret_cast<double2 *>(rows));
+    const ps_status status = for_threads<block_threads>(
+        interior, stream,
+        Residuals{psi, omega, c->nodes, c->viscosity, reinterpret_cast<double2 *>(rows)});
 
     return status != PS_OK ? status
-                           : launch_closely(sum_kernel, 1, block_threads, 0, stream,
-                                            reinterpret_cast<const double2 *>(rows),
-                                            interior, reinterpret_cast<double2 *>(sums));
+                           : for_threads<block_threads>(
+                                 1, stream,
+                                 SumOfRows{reinterpret_cast<const double2 *>(rows),
+                                           interior, reinterpret_cast<double2 *>(sums)});
 }
 
 } // namespace pysolvers::flow

@@ -8,8 +8,7 @@
  * All sums are in double precision, in an order that depends on the sizes only.
  */
 #include "flow/cylinder_grid.cuh"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::flow {
 
@@ -58,43 +57,40 @@ template <typename Real> struct Surface {
     const double *body_sines, *lines;
     const Real *omega;
     double *psi_0, *boxed;
+
+    /* Grid: a warp for each surface node and each row of the box. */
+    __device__ __forceinline__ void operator()() const
+    {
+        const int warp = static_cast<int>(blockIdx.x * block_warps + threadIdx.x / 32);
+        const bool writes = threadIdx.x % 32 == 0;
+        const int node = min(warp, surface_nodes - 1);
+
+        let_next_kernel_in();
+        const double *const sines = body_sines + places[2 * node] * grid.ny;
+        const double *const line = lines + places[2 * node + 1] * grid.ny;
+
+        wait_for_last_kernel();
+        if (warp < surface_nodes) {
+            const double sum =
+                sum_of_terms(1, grid.ny - 1, [&](int k) { return sines[k] * line[k]; });
+
+            if (writes) {
+                psi_0[warp] = sum;
+            }
+        }
+        else if (warp < surface_nodes + box_rows) {
+            const int at = warp - surface_nodes, row = box_row_0 + at;
+            const Real *const values = omega + int64_t(row) * grid.nx;
+            const double sum = sum_of_terms(box_column_0, box_column_1 + 1, [&](int i) {
+                return grid.in_body(row, i) ? 0 : static_cast<double>(values[i]);
+            });
+
+            if (writes) {
+                boxed[at] = sum;
+            }
+        }
+    }
 };
-
-/* Grid: a warp for each surface node and each row of the box. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) surface_kernel(const __grid_constant__ Surface<Real> s)
-{
-    const CylinderGrid<Real> &grid = s.grid;
-    const int warp = static_cast<int>(blockIdx.x * block_warps + threadIdx.x / 32);
-    const bool writes = threadIdx.x % 32 == 0;
-    const int node = min(warp, s.surface_nodes - 1);
-
-    let_next_kernel_in();
-    const double *const sines = s.body_sines + s.places[2 * node] * grid.ny;
-    const double *const line = s.lines + s.places[2 * node + 1] * grid.ny;
-
-    wait_for_last_kernel();
-    if (warp < s.surface_nodes) {
-        const double sum =
-            sum_of_terms(1, grid.ny - 1, [&](int k) { return sines[k] * line[k]; });
-
-        if (writes) {
-            s.psi_0[warp] = sum;
-        }
-    }
-    else if (warp < s.surface_nodes + s.box_rows) {
-        const int at = warp - s.surface_nodes, row = s.box_row_0 + at;
-        const Real *const values = s.omega + int64_t(row) * grid.nx;
-        const double sum = sum_of_terms(s.box_column_0, s.box_column_1 + 1, [&](int i) {
-            return grid.in_body(row, i) ? 0 : static_cast<double>(values[i]);
-        });
-
-        if (writes) {
-            s.boxed[at] = sum;
-        }
-    }
-}
 
 struct Charges {
     int surface_nodes, box_rows, results;
@@ -128,31 +124,34 @@ value_and_circulation(const Charges &c)
 }
 
 /* Grid: a warp for each result, which is the sum of response (value - psi_0). */
-__global__ void
-__launch_bounds__(block_threads) charges_kernel(const __grid_constant__ Charges c)
-{
-    const int warp = static_cast<int>(blockIdx.x * block_warps + threadIdx.x / 32);
-    const double *const row = c.response + int64_t(warp) * c.surface_nodes;
-    const int nodes = warp < c.results ? c.surface_nodes : 0;
+struct SolveCharges {
+    Charges c;
 
-    let_next_kernel_in();
-    const double of_value = sum_of_terms(0, nodes, [&](int k) { return row[k]; });
+    __device__ __forceinline__ void operator()() const
+    {
+        const int warp = static_cast<int>(blockIdx.x * block_warps + threadIdx.x / 32);
+        const double *const row = c.response + int64_t(warp) * c.surface_nodes;
+        const int nodes = warp < c.results ? c.surface_nodes : 0;
 
-    wait_for_last_kernel();
-    const double of_psi =
-        sum_of_terms(0, nodes, [&](int k) { return row[k] * c.psi_0[k]; });
-    const double2 now = value_and_circulation(c);
+        let_next_kernel_in();
+        const double of_value = sum_of_terms(0, nodes, [&](int k) { return row[k]; });
 
-    if (warp < c.results && threadIdx.x % 32 == 0) {
-        c.charged[warp] = of_value * now.x - of_psi;
+        wait_for_last_kernel();
+        const double of_psi =
+            sum_of_terms(0, nodes, [&](int k) { return row[k] * c.psi_0[k]; });
+        const double2 now = value_and_circulation(c);
+
+        if (warp < c.results && threadIdx.x % 32 == 0) {
+            c.charged[warp] = of_value * now.x - of_psi;
+        }
+        if (blockIdx.x == 0 && threadIdx.x == 0) {
+            c.numbers[STEP_VALUE] = now.x;
+            c.numbers[STEP_CIRCULATION] = now.y;
+            c.history[PS_COLUMN_VALUE] = now.x;
+            c.history[PS_COLUMN_CIRCULATION] = now.y;
+        }
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        c.numbers[STEP_VALUE] = now.x;
-        c.numbers[STEP_CIRCULATION] = now.y;
-        c.history[PS_COLUMN_VALUE] = now.x;
-        c.history[PS_COLUMN_CIRCULATION] = now.y;
-    }
-}
+};
 
 template <typename Real> struct CylinderWalls {
     CylinderGrid<Real> grid;
@@ -237,35 +236,31 @@ template <typename Real> struct CylinderWalls {
         history[PS_CYLINDER_COLUMNS + 2 * k] = sum[0];
         history[PS_CYLINDER_COLUMNS + 2 * k + 1] = sum[1];
     }
+
+    /* Grid: a thread for each node of the walls, of the body and for each probe. */
+    __device__ __forceinline__ void operator()() const
+    {
+        const int64_t thread = int64_t(blockIdx.x) * block_threads + threadIdx.x;
+        const int64_t channel_nodes = 2 * int64_t(grid.nx - 1);
+        const int64_t body_nodes =
+            int64_t(grid.row_1 - grid.row_0 + 1) * (grid.column_1 - grid.column_0 + 1);
+
+        let_next_kernel_in();
+        wait_for_last_kernel();
+        if (thread < channel_nodes) {
+            channel(static_cast<int>(thread));
+        }
+        else if (thread < channel_nodes + body_nodes) {
+            body(static_cast<int>(thread - channel_nodes));
+        }
+        else if (thread < channel_nodes + body_nodes + probes) {
+            probe(thread - channel_nodes - body_nodes);
+        }
+        if (thread < 3) {
+            scalars[thread] = numbers[thread];
+        }
+    }
 };
-
-/* Grid: a thread for each node of the walls, of the body and for each probe. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads)
-    cylinder_walls_kernel(const __grid_constant__ CylinderWalls<Real> w)
-{
-    const int64_t thread = int64_t(blockIdx.x) * block_threads + threadIdx.x;
-    const CylinderGrid<Real> &grid = w.grid;
-    const int64_t channel = 2 * int64_t(grid.nx - 1);
-    const int64_t body =
-        int64_t(grid.row_1 - grid.row_0 + 1) * (grid.column_1 - grid.column_0 + 1);
-
-    let_next_kernel_in();
-    wait_for_last_kernel();
-    if (thread < channel) {
-        w.channel(static_cast<int>(thread));
-    }
-    else if (thread < channel + body) {
-        w.body(static_cast<int>(thread - channel));
-    }
-    else if (thread < channel + body + w.probes) {
-        w.probe(thread - channel - body);
-    }
-    if (thread < 3) {
-        w.scalars[thread] = w.numbers[thread];
-    }
-}
 
 /* Forces; see cylinder.h. */
 template <typename Real> struct Forces {
@@ -325,56 +320,54 @@ template <typename Real> struct Forces {
         q[5] = psi_t(p);
         q[6] = w;
     }
-};
 
-/* Grid: force_blocks blocks; the last one that ends adds up their sums. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) forces_kernel(const __grid_constant__ Forces<Real> f)
-{
-    __shared__ bool is_last;
-    double sum[PS_FORCE_RESULTS] = {};
+    /* Grid: force_blocks blocks; the last one that ends adds up their sums. */
+    __device__ __forceinline__ void operator()() const
+    {
+        __shared__ bool is_last;
+        double sum[PS_FORCE_RESULTS] = {};
 
-    let_next_kernel_in();
-    wait_for_last_kernel();
-    for (int64_t k = int64_t(blockIdx.x) * block_threads + threadIdx.x; k < f.nodes;
-         k += int64_t(force_blocks) * block_threads) {
-        double q[PS_FORCE_QUANTITIES];
+        let_next_kernel_in();
+        wait_for_last_kernel();
+        for (int64_t k = int64_t(blockIdx.x) * block_threads + threadIdx.x; k < nodes;
+             k += int64_t(force_blocks) * block_threads) {
+            double q[PS_FORCE_QUANTITIES];
 
-        f.quantities(f.places[k], q);
+            quantities(places[k], q);
 #pragma unroll
-        for (int i = 0; i < PS_FORCE_RESULTS; i++) {
+            for (int i = 0; i < PS_FORCE_RESULTS; i++) {
 #pragma unroll
-            for (int j = 0; j < PS_FORCE_QUANTITIES; j++) {
-                sum[i] += f.weights[(i * PS_FORCE_QUANTITIES + j) * f.nodes + k] * q[j];
+                for (int j = 0; j < PS_FORCE_QUANTITIES; j++) {
+                    sum[i] += weights[(i * PS_FORCE_QUANTITIES + j) * nodes + k] * q[j];
+                }
             }
         }
-    }
-    for (int i = 0; i < PS_FORCE_RESULTS; i++) {
-        sum[i] = sum_of_block(sum[i]);
-    }
-    if (threadIdx.x == 0) {
         for (int i = 0; i < PS_FORCE_RESULTS; i++) {
-            f.sums[blockIdx.x * PS_FORCE_RESULTS + i] = sum[i];
+            sum[i] = sum_of_block(sum[i]);
         }
-        __threadfence(); /* the sums are visible before the block is counted */
-        is_last = atomicAdd(f.arrived, 1u) == force_blocks - 1;
-    }
-    __syncthreads();
-    if (is_last && threadIdx.x < PS_FORCE_RESULTS) {
-        const volatile double *const sums = f.sums;
-        double total = 0;
+        if (threadIdx.x == 0) {
+            for (int i = 0; i < PS_FORCE_RESULTS; i++) {
+                sums[blockIdx.x * PS_FORCE_RESULTS + i] = sum[i];
+            }
+            __threadfence(); /* the sums are visible before the block is counted */
+            is_last = atomicAdd(arrived, 1u) == force_blocks - 1;
+        }
+        __syncthreads();
+        if (is_last && threadIdx.x < PS_FORCE_RESULTS) {
+            const volatile double *const sums = sums;
+            double total = 0;
 
-        __threadfence(); /* the sums are read after the count */
-        for (int block = 0; block < force_blocks; block++) {
-            total += sums[block * PS_FORCE_RESULTS + threadIdx.x];
+            __threadfence(); /* the sums are read after the count */
+            for (int block = 0; block < force_blocks; block++) {
+                total += sums[block * PS_FORCE_RESULTS + threadIdx.x];
+            }
+            history[PS_COLUMN_DRAG + threadIdx.x] = total;
         }
-        f.history[PS_COLUMN_DRAG + threadIdx.x] = total;
+        if (is_last && threadIdx.x == 0) {
+            *arrived = 0;
+        }
     }
-    if (is_last && threadIdx.x == 0) {
-        *f.arrived = 0;
-    }
-}
+};
 
 template <typename Real>
 ps_status
@@ -413,14 +406,13 @@ charges_of(const CylinderRun &r)
                              r.charged,
                              r.numbers,
                              r.history};
-    const ps_status status =
-        launch_closely(surface_kernel<Real>, blocks_for(nodes + box_rows, block_warps),
-                       block_threads, 0, r.stream, surface);
+    const ps_status status = for_threads<block_threads>(
+        blocks_for(nodes + box_rows, block_warps), r.stream, surface);
 
     return status != PS_OK
                ? status
-               : launch_closely(charges_kernel, blocks_for(charges.results, block_warps),
-                                block_threads, 0, r.stream, charges);
+               : for_threads<block_threads>(blocks_for(charges.results, block_warps),
+                                            r.stream, SolveCharges{charges});
 }
 
 template <typename Real>
@@ -448,9 +440,8 @@ walls_of(const CylinderRun &r)
     const int64_t body =
         (c.rows.last - c.rows.first + 1) * (c.columns.last - c.columns.first + 1);
 
-    return launch_closely(cylinder_walls_kernel<Real>,
-                          blocks_for(2 * (c.nx - 1) + body + c.probes, block_threads),
-                          block_threads, 0, r.stream, walls);
+    return for_threads<block_threads>(
+        blocks_for(2 * (c.nx - 1) + body + c.probes, block_threads), r.stream, walls);
 }
 
 template <typename Real>
@@ -475,19 +466,23 @@ forces_of(const CylinderRun &r)
         r.arrived,
         r.history};
 
-    return launch_closely(forces_kernel<Real>, force_blocks, block_threads, 0, r.stream,
-                          forces);
+    return for_threads<block_threads>(force_blocks, r.stream, forces);
 }
 
 template <typename Real>
 cudaError_t
 prepare_kernels()
 {
-    cudaError_t error = share_cache(charges_kernel);
+    cudaError_t error = share_cache(threads_kernel<block_threads, SolveCharges>);
 
-    error = error == cudaSuccess ? share_cache(surface_kernel<Real>) : error;
-    error = error == cudaSuccess ? share_cache(cylinder_walls_kernel<Real>) : error;
-    return error == cudaSuccess ? share_cache(forces_kernel<Real>) : error;
+    error = error == cudaSuccess
+                ? share_cache(threads_kernel<block_threads, Surface<Real>>)
+                : error;
+    error = error == cudaSuccess
+                ? share_cache(threads_kernel<block_threads, CylinderWalls<Real>>)
+                : error;
+    return error == cudaSuccess ? share_cache(threads_kernel<block_threads, Forces<Real>>)
+                                : error;
 }
 
 } // namespace

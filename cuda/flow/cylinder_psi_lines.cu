@@ -121,59 +121,63 @@ template <typename Real> struct Estimate {
 };
 
 /* Grid: blocks of nodes along x, and the rows; all lanes of a warp take the maximum. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) residual_kernel(const __grid_constant__ PsiField<Real> f)
-{
-    const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
-    const int row = static_cast<int>(blockIdx.x) / per_row;
-    const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
-                       static_cast<int>(threadIdx.x);
-    const int64_t p = int64_t(row) * nx + column;
-    double residual = 0, largest = 0;
+template <typename Real> struct MeasurePsi {
+    PsiField<Real> f;
 
-    wait_for_last_kernel();
-    if (row > 0 && row < f.grid.ny - 1 && column > 0 && column <= f.grid.last &&
-        !f.grid.in_body(row, column)) {
-        const Real *const at = f.new_psi + p;
-        const double centre = at[0], east = at[column == nx - 1 ? -1 : 1];
-        const double along_x = (east - 2 * centre + at[-1]) / (f.hx * f.hx);
-        const double along_y = (at[nx] - 2 * centre + at[-nx]) / (f.hy * f.hy);
+    __device__ __forceinline__ void operator()() const
+    {
+        const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
+        const int row = static_cast<int>(blockIdx.x) / per_row;
+        const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
+                           static_cast<int>(threadIdx.x);
+        const int64_t p = int64_t(row) * nx + column;
+        double residual = 0, largest = 0;
 
-        residual = fabs(along_x + along_y + f.omega[p]);
-        largest = fabs(static_cast<double>(f.omega[p]));
+        wait_for_last_kernel();
+        if (row > 0 && row < f.grid.ny - 1 && column > 0 && column <= f.grid.last &&
+            !f.grid.in_body(row, column)) {
+            const Real *const at = f.new_psi + p;
+            const double centre = at[0], east = at[column == nx - 1 ? -1 : 1];
+            const double along_x = (east - 2 * centre + at[-1]) / (f.hx * f.hx);
+            const double along_y = (at[nx] - 2 * centre + at[-nx]) / (f.hy * f.hy);
+
+            residual = fabs(along_x + along_y + f.omega[p]);
+            largest = fabs(static_cast<double>(f.omega[p]));
+        }
+        raise_all(f.residual, residual);
+        raise_all(f.residual + 1, largest);
     }
-    raise_all(f.residual, residual);
-    raise_all(f.residual + 1, largest);
-}
+};
 
 /* psi += d unit, where d gives the circulation; the largest psi and its largest change.
  */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) finish_kernel(const __grid_constant__ PsiField<Real> f)
-{
-    const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
-    const int row = static_cast<int>(blockIdx.x) / per_row;
-    const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
-                       static_cast<int>(threadIdx.x);
-    const int64_t p = int64_t(row) * nx + column;
-    double largest = 0, change = 0;
+template <typename Real> struct FinishPsi {
+    PsiField<Real> f;
 
-    wait_for_last_kernel();
-    if (row > 0 && row < f.grid.ny - 1 && column > 0 && column <= f.grid.last) {
-        const Real more = static_cast<Real>(f.numbers[STEP_SHIFT]);
-        const Real value = f.grid.in_body(row, column)
-                               ? static_cast<Real>(f.numbers[STEP_VALUE])
-                               : f.new_psi[p] + more * f.unit[p];
+    __device__ __forceinline__ void operator()() const
+    {
+        const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
+        const int row = static_cast<int>(blockIdx.x) / per_row;
+        const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
+                           static_cast<int>(threadIdx.x);
+        const int64_t p = int64_t(row) * nx + column;
+        double largest = 0, change = 0;
 
-        f.new_psi[p] = value;
-        largest = fabs(static_cast<double>(value));
-        change = fabs(static_cast<double>(value) - f.psi[p]);
+        wait_for_last_kernel();
+        if (row > 0 && row < f.grid.ny - 1 && column > 0 && column <= f.grid.last) {
+            const Real more = static_cast<Real>(f.numbers[STEP_SHIFT]);
+            const Real value = f.grid.in_body(row, column)
+                                   ? static_cast<Real>(f.numbers[STEP_VALUE])
+                                   : f.new_psi[p] + more * f.unit[p];
+
+            f.new_psi[p] = value;
+            largest = fabs(static_cast<double>(value));
+            change = fabs(static_cast<double>(value) - f.psi[p]);
+        }
+        raise_all(f.history + PS_COLUMN_LARGEST, largest);
+        raise_all(f.history + PS_COLUMN_CHANGE, change);
     }
-    raise_all(f.history + PS_COLUMN_LARGEST, largest);
-    raise_all(f.history + PS_COLUMN_CHANGE, change);
-}
+};
 
 template <typename Real> struct BoxFlux {
     CylinderGrid<Real> grid;
@@ -183,42 +187,41 @@ template <typename Real> struct BoxFlux {
     const Real *psi; /* the new one */
     const double *scalars;
     double *numbers, *history;
+
+    /* Grid: one block. */
+    __device__ __forceinline__ void operator()() const
+    {
+        const int64_t nx = grid.nx;
+        const auto out = [&](int row, int column,
+                             int64_t step) { /* psi behind the face */
+                                             const Real *const at =
+                                                 psi + row * nx + column;
+
+                                             return static_cast<double>(at[step]) - at[0];
+        };
+        double sum = 0;
+
+        wait_for_last_kernel();
+        for (int j = j0 + static_cast<int>(threadIdx.x); j <= j1; j += block_threads) {
+            sum -= (out(j, i1, 1) + out(j, i0, -1)) * (hy / hx);
+        }
+        for (int i = i0 + static_cast<int>(threadIdx.x); i <= i1; i += block_threads) {
+            sum -= (out(j1, i, nx) + out(j0, i, -nx)) * (hx / hy);
+        }
+        sum = sum_of_block(sum);
+        if (threadIdx.x == 0) {
+            const double circulation = new_circulation(numbers, scalars, dt, share);
+            const double shift = is_free ? (circulation - sum) / unit_circulation : 0;
+            const double value = psi[grid.row_0 * nx + grid.column_0] + shift;
+
+            numbers[STEP_SHIFT] = shift;
+            numbers[STEP_VALUE] = value;
+            numbers[STEP_CIRCULATION] = circulation;
+            history[PS_COLUMN_VALUE] = value;
+            history[PS_COLUMN_CIRCULATION] = circulation;
+        }
+    }
 };
-
-/* Grid: one block. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) box_kernel(const __grid_constant__ BoxFlux<Real> b)
-{
-    const int64_t nx = b.grid.nx;
-    const auto out = [&](int row, int column,
-                         int64_t step) { /* psi behind the face */
-                                         const Real *const at = b.psi + row * nx + column;
-
-                                         return static_cast<double>(at[step]) - at[0];
-    };
-    double sum = 0;
-
-    wait_for_last_kernel();
-    for (int j = b.j0 + static_cast<int>(threadIdx.x); j <= b.j1; j += block_threads) {
-        sum -= (out(j, b.i1, 1) + out(j, b.i0, -1)) * (b.hy / b.hx);
-    }
-    for (int i = b.i0 + static_cast<int>(threadIdx.x); i <= b.i1; i += block_threads) {
-        sum -= (out(b.j1, i, nx) + out(b.j0, i, -nx)) * (b.hx / b.hy);
-    }
-    sum = sum_of_block(sum);
-    if (threadIdx.x == 0) {
-        const double circulation = new_circulation(b.numbers, b.scalars, b.dt, b.share);
-        const double shift = b.is_free ? (circulation - sum) / b.unit_circulation : 0;
-        const double value = b.psi[b.grid.row_0 * nx + b.grid.column_0] + shift;
-
-        b.numbers[STEP_SHIFT] = shift;
-        b.numbers[STEP_VALUE] = value;
-        b.numbers[STEP_CIRCULATION] = circulation;
-        b.history[PS_COLUMN_VALUE] = value;
-        b.history[PS_COLUMN_CIRCULATION] = circulation;
-    }
-}
 
 template <typename Real>
 PsiField<Real>
@@ -303,8 +306,8 @@ measure(const CylinderRun &r, const PsiField<Real> &f, double (&found)[2])
     if (error != cudaSuccess) {
         return PS_DEVICE_FAILURE;
     }
-    const ps_status status = launch_closely(residual_kernel<Real>, field_blocks(f),
-                                            block_threads, 0, r.stream, f);
+    const ps_status status =
+        for_threads<block_threads>(field_blocks(f), r.stream, MeasurePsi<Real>{f});
 
     if (status != PS_OK) {
         return status;
@@ -361,11 +364,11 @@ solve(const CylinderRun &r)
     ps_status status = iterate<Real>(r);
 
     if (status == PS_OK) {
-        status = launch_closely(box_kernel<Real>, 1, block_threads, 0, r.stream, box);
+        status = for_threads<block_threads>(1, r.stream, box);
     }
-    return status == PS_OK ? launch_closely(finish_kernel<Real>, field_blocks(f),
-                                            block_threads, 0, r.stream, f)
-                           : status;
+    return status == PS_OK
+               ? for_threads<block_threads>(field_blocks(f), r.stream, FinishPsi<Real>{f})
+               : status;
 }
 
 template <typename Real>

@@ -187,32 +187,37 @@ cells_of_thread(int64_t n, int rows)
 }
 
 /* `rows` are the rows of a thread. */
-template <bool FORCED, typename Source>
-__global__ void
-__launch_bounds__(block_threads) predict_kernel(const __grid_constant__ ps_staggered s,
-                                                const Source q, double sign, int rows)
-{
-    wait_for_last_kernel();
-    const Step a = step_of<FORCED>(s);
-    const Cells cells = cells_of_thread(a.n, rows);
-    const double scale = sign * static_cast<double>(a.n) / a.dt;
+template <bool FORCED, typename Source> struct Predict {
+    ps_staggered s;
+    const Source q;
+    double sign;
+    int rows;
 
-    if (a.has_ended) {
-        return;
-    }
-    let_next_kernel_in();
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        s.clock[PS_CLOCK_DT] = a.dt;
-        s.clock[PS_CLOCK_NEXT] = a.next;
-    }
-    for (int64_t j = cells.first; cells.i <= a.n && j <= cells.last; j += block_rows) {
-        const int64_t i = cells.i;
-        const double f = face_f<FORCED>(a, i, j) - face_f<FORCED>(a, i - 1, j);
-        const double g = face_g<FORCED>(a, i, j) - face_g<FORCED>(a, i, j - 1);
+    __device__ __forceinline__ void operator()() const
+    {
+        wait_for_last_kernel();
+        const Step a = step_of<FORCED>(s);
+        const Cells cells = cells_of_thread(a.n, rows);
+        const double scale = sign * static_cast<double>(a.n) / a.dt;
 
-        q.put(i, j, scale * (f + g));
+        if (a.has_ended) {
+            return;
+        }
+        let_next_kernel_in();
+        if (blockIdx.x == 0 && threadIdx.x == 0) {
+            s.clock[PS_CLOCK_DT] = a.dt;
+            s.clock[PS_CLOCK_NEXT] = a.next;
+        }
+        for (int64_t j = cells.first; cells.i <= a.n && j <= cells.last;
+             j += block_rows) {
+            const int64_t i = cells.i;
+            const double f = face_f<FORCED>(a, i, j) - face_f<FORCED>(a, i - 1, j);
+            const double g = face_g<FORCED>(a, i, j) - face_g<FORCED>(a, i, j - 1);
+
+            q.put(i, j, scale * (f + g));
+        }
     }
-}
+};
 
 /* Largest magnitudes as integers: u, v, and their changes. */
 struct Most {
@@ -299,79 +304,87 @@ correct_cell(const Step &a, const Pressure &p, double lid, int64_t i, int64_t j,
 }
 
 /* `p` is the pressure; with `copies` it is written to s.p. parts[3 b]: of block b. */
-template <bool FORCED, bool COPIES, typename Pressure>
-__global__ void
-__launch_bounds__(block_threads)
-    correct_kernel(const __grid_constant__ ps_staggered s, const Pressure p,
-                   uint64_t *parts, int rows)
-{
-    wait_for_last_kernel();
-    const Step a = step_of<FORCED>(s);
-    const Cells cells = cells_of_thread(a.n, rows);
-    const PlainCells copy = {s.p, s.cells};
-    Most most;
+template <bool FORCED, bool COPIES, typename Pressure> struct Correct {
+    ps_staggered s;
+    const Pressure p;
+    uint64_t *parts;
+    int rows;
 
-    if (a.has_ended) {
-        return;
-    }
-    let_next_kernel_in();
-    for (int64_t j = cells.first; cells.i <= a.n && j <= cells.last; j += block_rows) {
-        correct_cell<FORCED>(a, p, s.lid, cells.i, j, most);
-        if (COPIES) {
-            copy.put(cells.i, j, p.get(cells.i, j));
+    __device__ __forceinline__ void operator()() const
+    {
+        wait_for_last_kernel();
+        const Step a = step_of<FORCED>(s);
+        const Cells cells = cells_of_thread(a.n, rows);
+        const PlainCells copy = {s.p, s.cells};
+        Most most;
+
+        if (a.has_ended) {
+            return;
+        }
+        let_next_kernel_in();
+        for (int64_t j = cells.first; cells.i <= a.n && j <= cells.last;
+             j += block_rows) {
+            correct_cell<FORCED>(a, p, s.lid, cells.i, j, most);
+            if (COPIES) {
+                copy.put(cells.i, j, p.get(cells.i, j));
+            }
+        }
+        most = most_of_block(most);
+        if (threadIdx.x == 0) {
+            parts[3 * blockIdx.x] = most.u;
+            parts[3 * blockIdx.x + 1] = most.v;
+            parts[3 * blockIdx.x + 2] = most.change;
         }
     }
-    most = most_of_block(most);
-    if (threadIdx.x == 0) {
-        parts[3 * blockIdx.x] = most.u;
-        parts[3 * blockIdx.x + 1] = most.v;
-        parts[3 * blockIdx.x + 2] = most.change;
-    }
-}
+};
 
 /* Complete a step in the clock. One block. */
-__global__ void
-__launch_bounds__(block_threads)
-    clock_kernel(const __grid_constant__ ps_staggered s, const uint64_t *parts,
-                 int64_t count, Swept swept)
-{
-    double *const clock = s.clock;
-    Most most;
+struct CompleteStep {
+    ps_staggered s;
+    const uint64_t *parts;
+    int64_t count;
+    Swept swept;
 
-    wait_for_last_kernel();
-    const Step a = step_of<true>(s); /* push is 0 without a force */
+    __device__ __forceinline__ void operator()() const
+    {
+        double *const clock = s.clock;
+        Most most;
 
-    __syncthreads(); /* all threads have read the clock */
-    if (a.has_ended) {
-        return;
-    }
-    for (int64_t k = threadIdx.x; k < count; k += block_threads) {
-        Most part;
+        wait_for_last_kernel();
+        const Step a = step_of<true>(s); /* push is 0 without a force */
 
-        part.u = parts[3 * k];
-        part.v = parts[3 * k + 1];
-        part.change = parts[3 * k + 2];
-        join(most, part);
-    }
-    most = most_of_block(most);
-    if (threadIdx.x != 0) {
-        return;
-    }
-    double u = __longlong_as_double(static_cast<long long>(most.u));
-    double v = __longlong_as_double(static_cast<long long>(most.v));
-    double change = __longlong_as_double(static_cast<long long>(most.change));
-    const double sum = u + v + change, not_finite = sum - sum; /* 0 or NaN */
+        __syncthreads(); /* all threads have read the clock */
+        if (a.has_ended) {
+            return;
+        }
+        for (int64_t k = threadIdx.x; k < count; k += block_threads) {
+            Most part;
 
-    clock[PS_CLOCK_U] = u + not_finite;
-    clock[PS_CLOCK_V] = v + not_finite;
-    clock[PS_CLOCK_CHANGE] = (change + not_finite) / a.dt;
-    clock[PS_CLOCK_TIME] = a.next;
-    clock[PS_CLOCK_STEPS] += 1;
-    if (swept.counts) {
-        clock[PS_CLOCK_SWEEPS] += swept.sweeps;
-        clock[PS_CLOCK_RESIDUAL] = swept.residual;
+            part.u = parts[3 * k];
+            part.v = parts[3 * k + 1];
+            part.change = parts[3 * k + 2];
+            join(most, part);
+        }
+        most = most_of_block(most);
+        if (threadIdx.x != 0) {
+            return;
+        }
+        double u = __longlong_as_double(static_cast<long long>(most.u));
+        double v = __longlong_as_double(static_cast<long long>(most.v));
+        double change = __longlong_as_double(static_cast<long long>(most.change));
+        const double sum = u + v + change, not_finite = sum - sum; /* 0 or NaN */
+
+        clock[PS_CLOCK_U] = u + not_finite;
+        clock[PS_CLOCK_V] = v + not_finite;
+        clock[PS_CLOCK_CHANGE] = (change + not_finite) / a.dt;
+        clock[PS_CLOCK_TIME] = a.next;
+        clock[PS_CLOCK_STEPS] += 1;
+        if (swept.counts) {
+            clock[PS_CLOCK_SWEEPS] += swept.sweeps;
+            clock[PS_CLOCK_RESIDUAL] = swept.residual;
+        }
     }
-}
+};
 
 /* Copy p to a field, and write the coefficients of its cells: first, inner and last row,
  * for each parity of i. */
@@ -429,11 +442,12 @@ predict(const ps_staggered *s, const ps_laplace *l, cudaStream_t stream)
     const int rows = rows_of(s->cells);
 
     return l != nullptr
-               ? launch_closely(predict_kernel<FORCED, ColouredCells>, blocks,
-                                block_threads, 0, stream, *s, coloured(l->source, l),
-                                -1.0, rows)
-               : launch_closely(predict_kernel<FORCED, PlainCells>, blocks, block_threads,
-                                0, stream, *s, PlainCells{s->q, s->cells}, 1.0, rows);
+               ? for_threads<block_threads>(blocks, stream,
+                                            Predict<FORCED, ColouredCells>{
+                                                *s, coloured(l->source, l), -1.0, rows})
+               : for_threads<block_threads>(
+                     blocks, stream,
+                     Predict<FORCED, PlainCells>{*s, {s->q, s->cells}, 1.0, rows});
 }
 
 template <bool FORCED>
@@ -443,12 +457,13 @@ correct(const ps_staggered *s, const ps_laplace *l, uint64_t *parts, cudaStream_
     const int64_t blocks = ps_cuda_staggered_parts(s->cells);
     const int rows = rows_of(s->cells);
 
-    return l != nullptr ? launch_closely(correct_kernel<FORCED, true, ColouredCells>,
-                                         blocks, block_threads, 0, stream, *s,
-                                         coloured(l->t, l), parts, rows)
-                        : launch_closely(correct_kernel<FORCED, false, PlainCells>,
-                                         blocks, block_threads, 0, stream, *s,
-                                         PlainCells{s->p, s->cells}, parts, rows);
+    return l != nullptr
+               ? for_threads<block_threads>(blocks, stream,
+                                            Correct<FORCED, true, ColouredCells>{
+                                                *s, coloured(l->t, l), parts, rows})
+               : for_threads<block_threads>(blocks, stream,
+                                            Correct<FORCED, false, PlainCells>{
+                                                *s, {s->p, s->cells}, parts, rows});
 }
 
 } // namespace
@@ -476,8 +491,9 @@ ps_cuda_staggered_correct(const ps_staggered *s, const ps_laplace *l, const Swep
                                                    : correct<false>(s, l, parts, stream);
 
     return status == PS_OK
-               ? launch_closely(clock_kernel, 1, block_threads, 0, stream, *s, parts,
-                                ps_cuda_staggered_parts(s->cells), swept)
+               ? for_threads<block_threads>(
+                     1, stream,
+                     CompleteStep{*s, parts, ps_cuda_staggered_parts(s->cells), swept})
                : status;
 }
 

@@ -109,27 +109,30 @@ template <typename Real> struct Sides {
 
 /* The bits of magnitudes have the order of the magnitudes; NaN is greater than all
  * numbers. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads)
-    largest_kernel(const Real *t, int64_t count, unsigned long long *largest)
-{
-    unsigned long long most = 0;
+template <typename Real> struct Largest {
+    const Real *t;
+    int64_t count;
+    unsigned long long *largest;
 
-    wait_for_last_kernel();
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * block_threads + threadIdx.x;
-         i < count; i += static_cast<int64_t>(gridDim.x) * block_threads) {
-        const double size = fabs(static_cast<double>(t[i]));
+    __device__ __forceinline__ void operator()() const
+    {
+        unsigned long long most = 0;
 
-        most = max(most, static_cast<unsigned long long>(__double_as_longlong(size)));
+        wait_for_last_kernel();
+        for (int64_t i = static_cast<int64_t>(blockIdx.x) * block_threads + threadIdx.x;
+             i < count; i += static_cast<int64_t>(gridDim.x) * block_threads) {
+            const double size = fabs(static_cast<double>(t[i]));
+
+            most = max(most, static_cast<unsigned long long>(__double_as_longlong(size)));
+        }
+        for (int reach = 16; reach > 0; reach /= 2) {
+            most = max(most, __shfl_down_sync(~0u, most, reach));
+        }
+        if (threadIdx.x % 32 == 0) {
+            atomicMax(largest, most);
+        }
     }
-    for (int reach = 16; reach > 0; reach /= 2) {
-        most = max(most, __shfl_down_sync(~0u, most, reach));
-    }
-    if (threadIdx.x % 32 == 0) {
-        atomicMax(largest, most);
-    }
-}
+};
 
 } // namespace
 
@@ -227,9 +230,10 @@ heat_find_largest(const ps_heat *h, cudaStream_t stream)
     if (cudaMemsetAsync(h->largest, 0, sizeof(double), stream) != cudaSuccess) {
         return PS_DEVICE_FAILURE;
     }
-    return Launch(blocks < most ? blocks : most, block_threads, 0, stream)
-        .run(largest_kernel<Real>, static_cast<const Real *>(h->t), count,
-             reinterpret_cast<unsigned long long *>(h->largest));
+    return for_threads<block_threads>(
+        blocks < most ? blocks : most, stream,
+        Largest<Real>{static_cast<const Real *>(h->t), count,
+                      reinterpret_cast<unsigned long long *>(h->largest)});
 }
 
 #define PS_INSTANTIATE(real)                                                            \

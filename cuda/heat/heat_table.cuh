@@ -4,7 +4,7 @@
 #define PS_CUDA_HEAT_HEAT_TABLE_CUH
 
 #include "heat/heat_line.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::heat {
 
@@ -18,32 +18,36 @@ heat_response(double q, double row, double rows)
 }
 
 /* By HEAT_CHUNKS threads. */
-template <typename Real>
-__global__ void
-heat_table_kernel(ps_cuda_heat_line l, HeatTable<Real> *table)
-{
-    const int i = static_cast<int>(threadIdx.x);
-    const double q = l.q, group = static_cast<double>(HEAT_CHUNKS) * l.chunk;
-    const double all = group * l.groups - l.pads;
+template <typename Real> struct MakeHeatTable {
+    ps_cuda_heat_line l;
+    HeatTable<Real> *table;
 
-    wait_for_last_kernel();
-    for (int which = 0; which < 2; which++) {
-        const double pads = which == 0 ? l.pads : 0;
-        const double start = static_cast<double>(i) * l.chunk - pads;
+    __device__ __forceinline__ void operator()() const
+    {
+        const int i = static_cast<int>(threadIdx.x);
+        const double q = l.q, group = static_cast<double>(HEAT_CHUNKS) * l.chunk;
+        const double all = group * l.groups - l.pads;
 
-        table->u[which][i] = static_cast<Real>(start < 0 ? 0 : pow(q, start));
-        table->both[which][i] =
-            static_cast<Real>(heat_response(q, start + l.chunk, group - pads));
+        wait_for_last_kernel();
+        for (int which = 0; which < 2; which++) {
+            const double pads = which == 0 ? l.pads : 0;
+            const double start = static_cast<double>(i) * l.chunk - pads;
+
+            table->u[which][i] = static_cast<Real>(start < 0 ? 0 : pow(q, start));
+            table->both[which][i] =
+                static_cast<Real>(heat_response(q, start + l.chunk, group - pads));
+        }
+        table->x[i] = static_cast<Real>(pow(q, static_cast<double>(31 - i) * l.chunk));
+        if (i < l.groups) {
+            const double start = i * group - l.pads;
+
+            table->group_u[i] = static_cast<Real>(i == 0 ? 1 : pow(q, start));
+            table->group_x[i] = static_cast<Real>(pow(q, (l.groups - 1 - i) * group));
+            table->group_both[i] =
+                static_cast<Real>(heat_response(q, start + group, all));
+        }
     }
-    table->x[i] = static_cast<Real>(pow(q, static_cast<double>(31 - i) * l.chunk));
-    if (i < l.groups) {
-        const double start = i * group - l.pads;
-
-        table->group_u[i] = static_cast<Real>(i == 0 ? 1 : pow(q, start));
-        table->group_x[i] = static_cast<Real>(pow(q, (l.groups - 1 - i) * group));
-        table->group_both[i] = static_cast<Real>(heat_response(q, start + group, all));
-    }
-}
+};
 
 template <typename Real>
 static HeatLine<Real>
@@ -87,8 +91,8 @@ heat_make_line(const ps_cuda_heat_line &l, void *table, cudaStream_t stream,
                HeatLine<Real> *line)
 {
     *line = heat_line_for<Real>(l, table);
-    return launch_closely(heat_table_kernel<Real>, 1, HEAT_CHUNKS, 0, stream, l,
-                          static_cast<HeatTable<Real> *>(table));
+    return for_threads<HEAT_CHUNKS>(
+        1, stream, MakeHeatTable<Real>{l, static_cast<HeatTable<Real> *>(table)});
 }
 
 } // namespace pysolvers::heat

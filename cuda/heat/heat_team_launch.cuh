@@ -173,8 +173,8 @@ heat_plan_teams(const HeatColumns<Real> &s, const HeatMatrix &m, void *work,
         mailbox, 0, heat_team_bytes<Real>(device) - (mailbox - static_cast<char *>(work)),
         stream));
     return status == PS_OK
-               ? launch_closely(heat_team_table_kernel<Real>, t.groups,
-                                heat_table_threads, 0, stream, l, t.chunk_rows, table)
+               ? for_threads<heat_table_threads>(
+                     t.groups, stream, MakeHeatTeamTable<Real>{l, t.chunk_rows, table})
                : status;
 }
 

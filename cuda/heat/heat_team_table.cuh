@@ -11,6 +11,7 @@
 #define PS_CUDA_HEAT_HEAT_TEAM_TABLE_CUH
 
 #include "heat/heat_teams.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::heat {
 
@@ -47,55 +48,58 @@ struct HeatReach {
 };
 
 /* One block per group, with at least HEAT_TEAM_GROUPS threads. */
-template <typename Real>
-__global__ void
-heat_team_table_kernel(ps_cuda_heat_line l, int32_t chunk_rows,
-                       HeatTeamTable<Real> *table)
-{
-    const int group = blockIdx.x, i = static_cast<int>(threadIdx.x);
-    const int groups = gridDim.x, rows = static_cast<int>(l.rows);
-    const HeatReach reach = {l};
-    const HeatCut own(rows, chunk_rows, group);
-    const double s = own.first, e = own.end;
-    const double n = static_cast<double>(l.rows);
+template <typename Real> struct MakeHeatTeamTable {
+    ps_cuda_heat_line l;
+    int32_t chunk_rows;
+    HeatTeamTable<Real> *table;
 
-    constexpr int part_chunks = HEAT_TEAM_CHUNKS / heat_parts<Real>;
+    __device__ __forceinline__ void operator()() const
+    {
+        const int group = blockIdx.x, i = static_cast<int>(threadIdx.x);
+        const int groups = gridDim.x, rows = static_cast<int>(l.rows);
+        const HeatReach reach = {l};
+        const HeatCut own(rows, chunk_rows, group);
+        const double s = own.first, e = own.end;
+        const double n = static_cast<double>(l.rows);
 
-    wait_for_last_kernel();
-    if (i < groups) {
-        const HeatCut other(rows, chunk_rows, i);
-        const double from = other.first, to = other.end;
-        const double first_u = reach.back(0, to), last_u = pow(l.q, n - to);
-        const double first_x = pow(l.q, from);
-        double uu = i < group ? pow(l.q, s - to) : 0, ux = 0;
-        double xu = reach.back(e, to), xx = i > group ? pow(l.q, from - e) : 0;
+        constexpr int part_chunks = HEAT_TEAM_CHUNKS / heat_parts<Real>;
 
-        reach.close(s, e, l.u[0] * first_u + l.u[1] * last_u,
-                    l.y[0] * first_u + l.y[1] * last_u, uu, xu);
-        reach.close(s, e, l.u[0] * first_x, l.y[0] * first_x, ux, xx);
-        table->weight[group][i] = {static_cast<Real>(uu), static_cast<Real>(ux),
-                                   static_cast<Real>(xu), static_cast<Real>(xx)};
+        wait_for_last_kernel();
+        if (i < groups) {
+            const HeatCut other(rows, chunk_rows, i);
+            const double from = other.first, to = other.end;
+            const double first_u = reach.back(0, to), last_u = pow(l.q, n - to);
+            const double first_x = pow(l.q, from);
+            double uu = i < group ? pow(l.q, s - to) : 0, ux = 0;
+            double xu = reach.back(e, to), xx = i > group ? pow(l.q, from - e) : 0;
+
+            reach.close(s, e, l.u[0] * first_u + l.u[1] * last_u,
+                        l.y[0] * first_u + l.y[1] * last_u, uu, xu);
+            reach.close(s, e, l.u[0] * first_x, l.y[0] * first_x, ux, xx);
+            table->weight[group][i] = {static_cast<Real>(uu), static_cast<Real>(ux),
+                                       static_cast<Real>(xu), static_cast<Real>(xx)};
+        }
+        if (i < 2) {
+            double u = 0, x = 0;
+
+            reach.close(s, e, l.u[2 + i], l.y[2 + i], u, x);
+            table->end[group][i] = {Real(0), static_cast<Real>(u), Real(0),
+                                    static_cast<Real>(x)};
+        }
+        if (i < HEAT_TEAM_CHUNKS) {
+            const int first = i / part_chunks * part_chunks;
+
+            table->chunk[group][i] =
+                reach.unit<Real>(own.chunk(i), own.chunk(i + 1), own.chunk(first));
+        }
+        if (i < heat_parts<Real>) {
+            const int first = i * part_chunks;
+
+            table->part[group][i] = reach.unit<Real>(
+                own.chunk(first), own.chunk(first + part_chunks), own.first);
+        }
     }
-    if (i < 2) {
-        double u = 0, x = 0;
-
-        reach.close(s, e, l.u[2 + i], l.y[2 + i], u, x);
-        table->end[group][i] = {Real(0), static_cast<Real>(u), Real(0),
-                                static_cast<Real>(x)};
-    }
-    if (i < HEAT_TEAM_CHUNKS) {
-        const int first = i / part_chunks * part_chunks;
-
-        table->chunk[group][i] =
-            reach.unit<Real>(own.chunk(i), own.chunk(i + 1), own.chunk(first));
-    }
-    if (i < heat_parts<Real>) {
-        const int first = i * part_chunks;
-
-        table->part[group][i] =
-            reach.unit<Real>(own.chunk(first), own.chunk(first + part_chunks), own.first);
-    }
-}
+};
 
 } // namespace pysolvers::heat
 

@@ -23,8 +23,7 @@
 #include "heat/heat_varied.h"
 #include "lines/methods.h"
 #include "lines/partition/one_pass.h"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::heat {
 
@@ -89,125 +88,132 @@ ratio_towards(const Rows<Real> &r, int64_t p, int64_t near)
                           : r.ratio * (2 * r.k[p] * r.k[near] / (r.k[p] + r.k[near]));
 }
 
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) rows_kernel(const __grid_constant__ Rows<Real> r)
-{
-    const Place at = own_place(r);
-    const int64_t p = at.node, last = r.nodes[r.axis] - 1;
+template <typename Real> struct MakeRows {
+    Rows<Real> r;
 
-    wait_for_last_kernel();
-    if (!at.is_there) {
-        return;
-    }
-    const int64_t first = r.range[r.axis].begin;
-    const Real level =
-        r.level != nullptr ? r.w[p - (at.along - first) * r.pitch] : Real(0);
-    Real off_diagonal[2] = {Real(0), Real(0)}, sum = Real(1),
-         rhs = r.w[p] - level + r.added.at(p);
+    __device__ __forceinline__ void operator()() const
+    {
+        const Place at = own_place(r);
+        const int64_t p = at.node, last = r.nodes[r.axis] - 1;
 
-    if (r.level != nullptr && at.along == first) {
-        r.level[at.side] = level;
-    }
+        wait_for_last_kernel();
+        if (!at.is_there) {
+            return;
+        }
+        const int64_t first = r.range[r.axis].begin;
+        const Real level =
+            r.level != nullptr ? r.w[p - (at.along - first) * r.pitch] : Real(0);
+        Real off_diagonal[2] = {Real(0), Real(0)}, sum = Real(1),
+             rhs = r.w[p] - level + r.added.at(p);
+
+        if (r.level != nullptr && at.along == first) {
+            r.level[at.side] = level;
+        }
 
 #pragma unroll
-    for (int end = 0; end < 2; end++) {
-        const int64_t step = end == 0 ? -r.pitch : r.pitch;
-        const int64_t outermost = end == 0 ? 0 : last, next = end == 0 ? 1 : last - 1;
-        const bool is_flux = at.along == outermost && r.kind[end] == PS_HEAT_FLUX;
-        const bool is_mirror =
-            at.along == last - outermost && r.kind[1 - end] == PS_HEAT_FLUX;
+        for (int end = 0; end < 2; end++) {
+            const int64_t step = end == 0 ? -r.pitch : r.pitch;
+            const int64_t outermost = end == 0 ? 0 : last, next = end == 0 ? 1 : last - 1;
+            const bool is_flux = at.along == outermost && r.kind[end] == PS_HEAT_FLUX;
+            const bool is_mirror =
+                at.along == last - outermost && r.kind[1 - end] == PS_HEAT_FLUX;
 
-        if (is_flux) {
-            const Real exchange = r.exchange[end] / 2;
+            if (is_flux) {
+                const Real exchange = r.exchange[end] / 2;
 
-            sum += exchange;
-            rhs += r.sweep[end].at(at.side) - exchange * level;
-            continue;
+                sum += exchange;
+                rhs += r.sweep[end].at(at.side) - exchange * level;
+                continue;
+            }
+            const int64_t near = at.along == outermost ? p - step * last : p + step;
+            const Real half =
+                ratio_towards(r, p, near) * (is_mirror ? Real(1) : Real(0.5));
+
+            off_diagonal[end] = -half;
+            if (at.along == next && r.kind[end] == PS_HEAT_VALUE) {
+                sum += half;
+                rhs += half * (r.sweep[end].at(at.side) - level);
+                off_diagonal[end] = Real(0);
+            }
         }
-        const int64_t near = at.along == outermost ? p - step * last : p + step;
-        const Real half = ratio_towards(r, p, near) * (is_mirror ? Real(1) : Real(0.5));
-
-        off_diagonal[end] = -half;
-        if (at.along == next && r.kind[end] == PS_HEAT_VALUE) {
-            sum += half;
-            rhs += half * (r.sweep[end].at(at.side) - level);
-            off_diagonal[end] = Real(0);
-        }
+        r.lower[p] = off_diagonal[0];
+        r.sum[p] = sum;
+        r.upper[p] = off_diagonal[1];
+        r.rhs[p] = rhs;
     }
-    r.lower[p] = off_diagonal[0];
-    r.sum[p] = sum;
-    r.upper[p] = off_diagonal[1];
-    r.rhs[p] = rhs;
-}
+};
 
 /* The solution, less the level, has replaced the right-hand side. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads) sink_kernel(const __grid_constant__ Rows<Real> r)
-{
-    const Place at = own_place(r);
-    const int64_t p = at.node;
+template <typename Real> struct Sink {
+    Rows<Real> r;
 
-    wait_for_last_kernel();
-    if (!at.is_there) {
-        return;
-    }
-    const Real x = r.rhs[p], level = r.level != nullptr ? r.level[at.side] : Real(0);
+    __device__ __forceinline__ void operator()() const
+    {
+        const Place at = own_place(r);
+        const int64_t p = at.node;
 
-    if (r.sink == HEAT_ADD) {
-        r.t[p] += x + level;
-        return;
+        wait_for_last_kernel();
+        if (!at.is_there) {
+            return;
+        }
+        const Real x = r.rhs[p], level = r.level != nullptr ? r.level[at.side] : Real(0);
+
+        if (r.sink == HEAT_ADD) {
+            r.t[p] += x + level;
+            return;
+        }
+        r.w[p] = r.sink == HEAT_PLAIN ? x + level : 2 * x + (2 * level - r.w[p]);
+        if (r.sink == HEAT_EXTRAPOLATE_BOTH) {
+            r.t[p] = x + level;
+        }
     }
-    r.w[p] = r.sink == HEAT_PLAIN ? x + level : 2 * x + (2 * level - r.w[p]);
-    if (r.sink == HEAT_EXTRAPOLATE_BOTH) {
-        r.t[p] = x + level;
-    }
-}
+};
 
 /* K of the face after each node, see above, to r.rhs; by the first threads also the numbers
  * of the axis: see FluxPlan. */
-template <typename Real>
-__global__ void
-__launch_bounds__(block_threads)
-    faces_kernel(const __grid_constant__ Rows<Real> r, Real *numbers)
-{
-    const Place at = own_place(r);
-    const int64_t last = r.nodes[r.axis] - 1;
-    const auto thickness = [&](int64_t along) {
-        const bool is_half = (along == 0 && r.kind[0] == PS_HEAT_FLUX) ||
-                             (along == last && r.kind[1] == PS_HEAT_FLUX);
+template <typename Real> struct MakeFaces {
+    Rows<Real> r;
+    Real *numbers;
 
-        return is_half ? Real(1) : Real(2);
-    };
+    __device__ __forceinline__ void operator()() const
+    {
+        const Place at = own_place(r);
+        const int64_t last = r.nodes[r.axis] - 1;
+        const auto thickness = [&](int64_t along) {
+            const bool is_half = (along == 0 && r.kind[0] == PS_HEAT_FLUX) ||
+                                 (along == last && r.kind[1] == PS_HEAT_FLUX);
 
-    wait_for_last_kernel();
-    if (blockIdx.x == 0) {
-        const int64_t first = r.kind[0] == PS_HEAT_VALUE;
-        const int64_t rows = r.nodes[r.axis] - first - (r.kind[1] == PS_HEAT_VALUE);
+            return is_half ? Real(1) : Real(2);
+        };
 
-        if (threadIdx.x == 0) {
-            numbers[0] = Real(0);
-            numbers[1] = r.exchange[0] / 4;
+        wait_for_last_kernel();
+        if (blockIdx.x == 0) {
+            const int64_t first = r.kind[0] == PS_HEAT_VALUE;
+            const int64_t rows = r.nodes[r.axis] - first - (r.kind[1] == PS_HEAT_VALUE);
+
+            if (threadIdx.x == 0) {
+                numbers[0] = Real(0);
+                numbers[1] = r.exchange[0] / 4;
+            }
+            for (int64_t i = threadIdx.x; i < rows; i += block_threads) {
+                numbers[2 + i] = thickness(first + i);
+            }
         }
-        for (int64_t i = threadIdx.x; i < rows; i += block_threads) {
-            numbers[2 + i] = thickness(first + i);
+        if (!at.is_there) {
+            return;
         }
-    }
-    if (!at.is_there) {
-        return;
-    }
-    if (at.along == last) { /* used at sides with fluxes */
-        r.rhs[at.node] = r.exchange[1] / 4;
-        return;
-    }
-    const bool is_outer = (at.along == 0 && r.kind[0] == PS_HEAT_VALUE) ||
-                          (at.along + 1 == last && r.kind[1] == PS_HEAT_VALUE);
-    const Real weight =
-        is_outer ? Real(1) : (thickness(at.along) + thickness(at.along + 1)) / 2;
+        if (at.along == last) { /* used at sides with fluxes */
+            r.rhs[at.node] = r.exchange[1] / 4;
+            return;
+        }
+        const bool is_outer = (at.along == 0 && r.kind[0] == PS_HEAT_VALUE) ||
+                              (at.along + 1 == last && r.kind[1] == PS_HEAT_VALUE);
+        const Real weight =
+            is_outer ? Real(1) : (thickness(at.along) + thickness(at.along + 1)) / 2;
 
-    r.rhs[at.node] = weight * ratio_towards(r, at.node, at.node + r.pitch);
-}
+        r.rhs[at.node] = weight * ratio_towards(r, at.node, at.node + r.pitch);
+    }
+};
 
 /* The lines along an axis, in arrays of rows from `base` on. */
 ps_tridiag
@@ -446,9 +452,9 @@ heat_varied_begin(const ps_heat *h, const ps_exec *exec)
         }
         r.rhs = static_cast<Real *>(plan.faces[axis]);
         r.tiles = divided_up(h->nodes[0], block_threads);
-        status = launch_closely(faces_kernel<Real>, h->nodes[1] * h->nodes[2] * r.tiles,
-                                block_threads, 0, ps_cuda_stream(exec), r,
-                                static_cast<Real *>(plan.numbers[axis]));
+        status = for_threads<block_threads>(
+            h->nodes[1] * h->nodes[2] * r.tiles, ps_cuda_stream(exec),
+            MakeFaces<Real>{r, static_cast<Real *>(plan.numbers[axis])});
     }
     return status;
 }
@@ -473,9 +479,8 @@ flux_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     Rows<Real> r = rows_of<Real>(h, axis, s, sink, nullptr);
 
     r.rhs = r.w;
-    return launch_closely(sink_kernel<Real>,
-                          r.range[1].count() * r.range[2].count() * r.tiles,
-                          block_threads, 0, stream, r);
+    return for_threads<block_threads>(r.range[1].count() * r.range[2].count() * r.tiles,
+                                      stream, Sink<Real>{r});
 }
 
 template <typename Real>
@@ -494,8 +499,7 @@ heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     const int64_t blocks = r.range[1].count() * r.range[2].count() * r.tiles;
     ps_exec rest = *exec;
     ps_report report = {};
-    ps_status status =
-        launch_closely(rows_kernel<Real>, blocks, block_threads, 0, stream, r);
+    ps_status status = for_threads<block_threads>(blocks, stream, MakeRows<Real>{r});
 
     rest.work = plan.rest + array_bytes(h);
     rest.work_bytes =
@@ -505,7 +509,7 @@ heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
         status = ps_cuda_partition.solve(&t, &options, &rest, &report);
     }
     if (status == PS_OK) {
-        status = launch_closely(sink_kernel<Real>, blocks, block_threads, 0, stream, r);
+        status = for_threads<block_threads>(blocks, stream, Sink<Real>{r});
     }
     return status;
 }

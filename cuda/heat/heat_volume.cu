@@ -35,41 +35,46 @@ set_shares(double x, double y, Real *of_x, Real *of_y)
 }
 
 /* By two threads, one per half. */
-template <typename Real>
-__global__ void
-two_sided_kernel(double a, ps_cuda_heat_end lower, ps_cuda_heat_end upper, int rows,
-                 TwoSidedFactor<Real> *two_sided)
-{
-    const int half = static_cast<int>(threadIdx.x), middle = rows / 2;
-    const int count = half == 0 ? middle : rows - middle;
-    const int row = half == 0 ? 0 : rows - 1, step = half == 0 ? 1 : -1;
-    const ps_cuda_heat_end end = half == 0 ? lower : upper;
-    double lead = 1 - end.theta_by_a + a * (1 - end.theta), g = 0;
+template <typename Real> struct MakeTwoSided {
+    double a;
+    ps_cuda_heat_end lower;
+    ps_cuda_heat_end upper;
+    int rows;
+    TwoSidedFactor<Real> *two_sided;
 
-    wait_for_last_kernel();
-    for (int n = 0; n < count; n++) {
-        TwoSidedRow<Real> *const factor_row = &two_sided->factor_row[row + n * step];
+    __device__ __forceinline__ void operator()() const
+    {
+        const int half = static_cast<int>(threadIdx.x), middle = rows / 2;
+        const int count = half == 0 ? middle : rows - middle;
+        const int row = half == 0 ? 0 : rows - 1, step = half == 0 ? 1 : -1;
+        const ps_cuda_heat_end end = half == 0 ? lower : upper;
+        double lead = 1 - end.theta_by_a + a * (1 - end.theta), g = 0;
 
-        if (n == 0) {
-            factor_row->rhs = static_cast<Real>(end.weight / lead);
-            factor_row->before =
-                static_cast<Real>((end.weight * end.add + a * end.take) / lead);
+        wait_for_last_kernel();
+        for (int n = 0; n < count; n++) {
+            TwoSidedRow<Real> *const factor_row = &two_sided->factor_row[row + n * step];
+
+            if (n == 0) {
+                factor_row->rhs = static_cast<Real>(end.weight / lead);
+                factor_row->before =
+                    static_cast<Real>((end.weight * end.add + a * end.take) / lead);
+            }
+            else {
+                lead = 1 + a * g;
+                set_shares(a * g / lead, 1 / lead, &factor_row->before, &factor_row->rhs);
+            }
+            g = lead / (a + lead);
+            set_shares(a / (a + lead), g, &factor_row->next, &factor_row->own);
         }
-        else {
-            lead = 1 + a * g;
-            set_shares(a * g / lead, 1 / lead, &factor_row->before, &factor_row->rhs);
-        }
-        g = lead / (a + lead);
-        set_shares(a / (a + lead), g, &factor_row->next, &factor_row->own);
+        const double other = __shfl_xor_sync(3u, g, 1), whole = g + other - g * other;
+        const double near = (1 - other) * g / whole, far = other / whole;
+
+        two_sided->rows = rows;
+        two_sided->half = middle;
+        two_sided->middle[half][half] = static_cast<Real>(near);
+        two_sided->middle[half][1 - half] = static_cast<Real>(far);
     }
-    const double other = __shfl_xor_sync(3u, g, 1), whole = g + other - g * other;
-    const double near = (1 - other) * g / whole, far = other / whole;
-
-    two_sided->rows = rows;
-    two_sided->half = middle;
-    two_sided->middle[half][half] = static_cast<Real>(near);
-    two_sided->middle[half][1 - half] = static_cast<Real>(far);
-}
+};
 
 template <typename Real>
 size_t
@@ -245,9 +250,11 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
         status = make_line(h, 2, HEAT_SIDE_ROWS, tables + table, stream, &plan->line[1]);
     }
     return status == PS_OK
-               ? launch_closely(two_sided_kernel<Real>, 1, 2, 0, stream, y.a, y.end[0],
-                                y.end[1], static_cast<int>(heat_unknowns(h, 1).count()),
-                                plan->two_sided)
+               ? for_threads<2>(
+                     1, stream,
+                     MakeTwoSided<Real>{y.a, y.end[0], y.end[1],
+                                        static_cast<int>(heat_unknowns(h, 1).count()),
+                                        plan->two_sided})
                : status;
 }
 

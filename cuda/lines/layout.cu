@@ -10,8 +10,7 @@
 #include <cstdlib>
 
 #include "device/operand.cuh"
-#include "runtime/launch.cuh"
-#include "runtime/math.cuh"
+#include "runtime/elements.cuh"
 #include "runtime/memory.h"
 
 #include "lines/layout.h"
@@ -140,35 +139,41 @@ locate(const Walk &w, int axes, int64_t index, int64_t *to, int64_t *from)
 
 /* Each thread has several elements in flight. Grid: any number of blocks of
  * threads_a_block threads. */
-template <typename Element>
-static __global__ void
-copy_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
-{
-    const int64_t step = int64_t(gridDim.x) * threads_a_block * at_once;
+template <typename Element> struct Copy {
+    Element *to;
+    const Element *from;
+    Walk w;
 
-    for (int64_t first = int64_t(blockIdx.x) * threads_a_block * at_once + threadIdx.x;
-         first < w.elements; first += step) {
-        Element value[at_once];
-        int64_t to_at[at_once];
+    __device__ __forceinline__ void operator()() const
+    {
+        const int64_t step = int64_t(gridDim.x) * threads_a_block * at_once;
+
+        wait_for_last_kernel();
+        for (int64_t first =
+                 int64_t(blockIdx.x) * threads_a_block * at_once + threadIdx.x;
+             first < w.elements; first += step) {
+            Element value[at_once];
+            int64_t to_at[at_once];
 
 #pragma unroll
-        for (int k = 0; k < at_once; k++) {
-            const int64_t index = first + k * threads_a_block;
-            int64_t from_at;
+            for (int k = 0; k < at_once; k++) {
+                const int64_t index = first + k * threads_a_block;
+                int64_t from_at;
 
-            if (index < w.elements) {
-                locate(w, w.axes, index, &to_at[k], &from_at);
-                value[k] = from[from_at];
+                if (index < w.elements) {
+                    locate(w, w.axes, index, &to_at[k], &from_at);
+                    value[k] = from[from_at];
+                }
             }
-        }
 #pragma unroll
-        for (int k = 0; k < at_once; k++) {
-            if (first + k * threads_a_block < w.elements) {
-                to[to_at[k]] = value[k];
+            for (int k = 0; k < at_once; k++) {
+                if (first + k * threads_a_block < w.elements) {
+                    to[to_at[k]] = value[k];
+                }
             }
         }
     }
-}
+};
 
 /* Grid: any number of blocks of side x tile_threads threads. */
 template <typename Element>
@@ -245,9 +250,9 @@ relayout(const ps_relayout *r, const ps_exec *exec)
                       dim3(side, tile_threads), 0, stream)
             .run(turn_kernel<Element>, to, from, w);
     }
-    return Launch(blocks_for(divided_up(w.elements, threads_a_block * at_once)),
-                  threads_a_block, 0, stream)
-        .run(copy_kernel<Element>, to, from, w);
+    return for_threads<threads_a_block>(
+        blocks_for(divided_up(w.elements, threads_a_block * at_once)), stream,
+        Copy<Element>{to, from, w});
 }
 
 ps_status
@@ -290,31 +295,35 @@ make_nan(Complex<Real> *x)
 
 /* A warp reads the info of 32 systems, and all its lanes write the rows of each
  * singular one. Grid: any number of blocks of whole warps. */
-template <typename Number>
-static __global__ void
-fill_nan_kernel(const __grid_constant__ Output<Number> x, const int32_t *info,
-                const __grid_constant__ ps_blank b)
-{
-    const int64_t systems = b.outer * b.inner;
-    const int64_t step = int64_t(gridDim.x) * blockDim.x;
-    const int lane = threadIdx.x % 32;
+template <typename Number> struct FillNan {
+    Output<Number> x;
+    const int32_t *info;
+    ps_blank b;
 
-    wait_for_last_kernel();
-    for (int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x - lane;
-         first < systems; first += step) {
-        const int64_t mine = first + lane, j = mine / b.inner, k = mine % b.inner;
-        const bool bad = mine < systems && info[j * b.info_outer + k * b.info_inner] != 0;
+    __device__ __forceinline__ void operator()() const
+    {
+        const int64_t systems = b.outer * b.inner;
+        const int64_t step = int64_t(gridDim.x) * blockDim.x;
+        const int lane = threadIdx.x % 32;
 
-        for (unsigned left = __ballot_sync(~0u, bad); left != 0; left &= left - 1) {
-            const int64_t system = first + __ffs(static_cast<int>(left)) - 1;
-            Number *const row = x.system(system / b.inner, system % b.inner);
+        wait_for_last_kernel();
+        for (int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x - lane;
+             first < systems; first += step) {
+            const int64_t mine = first + lane, j = mine / b.inner, k = mine % b.inner;
+            const bool bad =
+                mine < systems && info[j * b.info_outer + k * b.info_inner] != 0;
 
-            for (int64_t i = lane; i < b.rows; i += 32) {
-                make_nan(&row[i * x.row]);
+            for (unsigned left = __ballot_sync(~0u, bad); left != 0; left &= left - 1) {
+                const int64_t system = first + __ffs(static_cast<int>(left)) - 1;
+                Number *const row = x.system(system / b.inner, system % b.inner);
+
+                for (int64_t i = lane; i < b.rows; i += 32) {
+                    make_nan(&row[i * x.row]);
+                }
             }
         }
     }
-}
+};
 
 template <typename Number>
 static ps_status
@@ -322,8 +331,8 @@ blank(const ps_blank *b, cudaStream_t stream)
 {
     const int64_t blocks = blocks_for(divided_up(b->outer * b->inner, threads_a_block));
 
-    return launch_closely(fill_nan_kernel<Number>, blocks, threads_a_block, 0, stream,
-                          output_of<Number>(b->x), b->info, *b);
+    return for_threads<threads_a_block>(
+        blocks, stream, FillNan<Number>{output_of<Number>(b->x), b->info, *b});
 }
 
 ps_status

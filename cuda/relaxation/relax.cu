@@ -30,25 +30,28 @@ constexpr int most_slots = 1024, first_group = 64;
 
 /* The root mean square from the parts of a sum, added in an order that depends on their
  * number only. One block per iteration. */
-__global__ void
-__launch_bounds__(relax_threads)
-    mean_kernel(const __grid_constant__ ps_cuda_norms norms, double nodes)
-{
-    const double *const part = norms.sums + blockIdx.x * norms.parts;
-    NormAccumulator<double, PS_CUDA_NORM_SUM> all;
+struct MeanOfParts {
+    ps_cuda_norms norms;
+    double nodes;
 
-    wait_for_last_kernel();
-    if (has_ended(norms)) {
-        return;
+    __device__ __forceinline__ void operator()() const
+    {
+        const double *const part = norms.sums + blockIdx.x * norms.parts;
+        NormAccumulator<double, PS_CUDA_NORM_SUM> all;
+
+        wait_for_last_kernel();
+        if (has_ended(norms)) {
+            return;
+        }
+        for (int64_t k = threadIdx.x; k < norms.parts; k += relax_threads) {
+            all.sum += part[k];
+        }
+        if (join_block(all)) {
+            norms.slots[blockIdx.x] =
+                static_cast<uint64_t>(__double_as_longlong(sqrt(all.sum / nodes)));
+        }
     }
-    for (int64_t k = threadIdx.x; k < norms.parts; k += relax_threads) {
-        all.sum += part[k];
-    }
-    if (join_block(all)) {
-        norms.slots[blockIdx.x] =
-            static_cast<uint64_t>(__double_as_longlong(sqrt(all.sum / nodes)));
-    }
-}
+};
 
 /* The elements of a field that no iteration changes: the first and the last row, and of
  * the other rows element 0 and those from `tail` on, which may have nodes among them. */
@@ -371,8 +374,8 @@ ps_cuda_relax_mean(const ps_cuda_norms *norms, int nx, cudaStream_t stream)
 
     return norms->kind != PS_CUDA_NORM_SUM
                ? PS_OK
-               : launch_closely(mean_kernel, norms->last - norms->first, relax_threads, 0,
-                                stream, *norms, nodes);
+               : for_threads<relax_threads>(norms->last - norms->first, stream,
+                                            MeanOfParts{*norms, nodes});
 }
 
 size_t

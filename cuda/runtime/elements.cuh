@@ -1,8 +1,8 @@
-/* elements.cuh - the kernels for elements, or nodes of a field, that need nothing of each
- * other: an operation is a struct with the operands, and its operator() computes one
- * element.
+/* elements.cuh - the kernels of operations, structs with the operands whose operator()
+ * computes one element, or what a thread computes.
  *
- * One thread per element, and no loop: the number of blocks of a grid is not a limit.
+ * Elements, or nodes of a field, that need nothing of each other: one thread per element, and
+ * no loop, as the number of blocks of a grid is not a limit.
  */
 #ifndef PS_CUDA_RUNTIME_ELEMENTS_CUH
 #define PS_CUDA_RUNTIME_ELEMENTS_CUH
@@ -44,6 +44,23 @@ __launch_bounds__(THREADS)
     if (i < count) {
         operation(row, i);
     }
+}
+
+/* operation() in every thread of a grid, for operations whose threads work together, in warps
+ * or in blocks. The operation calls wait_for_last_kernel() itself, so that it can load before. */
+template <int THREADS, typename Operation>
+__global__ void
+__launch_bounds__(THREADS) threads_kernel(const __grid_constant__ Operation operation)
+{
+    operation();
+}
+
+template <int THREADS = element_threads, typename Operation>
+inline ps_status
+for_threads(int64_t blocks, cudaStream_t stream, const Operation &operation)
+{
+    return launch_closely(threads_kernel<THREADS, Operation>, blocks, THREADS, 0, stream,
+                          operation);
 }
 
 template <int THREADS = element_threads, typename Operation>

@@ -85,23 +85,26 @@ block_sum(double value)
 }
 
 /* Grid: one block of threads_a_block threads. */
-template <typename Real>
-static __global__ void
-centre_kernel(const __grid_constant__ ps_centre c)
-{
-    Real *const data = static_cast<Real *>(c.data);
-    double moment = 0, weight = 0;
+template <typename Real> struct Centre {
+    ps_centre c;
 
-    for (int64_t i = threadIdx.x; i < c.size; i += threads_a_block) {
-        moment += c.weights[i] * static_cast<double>(data[i * c.stride]);
-        weight += c.weights[i];
-    }
-    const double mean = block_sum(moment) / block_sum(weight);
+    __device__ __forceinline__ void operator()() const
+    {
+        Real *const data = static_cast<Real *>(c.data);
+        double moment = 0, weight = 0;
 
-    for (int64_t i = threadIdx.x; i < c.size; i += threads_a_block) {
-        data[i * c.stride] -= static_cast<Real>(mean);
+        wait_for_last_kernel();
+        for (int64_t i = threadIdx.x; i < c.size; i += threads_a_block) {
+            moment += c.weights[i] * static_cast<double>(data[i * c.stride]);
+            weight += c.weights[i];
+        }
+        const double mean = block_sum(moment) / block_sum(weight);
+
+        for (int64_t i = threadIdx.x; i < c.size; i += threads_a_block) {
+            data[i * c.stride] -= static_cast<Real>(mean);
+        }
     }
-}
+};
 
 ps_status
 ps_cuda_centre(const ps_centre *c, const ps_exec *exec)
@@ -112,8 +115,8 @@ ps_cuda_centre(const ps_centre *c, const ps_exec *exec)
         return status;
     }
     return with_real(c->dtype, [&](auto zero) {
-        return Launch(1, threads_a_block, 0, ps_cuda_stream(exec))
-            .run(centre_kernel<decltype(zero)>, *c);
+        return for_threads<threads_a_block>(1, ps_cuda_stream(exec),
+                                            Centre<decltype(zero)>{*c});
     });
 }
 

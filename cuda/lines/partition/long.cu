@@ -52,44 +52,52 @@ template <typename Number> struct MakeCoarseRows {
 
 /* One block per system: its info and its mark, from those of its parts and of its
  * coarse system, whose row k is the last row of part k. */
-static __global__ void
-__launch_bounds__(threads)
-    collect_info_kernel(const Note *__restrict__ note,
-                        const int32_t *__restrict__ coarse_info, int64_t systems,
-                        int32_t parts, int32_t rows, int32_t part_rows, int32_t *info,
-                        uint8_t *marks)
-{
-    __shared__ int32_t least;
+struct CollectInfo {
+    const Note *note;
+    const int32_t *coarse_info;
+    int64_t systems;
+    int32_t parts;
+    int32_t rows;
+    int32_t part_rows;
+    int32_t *info;
+    uint8_t *marks;
 
-    for (int64_t s = blockIdx.x; s < systems; s += gridDim.x) {
-        int32_t bad_pivot = BadPivot::none;
-        bool not_dominant = false;
+    __device__ __forceinline__ void operator()() const
+    {
+        __shared__ int32_t least;
 
-        if (threadIdx.x == 0) {
-            const int32_t behind = parts - coarse_info[s];
-            least = coarse_info[s] == 0 ? BadPivot::none : rows - 1 - behind * part_rows;
-        }
-        __syncthreads();
+        wait_for_last_kernel();
+        for (int64_t s = blockIdx.x; s < systems; s += gridDim.x) {
+            int32_t bad_pivot = BadPivot::none;
+            bool not_dominant = false;
+
+            if (threadIdx.x == 0) {
+                const int32_t behind = parts - coarse_info[s];
+                least =
+                    coarse_info[s] == 0 ? BadPivot::none : rows - 1 - behind * part_rows;
+            }
+            __syncthreads();
 #pragma unroll 4
-        for (int32_t k = threadIdx.x; k < parts; k += threads) {
-            const Note n = note[s * parts + k];
+            for (int32_t k = threadIdx.x; k < parts; k += threads) {
+                const Note n = note[s * parts + k];
 
-            bad_pivot = min(bad_pivot, n.bad_pivot);
-            not_dominant = not_dominant | (n.not_dominant != 0);
+                bad_pivot = min(bad_pivot, n.bad_pivot);
+                not_dominant = not_dominant | (n.not_dominant != 0);
+            }
+            if (bad_pivot != BadPivot::none) {
+                atomicMin(&least, bad_pivot);
+            }
+            not_dominant = __syncthreads_or(not_dominant) != 0;
+            if (threadIdx.x == 0 && info != nullptr) {
+                info[s] = least == BadPivot::none ? 0 : least + 1;
+            }
+            if (threadIdx.x == 0 && marks != nullptr) {
+                marks[s] = not_dominant;
+            }
+            __syncthreads();
         }
-        if (bad_pivot != BadPivot::none) {
-            atomicMin(&least, bad_pivot);
-        }
-        not_dominant = __syncthreads_or(not_dominant) != 0;
-        if (threadIdx.x == 0 && info != nullptr) {
-            info[s] = least == BadPivot::none ? 0 : least + 1;
-        }
-        if (threadIdx.x == 0 && marks != nullptr) {
-            marks[s] = not_dominant;
-        }
-        __syncthreads();
     }
-}
+};
 
 namespace {
 
@@ -191,9 +199,10 @@ solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8
                                          numbers_at<char>(work, store.coarse));
     }
     if (status == PS_OK && (t.info != nullptr || marks != nullptr)) {
-        status = Launch(grid_for(systems, device), threads, 0, stream)
-                     .run(collect_info_kernel, job.parts.note, coarse.info, systems,
-                          parts, job.t.rows, part_rows, t.info, marks);
+        status =
+            for_threads<threads>(grid_for(systems, device), stream,
+                                 CollectInfo{job.parts.note, coarse.info, systems, parts,
+                                             job.t.rows, part_rows, t.info, marks});
     }
     return status == PS_OK ? launch_partition(job, TOP_KNOWN, plan, stream) : status;
 }
