@@ -144,6 +144,7 @@ send(const Message *to, const Message &message, const Arrivals &arrivals, unsign
 {
     using Word = typename Message::word;
     constexpr int words = sizeof(Message) / sizeof(Word);
+    static_assert(words * sizeof(Word) == sizeof(Message), "a message has whole words");
     const unsigned place = address_in_block(to, rank);
     const unsigned counter = address_in_block(&arrivals, rank);
     Word word[words];

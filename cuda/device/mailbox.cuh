@@ -8,6 +8,7 @@
 #define PS_CUDA_DEVICE_MAILBOX_CUH
 
 #include <cstdint>
+#include <cstring>
 
 namespace pysolvers::device {
 
@@ -80,6 +81,31 @@ poll_words(MailboxSlot (&w)[COUNT], uint64_t round, const IsAsked &is_asked,
         }
     } while (!__all_sync(~0u, is_posted));
 }
+
+/* The exchange of the blocks of a team in one round, for one of its columns: each block posts
+ * a unit. The words of a unit are `pitch` slots apart, so that the lanes of a warp, which have
+ * neighbouring columns, post and poll neighbouring slots. */
+template <typename Unit> struct TeamMailbox {
+    static constexpr int words = sizeof(Unit) / sizeof(uint64_t);
+    MailboxSlot *first;
+    int pitch;
+
+    __device__ __forceinline__ MailboxSlot *slot(int group, int word) const
+    {
+        return first + (group * words + word) * pitch;
+    }
+    __device__ __forceinline__ void post(int group, const Unit &unit,
+                                         uint64_t number) const
+    {
+        uint64_t word[words];
+
+        memcpy(word, &unit, sizeof unit);
+#pragma unroll
+        for (int k = 0; k < words; k++) {
+            post_word(slot(group, k), {word[k], number});
+        }
+    }
+};
 
 /* Messages between devices. */
 __device__ __forceinline__ void

@@ -12,12 +12,13 @@
 
 #include <cstring>
 
-#include "device/cluster.cuh"
 #include "heat/heat_line.cuh"
+#include "lines/join/exchange.cuh"
 
 namespace pysolvers::heat {
 
 using namespace runtime;
+using join::ClusterRounds;
 
 /* Columns of a block; its threads, one per chunk; the largest number of blocks of a
  * cluster. */
@@ -27,16 +28,11 @@ enum {
     HEAT_CLUSTER = 8
 };
 
-template <typename Real> struct HeatMessage {
-    using word = std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t>;
-    HeatPair<Real> pair;
-};
-
 /* In shared memory. The order of a round: expect(), every thread sets the sums of its
  * chunk, a barrier, join_chunks(), a barrier, from_outside(). */
 template <typename Real> struct HeatExchange {
     HeatPair<Real> chunk[HEAT_CHUNKS][HEAT_WIDTH + 1];
-    HeatMessage<Real> total[2][HEAT_CLUSTER][HEAT_WIDTH];
+    HeatPair<Real> total[2][HEAT_CLUSTER][HEAT_WIDTH];
     Real first[HEAT_WIDTH];
     Arrivals arrivals[2];
 
@@ -44,8 +40,8 @@ template <typename Real> struct HeatExchange {
     __device__ __forceinline__ void begin(int groups)
     {
         if (groups > 1) {
-            if (threadIdx.x < 2) {
-                arrivals[threadIdx.x].init(1);
+            if (threadIdx.x == 0) {
+                rounds(0).init();
             }
             cluster_arrive();
         }
@@ -61,9 +57,14 @@ template <typename Real> struct HeatExchange {
     __device__ __forceinline__ void expect(int groups, int round)
     {
         if (threadIdx.x == 0 && groups > 1) {
-            arrivals[round & 1].expect(groups * HEAT_WIDTH *
-                                       static_cast<int>(sizeof(HeatPair<Real>)));
+            rounds(round).expect(groups * HEAT_WIDTH *
+                                 static_cast<int>(sizeof(HeatPair<Real>)));
         }
+    }
+
+    __device__ __forceinline__ ClusterRounds rounds(int round)
+    {
+        return {arrivals, round};
     }
 
     /* Replace the sums of each chunk by its boundary values. Warp w processes column w;
@@ -72,21 +73,22 @@ template <typename Real> struct HeatExchange {
                                                 const HeatShare<Real> &share, int block,
                                                 int round, const Real end[2])
     {
-        const int lane = threadIdx.x % 32, column = threadIdx.x / 32, turn = round & 1;
+        const int lane = threadIdx.x % 32, column = threadIdx.x / 32;
+        const ClusterRounds own = rounds(round);
+        const int turn = own.turn();
         HeatGroup<Real> rows = {line, lane, block};
         const HeatPair<Real> whole = rows.scan(chunk[lane][column]);
 
         if (line.groups > 1) {
             if (lane < line.groups) {
-                send(&total[turn][block][column], HeatMessage<Real>{whole},
-                     arrivals[turn], static_cast<unsigned>(lane));
+                send(&total[turn][block][column], whole, own.now(),
+                     static_cast<unsigned>(lane));
             }
-            arrivals[turn].wait(round / 2 & 1);
+            own.wait();
         }
         const HeatInflow<Real> from = heat_inflow(
             line, share, block,
-            [&](int g) { return line.groups > 1 ? total[turn][g][column].pair : whole; },
-            end);
+            [&](int g) { return line.groups > 1 ? total[turn][g][column] : whole; }, end);
 
         chunk[lane][column] = share.into_chunk(rows.in, from.group);
         if (lane == 0) {

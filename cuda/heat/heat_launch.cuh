@@ -89,7 +89,7 @@ heat_rows_fit(int64_t rows, const ps_cuda_device *device)
     const int chunk = heat_row_chunk<Real>(rows);
 
     return rows <= chunk * HeatTuning<Real>::most_threads &&
-           heat_row_bytes<Real>(rows, chunk) + sizeof(HeatRowsShared<Real>) <=
+           heat_row_bytes<Real>(rows, chunk) + heat_row_shared_bytes<Real> <=
                static_cast<size_t>(device->shared_bytes);
 }
 

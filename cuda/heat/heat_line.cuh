@@ -18,6 +18,7 @@ using namespace device;
 /* The sums of a chunk or group: u of its last row and x of its first row. Or its
  * boundary values: u of the row before it and x of the row after it. */
 template <typename Real> struct alignas(2 * sizeof(Real)) HeatPair {
+    using word = std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t>;
     Real u, x;
 };
 

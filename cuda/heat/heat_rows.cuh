@@ -90,10 +90,9 @@ template <typename Real> struct HeatSpan {
 };
 
 /* The shared memory of a block besides the lines. */
-template <typename Real> struct HeatRowsShared {
-    Arrivals arrivals[HEAT_STAGES];
-    HeatPair<Real> total[HEAT_MOST_GROUPS];
-};
+template <typename Real>
+static constexpr size_t heat_row_shared_bytes =
+    HEAT_STAGES * sizeof(Arrivals) + HEAT_MOST_GROUPS * sizeof(HeatPair<Real>);
 
 /* Solve a chunk of a line in shared memory. */
 template <bool EDGE, typename Real, int ROWS>
@@ -162,7 +161,8 @@ __launch_bounds__(THREADS, BLOCKS)
                      const __grid_constant__ HeatRows<Real> s, int buffer)
 {
     extern __shared__ __align__(16) char memory[];
-    __shared__ HeatRowsShared<Real> shared;
+    __shared__ Arrivals arrivals[HEAT_STAGES];
+    __shared__ HeatPair<Real> total[HEAT_MOST_GROUPS];
     const int number = static_cast<int>(threadIdx.x), start = number * ROWS - line.pads;
     const int lane = number % 32, group = number / 32;
     const bool is_edge = group == 0, is_copier = group == line.groups - 1;
@@ -174,15 +174,14 @@ __launch_bounds__(THREADS, BLOCKS)
 
     if (number == 0) {
         for (int k = 0; k < HEAT_STAGES; k++) {
-            shared.arrivals[k].init(1);
+            arrivals[k].init(1);
         }
     }
     __syncthreads();
     wait_for_last_kernel();
     const HeatShare<Real> share(*line.table, lane, group);
     if (is_copier && cursor.is_there()) {
-        HeatSpan<Real>(cursor.line(), buffers, line.pads, s.rows)
-            .load(lane, shared.arrivals[0]);
+        HeatSpan<Real>(cursor.line(), buffers, line.pads, s.rows).load(lane, arrivals[0]);
     }
     __syncthreads();
     for (int round = 0; cursor.is_there(); round++) {
@@ -198,12 +197,12 @@ __launch_bounds__(THREADS, BLOCKS)
                 : s.added.data + (span.memory - s.w + start) * s.added.step;
         HeatGroup<Real> chunks = {line, lane, group};
 
-        shared.arrivals[stage].wait(round / HEAT_STAGES & 1);
+        arrivals[stage].wait(round / HEAT_STAGES & 1);
         const HeatPair<Real> whole = chunks.scan(
             is_edge ? eliminate_row_chunk<true>(chunk, w, added, s.added.step, end)
                     : eliminate_row_chunk<false>(chunk, w, added, s.added.step, end));
         if (lane == 0) {
-            shared.total[group] = whole;
+            total[group] = whole;
         }
         __syncthreads();
         const bool keeps_in_cache = cursor.j >= s.lines[0] - s.kept;
@@ -217,13 +216,13 @@ __launch_bounds__(THREADS, BLOCKS)
             bulk_fence();
             __syncwarp();
             HeatSpan<Real>(cursor.line(), buffers + next * buffer, line.pads, s.rows)
-                .load(lane, shared.arrivals[next]);
+                .load(lane, arrivals[next]);
         }
         if (!cursor.is_there()) {
             let_next_kernel_in();
         }
         const HeatInflow<Real> from =
-            heat_inflow(line, share, group, [&](int g) { return shared.total[g]; }, end);
+            heat_inflow(line, share, group, [&](int g) { return total[g]; }, end);
         HeatPair<Real> in = share.into_chunk(chunks.in, from.group);
 
         if (chunk.has_first && chunk.pads > 0) {

@@ -152,7 +152,11 @@ template <typename Real> struct HeatReducer {
         for (int round = 0; round < rounds; round++) {
             shared.reduced[Shared::turn(round)].wait(Shared::phase(round));
             if (t.groups > 1) {
-                post(round, sum_of<parts>(shared.part, Sums(*this, round).part));
+                const Pair own = sum_of<parts>(shared.part, Sums(*this, round).part);
+
+                if (part == 0) {
+                    mailbox(round).post(at.group, own, t.posted_before + round + 1);
+                }
             }
             distribute(round);
         }
@@ -282,22 +286,11 @@ template <typename Real> struct HeatReducer {
         return sum;
     }
 
-    __device__ __forceinline__ MailboxSlot *message(int round) const
+    __device__ __forceinline__ TeamMailbox<Pair> mailbox(int round) const
     {
-        return t.mailbox + (at.team * 2 + (round & 1)) * t.groups * words * width +
-               column;
-    }
-
-    __device__ __forceinline__ void post(int round, const Pair &own) const
-    {
-        MailboxSlot *const to = message(round) + at.group * words * width;
-        uint64_t word[words];
-
-        memcpy(word, &own, sizeof own);
-#pragma unroll
-        for (int k = 0; k < words && part == 0; k++) {
-            post_word(to + k * width, {word[k], t.posted_before + round + 1});
-        }
+        return {t.mailbox + (at.team * 2 + (round & 1)) * t.groups * words * width +
+                    column,
+                width};
     }
 
     /* The weighted sum over the neighbouring groups that belong to this lane. */
@@ -320,15 +313,13 @@ template <typename Real> struct HeatReducer {
                                               Pair all) const
     {
         const uint64_t number = t.posted_before + round + 1;
-        const MailboxSlot *const from = message(round);
-        MailboxSlot mailbox[at_once * words] = {};
+        const TeamMailbox<Pair> from = mailbox(round);
+        MailboxSlot posted[at_once * words] = {};
 
         poll_words<true>(
-            mailbox, number, [&](int i) { return i / words * parts < count; },
+            posted, number, [&](int i) { return i / words * parts < count; },
             [&](int i) {
-                const int group = (first + i / words * parts) % t.groups;
-
-                return from + (group * words + i % words) * width;
+                return from.slot((first + i / words * parts) % t.groups, i % words);
             });
 #pragma unroll
         for (int i = 0; i < at_once; i++) {
@@ -337,7 +328,7 @@ template <typename Real> struct HeatReducer {
 
 #pragma unroll
             for (int k = 0; k < words; k++) {
-                word[k] = mailbox[i * words + k].word;
+                word[k] = posted[i * words + k].word;
             }
             memcpy(&sums, word, sizeof sums);
             if (i * parts < count) {

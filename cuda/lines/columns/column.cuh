@@ -130,8 +130,7 @@ struct Column {
     const ColumnThreadPlace<ROWS> &self;
     const bool periodic;
     const ColumnExchange<Number> exchange;
-    Arrivals *arrivals; /* of the messages of the cluster, alternating by round */
-    int32_t round = 0;  /* number of exchanges */
+    ClusterRounds rounds; /* one for each exchange */
     ColumnChunk<Number, ROWS> chunk;
     Segment<Number> own;
     Lanes<Number> parts;
@@ -144,7 +143,7 @@ struct Column {
                                       bool is_periodic, void *memory, Number *kept,
                                       Arrivals *others, const Top &closing = Top())
         : shape(s), self(place), periodic(is_periodic), exchange(s, memory),
-          arrivals(others), chunk(kept), top(closing)
+          rounds{others, 0}, chunk(kept), top(closing)
     {
     }
 
@@ -163,8 +162,7 @@ struct Column {
     {
         if (IS_CLUSTER) {
             if (threadIdx.x == 0) {
-                arrivals[0].init(1);
-                arrivals[1].init(1);
+                rounds.init();
             }
             __syncthreads();
             cluster_arrive();
@@ -247,10 +245,9 @@ struct Column {
         }
         else {
             if (IS_CLUSTER && threadIdx.x == 0) {
-                arrivals[round & 1].expect(
-                    static_cast<uint32_t>(sizeof(ColumnMessage<Number>)) *
-                        (shape.blocks << shape.width) +
-                    bytes);
+                rounds.expect(static_cast<uint32_t>(sizeof(ColumnMessage<Number>)) *
+                                  (shape.blocks << shape.width) +
+                              bytes);
             }
             if (self.part == 0) {
                 exchange.put(self.warp * exchange.pitch + self.column, s);
@@ -266,7 +263,7 @@ struct Column {
             y = exchange.y[at + exchange.pitch];
             note.not_dominant = exchange.not_dominant[self.column];
         }
-        round++;
+        rounds.round++;
         if (shape.width < 5) {
             const Number last = parts.y.at(y_left, y);
             const Number before = shuffle(all_lanes, last, group.away(-1, self.part > 0));
@@ -425,26 +422,26 @@ struct Column {
                                                 int32_t base, int32_t column, bool there)
     {
         ColumnMessage<Number> *const from =
-            exchange.messages + (((round & 1) << shape.width) + column) * shape.blocks;
-        Arrivals &arrived = arrivals[round & 1];
+            exchange.messages + ((rounds.turn() << shape.width) + column) * shape.blocks;
         Spans<Number, 2> blocks;
         const typename Spans<Number, 2>::Place place(shape.blocks, shape.first_block,
                                                      lane, base);
 
         for (int to = lane; there && to < shape.blocks; to += 1 << shape.lanes) {
-            send(from + self.block, ColumnMessage<Number>(s, note), arrived, to);
+            send(from + self.block, ColumnMessage<Number>{s, PackedNote(note)},
+                 rounds.now(), to);
         }
-        arrived.wait(round >> 1 & 1);
+        rounds.wait();
 
         for (int j = 0; j < 2; j++) {
-            const Note one = from[max(place.unit(j), 0)].note();
+            const Note one = from[max(place.unit(j), 0)].mark.note();
             note.bad_pivot = min(note.bad_pivot, one.bad_pivot);
             note.not_dominant |= one.not_dominant;
         }
         close(reduce_up(place.group,
                         [&](auto &inverter) {
                             return blocks.reduce(
-                                place, [&](int32_t u) { return from[u].segment; },
+                                place, [&](int32_t u) { return from[u].unit; },
                                 [&](int32_t u) {
                                     return last_row_of(u, shape.warps * shape.parts());
                                 },

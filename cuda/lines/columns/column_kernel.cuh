@@ -123,7 +123,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 }
             },
             watches);
-        scheduler.publish(arrivals[column.round & 1], job.shape.blocks);
+        scheduler.publish(column.rounds.now(), job.shape.blocks);
         column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
             if (which < tile.count && t.info != nullptr) {
                 t.info[tile.first + which] =

@@ -71,21 +71,7 @@ template <int ROWS> struct ColumnThreadPlace {
 
 /* The segment of a block for a system, as it is sent to the other blocks of the
  * cluster. */
-template <typename Number> struct alignas(16) ColumnMessage {
-    using word = uint4;
-    Segment<Number> segment;
-    uint32_t mark; /* a Note: its bad_pivot; in the highest bit, not_dominant */
-
-    __device__ __forceinline__ ColumnMessage(const Segment<Number> &s, const Note &note)
-        : segment(s), mark(static_cast<uint32_t>(note.bad_pivot) |
-                           (note.not_dominant != 0 ? 1u << 31 : 0))
-    {
-    }
-    __device__ __forceinline__ Note note() const
-    {
-        return {static_cast<int32_t>(mark & INT32_MAX), static_cast<int32_t>(mark >> 31)};
-    }
-};
+template <typename Number> using ColumnMessage = Message<Segment<Number>, PackedNote>;
 
 /* The exchange of the warps of a block in shared memory: messages [turn][system][block
  * of the cluster]; segments, one array per field, and unknowns, each [warp][system];

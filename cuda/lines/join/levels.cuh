@@ -21,6 +21,7 @@
 #ifndef PS_CUDA_LINES_JOIN_LEVELS_CUH
 #define PS_CUDA_LINES_JOIN_LEVELS_CUH
 
+#include "lines/join/exchange.cuh"
 #include "lines/join/row_sums.cuh"
 
 namespace pysolvers::join {
@@ -167,23 +168,14 @@ template <int ROWS> struct ThreadPlace {
     }
 };
 
-/* Flags of a unit, which are reduced together with its segment. */
-struct Note {
-    int32_t bad_pivot;    /* row of its first bad pivot */
-    int32_t not_dominant; /* whether a row is not dominant */
-};
-
 /* The exchange of the warps of a block of up to 512 threads: one entry per warp and
  * system. */
-template <typename Number> struct WarpExchange {
-    static constexpr int entries = 256 / sizeof(Number);
-    Segment<Number> segment[entries];
-    Note note[entries];
-};
+template <typename Number>
+using WarpExchange = BlockExchange<Segment<Number>, 256 / sizeof(Number)>;
 
 /* The same with as many entries as the block has warps times systems of a warp. */
 template <typename Number> struct WarpPlaces {
-    Segment<Number> *segment;
+    Segment<Number> *unit;
     Note *note;
 };
 
@@ -328,7 +320,7 @@ template <typename Number, int ROWS> struct Levels {
         const int at = self.slot * shape.warps, i = min(group.i, shape.warps - 1);
 
         if (self.lane == 0) {
-            shared.segment[at + self.warp] = s;
+            shared.unit[at + self.warp] = s;
             shared.note[at + self.warp] = {bad_pivot.row, not_dominant};
         }
         __syncthreads();
@@ -338,7 +330,7 @@ template <typename Number, int ROWS> struct Levels {
 
         bad_pivot.row = note.bad_pivot;
         not_dominant = note.not_dominant != 0;
-        return reduce_up(warps, self, group, shared.segment[at + i],
+        return reduce_up(warps, self, group, shared.unit[at + i],
                          shape.template start_of<ROWS>(next) - 1, self.first_warp);
     }
 };

@@ -5,22 +5,15 @@
 #define PS_CUDA_LINES_JOIN_SHARED_MATRIX_CUH
 
 #include "device/operand.cuh"
-#include "lines/join/segment.cuh"
+#include "lines/join/factor.cuh"
 
 namespace pysolvers::join {
-
-/* The header of a stored eliminated matrix. */
-typedef struct {
-    int32_t bad_pivot; /* row of the first bad pivot, or INT32_MAX */
-    int32_t dominant;  /* whether every row is dominant */
-    int32_t unused[2]; /* padding: the words after it are aligned */
-} ps_cuda_shared_note;
 
 /* A matrix, or a store that ps_cuda_shared_keep() has filled. */
 template <typename Number> struct SharedMatrix {
     Input<Number> lower, diag, upper; /* batch strides are not read */
     bool periodic, transposed, conjugated;
-    const ps_cuda_shared_note *note; /* if not null, the store is used */
+    const StoredNote *note; /* if not null, the store is used */
 };
 
 /* The rows of a matrix or of its transpose. Row i of the transpose consists of element

@@ -346,7 +346,7 @@ __launch_bounds__(PANEL_THREADS, 1)
     for (int k = 1; k < Block::stages; k++) {
         block.load(k, k);
     }
-    const PanelNote note = table.finish();
+    const StoredNote note = table.finish();
 
     batch.report(note, at, t.teams);
     if (batch.is_solved(note)) {

@@ -59,13 +59,13 @@ template <typename Number> struct SharedPanels {
                     min(lanes - first, static_cast<int64_t>(panel_columns<Number>)))};
     }
 
-    __device__ __forceinline__ bool is_solved(const PanelNote &note) const
+    __device__ __forceinline__ bool is_solved(const StoredNote &note) const
     {
         return marks == nullptr || note.dominant;
     }
 
     /* Write info and marks for the panels of a team, by the block of its first group. */
-    __device__ __forceinline__ void report(const PanelNote &note, const TeamPlace &at,
+    __device__ __forceinline__ void report(const StoredNote &note, const TeamPlace &at,
                                            int64_t teams) const
     {
         if (at.group != 0 || (info == nullptr && marks == nullptr)) {
@@ -82,7 +82,7 @@ template <typename Number> struct SharedPanels {
     }
 
   private:
-    __device__ __forceinline__ void report(int64_t at, const PanelNote &note) const
+    __device__ __forceinline__ void report(int64_t at, const StoredNote &note) const
     {
         const bool solved = is_solved(note);
 

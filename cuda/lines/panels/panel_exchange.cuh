@@ -27,12 +27,13 @@ template <typename Number> struct PanelTeams {
     MailboxSlot *mailbox; /* null for clusters; otherwise [teams][round &
                              1][warp][groups][words][columns], initially zeros */
 
-    __device__ __forceinline__ MailboxSlot *message(const TeamPlace &at, uint32_t round,
-                                                    int group) const
+    /* Of the columns of a warp. */
+    __device__ __forceinline__ TeamMailbox<PanelSums<Number>>
+    mailbox_of(const TeamPlace &at, uint32_t round) const
     {
         const int64_t warp = (at.team * 2 + (round & 1)) * PANEL_CHUNKS + at.warp;
 
-        return mailbox + (warp * groups + group) * words * columns + at.lane % columns;
+        return {mailbox + warp * groups * words * columns + at.lane % columns, columns};
     }
 };
 
@@ -163,7 +164,6 @@ template <typename Number> struct PanelCluster {
 template <typename Number> struct PanelMemory {
     static constexpr bool is_cluster = false;
     static constexpr int columns = PanelTeams<Number>::columns, parts = 32 / columns;
-    static constexpr int words = PanelTeams<Number>::words;
     const PanelTeams<Number> &t;
     PanelShared<Number> &shared;
     const TeamPlace &at;
@@ -178,15 +178,8 @@ template <typename Number> struct PanelMemory {
     __device__ __forceinline__ void post_to_memory(uint32_t round,
                                                    const PanelSums<Number> &own) const
     {
-        MailboxSlot *const to = t.message(at, round, at.group);
-        uint64_t word[words];
-
         if (part == 0) {
-            memcpy(word, &own, sizeof own);
-#pragma unroll
-            for (int k = 0; k < words; k++) {
-                post_word(to + k * columns, {word[k], round + 1});
-            }
+            t.mailbox_of(at, round).post(at.group, own, round + 1);
         }
     }
 
@@ -200,16 +193,14 @@ template <typename Number> struct PanelMemory {
         constexpr int step = PanelLanes<Number>::groups;
         constexpr int times = (panel_groups<Number> + step - 1) / step;
         const PanelLanes<Number> lanes(shared, at.lane);
-        const MailboxSlot *const from = t.message(at, round, 0);
+        const TeamMailbox<PanelSums<Number>> mailbox = t.mailbox_of(at, round);
         PanelSums<Number> all = {Number(0), Number(0)};
         MailboxSlot w[times];
 
         poll_words<false>(
             w, round + 1, [&](int i) { return i * step < t.groups; },
             [&](int i) {
-                const int g = min(lanes.first + i * step, t.groups - 1);
-
-                return from + (g * words + lanes.k) * columns;
+                return mailbox.slot(min(lanes.first + i * step, t.groups - 1), lanes.k);
             });
 #pragma unroll
         for (int i = 0; i < times && i * step < t.groups; i++) {

@@ -13,7 +13,6 @@
 namespace pysolvers::panels {
 
 using namespace device;
-using namespace join;
 
 /* The elimination of the rows or units of a group, one after the other. */
 template <typename Number> struct PanelElimination {
@@ -44,7 +43,7 @@ template <typename Number> struct PanelElimination {
         v = Number(0);
     }
 
-    __device__ __forceinline__ PanelFrame<Number> last(const Row<Number> &row) const
+    __device__ __forceinline__ Frame<Number> last(const Row<Number> &row) const
     {
         return {first_l, first_u, -(row.lower * l), row.diag - row.lower * above,
                 row.upper};
@@ -67,17 +66,16 @@ template <typename Number> struct PanelCounts {
 /* Join units with the matrices frame[0 .. count-1] to one. Unit `first` contains the
  * first row; end(i) is the row of y of unit i. */
 template <typename Number, typename End>
-__device__ __forceinline__ PanelFrame<Number>
-join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
-           PanelShare<Number> *share, int first, int count, const End &end,
-           BadPivot &bad_pivot)
+__device__ __forceinline__ Frame<Number>
+join_units(const Frame<Number> *frame, PanelUnit<Number> *unit, PanelShare<Number> *share,
+           int first, int count, const End &end, BadPivot &bad_pivot)
 {
     PanelElimination<Number> e;
-    PanelFrame<Number> own = frame[0], next = frame[count > 1];
+    Frame<Number> own = frame[0], next = frame[count > 1];
     const Number first_l = frame[first].first_l, first_u = frame[first].first_u;
 
     for (int i = 0; i < count - 1; i++) {
-        const PanelFrame<Number> coming = frame[min(i + 2, count - 1)];
+        const Frame<Number> coming = frame[min(i + 2, count - 1)];
         const Row<Number> row = {own.a, own.b - own.c * next.first_l,
                                  -(own.c * next.first_u), Number(0)};
         PanelRow<Number> r;
@@ -92,7 +90,7 @@ join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
         own = next;
         next = coming; /* loaded before the division */
     }
-    const PanelFrame<Number> all = e.last({own.a, own.b, own.c, Number(0)});
+    const Frame<Number> all = e.last({own.a, own.b, own.c, Number(0)});
 
     unit[count - 1] = {own.a, Number(0), Number(0), Number(0)};
     return {first_l - first_u * all.first_l, -(first_u * all.first_u), all.a, all.b,
@@ -122,15 +120,16 @@ share_units(const PanelUnit<Number> *unit, PanelShare<Number> *share, int first,
 /* Temporary memory of a block while it eliminates a group. */
 template <typename Number> struct PanelScratch {
     static constexpr int places = panel_places<Number>;
-    PanelFrame<Number> frame[PANEL_CHUNKS];
+    Frame<Number> frame[PANEL_CHUNKS];
     PanelPart<Number> part; /* the result */
     int32_t bad_pivot;
 
     /* Eliminate chunk c, whose first place is row `start`; the first `pads` places have
      * no row. */
-    static __device__ __forceinline__ PanelFrame<Number>
-    join_rows(PanelGroup<Number> &own, int c, int32_t start, int pads,
-              BadPivot &bad_pivots)
+    static __device__ __forceinline__ Frame<Number> join_rows(PanelGroup<Number> &own,
+                                                              int c, int32_t start,
+                                                              int pads,
+                                                              BadPivot &bad_pivots)
     {
         constexpr int last = places - 1;
         PanelElimination<Number> e;
@@ -225,7 +224,7 @@ factor_panel_group(bool dominant, int group, int32_t groups, int32_t count,
     }
     __syncthreads();
     if (thread == 0) {
-        scratch.part.frame = join_units(
+        scratch.part.unit = join_units(
             scratch.frame, own.unit, own.share, pads / places, PANEL_CHUNKS,
             [&](int c) { return start_of(c + 1) - 1; }, bad_pivot);
     }
@@ -238,7 +237,7 @@ factor_panel_group(bool dominant, int group, int32_t groups, int32_t count,
     const bool all_dominant = __syncthreads_and(dominant);
 
     if (thread == 0) {
-        scratch.part.note = {scratch.bad_pivot, all_dominant, {0, 0}};
+        scratch.part.mark = {scratch.bad_pivot, all_dominant, {0, 0}};
     }
     __syncthreads();
 }
@@ -256,10 +255,10 @@ share_group(int group, int32_t groups, int32_t count, PanelGroup<Number> &own)
 /* The groups of a system, joined to one unit. */
 template <typename Number> struct PanelGroups {
     static constexpr int most = panel_groups<Number>;
-    PanelFrame<Number> frame[most];
+    Frame<Number> frame[most];
     PanelUnit<Number> unit[most];
     PanelShare<Number> share[most];
-    PanelClose<Number> close;
+    CloseFactor<Number> close;
     Number weight[most + 1][most][2];
     int32_t bad_pivot;
 
@@ -272,7 +271,7 @@ template <typename Number> struct PanelGroups {
         const int last = count - 1;
         const Number all_first = own.first.first * sums.first + own.d.first * sums.d;
         const Number all_d = own.first.d * sums.first + own.d.d * sums.d;
-        Number y = close.p * all_d - close.first * all_first;
+        Number y = close.solve({all_first, all_d});
         Number g = periodic ? y : Number(0);
 
         to[0] = g;
@@ -295,7 +294,7 @@ template <typename Number> struct PanelGroups {
  * in all.weight, and the note of the matrix. meanwhile() is executed by all threads;
  * its work should avoid the first thread. */
 template <typename Number, typename Meanwhile>
-__device__ __forceinline__ PanelNote
+__device__ __forceinline__ StoredNote
 reduce_panel_groups(const PanelPart<Number> *parts, int32_t groups, int32_t count,
                     bool periodic, PanelGroups<Number> &all, const Meanwhile &meanwhile)
 {
@@ -309,20 +308,17 @@ reduce_panel_groups(const PanelPart<Number> *parts, int32_t groups, int32_t coun
     if (thread < groups) {
         const PanelPart<Number> part = parts[thread];
 
-        all.frame[thread] = part.frame;
-        bad_pivot.row = part.note.bad_pivot;
-        dominant = part.note.dominant;
+        all.frame[thread] = part.unit;
+        bad_pivot.row = part.mark.bad_pivot;
+        dominant = part.mark.dominant;
     }
     __syncthreads();
     if (thread == 0) {
-        const PanelFrame<Number> s = join_units(
+        const Frame<Number> s = join_units(
             all.frame, all.unit, all.share, 0, groups,
             [&](int g) { return panel_end<Number>(g, groups, count) - 1; }, bad_pivot);
-        const Number pivot = periodic ? s.a + s.b - s.c * (s.first_l + s.first_u) : s.b;
 
-        bad_pivot.check(pivot, count - 1);
-        all.close.p = reciprocal(pivot);
-        all.close.first = periodic ? s.c * all.close.p : Number(0);
+        all.close.make(s, periodic, count - 1, bad_pivot);
         share_units(all.unit, all.share, 0, groups);
     }
     meanwhile();

@@ -23,7 +23,7 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
     PanelShared<Number> &shared;
     Arrivals &parts_received; /* receives the parts of the matrix */
     Row<Number> row;
-    PanelNote note;
+    StoredNote note;
     bool dominant;
 
     __device__ __forceinline__ bool is_made() const
@@ -60,7 +60,7 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
 
     /* Compute the multipliers, or complete those of the table; returns the note of the
      * matrix. Called by all threads. */
-    __device__ __forceinline__ PanelNote finish()
+    __device__ __forceinline__ StoredNote finish()
     {
         if (is_made()) {
             make();

@@ -12,8 +12,6 @@
 
 namespace pysolvers::panels {
 
-using namespace join;
-
 /* Joins the chunks of a panel, for the columns that the exchange assigns to a lane. */
 template <typename Number, typename Exchange> struct PanelReducer {
     static constexpr int columns = Exchange::columns, parts = Exchange::parts;

@@ -14,10 +14,13 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "lines/join/segment.cuh"
+#include "lines/join/exchange.cuh"
+#include "lines/join/factor.cuh"
 #include "runtime/launch.cuh"
 
 namespace pysolvers::panels {
+
+using namespace join;
 
 enum {
     PANEL_CHUNKS = 16, /* per group */
@@ -90,28 +93,8 @@ template <typename Number> struct alignas(16) PanelShare {
     PanelSums<Number> first, d;
 };
 
-/* The last unknown: p d - first x_first. */
-template <typename Number> struct PanelClose {
-    Number p, first;
-};
-
-/* The matrix of a Segment: x_first = .. - first_l y_left - first_u y. */
-template <typename Number> struct PanelFrame {
-    Number first_l, first_u, a, b, c;
-};
-
-struct PanelNote {
-    int32_t bad_pivot; /* row of the first bad pivot, or INT32_MAX */
-    int32_t dominant;  /* in every row */
-    int32_t unused[2];
-};
-
 /* The reduced matrix of a group, for the join of the groups. */
-template <typename Number> struct alignas(16) PanelPart {
-    using word = uint4;
-    PanelFrame<Number> frame;
-    PanelNote note;
-};
+template <typename Number> using PanelPart = Message<Frame<Number>, StoredNote>;
 
 /* The multipliers of a group; the pitch places its chunks in different banks. Before
  * the elimination, m, p and u of a row contain lower, diag and upper. */
@@ -126,7 +109,7 @@ template <typename Number> struct alignas(16) PanelGroup {
 
 /* The table of a matrix with `groups` groups in memory. */
 template <typename Number> struct PanelTable {
-    PanelNote *note;           /* null: there is no table */
+    StoredNote *note;          /* null: there is no table */
     PanelGroup<Number> *group; /* [groups] */
     /* [groups + 1][groups]: weights of the sums of all groups in y before each group; the
      * last row is y of the last group */

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(2 * panel_groups<Number>)
     wait_for_last_kernel();
     let_next_kernel_in();
 
-    const PanelNote note =
+    const StoredNote note =
         reduce_panel_groups(table.part, groups, rows, periodic, all, [] {});
 
     if (threadIdx.x == 0) {

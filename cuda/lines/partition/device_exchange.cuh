@@ -39,13 +39,12 @@ namespace pysolvers::partition {
 
 using namespace join;
 
-/* The segment of a block for a system, as it is sent to the other blocks of the
- * cluster, or to the other devices. */
-template <typename Number> struct Message {
-    using word = std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>;
-    Segment<Number> segment;
-    Note note;
-};
+/* The segment of a block for a system, as it is sent to the other blocks of the cluster,
+ * and that of a device. */
+template <typename Number>
+using TileMessage = Message<Segment<Number>, Note,
+                            std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>>;
+template <typename Number> using DeviceMessage = Message<Segment<Number>, Note, uint64_t>;
 
 static_assert(sizeof(ps_part_clock) <= PS_PART_CLOCK_BYTES);
 static_assert(sizeof(ps_part_log) <= PS_PART_LOG_BYTES);
@@ -58,16 +57,10 @@ entry_of(ps_part_log *log, int part)
     return reinterpret_cast<MailboxSlot *>(&log->of_part[part]);
 }
 
-template <typename Number>
-struct alignas(alignof(Number) > 8 ? alignof(Number) : 8) DeviceMessage
-    : Message<Number> {
-    static constexpr int words = (sizeof(Message<Number>) + 7) / 8;
-};
-
 /* Kernel parameters of a part. */
 template <typename Number> struct DeviceExchange {
     using Sent = DeviceMessage<Number>;
-    static constexpr int words = Sent::words;
+    static constexpr int words = sizeof(Sent) / sizeof(uint64_t);
     static constexpr int polls = 64; /* between two looks at the time and the log */
     static constexpr uint64_t round_bits = 0xffff; /* of a tag */
     int32_t part, count;

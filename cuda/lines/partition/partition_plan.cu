@@ -36,9 +36,12 @@ static Sizes
 sizes()
 {
     using Tuned = Tuning<Number, BY_ROW>;
-    return {sizeof(Number),          Tuned::rows,
-            16 / sizeof(Number),     Tuned::threads,
-            sizeof(Message<Number>), sizeof(DeviceMessage<Number>)};
+    return {sizeof(Number),
+            Tuned::rows,
+            16 / sizeof(Number),
+            Tuned::threads,
+            sizeof(TileMessage<Number>),
+            sizeof(DeviceMessage<Number>)};
 }
 
 static Sizes

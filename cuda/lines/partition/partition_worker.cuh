@@ -22,8 +22,8 @@ struct Worker {
     const Shape &shape;
     Tiles<Number, BY_ROW, AnyJob::is_flux> tiles;
     Warps exchange;
-    uint8_t *skip;             /* for each slot, whether its x is not stored */
-    Message<Number> *messages; /* of the blocks of a cluster, alternating by tile */
+    uint8_t *skip;                 /* for each slot, whether its x is not stored */
+    TileMessage<Number> *messages; /* of the blocks of a cluster, alternating by tile */
     DeviceMessage<Number> *device_messages; /* at the same place */
     uint64_t device_round = 0;
     int round = -1; /* number of tiles of the block, minus one */
@@ -36,7 +36,7 @@ struct Worker {
         : job(j), shape(j.shape),
           tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
           exchange(place), skip(not_stored),
-          messages(reinterpret_cast<Message<Number> *>(
+          messages(reinterpret_cast<TileMessage<Number> *>(
               tiles.memory + (j.tiling.direct ? 4 : 5) * j.tiling.words)),
           device_messages(reinterpret_cast<DeviceMessage<Number> *>(messages)), step(j)
     {
@@ -248,26 +248,26 @@ struct Worker {
         const Group group = self.units(shape, shape.blocks);
         const bool there = self.slot < range.systems;
         const int slot = turn() * job.tiling.systems + (there ? self.slot : 0);
-        Arrivals &others = tiles.state.others[turn()];
+        const ClusterRounds rounds = {tiles.state.others, round};
         const int i = min(group.i, shape.blocks - 1);
-        Message<Number> *const place = messages + slot * shape.blocks;
+        TileMessage<Number> *const place = messages + slot * shape.blocks;
         Lanes<Number> blocks;
 
         if (threadIdx.x == 0) {
-            others.expect(range.systems * shape.blocks *
-                          static_cast<uint32_t>(sizeof(Message<Number>)));
+            rounds.expect(range.systems * shape.blocks *
+                          static_cast<uint32_t>(sizeof(TileMessage<Number>)));
         }
         if (self.warp == 0 && group.i < shape.blocks && there) {
             send(place + self.block, {s, {levels.bad_pivot.row, levels.not_dominant}},
-                 others, group.i);
+                 rounds.now(), group.i);
         }
-        others.wait(round >> 1 & 1);
+        rounds.wait();
 
-        const Message<Number> message = place[i];
+        const TileMessage<Number> message = place[i];
         const int32_t next = (i + 1) * shape.warps * shape.lanes;
-        levels.bad_pivot.row = message.note.bad_pivot;
-        levels.not_dominant = message.note.not_dominant != 0;
-        close(levels.reduce_up(blocks, self, group, message.segment,
+        levels.bad_pivot.row = message.mark.bad_pivot;
+        levels.not_dominant = message.mark.not_dominant != 0;
+        close(levels.reduce_up(blocks, self, group, message.unit,
                                shape.template start_of<ROWS>(next) - 1,
                                self.first_block));
         levels.select_unit(blocks, group, self.block, y_left, y);
@@ -285,8 +285,8 @@ struct Worker {
             DeviceMessage<Number> &own =
                 device_messages[self.slot * devices.count + devices.part];
 
-            own.segment = s;
-            own.note = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
+            own.unit = s;
+            own.mark = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
                         levels.not_dominant};
         }
         __syncthreads();
@@ -307,12 +307,12 @@ struct Worker {
 
         __syncthreads();
 
-        const Message<Number> message = device_messages[place + k];
-        levels.bad_pivot.row = message.note.bad_pivot;
-        levels.not_dominant = message.note.not_dominant != 0;
+        const DeviceMessage<Number> message = device_messages[place + k];
+        levels.bad_pivot.row = message.mark.bad_pivot;
+        levels.not_dominant = message.mark.not_dominant != 0;
         unit.members = self.members_of_side(shape);
         y = close_system(
-            levels.reduce_up(units, unit, group, message.segment, devices.last_row[k], 0),
+            levels.reduce_up(units, unit, group, message.unit, devices.last_row[k], 0),
             job.t.periodic, devices.last_row[devices.count - 1], levels.bad_pivot);
         y_left = job.t.periodic ? y : Number(0);
 

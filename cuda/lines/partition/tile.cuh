@@ -93,8 +93,7 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     {
         if (threadIdx.x == 0) {
             state.arrivals.init(inputs_count);
-            state.others[0].init(1);
-            state.others[1].init(1);
+            join::ClusterRounds{state.others, 0}.init();
         }
     }
 

@@ -396,15 +396,14 @@ pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
 
 /* Where the blocks of a cluster meet. */
 template <typename Number>
-__device__ __forceinline__ PivotExchange<Number>
+__device__ __forceinline__ PivotTop<Number>
 pivot_exchange(const PivotPlan<Number> &a, const PivotShared<Number> &m)
 {
     const int ranks = a.segments;
 
     return {{m.tree + pivot_leaf_place<Number>(a.tile_chunks), ranks, ranks, m.state},
-            m.others,
-            static_cast<int>(blockIdx.x) % ranks,
-            0};
+            {m.others, 0},
+            static_cast<int>(blockIdx.x) % ranks};
 }
 
 /* Initialize shared memory; all threads of the block, or of its cluster, call this function. */
@@ -415,8 +414,7 @@ pivot_prepare(const PivotPlan<Number> &a, PivotPass pass, const PivotShared<Numb
     if (threadIdx.x == 0) {
         /* Two warps' bulk copies, and their others. */
         m.arrivals->init(a.copies == PIVOT_PLAIN ? 2 : 128);
-        m.others[0].init(1);
-        m.others[1].init(1);
+        ClusterRounds{m.others, 0}.init();
     }
     if (threadIdx.x < 4) {
         m.in[threadIdx.x] = a.in[threadIdx.x];
@@ -447,7 +445,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
     const int system = alone ? 0 : threadIdx.x / 32 * a.warp_systems + slot;
     const int chunk = alone ? threadIdx.x : threadIdx.x % 32 - slot * a.tile_chunks;
     PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
-    PivotExchange<Number> exchange = pivot_exchange(a, m);
+    PivotTop<Number> exchange = pivot_exchange(a, m);
     int64_t tile = static_cast<int64_t>(blockIdx.x) - gridDim.x;
     bool again = false;    /* whether a system of this block is to be solved again */
     bool doubtful = false; /* this tile has one */
@@ -483,7 +481,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
                 }
             }
             t.leaves = span.chunks;
-            exchange.round = round;
+            exchange.rounds.round = round;
             pivot_tree<Number>(t, system, chunk, active, group,
                                {pass, span.segment, a.segments,
                                 a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base},

@@ -11,12 +11,13 @@
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_TREE_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_TREE_CUH
 
-#include "device/cluster.cuh"
+#include "lines/join/exchange.cuh"
 #include "lines/pivoted/pivoted_joints.cuh"
 
 namespace pysolvers::pivoted {
 
 using namespace runtime;
+using join::ClusterRounds;
 
 /* Words of a leaf, which holds a group or the joint with the group before it. */
 enum { PIVOT_GROUP_WORDS = 12 };
@@ -166,19 +167,21 @@ join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
 
 /* The tree by which each block of a cluster joins the groups of all blocks. Two copies of
  * it alternate by round. */
-template <typename Number> struct PivotExchange {
+template <typename Number> struct PivotTop {
     PivotTree<Number> tree; /* one leaf for each block */
-    Arrivals *arrivals;
-    int rank, round;
+    ClusterRounds rounds;
+    int rank;
 };
 
-/* The message of a block to the others; not longer than a leaf. */
-template <typename Number> struct alignas(16) PivotMessage {
-    using word = uint4;
-    PivotEnds<Number> upper, lower;
+/* What is sent with the two rows of a group. */
+struct PivotMark {
     int state;
     short2 scales;
 };
+
+/* The message of a block to the others; not longer than a leaf. */
+template <typename Number>
+using PivotMessage = join::Message<PivotEnds<Number>[2], PivotMark>;
 
 /* The range of the magnitudes of x on the path to a leaf; of each joint the larger of its
  * two unknowns counts. */
@@ -247,32 +250,31 @@ pivot_path(const PivotTree<Number> &t, int system, int leaf, bool *is_wide)
  * blocks compute the same joins. */
 template <typename Number>
 __device__ __forceinline__ void
-pivot_exchange_sums(const PivotTree<Number> &t, const PivotExchange<Number> &at,
+pivot_exchange_sums(const PivotTree<Number> &t, const PivotTop<Number> &at,
                     PivotGroup<Number> &g, const PivotOutside<Number> &o)
 {
     using Message = PivotMessage<Number>;
-    const int lane = threadIdx.x % 32, ranks = at.tree.leaves, turn = at.round & 1;
+    const int lane = threadIdx.x % 32, ranks = at.tree.leaves;
     const bool active = lane < ranks;
-    Arrivals &arrivals = at.arrivals[turn];
     PivotTree<Number> top = at.tree;
 
-    top.data += turn * pivot_leaf_place<Number>(ranks);
+    top.data += at.rounds.turn() * pivot_leaf_place<Number>(ranks);
     if (lane == 0) {
-        arrivals.expect(ranks * static_cast<unsigned>(sizeof(Message)));
+        at.rounds.expect(ranks * static_cast<unsigned>(sizeof(Message)));
         t.template at<PivotGroup<Number>>(0) = g;
     }
     __syncwarp(); /* the group and the state are written */
     if (active) {
         const PivotGroup<Number> &own = t.template at<PivotGroup<Number>>(0);
-        const Message message = {own.upper, own.lower, t.state[0], own.scales};
-        send(&top.template at<Message>(at.rank), message, arrivals, lane);
+        const Message message = {{own.upper, own.lower}, {t.state[0], own.scales}};
+        send(&top.template at<Message>(at.rank), message, at.rounds.now(), lane);
     }
-    arrivals.wait(at.round >> 1 & 1);
+    at.rounds.wait();
     __syncwarp(); /* the state is read */
     if (active) {
         const Message &message = top.template at<Message>(lane);
-        g = {message.upper, message.lower, message.scales};
-        if (message.state != PIVOT_FINE) {
+        g = {message.unit[0], message.unit[1], message.mark.scales};
+        if (message.mark.state != PIVOT_FINE) {
             t.doubt(0);
         }
     }
@@ -306,7 +308,7 @@ template <typename Number>
 __device__ __forceinline__ void
 pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
            PivotGroup<Number> &g, const PivotOutside<Number> &o,
-           const PivotExchange<Number> &at)
+           const PivotTop<Number> &at)
 {
     const int base = system * t.stride, lane = leaf % 32;
 

@@ -36,7 +36,7 @@ apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, b
     }
 
     job.matrix.conjugated = conjugated;
-    job.matrix.note = static_cast<const ps_cuda_shared_note *>(store);
+    job.matrix.note = static_cast<const StoredNote *>(store);
     return shared_launch(job, stream);
 }
 

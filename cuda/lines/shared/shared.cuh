@@ -21,13 +21,13 @@ static constexpr int level_size = SharedLimits<Number>::level_words * 32;
  * words of the level of the warps. */
 template <typename Number>
 __device__ __forceinline__ Number *
-words_of(const ps_cuda_shared_note *note)
+words_of(const StoredNote *note)
 {
-    return reinterpret_cast<Number *>(const_cast<ps_cuda_shared_note *>(note) + 1);
+    return reinterpret_cast<Number *>(const_cast<StoredNote *>(note) + 1);
 }
 
 __device__ __forceinline__ int32_t
-info_of(const ps_cuda_shared_note &note)
+info_of(const StoredNote &note)
 {
     return note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
 }
@@ -40,19 +40,20 @@ __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
     shared_keep_kernel(const __grid_constant__ SharedMatrix<Number> matrix,
                        const __grid_constant__ ps_cuda_shared_shape shape,
-                       ps_cuda_shared_note *store, int32_t *info, uint8_t *mark)
+                       StoredNote *store, int32_t *info, uint8_t *mark)
 {
     static_assert(sizeof(SharedFactor<Number>) == factor_size<Number> * sizeof(Number),
                   "each() visits every word of a factor");
     __shared__ SharedExchange<Number> exchange;
+    __shared__ SharedLevel<Number> level;
     const SharedThreadPlace self(shape, SharedLimits<Number>::rows);
     SharedFactor<Number> factor;
 
     wait_for_last_kernel();
     Row<Number> last = factor.request(matrix, self, shape.rows);
     factor.share(reinterpret_cast<Number *>(shared_memory), self, shape.rows, last);
-    const ps_cuda_shared_note note =
-        factor.make(last, matrix.periodic, shape, self, exchange);
+    const StoredNote note =
+        factor.make(last, matrix.periodic, shape, self, exchange, level);
     if (self.team > 0) {
         return;
     }
@@ -73,7 +74,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
     });
     for (int k = self.chunk; shape.warps > 1 && k < level_size<Number>;
          k += self.chunks) {
-        words[factor_size<Number> * self.chunks + k] = exchange.level[k];
+        words[factor_size<Number> * self.chunks + k] = level[k];
     }
 }
 
@@ -81,7 +82,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
 template <typename Number>
 __device__ __forceinline__ void
 publish(const SharedJob<Number> &job, const SharedTileRange &range,
-        const ps_cuda_shared_note &note, bool solved, int thread, int threads)
+        const StoredNote &note, bool solved, int thread, int threads)
 {
     if (job.info == nullptr && job.marks == nullptr) {
         return;
@@ -101,7 +102,7 @@ publish(const SharedJob<Number> &job, const SharedTileRange &range,
 /* The matrix of a job while it is being loaded, or its part of a store. */
 template <typename Number> struct RequestedMatrix {
     Row<Number> last;
-    ps_cuda_shared_note note;
+    StoredNote note;
 };
 
 /* Start the loads of the matrix before those of the tiles, because they would be queued
@@ -109,7 +110,7 @@ template <typename Number> struct RequestedMatrix {
 template <typename Number>
 __device__ __forceinline__ RequestedMatrix<Number>
 request(const SharedJob<Number> &job, const SharedThreadPlace &self,
-        SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+        SharedLevel<Number> &level, SharedFactor<Number> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
     const Number *word = words_of<Number>(matrix.note) + self.chunk;
@@ -124,30 +125,32 @@ request(const SharedJob<Number> &job, const SharedThreadPlace &self,
     word = words_of<Number>(matrix.note) + factor_size<Number> * self.chunks;
     for (int k = threadIdx.x; job.shape.warps > 1 && k < level_size<Number>;
          k += blockDim.x) {
-        copy_async<sizeof(Number)>(exchange.level + k, word + k);
+        copy_async<sizeof(Number)>(level + k, word + k);
     }
     return {copy_row<Number>(), *matrix.note};
 }
 
 /* The factor from the loaded matrix or store; `buffer` has one number per row. */
 template <typename Number>
-__device__ __forceinline__ ps_cuda_shared_note
+__device__ __forceinline__ StoredNote
 prepare(const SharedJob<Number> &job, const SharedThreadPlace &self,
         RequestedMatrix<Number> &requested, Number *buffer,
-        SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+        SharedExchange<Number> &exchange, SharedLevel<Number> &level,
+        SharedFactor<Number> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
 
     if (matrix.note == nullptr) {
         factor.share(buffer, self, job.shape.rows, requested.last);
-        return factor.make(requested.last, matrix.periodic, job.shape, self, exchange);
+        return factor.make(requested.last, matrix.periodic, job.shape, self, exchange,
+                           level);
     }
     copies_done();
     if (matrix.conjugated) {
         factor.each([&](Number &value) { value = conjugate(value); });
         for (int k = threadIdx.x; job.shape.warps > 1 && k < level_size<Number>;
              k += blockDim.x) {
-            exchange.level[k] = conjugate(exchange.level[k]);
+            level[k] = conjugate(level[k]);
         }
     }
     __syncthreads();
@@ -181,6 +184,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
     using Copier = TileCopier<Number>;
     char *const memory = reinterpret_cast<char *>(shared_memory);
     __shared__ SharedExchange<Number> exchange;
+    __shared__ SharedLevel<Number> level;
     __shared__ TileTickets work_queue;
     __shared__ Arrivals barriers[Copier::most_warps * Copier::most_stages];
     const ps_cuda_shared_shape &shape = job.shape;
@@ -201,14 +205,14 @@ __launch_bounds__(SharedLimits<Number>::threads)
     SharedFactor<Number> factor;
 
     scheduler.begin();
-    RequestedMatrix<Number> requested = request(job, self, exchange, factor);
+    RequestedMatrix<Number> requested = request(job, self, level, factor);
     for (int k = 0; k < ahead && shape.stages > 1; k++) {
         load_next(k);
     }
-    const ps_cuda_shared_note note = prepare(
+    const StoredNote note = prepare(
         job, self, requested,
         reinterpret_cast<Number *>(copier.tiles + (shape.stages - 1) * shape.tile_bytes),
-        exchange, factor);
+        exchange, level, factor);
     bulk_fence();
     clear_fronts(job, copier.tiles);
     if (shape.stages == 1) {
@@ -221,7 +225,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
         shape,
         self,
         factor,
-        exchange.level,
+        level,
         job.matrix.periodic,
         sums,
         reinterpret_cast<Number *>(sums + 2 * shape.rounds * (blockDim.x / 32)),
@@ -293,7 +297,7 @@ shared_keep(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shap
 
     return launch_closely(shared_keep_kernel<Number>, 1, chunks < 32 ? 32 : chunks,
                           shape.rows * sizeof(Number), stream, matrix, shape,
-                          static_cast<ps_cuda_shared_note *>(store), info, mark);
+                          static_cast<StoredNote *>(store), info, mark);
 }
 
 } // namespace pysolvers::shared

@@ -7,6 +7,7 @@
 #ifndef PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
 
+#include "lines/join/exchange.cuh"
 #include "lines/shared/shared.h"
 #include "lines/shared/shared_levels.cuh"
 
@@ -42,13 +43,13 @@ struct SharedThreadPlace {
     }
 };
 
-/* The exchange of the warps of a block during the elimination of a matrix:
- * [team][warp]. */
-template <typename Number> struct SharedExchange {
-    Frame<Number> frame[16];
-    Number level[SharedLimits<Number>::level_words * 32]; /* [word][warp of a team] */
-    int32_t bad_pivot;
-};
+/* The exchange of the warps of a block during the elimination of a matrix, [team][warp];
+ * the first note is that of the matrix. */
+template <typename Number> using SharedExchange = BlockExchange<Frame<Number>, 16>;
+
+/* The multipliers that join the warps of a team, [word][warp of a team]. */
+template <typename Number>
+using SharedLevel = Number[SharedLimits<Number>::level_words * 32];
 
 /* The part of an eliminated matrix that belongs to a thread. The multipliers that join
  * the warps of a team are the same for all of them and stay in shared memory. */
@@ -99,17 +100,17 @@ template <typename Number> struct SharedFactor {
 
     /* Eliminate the rows of this thread. The note is that of the matrix, in all
      * threads. */
-    __device__ __forceinline__ ps_cuda_shared_note make(const Row<Number> &last_row,
-                                                        bool periodic,
-                                                        const ps_cuda_shared_shape &shape,
-                                                        const SharedThreadPlace &self,
-                                                        SharedExchange<Number> &exchange)
+    __device__ __forceinline__ StoredNote make(const Row<Number> &last_row, bool periodic,
+                                               const ps_cuda_shared_shape &shape,
+                                               const SharedThreadPlace &self,
+                                               SharedExchange<Number> &exchange,
+                                               SharedLevel<Number> &kept)
     {
         const bool dominant = chunk.is_dominant(last_row);
         BadPivot bad_pivot;
 
         if (threadIdx.x == 0) {
-            exchange.bad_pivot = BadPivot::none;
+            exchange.note[0].bad_pivot = BadPivot::none;
         }
         const Frame<Number> own = chunk.make(last_row, self.start, bad_pivot);
         Frame<Number> s = lanes.make(own, self.lane, shape.width, shape.width,
@@ -122,16 +123,16 @@ template <typename Number> struct SharedFactor {
         s.b = shuffle(all_lanes, s.b, last, shape.width);
         s.c = shuffle(all_lanes, s.c, last, shape.width);
         if (shape.warps > 1) {
-            s = join_warps(s, shape, self, exchange, bad_pivot);
+            s = join_warps(s, shape, self, exchange, kept, bad_pivot);
         }
         close.make(s, periodic, shape.rows - 1, bad_pivot);
 
         const int all_dominant = __syncthreads_and(dominant);
         if (bad_pivot.row != BadPivot::none) {
-            atomicMin(&exchange.bad_pivot, bad_pivot.row);
+            atomicMin(&exchange.note[0].bad_pivot, bad_pivot.row);
         }
         __syncthreads();
-        return {exchange.bad_pivot, all_dominant, {}};
+        return {exchange.note[0].bad_pivot, all_dominant, {}};
     }
 
     /* For a right-hand side: the load of the warp or the group of lanes of this thread;
@@ -255,27 +256,26 @@ template <typename Number> struct SharedFactor {
         }
     }
 
-    __device__ __forceinline__ Frame<Number> join_warps(const Frame<Number> &s,
-                                                        const ps_cuda_shared_shape &shape,
-                                                        const SharedThreadPlace &self,
-                                                        SharedExchange<Number> &exchange,
-                                                        BadPivot &bad_pivot)
+    __device__ __forceinline__ Frame<Number>
+    join_warps(const Frame<Number> &s, const ps_cuda_shared_shape &shape,
+               const SharedThreadPlace &self, SharedExchange<Number> &exchange,
+               SharedLevel<Number> &kept, BadPivot &bad_pivot)
     {
         const int lane = self.lane, last = shape.warps - 1;
         const Frame<Number> neutral = {Number(0), Number(0), Number(0), Number(1),
                                        Number(0)};
 
         if (lane == 0) {
-            exchange.frame[self.team * shape.warps + self.warp] = s;
+            exchange.unit[self.team * shape.warps + self.warp] = s;
         }
         __syncthreads();
 
         const Frame<Number> own_frame =
-            lane <= last ? exchange.frame[self.team * shape.warps + lane] : neutral;
+            lane <= last ? exchange.unit[self.team * shape.warps + lane] : neutral;
         const int32_t row = shape.rows - (last - lane) * 32 * rows - 1;
         Level level;
         Frame<Number> all = level.make(own_frame, lane, shape.warps, 32, row, bad_pivot);
-        Number *word = exchange.level + lane;
+        Number *word = kept + lane;
 
         if (threadIdx.x < 32) {
             level.each([&](const Number &value) {

@@ -11,42 +11,12 @@
 #ifndef PS_CUDA_LINES_SHARED_SHARED_LEVELS_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_LEVELS_CUH
 
-#include "lines/join/segment.cuh"
+#include "lines/join/factor.cuh"
 
 namespace pysolvers::shared {
 
 using namespace device;
 using namespace join;
-
-/* a b, rounded separately, so that a subtraction from it is one fused operation. */
-__device__ __forceinline__ float
-product(float a, float b)
-{
-    return __fmul_rn(a, b);
-}
-
-__device__ __forceinline__ double
-product(double a, double b)
-{
-    return __dmul_rn(a, b);
-}
-
-template <typename Real>
-__device__ __forceinline__ Complex<Real>
-product(Complex<Real> a, Complex<Real> b)
-{
-    return a * b;
-}
-
-/* The matrix of a Segment: x_first = .. - first_l y_left - first_u y. */
-template <typename Number> struct Frame {
-    Number first_l, first_u, a, b, c;
-};
-
-/* The right-hand side of a Segment. */
-template <typename Number> struct Load {
-    Number first, d;
-};
 
 /* The rows of a thread: x_i = g_i - l_i y_left - u_i x_{i+1} for all but the last. */
 template <typename Number, int ROWS> struct ChunkFactor {
@@ -304,32 +274,6 @@ template <typename Number, int STEPS> struct LevelFactor {
             b = b - down[k] * down_a;
             c = -(down[k] * down_c);
         }
-    }
-};
-
-/* The last row of a system: y = p d - first x_first. */
-template <typename Number> struct CloseFactor {
-    Number p, first;
-
-    __device__ __forceinline__ void make(const Frame<Number> &s, bool periodic,
-                                         int32_t row, BadPivot &bad_pivot)
-    {
-        const Number pivot = periodic ? s.a + s.b - s.c * (s.first_l + s.first_u) : s.b;
-
-        bad_pivot.check(pivot, row);
-        p = reciprocal(pivot);
-        first = periodic ? s.c * p : Number(0);
-    }
-
-    __device__ __forceinline__ Number solve(const Load<Number> &s) const
-    {
-        return product(s.d, p) - first * s.first;
-    }
-
-    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
-    {
-        visit(p);
-        visit(first);
     }
 };
 

@@ -68,8 +68,7 @@ ps_cuda_shared_block_fits(ps_dtype dtype, int64_t rows, size_t *store)
     }
     const ps_cuda_shared_shape shape = team_of(l, rows);
     const size_t chunks = static_cast<size_t>(shape.width) * shape.warps;
-    *store =
-        sizeof(ps_cuda_shared_note) + (chunks * l.words + 32 * l.level_words) * l.element;
+    *store = sizeof(StoredNote) + (chunks * l.words + 32 * l.level_words) * l.element;
     return true;
 }
 

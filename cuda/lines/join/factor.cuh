@@ -1,0 +1,79 @@
+/* factor.cuh - the units of one matrix with many right-hand sides.
+ *
+ * A Segment (segment.cuh) separated into a part of the matrix, whose multipliers are kept,
+ * and a part of a right-hand side, which needs no division. shared/ keeps the multipliers
+ * in registers, panels/ in shared memory.
+ */
+#ifndef PS_CUDA_LINES_JOIN_FACTOR_CUH
+#define PS_CUDA_LINES_JOIN_FACTOR_CUH
+
+#include "lines/join/segment.cuh"
+
+namespace pysolvers::join {
+
+/* a b, rounded separately, so that a subtraction from it is one fused operation. */
+__device__ __forceinline__ float
+product(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+
+__device__ __forceinline__ double
+product(double a, double b)
+{
+    return __dmul_rn(a, b);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+product(Complex<Real> a, Complex<Real> b)
+{
+    return a * b;
+}
+
+/* The flags of an eliminated matrix, the header of a store. */
+struct StoredNote {
+    int32_t bad_pivot; /* row of the first bad pivot, or INT32_MAX */
+    int32_t dominant;  /* whether every row is dominant */
+    int32_t unused[2]; /* padding: the words after it are aligned */
+};
+
+/* The matrix of a Segment: x_first = .. - first_l y_left - first_u y. */
+template <typename Number> struct Frame {
+    Number first_l, first_u, a, b, c;
+};
+
+/* The right-hand side of a Segment. */
+template <typename Number> struct Load {
+    Number first, d;
+};
+
+/* The last row of a system: y = p d - first x_first. */
+template <typename Number> struct CloseFactor {
+    Number p, first;
+
+    __device__ __forceinline__ void make(const Frame<Number> &s, bool periodic,
+                                         int32_t row, BadPivot &bad_pivot)
+    {
+        const Number pivot = periodic ? s.a + s.b - s.c * (s.first_l + s.first_u) : s.b;
+
+        bad_pivot.check(pivot, row);
+        p = reciprocal(pivot);
+        first = periodic ? s.c * p : Number(0);
+    }
+
+    __device__ __forceinline__ Number solve(const Load<Number> &s) const
+    {
+        return product(s.d, p) - first * s.first;
+    }
+
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+        visit(p);
+        visit(first);
+    }
+};
+
+} // namespace pysolvers::join
+
+#endif
