@@ -19,6 +19,7 @@
  */
 #include "device/number.cuh"
 #include "flow/cylinder_grid.cuh"
+#include "lines/join/scan.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
@@ -116,26 +117,15 @@ power(Real x, int n)
 
 /* A recurrence from thread to thread, in ascending order or in descending order. */
 template <typename Real, int ROWS, bool ASCENDS> struct Recurrence {
+    const join::LaneScan<ASCENDS> lanes;
     Real chunk;  /* decay over the rows of a thread */
     Real before; /* over the lanes of the warp before this one */
     Real warp;
 
     __device__ __forceinline__ explicit Recurrence(Real decay)
-        : chunk(power(decay, ROWS)), before(power(chunk, rank())), warp(power(chunk, 32))
+        : lanes{static_cast<int>(threadIdx.x) % 32}, chunk(power(decay, ROWS)),
+          before(power(chunk, lanes.rank())), warp(power(chunk, 32))
     {
-    }
-
-    /* Number of lanes of the warp before this one. */
-    static __device__ __forceinline__ int rank()
-    {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
-
-        return ASCENDS ? lane : 31 - lane;
-    }
-
-    static __device__ __forceinline__ Real from_before(Real value, int reach)
-    {
-        return ASCENDS ? shuffle_up(value, reach, 32) : shuffle_down(value, reach, 32);
     }
 
     /* What enters the rows of the thread; `own` leaves them if nothing enters. */
@@ -146,22 +136,20 @@ template <typename Real, int ROWS, bool ASCENDS> struct Recurrence {
         const int count = ASCENDS ? self : warps - 1 - self; /* of warps before */
         Real factor = chunk, carried = 0;
 
-#pragma unroll
-        for (int reach = 1; reach < 32; reach *= 2) {
-            const Real other = from_before(own, reach);
+        own = lanes.leaving(own, [&](int) {
+            const Real decay = factor;
 
-            own += rank() >= reach ? factor * other : Real(0);
             factor *= factor;
-        }
-        if (rank() == 31) {
+            return decay;
+        });
+        if (lanes.rank() == 31) {
             totals[self] = own;
         }
         __syncthreads(); /* the totals of the warps are written */
         for (int k = 0; k < count; k++) {
             carried = totals[ASCENDS ? k : warps - 1 - k] + warp * carried;
         }
-        own = from_before(own, 1);
-        return (rank() > 0 ? own : Real(0)) + before * carried;
+        return lanes.entering(own) + before * carried;
     }
 };
 

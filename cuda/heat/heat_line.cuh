@@ -9,7 +9,7 @@
 #define PS_CUDA_HEAT_HEAT_LINE_CUH
 
 #include "heat/heat_line.h"
-#include "lines/join/segment.cuh"
+#include "lines/join/scan.cuh"
 
 namespace pysolvers::heat {
 
@@ -107,26 +107,15 @@ template <typename Real> struct HeatGroup {
     /* Returns the sums of the group. Called by all lanes together. */
     __device__ __forceinline__ HeatPair<Real> scan(HeatPair<Real> own)
     {
+        const join::LaneScan<true> down = {lane};
+        const join::LaneScan<false> up = {lane};
+        const auto decay = [&](int k) { return line.reach[k]; };
         const Real x = own.x;
-        Real next;
 
-#pragma unroll
-        for (int k = 0; k < 5; k++) {
-            const Real before = __shfl_up_sync(all_lanes, own.u, 1 << k);
-
-            own.u = lane >= 1 << k ? fma(line.reach[k], before, own.u) : own.u;
-        }
-        in.u = __shfl_up_sync(all_lanes, own.u, 1);
-        in.u = lane > 0 ? in.u : Real(0);
-        own.x = fma(line.spread, in.u, own.x);
-#pragma unroll
-        for (int k = 0; k < 5; k++) {
-            const Real behind = __shfl_down_sync(all_lanes, own.x, 1 << k);
-
-            own.x = lane + (1 << k) < 32 ? fma(line.reach[k], behind, own.x) : own.x;
-        }
-        next = __shfl_down_sync(all_lanes, own.x, 1);
-        in.x = lane < 31 ? next : Real(0);
+        own.u = down.leaving(own.u, decay);
+        in.u = down.entering(own.u);
+        own.x = up.leaving(fma(line.spread, in.u, own.x), decay);
+        in.x = up.entering(own.x);
         own.x = group > 0 ? own.x : fma(line.first_reach, in.x, x);
         return {__shfl_sync(all_lanes, own.u, 31),
                 __shfl_sync(all_lanes, own.x, group > 0 ? 0 : line.first_chunk)};
