@@ -47,6 +47,13 @@ struct UnitPlace {
         unit = lines_first ? static_cast<int32_t>(behind) : fast;
         line = lines_first ? fast : static_cast<int32_t>(behind);
     }
+
+    /* Whether the line of the unit is swept, in a step before which no value has grown. */
+    template <typename Real>
+    __device__ __forceinline__ bool is_solved(const Sweep<Real> &s) const
+    {
+        return s.is_swept(line) && *s.grown >= s.step;
+    }
 };
 
 template <typename Real> struct Predict {
@@ -56,7 +63,7 @@ template <typename Real> struct Predict {
     {
         const UnitPlace place(s, s.strips - 1, index);
 
-        if (!s.is_swept(place.line) || *s.grown < s.step) {
+        if (!place.is_solved(s)) {
             return;
         }
         const int32_t p = s.interface(place.unit + 1), l = place.line;
@@ -198,7 +205,7 @@ template <typename Real> struct Thomas {
     {
         const UnitPlace place(s, s.strips, index);
 
-        if (!s.is_swept(place.line) || *s.grown < s.step) {
+        if (!place.is_solved(s)) {
             return;
         }
         const Rows<Real> strip(s, place.unit);
@@ -268,7 +275,7 @@ template <typename Real> struct Correct {
     {
         const UnitPlace place(s, s.strips - 1, index);
 
-        if (!s.is_swept(place.line) || *s.grown < s.step) {
+        if (!place.is_solved(s)) {
             return;
         }
         const int64_t step = s.along;
