@@ -262,12 +262,10 @@ template <typename Number, int ROWS> struct Levels {
     }
 
     /* The same with the levels of other rows. */
-    static __device__ __forceinline__ void broadcast_down(const Shape &shape,
-                                                          const ThreadPlace<ROWS> &self,
-                                                          const Lanes<Number> &lanes,
-                                                          const Lanes<Number> &warps,
-                                                          ValueOf<Number> &y_left,
-                                                          ValueOf<Number> &y)
+    static __device__ __forceinline__ void
+    broadcast_down(const Shape &shape, const ThreadPlace<ROWS> &self,
+                   const Lanes<Number> &lanes, const Lanes<Number> &warps,
+                   ValueOf<Number> &y_left, ValueOf<Number> &y)
     {
         if (shape.warps > 1) {
             select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
