@@ -171,6 +171,41 @@ template <int SPACE, bool MIXED, typename Real> struct RatesStencil {
     }
 };
 
+/* Add the products of three weights and value(w, k): weights that differ between the rows
+ * of a thread are loaded before the first product, so that the loads overlap. */
+template <int ROWS, typename Index, typename Real, typename Value>
+__device__ __forceinline__ void
+add_rows(const ps_rates_input (&in)[3], const RatesPlace<Index> &p, Real (&sums)[ROWS],
+         const Value &value)
+{
+    if (ROWS > 1 && in[0].stride[2] != 0 && in[1].stride[2] != 0 &&
+        in[2].stride[2] != 0) {
+        Real weights[3][ROWS];
+
+#pragma unroll
+        for (int w = 0; w < 3; w++) {
+            const Real *const from = p.template of<Real>(in[w]);
+
+#pragma unroll
+            for (int k = 0; k < ROWS; k++) {
+                weights[w][k] = __ldg(from + p.step(in[w], k));
+            }
+        }
+#pragma unroll
+        for (int w = 0; w < 3; w++) {
+#pragma unroll
+            for (int k = 0; k < ROWS; k++) {
+                sums[k] += weights[w][k] * value(w, k);
+            }
+        }
+        return;
+    }
+#pragma unroll
+    for (int w = 0; w < 3; w++) {
+        add_products(in[w], p, sums, [&](int k) { return value(w, k); });
+    }
+}
+
 /* Add minus the products of the rows along the axes from AXIS on. */
 template <int AXIS, int SPACE, bool MIXED, typename Index, typename Real>
 __device__ __forceinline__ void
@@ -178,11 +213,8 @@ add_lines(const ps_rates &r, const RatesPlace<Index> &p,
           const RatesStencil<SPACE, MIXED, Real> &y, Real (&sums)[rows_of<SPACE>])
 {
     if constexpr (AXIS < SPACE) {
-#pragma unroll
-        for (int w = 0; w < 3; w++) {
-            add_products(r.rows[AXIS][w], p, sums,
-                         [&](int k) { return -y.template at<AXIS>(k, w); });
-        }
+        add_rows(r.rows[AXIS], p, sums,
+                 [&](int w, int k) { return -y.template at<AXIS>(k, w); });
         add_lines<AXIS + 1>(r, p, y, sums);
     }
 }
