@@ -106,7 +106,12 @@ _Array = NDArray[Any]
 @final
 class Buffer:
     def __new__(
-        cls, nbytes: int, device: int = 0, stream: int = 0, lasting: bool = False
+        cls,
+        nbytes: int,
+        device: int = 0,
+        stream: int = 0,
+        lasting: bool = False,
+        end: int | None = None,
     ) -> Self: ...
     @property
     def address(self) -> int: ...

@@ -39,6 +39,8 @@ _ANY_DEVICE = ("cuda", "gpu")  # that of the arrays, whatever its number
 # Bytes of a product that are computed at once: they stay in a cache, and are fewer than those for
 # which the C library asks the system for new memory.
 _BLOCK = 1 << 16
+# Bytes of kept memory at least: smaller blocks stay with their stream (cuda/runtime/memory.cu).
+_LEAST_KEPT = 16384 + 1
 
 
 def report_of_nothing() -> dict[str, Any]:
@@ -306,20 +308,15 @@ class DeviceTarget(Device, Target):
         return False
 
     def kept(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        keeper = self._keeper
-        array = keeper.empty(shape, dtype)
-        self.follow(keeper)
-        return array
+        nbytes = max(prod(shape) * dtype.itemsize, _LEAST_KEPT)
+        end = keeping_stream(self.ordinal).address
+        buffer = self.backend.Buffer(nbytes, *self.arguments, False, end)
+        return device_array(buffer.address, shape, None, dtype, buffer)
 
     def has_read_kept(self) -> None:
         if not self.is_captured:  # the caller keeps what a graph of its own reads
-            self._keeper.follow(self)
-
-    @property
-    def _keeper(self) -> Device:
-        """The device with the stream of kept memory."""
-        stream = keeping_stream(self.ordinal)
-        return Device(self.backend, self.ordinal, self.operation, stream)
+            end = keeping_stream(self.ordinal)
+            Device(self.backend, self.ordinal, self.operation, end).follow(self)
 
     def info(self, count: int, *, lasting: bool = False) -> Array:
         return self.empty((count,), _INFO, lasting=lasting)
