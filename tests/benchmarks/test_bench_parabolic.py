@@ -23,10 +23,14 @@ def test_quick_run_has_a_share_for_each_plate(tmp_path, capsys):
 
 
 def test_arrays_and_a_second_sweep_move_more_words():
-    count = parabolic.words
-    one = count("douglas", has_arrays=False, is_mixed=False)
+    def count(scheme, arrays=False, mixed=False, on_device=False):
+        return parabolic.words(scheme, has_arrays=arrays, is_mixed=mixed, on_device=on_device)
+
+    one = count("douglas")
     assert one == 9  # one of u and one of F, four of the solves in place, three of the sum
-    assert count("douglas", has_arrays=True, is_mixed=False) == one + 12
-    two = count("modified-craig-sneyd", has_arrays=False, is_mixed=False)
+    assert count("douglas", arrays=True) == one + 12
+    two = count("modified-craig-sneyd")
     assert two == 2 * one
-    assert count("modified-craig-sneyd", has_arrays=True, is_mixed=True) == two + 26
+    assert count("modified-craig-sneyd", arrays=True, mixed=True) == two + 26
+    assert count("douglas", on_device=True) == one - 2  # the last solve adds its solution
+    assert count("douglas", arrays=True, on_device=True) == one + 12

@@ -50,7 +50,7 @@ def test_coefficients_and_sides_of_place_and_time(axes, rng):
 
 @pytest.mark.parametrize("has_arrays", [False, True])
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("shape", [(300, 770), (770, 300), (40, 1500), (3, 65)])
+@pytest.mark.parametrize("shape", [(300, 770), (770, 301), (40, 1500), (3, 65)])
 def test_plates(shape, scheme, has_arrays, rng):
     k = 1 + rng.random(shape) if has_arrays else 1.0
     options = {
@@ -62,6 +62,23 @@ def test_plates(shape, scheme, has_arrays, rng):
         "scheme": scheme,
     }
     assert_same(lambda **more: ParabolicADI(shape, **options, **more))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("nodes", [20, 1500, 4096])
+def test_solves_that_add_to_the_solution_along_rows(nodes, dtype, rng):
+    options = {
+        "spacing": 1.0,
+        "diffusion": {"xx": 1.0},
+        "boundary": {"x-": 0.3, "x+": Neumann(0.1)},
+        "initial": rng.random(nodes),
+        "dt": 0.4,
+        "batch": 3,
+        "dtype": dtype,
+    }
+    there, here = (ParabolicADI((nodes,), device=on, **options) for on in ("cuda", "cpu"))
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(there.step(3).u, here.step(3).u, rtol=0, atol=200 * eps)
 
 
 def test_a_singular_matrix():
