@@ -906,7 +906,7 @@ class TridiagonalFactor:
             raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
         return library_of(rhs).from_host(x, rhs) if result is None else result
 
-    def add_solutions(self, rhs: Any, axis: int, total: Any, added: Array) -> bool:
+    def _add_solutions(self, rhs: Any, axis: int, total: Any, added: Array) -> bool:
         """Add solutions to an array, in the pass that solves, if the backend can; return whether.
 
         The arrays need no planning and have the dtype of the factor. The backend adds 1 to the

@@ -579,7 +579,7 @@ class LineOperators(ABC):
             info = kept[1].info
             if total is not None:
                 whole = total[0] if of_all else total[0][self.grid.through[axis]]
-                if kept[1].add_solutions(part, -1 - axis, whole, total[1]):
+                if kept[1]._add_solutions(part, -1 - axis, whole, total[1]):
                     return True
             kept[1].solve(part, out=part, threads=self._threads)
         self.run_by = RunBy(info.kernel, info.threads)
