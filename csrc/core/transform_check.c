@@ -109,10 +109,10 @@ has_continuation(const ps_waves *w)
 static ps_status
 mirrored_check(const ps_waves *w)
 {
-    const int64_t half = ((w->size + 1) / 2 + 3) / 4 * 4;
+    const int64_t quarter = (((w->size + 1) / 2 + 1) / 2 + 3) / 4 * 4;
 
     return has_shape(w->dtype, w->planes, w->rows, w->size, w->pitch) &&
-                   w->size <= INT32_MAX / 8 && w->pitch == 2 * half &&
+                   w->size <= INT32_MAX / 8 && w->pitch == 4 * quarter &&
                    w->given == w->size && w->edge == NULL && w->field.data != NULL &&
                    w->waves != NULL && isfinite(w->scale)
                ? PS_OK

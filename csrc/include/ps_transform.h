@@ -101,13 +101,15 @@ struct ps_transform {
  * distances of lines of all parts.
  *
  * With `halvings` PS_MIRRORED the lines are sums and differences of mirror places of both
- * axes, for products, and the kinds are not used. Lines 0 .. h - 1, h = (rows + 1)/2, have
- * the sums of rows j and rows-1-j, the others their differences. A line has the sums of
- * values i and size-1-i from 0 on, the differences from pitch/2 on, and zeros in other
- * places; pitch/2 is (size + 1)/2, rounded up to a multiple of 4. The middle is added to
- * itself. store() is the inverse for lines that are halved: values i and size-1-i are sum
- * and difference of numbers i and pitch/2 + i, and so along the rows; the middle ones are
- * the first number.
+ * axes of a plane, for products. A line of n values has two parts: the sums of values i and
+ * n-1-i, and their differences. With PS_DST1, an odd n and m = (n+1)/2 the differences are
+ * replaced by sums and differences of their mirror places i and m-2-i, with PS_DCT1 and
+ * m = (n-1)/2 the sums by those of i and m-i: three parts. The middle is added to itself.
+ * The parts of a line follow each other from 0, and those that were not folded twice have
+ * half of `pitch`, others a quarter; pitch/4 is half of (n+1)/2, each rounded up, to a
+ * multiple of 4. Other places have zeros. The parts of the rows follow each other without
+ * gaps. store() reads lines in which the parts are the even and the odd part of values, and so
+ * for those of parts.
  *
  * The field can have fewer values than the lines, `given` of `size`, but with PS_RFFT.
  * load() continues them, even with cosines and odd with sines: about the last value with

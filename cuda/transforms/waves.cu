@@ -9,8 +9,8 @@
  * 16 of a line. One word read and one written per value, and one word more per value of
  * the last part.
  *
- * Sums and differences of mirror places (PS_MIRRORED): a thread moves four values. One word
- * read and one written per value.
+ * Sums and differences of mirror places (PS_MIRRORED, mirrored.cuh): a thread moves 4 to 16
+ * values of a plane. One word read and one written per value.
  *
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
@@ -20,6 +20,7 @@
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 #include "transforms/halved.cuh"
+#include "transforms/mirrored.cuh"
 #include "transforms/waves.cuh"
 
 namespace pysolvers::transforms {
@@ -275,67 +276,103 @@ move_halved(const ps_waves *w, cudaStream_t stream)
                : Launch(blocks, threads, 0, stream).run(kernel, field, *w, blocks_a_line);
 }
 
-/* Grid: for each two mirror rows of a plane, blocks of places of the first half. A thread
- * moves the four values of two mirror places of two mirror rows, once each. */
+/* Grid: for each group of rows of a plane, blocks of groups of values. */
 template <typename Real, bool LOADS>
 static __global__ void
 __launch_bounds__(most_threads)
     mirrored_kernel(const __grid_constant__ Output<Real> field,
                     const __grid_constant__ ps_waves w, int blocks_a_line)
 {
-    const int n = static_cast<int>(w.size), rows = static_cast<int>(w.rows);
-    const int half = (n + 1) / 2, row_half = (rows + 1) / 2;
-    const int second = static_cast<int>(w.pitch) / 2;
+    constexpr int slots = 4, most_between = 16; /* numbers between two parts */
+    const Mirroring rows = {static_cast<int>(w.rows), w.row_kind};
+    const Mirroring values = {static_cast<int>(w.size), w.kind};
+    const int pitch = static_cast<int>(w.pitch);
     const int64_t group = static_cast<int64_t>(blockIdx.x) / blocks_a_line;
-    const int part = static_cast<int>(blockIdx.x - group * blocks_a_line);
-    const int i = part * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
-    const int64_t plane = quotient(group, row_half);
-    const int row = static_cast<int>(group - plane * row_half);
-    const bool has_row = 2 * row + 1 < rows; /* its mirror image is another one */
-    const bool has_value = 2 * i + 1 < n, exists = i < half;
+    const int block = static_cast<int>(blockIdx.x - group * blocks_a_line);
+    const int t = block * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int64_t plane = quotient(group, rows.groups());
+    const int u = static_cast<int>(group - plane * rows.groups());
     const Real scale = static_cast<Real>(w.scale);
-    Real *const values = field.system(plane, row);
-    Real *const mirrored = field.system(plane, rows - 1 - row);
-    Real *const even = static_cast<Real *>(w.waves) + (plane * rows + row) * w.pitch + i;
-    Real *const odd = even + row_half * w.pitch;
-    const int64_t at = i * field.row, mirror = (n - 1 - i) * field.row;
+    const bool exists = t < values.groups();
+    Real x[slots][slots];
 
-    if (i >= second) {
-        return;
+    const auto line = [&](int r) {
+        const int number = rows.number(u, r);
+
+        return number < 0
+                   ? nullptr
+                   : static_cast<Real *>(w.waves) +
+                         (plane * w.rows + rows.start(rows.part(r)) + number) * pitch;
+    };
+    const auto place = [&](int s) {
+        const int number = exists ? values.number(t, s) : -1;
+
+        return number < 0 ? -1 : values.start(values.part(s), pitch) + number;
+    };
+    const auto value = [&](int r, int s) {
+        const int j = rows.value(u, r), i = exists ? values.value(t, s) : -1;
+
+        return j < 0 || i < 0 ? nullptr : field.system(plane, j) + i * field.row;
+    };
+
+#pragma unroll
+    for (int r = 0; r < slots; r++) {
+#pragma unroll
+        for (int s = 0; s < slots; s++) {
+            if constexpr (LOADS) {
+                const Real *const from = value(r, s);
+
+                x[r][s] = from == nullptr ? Real(0) : scale * *from;
+            }
+            else {
+                const Real *const from = line(r);
+
+                x[r][s] = from == nullptr || place(s) < 0
+                              ? Real(0)
+                              : scale * __ldcs(from + place(s));
+            }
+        }
     }
-    if constexpr (LOADS) {
-        Real sum = 0, rest = 0, mirrored_sum = 0, mirrored_rest = 0;
-
-        if (exists) {
-            const Real a = scale * values[at], b = scale * values[mirror];
-            const Real c = scale * mirrored[at], d = scale * mirrored[mirror];
-
-            sum = a + b;
-            rest = has_value ? a - b : Real(0);
-            mirrored_sum = c + d;
-            mirrored_rest = has_value ? c - d : Real(0);
+#pragma unroll
+    for (int r = 0; r < slots; r++) {
+        if constexpr (LOADS) {
+            values.load(x[r][0], x[r][1], x[r][2], x[r][3]);
         }
-        even[0] = sum + mirrored_sum;
-        even[second] = rest + mirrored_rest;
-        if (has_row) {
-            odd[0] = sum - mirrored_sum;
-            odd[second] = rest - mirrored_rest;
+        else {
+            values.store(x[r][0], x[r][1], x[r][2], x[r][3]);
         }
     }
-    else if (exists) {
-        const Real a = scale * __ldcs(even);
-        const Real b = has_value ? scale * __ldcs(even + second) : Real(0);
-        const Real c = has_row ? scale * __ldcs(odd) : Real(0);
-        const Real d = has_row && has_value ? scale * __ldcs(odd + second) : Real(0);
-
-        values[at] = a + c + (b + d);
-        if (has_value) {
-            values[mirror] = a + c - (b + d);
+#pragma unroll
+    for (int s = 0; s < slots; s++) {
+        if constexpr (LOADS) {
+            rows.load(x[0][s], x[1][s], x[2][s], x[3][s]);
         }
-        if (has_row) {
-            mirrored[at] = a - c + (b - d);
-            if (has_value) {
-                mirrored[mirror] = a - c - (b - d);
+        else {
+            rows.store(x[0][s], x[1][s], x[2][s], x[3][s]);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < slots; r++) {
+        Real *const to = LOADS ? line(r) : nullptr;
+
+#pragma unroll
+        for (int s = 0; s < slots; s++) {
+            if constexpr (LOADS) {
+                if (to != nullptr && place(s) >= 0) {
+                    to[place(s)] = x[r][s];
+                }
+            }
+            else if (Real *const own = value(r, s)) {
+                *own = x[r][s];
+            }
+        }
+        if (LOADS && to != nullptr && t < most_between) {
+            for (int p = 0; p < values.parts(); p++) {
+                const int between = values.start(p, pitch) + values.size(p) + t;
+
+                if (between < values.end(p, pitch)) {
+                    to[between] = Real(0);
+                }
             }
         }
     }
@@ -345,10 +382,11 @@ template <typename Real, bool LOADS>
 static ps_status
 move_mirrored(const ps_waves *w, cudaStream_t stream)
 {
-    const int places = static_cast<int>(w->pitch / 2);
-    const int blocks_a_line = divided_up(places, most_threads);
-    const int threads = rounded_up(divided_up(places, blocks_a_line), 32);
-    const int64_t blocks = w->planes * ((w->rows + 1) / 2) * blocks_a_line;
+    const Mirroring rows = {static_cast<int>(w->rows), w->row_kind};
+    const Mirroring values = {static_cast<int>(w->size), w->kind};
+    const int blocks_a_line = divided_up(values.groups(), most_threads);
+    const int threads = rounded_up(divided_up(values.groups(), blocks_a_line), 32);
+    const int64_t blocks = w->planes * rows.groups() * blocks_a_line;
 
     return blocks > INT32_MAX ? PS_BAD_ARGUMENT
                               : Launch(blocks, threads, 0, stream)

@@ -65,6 +65,8 @@ _WAVE = 0.02
 _MOST_COST = 28.0  # padded transforms take longer
 _LEAST_DECAY = 0.5  # least theta P of a wave between Neumann sides that is not constant
 _WORK = 8 << 20  # bytes of the work area of cuBLAS
+# Columns of a product: those nearest to the side, and a multiple of which another one begins at.
+_LEAST_COLUMNS, _COLUMNS = 256, 32
 
 
 class LongerGrid:
@@ -116,9 +118,9 @@ class LongerGrid:
         self._is_singular = not helmholtz and first.has_null_vector and last.has_null_vector
         if self._is_singular:
             weights = last.volumes / last.volumes.sum()
-            waves = np.vstack([waves, np.ones(last.count)])
             waves[0] -= waves[0] @ weights
-            backward = np.column_stack([backward, np.ones(first.count)])
+            waves = np.vstack([np.ones(last.count), waves])
+            backward = np.column_stack([np.ones(first.count), backward])
             self._weights = keep(np.asarray([weights], real))
             self._means = keep(np.asarray([first.volumes / first.volumes.sum()], real))
         #: The further value of a line that the corrections need, one of the result that is added
@@ -130,6 +132,7 @@ class LongerGrid:
         self._needs_other = not (is_odd and last.on_nodes)
         self._forward = keep(np.ascontiguousarray(forward, real))
         self._count, self._own = len(waves), count
+        self._blocks = _blocks(rates, last, more, _decay(real), len(waves) - count)
         size = real.itemsize
         self._waves = keep(padded_rows(waves, real))
         self._backward = keep(padded_rows(-backward, real))
@@ -194,16 +197,18 @@ class LongerGrid:
             values = device_array(edge, (rows, 1), None, self._dtype, field)
             other = field[:, self._other : self._other + 1]
             device.add_product(values, self._factor, other)
-        multiply((address_of(self._forward), rows), edge, amplitudes, (self._own, rows), *rest)
+        place = amplitudes + (self._count - self._own) * size
+        multiply((address_of(self._forward), rows), edge, place, (self._own, rows), *rest)
         if self._is_singular:
             multiply(own, address_of(self._weights), means, (rows, columns), *rest)
-            place = amplitudes + self._own * size
-            multiply((address_of(self._means), rows), means, place, (1, rows), *rest)
-        shape = self._count, columns
+            multiply((address_of(self._means), rows), means, amplitudes, (1, rows), *rest)
         table, to = (address_of(self._waves), self._lead), (scaled, self._lead)
-        self._products.scaled_rows(amplitudes, table, to, shape, *rest)
+        self._products.scaled_rows(amplitudes, table, to, (self._count, columns), *rest)
         back = address_of(self._backward), self._backward_lead
-        self._products.matrices(back, to, own, (rows, *shape), *rest)
+        for start, stop, count in self._blocks:
+            given, there = ((address + start * size, lead) for address, lead in (to, own))
+            shape = rows, count, stop - start
+            self._products.matrices(back, given, there, shape, *rest)
 
 
 def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) -> int:
@@ -228,8 +233,11 @@ def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) ->
     for intervals in range((n // _MULTIPLE + 1) * _MULTIPLE, int(_MOST_LONGER * n), _MULTIPLE):
         factors = _cost_of_factors(intervals)
         if factors and intervals >= n + least:
-            count = int(np.searchsorted(rates, _decay(dtype) / (intervals - n)))
-            cost = _SOLUTION * factors * intervals / n + _COPIES + _WAVE * count
+            more, decay = intervals - n, _decay(dtype)
+            long_ones = rates[: max(1, int(np.searchsorted(rates, decay / more)))]
+            blocks = _blocks(long_ones, last, more, decay, 0)
+            waves = sum((stop - start) * count for start, stop, count in blocks) / n
+            cost = _SOLUTION * factors * intervals / n + _COPIES + _WAVE * waves
             if cost < best:
                 best, found = cost, intervals
     return found
@@ -262,6 +270,27 @@ def _longer(axis: Axis, intervals: int) -> Axis:
     assert axis.step is not None
     edges = axis.edges[0] + axis.step * np.arange(intervals + 1.0)
     return replace(axis, size=intervals + axis.on_nodes, edges=edges)
+
+
+def _blocks(
+    rates: Array, last: Axis, more: int, decay: float, constants: int
+) -> list[tuple[int, int, int]]:
+    """Return first and last place of columns, and the number of waves that reach them.
+
+    Wave k is exp(-theta_k d) at the distance d of the side: half the waves at twice the distance.
+    """
+    found, stop = [], last.count
+    width = max(more, _LEAST_COLUMNS)
+    distance = 0
+    while stop > 0:
+        start = max(last.count - 2 * distance if distance else last.count - width, 0)
+        start = start // _COLUMNS * _COLUMNS if start >= _LEAST_COLUMNS else 0
+        count = len(rates)
+        if distance:
+            count = max(1, int(np.searchsorted(rates, decay / distance)))
+        found.append((start, stop, min(count, len(rates)) + constants))
+        stop, distance = start, last.count - start
+    return found
 
 
 def _corrections(rates: Array, last: Axis, more: int) -> tuple[Array, Array]:

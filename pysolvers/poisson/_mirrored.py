@@ -11,25 +11,29 @@ while it copies the field (PS_MIRRORED), and one undoes them. Words per unknown:
     products  along y and x                                    4
     store     mirror places of sums and differences            2
 
-and n operations for each product, 4 n in all.
+and n operations for each product, 4 n in all. The even waves of nodes between two Dirichlet sides,
+and those of the first half of the orders between two Neumann sides, are waves of half the
+intervals, which are even and odd as well: with an even number of intervals 3 n operations remain.
 """
 
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._axis import DIRICHLET, NEUMANN
 from .._runtime.cublas import padded_rows, products
 from .._runtime.device import address_of
 from .._runtime.streams import Stream
 from ._axes import Axis
 from ._methods import EIGENVECTORS, method_of_device
+from ._modes import Block, halved
 
 Array = NDArray[Any]
 
-_MULTIPLE = 4  # of the numbers of a half of a line: PS_MIRRORED
+_MULTIPLE = 4  # of the numbers of a quarter of a line: PS_MIRRORED
 _WORK = 8 << 20  # bytes of the work area of cuBLAS, so that a graph shares none with other calls
 _LEAST = 64  # places of an axis whose halves are worth their own products
 
@@ -49,19 +53,62 @@ def are_mirrored(axes: Sequence[Any], dtype: np.dtype, helmholtz: float) -> bool
     )
 
 
+class _Part(NamedTuple):
+    """A part of the places of a line, and the eigenvectors that it has.
+
+    Attributes
+    ----------
+    start : int
+        Its first place in a line.
+    values : ndarray
+        The eigenvalues.
+    block : Block
+        The matrices.
+    """
+
+    start: int
+    values: Array
+    block: Block
+
+
+def is_twice(axis: Axis) -> bool:
+    """Return whether the waves of half the intervals of an axis are even and odd, too."""
+    alike = (DIRICHLET, DIRICHLET), (NEUMANN, NEUMANN)
+    return axis.has_transform and axis.on_nodes and axis.ends in alike and axis.count % 2 == 1
+
+
 def mirrored_pitch(axis: Axis) -> int:
     """Return the numbers from one line to the next."""
-    return 2 * (-(-((axis.count + 1) // 2) // _MULTIPLE) * _MULTIPLE)
+    quarter = ((axis.count + 1) // 2 + 1) // 2
+    return 4 * (-(-quarter // _MULTIPLE) * _MULTIPLE)
+
+
+def _parts(axis: Axis) -> list[_Part]:
+    """Return the parts of the places along an axis, as struct ps_waves does."""
+    pitch, (even, odd) = mirrored_pitch(axis), axis.modes.blocks
+    half = len(even.forward)
+    first, second = axis.modes.values[:half], axis.modes.values[half:]
+    if not is_twice(axis):
+        return [_Part(0, first, even), _Part(pitch // 2, second, odd)]
+    if axis.ends[0] == DIRICHLET:
+        quarters = halved(second, *odd)
+        found, start = [_Part(0, first, even)], pitch // 2
+    else:
+        quarters = halved(first, *even)
+        found, start = [_Part(pitch // 2, second, odd)], 0
+    count = len(quarters.blocks[0].forward)
+    own = quarters.values[:count], quarters.values[count:]
+    both = zip((start, start + pitch // 4), own, quarters.blocks, strict=True)
+    return sorted([*found, *(_Part(*part) for part in both)], key=lambda part: part.start)
 
 
 def mirrored_shifts(others: Sequence[Axis]) -> Array:
     """Return the sums of the eigenvalues of all places of a plane, those between lines included."""
-    across, along = (axis.modes.values for axis in others)
-    pitch, half = mirrored_pitch(others[1]), (len(along) + 1) // 2
-    values = np.full(pitch, along.min() or -1.0)
-    values[:half] = along[:half]
-    values[pitch // 2 : pitch // 2 + len(along) - half] = along[half:]
-    return (across[:, None] + values).ravel()
+    across = np.concatenate([part.values for part in _parts(others[0])])
+    along = np.full(mirrored_pitch(others[1]), others[1].modes.values.min() or -1.0)
+    for part in _parts(others[1]):
+        along[part.start : part.start + len(part.values)] = part.values
+    return (across[:, None] + along).ravel()
 
 
 class MirroredProducts:
@@ -98,10 +145,11 @@ class MirroredProducts:
         self._pitch = mirrored_pitch(others[1])
         self._matrices = [
             [
-                (len(matrix), keep(padded_rows(matrix, dtype)))
-                for matrix in (block.backward if backward else block.forward for block in blocks)
+                (part.start, len(matrix), keep(padded_rows(matrix, dtype)))
+                for part in _parts(axis)
+                for matrix in (part.block.backward if backward else part.block.forward,)
             ]
-            for blocks in (axis.modes.blocks for axis in others)
+            for axis in others
         ]
         #: Held by a thread that executes the plan, or that lets no other one execute it.
         self.lock = RLock()
@@ -119,15 +167,15 @@ class MirroredProducts:
         area = work + self._bytes, _WORK
         across, along = self._matrices
         start = 0
-        for count, matrix in across:
+        for _, count, matrix in across:
             skip = start * pitch * size
             own = address_of(matrix), matrix.shape[1]
             shape, distance = (self._planes, count, pitch), self._rows * pitch
             places = lines + skip, work + skip
             self._products.columns(own, *places, shape, distance, self._dtype, stream, work=area)
             start += count
-        for k, (count, matrix) in enumerate(along):
-            skip = k * pitch // 2 * size
+        for place, count, matrix in along:
+            skip = place * size
             own = address_of(matrix), matrix.shape[1]
             sizes = self._planes * self._rows, count
             places = work + skip, lines + skip

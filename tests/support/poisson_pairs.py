@@ -143,6 +143,7 @@ def halvings_of(solver):
 def set_least_in_parts(monkeypatch, size):
     """Halve the lines of nodes on a device from fields of so many bytes on."""
     monkeypatch.setattr(_waves, "_LEAST_IN_PARTS", size)
+    monkeypatch.setattr(_waves, "_LEAST_IN_FOUR_PARTS", size)
 
 
 def set_least_longer(monkeypatch, size):

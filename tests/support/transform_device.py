@@ -9,6 +9,7 @@ from itertools import pairwise
 import fake_device
 import numpy as np
 import scipy
+import scipy.linalg
 
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL
 
@@ -61,7 +62,7 @@ class Device(fake_device.Device):
         self.calls.append(("waves_load", field.shape))
         with self.open():
             if halvings < 0:
-                return self._load_mirrored(field, pitch, waves, nbytes, scale)
+                return self._load_mirrored((row_kind, kind), field, pitch, waves, nbytes, scale)
             field = self._continued(KINDS[kind], field, size)
             if halvings:
                 return self._load_halved(KINDS[kind], halvings, field[:, 0], waves, nbytes)
@@ -86,7 +87,7 @@ class Device(fake_device.Device):
         rest = waves, nbytes, scale
         with self.open():
             if halvings < 0:
-                return self._store_mirrored(field, pitch, *rest)
+                return self._store_mirrored((row_kind, kind), field, pitch, *rest)
             if halvings:
                 self._store_halved(KINDS[kind], halvings, whole[:, 0], *rest)
             else:
@@ -98,35 +99,40 @@ class Device(fake_device.Device):
                 values[...] = whole[..., edge[1]].ravel()
         return 0
 
-    def _load_mirrored(self, field, pitch, waves, nbytes, scale):
+    def _load_mirrored(self, kinds, field, pitch, waves, nbytes, scale):
         """Sums and differences of mirror places, by the definition of PS_MIRRORED."""
-        _, rows, size = field.shape
-        assert pitch == 8 * -(-((size + 1) // 2) // 4)
         lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
         lines[...] = 0
-        h, half = (rows + 1) // 2, (size + 1) // 2
-        for turn, there in ((1, np.s_[:h]), (-1, np.s_[h:])):
-            given = (field + turn * field[:, ::-1])[:, : h if turn > 0 else rows - h]
-            lines[:, there, :half] = (given + given[..., ::-1])[..., :half]
-            place = np.s_[pitch // 2 : pitch // 2 + size - half]
-            lines[:, there, place] = (given - given[..., ::-1])[..., : size - half]
-        lines *= scale
+        (rows, _, _), (values, _, places) = self._foldings(kinds, field.shape, pitch)
+        lines[..., places] = scale * (rows @ field @ values.T)
         return 0
 
-    def _store_mirrored(self, field, pitch, waves, nbytes, scale):
-        _, rows, size = field.shape
+    def _store_mirrored(self, kinds, field, pitch, waves, nbytes, scale):
         lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
-        h, half = (rows + 1) // 2, (size + 1) // 2
-        even, odd = lines[..., :half], np.zeros_like(lines[..., :half])
-        odd[..., : size - half] = lines[..., pitch // 2 : pitch // 2 + size - half]
-        values = np.zeros(field.shape)
-        values[..., :half] = even + odd
-        values[..., half:] = (even - odd)[..., : size - half][..., ::-1]
-        first, second = values[:, :h], np.zeros_like(values[:, :h])
-        second[:, : rows - h] = values[:, h:]
-        field[:, :h] = scale * (first + second)
-        field[:, h:] = scale * (first - second)[:, : rows - h][:, ::-1]
+        (_, rows, _), (_, values, places) = self._foldings(kinds, field.shape, pitch)
+        field[...] = scale * (rows @ lines[..., places] @ values.T)
         return 0
+
+    @staticmethod
+    def _foldings(kinds, shape, pitch):
+        """Matrices that fold and unfold rows and values, and the places of a line."""
+        quarter = ((shape[2] + 1) // 2 + 1) // 2
+        assert pitch == 16 * -(-quarter // 4)
+        found = []
+        for kind, n in zip(kinds, shape[1:], strict=True):
+            sums, rests, merge = _fold(n)
+            parts, start = [sums, rests], [0, pitch // 2]
+            if n % 2 and KINDS[kind] == "dst1":
+                s, r, inner = _fold(n // 2)
+                parts, start = [sums, s @ rests, r @ rests], [0, pitch // 2, 3 * pitch // 4]
+                merge = merge @ scipy.linalg.block_diag(np.eye(len(sums)), inner)
+            elif n % 2 and KINDS[kind] == "dct1":
+                s, r, inner = _fold(n // 2 + 1)
+                parts, start = [s @ sums, r @ sums, rests], [0, pitch // 4, pitch // 2]
+                merge = merge @ scipy.linalg.block_diag(inner, np.eye(len(rests)))
+            places = [a + k for a, part in zip(start, parts, strict=True) for k in range(len(part))]
+            found.append((np.concatenate(parts), merge, places))
+        return found
 
     @staticmethod
     def _continued(kind, field, size):
@@ -340,6 +346,15 @@ class Device(fake_device.Device):
             own = fake_device._as_host(weights, line.size * 8).view(np.float64)
             line -= np.average(line, axis=2, weights=own)[..., None].astype(line.dtype)
         return 0
+
+
+def _fold(n):
+    """Matrices of the sums and differences of mirror places, and of even plus odd values."""
+    one, turned, h = np.eye(n), np.eye(n)[::-1], (n + 1) // 2
+    even, odd = one + turned, one - turned
+    merge = np.concatenate([even[:, :h], odd[:, : n - h]], 1)
+    merge[n // 2, h - 1] = 1  # the middle
+    return even[:h], odd[: n - h], merge
 
 
 class Products:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.fft
+import transform_device
 
 ROOT = Path(__file__).parents[2]
 COSINES = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
@@ -47,6 +48,7 @@ PROGRAM = """
 #include <vector>
 #include "transforms/element.cuh"
 #include "transforms/halved.cuh"
+#include "transforms/mirrored.cuh"
 #include "transforms/waves.cuh"
 using namespace pysolvers::transforms;
 
@@ -181,6 +183,37 @@ extern "C" int place_of_part(int n, int levels, int part, int *pitch)
     const HalvedParts of = {n, levels};
     *pitch = of.pitch(part);
     return of.before(part);
+}
+/* A line to sums and differences of mirror places, or back; `writes` counts what is written. */
+extern "C" int fold(int kind, int n, int loads, const double *from, double *to, int *writes)
+{
+    const Mirroring mirroring = {n, (ps_transform_kind)kind};
+    const int pitch = mirroring.pitch();
+    for (int t = 0; t < mirroring.groups(); t++) {
+        int places[2][4];
+        double x[4];
+        for (int s = 0; s < 4; s++) {
+            const int number = mirroring.number(t, s), part = mirroring.part(s);
+            places[0][s] = mirroring.value(t, s);
+            places[1][s] = number < 0 ? -1 : mirroring.start(part, pitch) + number;
+            const int own = places[!loads][s];
+            x[s] = own < 0 ? 0 : from[own];
+        }
+        loads ? mirroring.load(x[0], x[1], x[2], x[3]) : mirroring.store(x[0], x[1], x[2], x[3]);
+        for (int s = 0; s < 4; s++) {
+            const int own = places[!!loads][s];
+            if (own >= 0) {
+                to[own] = x[s], writes[own]++;
+            }
+        }
+    }
+    for (int p = 0; p < mirroring.parts(); p++) {
+        const int end = mirroring.start(p, pitch) + mirroring.size(p);
+        if (end > mirroring.end(p, pitch) || mirroring.end(p, pitch) - end > 16) {
+            return -1;
+        }
+    }
+    return pitch;
 }
 extern "C" void continue_line(int kind, int size, int given, const double *values, double *line)
 {
@@ -421,6 +454,27 @@ def test_lines_continue_a_shorter_field(library, rng, kind, given):
     assert not library.is_continued(KINDS.index(kind), most + 1, given)
     assert not library.is_continued(KINDS.index(kind), given - 1, given)
     assert not library.is_continued(KINDS.index("rfft"), given + 1, given)
+
+
+@pytest.mark.parametrize("kind", ["rfft", "dct1", "dst1"])
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7, 8, 9, 11, 13, 15, 17, 509, 511, 513])
+def test_sums_and_differences_of_mirror_places(library, rng, kind, n):
+    """Those of the definition, PS_MIRRORED, and back; each place is written."""
+    pitch = 16 * -(-(((n + 1) // 2 + 1) // 2) // 4)
+    kinds, shape = (KINDS.index(kind),) * 2, (1, n, n)
+    _, (fold, unfold, places) = transform_device.Device._foldings(kinds, shape, pitch)
+    x, line = rng.standard_normal(n), np.zeros(pitch)
+    writes = np.zeros(pitch, np.int32)
+
+    assert library.fold(kinds[0], n, 1, pointer(x), pointer(line), pointer(writes)) == pitch
+    np.testing.assert_allclose(line[places], fold @ x, rtol=0, atol=1e-14)
+    assert (writes[places] > 0).all()
+    writes[places] = 0
+    assert not writes.any()
+    numbers, found, writes = rng.standard_normal(pitch), np.zeros(n), np.zeros(n, np.int32)
+    library.fold(kinds[0], n, 0, pointer(numbers), pointer(found), pointer(writes))
+    np.testing.assert_allclose(found, unfold @ numbers[places], rtol=0, atol=1e-14)
+    assert (writes > 0).all()
 
 
 def test_order_of_values_before_the_library(library):
