@@ -112,6 +112,13 @@ groups_along_x(int64_t rows)
     return divided_up(rows, int64_t{HEAT_CHUNKS} * chunk_of<Real>(rows));
 }
 
+/* Parts of a field, in both halves. */
+int64_t
+parts_of(int64_t nodes, int width)
+{
+    return 2 * divided_up(nodes, width);
+}
+
 /* Planes of a block of the first kernel: those that shared memory holds; 0 if a line is too
  * long. */
 template <typename Real>
@@ -136,6 +143,13 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
             return 0;
         }
     }
+    const auto rounds = [&](int n) {
+        return divided_up(parts_of(heat_unknowns(h, 2).count(), n),
+                          static_cast<int64_t>(device->processors));
+    };
+    for (int few = planes - 1; few >= least && rounds(few) == rounds(planes); few--) {
+        planes = few; /* as many blocks as fill the last round */
+    }
     return planes;
 }
 
@@ -146,13 +160,6 @@ groups_of(int64_t rows)
     constexpr int64_t group = HEAT_CHUNKS * HEAT_SIDE_ROWS;
 
     return divided_up(rows, group);
-}
-
-/* Parts of a field, in both halves. */
-int64_t
-parts_of(int64_t nodes, int width)
-{
-    return 2 * divided_up(nodes, width);
 }
 
 template <typename Real>
