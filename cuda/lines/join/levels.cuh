@@ -173,12 +173,6 @@ template <int ROWS> struct ThreadPlace {
 template <typename Number>
 using WarpExchange = BlockExchange<Segment<Number>, 256 / sizeof(Number)>;
 
-/* The same with as many entries as the block has warps times systems of a warp. */
-template <typename Number> struct WarpPlaces {
-    Segment<Number> *unit;
-    Note *note;
-};
-
 template <typename Number, int ROWS> struct Levels {
     Chunk<Number, ROWS> chunk;
     Segment<Number> own;
@@ -218,9 +212,9 @@ template <typename Number, int ROWS> struct Levels {
     /* The segment of the rows of the system in this block, in all its lanes; bad_pivot
      * and not_dominant are reduced likewise. Contains a __syncthreads() if shape.warps
      * > 1. */
-    template <typename Shared>
-    __device__ __forceinline__ Segment<Number>
-    reduce_block(const Shape &shape, const ThreadPlace<ROWS> &self, Shared &shared)
+    __device__ __forceinline__ Segment<Number> reduce_block(const Shape &shape,
+                                                            const ThreadPlace<ROWS> &self,
+                                                            WarpExchange<Number> &shared)
     {
         const Segment<Number> s = reduce_up(lanes, self, self.group, own,
                                             self.start + ROWS - 1, self.first_lane);
@@ -257,15 +251,6 @@ template <typename Number, int ROWS> struct Levels {
                                                    const ThreadPlace<ROWS> &self,
                                                    ValueOf<Number> &y_left,
                                                    ValueOf<Number> &y) const
-    {
-        broadcast_down(shape, self, lanes, warps, y_left, y);
-    }
-
-    /* The same with the levels of other rows. */
-    static __device__ __forceinline__ void
-    broadcast_down(const Shape &shape, const ThreadPlace<ROWS> &self,
-                   const Lanes<Number> &lanes, const Lanes<Number> &warps,
-                   ValueOf<Number> &y_left, ValueOf<Number> &y)
     {
         if (shape.warps > 1) {
             select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
@@ -309,10 +294,10 @@ template <typename Number, int ROWS> struct Levels {
         }
     }
 
-    template <typename Shared>
-    __device__ __forceinline__ Segment<Number>
-    join_warps(const Shape &shape, const ThreadPlace<ROWS> &self, Shared &shared,
-               const Segment<Number> &s)
+    __device__ __forceinline__ Segment<Number> join_warps(const Shape &shape,
+                                                          const ThreadPlace<ROWS> &self,
+                                                          WarpExchange<Number> &shared,
+                                                          const Segment<Number> &s)
     {
         const Group group = self.units(shape, shape.warps);
         const int at = self.slot * shape.warps, i = min(group.i, shape.warps - 1);

@@ -27,6 +27,7 @@ exchange_of(const ps_part &p)
     e.clock = static_cast<ps_part_clock *>(p.clock);
     e.patience = p.patience;
     e.key = p.key;
+    e.mode = std::getenv("PS_PARTS") != nullptr ? std::atoi(std::getenv("PS_PARTS")) : 0;
     for (int k = 0; k < p.count; k++) {
         e.last_row[k] = p.last_row[k];
         e.mailbox[k] = static_cast<MailboxSlot *>(p.mailbox[k]);
@@ -46,8 +47,7 @@ solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
     job.devices = devices;
     job.has_left = periodic || p.part > 0;
     job.has_next = periodic || p.part < p.count - 1;
-    return plan.deferred ? launch_deferred(job, plan, stream)
-                         : launch_partition(job, TOP_DEVICES, plan, stream);
+    return launch_partition(job, TOP_DEVICES, plan, stream);
 }
 
 /* Write a call of no key into the logs, and count it. */
@@ -165,17 +165,14 @@ plan_of(const ps_part &p, ps_part *own, Plan *plan)
     }
     own->t = ps_cuda_merged(&p.t);
 
-    const bool may_defer =
-        p.step == PS_PART_WHOLE && std::getenv("PS_AT_ONCE") == nullptr;
-    const int64_t option = 2 * p.count + may_defer;
     static thread_local Remembered<Geometry, PartPlan, 8> known;
     const PartPlan &found =
-        remembered_plan(known, geometry_of(own->t, device, option), [&] {
+        remembered_plan(known, geometry_of(own->t, device, p.count), [&] {
             PartPlan made = {};
 
-            made.is_possible = ps_cuda_plan(
-                &own->t, device,
-                ps_cuda_choose_block(&own->t, device, p.count, may_defer), &made.plan);
+            made.is_possible =
+                ps_cuda_plan(&own->t, device,
+                             ps_cuda_choose_block(&own->t, device, p.count), &made.plan);
             return made;
         });
     *plan = found.plan;

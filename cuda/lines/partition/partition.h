@@ -44,10 +44,6 @@ template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
 template <typename Real, bool BY_ROW>
 struct Tuning<BySums<Real>, BY_ROW> : Tuning<Real, BY_ROW> {};
 
-/* The same number of threads with deferred substitution, of all dtypes: the levels of the
- * tile before need registers. */
-static constexpr int deferred_threads = 384;
-
 /* The last level of a block: its segment is a whole system; the segments of a cluster
  * are joined; the segment is stored for the coarse system; y is known from the coarse
  * system; or the segments of several devices are joined. */
@@ -67,7 +63,6 @@ struct Choice {
     int32_t blocks;      /* per cluster */
     int32_t warps;       /* per part of a system; 0: systems are not divided into parts */
     int32_t devices = 1; /* per system */
-    bool deferred = false; /* with deferred substitution (deferred.cuh) */
 };
 
 struct Plan {
@@ -76,29 +71,6 @@ struct Plan {
     int32_t threads, shared_bytes; /* of a block; dynamic shared memory */
     int32_t block_rows;            /* largest number of rows of a system in a block */
     bool work_queue;               /* blocks draw their tiles from a counter */
-    bool deferred;
-};
-
-/* The shared memory of a block with deferred substitution, in bytes from its begin: seven
- * arrays, the messages of two tiles, the segments and notes of the warps, and for each
- * slot whether its x is not stored. */
-struct DeferredPlaces {
-    int32_t messages, segments, notes, skips, bytes;
-
-    /* `number` and `message` are bytes; `warps` counts those of the block. */
-    __host__ __device__ __forceinline__ DeferredPlaces(const Shape &shape,
-                                                       const Tiling &how, int32_t number,
-                                                       int32_t message, int32_t devices,
-                                                       int32_t warps)
-    {
-        const int32_t entries = shape.warps > 1 ? warps * shape.groups : 0;
-
-        messages = 7 * how.words * number;
-        segments = messages + 2 * how.systems * devices * message;
-        notes = segments + entries * segment_words * number;
-        skips = notes + entries * static_cast<int32_t>(sizeof(Note));
-        bytes = (skips + warps / shape.warps * shape.groups + 15) / 16 * 16;
-    }
 };
 
 /* The batch of `t` with one axis of systems if the strides allow it. */
@@ -106,7 +78,7 @@ ps_tridiag ps_cuda_merged(const ps_tridiag *t);
 Choice ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device);
 /* The choice for the rows that one of `devices` devices has of each system. */
 Choice ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device,
-                            int32_t devices, bool may_defer);
+                            int32_t devices);
 /* The plan that follows from a choice; false if it does not fit the device. */
 bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choice,
                   Plan *plan);
@@ -174,9 +146,6 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 template <typename Number>
 ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
                            cudaStream_t stream);
-/* deferred.cuh: the same for a part of systems, by a plan with deferred substitution. */
-template <typename Number>
-ps_status launch_deferred(const Job<Number> &job, const Plan &plan, cudaStream_t stream);
 /* The same for a step along the rows, in one pass over memory. */
 template <typename Number, bool IS_MASKED>
 ps_status launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,

@@ -15,7 +15,6 @@
 namespace pysolvers::partition {
 
 static constexpr int shared_for_statics = 5120; /* of a block, besides the tile */
-static constexpr int shared_for_deferred = 128; /* the same with deferred substitution */
 static constexpr int shared_of_system = 1024;   /* reserved by the driver per block */
 static constexpr int line = 128;  /* bytes of neighbours for efficient memory access */
 static constexpr int sector = 32; /* bytes of a memory transaction */
@@ -55,18 +54,6 @@ sizes_of(ps_dtype dtype, bool by_row)
         return PS_OK;
     });
     return size;
-}
-
-static int
-shared_of(const Choice &c)
-{
-    return c.deferred ? shared_for_deferred : shared_for_statics;
-}
-
-static int
-threads_of(const Sizes &size, const Choice &c)
-{
-    return c.deferred ? deferred_threads : size.threads;
 }
 
 /* Short systems: whole systems per warp. Otherwise systems that are copied side by side
@@ -245,7 +232,7 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     const bool exchanges = units > 1, cut = rows < t->rows;
     Tiling how = {};
 
-    if (warps * 32 > threads_of(size, c) || (cut && c.by_row && c.systems > 1) ||
+    if (warps * 32 > size.threads || (cut && c.by_row && c.systems > 1) ||
         (exchanges && (warps * s.groups > 256 / size.bytes || s.groups * units > 32))) {
         return false;
     }
@@ -262,18 +249,14 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
                              : c.devices > 1 ? c.systems * c.devices * size.device_message
                                              : 0;
     const bool direct = !c.by_row && s.groups * size.bytes >= sector;
-    how.words = static_cast<int32_t>(words);
-    const int64_t bytes = c.deferred
-                              ? DeferredPlaces(s, how, size.bytes, size.device_message,
-                                               c.devices, static_cast<int32_t>(warps))
-                                    .bytes
-                              : (direct ? 4 : 5) * words * size.bytes + exchange;
+    const int64_t bytes = (direct ? 4 : 5) * words * size.bytes + exchange;
     const int64_t along = c.by_row ? rows : c.systems;
     const int64_t across = c.by_row ? c.systems : 1; /* no thread has two systems */
 
-    if (bytes + shared_of(c) > device->shared_bytes) {
+    if (bytes + shared_for_statics > device->shared_bytes) {
         return false;
     }
+    how.words = static_cast<int32_t>(words);
     how.direct = direct;
     how.fast = threads_along(warps * 32, along, across);
     how.wide = threads_along(warps * 32, divided_up(along, size.vector), across);
@@ -285,8 +268,7 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
              static_cast<int32_t>(warps * 32),
              static_cast<int32_t>(bytes),
              static_cast<int32_t>(s.warps) * s.lanes * size.rows,
-             false,
-             c.deferred};
+             false};
     plan->work_queue =
         c.blocks == 1 && pays_for_work_queue(how.tiles, 4 * device->processors);
     return true;
@@ -316,11 +298,11 @@ static bool
 fits(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c, int count)
 {
     const int64_t each =
-        device->shared_bytes_processor / count - shared_of_system - shared_of(c);
+        device->shared_bytes_processor / count - shared_of_system - shared_for_statics;
     Plan p;
 
     return ps_cuda_plan(&t, device, c, &p) && p.shared_bytes <= each &&
-           p.threads * count <= threads_of(sizes_of(t.dtype, c.by_row), c);
+           p.threads * count <= sizes_of(t.dtype, c.by_row).threads;
 }
 
 /* Rows of a system that are on a multiprocessor at the same time. */
@@ -450,24 +432,17 @@ ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device)
 }
 
 /* One block per system, of one if possible with another one on the same
- * multiprocessor, and with deferred substitution where its arrays leave place for as many
- * blocks. */
+ * multiprocessor. */
 Choice
-ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device, int32_t devices,
-                     bool may_defer)
+ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device, int32_t devices)
 {
     const bool by_row = lies_by_row(*t);
     const int most = by_row ? 1 : line / sizes_of(t->dtype, by_row).bytes;
 
     for (int count = 2; count >= 1; count--) {
-        Choice c = {by_row, 1, 1, 0, devices, may_defer};
-
-        if (by_row && may_defer && fits(*t, device, c, count)) {
-            c.systems = systems_for(*t, device, c);
-            return c;
-        }
         for (int32_t systems = most; systems >= 1; systems /= 2) {
-            c = {by_row, systems, 1, 0, devices};
+            Choice c = {by_row, systems, 1, 0, devices};
+
             if (fits(*t, device, c, count)) {
                 c.systems = systems_for(*t, device, c);
                 return c;

@@ -14,14 +14,13 @@
 
 namespace pysolvers::partition {
 
-template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>,
-          typename Warps = WarpExchange<Number> &>
+template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>>
 struct Worker {
     static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
     const AnyJob &job;
     const Shape &shape;
     Tiles<Number, BY_ROW, AnyJob::is_flux> tiles;
-    Warps exchange;
+    WarpExchange<Number> &exchange;
     uint8_t *skip;                 /* for each slot, whether its x is not stored */
     TileMessage<Number> *messages; /* of the blocks of a cluster, alternating by tile */
     DeviceMessage<Number> *device_messages; /* at the same place */
@@ -32,7 +31,7 @@ struct Worker {
     StepTile<AnyJob, ROWS> step;
 
     __device__ __forceinline__ Worker(const AnyJob &j, void *memory, TileState &state,
-                                      Warps place, uint8_t *not_stored)
+                                      WarpExchange<Number> &place, uint8_t *not_stored)
         : job(j), shape(j.shape),
           tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
           exchange(place), skip(not_stored),
@@ -289,6 +288,7 @@ struct Worker {
             own.mark = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
                         levels.not_dominant};
         }
+        stores_read(); /* x is written after the barrier */
         __syncthreads();
     }
 

@@ -126,8 +126,14 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
      * follow. */
     __device__ __forceinline__ void wait(int turn) const
     {
-        copies_done();
         stores_read();
+        wait_for_loads(turn);
+    }
+
+    /* The same without the array for x. */
+    __device__ __forceinline__ void wait_for_loads(int turn) const
+    {
+        copies_done();
         if (has_bulk) {
             state.arrivals.wait(turn);
         }
@@ -141,21 +147,12 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
         }
     }
 
-    /* The place of row 0 of the first system in the array for x. */
-    __device__ __forceinline__ int skew_of_x(const TileRange &range) const
-    {
-        return has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
-    }
-
     /* Store x, except for systems with skip set; skip may be null. */
     __device__ __forceinline__ void store(const TileRange &range, int turn,
                                           const uint8_t *skip) const
     {
-        store(range, array(4, turn), skip);
-    }
-    __device__ __forceinline__ void store(const TileRange &range, const Number *x,
-                                          const uint8_t *skip) const
-    {
+        const Number *const x = array(4, turn);
+
         if (skip == nullptr && has(how.runs, 4)) {
             store_run(at(t.x, range.system, range.begin), x, range.systems * range.rows);
         }
@@ -272,7 +269,8 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
             state.arrivals.expect(bytes);
         }
         if (threadIdx.x == 1) { /* any thread that is not lane 0 of eight */
-            state.skew[turn][4] = skew_of_x(range);
+            state.skew[turn][4] =
+                has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
         }
     }
 
