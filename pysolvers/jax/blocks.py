@@ -13,6 +13,8 @@ from .._blocks import solve_block_tridiagonal as solve_block_arrays
 from .._blocks import solve_pentadiagonal as solve_band_arrays
 from .._blocks.blocks import inverses, log_determinants
 from .._blocks.differentiable import (
+    BANDS,
+    BLOCKS,
     bands_of,
     blocks_of,
     embedded,
@@ -25,7 +27,7 @@ from .._blocks.differentiable import (
     transposed,
 )
 from .._blocks.systems import Assume
-from .._checks import require_flag
+from .._checks import integer, require_flag
 from .._options import pivot_code
 from .._runtime.backends import require
 from ._call import by_platform, solve_block_lines
@@ -98,31 +100,11 @@ def solve_pentadiagonal(
     """
     require_flag("periodic", periodic)
     require_assumption(assume, pivot)
-    rhs = as_plain("rhs", rhs)
-    if jnp.iscomplexobj(rhs):
-        bands = (lower2, lower, diag, upper, upper2)
-        options: dict[str, Any] = {
-            "axis": axis,
-            "assume": assume,
-            "periodic": periodic,
-            "pivot": pivot,
-        }
-        real = solve_pentadiagonal(*bands, rhs.real, **options)
-        return jax.lax.complex(real, solve_pentadiagonal(*bands, rhs.imag, **options))
-    named = {
-        "lower2": lower2,
-        "lower": lower,
-        "diag": diag,
-        "upper": upper,
-        "upper2": upper2,
-        "rhs": rhs,
-    }
-    lines = bands_of(XP, named, axis, assume, periodic=bool(periodic))
     exchanges = exchanges_rows(assume, pivot, periodic=bool(periodic))
     code = pivot_code(exchanges, require("cpu").PIVOTS)
-    solve = partial(_solve_bands, pivot=code, definite=assume != "general")
-    x = solve_bands(XP, lines, solve, periodic=bool(periodic))
-    return jnp.moveaxis(x, -1, lines.axis)
+    place = integer("axis", axis)
+    operands = _arrays(lower2=lower2, lower=lower, diag=diag, upper=upper, upper2=upper2, rhs=rhs)
+    return _pentadiagonal(*operands, axis=place, assume=assume, periodic=bool(periodic), pivot=code)
 
 
 def solve_block_tridiagonal(
@@ -178,7 +160,44 @@ def solve_block_tridiagonal(
      [1. 1.]]
     """
     require_assumption(assume, pivot)
-    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    exchanges = exchanges_rows(assume, pivot, periodic=False)
+    code = pivot_code(exchanges, require("cpu").PIVOTS)
+    operands = _arrays(lower=lower, diag=diag, upper=upper, rhs=rhs)
+    return _block_tridiagonal(*operands, axis=integer("axis", axis), assume=assume, pivot=code)
+
+
+def _arrays(**named: ArrayLike | None) -> list[jax.Array | None]:
+    """Return the operands of a call as arrays of JAX; None where one is not given."""
+    return [None if value is None else as_plain(name, value) for name, value in named.items()]
+
+
+# As one program also outside of transformations: JAX would compile each operation for itself.
+@partial(jax.jit, static_argnames=("axis", "assume", "periodic", "pivot"))
+def _pentadiagonal(
+    *operands: Any, axis: int, assume: Assume, periodic: bool, pivot: int
+) -> jax.Array:
+    """Solve with operands of any shapes and dtypes."""
+    *bands, rhs = operands
+    if jnp.iscomplexobj(rhs):
+        options: dict[str, Any] = {
+            "axis": axis,
+            "assume": assume,
+            "periodic": periodic,
+            "pivot": pivot,
+        }
+        parts = (_pentadiagonal(*bands, a, **options) for a in (rhs.real, rhs.imag))
+        return jax.lax.complex(*parts)
+    named = dict(zip((*BANDS, "rhs"), operands, strict=True))
+    lines = bands_of(XP, named, axis, assume, periodic=periodic)
+    solve = partial(_solve_bands, pivot=pivot, definite=assume != "general")
+    x = solve_bands(XP, lines, solve, periodic=periodic)
+    return jnp.moveaxis(x, -1, lines.axis)
+
+
+@partial(jax.jit, static_argnames=("axis", "assume", "pivot"))
+def _block_tridiagonal(*operands: Any, axis: int, assume: Assume, pivot: int) -> jax.Array:
+    """Solve with operands of any shapes and dtypes."""
+    named = dict(zip((*BLOCKS, "rhs"), operands, strict=True))
     lines = blocks_of(XP, named, axis, assume)
     matrix, sides = lines.matrix, lines.rhs
     is_complex = jnp.iscomplexobj(sides)
@@ -190,9 +209,7 @@ def solve_block_tridiagonal(
         raise ValueError(
             f"blocks must have 2 to {most} rows, complex ones half as many, got {side}"
         )
-    exchanges = exchanges_rows(assume, pivot, periodic=False)
-    code = pivot_code(exchanges, require("cpu").PIVOTS)
-    x = _solve_blocks(*matrix, sides, pivot=code, definite=assume != "general")
+    x = _solve_blocks(*matrix, sides, pivot=pivot, definite=assume != "general")
     if is_complex:
         x = jax.lax.complex(x[..., : side // 2, :], x[..., side // 2 :, :])
     return jnp.moveaxis(x, -3, lines.axis)
@@ -245,9 +262,16 @@ def block_tridiagonal_logdet(
     8.051
     """
     require_assumption(assume, pivot)
-    named = {"lower": lower, "diag": diag, "upper": upper}
-    matrix = matrix_of_logdet(XP, named, axis, assume)
-    return _logdet(*matrix, None if assume != "general" else pivot, assume)
+    operands = _arrays(lower=lower, diag=diag, upper=upper)
+    place, exchanges = integer("axis", axis), None if assume != "general" else pivot
+    return _matrix_logdet(*operands, axis=place, assume=assume, pivot=exchanges)
+
+
+@partial(jax.jit, static_argnames=("axis", "assume", "pivot"))
+def _matrix_logdet(*operands: Any, axis: int, assume: Assume, pivot: bool | None) -> jax.Array:
+    """Compute with operands of any shapes and dtypes."""
+    named = dict(zip(BLOCKS, operands, strict=True))
+    return _logdet(*matrix_of_logdet(XP, named, axis, assume), pivot, assume)
 
 
 def _factored(
@@ -299,13 +323,11 @@ def _inverses_jvp(*_: Any) -> Any:
     )
 
 
-@partial(jax.jit, static_argnames=("pivot", "definite"))
 def _solve_bands(*operands: jax.Array, pivot: int, definite: bool) -> jax.Array:
     """Solve open systems of five diagonals, rows last."""
     return _solve(operands, multiply_bands, _host_bands, pivot=pivot, definite=definite)
 
 
-@partial(jax.jit, static_argnames=("pivot", "definite"))
 def _solve_blocks(*operands: jax.Array, pivot: int, definite: bool) -> jax.Array:
     """Solve with blocks, rows last but two."""
     return _solve(operands, multiply_blocks, _host_blocks, pivot=pivot, definite=definite)

@@ -6,18 +6,23 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import jax
 from jax.tree_util import register_pytree_node_class
 from jax.typing import ArrayLike
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Form, Pieces, cubic_of
+from ..spline._differentiable import Form, Pieces, coefficients_through, cubic_of
 from ._xp import XP
 from .tridiagonal import solve_tridiagonal
 
 __all__ = ["CubicSpline", "PiecewisePolynomial"]
 
 
-_SOLVE = partial(solve_tridiagonal, pivot=False)
+# Compiled as one program also outside of transformations, of which JAX compiles each operation.
+_THROUGH = jax.jit(
+    partial(coefficients_through, XP, partial(solve_tridiagonal, pivot=False)),
+    static_argnames="kinds",
+)
 
 
 @register_pytree_node_class
@@ -47,6 +52,7 @@ class PiecewisePolynomial(Pieces):
     """
 
     _library = XP
+    _at = jax.jit(Pieces._at, static_argnames=("order", "outside", "per_spline"))
 
     def _with(
         self, coefficients: Sequence[Any], extrapolate: Extrapolate, form: Form
@@ -143,4 +149,4 @@ class CubicSpline(PiecewisePolynomial):
         bc_type: Conditions = "not-a-knot",
         extrapolate: Extrapolate | None = None,
     ) -> None:
-        self._set(*cubic_of(XP, _SOLVE, x, y, axis, bc_type, extrapolate))
+        self._set(*cubic_of(XP, _THROUGH, x, y, axis, bc_type, extrapolate))

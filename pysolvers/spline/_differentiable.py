@@ -79,14 +79,17 @@ def is_shared(lines: Array) -> bool:
 
 def cubic_of(
     library: ArrayLibrary,
-    solve: Solve,
+    through: Callable[..., tuple[Array, ...]],
     x: Any,
     y: Any,
     axis: int,
     bc_type: Conditions,
     extrapolate: Extrapolate | None,
 ) -> Cubic:
-    """Return the splines through values; the other arguments are those of `CubicSpline`."""
+    """Return the splines through values; the other arguments are those of `CubicSpline`.
+
+    `through` is `coefficients_through` of the library.
+    """
     kinds, given = conditions_of(bc_type)
     if extrapolate is None:
         extrapolate = "periodic" if kinds[0] == "periodic" else True
@@ -106,11 +109,22 @@ def cubic_of(
         knots = library.move(knots, place, -1)
     else:
         knots = knots.reshape((1,) * len(batch) + (-1,))
-    first, last = (arrays[name][..., None] if name in arrays else None for name in ENDS)
+    ends = tuple(arrays[name][..., None] if name in arrays else None for name in ENDS)
+    return Cubic(knots, through(knots, values, ends, kinds), place - len(batch) - 1, extrapolate)
+
+
+def coefficients_through(
+    library: ArrayLibrary,
+    solve: Solve,
+    knots: Array,
+    values: Array,
+    ends: tuple[Array | None, ...],
+    kinds: tuple[str, str],
+) -> tuple[Array, ...]:
+    """Return the coefficients of splines through lines of values, with derivatives at the ends."""
     unit = _unit(library, knots)
     h = (knots[..., 1:] - knots[..., :-1]) / unit
-    slopes = _slopes(library, solve, h, unit, values, kinds, (first, last))
-    return Cubic(knots, _coefficients(h, values, slopes), place - len(batch) - 1, extrapolate)
+    return _coefficients(h, values, _slopes(library, solve, h, unit, values, kinds, ends))
 
 
 def _unit(library: ArrayLibrary, knots: Array) -> Array:
@@ -147,7 +161,7 @@ def _slopes(
     unit: Array,
     y: Array,
     kinds: tuple[str, str],
-    ends: tuple[Array | None, Array | None],
+    ends: tuple[Array | None, ...],
 ) -> Array:
     """Return the slopes at the knots; the rows are those of csrc/include/ps_spline_math.h.
 
@@ -390,12 +404,16 @@ class Pieces:
         """
         order = index("nu", nu, 0)
         outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
-        move = self._library.move
         points = self._library.points(x, self._knots)
-        batch, shape = self._batch, tuple(points.shape)
+        if per_spline:
+            check_points(tuple(points.shape), self._batch, self.axis)
+        return self._at(points, order, outside, per_spline)
+
+    def _at(self, points: Array, order: int, outside: str, per_spline: bool) -> Array:
+        """Return the derivatives of an order at points that were checked."""
+        move, batch, shape = self._library.move, self._batch, tuple(points.shape)
         coefficients, form = self._differentiated(order)
         if per_spline:
-            check_points(shape, batch, self.axis)
             lines = move(points, self._axis, -1)
             return move(self._values(coefficients, form, lines, outside), -1, self._axis)
         lines = points.reshape((1,) * len(batch) + (-1,))

@@ -9,11 +9,11 @@ from typing import Any
 from torch import Tensor
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Form, Pieces, cubic_of
+from ..spline._differentiable import Form, Pieces, coefficients_through, cubic_of
 from ._solve import solve_tridiagonal
 from ._xp import XP
 
-_SOLVE = partial(solve_tridiagonal, pivot=False)
+_THROUGH = partial(coefficients_through, XP, partial(solve_tridiagonal, pivot=False))
 
 
 class PiecewisePolynomial(Pieces):
@@ -124,4 +124,4 @@ class CubicSpline(PiecewisePolynomial):
         bc_type: Conditions = "not-a-knot",
         extrapolate: Extrapolate | None = None,
     ) -> None:
-        self._set(*cubic_of(XP, _SOLVE, x, y, axis, bc_type, extrapolate))
+        self._set(*cubic_of(XP, _THROUGH, x, y, axis, bc_type, extrapolate))
