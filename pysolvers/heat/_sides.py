@@ -132,9 +132,8 @@ class Grid:
     @property
     def ratio(self) -> tuple[float, ...]:
         """dt/h^2 times the diffusivity along each axis."""
-        return tuple(
-            self.dt * a / h**2 for a, h in zip(self.diffusivity, self.spacing, strict=True)
-        )
+        dt, pairs = self.dt, zip(self.diffusivity, self.spacing, strict=True)
+        return tuple([dt * a / h**2 for a, h in pairs])
 
     @property
     def heat_of_nodes(self) -> Any:

@@ -64,6 +64,7 @@ class HeatState:
         self._state = make_fields(layout, settings.device, "HeatADI")
         if k is not None:
             self._state.set("k", k)
+        self._codes: tuple[int, ...] | None = None  # of the settings, for the backend
         self._segment: Segment | None = None  # of the steps whose data are in the tables
 
     @property
@@ -170,8 +171,10 @@ class HeatState:
             Whether `largest` is to be that after these steps.
         """
         s, backend = self._settings, self._settings.backend
+        if self._codes is None:
+            self._codes = s.codes(backend)
         status, report = backend.heat_step(
-            s.codes(backend),
+            self._codes,
             (int(is_fresh), int(s.timed)),
             *self._arguments(backend.HEAT_SIDES, count, first, lost, measures=measures),
             s.call_threads,
@@ -227,7 +230,7 @@ class HeatState:
         measures: bool,
     ) -> tuple[Any, ...]:
         """Return ratios, sides, tables, source, k, t, w and largest for the backend."""
-        source, shape = self._source, self._settings.shape
+        source, shape, operand = self._source, self._settings.shape, self._state.operand
         held = slice(lost[0], shape[0] - lost[1])
         values, steps = self._read("source"), (0, 0)
         if source is not None and values is not None:
@@ -244,8 +247,9 @@ class HeatState:
             values,
             steps,
             None if k is None else k[held],
-            *(self._state.operand(name)[held] for name in ("t", "w")),
-            self._state.operand("largest") if measures else None,
+            operand("t")[held],
+            operand("w")[held],
+            operand("largest") if measures else None,
             count,
         )
 

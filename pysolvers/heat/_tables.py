@@ -51,6 +51,7 @@ class SideTables:
         self.varies = any(side.varies for side in self._given)
         self.size = 0
         self._places = [self._place(side) for side in self._sides]
+        self._from = (0, 0), self._places  # of the last call of `arguments`
 
     def fill(self, first: int, count: int) -> Array:
         """Return the tables for steps `first` to `first + count - 1`."""
@@ -88,13 +89,21 @@ class SideTables:
         row : int
             First row of the field, along its first axis.
         """
-        return tuple(
-            (
-                kinds[side.kind],
-                side.exchange,
-                *(self._moved(side, places, first, row) for places in both),
+        begin = first, row
+        if self._from[0] != begin:
+            pairs = zip(self._sides, self._places, strict=True)
+            self._from = (
+                begin,
+                [
+                    (self._moved(side, level, *begin), self._moved(side, sweep, *begin))
+                    for side, (level, sweep) in pairs
+                ],
             )
-            for side, both in zip(self._sides, self._places, strict=True)
+        return tuple(
+            [
+                (kinds[side.kind], side.exchange, level, sweep)
+                for side, (level, sweep) in zip(self._sides, self._from[1], strict=True)
+            ]
         )
 
     def _moved(self, side: Side, places: Places, first: int, row: int) -> Places:
