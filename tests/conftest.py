@@ -1,6 +1,7 @@
 """Fixtures of all tests: seeded numbers, and every backend through the same test bodies."""
 
 import functools
+import gc
 import os
 import signal
 import sys
@@ -104,6 +105,18 @@ def _is_asked_for_gpu(config):
 def _is_long(path):
     place = path.relative_to(Path(__file__).parent).as_posix()
     return f"{place}/".startswith(LONG)
+
+
+def pytest_sessionstart(session):
+    """Make no collections of garbage while tests are collected, which keeps all that is made."""
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session):
+    """Make collections of what tests make alone, not of the tests."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -189,15 +189,15 @@ def check_unsplit_steps_go_on_after_an_error(group, rng, links):
     equal(group, split.step(2), one.step(2).u, 0)
 
 
-def check_halos_of_unsplit_steps(group, rng, links):
+def check_halos_of_unsplit_steps(group, rng, links, each=2):
     """Each device holds its nodes and a halo: T is that of one device up to the tolerance."""
-    for name, problem in few(HALOS.items(), 2):
+    for name, problem in few(HALOS.items(), each):
         shape = problem["shape"]
         axis, k = int(np.argmax(shape)), random_k(shape)
-        one = OnDevice(**problem, diffusivity=k).step(6)
+        one = OnDevice(**problem, diffusivity=k).step(4)
         own = {"diffusivity": part_of(group, k, axis), "group": group, "split": Slab(axis)}
         with holding(0):
-            split = OnDevice(**problem, **own).step(1).step(5)
+            split = OnDevice(**problem, **own).step(1).step(3)
         result = split.result()
         is_divided = group.size > 1
         nodes = split._runner.unsplit._held.store.operand("t").shape[axis]

@@ -134,7 +134,7 @@ def check_halos_of_unsplit_heat(group, rng):
     ):
         with devices:
             again = anew(group, links=("peers", link))
-            device_unsplit.check_halos_of_unsplit_steps(again, rng, (link,))
+            device_unsplit.check_halos_of_unsplit_steps(again, rng, (link,), each=5)
 
 
 def check_nccl_that_does_not_start(group, rng):

@@ -386,8 +386,9 @@ def check_operands_of_one_axis(group, rng):
     shapes = itertools.product((1, 2, 3), (0, 1), (0, 1))
     several = [lines for lines in itertools.product((False, True), repeat=4) if not all(lines)]
     for number, (own, axis, along) in enumerate(shapes):
-        # Of 1 or 3 rows per rank, not as many as columns, some combinations in turn.
-        for lines in several if own == 2 or EVERY else several[number % 4 :: 4]:
+        # Of 1 or 3 rows per rank, not as many as columns, fewer combinations in turn.
+        step = 1 if EVERY else 2 if own == 2 else 4
+        for lines in several[number % step :: step]:
             shape = [own * group.size, 2 * group.size][:: -1 if axis else 1]
             rows = shape[axis]
             part = Slab(along).part(shape[along], group.rank, group.size)

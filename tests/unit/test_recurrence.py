@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from oracle import DTYPES, eps, uniform
-from scipy.signal import lfilter
 
 from pysolvers import linear_recurrence
 
@@ -60,6 +59,7 @@ def test_recurrences_are_those_of_a_loop(rows, dtype, order):
 
 @pytest.mark.parametrize("rows", [1000, LONG])
 def test_filters_are_those_of_scipy(rows):
+    lfilter = pytest.importorskip("scipy.signal").lfilter  # which takes seconds to import
     rng = np.random.default_rng(0)
     signal = rng.standard_normal((3, rows))
 

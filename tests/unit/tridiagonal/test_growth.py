@@ -50,7 +50,7 @@ CHUNK = 33  # rows of a chunk on a device; a block of the CPU has 16
 # A call and its checks take longer than its systems, above all on a device: fewer lengths and more
 # systems of each, other lengths in each test. tests/gpu/test_growth.py has all remainders of a
 # chunk of a device, and the slow tests have them on the CPU.
-FEWER = {"cpu": 3, "cuda": 6}
+FEWER = {"cpu": 6, "cuda": 6}
 # Rows of long systems. The CPU cuts those of 2**18 rows or more into spans; a device makes several
 # passes from 16896 rows on.
 LONG = {"cpu": 300_000, "cuda": 75_000}
@@ -244,7 +244,7 @@ def factored(factor, operands, trans, **options):
 SHARINGS = ("shared", "scalars", "one number a system", "one diagonal of each kind")
 
 
-def share(sharing, draws, rng, part, *, systems=19, least=1):
+def share(sharing, draws, rng, part, *, systems=9, least=1):
     """Yield operands that share a matrix or repeat numbers, and the full systems they mean."""
     for rows in draws.lengths(rng, least=least):
         if sharing == "shared":
@@ -268,10 +268,10 @@ def share(sharing, draws, rng, part, *, systems=19, least=1):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize(
-    ("parts", "systems", "longest"), [(1, 4, 30), pytest.param(10, 8, 120, marks=slow)]
+    ("parts", "systems", "longest"), [(1, 2, 30), pytest.param(10, 8, 120, marks=slow)]
 )
 def test_backward_error_is_that_of_lapack(solve, draws, family, parts, systems, longest):
-    """A third of the remainders modulo a chunk: 5280 draws, and 105600 under the slow marker."""
+    """A sixth of the remainders modulo a chunk: 2640 draws, and 105600 under the slow marker."""
     for part in range(parts):
         for rows in draws.lengths(np.random.default_rng([SEED, 1, part]), longest=longest):
             system = draws.draw(family, rows, systems * draws.fewer, 1, part)
@@ -292,7 +292,7 @@ def test_shared_and_repeated_coefficients(solve, draws, sharing, parts):
 
 @pytest.mark.parametrize(("dtype", "trans"), TRANSPOSED)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
-@pytest.mark.parametrize(("parts", "systems"), [(1, 2), pytest.param(8, 8, marks=slow)])
+@pytest.mark.parametrize(("parts", "systems"), [(1, 1), pytest.param(8, 8, marks=slow)])
 def test_factors(factor, draws, family, trans, parts, systems):
     for part in range(parts):
         for rows in draws.lengths(np.random.default_rng([SEED, 3, part]), least=3):
@@ -307,7 +307,7 @@ def test_factors(factor, draws, family, trans, parts, systems):
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_factors_of_shared_and_repeated_coefficients(factor, draws, sharing, dtype, trans):
     rng = np.random.default_rng([SEED, 4])
-    for given, (*matrix, rhs) in share(sharing, draws, rng, 4, systems=5, least=3):
+    for given, (*matrix, rhs) in share(sharing, draws, rng, 4, systems=3, least=3):
         *diagonals, _ = given
         if all(np.ndim(a) == 0 for a in diagonals):
             diagonals = [np.full(rhs.shape[-1], a, dtype) for a in diagonals]
@@ -325,7 +325,7 @@ def test_factors_of_shared_and_repeated_coefficients(factor, draws, sharing, dty
 def test_periodic(solve, draws, family, parts):
     for part in range(parts):
         for rows in draws.lengths(np.random.default_rng([SEED, 5, part])):
-            system = draws.draw(family, rows, 4 * draws.fewer, 5, part)
+            system = draws.draw(family, rows, 2 * draws.fewer, 5, part)
             draws.compare_periodic(system, solutions(solve, system, periodic=True))
     draws.check()
 
@@ -345,7 +345,7 @@ def test_periodic_shared_and_repeated_coefficients(solve, draws, sharing):
 def test_periodic_factors(factor, draws, family, trans, parts):
     for part in range(parts):
         for rows in draws.lengths(np.random.default_rng([SEED, 7, part])):
-            *matrix, rhs = draws.draw(family, rows, 2 * draws.fewer, 7, part)
+            *matrix, rhs = draws.draw(family, rows, draws.fewer, 7, part)
             system = (*oracle.transposed(*matrix, trans), rhs)
             answers = factored(factor, (*matrix, rhs), trans, periodic=True)
             draws.compare_periodic(system, answers, trans)
@@ -382,7 +382,7 @@ def ratio(x, exact):
 def test_periodic_constant_coefficients_against_the_transform(solve, factor, draws, family, parts):
     for part in range(parts):
         for rows in draws.lengths(np.random.default_rng([SEED, 8, part]), least=3):
-            *matrix, rhs = draws.draw(family, rows, 4 * draws.fewer, 8, part)
+            *matrix, rhs = draws.draw(family, rows, 2 * draws.fewer, 8, part)
             columns = [a[:, :1] for a in matrix]
             exact, condition = by_transform(*columns, rhs)
             judged = condition < 0.1 / draws.eps
@@ -436,7 +436,7 @@ def test_a_solution_that_overflows_is_not_finite(solve, draws):
 
 
 # In the default run only families that chunks find hard.
-HARD = {"float64": ("roots", "uniform constant", "piecewise", "graded")}
+HARD = {"float64": ("uniform constant", "piecewise")}
 OF_LONG_SYSTEMS = [
     pytest.param(
         family, dtype, marks=() if family in HARD.get(dtype, ("uniform constant",)) else slow

@@ -181,13 +181,8 @@ def transpose(matrix, trans):
 
 def normwise_error(matrix, rhs, x):
     """Return max |A x - b| / max (|A| |x| + |b|) of every system, in eps of x."""
-    lower, diag, upper = (np.asarray(a, np.clongdouble) for a in matrix)
-    x_long = np.asarray(x, np.clongdouble)
-    products = [lower * np.roll(x_long, 1, axis=-1), diag * x_long]
-    products.append(upper * np.roll(x_long, -1, axis=-1))
-    residual = np.abs(sum(products) - rhs).max(axis=-1)
-    scale = (sum(map(np.abs, products)) + np.abs(rhs)).max(axis=-1)
-    return residual / scale / oracle.eps(x.dtype)
+    normwise, _ = oracle.backward_errors(*matrix, rhs, x, periodic=True)
+    return normwise / oracle.eps(x.dtype)
 
 
 @pytest.mark.parametrize("family", [advection, constant, piecewise])
@@ -237,36 +232,44 @@ def circulant_condition(lower, diag, upper, rows):
     return values.max(axis=-1) / values.min(axis=-1)
 
 
+# Rows and systems. Errors of one sign grow with the rows: of many rows few systems show them.
+OF_LARGE_STEPS = [
+    *((63, 120), (64, 120), (257, 120), (4096, 36)),
+    pytest.param(1000, 120, marks=pytest.mark.slow),
+    pytest.param(4096, 120, marks=pytest.mark.slow),
+]
+
+
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("rows", [63, 64, 257, 1000, 4096])
+@pytest.mark.parametrize(("rows", "systems"), OF_LARGE_STEPS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_large_steps(rng, dtype, rows, axis):
+def test_large_steps(rng, dtype, rows, systems, axis):
     """Elimination in order adds up n rounding errors of one sign in the last row of these."""
-    matrix, condition = large_steps(rng, 120, rows, dtype)
+    matrix, condition = large_steps(rng, systems, rows, dtype)
     judged = condition < 0.1 / oracle.eps(dtype)
-    rhs = oracle.uniform(rng, (120, rows), dtype)
+    rhs = oracle.uniform(rng, (systems, rows), dtype)
     rhs[::2] += 1
     laid = [np.array(np.moveaxis(a, -1, axis), order="C") for a in (*matrix, rhs)]
-    assert judged.sum() > 50
+    assert judged.sum() > 0.4 * systems
 
     x, info = pysolvers.solve_tridiagonal(*laid, axis=axis, periodic=True, return_info=True)
     factor = pysolvers.factor_tridiagonal(*laid[:3], axis=axis, periodic=True)
     answers = {trans: factor.solve(laid[3], trans=trans) for trans in "NTH"}
 
-    assert 0 < info.pivoted < 120
+    assert 0 < info.pivoted < systems
     for trans, y in [("N", x), *answers.items()]:
         error = normwise_error(transpose(matrix, trans), rhs, np.moveaxis(y, axis, -1))
         assert error[judged].max() <= 50
 
 
 @pytest.mark.parametrize("method", ["auto", "thomas"])
-@pytest.mark.parametrize("rows", [63, 64, 257, 1000, 4096])
+@pytest.mark.parametrize(("rows", "systems"), OF_LARGE_STEPS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_large_steps_without_exchanges(solve, rng, dtype, rows, method):
+def test_large_steps_without_exchanges(solve, rng, dtype, rows, systems, method):
     """The residual of the last row is corrected, on a device by the Thomas algorithm."""
-    matrix, condition = large_steps(rng, 120, rows, dtype)
+    matrix, condition = large_steps(rng, systems, rows, dtype)
     judged = condition < 0.1 / oracle.eps(dtype)
-    rhs = oracle.uniform(rng, (120, rows), dtype)
+    rhs = oracle.uniform(rng, (systems, rows), dtype)
     rhs[::2] += 1
 
     x = solve(*matrix, rhs, periodic=True, method=method, pivot=False)
@@ -279,7 +282,7 @@ def test_large_steps_without_exchanges(solve, rng, dtype, rows, method):
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_large_steps_of_one_matrix(rng, dtype, trans, adjacent):
     """The answers replace the right-hand sides, and have the bits of single right-hand sides."""
-    rows, speed = 16003, -70000.0 if trans == "N" else 70000.0
+    rows, speed = 4003, -70000.0 if trans == "N" else 70000.0
     nu = 1.01 * abs(speed)
     matrix = [np.full(rows, a, dtype) for a in (-(nu + speed), 1 + 2 * nu, -(nu - speed))]
     rhs = oracle.uniform(rng, (37, rows), dtype) + dtype(1)

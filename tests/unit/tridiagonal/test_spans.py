@@ -9,8 +9,12 @@ from pysolvers import SingularSystemError, solve_tridiagonal
 ROWS = 1 << 18  # from here on
 RING_ROWS = 1 << 15  # periodic systems, from here on
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
-# Of the accuracy set those that are made in a time that grows with the rows.
-NUMBERS = [1, 2, 3, 4, 5, 6, 7, 14, 16, 17, 18, 19, 20]
+# Of the accuracy set those that are made in a time that grows with the rows. In the default run
+# one of each kind: random, of growing entries, with empty couplings, with a small diagonal.
+NUMBERS = [
+    *(1, 3, 5, 14, 16),
+    *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 6, 7, 17, 18, 19, 20)),
+]
 
 
 def systems(rng, side, rows, dtype=np.float64):
@@ -56,7 +60,7 @@ def test_types_and_lengths(rng, dtype, rows):
     assert oracle.backward_error(*system, x) <= 4 * lapack
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("side", "axis"), [(1, 1), (3, 1), (3, 0), (19, 0)])
 def test_same_bits_whatever_lies_beside(rng, side, axis, threads):
     operands = systems(rng, side, ROWS + 5)
@@ -108,7 +112,7 @@ def test_a_singular_one_among_others(rng, axis):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_entries_do_not_grow(rng, dtype, axis):
     """Constant coefficients: solutions grow along the rows, and the spans' ends with them."""
-    draws = 8
+    draws = 4
     rows = ROWS + 301
     matrix = [np.repeat(oracle.uniform(rng, (draws, 1), dtype), rows, axis=1) for _ in range(3)]
     rhs = oracle.uniform(rng, (draws, rows), dtype)

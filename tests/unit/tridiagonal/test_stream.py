@@ -42,7 +42,7 @@ def in_pieces(lower, diag, upper, rhs, **options):
 
 
 @pytest.mark.parametrize("offset", [0, 1])
-@pytest.mark.parametrize("rows", [1, 2, 7, 16, 63, 64, 65, 100, 129, 1000])
+@pytest.mark.parametrize("rows", [1, 7, 16, 63, 65, 1000])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_contiguous_systems(rng, dtype, rows, offset):
     lower, diag, upper, rhs, x = problem(rng, rows, dtype, offset=offset)

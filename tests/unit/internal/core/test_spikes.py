@@ -75,7 +75,7 @@ def test_every_layout_dtype_and_number_of_systems(rng, dtype, rows):
         (np.float32, "rows"),
         (np.float32, "outer"),
         pytest.param(np.float64, "rows", marks=pytest.mark.slow),  # the check takes seconds
-        (np.complex64, "rows"),
+        pytest.param(np.complex64, "rows", marks=pytest.mark.slow),
     ],
 )
 def test_long_outputs_are_written_past_the_caches(rng, dtype, order):

@@ -9,7 +9,7 @@ from operand_axes import NAMES, both, cases, filled
 
 from pysolvers._runtime.arrays import padded_shape, resolve_shape
 
-PLANES = list(itertools.product(range(1, 7), range(1, 7)))
+PLANES = list(itertools.product(range(1, 5), range(1, 5)))
 BOXES = [(2, 3, 4), (3, 3, 3), (4, 1, 3), (1, 4, 2)]
 
 
@@ -50,4 +50,4 @@ def test_shape_function_of_all_libraries(rng, leader, periodic):
                         end = slice(1, None) if name == "lower" else slice(-1)
                     expected = expected[..., end]
                     np.testing.assert_array_equal(np.broadcast_to(view, expected.shape), expected)
-    assert valid > 1500
+    assert valid > 500

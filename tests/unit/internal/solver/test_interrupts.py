@@ -121,7 +121,7 @@ def assert_same(solver, expected, folder, *, but=()):
         np.testing.assert_array_equal(array, expected[1][name], err_msg=name)
 
 
-@pytest.mark.parametrize("places", [75, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("places", [40, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_interrupt_between_two_lines_changes_nothing(name, places, tmp_path):
     """At every line that is executed; in the default run at lines of the sources, once each."""
@@ -174,7 +174,7 @@ def test_history_after_an_interrupt_has_the_row_of_the_last_iteration(name, tmp_
     expected, lines = interrupted(0)
     whole = rows(expected)
     assert len(whole) in (1, 2, 4)
-    for line in range(1, lines + 1, max(1, lines // 100)):
+    for line in range(1, lines + 1, max(1, lines // 40)):
         solver, _ = interrupted(line)
         made = int(solver.iterations if hasattr(solver, "iterations") else solver.steps)
         np.testing.assert_array_equal(rows(solver), whole[: made // interval])
