@@ -78,9 +78,9 @@ ratio_of(Real excess)
     return 2 * reciprocal(2 + excess + sqrt(excess) * sqrt(excess + 4));
 }
 
-/* The coefficients of `count` <= 31 inner rows. If there is none, x_0 = y and
+/* The coefficients of `count` < 2^BITS inner rows. If there is none, x_0 = y and
  * x_{-1} = y_left. */
-template <typename Real> struct WaveChunk {
+template <typename Real, int BITS = 5> struct WaveChunk {
     Real r; /* ratio */
     Real over, near, far;
     Real sum; /* 1 - near - far */
@@ -91,7 +91,7 @@ template <typename Real> struct WaveChunk {
         Real q_step = 1, g_step = 1, power_step = r; /* for k = 2^bit */
 
 #pragma unroll
-        for (int bit = 0; bit < 5; bit++) {
+        for (int bit = 0; bit < BITS; bit++) {
             const bool is_set = (count >> bit) % 2 != 0;
 
             q = is_set ? q + power * power * q_step : q;

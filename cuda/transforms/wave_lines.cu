@@ -80,6 +80,17 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
     return true;
 }
 
+/* Whether the systems fill the device with a thread each. */
+template <typename Real>
+static bool
+are_many(const WaveJob<Real> &job)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t systems = int64_t(job.tiles.rows) * job.tiles.reals();
+
+    return device != nullptr && systems >= int64_t(256) * device->processors;
+}
+
 ps_status
 ps_cuda_wave_lines(const ps_wave_lines *l, const ps_exec *exec)
 {
@@ -92,9 +103,15 @@ ps_cuda_wave_lines(const ps_wave_lines *l, const ps_exec *exec)
     return with_real(l->dtype, [&](auto zero) {
         WaveJob<decltype(zero)> job;
 
-        return !job_of(*l, &job) ? PS_BAD_ARGUMENT
-               : job.is_part()   ? launch_wave_lines<decltype(zero), true>(job, stream)
-                                 : launch_wave_lines<decltype(zero), false>(job, stream);
+        if (!job_of(*l, &job)) {
+            return PS_BAD_ARGUMENT;
+        }
+        if (!job.is_part()) {
+            return launch_wave_lines<decltype(zero), false>(job, stream);
+        }
+        return job.ends != nullptr && are_many(job)
+                   ? launch_wave_ends(job, stream)
+                   : launch_wave_lines<decltype(zero), true>(job, stream);
     });
 }
 

@@ -37,6 +37,9 @@ template <typename Real> struct WaveJob {
     }
 };
 
+/* The first step of many systems of a part. */
+template <typename Real>
+ps_status launch_wave_ends(const WaveJob<Real> &job, cudaStream_t stream);
 template <typename Real, bool IS_PART>
 ps_status launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream);
 

@@ -3,6 +3,7 @@
 
 namespace pysolvers::transforms {
 
+template ps_status launch_wave_ends(const WaveJob<PS_NUMBER> &, cudaStream_t);
 template ps_status launch_wave_lines<PS_NUMBER, false>(const WaveJob<PS_NUMBER> &,
                                                        cudaStream_t);
 template ps_status launch_wave_lines<PS_NUMBER, true>(const WaveJob<PS_NUMBER> &,
