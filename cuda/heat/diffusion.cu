@@ -189,9 +189,9 @@ launch_nodes(const Operation &operation, cudaStream_t stream)
 {
     const NodeBox &box = operation.nodes();
 
-    return launch_closely(nodes_kernel<Operation>,
-                          Operation::sums > 0 ? sum_blocks_for(box) : blocks_for(box),
-                          node_threads, 0, stream, operation);
+    return for_threads<node_threads>(Operation::sums > 0 ? sum_blocks_for(box)
+                                                         : blocks_for(box),
+                                     stream, OverNodes<Operation>{operation});
 }
 
 template <typename Real>
@@ -435,8 +435,8 @@ template <typename Real, typename Cycle> class Solve {
     template <typename Total> void launch_total(const Total &total)
     {
         if (status_ == PS_OK) {
-            status_ = launch_closely(total_kernel<Total>, 1, node_threads, 0, stream_,
-                                     parts_, sum_blocks_for(box_), total);
+            status_ = for_threads<node_threads>(
+                1, stream_, AddBlocks<Total>{parts_, sum_blocks_for(box_), total});
         }
     }
 

@@ -30,7 +30,7 @@
 
 #include "device/operand.cuh"
 #include "ps_diffusion.h"
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::heat {
 
@@ -295,19 +295,22 @@ struct SpanTotal {
 };
 
 /* Grid: one block. */
-template <typename Total>
-__global__ void
-__launch_bounds__(node_threads)
-    total_kernel(const double *parts, int blocks, const __grid_constant__ Total total)
-{
-    double sum[Total::sums] = {};
+template <typename Total> struct AddBlocks {
+    const double *parts;
+    int blocks;
+    Total total;
 
-    wait_for_last_kernel();
-    add_blocks(parts, blocks, sum);
-    if (threadIdx.x == 0) {
-        total.take(sum);
+    __device__ __forceinline__ void operator()() const
+    {
+        double sum[Total::sums] = {};
+
+        wait_for_last_kernel();
+        add_blocks(parts, blocks, sum);
+        if (threadIdx.x == 0) {
+            total.take(sum);
+        }
     }
-}
+};
 
 /* A on the nodes of a level. */
 template <typename Real, typename Index = int64_t> struct DiffusionOperator {
@@ -353,22 +356,24 @@ template <typename Real, typename Index = int64_t> struct DiffusionOperator {
  * and body(), a function of the place of a node, which may read the numbers of the
  * iteration when it is made. With `sums` > 0 body(sum) adds to that many sums, whose
  * parts are stored at `parts`. Grid: any number of blocks. */
-template <typename Operation>
-__global__ void
-__launch_bounds__(node_threads) nodes_kernel(const __grid_constant__ Operation operation)
-{
-    if constexpr (Operation::sums > 0) {
-        double sum[Operation::sums] = {};
+template <typename Operation> struct OverNodes {
+    Operation operation;
 
-        wait_for_last_kernel();
-        for_own_nodes(operation.nodes(), operation.body(sum));
-        store_sums(sum, operation.parts);
+    __device__ __forceinline__ void operator()() const
+    {
+        if constexpr (Operation::sums > 0) {
+            double sum[Operation::sums] = {};
+
+            wait_for_last_kernel();
+            for_own_nodes(operation.nodes(), operation.body(sum));
+            store_sums(sum, operation.parts);
+        }
+        else {
+            wait_for_last_kernel();
+            for_own_nodes(operation.nodes(), operation.body());
+        }
     }
-    else {
-        wait_for_last_kernel();
-        for_own_nodes(operation.nodes(), operation.body());
-    }
-}
+};
 
 /* out = rhs - A v, or A v if rhs is null, for v = x or, if ADDS, v = x + t; then y = v.
  * `out` is not x or t. */

@@ -21,30 +21,34 @@ namespace {
 constexpr int block_threads = 256, tile = 32, tile_rows = 8;
 
 /* to[j, i] = from[i, j]; a row of `from` has `across` nodes. */
-template <typename Real>
-__global__ void
-__launch_bounds__(tile *tile_rows)
-    transpose_kernel(const Real *from, Real *to, int64_t across, int64_t along)
-{
-    __shared__ Real part[tile][tile + 1];
-    const int64_t tiles = divided_up(across, tile), j = blockIdx.x / tiles * tile;
-    const int64_t i = (blockIdx.x % tiles) * tile;
-    const int x = static_cast<int>(threadIdx.x) % tile;
-    const int y = static_cast<int>(threadIdx.x) / tile;
+template <typename Real> struct Transpose {
+    const Real *from;
+    Real *to;
+    int64_t across;
+    int64_t along;
 
-    wait_for_last_kernel();
-    for (int k = y; k < tile; k += tile_rows) {
-        if (i + x < across && j + k < along) {
-            part[k][x] = from[(j + k) * across + i + x];
+    __device__ __forceinline__ void operator()() const
+    {
+        __shared__ Real part[tile][tile + 1];
+        const int64_t tiles = divided_up(across, tile), j = blockIdx.x / tiles * tile;
+        const int64_t i = (blockIdx.x % tiles) * tile;
+        const int x = static_cast<int>(threadIdx.x) % tile;
+        const int y = static_cast<int>(threadIdx.x) / tile;
+
+        wait_for_last_kernel();
+        for (int k = y; k < tile; k += tile_rows) {
+            if (i + x < across && j + k < along) {
+                part[k][x] = from[(j + k) * across + i + x];
+            }
+        }
+        __syncthreads();
+        for (int k = y; k < tile; k += tile_rows) {
+            if (j + x < along && i + k < across) {
+                to[(i + k) * along + j + x] = part[x][k];
+            }
         }
     }
-    __syncthreads();
-    for (int k = y; k < tile; k += tile_rows) {
-        if (j + x < along && i + k < across) {
-            to[(i + k) * along + j + x] = part[x][k];
-        }
-    }
-}
+};
 
 template <typename Real>
 ps_status
@@ -52,8 +56,8 @@ transpose(const Real *from, Real *to, int64_t across, int64_t along, cudaStream_
 {
     const int64_t tiles = divided_up(across, tile) * divided_up(along, tile);
 
-    return launch_closely(transpose_kernel<Real>, tiles, tile * tile_rows, 0, stream,
-                          from, to, across, along);
+    return for_threads<tile * tile_rows>(tiles, stream,
+                                         Transpose<Real>{from, to, across, along});
 }
 
 template <typename Real> struct Matrix {
