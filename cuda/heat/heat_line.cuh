@@ -148,6 +148,22 @@ template <typename Real> struct HeatShare {
     }
 };
 
+/* U, and x after the last row. */
+template <typename Real> struct HeatEnds {
+    Real first, behind;
+};
+
+/* Close a line: from its sums and the values of the ends. */
+template <typename Real>
+__device__ __forceinline__ HeatEnds<Real>
+heat_ends(const HeatLine<Real> &line, const HeatPair<Real> &whole, const Real end[2])
+{
+    return {line.u[0] * whole.x + line.u[1] * whole.u + line.u[2] * end[0] +
+                line.u[3] * end[1],
+            line.y[0] * whole.x + line.y[1] * whole.u + line.y[2] * end[0] +
+                line.y[3] * end[1]};
+}
+
 /* Boundary values from total(g) of all groups and the values of the ends. */
 template <typename Real, typename Total>
 __device__ __forceinline__ HeatInflow<Real>
@@ -170,14 +186,11 @@ heat_inflow(const HeatLine<Real> &line, const HeatShare<Real> &share, int group,
         weight *= g == 0 ? line.first_power : line.group_power;
         u = fma(line.group_power, u, t.u);
     }
-    const Real first =
-        line.u[0] * x + line.u[1] * u + line.u[2] * end[0] + line.u[3] * end[1];
-    const Real behind =
-        line.y[0] * x + line.y[1] * u + line.y[2] * end[0] + line.y[3] * end[1];
+    const HeatEnds<Real> ends = heat_ends(line, {u, x}, end);
 
-    own.u = fma(share.group_u, first, own.u);
-    own.x += share.group_x * behind + share.group_both * first;
-    return {own, first};
+    own.u = fma(share.group_u, ends.first, own.u);
+    own.x += share.group_x * ends.behind + share.group_both * ends.first;
+    return {own, ends.first};
 }
 
 /* The same for a line that is one group. */
@@ -186,13 +199,11 @@ __device__ __forceinline__ HeatInflow<Real>
 heat_inflow_alone(const HeatLine<Real> &line, const HeatShare<Real> &share,
                   const HeatPair<Real> &whole, const Real end[2])
 {
-    const Real first = line.u[0] * whole.x + line.u[1] * whole.u + line.u[2] * end[0] +
-                       line.u[3] * end[1];
-    const Real behind = line.y[0] * whole.x + line.y[1] * whole.u + line.y[2] * end[0] +
-                        line.y[3] * end[1];
+    const HeatEnds<Real> ends = heat_ends(line, whole, end);
 
-    return {{share.group_u * first, share.group_x * behind + share.group_both * first},
-            first};
+    return {{share.group_u * ends.first,
+             share.group_x * ends.behind + share.group_both * ends.first},
+            ends.first};
 }
 
 } // namespace pysolvers::heat

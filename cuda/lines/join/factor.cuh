@@ -48,6 +48,26 @@ template <typename Number> struct Load {
     Number first, d;
 };
 
+/* The unit of a group of `width` lanes, in all of them, from that of the lane with its first
+ * row and that of its last lane. */
+template <typename Number>
+__device__ __forceinline__ Frame<Number>
+whole_of(const Frame<Number> &s, int first, int last, int width)
+{
+    return {shuffle(all_lanes, s.first_l, first, width),
+            shuffle(all_lanes, s.first_u, first, width),
+            shuffle(all_lanes, s.a, last, width), shuffle(all_lanes, s.b, last, width),
+            shuffle(all_lanes, s.c, last, width)};
+}
+
+template <typename Number>
+__device__ __forceinline__ Load<Number>
+whole_of(const Load<Number> &s, int first, int last, int width)
+{
+    return {shuffle(all_lanes, s.first, first, width),
+            shuffle(all_lanes, s.d, last, width)};
+}
+
 /* The last row of a system: y = p d - first x_first. */
 template <typename Number> struct CloseFactor {
     Number p, first;

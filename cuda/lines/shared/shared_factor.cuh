@@ -115,13 +115,8 @@ template <typename Number> struct SharedFactor {
         const Frame<Number> own = chunk.make(last_row, self.start, bad_pivot);
         Frame<Number> s = lanes.make(own, self.lane, shape.width, shape.width,
                                      self.start + rows - 1, bad_pivot);
-        const int first = self.first_lane, last = shape.width - 1;
 
-        s.first_l = shuffle(all_lanes, s.first_l, first, shape.width);
-        s.first_u = shuffle(all_lanes, s.first_u, first, shape.width);
-        s.a = shuffle(all_lanes, s.a, last, shape.width);
-        s.b = shuffle(all_lanes, s.b, last, shape.width);
-        s.c = shuffle(all_lanes, s.c, last, shape.width);
+        s = whole_of(s, self.first_lane, shape.width - 1, shape.width);
         if (shape.warps > 1) {
             s = join_warps(s, shape, self, exchange, kept, bad_pivot);
         }
@@ -152,8 +147,7 @@ template <typename Number> struct SharedFactor {
                                            const SharedThreadPlace &self, bool periodic,
                                            Number &y_left, Number &y_group) const
     {
-        y_group = close.solve({shuffle(all_lanes, s.first, self.first_lane, width),
-                               shuffle(all_lanes, s.d, width - 1, width)});
+        y_group = close.solve(whole_of(s, self.first_lane, width - 1, width));
         y_left = periodic ? y_group : Number(0);
     }
 
@@ -193,8 +187,7 @@ template <typename Number> struct SharedFactor {
         }
         s = level.reduce(s, 32, y);
 
-        const Number end = close.solve(
-            {shuffle(all_lanes, s.first, 0, 32), shuffle(all_lanes, s.d, last, 32)});
+        const Number end = close.solve(whole_of(s, 0, last, 32));
         const Number start = periodic ? end : Number(0);
 
         y = level.at(y, start, end);
@@ -284,12 +277,7 @@ template <typename Number> struct SharedFactor {
             });
         }
 
-        all.first_l = shuffle(all_lanes, all.first_l, 0, 32);
-        all.first_u = shuffle(all_lanes, all.first_u, 0, 32);
-        all.a = shuffle(all_lanes, all.a, last, 32);
-        all.b = shuffle(all_lanes, all.b, last, 32);
-        all.c = shuffle(all_lanes, all.c, last, 32);
-        return all;
+        return whole_of(all, 0, last, 32);
     }
 };
 
