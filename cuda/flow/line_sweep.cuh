@@ -147,7 +147,6 @@ solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<ROWS> self, int fi
     const bool idle = self.lane >= t.shape.lanes;
     Number *const word =
         idle ? shared : shared + self.slot * t.pitch + chunk * (ROWS + 1);
-    Number y_left = Number(0), y;
 
     if (line < t.lines_of_field.first || line >= t.lines_of_field.end) {
         self.clear();
@@ -172,11 +171,9 @@ solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<ROWS> self, int fi
             at < 0 || (i == ROWS - 1 && at == t.shape.rows - 1) ? Number(0) : row.upper;
         return row;
     });
-    const Segment<Number> whole = levels.reduce_block(t.shape, self, exchange);
+    const Ends<Number> ends = levels.join_system(t.shape, self, false, exchange);
 
-    y = close_system(whole, false, t.shape.rows - 1, levels.bad_pivot);
-    levels.broadcast_down(t.shape, self, y_left, y);
-    levels.chunk.substitute(y_left, y, [&](int i, Number value) {
+    levels.chunk.substitute(ends.y_left, ends.y, [&](int i, Number value) {
         if (!idle) {
             word[Rows::solution * t.plane + i] = value;
         }

@@ -338,14 +338,9 @@ template <typename Real> struct CoarseBlock {
         Levels<Number, coarse_rows> levels;
 
         levels.eliminate(self, rows);
-        const Segment<Number> whole =
-            levels.reduce_up(levels.lanes, self, self.group, levels.own,
-                             self.start + coarse_rows - 1, self.first_lane);
-        Number y = close_system(whole, periodic, shape.rows - 1, levels.bad_pivot);
-        Number y_left = periodic ? y : Number(0);
+        const Ends<Number> ends = levels.join_system(shape, self, periodic);
 
-        levels.broadcast_down(shape, self, y_left, y);
-        levels.chunk.substitute(y_left, y, [&](int i, Number value) {
+        levels.chunk.substitute(ends.y_left, ends.y, [&](int i, Number value) {
             if (self.start + i >= 0) {
                 put(self.start + i, value);
             }

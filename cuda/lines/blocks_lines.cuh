@@ -301,11 +301,7 @@ __launch_bounds__(THREADS, BLOCKS)
         if (next < systems) {
             tile.load(next, count_at(next));
         }
-        const Segment<Number> whole = levels.reduce_block(shape, self, exchange);
-        Value y = close_system(whole, false, shape.rows - 1, levels.bad_pivot);
-        Value y_left = Value(Real(0));
-
-        levels.broadcast_down(shape, self, y_left, y);
+        const Ends<Number> ends = levels.join_system(shape, self, false, exchange);
         const bool is_bad = levels.bad_pivot.row != BadPivot::none;
         const bool is_left = job.checks && (levels.not_dominant || is_bad);
 
@@ -319,7 +315,7 @@ __launch_bounds__(THREADS, BLOCKS)
                     is_left ? -1 : source.info_of(is_bad ? levels.bad_pivot.row + 1 : 0);
             }
         }
-        levels.chunk.substitute(y_left, y, [&](int i, const Value &x) {
+        levels.chunk.substitute(ends.y_left, ends.y, [&](int i, const Value &x) {
             if (self.start + i >= 0) {
                 Real *const to = tile.chunk_at(tile.inputs, self.slot, chunk) + i * SIDE;
 

@@ -184,7 +184,6 @@ solve(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     const int32_t l = min(first + self.slot, s.lines - 1);
     const bool idle = self.lane >= t.shape.lanes || !s.is_swept(first + self.slot);
     Real *const word = idle ? plane : plane + self.slot * t.pitch + chunk * chunk_pitch;
-    BySums<Real> y_left = Real(0), y;
 
     if (idle) {
         self.clear();
@@ -193,11 +192,9 @@ solve(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     ChunkRows<Real> rows = {s, t, self.start + t.begin, l, word, level, {}, 0, 0};
 
     levels.eliminate(self, [&](int i) { return rows.make(i); });
-    const Segment<BySums<Real>> whole = levels.reduce_block(t.shape, self, exchange);
+    const Ends<BySums<Real>> ends = levels.join_system(t.shape, self, false, exchange);
 
-    y = close_system(whole, false, t.shape.rows - 1, levels.bad_pivot);
-    levels.broadcast_down(t.shape, self, y_left, y);
-    levels.chunk.substitute(y_left, y, [&](int i, Real value) {
+    levels.chunk.substitute(ends.y_left, ends.y, [&](int i, Real value) {
         if (self.start + i >= 0) {
             word[i] = value + level;
         }

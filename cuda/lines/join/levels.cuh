@@ -7,11 +7,11 @@
  *   const ThreadPlace<ROWS> self(shape, block);        the rows of the thread
  *   Levels<Number, ROWS> levels;
  *   levels.eliminate(self, rows);               rows(i) -> Row of row self.start + i
- *   Segment<Number> s = levels.reduce_block(shape, self, shared);
- *   y = close_system(s, periodic, shape.rows - 1, levels.bad_pivot);
- *   y_left = periodic ? y : 0;
- *   levels.broadcast_down(shape, self, y_left, y);     now those of the thread
- *   levels.chunk.substitute(y_left, y, put);    put(i, x) of row self.start + i
+ *   Ends<Number> ends = levels.join_system(shape, self, periodic, shared);
+ *   levels.chunk.substitute(ends.y_left, ends.y, put);     put(i, x) of row self.start + i
+ *
+ * A system that continues in other blocks or devices is reduced by reduce_block(), closed
+ * by the caller, and its ends are passed down by broadcast_down().
  *
  * Rows are aligned to the end of the system. If self.start + i < 0, rows(i) must be
  * copy_row() and put must do nothing. lower of row 0 and upper of the last row must be
@@ -173,6 +173,11 @@ template <int ROWS> struct ThreadPlace {
 template <typename Number>
 using WarpExchange = BlockExchange<Segment<Number>, 256 / sizeof(Number)>;
 
+/* The unknown before a unit, and its last one. */
+template <typename Number> struct Ends {
+    ValueOf<Number> y_left, y;
+};
+
 template <typename Number, int ROWS> struct Levels {
     Chunk<Number, ROWS> chunk;
     Segment<Number> own;
@@ -244,6 +249,30 @@ template <typename Number, int ROWS> struct Levels {
         }
         gather(self.members);
         return level.whole(group, unit, first);
+    }
+
+    /* From the chunks of a system in this block, a whole system, to y_left and y of the
+     * thread. Without `shared` the system is in one warp. */
+    template <typename... Shared>
+    __device__ __forceinline__ Ends<Number> join_system(const Shape &shape,
+                                                        const ThreadPlace<ROWS> &self,
+                                                        bool periodic, Shared &...shared)
+    {
+        Segment<Number> s;
+
+        if constexpr (sizeof...(Shared) > 0) {
+            s = reduce_block(shape, self, shared...);
+        }
+        else {
+            s = reduce_up(lanes, self, self.group, own, self.start + ROWS - 1,
+                          self.first_lane);
+        }
+        Ends<Number> ends;
+
+        ends.y = close_system(s, periodic, shape.rows - 1, bad_pivot);
+        ends.y_left = periodic ? ends.y : ValueOf<Number>(0);
+        broadcast_down(shape, self, ends.y_left, ends.y);
+        return ends;
     }
 
     /* From y_left and y of the block to those of the thread. */
