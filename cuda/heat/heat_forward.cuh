@@ -18,14 +18,14 @@
 
 namespace pysolvers::heat {
 
-/* HEAT_PLANES: of a block if a line is one group, else the largest number of warps over
- * that of groups. */
-enum { HEAT_PLANES = 8, HEAT_PLANE_WARPS = 10, HEAT_RING = 4 };
-
-/* The largest number of threads of a block: one warp loads. */
-template <int GROUPS>
-constexpr int heat_forward_threads =
-    32 * ((GROUPS == 1 ? HEAT_PLANES : HEAT_PLANE_WARPS) + 1);
+/* HEAT_PLANES: of a block whose lines are one group, usually; HEAT_PLANE_WARPS: the largest
+ * number of planes of a block times that of groups. */
+enum {
+    HEAT_PLANES = 8,
+    HEAT_PLANE_WARPS = 10,
+    HEAT_PLANES_THREADS = 32 * (HEAT_PLANE_WARPS + 1), /* one warp loads */
+    HEAT_RING = 4
+};
 
 /* `end` are the values at the ends of x, with node j + k nodes[1]; `side` those at the
  * ends of y, with node i + k nodes[0]. */
@@ -37,14 +37,6 @@ template <typename Real> struct HeatForward {
     int32_t pitch;  /* elements between lines in shared memory */
     int32_t planes; /* of a block */
 };
-
-/* The planes of a block: a constant if a line is one group. */
-template <int GROUPS, typename Real>
-__device__ __forceinline__ int
-planes_of(const HeatForward<Real> &f)
-{
-    return GROUPS == 1 ? static_cast<int>(HEAT_PLANES) : f.planes;
-}
 
 /* Barrier of the warps of a plane. */
 template <int GROUPS>
@@ -114,13 +106,12 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     /* Node 0 of line m in plane `first_plane` + p - 1. */
     __device__ __forceinline__ Real *line(int m, int p) const
     {
-        return lines + (m % HEAT_RING * (planes_of<GROUPS>(f) + 2) + p) * f.pitch +
-               heat_lead<ROWS>();
+        return lines + (m % HEAT_RING * (f.planes + 2) + p) * f.pitch + heat_lead<ROWS>();
     }
 
     __device__ __forceinline__ int threads() const
     {
-        return 32 * (planes_of<GROUPS>(f) * GROUPS + 1);
+        return 32 * (f.planes * GROUPS + 1);
     }
 
     __device__ __forceinline__ void wait(int m) const
@@ -304,7 +295,7 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
                                    group == 0 && lane == line.first_chunk,
                                    group == GROUPS - 1 && lane == HEAT_CHUNKS - 1};
     const bool is_storer = group == 0 && lane == 0;
-    Real *const out = ring.line(HEAT_RING - 1, planes_of<GROUPS>(f) + 2 + plane);
+    Real *const out = ring.line(HEAT_RING - 1, f.planes + 2 + plane);
     TwoSidedRow<Real> next_factor_row = two_sided.factor_row[ring.half_rows.first];
     Real u[ROWS];
 
@@ -363,7 +354,7 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
 /* The kernel. The last warp of a block loads the lines. */
 template <typename Real, int ROWS, int GROUPS>
 __global__ void
-__launch_bounds__(heat_forward_threads<GROUPS>, 1)
+__launch_bounds__(HEAT_PLANES_THREADS, 1)
     heat_forward_kernel(const __grid_constant__ HeatLine<Real> line,
                         const __grid_constant__ HeatForward<Real> f)
 {
@@ -371,7 +362,7 @@ __launch_bounds__(heat_forward_threads<GROUPS>, 1)
     __shared__ Arrivals full[HEAT_RING];
     __shared__ HeatPair<Real> total[HEAT_PLANE_WARPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int plane = warp / GROUPS, of_block = planes_of<GROUPS>(f);
+    const int plane = warp / GROUPS, of_block = f.planes;
     const unsigned half = blockIdx.x / static_cast<unsigned>(f.tiles);
     const HeatAxis<Real> &z = f.stencil.axis[2];
     const int64_t first_plane = z.begin + (blockIdx.x - half * f.tiles) * of_block;

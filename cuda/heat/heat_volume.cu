@@ -127,9 +127,8 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
 {
     const int64_t rows = heat_unknowns(h, 0).count(), groups = groups_along_x<Real>(rows);
     const size_t most = static_cast<size_t>(device->shared_bytes);
-    const int least = groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
-    int planes = groups == 1 ? static_cast<int>(HEAT_PLANES)
-                             : static_cast<int>(HEAT_PLANE_WARPS / groups);
+    const int usual = groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
+    int planes = static_cast<int>(HEAT_PLANE_WARPS / groups);
     int32_t pitch = 0;
 
     if (groups > Chunks<Real>::groups ||
@@ -139,7 +138,7 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
     while (forward_bytes<Real>(h->nodes[0], chunk_of<Real>(rows), planes, &pitch) +
                sizeof(Arrivals) * HEAT_RING + sizeof(HeatPair<Real>) * HEAT_PLANE_WARPS >
            most) {
-        if (--planes < least) {
+        if (--planes < usual) {
             return 0;
         }
     }
@@ -147,7 +146,7 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
         return divided_up(parts_of(heat_unknowns(h, 2).count(), n),
                           static_cast<int64_t>(device->processors));
     };
-    for (int few = planes - 1; few >= least && rounds(few) == rounds(planes); few--) {
+    for (int few = planes - 1; few >= usual && rounds(few) == rounds(planes); few--) {
         planes = few; /* as many blocks as fill the last round */
     }
     return planes;
