@@ -198,8 +198,8 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
         return t;
     }
     t.pairs = t.by_row ? pairs_of(job) : 0;
-    t.along = log2_up(static_cast<int32_t>(std::min<int64_t>(
-        t.by_row ? rows * (t.pairs != 0 ? 1 : 2) : t.systems, t.threads)));
+    t.along = log2_up(
+        static_cast<int32_t>(std::min<int64_t>(t.by_row ? rows : t.systems, t.threads)));
     t.shared_bytes = static_cast<uint32_t>(
         t.systems * t.shape.chunks() *
         (words * lines_rows * static_cast<int>(sizeof(Real)) + arrays * 16));

@@ -61,8 +61,8 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
     int32_t rows, lead; /* block rows; scalar rows of the identity before row 0 */
 
     __device__ __forceinline__ BlockSource(const BlocksJob<Real> &all, int64_t index)
-        : job(all), j(quotient(index, all.inner)), k(index - j * all.inner),
-          rows(IS_BANDS ? (all.rows + 1) / 2 : all.rows),
+        : job(all), j(all.outer > 1 ? quotient(index, all.inner) : 0),
+          k(index - j * all.inner), rows(IS_BANDS ? (all.rows + 1) / 2 : all.rows),
           lead(IS_BANDS ? all.rows % 2 : 0)
     {
     }

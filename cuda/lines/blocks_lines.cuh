@@ -70,19 +70,31 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
     /* Start the copies of the inputs of a tile that begins at system `first`. */
     __device__ __forceinline__ void load(int64_t first, int systems) const
     {
+        walk(systems, first, [&](const Source &source, int slot, int unit) {
 #pragma unroll
-        for (int d = 0; d < inputs; d++) {
-            if ((job.lines.pairs >> d & 1u) != 0) {
-                walk<2>(d, first, systems, [&](Real *to, Real *from, bool is_there) {
-                    copy_async_of_line_or_clear<2 * sizeof(Real)>(to, from, is_there);
-                });
+            for (int d = 0; d < inputs; d++) {
+                Real *const to = at_unit(d, slot, unit);
+                const Real *const from = begin_of(d, source) + offset_of(d, unit, 0);
+                const bool is_pair = (job.lines.pairs >> d & 1u) != 0;
+
+#pragma unroll
+                for (int word = 0; word < words_of(d); word += 2) {
+                    const int64_t more = offset_of(d, 0, word);
+
+                    if (is_pair) {
+                        copy_async_of_line_or_clear<2 * sizeof(Real)>(
+                            to + word, from + more, is_there(d, source, unit, word));
+                    }
+                    else {
+                        copy_async_of_line_or_clear<sizeof(Real)>(
+                            to + word, from + more, is_there(d, source, unit, word));
+                        copy_async_of_line_or_clear<sizeof(Real)>(
+                            to + word + 1, from + offset_of(d, 0, word + 1),
+                            is_there(d, source, unit, word + 1));
+                    }
+                }
             }
-            else {
-                walk<1>(d, first, systems, [&](Real *to, Real *from, bool is_there) {
-                    copy_async_of_line_or_clear<sizeof(Real)>(to, from, is_there);
-                });
-            }
-        }
+        });
         copies_committed();
     }
 
@@ -90,27 +102,27 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
     __device__ __forceinline__ void store(int64_t first, int systems,
                                           const uint8_t *left) const
     {
-        if ((job.lines.pairs >> inputs & 1u) != 0) {
-            walk<2>(
-                inputs, first, systems,
-                [&](Real *from, Real *to, bool is_there) {
-                    if (is_there) {
-                        to[0] = from[0];
-                        to[1] = from[1];
-                    }
-                },
-                left);
-        }
-        else {
-            walk<1>(
-                inputs, first, systems,
-                [&](Real *from, Real *to, bool is_there) {
-                    if (is_there) {
-                        *to = *from;
-                    }
-                },
-                left);
-        }
+        walk(systems, first, [&](const Source &source, int slot, int unit) {
+            const Real *const from = at_unit(inputs, slot, unit);
+            Real *const to = begin_of(inputs, source) + offset_of(inputs, unit, 0);
+
+            if (left != nullptr && left[slot] != 0) {
+                return;
+            }
+            if ((job.lines.pairs >> inputs & 1u) != 0) {
+                struct alignas(2 * sizeof(Real)) Pair {
+                    Real of[2];
+                };
+                *reinterpret_cast<Pair *>(to) = *reinterpret_cast<const Pair *>(from);
+                return;
+            }
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+                if (is_there(inputs, source, unit, p)) {
+                    to[offset_of(inputs, 0, p)] = from[p];
+                }
+            }
+        });
     }
 
     /* Block row `i` of a chunk, which is row `row` of its system. */
@@ -211,35 +223,33 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
         }
     }
 
-    /* visit(shared memory, global memory, whether it is there) for the groups of WIDTH
-     * numbers of an operand that this thread copies: neighbouring threads have neighbours
-     * in memory, of a system or of neighbouring systems. */
-    template <int WIDTH, typename Visit>
-    __device__ __forceinline__ void walk(int d, int64_t first, int systems,
-                                         const Visit &visit,
-                                         const uint8_t *left = nullptr) const
+    /* Block row `unit` of operand d of a system of the tile. */
+    __device__ __forceinline__ Real *at_unit(int d, int slot, int unit) const
+    {
+        const int place = unit + chunks() * lines_rows - job.lines.shape.rows;
+
+        return system_at(d, slot) + place * words_of(d) + place / lines_rows * pad;
+    }
+
+    /* visit(source, slot, block row) for the block rows of the tile that this thread copies:
+     * neighbouring threads have neighbours in memory, of a system or of neighbouring
+     * systems. */
+    template <typename Visit>
+    __device__ __forceinline__ void walk(int systems, int64_t first,
+                                         const Visit &visit) const
     {
         const BlocksLines &t = job.lines;
-        const int count = words_of(d), front = chunks() * lines_rows - t.shape.rows;
         const int near = threadIdx.x & ((1 << t.along) - 1), far = threadIdx.x >> t.along;
         const int nears = 1 << t.along, fars = blockDim.x >> t.along;
-        const int begin = (t.by_row ? near : far) * WIDTH,
-                  step = (t.by_row ? nears : fars) * WIDTH;
+        const int begin = t.by_row ? near : far, step = t.by_row ? nears : fars;
 
 #pragma unroll 1
         for (int s = t.by_row ? far : near; s < systems; s += t.by_row ? fars : nears) {
             const Source source(job, first + s);
-            Real *const own = system_at(d, s), *const other = begin_of(d, source);
 
-            if (left != nullptr && left[s] != 0) {
-                continue;
-            }
-#pragma unroll 2
-            for (int e = begin; e < t.shape.rows * count; e += step) {
-                const int unit = e / count, word = e % count, place = unit + front;
-
-                visit(own + place * count + place / lines_rows * pad + word,
-                      other + offset_of(d, unit, word), is_there(d, source, unit, word));
+#pragma unroll 1
+            for (int unit = begin; unit < t.shape.rows; unit += step) {
+                visit(source, s, unit);
             }
         }
     }
