@@ -251,6 +251,17 @@ template <typename Number, int ROWS> struct Levels {
         return level.whole(group, unit, first);
     }
 
+    /* The note of the unit; take() replaces it by that of another unit. */
+    __device__ __forceinline__ Note note() const
+    {
+        return {bad_pivot.row, not_dominant};
+    }
+    __device__ __forceinline__ void take(const Note &other)
+    {
+        bad_pivot.row = other.bad_pivot;
+        not_dominant = other.not_dominant != 0;
+    }
+
     /* From the chunks of a system in this block, a whole system, to y_left and y of the
      * thread. Without `shared` the system is in one warp. */
     template <typename... Shared>
@@ -333,15 +344,14 @@ template <typename Number, int ROWS> struct Levels {
 
         if (self.lane == 0) {
             shared.unit[at + self.warp] = s;
-            shared.note[at + self.warp] = {bad_pivot.row, not_dominant};
+            shared.note[at + self.warp] = note();
         }
         __syncthreads();
 
-        const Note note = shared.note[at + i];
+        take(shared.note[at + i]);
+
         const int32_t next = (self.block * shape.warps + i + 1) * shape.lanes;
 
-        bad_pivot.row = note.bad_pivot;
-        not_dominant = note.not_dominant != 0;
         return reduce_up(warps, self, group, shared.unit[at + i],
                          shape.template start_of<ROWS>(next) - 1, self.first_warp);
     }

@@ -257,15 +257,13 @@ struct Worker {
                           static_cast<uint32_t>(sizeof(TileMessage<Number>)));
         }
         if (self.warp == 0 && group.i < shape.blocks && there) {
-            send(place + self.block, {s, {levels.bad_pivot.row, levels.not_dominant}},
-                 rounds.now(), group.i);
+            send(place + self.block, {s, levels.note()}, rounds.now(), group.i);
         }
         rounds.wait();
 
         const TileMessage<Number> message = place[i];
         const int32_t next = (i + 1) * shape.warps * shape.lanes;
-        levels.bad_pivot.row = message.mark.bad_pivot;
-        levels.not_dominant = message.mark.not_dominant != 0;
+        levels.take(message.mark);
         close(levels.reduce_up(blocks, self, group, message.unit,
                                shape.template start_of<ROWS>(next) - 1,
                                self.first_block));
@@ -308,8 +306,7 @@ struct Worker {
         __syncthreads();
 
         const DeviceMessage<Number> message = device_messages[place + k];
-        levels.bad_pivot.row = message.mark.bad_pivot;
-        levels.not_dominant = message.mark.not_dominant != 0;
+        levels.take(message.mark);
         unit.members = self.members_of_side(shape);
         y = close_system(
             levels.reduce_up(units, unit, group, message.unit, devices.last_row[k], 0),
@@ -335,7 +332,7 @@ struct Worker {
         if (self.lane == 0 && self.warp == 0 && self.slot < range.systems) {
             const int64_t at = (range.system + self.slot) * shape.blocks + self.block;
             job.parts.segment[at] = s;
-            job.parts.note[at] = {levels.bad_pivot.row, levels.not_dominant};
+            job.parts.note[at] = levels.note();
         }
     }
 
