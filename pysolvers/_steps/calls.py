@@ -834,6 +834,8 @@ def implicit_diffusion(
     stream: object = None,
     threads: int | None = None,
     check_finite: bool = False,
+    group: Group | None = None,
+    split: Slab | None = None,
 ) -> Any:
     r"""Make an implicit step of diffusion between layers, along one axis, in flux form.
 
@@ -881,6 +883,11 @@ def implicit_diffusion(
         As in `solve_tridiagonal`.
     check_finite : bool, default: False
         Whether to raise an error if an entry of an operand, inside `where`, is NaN or infinite.
+    group, split : pysolvers.distributed.Group and Slab, optional
+        Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Columns can be
+        cut, along `axis`, of arrays of the host without `where`: K then is a number or has all
+        n + 1 faces of the n layers of the rank, so that both ranks at a cut pass its face, and
+        conditions at the first and the last face are passed on all ranks.
 
     Returns
     -------
@@ -949,13 +956,38 @@ def implicit_diffusion(
     )
     if hasattr(T, "dims") and hasattr(T, "copy"):
         require(out is None, "implicit_diffusion: out must be None with a DataArray", out)
+        if group is not None or split is not None:
+            raise TypeError(
+                "implicit_diffusion: a group needs plain arrays: pass T.data, K.data, ... and the "
+                "number of the axis"
+            )
         return _with_labels(named, axis, step)
     if isinstance(axis, str):
         raise TypeError(
             f"implicit_diffusion: axis must be an int for an array, got {axis!r}: names are those "
             "of dimensions of an xarray.DataArray"
         )
-    return _step_arrays(named, int(integer("axis", axis)), step, out=out)
+    axis = int(integer("axis", axis))
+    if group is None and split is None:
+        return _step_arrays(named, axis, step, out=out)
+    from .split import diffuse_split
+
+    whole = [v for name, v in named.items() if not name.startswith(("flux_", "value_"))]
+    ndim = max(1, *(len(_shape_of(value)) for value in whole))
+    return diffuse_split(
+        group,
+        split,
+        named,
+        _along(axis, ndim),
+        ndim,
+        partial(partial(step, out=out), named, axis),
+        dt=dt,
+        theta=theta,
+        out=out,
+        device=device,
+        threads=threads,
+        check_finite=check_finite,
+    )
 
 
 def _step_arrays(

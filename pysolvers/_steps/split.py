@@ -2,25 +2,30 @@
 
 A product needs one number of each neighbour and system. The rows at the ends of a part are computed
 by a call of three rows, so that each row has the bits of a call with the whole arrays. A step that
-is cut is a split solve: (I - h A) y = u + h s needs no neighbours of u.
+is cut is a split solve: (I - h A) y = u + h s needs no neighbours of u. A diffusion of cut columns
+needs the thickness of the layers beyond the cuts; it is a split solve by row sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._errors import BackendError
 from .._lines.step import Operation, Prepared, finish, prepare
 from .._options import Choice
+from .._row_sums import RowSums
 from .._runtime.arrays import padded_shape
 from .._runtime.device import is_device_array
+from .._runtime.interop import locate
 from ..distributed import Group, Slab
 from ..distributed._group import own_device
 from ..distributed._halo import faces_of, refresh_halo
 from ..distributed._systems import check_short, check_sizes, checked_group
+from ..factor import factor_tridiagonal
 from ..tridiagonal import solve_tridiagonal
 
 Array = NDArray[Any]
@@ -210,6 +215,181 @@ def step_split(
         choice.out[...] = x
         x = choice.out
     return (x, info) if has_info else x
+
+
+class _Columns(NamedTuple):
+    """The operands of a diffusion of columns, the layers along the last axis."""
+
+    T: Array
+    K: Array  # of the faces before and after the layers, or one for all
+    dz: Array
+    source: Array | None
+    ends: dict[str, Array]
+
+
+def diffuse_split(
+    group: Group | None,
+    split: Slab | None,
+    named: dict[str, Any],
+    place: int,
+    ndim: int,
+    whole: Callable[..., Any],
+    *,
+    dt: float,
+    theta: float,
+    out: Any,
+    device: str | None,
+    threads: int | None,
+    check_finite: bool,
+) -> Any:
+    """Make the step of `implicit_diffusion` of operands of which each rank holds its part.
+
+    `whole` makes that of columns that are not cut, on a device; `place` is the axis of the columns
+    of `ndim` axes.
+    """
+    operation = "implicit_diffusion"
+    group, split = checked_group(group, split)
+    with group.agreement(operation) as agreed:
+        given = {name: value for name, value in named.items() if value is not None}
+        device = own_device(device, group, given if out is None else {**given, "out": out})
+        along = split.of(ndim)
+        is_cut = along == place and group.size > 1
+        agreed.same = {"is cut": is_cut, "dt": dt, "theta": theta}
+        if is_cut:
+            own = _cut_columns(given, place, ndim, out)
+            agreed.own = own.T.shape[-1]
+            agreed.same |= {
+                "dtype": str(own.T.dtype),
+                "shape of K and dz": _ends_of_columns(own).shape,
+                "conditions": sorted(own.ends),
+            }
+    if not is_cut:
+        with group.agreement(operation):
+            return whole(device=device)
+    check_sizes(along, agreed.found)
+    halo = _ends_of_columns(own)
+    refresh_halo(group, operation, faces_of(group, halo.ndim - 1, _NODES, (1, 1)), halo)
+    with group.agreement(operation):
+        for end, is_outer, name in ((0, group.rank == 0, "first"), (1, _is_last(group), "last")):
+            beyond, face = halo[1, ..., 3 * end], halo[1, ..., 1 + end]
+            if not is_outer and not np.array_equal(beyond, face, equal_nan=True):
+                raise ValueError(
+                    f"{operation}: K must have the same value on both ranks at the face between "
+                    f"them, but differs at the {name} face of rank {group.rank}"
+                )
+    h = theta * float(dt)
+    lower, sums, upper, right = _rows_of_columns(own, halo[0], h, group)
+    options: dict[str, Any] = {"threads": threads, "check_finite": check_finite}
+    matrix = (np.moveaxis(a, -1, place) for a in (lower, sums, upper))
+    lower, sums, upper = matrix
+    factor = factor_tridiagonal(
+        lower,
+        RowSums(sums, check_signs=False),
+        upper,
+        axis=place - ndim,
+        rows=own.T.shape[-1],
+        group=group,
+        split=split,
+        **options,
+    )
+    T = np.moveaxis(own.T, -1, place)
+    y = factor.solve(np.ascontiguousarray(np.moveaxis(right, -1, place)), **options)
+    x = y if theta == 1 else T + (y - T) / theta
+    if out is None:
+        return x
+    out[...] = x
+    return out
+
+
+def _is_last(group: Group) -> bool:
+    """Return whether this rank has the last layers."""
+    return group.rank == group.size - 1
+
+
+def _cut_columns(given: dict[str, Any], place: int, ndim: int, out: Any) -> _Columns:
+    """Check the operands of cut columns, and view them with the layers along the last axis."""
+    what = "implicit_diffusion: if columns are cut over the ranks of a group,"
+    if "where" in given:
+        raise ValueError(
+            f"{what} where must be None: pass K of 0 at the faces of the layers outside, or split "
+            "the arrays along another axis"
+        )
+    named = given if out is None else {**given, "out": out}
+    for name, value in named.items():
+        if locate(value) is not None:
+            raise BackendError(
+                f"{what} arrays must be in memory of the host, {name} is on a device"
+            )
+    arrays = {name: np.asarray(value) for name, value in given.items()}
+    dtype = np.result_type(*(arrays[n] if np.ndim(value) else value for n, value in given.items()))
+    if dtype.kind in "biu":
+        dtype = np.dtype(np.float64)
+    if dtype not in (np.float32, np.float64):
+        raise TypeError(f"{what} operands must be real, float32 or float64, got {dtype}")
+    ends, views = {}, {}
+    for name, array in arrays.items():
+        if name.startswith(("flux_", "value_")):
+            padded = (1,) * (ndim - 1 - array.ndim) + array.shape
+            ends[name] = array.astype(dtype).reshape(padded)[..., None]
+        else:
+            full = padded_shape(array.shape, place, ndim) if array.ndim else (1,) * ndim
+            views[name] = np.moveaxis(array.astype(dtype).reshape(full), place, -1)
+    T, K = views["T"], views["K"]
+    layers = T.shape[-1]
+    if K.shape[-1] not in (1, layers + 1):
+        raise ValueError(
+            f"{what} K must be a number or have the {layers + 1} faces of the layers of this rank, "
+            f"also those at the cuts, got {K.shape[-1]} along axis {place}"
+        )
+    batch = np.broadcast_shapes(*(view.shape[:-1] for view in (*views.values(), *ends.values())))
+    shape = np.broadcast_shapes(
+        (*batch, layers), *(view.shape for name, view in views.items() if name != "K")
+    )
+    if shape[-1] != layers:
+        raise ValueError(f"{what} T must have all layers along axis {place}, got {layers}")
+    if out is not None:
+        full = (*shape[:-1][:place], layers, *shape[:-1][place:])
+        if out.shape != full or out.dtype != dtype:
+            raise ValueError(f"{what} out must have the shape {full} and the dtype {dtype}")
+    return _Columns(np.broadcast_to(T, shape), K, views["dz"], views.get("source"), ends)
+
+
+def _ends_of_columns(own: _Columns) -> Array:
+    """Return dz, and K, at the first and the last layer, or face, between those of neighbours."""
+    pairs = [(a[..., :1], a[..., -1:]) for a in (own.dz, own.K)]
+    shape = np.broadcast_shapes(*(first.shape for first, _ in pairs))
+    found = []
+    for first, last in pairs:
+        one, two = np.broadcast_to(first, shape), np.broadcast_to(last, shape)
+        found.append(np.concatenate([one, one, two, two], axis=-1))
+    return np.stack(found)
+
+
+def _rows_of_columns(
+    own: _Columns, halo: Array, h: float, group: Group
+) -> tuple[Array, Array, Array, Array]:
+    """Return the off-diagonals, the row sums and the right side; `halo` has dz beyond the ends."""
+    layers, has_before, has_after = own.T.shape[-1], group.rank > 0, not _is_last(group)
+    batch = halo.shape[:-1]
+    d = np.broadcast_to(own.dz, (*batch, layers))
+    before = halo[..., :1] if has_before else np.zeros_like(halo[..., :1])
+    after = halo[..., 3:] if has_after else np.zeros_like(halo[..., :1])
+    around = np.concatenate([before, d, after], axis=-1)
+    k = own.K * (2 * h) / (around[..., :-1] + around[..., 1:])
+    lower, upper, sums = -k[..., :-1], -k[..., 1:], d.copy()
+    right = d * (own.T if own.source is None else own.T + h * own.source)
+    for end, is_there, name in ((0, not has_before, "first"), (-1, not has_after, "last")):
+        if not is_there:
+            continue
+        at = slice(-1, None) if end else slice(1)
+        (upper if end else lower)[..., at] = 0
+        if f"flux_{name}" in own.ends:
+            right[..., at] += h * own.ends[f"flux_{name}"]
+        if f"value_{name}" in own.ends:
+            outer = k[..., at]
+            sums[..., at] += outer
+            right[..., at] += outer * own.ends[f"value_{name}"]
+    return lower, sums, upper, right
 
 
 def _with_axes(value: Any) -> Any:

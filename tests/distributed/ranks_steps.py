@@ -9,7 +9,14 @@ from ranks_solve import cut, joined
 from slabs import chosen
 
 import pysolvers
-from pysolvers import RowSums, factor_theta, residual, theta_step, tridiagonal_matvec
+from pysolvers import (
+    RowSums,
+    factor_theta,
+    implicit_diffusion,
+    residual,
+    theta_step,
+    tridiagonal_matvec,
+)
 from pysolvers.distributed import Slab
 
 
@@ -186,5 +193,91 @@ def check_what_cut_steps_do_not_take(group, rng):
         try:
             theta_step(*parts, **options, **more)
         except (ValueError, pysolvers.DistributedError) as error:
+            message = str(error)
+        assert text in message or group.size == 1, message
+
+
+def faces_of_part(group, K, layers, axis):
+    """Return the faces of the layers of this rank, those at the cuts included."""
+    own = Slab(axis).part(layers, group.rank, group.size)
+    return K[(slice(None),) * axis + (slice(own.start, own.stop + 1),)]
+
+
+def check_diffusion_of_cut_columns(group, rng):
+    layers = 3 * group.size + 1
+    ends = {"flux_first": 0.3, "flux_last": -0.2}, {"value_first": 1.5, "flux_last": 0.1}
+    for number, (shape, axis) in enumerate(
+        (((layers,), 0), ((layers, 3), 0), ((2, layers, 4), 1), ((3, layers), 1))
+    ):
+        faces = tuple(n + (k == axis) for k, n in enumerate(shape))
+        T, source = rng.random((2, *shape))
+        K, dz = 10 ** rng.uniform(-3, 3, faces), rng.uniform(0.1, 2, shape)
+        line = 1 + np.arange(layers) / layers
+        values = rng.random(shape[:axis] + shape[axis + 1 :]) if len(shape) > 1 else 0.4
+        for dtype in chosen(number, (np.float64, np.float32)):
+            for given_K, given_dz, more in (
+                (K, dz, {}),
+                (K, line, {"source": source} | ends[0]),
+                (K, 0.5, ends[1]),
+                (2.0, dz, {"value_last": values}),
+            ):
+                whole, parts = {}, {}
+                operands = {"T": T, "K": given_K, "dz": given_dz, **more}
+                for name, value in operands.items():
+                    value = np.asarray(value, dtype) if np.ndim(value) else value
+                    own = value
+                    if name == "K" and np.ndim(value):
+                        own = faces_of_part(group, value, layers, axis)
+                    elif np.ndim(value) == 1 and name in ("T", "dz", "source"):
+                        own = cut(group, value, (layers,), 0)
+                    elif np.ndim(value) and name in ("T", "dz", "source"):
+                        own = cut(group, value, shape, axis)
+                    whole[name], parts[name] = value, own
+                for theta in (1, 0.5):
+                    options = {"dt": 0.7, "theta": theta, "axis": axis - len(shape)}
+                    before = {name: np.copy(value) for name, value in parts.items()}
+
+                    x = implicit_diffusion(**parts, **options, group=group, split=Slab(axis))
+
+                    assert x.dtype == dtype
+                    for name, value in parts.items():
+                        np.testing.assert_array_equal(value, before[name])
+                    expected = implicit_diffusion(**whole, **options)
+                    eps = np.finfo(dtype).eps
+                    scale = np.abs(expected).max()
+                    found = joined(group, x, axis)
+                    np.testing.assert_allclose(found, expected, rtol=0, atol=100 * eps * scale)
+                    if not more:  # nothing enters
+                        d = dz.astype(dtype)
+                        change = (d * (found - T.astype(dtype))).sum(axis)
+                        assert np.abs(change).max() < 50 * eps * (d * scale).sum(axis).max()
+    out = np.zeros_like(parts["T"])
+    assert implicit_diffusion(**parts, **options, group=group, split=Slab(axis), out=out) is out
+    np.testing.assert_array_equal(out, x)
+
+
+def check_diffusion_of_columns_that_are_not_cut(group, rng):
+    shape = 5, 2 * group.size
+    T, wet = rng.random(shape), rng.random(shape) < 0.8
+    parts = cut(group, T, shape, 1), cut(group, wet, shape, 1)
+    options = {"K": 0.3, "dz": 1.0, "dt": 2.0, "axis": 0}
+    x = implicit_diffusion(parts[0], where=parts[1], **options, group=group, split=Slab(1))
+    np.testing.assert_array_equal(joined(group, x, 1), implicit_diffusion(T, where=wet, **options))
+
+
+def check_what_cut_columns_do_not_take(group, rng):
+    T = rng.random((3, 2))
+    options = {"dz": 1.0, "dt": 0.1, "axis": 0, "group": group, "split": Slab(0)}
+    refused = {
+        "where must be None": {"K": 1.0, "where": np.ones((3, 2), bool)},
+        "must be a number or have the 4 faces": {"K": np.ones(2)},
+        "K must have the same value": {"K": np.arange(4.0) + 5 * group.rank},
+        "must be real": {"K": 1j},
+    }
+    for text, more in refused.items():
+        message = ""
+        try:
+            implicit_diffusion(T, **options, **more)
+        except (TypeError, ValueError, pysolvers.DistributedError) as error:
             message = str(error)
         assert text in message or group.size == 1, message
