@@ -16,7 +16,7 @@ import numpy as np
 from rank_hooks import failing
 from slabs import anew, part_of
 
-from pysolvers import BackendError, FastPoisson
+from pysolvers import BackendError, FastPoisson, Neumann
 from pysolvers.distributed import Slab
 
 MODULES = device_halo, device_heat, device_poisson, device_relaxation, device_transport
@@ -49,6 +49,25 @@ def check_poisson_of_arrays_on_the_device(group, rng):
                 continue
             u = library.get(solver.solve(library.array(np.array(part_of(group, f, axis)))))
             np.testing.assert_allclose(u, part_of(group, expected, axis), rtol=0, atol=1e-11)
+
+
+def check_poisson_of_many_cut_lines(group, rng):
+    """A thread eliminates a whole line, and skips the rows that change neither end."""
+    cases = (
+        ((40, 192, 200), 1.0, "cells", np.float64),
+        ((301, 190, 200), Neumann(), "cells", np.float32),
+        ((60, 200, 216), "periodic", "cells", np.float64),
+        ((31, 70000), 1.0, "cells", np.float64),
+        ((65, 192, 191), Neumann(), "nodes", np.float64),
+    )
+    for shape, boundary, grid, dtype in cases:
+        problem = {"shape": shape, "spacing": 0.1, "boundary": boundary, "grid": grid}
+        problem |= {"dtype": dtype, "on_incompatible": "ignore", "device": "cuda"}
+        f = rng.standard_normal(shape).astype(dtype)
+        expected = FastPoisson(**problem).solve(f)
+        u = FastPoisson(**problem, group=group, split=Slab(0)).solve(part_of(group, f, 0))
+        most = 1e3 * np.finfo(dtype).eps * np.abs(expected).max()
+        np.testing.assert_allclose(u, part_of(group, expected, 0), rtol=0, atol=most)
 
 
 def run(group, rng, links, modules=MODULES):
