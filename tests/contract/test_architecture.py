@@ -249,21 +249,13 @@ def tree_of(path):
 
 def imported_at_once(path):
     """Return the modules of the package that importing `path` imports."""
-    return imported_by(path, at_module_level(tree_of(path).body))
+    return imported_by(path, statements(tree_of(path).body, of_calls=False))
 
 
 @functools.cache
 def imported_at_any_time(path):
     """Return the modules that a file imports on import or in a call; not those for annotations."""
-    tree = tree_of(path)
-    typing = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
-    return imported_by(path, [node for node in ast.walk(tree) if node not in typing])
+    return imported_by(path, statements(tree_of(path).body, of_calls=True))
 
 
 def imported_by(path, nodes):
@@ -286,15 +278,15 @@ def imported_by(path, nodes):
     return modules - {module_of(path)}
 
 
-def at_module_level(body):
-    """Yield the statements that run on import; those for type checkers do not."""
+def statements(body, *, of_calls):
+    """Yield the statements that run on import, or also in calls; those for type checkers do not."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         yield node
-        for block in ("body", "orelse", "handlers", "finalbody"):
-            if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                yield from at_module_level(getattr(node, block, []))
+        if of_calls or not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+                yield from statements(getattr(node, block, []), of_calls=of_calls)
 
 
 def python_level(module):

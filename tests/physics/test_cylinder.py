@@ -512,10 +512,9 @@ def sweep(psi, omega, shift, spacings, body, axis):
     for j in range(1, len(psi) - 1):
         delta = (psi[j + 1] - 2 * psi[j] + psi[j - 1]) / across**2
         rhs = shift * psi[j] + delta + omega[j]
-        matrix = np.eye(len(rhs))
-        for i in range(1, len(rhs) - 1):
-            if not body[j, i]:
-                matrix[i, i - 1 : i + 2] = np.array([-1, 2, -1]) / along**2 + [0, shift, 0]
+        matrix, inside = np.eye(len(rhs)), np.flatnonzero(~body[j, 1:-1]) + 1
+        matrix[inside, inside - 1] = matrix[inside, inside + 1] = -1 / along**2
+        matrix[inside, inside] = 2 / along**2 + shift
         fixed = body[j].copy()
         fixed[[0, -1]] = True
         found[j] = np.linalg.solve(matrix, np.where(fixed, psi[j], rhs))
