@@ -2,7 +2,7 @@
  * of the messages of a cluster.
  *
  * A unit (a segment, a frame, a pair, the two rows of pivoting) is sent with a mark: the
- * flags that are joined with it. Four exchanges carry units up the levels of join.cuh:
+ * flags that are joined with it. Four exchanges carry units from level to level:
  *
  *   block    BlockExchange: the warps of a block, through shared memory
  *   cluster  ClusterRounds: the blocks of a cluster, by messages to their shared memory
