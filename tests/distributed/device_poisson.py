@@ -5,11 +5,11 @@ from unittest import mock
 import numpy as np
 import pytest
 import ranks_poisson
+from poisson_pairs import set_least_in_two_parts, set_mirrored
 from slabs import on_device, part_of
 
 from pysolvers import DistributedError, FastPoisson, Neumann
 from pysolvers.distributed import Slab
-from pysolvers.poisson import _mirrored, _waves
 
 OnDevice = on_device(FastPoisson)
 
@@ -61,7 +61,8 @@ def check_poisson_of_nodes_in_parts(group, rng, links):
             problem = {"shape": (13, intervals + 1), "spacing": 0.1, "boundary": boundary}
             problem |= {"dtype": dtype, "on_incompatible": "ignore"}
             f = rng.standard_normal(problem["shape"]).astype(dtype)
-            with mock.patch.object(_waves, "_LEAST_IN_PARTS", least):
+            with pytest.MonkeyPatch.context() as patch:
+                set_least_in_two_parts(patch, least)
                 expected = OnDevice(**problem).solve(f)
                 solver = OnDevice(**problem, group=group, split=Slab(0))
                 u = solver.solve(part_of(group, f, 0))
@@ -76,10 +77,8 @@ def check_poisson_of_mirrored_boxes(group, rng, links):
         problem = {"shape": (11, 9, 8), "spacing": 0.3, "boundary": side, "helmholtz": helmholtz}
         problem["on_incompatible"] = "ignore"
         f = rng.standard_normal(problem["shape"])
-        with (
-            mock.patch.object(_mirrored, "_LEAST", 1),
-            mock.patch.object(_mirrored, "method_of_device", return_value="eigenvectors"),
-        ):
+        with pytest.MonkeyPatch.context() as patch:
+            set_mirrored(patch)
             expected = OnDevice(**problem).solve(f)
             solver = OnDevice(**problem, group=group, split=Slab(0))
             u = solver.solve(part_of(group, f, 0))

@@ -140,9 +140,14 @@ def halvings_of(solver):
     return packed_of(solver)._halvings
 
 
+def set_least_in_two_parts(monkeypatch, size):
+    """Halve the lines of nodes on a device once from fields of so many bytes on."""
+    monkeypatch.setattr(_waves, "_LEAST_IN_PARTS", size)
+
+
 def set_least_in_parts(monkeypatch, size):
     """Halve the lines of nodes on a device from fields of so many bytes on."""
-    monkeypatch.setattr(_waves, "_LEAST_IN_PARTS", size)
+    set_least_in_two_parts(monkeypatch, size)
     monkeypatch.setattr(_waves, "_LEAST_IN_FOUR_PARTS", size)
 
 
