@@ -354,12 +354,12 @@ template <typename Real> struct Forces {
         }
         __syncthreads();
         if (is_last && threadIdx.x < PS_FORCE_RESULTS) {
-            const volatile double *const sums = sums;
+            const volatile double *const parts = sums;
             double total = 0;
 
             __threadfence(); /* the sums are read after the count */
             for (int block = 0; block < force_blocks; block++) {
-                total += sums[block * PS_FORCE_RESULTS + threadIdx.x];
+                total += parts[block * PS_FORCE_RESULTS + threadIdx.x];
             }
             history[PS_COLUMN_DRAG + threadIdx.x] = total;
         }
