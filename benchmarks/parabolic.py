@@ -9,8 +9,7 @@ On the CPU the copy is measured in turn with the steps.
                                      1 for a mixed coefficient that is an array
     the correction                   4 words, and the same ones for arrays
     solve along an axis              2 words, and 3 for factors of arrays
-    sum of the solution              3 words; 1 where the last solve adds its solution to u: with
-                                     one matrix, on a device
+    sum of the solution              3 words
 
 The batch are calls of Heston's model with random parameters, and one of them alone. Beside them
 stands the finite-difference engine of QuantLib, if it is installed, for one set of parameters with
@@ -53,14 +52,14 @@ SCHEMES = (
 )
 
 
-def words(scheme: str, *, has_arrays: bool, is_mixed: bool, on_device: bool) -> int:
+def words(scheme: str, *, has_arrays: bool, is_mixed: bool) -> int:
     """Return the words of a step in two dimensions, per node."""
     arrays = 2 * 3 * has_arrays
-    solves, total = 2 * 2 + arrays, 1 if on_device and not has_arrays else 3
+    solves = 2 * 2 + arrays
     if scheme == "douglas":
-        return 2 + arrays + solves + total
+        return 2 + arrays + solves + 3
     mixed = is_mixed * has_arrays
-    return (3 + arrays + mixed) + solves + (4 + arrays + mixed) + solves + total
+    return (3 + arrays + mixed) + solves + (4 + arrays + mixed) + solves + 3
 
 
 def plate(
@@ -163,7 +162,7 @@ def cases(args: argparse.Namespace) -> list[Record]:
         times = medians(calls, args.runs)
         seconds = times["step"] / CALL
         bandwidth = 2 * WORD * copied / times["copy"] if copier else device_bandwidth()
-        count = words(scheme, **kind, on_device=args.gpu)
+        count = words(scheme, **kind)
         share = count * WORD * np.prod(shape) / bandwidth / seconds
         name = ("arrays" if has_arrays else "constants") + (", mixed" if is_mixed else "")
         found.append(

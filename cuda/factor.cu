@@ -416,30 +416,18 @@ ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *,
 
 /* Solve with a single matrix. */
 static ps_status
-solve_kept(const ps_factor *f, const ps_factor_rhs *b, const ps_tridiag &t, bool adds,
+solve_kept(const ps_factor *f, const ps_factor_rhs *b, const ps_tridiag &t,
            const ps_exec *exec)
 {
     const layout l = layout_of(f);
     const char *const kept =
         static_cast<const char *>(f->store) + l.kept[b->trans != PS_TRANS_NONE];
 
-    return ps_cuda_shared_solve(&t, kept, b->trans == PS_TRANS_ADJOINT, f->pivot, adds,
-                                exec);
+    return ps_cuda_shared_solve(&t, kept, b->trans == PS_TRANS_ADJOINT, f->pivot, exec);
 }
 
-bool
-ps_cuda_factor_adds(const ps_factor *f, const ps_factor_rhs *b)
-{
-    if (f->pivot != PS_PIVOT_NEVER || !layout_of(f).is_kept) {
-        return false;
-    }
-    const ps_tridiag t = systems_for(f, b);
-
-    return ps_cuda_shared_adds(&t, true);
-}
-
-static ps_status
-factor_solve(const ps_factor *f, const ps_factor_rhs *b, bool adds, const ps_exec *exec)
+ps_status
+ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
 {
     size_t bytes;
     const ps_status status = ps_cuda_factor_work(f, b, exec, &bytes);
@@ -453,20 +441,8 @@ factor_solve(const ps_factor *f, const ps_factor_rhs *b, bool adds, const ps_exe
         return PS_WORK_TOO_SMALL;
     }
     const ps_tridiag t = systems_for(f, b);
-    return layout_of(f).is_kept ? solve_kept(f, b, t, adds, exec)
+    return layout_of(f).is_kept ? solve_kept(f, b, t, exec)
                                 : method_of(f)->solve(&t, &options, exec, &report);
-}
-
-ps_status
-ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
-{
-    return factor_solve(f, b, false, exec);
-}
-
-ps_status
-ps_cuda_factor_add(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
-{
-    return ps_cuda_factor_adds(f, b) ? factor_solve(f, b, true, exec) : PS_UNSUPPORTED;
 }
 
 } // namespace pysolvers

@@ -551,9 +551,6 @@ ps_cuda_factor_step_work(const ps_factor *f, const ps_factor_step *s, const ps_e
     if (status != PS_OK || s->b.outer == 0 || s->b.inner == 0) {
         return status;
     }
-    if (s->gain == PS_ADDS && !ps_cuda_factor_adds(f, &s->b)) {
-        return PS_UNSUPPORTED;
-    }
     const FactorStepPlan p = factor_step_plan_of(*f, *s, nowhere);
     const ps_status found = ps_cuda_factor_work(f, &p.b, exec, bytes);
 
@@ -596,9 +593,6 @@ ps_cuda_factor_step(const ps_factor *f, const ps_factor_step *s, const ps_exec *
     }
     if (bytes > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
-    }
-    if (s->gain == PS_ADDS) {
-        return ps_cuda_factor_add(f, &s->b, exec);
     }
     char *const memory = static_cast<char *>(exec->work);
     const FactorStepPlan p = factor_step_plan_of(*f, *s, memory);

@@ -564,11 +564,6 @@ ps_factor_step_check(const ps_factor *f, const ps_factor_step *s)
         (s->gain != 0 || s->source.data != NULL)) {
         status = PS_BAD_ARGUMENT;
     }
-    if (status == PS_OK && s->gain == PS_ADDS &&
-        (s->source.data != NULL || s->where.data != NULL ||
-         s->b.rhs.data == s->b.x.data)) {
-        status = PS_BAD_ARGUMENT;
-    }
     if (status != PS_OK || s->b.outer == 0 || s->b.inner == 0) {
         return status;
     }

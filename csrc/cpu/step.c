@@ -441,12 +441,9 @@ ps_status
 ps_cpu_factor_step_work(const ps_factor *f, const ps_factor_step *s, const ps_exec *exec,
                         size_t *bytes)
 {
-    ps_status status = ps_factor_step_check(f, s);
+    const ps_status status = ps_factor_step_check(f, s);
 
     *bytes = 0;
-    if (status == PS_OK && s->gain == PS_ADDS) {
-        status = PS_UNSUPPORTED;
-    }
     if (status != PS_OK || f->rows == 0 || s->b.outer == 0 || s->b.inner == 0) {
         return status;
     }

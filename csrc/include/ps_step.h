@@ -83,10 +83,10 @@ struct ps_step {
     ps_mask where;
 };
 
-#define PS_ADDS (-1.0) /* a gain: x = x + y, of x that is not rhs; no source, no mask */
-/* Solves with a ps_factor: F y = u + step source, x = u + gain (y - u), or y if gain is 0.
- * The matrix of F has rows of the identity, not coupled to others, outside of `where`: there
- * x is u, and u and source are not used. b.trans: PS_TRANS_NONE if there is gain or source. */
+/* Solves with a ps_factor: F y = u + step source, x = u + gain (y - u), or x = y if gain
+ * is 0. F is the factor, which was made of a matrix in which the rows outside `where` are
+ * rows of the identity without couplings to them: there x is u, and u and source can be
+ * anything. b.trans is PS_TRANS_NONE unless gain is 0 and there is no source. */
 struct ps_factor_step {
     ps_factor_rhs b;
     double step, gain;

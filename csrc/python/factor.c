@@ -154,27 +154,17 @@ factor_for(const factor_object *made, ps_trans trans)
     return f;
 }
 
-/* Solve; if `added` is not null, add the solutions to x, and 1 to *added as soon as that is
- * done or enqueued, before a signal handler can raise an exception. */
 static PyObject *
-solve(const factor_object *made, const ps_factor_rhs *b, call *c, int64_t *added)
+solve(const factor_object *made, const ps_factor_rhs *b, call *c)
 {
     const ps_backend *const backend = ps_backend_get();
     const ps_factor f = factor_for(made, b->trans);
-    const ps_factor_step s = {.b = *b, .gain = PS_ADDS};
     size_t bytes = 0;
-    ps_status status = added == NULL ? backend->factor_work(&f, b, &c->exec, &bytes)
-                       : backend->factor_step_work == NULL
-                           ? PS_UNSUPPORTED
-                           : backend->factor_step_work(&f, &s, &c->exec, &bytes);
+    ps_status status = backend->factor_work(&f, b, &c->exec, &bytes);
     int started = call_start(c, status, bytes);
 
     if (started > 0) {
-        status = added == NULL ? backend->factor_solve(&f, b, &c->exec)
-                               : backend->factor_step(&f, &s, &c->exec);
-        if (status == PS_OK && added != NULL) {
-            *added += 1;
-        }
+        status = backend->factor_solve(&f, b, &c->exec);
         started = call_finish(c);
     }
     return started < 0 ? NULL : PyLong_FromLong(status);
@@ -216,7 +206,7 @@ factor_solve(PyObject *self, PyObject *args)
     if (call_begin(&c, threads, made->store.device, stream) < 0) {
         return NULL;
     }
-    return solve(made, &b, &c, NULL);
+    return solve(made, &b, &c);
 }
 
 PyDoc_STRVAR(factor_solve_doc,
@@ -279,31 +269,9 @@ describe(const ps_factor *f, const plain *p, int is_divided, ps_factor_rhs *b)
     return 1;
 }
 
-/* Set *added to the number in an array of one int64, or to null for None; 0, or -1 with an
- * exception. */
-static int
-read_added(PyObject *given, int64_t **added)
-{
-    PyArrayObject *const array = (PyArrayObject *)given;
-
-    *added = NULL;
-    if (given == Py_None) {
-        return 0;
-    }
-    if (!PyArray_Check(given) || PyArray_TYPE(array) != NPY_INT64 ||
-        PyArray_SIZE(array) != 1 || !PyArray_ISBEHAVED(array)) {
-        PyErr_SetString(PyExc_TypeError, "added: need an array of one int64");
-        return -1;
-    }
-    *added = PyArray_DATA(array);
-    return 0;
-}
-
-/* Solve for the arguments rhs, axis, out, trans, shape and threads of direct(); `added` as
- * of solve(). */
+/* Solve for the arguments rhs, axis, out, trans, shape and threads of direct(). */
 static PyObject *
-solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream,
-                int64_t *added)
+solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream)
 {
     const factor_object *const made = (factor_object *)self;
     const ps_factor *const f = &made->factor;
@@ -337,7 +305,7 @@ solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream
     }
     const int passes = describe(f, &p, dtype != f->dtype, &b);
 
-    if (passes == 2 && (!plain_is_small(rhs) || added != NULL)) {
+    if (passes == 2 && !plain_is_small(rhs)) {
         Py_DECREF((PyObject *)x);
         Py_RETURN_NOTIMPLEMENTED;
     }
@@ -347,7 +315,7 @@ solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream
         PyObject *const answer =
             call_begin(&c, (int)threads, made->store.device, stream) < 0
                 ? NULL
-                : solve(made, &b, &c, added);
+                : solve(made, &b, &c);
 
         if (answer == NULL || PyLong_AsLong(answer) != PS_OK) {
             Py_DECREF((PyObject *)x);
@@ -360,40 +328,31 @@ solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream
     return (PyObject *)x;
 }
 
-/* direct(rhs, axis, out, trans, shape, threads, stream=0, added=None): solve, if rhs and out
- * are plain, see plain.h; otherwise NotImplemented. With `added` the solutions are added to
- * out, and 1 to the number in `added`. */
+/* direct(rhs, axis, out, trans, shape, threads, stream=0): solve, if rhs and out are
+ * plain, see plain.h; otherwise NotImplemented. */
 static PyObject *
 factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
-    int64_t *added;
-
-    if (count < 6 || count > 8) {
-        return PyErr_Format(PyExc_TypeError, "direct: need 6 to 8 arguments, got %zd",
+    if (count != 6 && count != 7) {
+        return PyErr_Format(PyExc_TypeError, "direct: need 6 or 7 arguments, got %zd",
                             count);
     }
-    const unsigned long long stream = count > 6 ? PyLong_AsUnsignedLongLong(args[6]) : 0;
+    const unsigned long long stream = count == 7 ? PyLong_AsUnsignedLongLong(args[6]) : 0;
 
-    return PyErr_Occurred() || read_added(count > 7 ? args[7] : Py_None, &added) < 0
-               ? NULL
-               : solve_arguments(self, args, stream, added);
+    return PyErr_Occurred() ? NULL : solve_arguments(self, args, stream);
 }
 
-/* borrowed(rhs, axis, out, trans, shape, threads, library, added=None): the same for arrays
- * of a library, see borrowed.h. */
+/* borrowed(rhs, axis, out, trans, shape, threads, library): the same for arrays of a
+ * library, see borrowed.h. */
 static PyObject *
 factor_borrowed(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *answer = NULL;
-    int64_t *added;
     borrowed l;
 
-    if (count != 7 && count != 8) {
-        return PyErr_Format(PyExc_TypeError, "borrowed: need 7 or 8 arguments, got %zd",
+    if (count != 7) {
+        return PyErr_Format(PyExc_TypeError, "borrowed: need 7 arguments, got %zd",
                             count);
-    }
-    if (read_added(count > 7 ? args[7] : Py_None, &added) < 0) {
-        return NULL;
     }
     const int taken = borrowed_begin(&l, args, 1, args[2],
                                      ((factor_object *)self)->store.device, args[6]);
@@ -402,7 +361,7 @@ factor_borrowed(PyObject *self, PyObject *const *args, Py_ssize_t count)
         PyObject *const given[] = {l.arrays[0], args[1], l.arrays[1],
                                    args[3],     args[4], args[5]};
 
-        answer = borrowed_answer(&l, solve_arguments(self, given, l.stream, added));
+        answer = borrowed_answer(&l, solve_arguments(self, given, l.stream));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);
@@ -419,7 +378,7 @@ PyDoc_STRVAR(factor_direct_doc,
 
 PyDoc_STRVAR(
     factor_borrowed_doc,
-    "borrowed($self, rhs, axis, out, trans, shape, threads, library, added=None, /)\n"
+    "borrowed($self, rhs, axis, out, trans, shape, threads, library, /)\n"
     "--\n\n"
     "Solve for arrays of a library that need no planning; return as direct does.");
 

@@ -33,10 +33,6 @@ ps_status ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec, size_t *bytes);
 ps_status ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b,
                                const ps_exec *exec);
-/* ps_cuda_factor_solve() that adds the solutions to x, and whether it does. */
-ps_status ps_cuda_factor_add(const ps_factor *f, const ps_factor_rhs *b,
-                             const ps_exec *exec);
-bool ps_cuda_factor_adds(const ps_factor *f, const ps_factor_rhs *b);
 /* step.cu */
 ps_status ps_cuda_step_work(const ps_step *s, ps_pivot pivot, const ps_exec *exec,
                             size_t *bytes);

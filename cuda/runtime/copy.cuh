@@ -277,28 +277,6 @@ store_bulk(void *global, const void *shared, uint32_t bytes)
 #endif
 }
 
-/* Add numbers to those in global memory, by one thread, like store_bulk(): each sum is
- * computed in the L2 cache and rounded once. */
-template <typename Real>
-__device__ __forceinline__ void
-add_bulk(Real *global, const Real *shared, uint32_t bytes)
-{
-#if __CUDA_ARCH__ >= 900
-    if constexpr (sizeof(Real) == 8) {
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f64 "
-                     "[%0], [%1], %2;" ::"l"(global),
-                     "r"(shared_address(shared)), "r"(bytes)
-                     : "memory");
-    }
-    else {
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
-                     "[%0], [%1], %2;" ::"l"(global),
-                     "r"(shared_address(shared)), "r"(bytes)
-                     : "memory");
-    }
-#endif
-}
-
 /* Order reads and writes of shared memory by threads before later bulk copies. */
 __device__ __forceinline__ void
 bulk_fence()

@@ -906,26 +906,6 @@ class TridiagonalFactor:
             raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
         return library_of(rhs).from_host(x, rhs) if result is None else result
 
-    def _add_solutions(self, rhs: Any, axis: int, total: Any, added: Array) -> bool:
-        """Add solutions to an array, in the pass that solves, if the backend can; return whether.
-
-        The arrays need no planning and have the dtype of the factor. The backend adds 1 to the
-        number in `added`, an array of one int64, before a signal handler can raise an exception.
-        """
-        factors = self._factors
-        access = fast_access_of(rhs, self._device) if self._device != "cpu" else None
-        if access is None or factors.core is None or self._policy == "nan":
-            return False
-        options = (self._backend.TRANS["N"], self.shape, 0, access[1], added)
-        answer = factors.core.borrowed(rhs, axis, total, *options)
-        if answer is NotImplemented:
-            return False
-        if isinstance(answer, int):
-            if self._backend.STATUS[answer][0] == "PS_UNSUPPORTED":
-                return False
-            raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
-        return True
-
     def _core_for(self, factors: _Factors, rhs: Array, axis: Any) -> Any:
         """Return the factors for right-hand sides, which can be complex although they are real.
 

@@ -538,20 +538,11 @@ class LineOperators(ABC):
         return found
 
     def solve(
-        self,
-        level: Level,
-        axis: int,
-        h: float,
-        field: Field,
-        *,
-        is_clear: bool = False,
-        total: tuple[Field, NDArray[np.int64]] | None = None,
-    ) -> bool:
-        """Replace a field by the solution x of (1 - h A) x = field along an axis; return False.
+        self, level: Level, axis: int, h: float, field: Field, *, is_clear: bool = False
+    ) -> None:
+        """Replace a field by the solution x of (1 - h A) x = field along an axis.
 
-        With `is_clear` the field is 0 at the nodes with given values. With `total`, another field
-        and a number, the solution is added to that field if the solve can do it, and 1 to the
-        number in the same call; the field is then not replaced, and the result is True.
+        With `is_clear` the field is 0 at the nodes with given values.
         """
         start, rows = perf_counter(), level.rows[axis]
         of_all = self._solves_all_lines(rows, axis, is_clear=is_clear)
@@ -576,15 +567,10 @@ class LineOperators(ABC):
                 if of_all:
                     matrix = self._of_all_lines(matrix, axis)
                 kept = self._factors[axis, of_all] = h, self._factored(matrix, options)
-            info = kept[1].info
-            if total is not None:
-                whole = total[0] if of_all else total[0][self.grid.through[axis]]
-                if kept[1]._add_solutions(part, -1 - axis, whole, total[1]):
-                    return True
             kept[1].solve(part, out=part, threads=self._threads)
+            info = kept[1].info
         self.run_by = RunBy(info.kernel, info.threads)
         self.seconds["lines"] += perf_counter() - start
-        return False
 
     def _factored(self, matrix: tuple[Field, ...], options: Mapping[str, Any]) -> Any:
         """Return factors of matrices.

@@ -24,9 +24,6 @@ Words moved per unknown with coefficients that do not depend on the place, n axe
     douglas    2 + 2 n + 3: F of u, the solves in place, the sum
     others     3 + 2 n + 4 + 2 n + 3, hundsdorfer-verwer 4 at the end
 
-and 2 less where the last solve adds its solution to u: on a device, for one matrix along an axis,
-but for hundsdorfer-verwer,
-
 and 3 for each axis in each evaluation of F and each solve, where coefficients depend on the place,
 and 1 for each mixed derivative in each evaluation.
 
@@ -49,9 +46,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .lines import Field, Weights
 
@@ -118,12 +112,10 @@ class Operators(Protocol):
 
     def solve(
         self, level: Any, axis: int, h: float, field: Field, *, is_clear: bool = False
-    ) -> object:
+    ) -> None:
         """Solve with 1 - h A along an axis, in place.
 
-        With `is_clear` the field is 0 at the nodes with given values. Where given values are kept,
-        there is also `total`, a field and a number: the solution can be added to that field
-        instead, together with 1 to the number. The result is then True.
+        With `is_clear` the field is 0 at the nodes with given values.
         """
 
     def place(self, level: Any, u: Field) -> None:
@@ -193,18 +185,10 @@ class SplitSteps(Generic[O_co]):
         self.operators.combine(level, u, None, [(rate, Weights(1.0, 1.0))])
         return float(abs(rate).max())
 
-    def step(
-        self,
-        u: Field,
-        time: float,
-        end: float,
-        dt: float,
-        made: NDArray[np.int64] | None = None,
-    ) -> Field:
-        """Return the solution after a step from u.
+    def step(self, u: Field, time: float, end: float, dt: float) -> Field:
+        """Return the solution after a step from u: a field that is not u.
 
-        It is another field, and u is used by the next step, so that u can be exchanged for it; or,
-        with `made`, it can be u, and the number of steps in `made` was increased with it.
+        The field u is used by the next step, so that u can be exchanged for the result.
         """
         old = self.level_at(time)
         new = self.operators.level(end, old)
@@ -213,14 +197,11 @@ class SplitSteps(Generic[O_co]):
             name, change = "change", self._work["change"]
             self.operators.combine(old, u, None, [(change, Weights(dt, dt))])
             self._place_change(new, u, name, is_kept=is_kept)
-            total = (u, made) if is_kept and made is not None else None
-            is_added = self._sweep(old, new, dt, u, change, is_clear=is_kept, total=total)
+            self._sweep(old, new, dt, u, change, is_clear=is_kept)
         else:
             name = "start"
-            is_added = self._correct(old, new, dt, u, made, is_kept=is_kept)
+            self._correct(old, new, dt, u, is_kept=is_kept)
         self._level = new
-        if is_added:
-            return u
         is_whole = not self._is_single and self._scheme == "hundsdorfer-verwer"
         if is_kept and not is_whole:
             found = self.zeros() if self._next is None else self._next
@@ -236,20 +217,8 @@ class SplitSteps(Generic[O_co]):
             self.operators.place(new, found)
         return found
 
-    def _correct(
-        self,
-        old: Any,
-        new: Any,
-        dt: float,
-        u: Field,
-        made: NDArray[np.int64] | None,
-        *,
-        is_kept: bool,
-    ) -> bool:
-        """Make both sweeps; return whether Z_k is in u.
-
-        Otherwise `start` is Z_k - U at the end, for hundsdorfer-verwer Z_k.
-        """
+    def _correct(self, old: Any, new: Any, dt: float, u: Field, *, is_kept: bool) -> None:
+        """Make both sweeps; `start` is Z_k - U at the end, for hundsdorfer-verwer Z_k."""
         parts, work = self.operators, self._work
         change, start = work["change"], work["start"]
         is_hv, theta = self._scheme == "hundsdorfer-verwer", self._theta
@@ -276,32 +245,19 @@ class SplitSteps(Generic[O_co]):
             else:
                 last = Weights(own=1.0, change=1.0, base=1.0)
                 parts.combine(new, u, change, [(start, last)])
-            return False
-        self._place_change(new, u, "start", is_kept=is_kept)
-        total = (u, made) if is_kept and made is not None else None
-        return self._sweep(old, new, dt, u, start, is_clear=is_kept, total=total)
+        else:
+            self._place_change(new, u, "start", is_kept=is_kept)
+            self._sweep(old, new, dt, u, start, is_clear=is_kept)
 
     def _sweep(
-        self,
-        old: Any,
-        new: Any,
-        dt: float,
-        u: Field,
-        field: Field,
-        *,
-        is_clear: bool,
-        total: tuple[Field, NDArray[np.int64]] | None = None,
-    ) -> bool:
-        """Solve along each axis in turn, in place; return whether `total` has the solution."""
+        self, old: Any, new: Any, dt: float, u: Field, field: Field, *, is_clear: bool
+    ) -> None:
+        """Solve along each axis in turn, in place."""
         parts, h = self.operators, self._theta * dt
         for axis in range(parts.axes):
             if new is not old:
                 parts.add_change(old, new, axis, h, u, field)
-            is_last = total is not None and axis == parts.axes - 1
-            options: dict[str, Any] = {"total": total} if is_last else {}
-            if parts.solve(new, axis, h, field, is_clear=is_clear, **options):
-                return True
-        return False
+            parts.solve(new, axis, h, field, is_clear=is_clear)
 
     def _place_change(self, level: Any, u: Field, name: str, *, is_kept: bool) -> None:
         """Set the change at nodes with given values, where F is 0: to 0 if these stay."""

@@ -66,7 +66,7 @@ def test_plates(shape, scheme, has_arrays, rng):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("nodes", [20, 1500, 4096])
-def test_solves_that_add_to_the_solution_along_rows(nodes, dtype, rng):
+def test_lines_of_a_batch(nodes, dtype, rng):
     options = {
         "spacing": 1.0,
         "diffusion": {"xx": 1.0},

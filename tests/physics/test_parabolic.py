@@ -18,7 +18,7 @@ from parabolic_cases import (
 )
 from scipy.interpolate import CubicSpline
 
-from pysolvers import Neumann, ParabolicADI, Robin, TridiagonalFactor
+from pysolvers import Neumann, ParabolicADI, Robin
 
 # Nodes of the coarser grid: as few as show the order.
 NODES = {1: 21, 2: 13, 3: 9}
@@ -314,37 +314,6 @@ def test_problems_of_a_batch_are_those_of_one_each(rng):
             "initial": initial[k, 0],
         }
         np.testing.assert_allclose(ParabolicADI((6, 7), **own).step(3).u, whole[k, m], atol=1e-13)
-
-
-@pytest.mark.parametrize("scheme", ["douglas", "modified-craig-sneyd"])
-@pytest.mark.parametrize("call", [1, 3])
-def test_an_interrupt_after_a_solve_that_adds_to_the_solution(call, scheme, monkeypatch, rng):
-    """As on a device, whose backend counts a step when it adds its last solution."""
-    options = {
-        "spacing": 0.1,
-        "diffusion": {"xx": 0.4, "xy": 0.1, "yy": 0.3},
-        "boundary": {"x-": 0.2, "x+": Neumann(0.1), "y-": "linear", "y+": 0.0},
-        "initial": rng.random((7, 9)),
-        "dt": 0.01,
-        "scheme": scheme,
-    }
-    expected, solver = ParabolicADI((7, 9), **options).step(5).u, ParabolicADI((7, 9), **options)
-    calls = []
-
-    def add(self, rhs, axis, total, added):
-        total += self.solve(rhs, axis=axis)
-        added += 1
-        calls.append(axis)
-        if len(calls) == call:
-            raise KeyboardInterrupt
-        return True
-
-    monkeypatch.setattr(TridiagonalFactor, "_add_solutions", add)
-    with pytest.raises(KeyboardInterrupt):
-        solver.step(5)
-    assert solver.steps == call
-    np.testing.assert_allclose(solver.step(5 - call).u, expected, rtol=0, atol=1e-13)
-    assert calls == [-2] * 5
 
 
 def test_float32_and_threads():

@@ -180,11 +180,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
     }
 
   private:
-    /* The warp that starts bulk additions, and its thread that starts bulk copies. */
-    static __device__ __forceinline__ bool is_of_copier()
-    {
-        return threadIdx.x >= PANEL_THREADS - 32;
-    }
+    /* The thread that starts bulk copies. */
     static __device__ __forceinline__ bool is_copier()
     {
         return threadIdx.x == PANEL_THREADS - 32;
@@ -256,11 +252,6 @@ template <typename Number, typename Exchange> struct PanelBlock {
         if (!bulk.batch.in_bulk) {
             chunk.store(panel_of(round), own(stage));
         }
-        else if (bulk.batch.adds) {
-            if (is_of_copier()) {
-                bulk.add(panel_of(round), whole(stage), at.lane);
-            }
-        }
         else if (is_copier()) {
             bulk.store(panel_of(round), whole(stage));
         }
@@ -269,7 +260,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
     /* load(), after the stores from the stage have read it. */
     __device__ __forceinline__ void refill(int round, int stage) const
     {
-        if (is_of_copier()) {
+        if (is_copier()) {
             stores_read();
         }
         __syncwarp();

@@ -1,8 +1,7 @@
 /* panel_copy.cuh - copies of the rows of panels between global and shared memory.
  *
  * If the rows can be described by tensor maps, one thread starts bulk copies of the
- * rows of a group; where solutions are added to x, one warp starts an addition of each
- * row. Otherwise each warp copies its chunk element by element.
+ * rows of a group. Otherwise each warp copies its chunk element by element.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_COPY_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_COPY_CUH
@@ -44,7 +43,7 @@ template <typename Number> struct SharedPanels {
     int64_t rhs_line, x_line; /* distance of lines */
     int64_t rhs_row, x_row;
     int32_t rhs_lane, x_lane;
-    bool in_bulk, adds; /* adds: as in SharedJob */
+    bool in_bulk;
     int64_t line_info, lane_info;
     int32_t *info;  /* null, or one entry per system */
     uint8_t *marks; /* as in SharedJob */
@@ -95,7 +94,7 @@ template <typename Number> struct SharedPanels {
     }
 };
 
-/* Bulk copies of the rows of a group, by one thread; bulk additions by one warp. */
+/* Bulk copies of the rows of a group, by one thread. */
 template <typename Number> struct PanelBulk {
     const SharedPanels<Number> &batch;
     int32_t start, rows; /* the first row, and the number of rows */
@@ -121,34 +120,10 @@ template <typename Number> struct PanelBulk {
         commit_stores();
     }
 
-    /* The same for a sum. */
-    __device__ __forceinline__ void add(int64_t panel, const Number *stage,
-                                        int lane) const
-    {
-        using Real = real_of<Number>;
-        const PanelRange range = batch.range_of(panel);
-        const uint32_t bytes = static_cast<uint32_t>(range.columns * sizeof(Number));
-        const Number *const from = stage + first_place();
-        Number *const to = batch.x + range.line * batch.x_line + range.first +
-                           start * static_cast<int64_t>(batch.x_row);
-
-        for (int row = lane; row < rows; row += 32) {
-            add_bulk(reinterpret_cast<Real *>(to + row * batch.x_row),
-                     reinterpret_cast<const Real *>(from + row * panel_columns<Number>),
-                     bytes);
-        }
-        commit_stores();
-    }
-
   private:
-    __device__ __forceinline__ int first_place() const
-    {
-        return (panel_group_rows<Number> - rows) * panel_columns<Number>;
-    }
-
     __device__ __forceinline__ Number *place_in(Number *stage) const
     {
-        return stage + first_place();
+        return stage + (panel_group_rows<Number> - rows) * panel_columns<Number>;
     }
 
     static __device__ __forceinline__ int word_of(const PanelRange &range)
@@ -198,9 +173,7 @@ template <typename Number> struct PanelChunk {
 
         __syncwarp();
         walk(range, [&](int row, int column, int place) {
-            Number &x = to[row * batch.x_row + column * batch.x_lane];
-
-            x = batch.adds ? x + from[place] : from[place];
+            to[row * batch.x_row + column * batch.x_lane] = from[place];
         });
         __syncwarp();
     }

@@ -166,16 +166,13 @@ template <typename Number> struct PanelPlan {
 
     /* Use bulk copies if the rows can be mapped. The first group has tiles of its own
      * size. */
-    void map(const ps_tridiag *t, bool adds)
+    void map(const ps_tridiag *t)
     {
         const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
         const int32_t rows[] = {panel_end<Number>(0, teams.groups, teams.rows),
                                 panel_rows<Number>(teams.groups, teams.rows)};
 
-        panels.adds = adds;
-        /* Bulk additions take rows of 16 bytes. */
-        panels.in_bulk =
-            !adds || b.lanes * static_cast<int64_t>(sizeof(Number)) % 16 == 0;
+        panels.in_bulk = true;
         for (int k = 0; k < 2; k++) {
             const Box box = {b, t->rows, sizeof(Number), panel_columns<Number>, rows[k]};
 
@@ -281,7 +278,7 @@ ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
 
 ps_status
 ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
-                     uint8_t *marks, bool adds, void *work, cudaStream_t stream)
+                     uint8_t *marks, void *work, cudaStream_t stream)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
 
@@ -291,7 +288,7 @@ ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
         PanelPlan<Number> plan(t, device);
         ps_status status = PS_OK;
 
-        plan.map(t, adds);
+        plan.map(t);
         plan.panels.marks = marks;
         plan.teams.conjugated = conjugated;
         if (table != nullptr) {

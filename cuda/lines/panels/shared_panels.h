@@ -43,10 +43,9 @@ ps_status ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
                               cudaStream_t stream);
 
 /* Solve for the right-hand sides of `t` with a table, or without one if it is null; the
- * matrix is conjugated if `conjugated` is set; marks and adds as in SharedJob. */
+ * matrix is conjugated if `conjugated` is set; marks as in SharedJob. */
 ps_status ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
-                               uint8_t *marks, bool adds, void *work,
-                               cudaStream_t stream);
+                               uint8_t *marks, void *work, cudaStream_t stream);
 
 } // namespace pysolvers::panels
 

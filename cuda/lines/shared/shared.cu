@@ -21,15 +21,11 @@ matrix_of(const ps_tridiag *t)
 
 template <typename Number>
 static ps_status
-apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, bool adds,
-      void *work, const ps_cuda_device *device, cudaStream_t stream)
+apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, void *work,
+      const ps_cuda_device *device, cudaStream_t stream)
 {
-    SharedJob<Number> job = {ps_cuda_shared_plan_of(t, device),
-                             matrix_of<Number>(t),
-                             t->info,
-                             marks,
-                             nullptr,
-                             adds};
+    SharedJob<Number> job = {ps_cuda_shared_plan_of(t, device), matrix_of<Number>(t),
+                             t->info, marks, nullptr};
 
     if (job.ps_cuda_shared_plan::work_queue) {
         job.work_queue = static_cast<uint32_t *>(work);
@@ -67,7 +63,7 @@ ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store)
 
 static ps_status
 shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks,
-             bool adds, void *work, cudaStream_t stream)
+             void *work, cudaStream_t stream)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
 
@@ -79,11 +75,10 @@ shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *m
                                       ? static_cast<const char *>(store) + block_bytes(t)
                                       : nullptr;
 
-        return ps_cuda_panels_apply(t, table, conjugated, marks, adds, work, stream);
+        return ps_cuda_panels_apply(t, table, conjugated, marks, work, stream);
     }
     return with_number(t->dtype, [&](auto zero) {
-        return apply<decltype(zero)>(t, store, conjugated, marks, adds, work, device,
-                                     stream);
+        return apply<decltype(zero)>(t, store, conjugated, marks, work, device, stream);
     });
 }
 
@@ -141,16 +136,6 @@ bytes_of_words(const ps_tridiag *t, bool has_store)
     return plan.work_queue ? work_queue_bytes(plan.shape.teams) : 0;
 }
 
-bool
-ps_cuda_shared_adds(const ps_tridiag *t, bool has_store)
-{
-    const ps_cuda_device *const device = ps_cuda_device_get();
-
-    return device != nullptr &&
-           (ps_cuda_panels_accept(t, has_store) ||
-            ps_cuda_shared_plan_of(t, device).shape.copies == COPY_IN_BULK);
-}
-
 ps_status
 ps_cuda_shared_work(const ps_tridiag *t, bool has_store, ps_pivot pivot, size_t *bytes)
 {
@@ -167,7 +152,7 @@ ps_cuda_shared_work(const ps_tridiag *t, bool has_store, ps_pivot pivot, size_t 
 
 ps_status
 ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
-                     ps_pivot pivot, bool adds, const ps_exec *exec)
+                     ps_pivot pivot, const ps_exec *exec)
 {
     uint8_t *const memory = static_cast<uint8_t *>(exec->work);
     const bool pivots = pivot == PS_PIVOT_AUTO;
@@ -175,7 +160,7 @@ ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
     uint8_t *const work =
         pivots ? memory + ps_cuda_marks_bytes(t->outer * t->inner) : memory;
     const ps_status status =
-        shared_apply(t, store, conjugated, marks, adds, work, ps_cuda_stream(exec));
+        shared_apply(t, store, conjugated, marks, work, ps_cuda_stream(exec));
 
     return status == PS_OK && pivots
                ? ps_cuda_pivoted_marked(t, marks, exec,
@@ -194,7 +179,7 @@ solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
       ps_report *report)
 {
     report->kernel = "partition shared matrix";
-    return ps_cuda_shared_solve(t, nullptr, false, options->pivot, false, exec);
+    return ps_cuda_shared_solve(t, nullptr, false, options->pivot, exec);
 }
 
 const ps_cuda_method ps_cuda_shared = {work, solve};

@@ -67,7 +67,6 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
     uint8_t *marks; /* null, or 1 for each system if the matrix is not dominant; then
                        nothing is solved */
     uint32_t *work_queue; /* number of tiles that were drawn; null without a work queue */
-    bool adds; /* solutions are added to x, which is not rhs; with bulk copies */
 };
 
 /* shared.cuh: enqueue a job; eliminate a matrix into a store. */
@@ -97,13 +96,11 @@ ps_status ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store,
 /* Solve for the right-hand sides of `t` with its matrix, or with a store if that is not
  * null; the matrix is conjugated if `conjugated` is set. With PS_PIVOT_AUTO a matrix
  * that is not dominant is solved with row exchanges; its marks are at the begin of the
- * workspace. With `adds` solutions are added to x, which is not rhs, if
- * ps_cuda_shared_adds(), and with PS_PIVOT_NEVER. */
+ * workspace. */
 ps_status ps_cuda_shared_work(const ps_tridiag *t, bool has_store, ps_pivot pivot,
                               size_t *bytes);
 ps_status ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
-                               ps_pivot pivot, bool adds, const ps_exec *exec);
-bool ps_cuda_shared_adds(const ps_tridiag *t, bool has_store);
+                               ps_pivot pivot, const ps_exec *exec);
 
 } // namespace pysolvers::shared
 

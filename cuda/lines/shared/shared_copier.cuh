@@ -111,15 +111,7 @@ template <typename Number> struct TileCopier {
         bulk_fence();
         __syncwarp();
         if (part.thread < systems(range)) {
-            if (job.adds) {
-                using Real = real_of<Number>;
-
-                add_bulk(reinterpret_cast<Real *>(outside(job.x, range)),
-                         reinterpret_cast<const Real *>(from + inside()), bytes());
-            }
-            else {
-                store_bulk(outside(job.x, range), from + inside(), bytes());
-            }
+            store_bulk(outside(job.x, range), from + inside(), bytes());
             commit_stores();
         }
     }
