@@ -106,12 +106,7 @@ _Array = NDArray[Any]
 @final
 class Buffer:
     def __new__(
-        cls,
-        nbytes: int,
-        device: int = 0,
-        stream: int = 0,
-        lasting: bool = False,
-        end: int | None = None,
+        cls, nbytes: int, device: int = 0, stream: int = 0, lasting: bool = False
     ) -> Self: ...
     @property
     def address(self) -> int: ...

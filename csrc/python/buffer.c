@@ -12,20 +12,14 @@ typedef struct {
 static PyObject *
 buffer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"nbytes", "device", "stream", "lasting", "end", NULL};
+    static char *names[] = {"nbytes", "device", "stream", "lasting", NULL};
     int device = 0, lasting = 0;
     unsigned long long stream = 0;
-    PyObject *end = Py_None;
     Py_ssize_t bytes;
     ps_exec exec;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "n|iKpO:Buffer", names, &bytes,
-                                     &device, &stream, &lasting, &end)) {
-        return NULL;
-    }
-    const unsigned long long freed_on =
-        end == Py_None ? stream : PyLong_AsUnsignedLongLong(end);
-    if (PyErr_Occurred()) {
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "n|iKp:Buffer", names, &bytes,
+                                     &device, &stream, &lasting)) {
         return NULL;
     }
     if (bytes < 0) {
@@ -40,9 +34,6 @@ buffer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
                                        &exec, &self->memory) < 0) {
         Py_DECREF(self);
         return NULL;
-    }
-    if (self != NULL) {
-        self->memory.stream = (void *)(uintptr_t)freed_on;
     }
     return (PyObject *)self;
 }
@@ -138,10 +129,9 @@ mark_passed(PyObject *self, void *Py_UNUSED(closure))
 }
 
 PyDoc_STRVAR(buffer_doc,
-             "Buffer(nbytes, device=0, stream=0, lasting=False, end=None)\n--\n\n"
+             "Buffer(nbytes, device=0, stream=0, lasting=False)\n--\n\n"
              "Memory of a device, in the order of a stream that outlives it, or lasting: "
-             "of no stream, freed when the device is idle. With `end` it is freed in the "
-             "order of this stream; blocks of up to 16384 bytes are not.");
+             "of no stream, freed when the device is idle.");
 PyDoc_STRVAR(mark_doc, "Mark(device=0, stream=0)\n--\n\n"
                        "A place in a stream: all that the stream holds now.");
 

@@ -10,7 +10,7 @@
  * the last two have the additional arguments device=0, stream=0 after those shown, and
  * return a status.
  *
- *   Buffer(nbytes, device=0, stream=0, lasting=False, end=None)   .address .nbytes .device
+ *   Buffer(nbytes, device=0, stream=0, lasting=False)   .address .nbytes .device
  *   Mark(device=0, stream=0)                            .passed
  *   Graph(device=0, stream=0)                           .launch()
  *   upload(address, host)        download(host, address)      relayout(to, source)

@@ -66,10 +66,12 @@ def private_stream(ordinal: int) -> Iterator[Stream]:
 
 
 @cache
-def keeping_stream(ordinal: int) -> Stream:
-    """Return the stream in whose order the memory of kept results of a device is freed.
+def keeping_stream(ordinal: int, creator: int) -> Stream:
+    """Return the stream in whose order memory is allocated and freed that any stream can read.
 
-    It exists as long as the process, and contains nothing but the ends of the calls that read them.
+    It exists as long as the process, and contains nothing but the ends of the calls that read the
+    memory. Each stream that creates such memory has one, at the address `creator`, so that a call
+    waits for no readers of what other streams created.
 
     Raises
     ------

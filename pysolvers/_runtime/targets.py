@@ -39,8 +39,6 @@ _ANY_DEVICE = ("cuda", "gpu")  # that of the arrays, whatever its number
 # Bytes of a product that are computed at once: they stay in a cache, and are fewer than those for
 # which the C library asks the system for new memory.
 _BLOCK = 1 << 16
-# Bytes of kept memory at least: smaller blocks stay with their stream (cuda/runtime/memory.cu).
-_LEAST_KEPT = 16384 + 1
 
 
 def report_of_nothing() -> dict[str, Any]:
@@ -160,7 +158,12 @@ class Target:
         """Allocate a C-contiguous array; a lasting one can be used on any stream."""
         return np.empty(shape, dtype)
 
-    def kept(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    @property
+    def keeper(self) -> Stream | None:
+        """The stream of kept arrays that this call creates; None on the host."""
+        return None
+
+    def kept(self, shape: tuple[int, ...], dtype: np.dtype, keeper: Stream | None) -> Array:
         """Allocate a C-contiguous array that calls on any stream can read until it is freed.
 
         A call that has enqueued its work on such arrays calls `has_read_kept`, so that the memory
@@ -168,7 +171,7 @@ class Target:
         """
         return np.empty(shape, dtype)
 
-    def has_read_kept(self) -> None:
+    def has_read_kept(self, keeper: Stream | None) -> None:
         """Let the end of kept arrays follow what this call has enqueued."""
 
     def extreme(self, name: str, index: tuple[Any, ...], *, largest: bool) -> float | None:
@@ -307,16 +310,21 @@ class DeviceTarget(Device, Target):
         """Whether what is enqueued becomes a part of a graph of the caller."""
         return False
 
-    def kept(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        nbytes = max(prod(shape) * dtype.itemsize, _LEAST_KEPT)
-        end = keeping_stream(self.ordinal).address
-        buffer = self.backend.Buffer(nbytes, *self.arguments, False, end)
-        return device_array(buffer.address, shape, None, dtype, buffer)
+    @property
+    def keeper(self) -> Stream | None:
+        return keeping_stream(self.ordinal, self.stream.address)
 
-    def has_read_kept(self) -> None:
+    def kept(self, shape: tuple[int, ...], dtype: np.dtype, keeper: Stream | None) -> Array:
+        assert keeper is not None
+        device = Device(self.backend, self.ordinal, self.operation, keeper)
+        array = device.empty(shape, dtype)
+        self.follow(device)
+        return array
+
+    def has_read_kept(self, keeper: Stream | None) -> None:
+        assert keeper is not None
         if not self.is_captured:  # the caller keeps what a graph of its own reads
-            end = keeping_stream(self.ordinal)
-            Device(self.backend, self.ordinal, self.operation, end).follow(self)
+            Device(self.backend, self.ordinal, self.operation, keeper).follow(self)
 
     def info(self, count: int, *, lasting: bool = False) -> Array:
         return self.empty((count,), _INFO, lasting=lasting)

@@ -191,7 +191,8 @@ class CubicSpline(PiecewisePolynomial):
         lines = layout.lines(target, knots)
         count = lines.shape[-1]
         sizes = layout.outer * layout.inner * count, lines.size
-        block = target.kept((2 * sizes[0] + sizes[1],), real)
+        self._keeper = target.keeper
+        block = target.kept((2 * sizes[0] + sizes[1],), real, self._keeper)
         values, slopes = parts_of(block[: 2 * sizes[0]], 2, (layout.outer, layout.inner, count))
         (self._knots,) = parts_of(block[2 * sizes[0] :], 1, lines.shape)
         target.write(self._knots, lines)

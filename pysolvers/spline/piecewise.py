@@ -15,6 +15,7 @@ from .._extras import extra_module
 from .._repr import ShownAsText
 from .._runtime.arrays import real_of
 from .._runtime.fp_mode import in_default_fp_mode
+from .._runtime.streams import Stream
 from .._runtime.targets import Target
 from ._arguments import Extrapolate, check_points, outside_of
 from ._lines import (
@@ -96,6 +97,7 @@ class PiecewisePolynomial(ShownAsText):
     _device: str
     _threads: int
     _knots: Array  # lines, one for all splines or one for each
+    _keeper: Stream | None  # of the memory of knots and coefficients
     _form: Form
     _arrays: tuple[Array, ...]  # lines: the coefficient of power 0 first, or values and slopes
     _like: Any  # an array of one element of the library of the caller
@@ -115,7 +117,7 @@ class PiecewisePolynomial(ShownAsText):
         result = self._result(target, self._like, (outer * count * inner,), real)
         written = target.destination(result).reshape(outer, count, inner).transpose(0, 2, 1)
         target.write(written, lines)
-        target.has_read_kept()
+        target.has_read_kept(self._keeper)
         return target.finish(result, self._like).reshape(shape)
 
     @cached_property
@@ -136,7 +138,7 @@ class PiecewisePolynomial(ShownAsText):
         if size:
             written = target.destination(result).view(real_of(self.dtype))
             self._write_coefficients(target, written, arrays)
-            target.has_read_kept()
+            target.has_read_kept(self._keeper)
         return target.finish(result, self._like).reshape(shape)
 
     def __repr__(self) -> str:
@@ -227,7 +229,7 @@ class PiecewisePolynomial(ShownAsText):
                 layout.result_lines(target.destination(result), count),
                 self._threads,
             )
-            target.has_read_kept()
+            target.has_read_kept(self._keeper)
         return target.finish(result, like).reshape(shape)
 
     def derivative(self, nu: int = 1) -> PiecewisePolynomial:
@@ -418,7 +420,7 @@ class PiecewisePolynomial(ShownAsText):
         count = max((self._form.order or _CUBIC) - nu, 1)
         shape = (layout.outer, layout.inner, self._knots.shape[-1] - 1)
         real = real_of(self.dtype)
-        result = parts_of(target.kept((count * prod(shape),), real), count, shape)
+        result = parts_of(target.kept((count * prod(shape),), real, self._keeper), count, shape)
         if not result[0].size:
             return result
         call(
@@ -448,7 +450,16 @@ class PiecewisePolynomial(ShownAsText):
     ) -> PiecewisePolynomial:
         """Return polynomials with the knots of these and other coefficients."""
         found = PiecewisePolynomial()
-        for name in ("axis", "dtype", "_layout", "_device", "_threads", "_knots", "_like"):
+        for name in (
+            "axis",
+            "dtype",
+            "_layout",
+            "_device",
+            "_threads",
+            "_knots",
+            "_keeper",
+            "_like",
+        ):
             setattr(found, name, getattr(self, name))
         found.extrapolate = extrapolate
         found._arrays, found._form = tuple(arrays), form

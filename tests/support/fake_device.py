@@ -52,12 +52,11 @@ class Device:
         device = self
 
         class Buffer:
-            def __init__(self, nbytes, ordinal=0, stream=0, lasting=False, end=None, /):
+            def __init__(self, nbytes, ordinal=0, stream=0, lasting=False, /):
                 self.address = device._allocate(nbytes)
                 self.nbytes = nbytes
                 self.device = ordinal
                 self.lasting = lasting
-                self.end = end
                 device.live += 1
 
             def __del__(self):
