@@ -81,6 +81,7 @@ __launch_bounds__(most_threads)
     const int64_t first = int64_t(group) * batch, lines = w.planes * rows;
     const int given = static_cast<int>(w.given);
     const WavePair pair(w.kind, i, n);
+    const ContinuedPlace places[2] = {{w.kind, i, n, given}, {w.kind, i + 1, n, given}};
     const bool both = by_pairs && i + 1 < given;
     int64_t plane = quotient(first, rows);
     int row = static_cast<int>(first - plane * rows);
@@ -109,11 +110,8 @@ __launch_bounds__(most_threads)
                 two[k] = *reinterpret_cast<const Two *>(values[k] + i * field.row);
             }
             else {
-                const auto value = [&](int j) { return values[k][j * field.row]; };
-
-                two[k].re = continued<Real>(w.kind, i, given, value);
-                two[k].im = pair.has_second ? continued<Real>(w.kind, i + 1, given, value)
-                                            : Real(0);
+                two[k].re = values[k][places[0].place * field.row];
+                two[k].im = values[k][places[1].place * field.row];
             }
         }
         row++;
@@ -124,7 +122,9 @@ __launch_bounds__(most_threads)
     }
 #pragma unroll
     for (int k = 0; k < batch; k++) {
-        const Two y = {scales[k].re * two[k].re, scales[k].im * two[k].im};
+        const Two own = {LOADS ? places[0].of(two[k].re) : two[k].re,
+                         LOADS ? places[1].of(two[k].im) : two[k].im};
+        const Two y = {scales[k].re * own.re, scales[k].im * own.im};
 
         if (first + k >= lines) {
             return;
@@ -186,7 +186,8 @@ __launch_bounds__(most_threads, 2)
     const bool sine = w.kind == PS_DST1;
     const int shift = sine ? 1 : 0; /* place of value 0 */
     const HalvedParts parts = {static_cast<int>(w.size) + 2 * shift - 1, LEVELS};
-    const int n = parts.intervals, m = n >> LEVELS, given = static_cast<int>(w.given);
+    const int n = parts.intervals, m = n >> LEVELS;
+    const int size = static_cast<int>(w.size), given = static_cast<int>(w.given);
     const int group = static_cast<int>(blockIdx.x) / blocks_a_line;
     const int part = static_cast<int>(blockIdx.x) - group * blocks_a_line;
     const int t = part * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
@@ -211,17 +212,19 @@ __launch_bounds__(most_threads, 2)
             return reinterpret_cast<Complex<Real> *>(starts[level] +
                                                      plane * parts.pitch(level));
         };
-        const auto is_value = [&](int j) { return !sine || (j > 0 && j < n); };
         const auto value = [&](int i) { return values[i * field.row]; };
 
         if constexpr (LOADS) {
 #pragma unroll
             for (int s = 0; s < Line::slots; s++) {
-                const int j = line.place(s);
+                x[s] = value(
+                    ContinuedPlace(w.kind, line.place(s) - shift, size, given).place);
+            }
+#pragma unroll
+            for (int s = 0; s < Line::slots; s++) {
+                const ContinuedPlace own(w.kind, line.place(s) - shift, size, given);
 
-                x[s] = is_value(j) ? static_cast<Real>(w.scale) *
-                                         continued<Real>(w.kind, j - shift, given, value)
-                                   : Real(0);
+                x[s] = static_cast<Real>(w.scale) * own.of(x[s]);
             }
             line.split(sine, x, [&](int level, int index, const Complex<Real> &number) {
                 numbers(level)[index] = number;
@@ -296,41 +299,44 @@ __launch_bounds__(most_threads)
     const bool exists = t < values.groups();
     Real x[slots][slots];
 
-    const auto line = [&](int r) {
-        const int number = rows.number(u, r);
+    Real *starts[slots]; /* of the rows, and of the lines; NULL if there is none */
+    Real *lines[slots];
+    int from[slots], to[slots]; /* places in the rows, and in the lines; below 0: none */
 
-        return number < 0
-                   ? nullptr
-                   : static_cast<Real *>(w.waves) +
-                         (plane * w.rows + rows.start(rows.part(r)) + number) * pitch;
-    };
-    const auto place = [&](int s) {
+#pragma unroll
+    for (int s = 0; s < slots; s++) {
+        const int j = rows.value(u, s), line = rows.number(u, s);
         const int number = exists ? values.number(t, s) : -1;
 
-        return number < 0 ? -1 : values.start(values.part(s), pitch) + number;
-    };
-    const auto value = [&](int r, int s) {
-        const int j = rows.value(u, r), i = exists ? values.value(t, s) : -1;
-
-        return j < 0 || i < 0 ? nullptr : field.system(plane, j) + i * field.row;
-    };
+        starts[s] = j < 0 ? nullptr : field.system(plane, j);
+        lines[s] = line < 0
+                       ? nullptr
+                       : static_cast<Real *>(w.waves) +
+                             (plane * w.rows + rows.start(rows.part(s)) + line) * pitch;
+        from[s] = exists ? values.value(t, s) : -1;
+        to[s] = number < 0 ? -1 : values.start(values.part(s), pitch) + number;
+    }
+    /* All reads, of any place if there is none, before the first choice: see ContinuedPlace. */
+    const Real *const any = LOADS ? field.system(plane, 0) : static_cast<Real *>(w.waves);
 
 #pragma unroll
     for (int r = 0; r < slots; r++) {
 #pragma unroll
         for (int s = 0; s < slots; s++) {
-            if constexpr (LOADS) {
-                const Real *const from = value(r, s);
+            const Real *const start = LOADS ? starts[r] : lines[r];
+            const int64_t place = LOADS ? from[s] * field.row : to[s];
 
-                x[r][s] = from == nullptr ? Real(0) : scale * *from;
-            }
-            else {
-                const Real *const from = line(r);
+            x[r][s] = __ldcs(start == nullptr || place < 0 ? any : start + place);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < slots; r++) {
+#pragma unroll
+        for (int s = 0; s < slots; s++) {
+            const bool is_none = (LOADS ? starts[r] : lines[r]) == nullptr ||
+                                 (LOADS ? from[s] : to[s]) < 0;
 
-                x[r][s] = from == nullptr || place(s) < 0
-                              ? Real(0)
-                              : scale * __ldcs(from + place(s));
-            }
+            x[r][s] = is_none ? Real(0) : scale * x[r][s];
         }
     }
 #pragma unroll
@@ -353,25 +359,23 @@ __launch_bounds__(most_threads)
     }
 #pragma unroll
     for (int r = 0; r < slots; r++) {
-        Real *const to = LOADS ? line(r) : nullptr;
+        Real *const start = LOADS ? lines[r] : starts[r];
 
+        if (start == nullptr) {
+            continue;
+        }
 #pragma unroll
         for (int s = 0; s < slots; s++) {
-            if constexpr (LOADS) {
-                if (to != nullptr && place(s) >= 0) {
-                    to[place(s)] = x[r][s];
-                }
-            }
-            else if (Real *const own = value(r, s)) {
-                *own = x[r][s];
+            if ((LOADS ? to[s] : from[s]) >= 0) {
+                start[LOADS ? to[s] : from[s] * field.row] = x[r][s];
             }
         }
-        if (LOADS && to != nullptr && t < most_between) {
+        if (LOADS && t < most_between) {
             for (int p = 0; p < values.parts(); p++) {
                 const int between = values.start(p, pitch) + values.size(p) + t;
 
                 if (between < values.end(p, pitch)) {
-                    to[between] = Real(0);
+                    start[between] = Real(0);
                 }
             }
         }

@@ -36,19 +36,30 @@ wave_place(ps_transform_kind kind, int j, int n)
     return kind == PS_DST1 ? j + 1 : j;
 }
 
-/* Value i of a line whose field has the values value(0) .. value(given - 1); one of them is
- * read in any case, so that reads of several values do not wait for each other. */
-template <typename Real, typename Value>
-__host__ __device__ __forceinline__ Real
-continued(ps_transform_kind kind, int i, int given, const Value &value)
-{
-    const bool is_sine = kind == PS_DST1 || kind == PS_DST2;
-    const int about = 2 * given - (kind == PS_DST1 ? 0 : kind == PS_DCT1 ? 2 : 1);
-    const int place = i < given ? i : about - i;
-    const Real y = value(place < given ? place : given - 1);
+/* Where value i of `size` is in a field of `given` values, or that of which it is the mirror
+ * image; other values are zero. The places are computed before the values are read, and one is read in any case: a
+ * read that depends on a branch would wait for the one before (218 instead of 100 us for
+ * 4097 x 4097 nodes on an H200). */
+struct ContinuedPlace {
+    int place;
+    bool is_zero, is_negative;
 
-    return i < given || !is_sine ? y : place < given ? -y : Real(0);
-}
+    __host__ __device__ __forceinline__ ContinuedPlace(ps_transform_kind kind, int i,
+                                                       int size, int given)
+    {
+        const bool is_sine = kind == PS_DST1 || kind == PS_DST2;
+        const int about = 2 * given - (kind == PS_DST1 ? 0 : kind == PS_DCT1 ? 2 : 1);
+        const int mirrored = i < given ? i : about - i;
+
+        is_zero = i >= size || mirrored < 0 || mirrored >= given;
+        is_negative = is_sine && i >= given;
+        place = mirrored < 0 ? 0 : mirrored < given ? mirrored : given - 1;
+    }
+    template <typename Real> __host__ __device__ __forceinline__ Real of(Real y) const
+    {
+        return is_zero ? Real(0) : is_negative ? -y : y;
+    }
+};
 
 /* The tiles of the waves of a plane; `length` of the transform along the values. */
 struct WaveTiles {

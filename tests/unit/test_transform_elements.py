@@ -218,8 +218,8 @@ extern "C" int fold(int kind, int n, int loads, const double *from, double *to, 
 extern "C" void continue_line(int kind, int size, int given, const double *values, double *line)
 {
     for (int i = 0; i < size; i++) {
-        line[i] = continued<double>((ps_transform_kind)kind, i, given,
-                                    [&](int j) { return values[j]; });
+        const ContinuedPlace own((ps_transform_kind)kind, i, size, given);
+        line[i] = own.of(values[own.place]);
     }
 }
 extern "C" int is_continued(int kind, int size, int given)
