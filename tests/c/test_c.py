@@ -25,7 +25,8 @@ CSRC = ROOT / "csrc"
 OBJECTS = ROOT / "build" / "objects" / "_core" / "csrc"
 PROGRAMS = sorted(path.stem for path in HERE.glob("test_*.c"))
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
-SLOW = {"test_blocks": ["-O1"]}  # programs, and the flags of each
+SLOW = ("test_blocks",)
+LONG = ("test_blocks", "test_spikes", "test_tridiag")  # which run longer than they compile
 
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 SANITIZE = os.environ.get("PYSOLVERS_SANITIZE")
@@ -81,7 +82,7 @@ def build(request, tmp_path_factory):
 
     items = (item for item in request.session.items if "build" in item.fixturenames)
     names = sorted({item.callspec.params["program"] for item in items})
-    programs = [(HERE / f"{name}.c", SLOW.get(name, [])) for name in names]
+    programs = [(HERE / f"{name}.c", ["-O1"] * (name in LONG)) for name in names]
     library = [] if SANITIZE else objects_of_the_build()
     with ThreadPoolExecutor(max_workers=2) as pool:
         library = library or list(pool.map(compile_file, library_sources()))
