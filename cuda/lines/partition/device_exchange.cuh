@@ -73,8 +73,6 @@ template <typename Number> struct DeviceExchange {
     uint64_t key;
     ps_part_clock *clock;
     int64_t patience; /* nanoseconds */
-    int32_t
-        mode; /* for a measurement: 1: x is waited for late, 2: tiles are drawn early */
 
     /* The current round; no block completes it before all have called this. */
     __device__ __forceinline__ uint64_t round() const

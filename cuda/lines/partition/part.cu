@@ -3,8 +3,6 @@
  * The kernel is that of the partition method, with the devices as the level above the
  * block.
  */
-#include <cstdlib>
-
 #include "lines/geometry.h"
 #include "lines/partition/partition.h"
 #include "runtime/backend.h"
@@ -27,7 +25,6 @@ exchange_of(const ps_part &p)
     e.clock = static_cast<ps_part_clock *>(p.clock);
     e.patience = p.patience;
     e.key = p.key;
-    e.mode = std::getenv("PS_PARTS") != nullptr ? std::atoi(std::getenv("PS_PARTS")) : 0;
     for (int k = 0; k < p.count; k++) {
         e.last_row[k] = p.last_row[k];
         e.mailbox[k] = static_cast<MailboxSlot *>(p.mailbox[k]);

@@ -72,19 +72,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
             if (self.slot >= range.systems) {
                 self.clear();
             }
-            if (TOP == TOP_DEVICES && work_queue && threadIdx.x == 0 &&
-                (job.devices.mode & 2) != 0) {
-                ticket = atomicAdd(job.work_queue, 1u);
-            }
-            if (TOP == TOP_DEVICES && (job.devices.mode & 1) != 0) {
-                worker.tiles.wait_for_loads(worker.turn());
-            }
-            else {
-                worker.tiles.wait(worker.turn());
-            }
+            worker.tiles.wait(worker.turn());
             __syncthreads();
-            if (TOP == TOP_DEVICES && work_queue && threadIdx.x == 0 &&
-                (job.devices.mode & 2) == 0) {
+            if (TOP == TOP_DEVICES && work_queue && threadIdx.x == 0) {
                 ticket = atomicAdd(job.work_queue, 1u);
             }
             worker.eliminate(self, range);

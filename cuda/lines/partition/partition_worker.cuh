@@ -286,7 +286,6 @@ struct Worker {
             own.mark = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
                         levels.not_dominant};
         }
-        stores_read(); /* x is written after the barrier */
         __syncthreads();
     }
 

@@ -126,14 +126,8 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
      * follow. */
     __device__ __forceinline__ void wait(int turn) const
     {
-        stores_read();
-        wait_for_loads(turn);
-    }
-
-    /* The same without the array for x. */
-    __device__ __forceinline__ void wait_for_loads(int turn) const
-    {
         copies_done();
+        stores_read();
         if (has_bulk) {
             state.arrivals.wait(turn);
         }
