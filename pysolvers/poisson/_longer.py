@@ -56,17 +56,20 @@ _LEAST = 1 << 20
 _MOST_FACTOR = 13  # prime factors up to it are fast in cuFFT
 _MULTIPLE = 8  # of a fast length: `_waves` halves it three times
 _MOST_LONGER = 1.5  # N' / N
-# Times for each unknown, in words (H200, `_methods._Costs`): the solution on a fast length whose
-# only prime factor is 2, what other prime factors add to it, the product, and a long wave.
+# Times for each unknown, in words (H200, `_methods._Costs`): the solution on a length that is a
+# power of 2; in units of it, that on other lengths with and without a kernel of cuFFT that
+# transforms real lines directly, and the longest of these (of 2000 lines 2048, 2160, 2240, 2304
+# intervals take 196, 237, 279, 294 us); the product, and a long wave.
 _SOLUTION = 11.0
-_FACTORS = {3: 0.03, 5: 0.08, 7: 0.2}
+_DIRECT, _PACKED, _MOST_DIRECT = 1.1, 1.35, 1088
 _COPIES = 2.0
-_WAVE = 0.02
+_WAVE = 0.03
+_MOST_WAVES = 4096  # whose tables take as much memory as the field
 _MOST_COST = 28.0  # padded transforms take longer
 _LEAST_DECAY = 0.5  # least theta P of a wave between Neumann sides that is not constant
 _WORK = 8 << 20  # bytes of the work area of cuBLAS
 # Columns of a product: those nearest to the side, and a multiple of which another one begins at.
-_LEAST_COLUMNS, _COLUMNS = 256, 32
+_LEAST_COLUMNS, _COLUMNS = 128, 32
 
 
 class LongerGrid:
@@ -203,12 +206,14 @@ class LongerGrid:
             multiply(own, address_of(self._weights), means, (rows, columns), *rest)
             multiply((address_of(self._means), rows), means, amplitudes, (1, rows), *rest)
         table, to = (address_of(self._waves), self._lead), (scaled, self._lead)
-        self._products.scaled_rows(amplitudes, table, to, (self._count, columns), *rest)
         back = address_of(self._backward), self._backward_lead
         for start, stop, count in self._blocks:
-            given, there = ((address + start * size, lead) for address, lead in (to, own))
-            shape = rows, count, stop - start
-            self._products.matrices(back, given, there, shape, *rest)
+            own_waves, given, there = (
+                (address + start * size, lead) for address, lead in (table, to, own)
+            )
+            shape = count, stop - start
+            self._products.scaled_rows(amplitudes, own_waves, given, shape, *rest)
+            self._products.matrices(back, given, there, (rows, *shape), *rest)
 
 
 def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) -> int:
@@ -231,27 +236,32 @@ def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) ->
         slowest = rates[rates > 0].min(initial=np.inf)
         least = 1 + int(min(_LEAST_DECAY / slowest, n))
     for intervals in range((n // _MULTIPLE + 1) * _MULTIPLE, int(_MOST_LONGER * n), _MULTIPLE):
-        factors = _cost_of_factors(intervals)
+        factors = _cost_of_length(intervals, intervals // (2 if last.on_nodes else 1))
         if factors and intervals >= n + least:
             more, decay = intervals - n, _decay(dtype)
             long_ones = rates[: max(1, int(np.searchsorted(rates, decay / more)))]
             blocks = _blocks(long_ones, last, more, decay, 0)
             waves = sum((stop - start) * count for start, stop, count in blocks) / n
             cost = _SOLUTION * factors * intervals / n + _COPIES + _WAVE * waves
-            if cost < best:
+            if cost < best and len(long_ones) <= _MOST_WAVES:
                 best, found = cost, intervals
     return found
 
 
-def _cost_of_factors(intervals: int) -> float:
-    """Return the time of a length in units of that of powers of 2; 0 if a factor is large."""
-    cost, rest = 1.0, intervals
-    while rest % 2 == 0:
-        rest //= 2
-    for factor, more in _FACTORS.items():
+def _cost_of_length(intervals: int, longest: int) -> float:
+    """Return the time of a length in units of that of powers of 2; 0 if a factor is large.
+
+    `longest`: the longest transform of real numbers.
+    """
+    rest = intervals
+    for factor in (2, 3, 5, 7):
         while rest % factor == 0:
-            cost, rest = cost + more, rest // factor
-    return cost if rest == 1 else 0.0
+            rest //= factor
+    if rest > 1:
+        return 0.0
+    if not intervals & (intervals - 1):
+        return 1.0
+    return _DIRECT if longest <= _MOST_DIRECT else _PACKED
 
 
 def _decay(dtype: np.dtype) -> float:

@@ -143,13 +143,13 @@ class MirroredProducts:
         self._products, self._dtype = products(ordinal), dtype
         self._planes, self._rows = planes, others[0].count
         self._pitch = mirrored_pitch(others[1])
-        self._matrices = [
-            [
-                (part.start, len(matrix), keep(padded_rows(matrix, dtype)))
-                for part in _parts(axis)
-                for matrix in (part.block.backward if backward else part.block.forward,)
-            ]
-            for axis in others
+        across, along = (_parts(axis) for axis in others)
+        self._across = [keep(padded_rows(_matrix(part, backward), dtype)) for part in across]
+        # With the places between the parts, which have zeros: sizes of even tiles for cuBLAS.
+        starts = [*(part.start for part in along[1:]), self._pitch]
+        self._along = [
+            (part.start, keep(_square(_matrix(part, backward), stop - part.start, dtype)))
+            for part, stop in zip(along, starts, strict=True)
         ]
         #: Held by a thread that executes the plan, or that lets no other one execute it.
         self.lock = RLock()
@@ -160,23 +160,31 @@ class MirroredProducts:
     def execute(self, lines: int, work: int, stream: Stream) -> None:
         """Enqueue the products of all planes, as `CufftPlan.execute` does.
 
-        Products along the rows leave the places between lines as they are; those across them write
-        zeros there.
+        The places between the parts of a line have zeros, before and after.
         """
         size, pitch = self._dtype.itemsize, self._pitch
         area = work + self._bytes, _WORK
-        across, along = self._matrices
         start = 0
-        for _, count, matrix in across:
-            skip = start * pitch * size
+        for matrix in self._across:
+            skip, count = start * pitch * size, len(matrix)
             own = address_of(matrix), matrix.shape[1]
             shape, distance = (self._planes, count, pitch), self._rows * pitch
             places = lines + skip, work + skip
             self._products.columns(own, *places, shape, distance, self._dtype, stream, work=area)
             start += count
-        for place, count, matrix in along:
-            skip = place * size
-            own = address_of(matrix), matrix.shape[1]
-            sizes = self._planes * self._rows, count
-            places = work + skip, lines + skip
+        for place, matrix in self._along:
+            own, sizes = (address_of(matrix), len(matrix)), (self._planes * self._rows, len(matrix))
+            places = work + place * size, lines + place * size
             self._products.rows(own, *places, sizes, pitch, self._dtype, stream, work=area)
+
+
+def _matrix(part: _Part, backward: bool) -> Array:
+    """Return the matrix of a part before the lines, or after them."""
+    return part.block.backward if backward else part.block.forward
+
+
+def _square(matrix: Array, size: int, dtype: np.dtype) -> Array:
+    """Return a matrix with further rows and columns of zeros."""
+    found = np.zeros((size, size), dtype)
+    found[: len(matrix), : matrix.shape[1]] = matrix
+    return found
