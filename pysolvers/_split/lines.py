@@ -121,8 +121,8 @@ class _Diagonals:
     """Matrices that are solved from their diagonals, where these lie as the right sides do.
 
     Factors of several matrices on a device are copies of their diagonals, system after system. If
-    neighbouring systems lie side by side, solves with them took 685 us of 170 for the words that
-    they move (4096 x 4096, float64, H200).
+    neighbouring systems lie side by side, solves with them took 685 us, and a copy of their words
+    takes 158 (4096 x 4096, float64, H200).
     """
 
     def __init__(self, matrix: tuple[Field, ...], options: Mapping[str, Any]) -> None:
