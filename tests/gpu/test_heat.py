@@ -165,8 +165,18 @@ def test_three_axes(shape, sides):
     assert_near(here.step(20), there.step(20))
 
 
-# Wide and deep enough for two kernels a step: tiles that are whole and not, halves that differ.
-VOLUMES = [(352, 4, 352), (349, 37, 360), (512, 9, 512), (347, 6, 540), (1000, 5, 340)]
+# Wide and deep enough for two kernels a step: tiles that are whole and not, halves that differ,
+# lines along x that two warps solve, and blocks of more planes on a device of 132 multiprocessors.
+VOLUMES = [
+    (352, 4, 352),
+    (349, 37, 360),
+    (512, 9, 512),
+    (347, 6, 540),
+    (1000, 5, 340),
+    (228, 7, 700),
+    (233, 5, 1080),
+    (548, 5, 352),
+]
 
 
 @pytest.mark.parametrize("shape", VOLUMES, ids=str)
@@ -194,7 +204,7 @@ def test_large_fields_with_source_and_moving_sides(r, dtype):
     assert_near(here.step(8), there.step(8), 1e-12 if dtype == np.float64 else 1e-5)
 
 
-@pytest.mark.parametrize("shape", [(360, 9, 1000), (1024, 6, 344)], ids=str)
+@pytest.mark.parametrize("shape", [(360, 9, 1000), (1024, 6, 344), (264, 6, 1400)], ids=str)
 def test_large_fields_in_float32(shape):
     z, y, x = np.ix_(*(np.linspace(0, 1, n) for n in shape))
     start = 1 + np.sin(9 * x) * np.cos(7 * y) * np.cos(5 * z)
