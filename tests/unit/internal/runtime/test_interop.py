@@ -1,6 +1,7 @@
 """Arrays of libraries in host memory, as `_runtime.interop` and the extension take them."""
 
 import sys
+import types
 
 import array_libraries
 import numpy as np
@@ -131,3 +132,19 @@ def test_tensors_are_borrowed_as_those_of_a_device(torch, rng, dtype):
         assert solve(lower, diag, upper, other) is NotImplemented
         assert solve(lower, diag, upper, rhs, out=other) is NotImplemented
     assert solve(lower, diag, upper, rhs, device=1) is NotImplemented
+
+
+def test_strides_that_cupy_divides_as_unsigned_numbers_are_signed_ones(monkeypatch):
+    """An array whose rows are reversed, as an unknown library exports it by DLPack."""
+    base = np.arange(12.0).reshape(3, 4)[:, ::-1]
+    counts = tuple((stride % 2**64) // 8 for stride in base.strides)
+    seen = types.SimpleNamespace(
+        ptr=base.ctypes.data, dtype=base.dtype, shape=base.shape, strides=counts, readonly=False
+    )
+    monkeypatch.setattr(interop, "_memory_view", lambda: lambda value, stream_ptr: seen)
+    foreign = types.SimpleNamespace(__dlpack_device__=lambda: (2, 0))
+
+    found = interop.view("rhs", foreign, types.SimpleNamespace(number=1))
+
+    assert found.strides == base.strides == (32, -8)
+    assert found.shape == base.shape

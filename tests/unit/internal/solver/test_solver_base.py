@@ -314,3 +314,14 @@ def test_largest_values_of_a_solution_do_not_stall():
         with pytest.raises(pysolvers.ConvergenceError) as caught:
             solver_cases.relaxed().solve(1e-30, criterion=criterion, **options)
         assert caught.value.result.stop_reason == reason
+
+
+def test_a_rest_of_rounding_is_no_step():
+    """Three steps of 0.3 end at 0.9 - 1.1e-16; a rest of 0.05 is a step."""
+    options = {"boundary": 0.0, "initial": 1.0, "damped_start": False}
+    solver = pysolvers.HeatADI((5, 6), 1.0, 0.3, **options).run(until=0.9)
+
+    assert (solver.steps, solver.last_dt, solver.time) == (3, 0.3, 0.9)
+    solver = pysolvers.HeatADI((5, 6), 1.0, 0.3, **options).run(until=0.95)
+    assert (solver.steps, solver.time) == (4, 0.95)
+    assert abs(solver.last_dt - 0.05) < 1e-15
