@@ -47,6 +47,16 @@ def test_settings_are_the_arguments_of_the_constructor_that_are_no_data(name):
         settings.device = "cuda"
 
 
+def test_every_class_that_takes_a_group_is_in_the_conformance_test_of_ranks():
+    """The cases of tests/distributed/ranks_conformance.py; `FastPoisson` has jobs of its own."""
+    public = (getattr(pysolvers, name) for name in pysolvers.__all__)
+    classes = (c for c in public if inspect.isclass(c) and not issubclass(c, BaseException))
+    of_ranks = {c.__name__ for c in classes if "group" in inspect.signature(c.__init__).parameters}
+
+    assert of_ranks - {"FastPoisson"} <= {type(make()).__name__ for make in STARTS.values()}
+    assert {"FastPoisson", "HeatADI"} <= of_ranks
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_has_the_calls_of_the_base(name):
     kind = getattr(pysolvers, name)
