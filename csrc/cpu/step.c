@@ -19,9 +19,17 @@ enum { MATRIX_OPERANDS = 3 };
 typedef enum { IN_LANES, BY_FACTOR, IN_MEMORY } route;
 
 static const ps_type_kernels *
-kernels_of(ps_dtype dtype)
+kernels_of(const ps_tridiag *t)
 {
-    return ps_isa_get()->type[dtype];
+    return ps_isa_for(t->dtype, t->rows, t->outer * t->inner)->type[t->dtype];
+}
+
+/* The kernels that read and write rows without a recurrence: lanes hold adjacent rows, or
+ * systems. */
+static const ps_type_kernels *
+row_kernels_of(const ps_tridiag *t)
+{
+    return t->rhs.stride.row == 1 ? ps_isa_get()->type[t->dtype] : kernels_of(t);
 }
 
 static int
@@ -48,7 +56,7 @@ ps_cpu_product(const ps_product *p, const ps_exec *exec)
                           .upper = p->upper,
                           .rhs = p->x,
                           .x = p->out};
-    const ps_type_kernels *const kernels = kernels_of(p->dtype);
+    const ps_type_kernels *const kernels = row_kernels_of(&t);
     ps_product its = *p;
     ps_plan plan = ps_plan_of(kernels, &t, PS_THOMAS, PS_PIVOT_NEVER,
                               ps_thread_count_for(exec, t.rows * t.outer * t.inner));
@@ -103,7 +111,7 @@ has_one_matrix(const ps_step *s)
 static route
 route_of(const ps_step *s, ps_pivot pivot)
 {
-    const ps_type_kernels *const kernels = kernels_of(s->t.dtype);
+    const ps_type_kernels *const kernels = kernels_of(&s->t);
     const int is_long = s->t.rows * (int64_t)kernels->element > PS_LANE_BYTES;
 
     if (s->least.data != NULL) {
@@ -130,9 +138,10 @@ flags_of(const ps_step *s)
 }
 
 static ps_plan
-plan_of(const ps_step *s, ps_pivot pivot, const ps_exec *exec, const ps_tridiag *t)
+plan_of(const ps_type_kernels *kernels, const ps_step *s, ps_pivot pivot,
+        const ps_exec *exec, const ps_tridiag *t)
 {
-    ps_plan plan = ps_plan_of(kernels_of(t->dtype), t, PS_THOMAS, pivot_of(s, pivot),
+    ps_plan plan = ps_plan_of(kernels, t, PS_THOMAS, pivot_of(s, pivot),
                               ps_thread_count_for(exec, t->rows * t->outer * t->inner));
 
     plan.job.step = s;
@@ -145,12 +154,12 @@ static ps_status
 write_all(const ps_step *s, const ps_tridiag *t, const ps_output *made, int unknowns,
           const ps_exec *exec)
 {
-    const ps_type_kernels *const kernels = kernels_of(t->dtype);
+    const ps_type_kernels *const kernels = row_kernels_of(t);
     ps_step of = *s;
 
     of.t = *t;
     const ps_step its = turned_step(&of);
-    ps_plan plan = plan_of(&its, PS_PIVOT_NEVER, exec, t);
+    ps_plan plan = plan_of(kernels, &its, PS_PIVOT_NEVER, exec, t);
     int64_t pivoted;
 
     for (int w = 0; w < MATRIX_OPERANDS && made != NULL; w++) {
@@ -339,11 +348,11 @@ static ps_plan
 plan_lanes(const ps_step *turned, const ps_tridiag *given, ps_pivot pivot,
            const ps_exec *exec)
 {
-    const ps_type_kernels *const kernels = kernels_of(given->dtype);
+    const ps_type_kernels *const kernels = kernels_of(given);
     ps_tridiag t = *given;
 
     t.flags = flags_of(turned);
-    ps_plan plan = plan_of(turned, pivot, exec, &t);
+    ps_plan plan = plan_of(kernels, turned, pivot, exec, &t);
 
     ps_plan_kernel(&plan, kernels->direct_scratch, kernels->step);
     return plan;

@@ -60,8 +60,8 @@ is_shared(const ps_tridiag *t)
     return 1;
 }
 
-/* Whether the systems are a few long ones, for which full vectors would take much memory:
- * they are solved with the shortest vectors. */
+/* Whether the systems are long ones that fill at most a quarter of the lanes: pieces of one
+ * of them fill all. */
 static int
 is_few(const ps_tridiag *t, size_t element)
 {
@@ -113,13 +113,13 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
     const int threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
     const int direct = method == PS_THOMAS || method == PS_PIVOTED;
     const int single = !direct && t->outer * t->inner == 1; /* its rows fill the lanes */
-    const int few = !single && is_few(t, element);
-    const ps_isa *const isa = few ? &ps_isa_baseline : ps_isa_get();
+    const ps_isa *const isa =
+        single ? ps_isa_get() : ps_isa_for(t->dtype, t->rows, t->outer * t->inner);
 
     memset(p, 0, sizeof *p);
     p->lines = ps_plan_of(isa->type[t->dtype], t, method, pivot, threads);
     p->spans = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && ps_span_fits(t);
-    p->few = t->outer * t->inner == 1 || few;
+    p->few = t->outer * t->inner == 1 || is_few(t, element);
     p->tested = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && !p->spans &&
                 t->rows >= (p->few ? PS_PIECES_ROWS : PS_SPANS_ROWS) &&
                 !(t->flags & PS_PERIODIC);
@@ -144,7 +144,7 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
         plan_shared(p);
     }
     else {
-        if (method == PS_THOMAS && !few) {
+        if (method == PS_THOMAS && isa == ps_isa_get()) {
             plan_sides(p, t, pivot);
         }
         ps_plan_method(&p->lines);

@@ -185,6 +185,11 @@ struct ps_type_kernels {
     void (*pieces_mend)(const ps_pieces *p, int64_t index);
 };
 
+/* The instruction set for some systems whose lines are eliminated one per lane. Where two
+ * words of a row of full vectors do not fit in a second-level cache, it has the shortest
+ * vectors with a lane for each system, otherwise the longest ones. */
+const ps_isa *ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems);
+
 /* Divide a batch into tiles of `lanes` systems. A batch with inner == 1 is copied with
  * its outer axis as inner axis. `t` is copied. */
 void ps_job_init(ps_job *job, const ps_tridiag *t, int lanes);

@@ -8,6 +8,25 @@
 #include "runtime/workspace.h"
 #include "runtime/tuning.h"
 
+const ps_isa *
+ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems)
+{
+    const ps_isa *const sets[] = {&ps_isa_baseline,
+#ifdef PS_HAVE_AVX2
+                                  &ps_isa_avx2,
+#endif
+                                  ps_isa_get()};
+    const ps_isa *const *set = sets;
+
+    if (rows * (int64_t)ps_dtype_size(dtype) <= PS_LANE_BYTES) {
+        return ps_isa_get();
+    }
+    while (*set != ps_isa_get() && (*set)->type[dtype]->lanes < systems) {
+        set++;
+    }
+    return *set;
+}
+
 ps_stride
 ps_turned(ps_stride stride)
 {

@@ -19,8 +19,7 @@ typedef struct {
  * allow; chosen once. */
 const ps_isa *ps_isa_get(void);
 
-/* That of the shortest vectors, which every build has. A few long systems, each solved as
- * a whole, use it: the eliminated rows of full vectors would not fit the caches. */
+/* That of the shortest vectors, which every build has. */
 extern const ps_isa ps_isa_baseline;
 #ifdef PS_HAVE_AVX2
 extern const ps_isa ps_isa_avx2;

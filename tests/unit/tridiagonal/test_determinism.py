@@ -9,7 +9,7 @@ import numpy as np
 import oracle
 import pytest
 
-from pysolvers import solve_tridiagonal
+from pysolvers import factor_tridiagonal, solve_tridiagonal
 
 
 def mixed(rng, shape, dtype=np.float64):
@@ -116,6 +116,26 @@ def test_auto_chooses_alike_for_one_and_for_many(solve, rng, rows):
         np.testing.assert_array_equal(solve(*(a[k] for a in system)), x[k])
 
 
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("pivot", [None, True])
+@pytest.mark.parametrize("count", [2, 4, 5])
+def test_few_long_factors_alone_and_together(rng, count, pivot, periodic, trans):
+    """A factor has shorter vectors if they hold all matrices, and not for its right-hand sides."""
+    lower, diag, upper, _ = mixed(rng, (count, 9000))
+    rhs = oracle.uniform(rng, (17, count, 9000))
+    options = {"pivot": pivot, "periodic": periodic}
+    factor = factor_tridiagonal(lower, diag, upper, **options)
+
+    x, first = factor.solve(rhs, trans=trans), factor.solve(rhs[0], trans=trans)
+
+    for k in range(count):
+        alone = factor_tridiagonal(lower[k], diag[k], upper[k], **options)
+        expected = alone.solve(rhs[:, k], trans=trans)
+        np.testing.assert_array_equal(x[:, k], expected)
+        np.testing.assert_array_equal(first[k], expected[0])
+
+
 @pytest.mark.parametrize("pivot", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_shared_matrix_alone_and_among_many(solve, same_but_for_sharing, rng, axis, pivot):
@@ -176,6 +196,9 @@ for dtype in oracle.DTYPES:
             x = f.solve(general[3], trans=trans)
             case = f"{np.dtype(dtype)} {rows} factor {trans}"
             digests[case] = hashlib.sha256(x.tobytes()).hexdigest()
+        x = f.solve(np.stack([(k + 1) * general[3] for k in range(7)]))
+        case = f"{np.dtype(dtype)} {rows} factor of 7 right-hand sides each"
+        digests[case] = hashlib.sha256(x.tobytes()).hexdigest()
 for method in ("adi", "line-jacobi"):
     for n in (6, 21, 70):
         fields = pysolvers.LidDrivenCavity(20, n, method=method, threads=1).iterate(3)

@@ -19,22 +19,24 @@ typedef struct {
     atomic_llong pivoted; /* number of matrices factored with row exchanges */
 } task;
 
+/* The kernels that make a factor. */
 static const ps_type_kernels *
 kernels_of(const ps_factor *f)
 {
-    return ps_isa_get()->type[f->dtype];
+    return ps_isa_for(f->dtype, f->rows, f->outer * f->inner)->type[f->dtype];
 }
 
-/* One long matrix, or system of it, has the shortest vectors: full ones would take much
- * memory. */
+/* The kernels that solve right-hand sides, which are normalised: those that made the
+ * factor if lanes have matrices of their own, as these lie in the store by lanes. */
 static const ps_type_kernels *
-kernels_for(const ps_factor *f, int64_t systems)
+kernels_for(const ps_factor *f, const ps_factor_rhs *b)
 {
-    const int one = f->outer * f->inner == 1 && systems == 1;
+    const int64_t matrices = f->outer * f->inner;
 
-    return one && f->rows * ps_dtype_size(f->dtype) > PS_LANE_BYTES
-               ? ps_isa_baseline.type[f->dtype]
-               : kernels_of(f);
+    return matrices > 1 && b->inner_step
+               ? kernels_of(f)
+               : ps_isa_for(f->dtype, f->rows, (matrices == 1 ? b->outer : 1) * b->inner)
+                     ->type[f->dtype];
 }
 
 static int
@@ -47,7 +49,7 @@ make_threads(const ps_factor *f, const ps_exec *exec)
 static size_t
 whole_bytes(const ps_factor *f)
 {
-    return ps_aligned(kernels_for(f, 1)->factor_make_scratch(f));
+    return ps_aligned(kernels_of(f)->factor_make_scratch(f));
 }
 
 static int
@@ -167,7 +169,7 @@ make_whole(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec, int thr
 {
     ps_job job;
     task a = {.f = f,
-              .kernels = kernels_for(f, 1),
+              .kernels = kernels_of(f),
               .job = &job,
               .work = exec->work,
               .bytes = whole_bytes(f)};
@@ -254,7 +256,7 @@ ps_cpu_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
 static int
 takes_several_matrices(const ps_factor *f, const ps_factor_rhs *b)
 {
-    const int lanes = kernels_for(f, b->outer * b->inner)->lanes;
+    const int lanes = kernels_of(f)->lanes;
     const int64_t apart = b->rhs.stride.outer * (int64_t)ps_dtype_size(f->dtype);
 
     return b->outer_step && !b->inner_step && f->inner == 1 && b->outer > b->inner &&
@@ -286,7 +288,7 @@ normalised(const ps_factor *f, const ps_factor_rhs *b)
 static ps_job
 job_of(const ps_factor *f, const ps_factor_rhs *b, int threads)
 {
-    const ps_type_kernels *const kernels = kernels_for(f, b->outer * b->inner);
+    const ps_type_kernels *const kernels = kernels_for(f, b);
     const int lanes = kernels->lanes;
     const ps_tridiag t = {.dtype = f->dtype,
                           .flags = f->flags & PS_PERIODIC,
@@ -315,7 +317,7 @@ job_of(const ps_factor *f, const ps_factor_rhs *b, int threads)
 static size_t
 group_bytes(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job)
 {
-    const ps_type_kernels *const kernels = kernels_for(f, b->outer * b->inner);
+    const ps_type_kernels *const kernels = kernels_for(f, b);
 
     return ps_aligned(job->step != NULL ? kernels->factor_step_scratch(f, job)
                                         : kernels->factor_scratch(f, job));
@@ -411,7 +413,7 @@ solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_step *step,
     }
     task a = {.f = &below,
               .b = &same,
-              .kernels = kernels_for(f, b->outer * b->inner),
+              .kernels = kernels_for(f, &same),
               .job = &job,
               .work = exec->work,
               .bytes = group_bytes(f, &same, &job)};

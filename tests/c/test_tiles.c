@@ -1,0 +1,108 @@
+/* test_tiles.c - the division of a batch into tiles: where tiles start in memory, which
+ * solutions are stored past the caches, and which instruction set few long systems have. */
+#include "check.h"
+
+#include "lines/kernels.h"
+#include "lines/streams.h"
+
+/* Adjacent systems whose x starts `offset` elements after an aligned address, which is not
+ * accessed; rows are `row` elements apart. */
+static ps_tridiag
+adjacent(ps_dtype dtype, int64_t rows, int64_t systems, int64_t row, int64_t offset)
+{
+    char *const x = (char *)(uintptr_t)4096 + offset * (int64_t)element_size(dtype);
+    const ps_stride stride = {row, rows * row, 1};
+
+    return (ps_tridiag){.dtype = dtype,
+                        .rows = rows,
+                        .outer = 1,
+                        .inner = systems,
+                        .lower = {x, stride},
+                        .diag = {x, stride},
+                        .upper = {x, stride},
+                        .rhs = {x, stride},
+                        .x = {x, stride}};
+}
+
+/* The tiles of a job cover all systems in order; those after the first one start at
+ * aligned vectors if there are many of them and rows are whole vectors apart. */
+static void
+check_tiles(ps_dtype dtype, int64_t systems, int64_t offset)
+{
+    const int lanes = ps_isa_get()->type[dtype]->lanes;
+    const int64_t row = (systems + 2 * lanes - 1) / lanes * lanes;
+    const ps_tridiag t = adjacent(dtype, 8, systems, row, offset);
+    const int many = systems >= PS_LONG_RUN_TILES * lanes;
+    int64_t covered = 0;
+    ps_job job;
+
+    ps_job_init(&job, &t, lanes);
+    for (int64_t k = 0; k < job.tiles; k++) {
+        int64_t first;
+        const int64_t count = ps_job_tile(&job, lanes, k, &first);
+
+        CHECK(first == covered && count > 0 && count <= lanes,
+              "tile %d of %d systems, offset %d", (int)k, (int)systems, (int)offset);
+        CHECK(k == 0 || !many || (first + offset) % lanes == 0,
+              "tile %d of %d systems, offset %d starts at %d", (int)k, (int)systems,
+              (int)offset, (int)first);
+        covered = first + count;
+    }
+    CHECK(covered == systems, "%d of %d systems", (int)covered, (int)systems);
+}
+
+/* A large solution of adjacent systems is stored past the caches if and only if every
+ * vector of its tiles is aligned. */
+static void
+check_streams(ps_dtype dtype, int64_t row, int64_t offset)
+{
+    const int lanes = ps_isa_get()->type[dtype]->lanes;
+    const int64_t rows = PS_STREAM_BYTES / 256;
+    const ps_tridiag t = adjacent(dtype, rows, 256, row, offset);
+    ps_job job;
+
+    ps_job_init(&job, &t, lanes);
+    const int aligned = (offset - job.shift) % lanes == 0 && row % lanes == 0;
+
+    CHECK(ps_is_streamed(&t, lanes, job.shift, 0) == aligned,
+          "rows %d apart, offset %d, %d lanes", (int)row, (int)offset, lanes);
+    CHECK(job.stream == aligned, "rows %d apart, offset %d, %d lanes", (int)row,
+          (int)offset, lanes);
+}
+
+/* Long systems have the shortest vectors that hold all of them; short ones, and more
+ * systems than any vector has lanes, have the longest ones. */
+static void
+check_instruction_set(ps_dtype dtype, int64_t systems)
+{
+    const int64_t most = PS_LANE_BYTES / (int64_t)element_size(dtype);
+    const ps_isa *const long_ones = ps_isa_for(dtype, most + 1, systems);
+    const int lanes = long_ones->type[dtype]->lanes;
+
+    CHECK(ps_isa_for(dtype, most, systems) == ps_isa_get(), "%d systems", (int)systems);
+    CHECK(long_ones == ps_isa_get() || lanes >= systems, "%d systems", (int)systems);
+    CHECK(long_ones == &ps_isa_baseline || 2 * systems > lanes, "%d systems, %d lanes",
+          (int)systems, lanes);
+}
+
+int
+main(void)
+{
+    for (int dtype = 0; dtype < PS_DTYPE_COUNT; dtype++) {
+        const int lanes = ps_isa_get()->type[dtype]->lanes;
+
+        for (int64_t offset = 0; offset < lanes; offset++) {
+            for (int64_t more = 0; more <= lanes; more++) {
+                check_tiles((ps_dtype)dtype, 1 + more, offset);
+                check_tiles((ps_dtype)dtype, PS_LONG_RUN_TILES * lanes + more, offset);
+            }
+            check_streams((ps_dtype)dtype, 256, offset);
+            check_streams((ps_dtype)dtype, 256 + lanes, offset);
+            check_streams((ps_dtype)dtype, 257, offset);
+        }
+        for (int64_t systems = 1; systems <= 4 * lanes; systems++) {
+            check_instruction_set((ps_dtype)dtype, systems);
+        }
+    }
+    return report();
+}
