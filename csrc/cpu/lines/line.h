@@ -232,6 +232,25 @@ choose_sweep(mask m, sweep *s, const sweep *other)
     s->sum = choose_vec(m, other->sum, s->sum);
 }
 
+/* Eliminate a right-hand side by the multiplier m of its row; *r is that of the row above
+ * and receives that of the row. */
+PS_INLINE void
+eliminate_rhs(value *r, value rhs, num m)
+{
+    *r = sub_mul(rhs, m, *r);
+}
+
+/* The unknown of a row, y and its entries c and `far` divided by the pivot, from the unknown
+ * below it and, if `ring`, that of the far column. */
+PS_INLINE value
+unknown_of(value y, num c, value below, num far, value last, int ring)
+{
+    if (ring) {
+        y = sub_mul(y, far, last);
+    }
+    return sub_mul(y, c, below);
+}
+
 /* Eliminate the row `a`. `to` receives what is kept of it. `last` is null but for the row
  * above the bottom row of a periodic system, whose upper entry is in the far column. */
 PS_INLINE void
@@ -266,7 +285,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
                                   : inverse;
     s->next = form != DIAGONAL ? sum : u;
     if (keeps != FACTOR) {
-        s->r = sub_mul(a.rhs, m, s->r);
+        eliminate_rhs(&s->r, a.rhs, m);
         if (form == DIAGONAL) {
             s->sum += sum_of(pivot);
         }
@@ -308,7 +327,7 @@ eliminate_row(sweep *s, single_row a, num *to, int check, int ends, int keeps, i
 PS_INLINE void
 eliminate_side(value *r, value rhs, num *kept)
 {
-    *r = sub_mul(rhs, kept[2], *r);
+    eliminate_rhs(r, rhs, kept[2]);
     put_value(&kept[1], scaled(*r, kept[3]));
 }
 
@@ -372,12 +391,10 @@ copy_unknowns(unknowns *to, const unknowns *from, int width, int exchanges, int 
 PS_INLINE void
 substitute_row(unknowns *b, const num *from, int ends)
 {
-    value y = value_in(&from[1]);
+    const int ring = ends == RING;
 
-    if (ends == RING) {
-        y = sub_mul(y, from[2], b->far);
-    }
-    b->x = sub_mul(y, from[0], b->x);
+    b->x = unknown_of(value_in(&from[1]), from[0], b->x, ring ? from[2] : zero(), b->far,
+                      ring);
     if (ends == CUT) {
         b->spike[LEFT_SPIKE] = sub_mul(from[2], from[0], b->spike[LEFT_SPIKE]);
         b->spike[RIGHT_SPIKE] = sub_mul(zero(), from[0], b->spike[RIGHT_SPIKE]);
