@@ -92,13 +92,16 @@ DTYPES = {
 }
 
 # Arrays of vectors stay in registers only if the short loops over them are unrolled completely.
-# GCC does this at -O3, and at -O2 with -fpeel-loops, which takes 40 % of the compile time of -O3
-# and gives two thirds of its code size. Clang does it at -O2 and does not accept the flag.
-# (-fno-gcse saves 5 % more, but factors with row exchanges are up to 20 % slower with it. Line
-# kernels at -O2 without the flag take 0.73 of the CPU seconds and 0.81 of the code, but plain
-# solves 1.01 of the time in float64, 1.04 to 1.11 in complex128 along axis 0 and 1.12 in complex64.
-# At -O1 they take 0.53 of the CPU seconds, but plain solves along axis 0 1.35 to 1.5 of the time.)
+# GCC does this at -O3, at -O2 with -fpeel-loops, which takes 40 % of the compile time of -O3 and
+# gives two thirds of its code size, and where a pragma asks for it. Clang does it at -O2 and does
+# not accept the flag. (-fno-gcse saves 5 % more, but factors with row exchanges are up to 20 %
+# slower with it. At -O1 line kernels take 0.53 of the CPU seconds, but plain solves along axis 0
+# 1.35 to 1.5 of the time.)
 UNROLL = "-fpeel-loops"
+# These units have the pragma at all loops that count, and are compiled without the flag: 0.86 of
+# the CPU seconds and 0.8 of the code. Complex numbers would gain 0.95 and 0.9, and lose speed: plain
+# solves take 1.04 to 1.12 of the time.
+HAS_PRAGMAS = re.compile(r"csrc/cpu/isa/f(32|64)_(baseline|avx2|avx512)\.c")
 
 # Without it, the position of a kernel in the module, which depends on all files before it, changes
 # its speed by up to 14 % (HeatADI).
@@ -349,7 +352,8 @@ class BuildExtensions(build_ext):
             if source.endswith(".cu"):
                 macro = [f"-DPS_DTYPE={dtype}"] if dtype else []
                 return cache.make(unit, [*cuda.command, *macro, "-c", source])
-            own = [*flags, *own_flags.get(instruction_set(source), [])]
+            own = [flag for flag in flags if flag != UNROLL or not HAS_PRAGMAS.fullmatch(source)]
+            own += own_flags.get(instruction_set(source), [])
             own += [ALIGN, NO_TABLES] if Path(source).parent.name == "isa" else []
             foreign = self.foreign() if Path(source).parent.name == "python" else []
             command = [*self.compiler.compiler_so, *own, "-c", source]

@@ -2,7 +2,8 @@
  *
  * Included by the files of isa/ only. Arithmetic is written with the operators of the
  * vector types of GCC and Clang. This file has what they lack: loads, stores, choices by
- * masks, non-temporal stores, and the transposition of a square of elements in registers.
+ * masks, non-temporal stores, and the transposition of a square of elements in registers,
+ * whose loops are unrolled: arrays of vectors stay in registers only then.
  * isa/simd.h gives the names that the kernels use.
  */
 #ifndef PS_CPU_ISA_VECTOR_H
@@ -132,16 +133,20 @@ ps_transpose_f64(ps_vec_f64 v[8])
 {
     __m512d a[8], b[8];
 
+#pragma GCC unroll 4
     for (int i = 0; i < 8; i += 2) {
         a[i] = _mm512_unpacklo_pd((__m512d)v[i], (__m512d)v[i + 1]);
         a[i + 1] = _mm512_unpackhi_pd((__m512d)v[i], (__m512d)v[i + 1]);
     }
+#pragma GCC unroll 2
     for (int i = 0; i < 8; i += 4) {
+#pragma GCC unroll 2
         for (int k = 0; k < 2; k++) {
             b[i + k] = _mm512_shuffle_f64x2(a[i + k], a[i + 2 + k], 0x88);
             b[i + 2 + k] = _mm512_shuffle_f64x2(a[i + k], a[i + 2 + k], 0xdd);
         }
     }
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         /* b[0], b[1]: columns 0|4 and 1|5; b[2], b[3]: columns 2|6 and 3|7. */
         v[i] = (ps_vec_f64)_mm512_shuffle_f64x2(b[i], b[i + 4], 0x88);
@@ -157,18 +162,22 @@ ps_load_square_f64(const double *const *from, int64_t offset, ps_vec_f64 to[8])
     const __m512i lo = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
     const __m512i hi = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
 
+#pragma GCC unroll 2
     for (int half = 0; half < 8; half += 4) {
         __m512d a[4], b[4];
 
+#pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
             a[i] = _mm512_insertf64x4(
                 _mm512_castpd256_pd512(_mm256_loadu_pd(from[i] + offset + half)),
                 _mm256_loadu_pd(from[i + 4] + offset + half), 1);
         }
+#pragma GCC unroll 2
         for (int i = 0; i < 4; i += 2) {
             b[i] = _mm512_unpacklo_pd(a[i], a[i + 1]);
             b[i + 1] = _mm512_unpackhi_pd(a[i], a[i + 1]);
         }
+#pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {
             to[half + i] = (ps_vec_f64)_mm512_permutex2var_pd(b[i], lo, b[i + 2]);
             to[half + 2 + i] = (ps_vec_f64)_mm512_permutex2var_pd(b[i], hi, b[i + 2]);
@@ -182,11 +191,14 @@ ps_transpose_f32(ps_vec_f32 v[16])
     __m512 a[16];
     __m512d b[16], c[16];
 
+#pragma GCC unroll 8
     for (int i = 0; i < 16; i += 2) {
         a[i] = _mm512_unpacklo_ps((__m512)v[i], (__m512)v[i + 1]);
         a[i + 1] = _mm512_unpackhi_ps((__m512)v[i], (__m512)v[i + 1]);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < 16; i += 4) {
+#pragma GCC unroll 2
         for (int k = 0; k < 2; k++) {
             const __m512d lo = _mm512_castps_pd(a[i + k]);
             const __m512d hi = _mm512_castps_pd(a[i + 2 + k]);
@@ -196,12 +208,15 @@ ps_transpose_f32(ps_vec_f32 v[16])
         }
     }
     /* b[4 g + k] holds columns k, k+4, k+8, k+12 of rows 4g .. 4g+3. */
+#pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
+#pragma GCC unroll 2
         for (int g = 0; g < 4; g += 2) {
             c[4 * g + k] = _mm512_shuffle_f64x2(b[4 * g + k], b[4 * g + 4 + k], 0x88);
             c[4 * g + 4 + k] = _mm512_shuffle_f64x2(b[4 * g + k], b[4 * g + 4 + k], 0xdd);
         }
     }
+#pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         v[k] = (ps_vec_f32)_mm512_shuffle_f64x2(c[k], c[8 + k], 0x88);
         v[k + 8] = (ps_vec_f32)_mm512_shuffle_f64x2(c[k], c[8 + k], 0xdd);
@@ -217,10 +232,12 @@ ps_transpose_f64(ps_vec_f64 v[4])
 {
     __m256d a[4];
 
+#pragma GCC unroll 2
     for (int i = 0; i < 4; i += 2) {
         a[i] = _mm256_unpacklo_pd((__m256d)v[i], (__m256d)v[i + 1]);
         a[i + 1] = _mm256_unpackhi_pd((__m256d)v[i], (__m256d)v[i + 1]);
     }
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         v[i] = (ps_vec_f64)_mm256_permute2f128_pd(a[i], a[i + 2], 0x20);
         v[i + 2] = (ps_vec_f64)_mm256_permute2f128_pd(a[i], a[i + 2], 0x31);
@@ -233,11 +250,14 @@ ps_transpose_f32(ps_vec_f32 v[8])
     __m256 a[8];
     __m256d b[8];
 
+#pragma GCC unroll 4
     for (int i = 0; i < 8; i += 2) {
         a[i] = _mm256_unpacklo_ps((__m256)v[i], (__m256)v[i + 1]);
         a[i + 1] = _mm256_unpackhi_ps((__m256)v[i], (__m256)v[i + 1]);
     }
+#pragma GCC unroll 2
     for (int i = 0; i < 8; i += 4) {
+#pragma GCC unroll 2
         for (int k = 0; k < 2; k++) {
             const __m256d lo = _mm256_castps_pd(a[i + k]);
             const __m256d hi = _mm256_castps_pd(a[i + 2 + k]);
@@ -246,6 +266,7 @@ ps_transpose_f32(ps_vec_f32 v[8])
             b[i + 2 * k + 1] = _mm256_unpackhi_pd(lo, hi);
         }
     }
+#pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
         v[k] = (ps_vec_f32)_mm256_permute2f128_pd(b[k], b[k + 4], 0x20);
         v[k + 4] = (ps_vec_f32)_mm256_permute2f128_pd(b[k], b[k + 4], 0x31);
@@ -295,19 +316,22 @@ PS_TRANSPOSE(double, ps_vec_f64, ps_transpose_f64)
 
 #endif
 
-#define PS_LOAD_SQUARE(real, vec, load, transpose)                            \
-    static inline void load(const real *const *from, int64_t offset, vec *to) \
-    {                                                                         \
-        enum { N = PS_VECTOR_BYTES / sizeof(real) };                          \
-        for (int i = 0; i < N; i++) {                                         \
-            memcpy(&to[i], from[i] + offset, sizeof(vec));                    \
-        }                                                                     \
-        transpose(to);                                                        \
+/* A vector that is copied by memcpy() is stored in two halves, and its load waits for both. */
+#define PS_LOAD_SQUARE(real, tag)                                                     \
+    static inline void ps_load_square_##tag(const real *const *from, int64_t offset,  \
+                                            ps_vec_##tag *to)                         \
+    {                                                                                 \
+        _Pragma("GCC unroll 16") for (int i = 0;                                      \
+                                      i < (int)(PS_VECTOR_BYTES / sizeof(real)); i++) \
+        {                                                                             \
+            to[i] = ps_load_##tag(from[i] + offset);                                  \
+        }                                                                             \
+        ps_transpose_##tag(to);                                                       \
     }
 #if PS_VECTOR_BYTES != 64 || !defined(__AVX512F__)
-PS_LOAD_SQUARE(double, ps_vec_f64, ps_load_square_f64, ps_transpose_f64)
+PS_LOAD_SQUARE(double, f64)
 #endif
-PS_LOAD_SQUARE(float, ps_vec_f32, ps_load_square_f32, ps_transpose_f32)
+PS_LOAD_SQUARE(float, f32)
 #undef PS_LOAD_SQUARE
 
 #endif
