@@ -397,7 +397,11 @@ def all_cases() -> list[Case]:
         for options in ({}, {"pivot": True}, {"periodic": True})
         for dtype in ("f32", "f64", "c128")
         for axis in axes
-        for rows, batch in ((64, 256), (512, 100), *([(1 << 16, 4), (1 << 16, 2)] * (dtype == "f64")))
+        for rows, batch in (
+            (64, 256),
+            (512, 100),
+            *([(1 << 16, 4), (1 << 16, 2)] * (dtype == "f64")),
+        )
     ]
     cases += [
         factor_case("solve", rows, (1 << 21) // rows, axis, dtype, shared=shared, **options)
