@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._blocks import solve_block_tridiagonal, solve_pentadiagonal
+from ._blocks import solve_pentadiagonal
 from ._checks import integer
 from ._plain import require_plain
 from ._recurrence import linear_recurrence
@@ -339,42 +339,13 @@ def _solve(lines: dict[int, Array], ab: Array, b: Array, assume: Any) -> Array:
     if 0 in (*batch, *sides.shape[-2:]):
         shape = (*batch, rows) if is_vector else (*batch, *sides.shape[-2:])
         return np.empty(shape, dtype)
-    definite, is_complex = assume != "general", ab.dtype.kind == "c"
     own = {k: line[..., :, None] for k, line in lines.items()}
-    wide = any(lines[k].any() for k in (-2, 2))
-    if definite or (wide and is_complex):
-        if definite:
-            for k in (1, 2):
-                own[-k] = own[k].conj()
-        x = _by_bands(own, sides, assume, is_complex=is_complex)
-    elif wide:
+    if assume != "general":
+        for k in (1, 2):
+            own[-k] = own[k].conj()
+    if assume != "general" or any(lines[k].any() for k in (-2, 2)):
         lower2, lower, diag, upper, upper2 = (own[k] for k in range(-2, 3))
-        x = solve_pentadiagonal(lower2, lower, diag, upper, upper2, sides, axis=-2)
+        x = solve_pentadiagonal(lower2, lower, diag, upper, upper2, sides, axis=-2, assume=assume)
     else:
         x = solve_tridiagonal(own[-1], own[0], own[1], sides, axis=-2)
     return x[..., 0] if is_vector else x
-
-
-def _by_bands(own: dict[int, Array], sides: Array, assume: Any, *, is_complex: bool) -> Array:
-    """Solve with five diagonals, complex ones as blocks of pairs of rows."""
-    if not is_complex:
-        lower2, lower1, middle, upper1, upper2 = (own[k] for k in range(-2, 3))
-        return solve_pentadiagonal(
-            lower2, lower1, middle, upper1, upper2, sides, axis=-2, assume=assume
-        )
-    rows = own[0].shape[-2]
-    full = rows + rows % 2  # a row of the identity makes the number even
-    batch = own[0].shape[:-2]
-    matrix = np.zeros((*batch, full // 2, 2, 6), own[0].dtype)
-    for k, line in own.items():
-        for i in range(max(0, -k), min(rows, rows - k)):
-            place = i if k >= 0 else i + k
-            matrix[..., i // 2, i % 2, 2 + i % 2 + k] = line[..., place, 0]
-    if full > rows:
-        matrix[..., -1, 1, 3] = 1
-    lower, diag, upper = (matrix[..., 2 * k : 2 * k + 2] for k in range(3))
-    padding = [(0, 0)] * (sides.ndim - 2) + [(0, full - rows), (0, 0)]
-    padded = np.pad(sides, padding)
-    columns = padded.reshape(*sides.shape[:-2], full // 2, 2, sides.shape[-1])
-    x = solve_block_tridiagonal(lower, diag, upper, columns, assume=assume)
-    return x.reshape(*x.shape[:-3], full, x.shape[-1])[..., :rows, :]

@@ -13,7 +13,7 @@ from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
-from . import systems
+from . import pairs, systems
 from .systems import Assume, Factors, Matrices, Trans
 
 Array = NDArray[Any]
@@ -161,22 +161,25 @@ def solve_pentadiagonal(
     if periodic:  # allowed on the CPU
         write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
         systems.require_host(target, operation, "periodic=True", write)
+    is_complex = found.matrices.dtype.kind == "c"
     if result.dtype.kind == "c":
         write = "pass its real and its imaginary part"
-        systems.require_host(target, operation, "a complex rhs", write)
+        if is_complex:
+            write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
+        systems.require_host(target, operation, "a complex system", write)
     code = systems.pivoting(target.backend, assume, False if periodic and not pivot else pivot)
     if result.size:
         view = systems.last(target.destination(result), found.axis)
         sides = systems.expanded(sides, view.shape)
-        pairs = [(sides, view)]
-        if view.dtype.kind == "c":
-            pairs = [(sides.real, view.real), (sides.imag, view.imag)]
-        for right, x in pairs:
+        parts = [(sides, view)]
+        if view.dtype.kind == "c" and not is_complex:
+            parts = [(sides.real, view.real), (sides.imag, view.imag)]
+        for right, x in parts:
             if periodic:
                 singular = _solve_periodic(found, right, x, code, count)
             else:
                 matrices = found.matrices
-                singular = systems.solve(target, matrices, right, x, code, count, policy)
+                singular = pairs.solve(target, matrices, right, x, code, count, policy)
             systems.react(singular, found.matrices, x, policy, 2, target)
     return target.finish(result, rhs, out)
 
@@ -286,7 +289,8 @@ class PentadiagonalFactor:
         matrices = found.matrices
         self._target, self._threads = found.target, threads
         self._assume = assume
-        self._made = systems.factor(found.target, matrices, code, threads)
+        self._made = pairs.factor(found.target, matrices, code, threads)
+        self._matrices = matrices
         self.batch, self.rows, self.axis = matrices.batch, found.rows, found.axis
         self.dtype, self.periodic = matrices.dtype, periodic
         self.pivoted = self._made.pivot == found.target.backend.PIVOTS["always"]
@@ -329,7 +333,8 @@ class PentadiagonalFactor:
             If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
         place = systems.axis_of(axis, self.axis, rhs, 0)
-        if not self._fills and type(rhs) is np.ndarray:
+        is_complex = self.dtype.kind == "c"
+        if not self._fills and type(rhs) is np.ndarray and not is_complex:
             direct = self._solve_directly(rhs, place, trans)
             if direct is not None:
                 return direct
@@ -338,6 +343,7 @@ class PentadiagonalFactor:
             "PentadiagonalFactor.solve",
             rhs,
             lambda part: self._solve(np.asarray(part, self.dtype), place, trans),
+            is_complex=is_complex,
         )
 
     def _solve_directly(self, rhs: Array, axis: int, trans: Any) -> Any:
@@ -360,13 +366,15 @@ class PentadiagonalFactor:
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-1]})
         wide = systems.expanded(view, (*batch, self.rows))
         if self._border is None:
-            x = systems.apply(self._target, self._made, trans, wide, self._threads)
+            x = pairs.apply(self._target, self._made, trans, wide, self._threads)
+        elif trans == "H" and self.dtype.kind == "c":
+            return self._solve(rhs.conj(), axis, "T").conj()
         else:
             inner = wide[..., :-2]
-            y = systems.apply(self._target, self._made, trans, inner, self._threads)
+            y = pairs.apply(self._target, self._made, trans, inner, self._threads)
             x = _bordered(self._border, y, wide[..., -2:], trans)
         if self._fills:
-            systems.react(self._singular, self._made.matrices, x, "nan", 2)
+            systems.react(self._singular, self._matrices, x, "nan", 2)
         return np.ascontiguousarray(np.moveaxis(x, -1, x.ndim + axis))
 
     def logdet(self) -> Array:
@@ -383,9 +391,11 @@ class PentadiagonalFactor:
             If a matrix that was to be positive definite has a determinant that is not positive.
         """
         logarithms, signs = systems.logdet(self._target, self._made)
+        if self.dtype.kind == "c":  # the real matrix has the square
+            logarithms = logarithms / 2
         if self._border is not None:
             own, more = np.linalg.slogdet(np.moveaxis(self._border.schur, (0, 1), (-2, -1)))
-            logarithms, signs = logarithms + more, signs * own
+            logarithms, signs = logarithms + more, signs * own.real
         if self._assume != "general" and not (signs > 0).all():
             wrong = np.argwhere(~(signs > 0))
             raise SingularSystemError(wrong, np.zeros(len(wrong), np.intp))
@@ -410,8 +420,10 @@ class PentadiagonalFactor:
                 "inverse_diagonals needs factors of open systems without row exchanges: write "
                 "pivot=False or assume='positive definite'"
             )
-        lower, diag, upper = systems.inverse(self._target, self._made)
-        blocks = np.concatenate((lower, diag, upper), -1)  # (..., pairs, 2, 6)
+        found_blocks = systems.inverse(self._target, self._made)
+        if self.dtype.kind == "c":
+            found_blocks = [pairs.extracted(block) for block in found_blocks]
+        blocks = np.concatenate(found_blocks, -1)  # (..., pairs, 2, 6)
         columns = {
             name: np.stack([blocks[..., p, 2 + p + offset] for p in range(2)], -1)
             for name, offset in _OFFSETS.items()
@@ -448,22 +460,14 @@ def _also(singular: Singular, border: _Border, open_rows: int, *, definite: bool
     """Add the matrices whose two last equations are singular, or not `definite`."""
     with np.errstate(all="ignore"):
         wrong = ~_is_regular(border.schur, definite=definite)
-    bad = np.argwhere(wrong)
-    known = {tuple(system) for system in singular.systems}
-    more = [system for system in bad if tuple(system) not in known]
-    if not more:
-        return singular
-    rows = np.full(len(more), open_rows, np.intp)
-    found = np.concatenate((singular.systems, np.array(more, np.intp)))
-    order = np.lexsort(found.T[::-1]) if found.shape[1] else np.arange(len(found))
-    return Singular(found[order], np.concatenate((singular.rows, rows))[order])
+    return systems.with_last_row(singular, wrong, open_rows)
 
 
 def _is_regular(schur: Array, *, definite: bool) -> Array:
     """Return whether the two last equations have a solution, or are positive `definite`."""
     determinant = schur[0, 0] * schur[1, 1] - schur[0, 1] * schur[1, 0]
     if definite:
-        return (determinant > 0) & (schur[0, 0] > 0) & np.isfinite(determinant)
+        return (determinant.real > 0) & (schur[0, 0].real > 0) & np.isfinite(determinant)
     return (np.abs(determinant) > 0) & np.isfinite(determinant)
 
 
@@ -509,7 +513,7 @@ def _border_of(found: _Bands, made: Factors, threads: int) -> _Border:
     for trans, ends in (("N", columns), ("T", lines)):
         full = np.empty((2, *batch, n - 2), dtype)
         _spread(ends, full)
-        solved[trans] = systems.apply(found.target, made, trans, full, threads)
+        solved[trans] = pairs.apply(found.target, made, trans, full, threads)
     return _Border(columns, lines, corner, solved, _schur(corner, lines, solved["N"]))
 
 
@@ -535,9 +539,9 @@ def _bordered(border: _Border, y: Array, right: Array, trans: str) -> Array:
 
 def _solve_periodic(found: _Bands, rhs: Array, x: Array, code: int, threads: int) -> Singular:
     """Factor, border and solve; return the singular systems."""
-    made = systems.factor(found.target, found.matrices, code, threads)
+    made = pairs.factor(found.target, found.matrices, code, threads)
     border = _border_of(found, made, threads)
-    y = systems.apply(found.target, made, "N", rhs[..., :-2], threads)
+    y = pairs.apply(found.target, made, "N", rhs[..., :-2], threads)
     x[...] = _bordered(border, y, rhs[..., -2:], "N")
     return _also(made.singular, border, found.matrices.rows, definite=found.matrices.definite)
 
@@ -613,12 +617,6 @@ def _resolve(
     arrays, dtype, _ = target.operands(given)
     leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
     operands = dict(zip(given, systems.moved(target, arrays), strict=True))
-    if operands["diag"].dtype.kind == "c":  # an entry is: all are converted to one dtype
-        name = next(name for name in _NAMES if name in given and np.iscomplexobj(given[name]))
-        raise TypeError(
-            f"{operation}: the matrix must be real, and {name} is complex: write it as blocks for "
-            "solve_block_tridiagonal"
-        )
     if "rhs" in operands and operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     ndim = max(1, *(array.ndim for array in operands.values()))
@@ -720,10 +718,10 @@ def _with_rows(
 
 
 def _mirrored(views: dict[str, Array], count: int, *, periodic: bool) -> dict[str, Array]:
-    """Return the lower diagonals of symmetric matrices."""
+    """Return the lower diagonals of symmetric, or Hermitian, matrices."""
     found = {}
     for name, other, offset in (("lower2", "upper2", 2), ("lower", "upper", 1)):
-        line = views[other]
+        line = views[other].conj() if views[other].dtype.kind == "c" else views[other]
         if periodic:
             found[name] = np.roll(line, offset, -1)
         else:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer
+from .._checks import integer, require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.arrays import real_of
+from .._runtime.singular import Singular
 from .._runtime.targets import Target
-from . import systems
+from . import pairs, systems
 from .systems import Assume, Factors, Matrices, Trans
 
 Array = NDArray[Any]
@@ -24,9 +25,11 @@ class _Blocks(NamedTuple):
     """Checked operands of a call."""
 
     target: Target
-    matrices: Matrices
+    matrices: Matrices  # open, without the last row if periodic
     axis: int  # of the rows in the leading axes of a result
     is_complex: bool
+    views: tuple[Array, ...]  # the blocks, all rows
+    rows: int
 
 
 def solve_block_tridiagonal(
@@ -37,6 +40,7 @@ def solve_block_tridiagonal(
     *,
     axis: int = -1,
     assume: Assume = "general",
+    periodic: bool = False,
     pivot: bool | None = None,
     out: Array | None = None,
     on_singular: OnSingular = "raise",
@@ -53,19 +57,22 @@ def solve_block_tridiagonal(
     Parameters
     ----------
     lower, diag, upper : array_like, shape (..., n, k, k)
-        The blocks: the last two axes are those of a block, 2 <= k <= 32. ``lower[0]`` and
-        ``upper[n - 1]`` are ignored, and `lower` and `upper` can omit them and have n - 1 blocks.
+        The blocks: the last two axes are those of a block, 2 <= k <= 32, complex ones k <= 16.
+        Unless `periodic`, ``lower[0]`` and ``upper[n - 1]`` are ignored, and `lower` and `upper`
+        can omit them and have n - 1 blocks.
         The axes before the blocks broadcast as in `solve_tridiagonal`; an array of two dimensions
         is the block of every row. With `assume` ``'positive definite'`` one of `lower` and `upper`
-        can be None: it is the transpose of the other one.
+        can be None: it is the conjugate transpose of the other one.
     rhs : array_like, shape (..., n, k, m)
         Right-hand sides, m for each system; for one write ``rhs[..., None]``.
     axis : int, default: -1
         Axis of the rows among the axes before the blocks.
     assume : {'general', 'positive definite'}
-        What is known of the matrices. Symmetric positive definite ones need no row exchanges
-        across blocks: they have Cholesky factors. A matrix without them, as its entries below the
-        diagonal define it, counts as a singular one; the symmetry is not checked.
+        What is known of the matrices. Symmetric, or Hermitian, positive definite ones need no row
+        exchanges across blocks: they have Cholesky factors. A matrix without them, as its entries
+        below the diagonal define it, counts as a singular one; the symmetry is not checked.
+    periodic : bool, default: False
+        Whether indices of unknowns count modulo n; n is then at least 3.
     pivot : bool, optional
         Whether to exchange scalar rows also across blocks (partial pivoting). By default this is
         done in the systems that are not block diagonally dominant. True for k > 4 in any case.
@@ -75,7 +82,7 @@ def solve_block_tridiagonal(
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         Reaction to a singular matrix, as in `solve_tridiagonal`.
     device, stream
-        As in `solve_tridiagonal`. A device solves real systems with blocks of at most 4 rows.
+        As in `solve_tridiagonal`. A device solves open real systems with blocks of at most 4 rows.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 
@@ -119,7 +126,9 @@ def solve_block_tridiagonal(
     pivots :math:`P_i`. Other systems, and blocks of more than 4 rows, are solved as banded systems
     of n k rows with partial pivoting, which takes about 3 times as long.
 
-    A complex matrix is solved as a real one with blocks of 2 k rows.
+    A complex matrix is solved as a real one with blocks of 2 k rows. A periodic system is bordered:
+    the open system of all but the last row is solved for the right-hand sides and for the k columns
+    of the last row's unknowns, which follow from the k equations that are left.
 
     On a device each thread solves one system, with 5 k^2 + 4 k words per row, or 11 k^2 + 2 k with
     row exchanges across blocks. The call waits for the numbers of the singular systems where it has
@@ -142,21 +151,22 @@ def solve_block_tridiagonal(
            [1., 1.]])
     """
     operation = "solve_block_tridiagonal"
-    on_host = (device, stream) in ((None, None), ("cpu", None))
+    on_host = (device, stream) in ((None, None), ("cpu", None)) and periodic is False
     if on_host and on_singular in ("raise", "warn", "nan", "ignore"):
         blocks = (lower, diag, upper)
         direct = systems.solve_directly("blocks", blocks, rhs, axis, out, assume, pivot, threads)
         if direct is not None:
             return direct
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    require_flag("periodic", periodic)
     policy, count = check_policy(on_singular), check_threads(threads)
     found, sides, result = _resolve(
-        operation, named, axis, assume, out, device=device, stream=stream
+        operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
     )
     matrices, target = found.matrices, found.target
     code = systems.pivoting(target.backend, assume, pivot)
     if target.name != "cpu":
-        _require_fast(operation, found)
+        _require_fast(operation, found, periodic=bool(periodic))
     if result.size and target.name != "cpu":
         view = systems.last(target.destination(result), found.axis, -3)
         columns, to = (np.moveaxis(a, -1, 0) for a in (systems.expanded(sides, view.shape), view))
@@ -165,11 +175,16 @@ def solve_block_tridiagonal(
         systems.react(singular, matrices, to, policy, 2, target)
     elif result.size:
         view = systems.last(result, found.axis, -3)
-        x = _stacked(view, found, empty=True)
-        sides = _stacked(systems.expanded(sides, view.shape), found)
+        x = _stacked(view, empty=True)
+        sides = _stacked(systems.expanded(sides, view.shape))
         columns, to = np.moveaxis(sides, -1, 0), np.moveaxis(x, -1, 0)
         # Several right-hand sides are a batch axis; with factors if no matrix needs a choice.
-        if len(columns) > 1 and code != target.backend.PIVOTS["auto"]:
+        if periodic:
+            made = systems.factor(target, matrices, code, count)
+            border = _border_of(found, made, count)
+            to[...] = _bordered(target, made, border, columns, "N", count)
+            singular = _also(made.singular, border, matrices)
+        elif len(columns) > 1 and code != target.backend.PIVOTS["auto"]:
             made = systems.factor(target, matrices, code, count)
             to[...] = systems.apply(target, made, "N", columns, count)
             singular = made.singular
@@ -177,7 +192,7 @@ def solve_block_tridiagonal(
             wide = matrices._replace(batch=(len(columns), *matrices.batch))
             singular = systems.solve(target, wide, columns, to, code, count).of_first()
         systems.react(singular, matrices, to, policy, 2)
-        _unstacked(view, x, found)
+        _unstacked(view, x)
     return target.finish(result, rhs, out)
 
 
@@ -189,6 +204,7 @@ def factor_block_tridiagonal(
     axis: int = -1,
     rows: int | None = None,
     assume: Assume = "general",
+    periodic: bool = False,
     pivot: bool | None = None,
     on_singular: OnSingular = "raise",
     threads: int | None = None,
@@ -199,7 +215,7 @@ def factor_block_tridiagonal(
     ----------
     lower, diag, upper : array_like, shape (..., n, k, k)
         The blocks, as in `solve_block_tridiagonal`.
-    axis, assume
+    axis, assume, periodic
         As in `solve_block_tridiagonal`.
     rows : int, optional
         Number of rows n, if no operand has them.
@@ -219,7 +235,7 @@ def factor_block_tridiagonal(
     Raises
     ------
     TypeError, ValueError, SingularSystemError, BackendError
-        As `solve_block_tridiagonal`. Complex matrices have no factors.
+        As `solve_block_tridiagonal`.
 
     Examples
     --------
@@ -234,16 +250,12 @@ def factor_block_tridiagonal(
     operation = "factor_block_tridiagonal"
     named = {"lower": lower, "diag": diag, "upper": upper}
     policy, count = check_policy(on_singular), check_threads(threads)
-    found, _, _ = _resolve(operation, named, axis, assume, None, rows)
-    if found.is_complex:
-        raise TypeError(
-            f"{operation}: matrices must be real, got {found.matrices.dtype} parts: write each "
-            "block B as numpy.block([[B.real, -B.imag], [B.imag, B.real]])"
-        )
+    require_flag("periodic", periodic)
+    found, _, _ = _resolve(operation, named, axis, assume, None, rows, periodic=bool(periodic))
     code = systems.pivoting(found.target.backend, assume, pivot)
-    made = systems.factor(found.target, found.matrices, code, count)
-    systems.react(made.singular, found.matrices, None, policy, 2)
-    return BlockTridiagonalFactor(made, found.target, found.axis, policy, count, assume)
+    return BlockTridiagonalFactor(
+        found, code, policy, count, periodic=bool(periodic), assume=assume
+    )
 
 
 class BlockTridiagonalFactor:
@@ -261,6 +273,8 @@ class BlockTridiagonalFactor:
         Dtype of the factors.
     axis : int
         Axis of the rows among the axes before those of a block, negative.
+    periodic : bool
+        The argument of `factor_block_tridiagonal`.
     pivoted : bool
         Whether scalar rows are exchanged across blocks.
     nbytes : int
@@ -280,21 +294,32 @@ class BlockTridiagonalFactor:
 
     def __init__(
         self,
-        made: Factors,
-        target: Target,
-        axis: int,
+        found: _Blocks,
+        code: int,
         policy: OnSingular,
         threads: int,
+        *,
+        periodic: bool,
         assume: Assume,
     ) -> None:
-        matrices = made.matrices
-        self._made, self._target = made, target
-        self._fills = policy == "nan" and len(made.singular.rows) > 0
-        self._threads, self._assume = threads, assume
-        self.batch, self.rows, self.side = matrices.batch, matrices.rows, matrices.side
-        self.dtype, self.axis = matrices.dtype, axis + 2
-        self.pivoted = made.pivot == target.backend.PIVOTS["always"]
-        self.nbytes = made.store.nbytes
+        matrices, target = found.matrices, found.target
+        self._target, self._threads, self._assume = target, threads, assume
+        self._made = systems.factor(target, matrices, code, threads)
+        self.batch, self.rows = matrices.batch, found.rows
+        self.side = matrices.side // 2 if found.is_complex else matrices.side
+        self.dtype = matrices.dtype
+        if found.is_complex:
+            self.dtype = np.result_type(matrices.dtype, np.complex64)
+        self.axis, self.periodic = found.axis + 2, periodic
+        self.pivoted = self._made.pivot == target.backend.PIVOTS["always"]
+        self.nbytes = self._made.store.nbytes
+        self._border: _Border | None = None
+        self._singular = self._made.singular
+        if periodic:
+            self._border = _border_of(found, self._made, threads)
+            self._singular = _also(self._singular, self._border, matrices)
+        self._fills = policy == "nan" and len(self._singular.rows) > 0
+        systems.react(self._singular, matrices, None, policy, 3)
 
     def __repr__(self) -> str:
         return (
@@ -327,7 +352,8 @@ class BlockTridiagonalFactor:
             If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
         place = systems.axis_of(axis, self.axis, rhs, 2)
-        if not self._fills and type(rhs) is np.ndarray:
+        is_complex = self.dtype.kind == "c"
+        if not self._fills and type(rhs) is np.ndarray and not (is_complex or self.periodic):
             direct = systems.apply_directly(
                 self._target, self._made, trans, rhs, place, self._threads
             )
@@ -338,6 +364,7 @@ class BlockTridiagonalFactor:
             "BlockTridiagonalFactor.solve",
             rhs,
             lambda part: self._solve(np.asarray(part, self.dtype), place, trans),
+            is_complex=is_complex,
         )
 
     def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
@@ -349,13 +376,21 @@ class BlockTridiagonalFactor:
                 f"and {self.side} rows in each block, got shape {rhs.shape}; for one column write "
                 "rhs[..., None]"
             )
-        view = np.moveaxis(rhs, place, -3)
+        if self.dtype.kind == "c" and trans == "T":  # that of the real matrix is "H"
+            return self._solve(rhs.conj(), axis, "H").conj()
+        view = _stacked(np.moveaxis(rhs, place, -3))
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
         columns = np.moveaxis(systems.expanded(view, (*batch, *view.shape[-3:])), -1, 0)
-        x = systems.apply(self._target, self._made, trans, columns, self._threads)
+        if self._border is None:
+            x = systems.apply(self._target, self._made, trans, columns, self._threads)
+        else:
+            x = _bordered(self._target, self._made, self._border, columns, trans, self._threads)
         if self._fills:
-            systems.react(self._made.singular, self._made.matrices, x, "nan", 2)
-        return np.ascontiguousarray(np.moveaxis(np.moveaxis(x, 0, -1), -3, place))
+            systems.react(self._singular, self._made.matrices, x, "nan", 2)
+        x = np.moveaxis(x, 0, -1)
+        if self.dtype.kind == "c":
+            x = x[..., : self.side, :] + 1j * x[..., self.side :, :]
+        return np.ascontiguousarray(np.moveaxis(x, -3, place))
 
     def logdet(self) -> Array:
         r"""Return :math:`\log |\det A|` of each matrix, in float64.
@@ -371,6 +406,11 @@ class BlockTridiagonalFactor:
             If a matrix that was to be positive definite has a determinant that is not positive.
         """
         logarithms, signs = systems.logdet(self._target, self._made)
+        if self._border is not None:
+            own, more = np.linalg.slogdet(self._border.schur)
+            logarithms, signs = logarithms + more, signs * own
+        if self.dtype.kind == "c":  # the real matrix has the square
+            logarithms = logarithms / 2
         if self._assume != "general" and not (signs > 0).all():
             wrong = np.argwhere(~(signs > 0))
             raise SingularSystemError(wrong, np.zeros(len(wrong), np.intp))
@@ -388,24 +428,113 @@ class BlockTridiagonalFactor:
         Raises
         ------
         ValueError
-            If the factors have row exchanges across blocks.
+            If the factors have row exchanges across blocks, or are periodic.
 
         References
         ----------
         .. [1] K. Takahashi, J. Fagan and M.-S. Chen, "Formation of a sparse bus impedance matrix
            and its application to short circuit study", *8th PICA Conference*, 1973.
         """
-        if self.pivoted:
+        if self.pivoted or self.periodic:
+            most = self._target.backend.FAST_SIDE
             raise ValueError(
-                "inverse_blocks needs factors without row exchanges across blocks, of blocks of at "
-                f"most {self._target.backend.FAST_SIDE} rows: write pivot=False or "
+                "inverse_blocks needs factors of open systems without row exchanges across blocks, "
+                f"of blocks of at most {most} rows, complex ones {most // 2}: write pivot=False or "
                 "assume='positive definite'; for others solve for columns of the identity"
             )
+        blocks = systems.inverse(self._target, self._made)
+        if self.dtype.kind == "c":
+            blocks = [pairs.extracted(block) for block in blocks]
         lower, diag, upper = (
-            np.moveaxis(block, -3, block.ndim - 2 + self.axis)
-            for block in systems.inverse(self._target, self._made)
+            np.moveaxis(block, -3, block.ndim - 2 + self.axis) for block in blocks
         )
         return lower, diag, upper
+
+
+class _Border(NamedTuple):
+    """The last block row and column of periodic matrices, and what solves leave of them.
+
+    Blocks that are not 0: of the column those in the first and the last row of the open matrix, of
+    the row those in its first and its last column.
+    """
+
+    column: tuple[Array, Array]
+    row: tuple[Array, Array]
+    solved: dict[str, Array]  # (k, ..., n - 1, k): the column, or the transposed row ("T")
+    schur: Array  # (..., k, k)
+
+
+# The fewest rows of a periodic matrix: with two, a place of it has two blocks.
+_LEAST_PERIODIC = 3
+
+
+def _border_of(found: _Blocks, made: Factors, threads: int) -> _Border:
+    """Split periodic matrices, and solve for their last column and row."""
+    n, matrices = found.rows, found.matrices
+    lower, diag, upper = (
+        systems.expanded(view, (*matrices.batch, *view.shape[-3:])) for view in found.views
+    )
+    column = (lower[..., 0, :, :], upper[..., n - 2, :, :])
+    row = (upper[..., n - 1, :, :], lower[..., n - 1, :, :])
+    solved = {}
+    for trans, ends in (("N", column), ("T", tuple(np.swapaxes(b, -1, -2) for b in row))):
+        full = np.zeros((matrices.side, *matrices.batch, n - 1, matrices.side), matrices.dtype)
+        for place, block in zip((0, -1), ends, strict=True):
+            full[..., place, :] += np.moveaxis(block, -1, 0)
+        solved[trans] = systems.apply(found.target, made, trans, full, threads)
+    with np.errstate(all="ignore"):
+        known = np.moveaxis(solved["N"], 0, -1)
+        schur = diag[..., n - 1, :, :] - _of_ends(row, known)
+    return _Border(column, row, solved, schur)
+
+
+def _of_ends(row: tuple[Array, Array], x: Array) -> Array:
+    """Return the product of a last row and x (..., n - 1, k, m)."""
+    return row[0] @ x[..., 0, :, :] + row[1] @ x[..., -1, :, :]
+
+
+def _bordered(
+    target: Target, made: Factors, border: _Border, columns: Array, trans: str, threads: int
+) -> Array:
+    """Solve periodic systems for right-hand sides (m, ..., n, k)."""
+    row, schur, solved = border.row, border.schur, border.solved["N"]
+    if trans != "N":
+        row = tuple(np.swapaxes(block, -1, -2) for block in border.column)
+        schur, solved = np.swapaxes(schur, -1, -2), border.solved["T"]
+    y = systems.apply(target, made, trans, columns[..., :-1, :], threads)
+    with np.errstate(all="ignore"):
+        left = np.moveaxis(columns[..., -1, :], 0, -1) - _of_ends(row, np.moveaxis(y, 0, -1))
+        last = np.moveaxis(_solve_small(schur, left), -1, 0)  # (m, ..., k)
+        x = np.concatenate((y, last[..., None, :]), -2)
+        for q in range(last.shape[-1]):
+            x[..., :-1, :] -= solved[q] * last[..., None, q : q + 1]
+    return x
+
+
+def _solve_small(matrix: Array, rhs: Array) -> Array:
+    """Solve dense systems, NaN if singular."""
+    try:
+        return np.linalg.solve(matrix, rhs)
+    except np.linalg.LinAlgError:
+        wrong = ~_is_regular(matrix)
+        x = np.linalg.solve(np.where(wrong[..., None, None], np.eye(matrix.shape[-1]), matrix), rhs)
+        return np.where(wrong[..., None, None], np.nan, x)
+
+
+def _is_regular(matrix: Array) -> Array:
+    """Return whether dense matrices are finite and have a determinant that is not 0."""
+    signs, logarithms = np.linalg.slogdet(matrix)
+    return (signs != 0) & np.isfinite(logarithms)
+
+
+def _also(singular: Singular, border: _Border, matrices: Matrices) -> Singular:
+    """Add the matrices whose last equations are singular, or not positive definite."""
+    with np.errstate(all="ignore"):
+        wrong = ~_is_regular(border.schur)
+        if matrices.definite:
+            values = np.linalg.eigvalsh(np.where(wrong[..., None, None], 0, border.schur))
+            wrong |= values[..., 0] <= 0
+    return systems.with_last_row(singular, wrong, matrices.rows)
 
 
 def log_determinants(
@@ -417,7 +546,7 @@ def log_determinants(
     values, signs = systems.logdet(factor._target, factor._made)
     if assume != "general":
         values[signs <= 0] = np.nan
-    for system in factor._made.singular.systems:
+    for system in factor._singular.systems:
         values[tuple(system)] = np.nan
     return values
 
@@ -429,18 +558,21 @@ def inverses(
     options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
     factor = factor_block_tridiagonal(*matrix, on_singular="ignore", **options)
     blocks = list(factor.inverse_blocks())
-    for system in factor._made.singular.systems:
+    for system in factor._singular.systems:
         for block in blocks:
             block[tuple(system)] = np.nan
     return blocks
 
 
-def _require_fast(operation: str, found: _Blocks) -> None:
+def _require_fast(operation: str, found: _Blocks, *, periodic: bool) -> None:
     """Raise BackendError for systems that no device solves."""
     target, most = found.target, found.target.backend.FAST_SIDE
     if found.is_complex:
         write = "write each block B as numpy.block([[B.real, -B.imag], [B.imag, B.real]])"
         systems.require_host(target, operation, "a complex system", write)
+    if periodic:
+        write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
+        systems.require_host(target, operation, "periodic=True", write)
     if found.matrices.side > most:
         what = f"a system with blocks of {found.matrices.side} rows, more than {most},"
         systems.require_host(target, operation, what, "pass arrays of NumPy")
@@ -454,6 +586,7 @@ def _resolve(
     out: Any,
     rows: int | None = None,
     *,
+    periodic: bool = False,
     device: str | None = None,
     stream: object = None,
 ) -> tuple[_Blocks, Array, Array]:
@@ -478,14 +611,19 @@ def _resolve(
     place = place % ndim - ndim
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, views, rows)
+    if periodic and count < _LEAST_PERIODIC:
+        raise ValueError(
+            f"{operation}: a periodic system must have at least {_LEAST_PERIODIC} rows, got {count}"
+        )
     for name, view in views.items():
         found = view.shape[-3]
-        if found not in (1, count) and not (name in ("lower", "upper") and found == count - 1):
+        is_short = not periodic and name in ("lower", "upper") and found == count - 1
+        if found not in (1, count) and not is_short:
             raise ValueError(f"{name} has {found} rows along axis {axis}, the systems have {count}")
         if found == 1 and (count > 2 or name == "diag"):
             views[name] = systems.expanded(view, (*view.shape[:-3], count, *view.shape[-2:]))
     if "lower" not in views or "upper" not in views:
-        views = _mirrored(views, count)
+        views = _mirrored(views, count, periodic=periodic)
     batch = systems.broadcast_batch({name: view.shape[:-3] for name, view in views.items()})
     sides = result = np.empty(0)
     is_complex = any(views[name].dtype.kind == "c" for name in _NAMES)
@@ -500,14 +638,19 @@ def _resolve(
     if target.name != "cpu" and is_complex:
         pass  # _require_fast refuses it
     elif any(view.dtype.kind == "c" for view in matrix) or (is_complex and dtype.kind == "c"):
-        matrix = tuple(_embedded(view) for view in matrix)
+        matrix = tuple(pairs.embedded(view) for view in matrix)
         side *= 2
     most = target.backend.MOST_SIDE
     if side > most:
         raise ValueError(f"complex blocks can have at most {most // 2} rows, got {side // 2}")
     definite = assume == "positive definite"
-    matrices = Matrices(operation, side, count, batch, real_of(dtype), _NAMES, matrix, definite)
-    return _Blocks(target, matrices, place - 2, is_complex), sides, result
+    whole = (matrix,) if periodic else ()
+    used = tuple(view[..., :-1, :, :] for view in matrix) if periodic else matrix
+    open_rows = count - 1 if periodic else count
+    matrices = Matrices(
+        operation, side, open_rows, batch, real_of(dtype), _NAMES, used, definite, *whole
+    )
+    return _Blocks(target, matrices, place - 2, is_complex, matrix, count), sides, result
 
 
 def _require_halves(operation: str, named: dict[str, Any], assume: str) -> None:
@@ -576,34 +719,30 @@ def _rows_of(operation: str, views: dict[str, Array], rows: int | None) -> int:
     return count
 
 
-def _mirrored(views: dict[str, Array], count: int) -> dict[str, Array]:
-    """Add the off-diagonal that is the transpose of the other one."""
+def _mirrored(views: dict[str, Array], count: int, *, periodic: bool) -> dict[str, Array]:
+    """Add the off-diagonal that is the conjugate transpose of the other one."""
     name = "lower" if "lower" in views else "upper"
     known = views[name]
-    if known.shape[-3] == count > 1:
+    if periodic:
+        known = np.roll(known, 1 if name == "upper" else -1, -3)
+    elif known.shape[-3] == count > 1:
         known = known[..., 1:, :, :] if name == "lower" else known[..., :-1, :, :]
     other = "upper" if name == "lower" else "lower"
+    known = known.conj() if known.dtype.kind == "c" else known
     return views | {other: np.swapaxes(known, -1, -2)}
 
 
-def _embedded(block: Array) -> Array:
-    """Return complex blocks as real ones of twice the rows."""
-    real, imag = block.real, block.imag
-    top = np.concatenate((real, -imag), -1)
-    return np.concatenate((top, np.concatenate((imag, real), -1)), -2)
-
-
-def _stacked(array: Array, found: _Blocks, *, empty: bool = False) -> Array:
-    """Return right-hand sides in the dtype of the matrices, real above imaginary parts."""
+def _stacked(array: Array, *, empty: bool = False) -> Array:
+    """Return right-hand sides as real ones, real above imaginary parts."""
     if array.dtype.kind != "c":
         return array
     shape = (*array.shape[:-2], 2 * array.shape[-2], array.shape[-1])
     if empty:
-        return np.empty(shape, found.matrices.dtype)
+        return np.empty(shape, real_of(array.dtype))
     return np.concatenate((array.real, array.imag), -2)
 
 
-def _unstacked(result: Array, x: Array, found: _Blocks) -> None:
+def _unstacked(result: Array, x: Array) -> None:
     """Write a solution back to a complex result."""
     if result.dtype.kind == "c":
         half = result.shape[-2]

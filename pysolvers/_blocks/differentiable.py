@@ -13,12 +13,13 @@ import numpy as np
 
 from .._checks import integer
 from .._xp import ArrayLibrary
+from .pairs import paired, pairs_of_rows, rows_of_pairs
 
 Array = Any
 
 BANDS = ("lower2", "lower", "diag", "upper", "upper2")
 BLOCKS = ("lower", "diag", "upper")
-_LEAST_PERIODIC = 5
+_LEAST_PERIODIC, _LEAST_PERIODIC_BLOCKS = 5, 3
 
 
 class Lines(NamedTuple):
@@ -42,16 +43,10 @@ def require_assumption(assume: str, pivot: bool | None) -> None:
 def bands_of(
     library: ArrayLibrary, named: dict[str, Any], axis: int, assume: str, *, periodic: bool
 ) -> Lines:
-    """Check and promote the operands of `solve_pentadiagonal`; a complex rhs was split before."""
+    """Check and promote the operands of `solve_pentadiagonal`."""
     operation = "solve_pentadiagonal"
     _require_given(operation, named, assume, ["lower2", "lower"], ["lower2", "lower"])
     given = {name: value for name, value in named.items() if value is not None}
-    for name in BANDS:
-        if name in given and library.is_complex(given[name]):
-            raise TypeError(
-                f"{operation}: the matrix must be real, and {name} is complex: write it as blocks "
-                "for solve_block_tridiagonal"
-            )
     arrays = library.operands(given)
     if arrays["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
@@ -74,7 +69,8 @@ def bands_of(
             )
     if "lower" not in views:
         for offset, (name, other) in ((1, ("lower", "upper")), (2, ("lower2", "upper2"))):
-            views[name] = shifted(library, views[other], -offset, periodic=periodic)
+            line = shifted(library, views[other], -offset, periodic=periodic)
+            views[name] = line.conj() if library.is_complex(line) else line
     return Lines([views[name] for name in BANDS], views["rhs"], place)
 
 
@@ -173,12 +169,64 @@ def solve_bands(
     return xp.concatenate((x, *ends), -1)
 
 
+def solve_pairs(
+    library: ArrayLibrary, operands: Sequence[Array], solve: Callable[..., Array]
+) -> Array:
+    """Solve open complex systems of five diagonals, with ``solve(*blocks, rhs)`` of real blocks."""
+    *bands, rhs = operands
+    n = rhs.shape[-1]
+    wide = [library.xp.broadcast_to(band, (*band.shape[:-1], n)) for band in bands]
+    blocks = [embedded(library, block) for block in paired(library.xp, wide)]
+    sides = pairs_of_rows(library.xp, rhs)
+    x = solve(*blocks, library.xp.concatenate((sides.real, sides.imag), -1)[..., None])[..., 0]
+    return rows_of_pairs(x[..., :2] + 1j * x[..., 2:], n)
+
+
+def solve_blocks(
+    library: ArrayLibrary, lines: Lines, solve: Callable[..., Array], *, periodic: bool
+) -> Array:
+    """Solve, with ``solve(*blocks, rhs)`` for open systems; a periodic one is bordered."""
+    rhs = lines.rhs
+    if not periodic:
+        return solve(*lines.matrix, rhs)
+    n, side, first = rhs.shape[-3], rhs.shape[-2], rhs.ndim - 3
+    lower, diag, upper = (
+        library.xp.broadcast_to(block, (*block.shape[:-3], n, side, side)) for block in lines.matrix
+    )
+
+    def row(array: Array, place: int) -> Array:
+        return library.rows(array, place, place + 1, first)
+
+    def inner(array: Array) -> Array:
+        return library.rows(array, 0, n - 1, first)
+
+    column = library.padded(row(lower, 0), 0, n - 2, first)
+    column = column + library.padded(row(upper, n - 2), n - 2, 0, first)
+    matrix = [inner(block) for block in (lower, diag, upper)]
+    z, y = solve(*matrix, column), solve(*matrix, inner(rhs))
+
+    def of_last_row(x: Array) -> Array:
+        return row(upper, n - 1) @ row(x, 0) + row(lower, n - 1) @ row(x, n - 2)
+
+    schur, left = row(diag, n - 1) - of_last_row(z), row(rhs, n - 1) - of_last_row(y)
+    shape = np.broadcast_shapes(tuple(schur.shape[:-2]), tuple(left.shape[:-2]))
+    last = library.xp.linalg.solve(
+        library.xp.broadcast_to(schur, (*shape, side, side)),
+        library.xp.broadcast_to(left, (*shape, side, left.shape[-1])),
+    )
+    x = y - z @ last
+    end = library.xp.broadcast_to(last, (*x.shape[:-3], 1, *x.shape[-2:]))
+    return library.xp.concatenate((x, end), -3)
+
+
 def blocks_of(
     library: ArrayLibrary,
     named: dict[str, Any],
     axis: int,
     assume: str,
     operation: str = "solve_block_tridiagonal",
+    *,
+    periodic: bool = False,
 ) -> Lines:
     """Check and promote the operands of systems, or of matrices, which have no `rhs`."""
     _require_given(operation, named, assume, ["lower"], ["upper"])
@@ -191,16 +239,26 @@ def blocks_of(
         wide = array.reshape((1,) * (ndim + 2 - array.ndim) + tuple(array.shape))
         views[name] = wide if array.ndim <= 3 else library.move(wide, place - 2, -3)
     rows = max(view.shape[-3] for view in views.values())
+    if periodic and rows < _LEAST_PERIODIC_BLOCKS:
+        raise ValueError(
+            f"{operation}: a periodic system must have at least {_LEAST_PERIODIC_BLOCKS} rows, got "
+            f"{rows}"
+        )
     for name, view in views.items():
         length, first = view.shape[-3], view.ndim - 3
-        if length == rows - 1 > 1 and name in ("lower", "upper"):
+        if length == rows - 1 > 1 and not periodic and name in ("lower", "upper"):
             ends = (1, 0) if name == "lower" else (0, 1)
             views[name] = library.padded(view, *ends, first)
         elif length not in (1, rows):
             raise ValueError(f"{name} has {length} rows along the axis, the systems have {rows}")
     for name, other, by in (("lower", "upper", -1), ("upper", "lower", 1)):
         if name not in views:
-            views[name] = shifted_blocks(library, library.move(views[other], -1, -2), by)
+            block = library.move(views[other], -1, -2)
+            if periodic and block.shape[-3] > 1:
+                block = library.shifted(block, -by, block.ndim - 3)
+            elif not periodic:
+                block = shifted_blocks(library, block, by)
+            views[name] = block.conj() if library.is_complex(block) else block
     rhs = views.get("rhs")
     if rhs is not None and rhs.shape[-3] != rows:
         rhs = library.xp.broadcast_to(rhs, (*rhs.shape[:-3], rows, side, rhs.shape[-1]))

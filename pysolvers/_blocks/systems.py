@@ -518,6 +518,18 @@ def _run(
     return report
 
 
+def with_last_row(singular: Singular, wrong: Array, row: int) -> Singular:
+    """Add the matrices of a batch that are `wrong` in the last row of a periodic system."""
+    known = {tuple(system) for system in singular.systems}
+    more = [system for system in np.argwhere(wrong) if tuple(system) not in known]
+    if not more:
+        return singular
+    found = np.concatenate((singular.systems, np.array(more, np.intp)))
+    rows = np.concatenate((singular.rows, np.full(len(more), row, np.intp)))
+    order = np.lexsort(found.T[::-1]) if found.shape[1] else np.arange(len(found))
+    return Singular(found[order], rows[order])
+
+
 def react(
     singular: Singular,
     matrices: Matrices,
@@ -587,11 +599,19 @@ def _not_finite(matrices: Matrices) -> Entry | None:
     return None
 
 
-def solved_by_parts(operation: str, rhs: Any, solve: Callable[[Array], Array]) -> Any:
-    """Return the solution in the library of `rhs`; complex numbers are solved as two real parts."""
+def solved_by_parts(
+    operation: str, rhs: Any, solve: Callable[[Array], Array], *, is_complex: bool = False
+) -> Any:
+    """Return the solution in the library of `rhs`.
+
+    Complex right-hand sides are solved as two real parts unless the matrix `is_complex`.
+    """
     target = host_target(operation, {"rhs": rhs}, None, "rhs")
     (array,), _, _ = target.operands({"rhs": rhs})
-    parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
+    if is_complex:
+        array = array.astype(np.result_type(array.dtype, np.complex64), copy=False)
+    splits = array.dtype.kind == "c" and not is_complex
+    parts = [array.real, array.imag] if splits else [array]
     x = [solve(part) for part in parts]
     answer = x[0] if len(x) == 1 else x[0] + 1j * x[1]
     result = target.result(None, {"rhs": rhs}, array, answer.shape, answer.dtype, leader="rhs")

@@ -15,6 +15,7 @@ from .._blocks.blocks import inverses, log_determinants
 from .._blocks.differentiable import (
     BANDS,
     BLOCKS,
+    Lines,
     bands_of,
     blocks_of,
     embedded,
@@ -24,6 +25,8 @@ from .._blocks.differentiable import (
     multiply_blocks,
     require_assumption,
     solve_bands,
+    solve_blocks,
+    solve_pairs,
     transposed,
 )
 from .._blocks.systems import Assume
@@ -115,6 +118,7 @@ def solve_block_tridiagonal(
     *,
     axis: int = -1,
     assume: Assume = "general",
+    periodic: bool = False,
     pivot: bool | None = None,
 ) -> jax.Array:
     r"""Solve many independent block tridiagonal systems along one axis, as a function of JAX.
@@ -126,7 +130,7 @@ def solve_block_tridiagonal(
     lower, diag, upper, rhs : array_like
         As in `pysolvers.solve_block_tridiagonal`: blocks (..., n, k, k), right-hand sides
         (..., n, k, m).
-    axis, assume, pivot
+    axis, assume, periodic, pivot
         As in `pysolvers.solve_block_tridiagonal`.
 
     Returns
@@ -159,11 +163,13 @@ def solve_block_tridiagonal(
      [1. 1.]
      [1. 1.]]
     """
+    require_flag("periodic", periodic)
     require_assumption(assume, pivot)
     exchanges = exchanges_rows(assume, pivot, periodic=False)
     code = pivot_code(exchanges, require("cpu").PIVOTS)
     operands = _arrays(lower=lower, diag=diag, upper=upper, rhs=rhs)
-    return _block_tridiagonal(*operands, axis=integer("axis", axis), assume=assume, pivot=code)
+    options: dict[str, Any] = {"assume": assume, "periodic": bool(periodic), "pivot": code}
+    return _block_tridiagonal(*operands, axis=integer("axis", axis), **options)
 
 
 def _arrays(**named: ArrayLike | None) -> list[jax.Array | None]:
@@ -178,7 +184,8 @@ def _pentadiagonal(
 ) -> jax.Array:
     """Solve with operands of any shapes and dtypes."""
     *bands, rhs = operands
-    if jnp.iscomplexobj(rhs):
+    is_complex = any(band is not None and jnp.iscomplexobj(band) for band in bands)
+    if jnp.iscomplexobj(rhs) and not is_complex:
         options: dict[str, Any] = {
             "axis": axis,
             "assume": assume,
@@ -190,15 +197,23 @@ def _pentadiagonal(
     named = dict(zip((*BANDS, "rhs"), operands, strict=True))
     lines = bands_of(XP, named, axis, assume, periodic=periodic)
     solve = partial(_solve_bands, pivot=pivot, definite=assume != "general")
+    if is_complex:
+        by_blocks = partial(_solve_blocks, pivot=pivot, definite=assume != "general")
+
+        def solve(*operands: jax.Array) -> jax.Array:
+            return solve_pairs(XP, operands, by_blocks)
+
     x = solve_bands(XP, lines, solve, periodic=periodic)
     return jnp.moveaxis(x, -1, lines.axis)
 
 
-@partial(jax.jit, static_argnames=("axis", "assume", "pivot"))
-def _block_tridiagonal(*operands: Any, axis: int, assume: Assume, pivot: int) -> jax.Array:
+@partial(jax.jit, static_argnames=("axis", "assume", "periodic", "pivot"))
+def _block_tridiagonal(
+    *operands: Any, axis: int, assume: Assume, periodic: bool, pivot: int
+) -> jax.Array:
     """Solve with operands of any shapes and dtypes."""
     named = dict(zip((*BLOCKS, "rhs"), operands, strict=True))
-    lines = blocks_of(XP, named, axis, assume)
+    lines = blocks_of(XP, named, axis, assume, periodic=periodic)
     matrix, sides = lines.matrix, lines.rhs
     is_complex = jnp.iscomplexobj(sides)
     if is_complex:
@@ -209,7 +224,8 @@ def _block_tridiagonal(*operands: Any, axis: int, assume: Assume, pivot: int) ->
         raise ValueError(
             f"blocks must have 2 to {most} rows, complex ones half as many, got {side}"
         )
-    x = _solve_blocks(*matrix, sides, pivot=pivot, definite=assume != "general")
+    solve = partial(_solve_blocks, pivot=pivot, definite=assume != "general")
+    x = solve_blocks(XP, Lines(matrix, sides, lines.axis), solve, periodic=periodic)
     if is_complex:
         x = jax.lax.complex(x[..., : side // 2, :], x[..., side // 2 :, :])
     return jnp.moveaxis(x, -3, lines.axis)

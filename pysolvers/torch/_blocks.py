@@ -19,6 +19,7 @@ from torch import Tensor
 from .._blocks import solve_block_tridiagonal as solve_block_arrays
 from .._blocks import solve_pentadiagonal as solve_band_arrays
 from .._blocks.differentiable import (
+    Lines,
     bands_of,
     blocks_of,
     embedded,
@@ -27,6 +28,8 @@ from .._blocks.differentiable import (
     shifted,
     shifted_blocks,
     solve_bands,
+    solve_blocks,
+    solve_pairs,
     transposed,
 )
 from .._blocks.systems import Assume
@@ -108,8 +111,9 @@ def solve_pentadiagonal(
     """
     require_flag("periodic", periodic)
     require_assumption(assume, pivot)
-    if isinstance(rhs, Tensor) and rhs.is_complex():
-        bands = (lower2, lower, diag, upper, upper2)
+    bands = (lower2, lower, diag, upper, upper2)
+    is_complex = any(XP.is_complex(band) for band in bands if band is not None)
+    if isinstance(rhs, Tensor) and rhs.is_complex() and not is_complex:
         options: dict[str, Any] = {
             "axis": axis,
             "assume": assume,
@@ -134,6 +138,14 @@ def solve_pentadiagonal(
     def solve(*operands: Tensor) -> Tensor:
         return differentiable(_Bands, _solve_bands, *operands, exchanges, definite, threads)
 
+    def solve_by_blocks(*operands: Tensor) -> Tensor:
+        return differentiable(_Blocks, _solve_blocks, *operands, exchanges, definite, threads)
+
+    if is_complex:
+
+        def solve(*operands: Tensor) -> Tensor:
+            return solve_pairs(XP, operands, solve_by_blocks)
+
     x = solve_bands(XP, lines, solve, periodic=bool(periodic))
     return x.movedim(-1, lines.axis)
 
@@ -146,6 +158,7 @@ def solve_block_tridiagonal(
     *,
     axis: int = -1,
     assume: Assume = "general",
+    periodic: bool = False,
     pivot: bool | None = None,
     threads: int | None = None,
 ) -> Tensor:
@@ -158,7 +171,7 @@ def solve_block_tridiagonal(
     lower, diag, upper, rhs : Tensor
         As in `pysolvers.solve_block_tridiagonal`: blocks (..., n, k, k), right-hand sides
         (..., n, k, m).
-    axis, assume, pivot, threads
+    axis, assume, periodic, pivot, threads
         As in `pysolvers.solve_block_tridiagonal`.
 
     Returns
@@ -189,9 +202,10 @@ def solve_block_tridiagonal(
             [0.7143, 0.7143],
             [0.5714, 0.5714]], dtype=torch.float64)
     """
+    require_flag("periodic", periodic)
     require_assumption(assume, pivot)
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-    lines = blocks_of(XP, named, axis, assume)
+    lines = blocks_of(XP, named, axis, assume, periodic=bool(periodic))
     matrix, sides = lines.matrix, lines.rhs
     is_complex = sides.is_complex()
     if is_complex:
@@ -199,7 +213,12 @@ def solve_block_tridiagonal(
         sides = torch.cat((sides.real, sides.imag), -2)
     definite = assume != "general"
     options = (exchanges_rows(assume, pivot, periodic=False), definite, threads)
-    x = differentiable(_Blocks, _solve_blocks, *matrix, sides, *options)
+
+    def solve(*operands: Tensor) -> Tensor:
+        return differentiable(_Blocks, _solve_blocks, *operands, *options)
+
+    wide = Lines(matrix, sides, lines.axis)
+    x = solve_blocks(XP, wide, solve, periodic=bool(periodic))
     if is_complex:
         half = x.shape[-2] // 2
         x = torch.complex(x[..., :half, :], x[..., half:, :])

@@ -202,6 +202,77 @@ def test_complex_blocks(side):
         assert np.allclose(x.reshape(4, -1, 2), wanted, rtol=1e-12, atol=1e-13)
 
 
+def around(lower, diag, upper):
+    """Return periodic matrices, shape (..., n k, n k)."""
+    matrix, side = dense(lower, diag, upper), diag.shape[-1]
+    matrix[..., :side, -side:] += lower[..., 0, :, :]
+    matrix[..., -side:, :side] += upper[..., -1, :, :]
+    return matrix
+
+
+@pytest.mark.parametrize("pivot", [None, False, True])
+@pytest.mark.parametrize("is_complex", [False, True])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_complex_and_periodic_matrices(periodic, is_complex, pivot):
+    rng = np.random.default_rng(18)
+    for side, rows in ((2, 3), (2, 16), (3, 7), (5, 4)):
+        diagonal = 0 if pivot else 4 * side
+        case, rhs = (
+            blocks(rng, (3,), rows, side, diagonal=diagonal),
+            rng.uniform(-1, 1, (3, rows, side, 2)),
+        )
+        if is_complex:
+            imag = blocks(rng, (3,), rows, side)
+            case, rhs = [a + 1j * b for a, b in zip(case, imag, strict=True)], rhs * (1 - 2j)
+        matrix = (around if periodic else dense)(*case)
+        options = {"periodic": periodic, "pivot": pivot}
+        factor = factor_block_tridiagonal(*case, **options)
+        assert np.allclose(factor.logdet(), np.linalg.slogdet(matrix)[1], rtol=1e-11)
+        adjoint = np.swapaxes(matrix.conj(), -1, -2)
+        for trans, one in (("N", matrix), ("T", adjoint.conj()), ("H", adjoint)):
+            x = factor.solve(rhs, trans=trans).reshape(3, -1, 2)
+            residual = np.abs(one @ x - rhs.reshape(3, -1, 2)).max()
+            # the border of a matrix that is not dominant amplifies errors
+            most = 3000 if pivot and periodic else 30
+            size = np.abs(one).sum(-1).max() * np.abs(x).max()
+            assert residual <= most * np.finfo(float).eps * size
+        x = solve_block_tridiagonal(*case, rhs, **options)
+        assert np.allclose(x, factor.solve(rhs), rtol=1e-9)
+        moved = solve_block_tridiagonal(
+            *(np.moveaxis(a, 1, 0) for a in (*case, rhs)), axis=0, **options
+        )
+        assert np.allclose(np.moveaxis(moved, 0, 1), x, rtol=1e-9)
+
+
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_periodic_matrices_that_are_definite_or_singular(is_complex):
+    rng = np.random.default_rng(19)
+    upper = rng.uniform(-1, 1, (4, 9, 2, 2)) * (np.exp(1j) if is_complex else 1)
+    lower = np.swapaxes(np.roll(upper, 1, 1).conj(), -1, -2)
+    diag, rhs = np.tile(6 * np.eye(2), (4, 9, 1, 1)), rng.uniform(-1, 1, (4, 9, 2, 1))
+    options = {"assume": "positive definite", "periodic": True}
+    x = solve_block_tridiagonal(lower, diag, None, rhs, **options)
+    matrix = around(lower, diag.astype(upper.dtype), upper)
+
+    assert np.allclose(matrix @ x.reshape(4, -1, 1), rhs.reshape(4, -1, 1), atol=1e-13)
+    assert np.allclose(solve_block_tridiagonal(None, diag, upper, rhs, **options), x, rtol=1e-12)
+    factor = factor_block_tridiagonal(None, diag, upper, **options)
+    assert np.allclose(factor.logdet(), np.linalg.slogdet(matrix)[1], rtol=1e-12)
+    with pytest.raises(ValueError, match="inverse_blocks needs factors of open systems"):
+        factor.inverse_blocks()
+    for row in (3, 8):  # a row of the open matrix, and the last one
+        bad = diag.copy()
+        bad[2, row] *= -1
+        with pytest.raises(SingularSystemError, match="not positive definite") as caught:
+            solve_block_tridiagonal(None, bad, upper, rhs, **options)
+        assert caught.value.systems.tolist() == [[2]]
+        diag_row, own = diag.copy(), [np.array(a) for a in (lower, upper)]
+        for part in (diag_row, *own):
+            part[1, row] = 0
+        y = solve_block_tridiagonal(own[0], diag_row, own[1], rhs, periodic=True, on_singular="nan")
+        assert np.isnan(y).all((-3, -2, -1)).tolist() == [False, True, False, False]
+
+
 @pytest.mark.parametrize("pivot", [False, True])
 def test_singular_and_not_finite_matrices(pivot):
     rng = np.random.default_rng(9)
@@ -257,8 +328,10 @@ def test_errors_say_what_to_write():
         solve_block_tridiagonal(one, one, one, rhs, assume="symmetric")
     with pytest.raises(ValueError, match="the batch axes do not broadcast"):
         solve_block_tridiagonal(np.zeros((3, 5, 2, 2)), one, one, np.ones((4, 5, 2, 1)))
-    with pytest.raises(TypeError, match="matrices must be real"):
-        factor_block_tridiagonal(1j * one, one, one, rows=4)
+    with pytest.raises(ValueError, match="a periodic system must have at least 3 rows, got 2"):
+        factor_block_tridiagonal(one, one, one, rows=2, periodic=True)
+    with pytest.raises(ValueError, match="lower has 4 rows along axis -1, the systems have 5"):
+        solve_block_tridiagonal(np.zeros((4, 2, 2)), one, one, rhs, periodic=True)
     with pytest.raises(ValueError, match=r"rhs must have 4 rows along axis -1"):
         factor_block_tridiagonal(-one, 3 * one, -one, rows=4).solve(rhs)
     for axis in (1, -2, 2**63, -(2**70)):

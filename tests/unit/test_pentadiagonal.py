@@ -176,8 +176,66 @@ def test_complex_right_hand_sides():
     assert (x.real == solve_pentadiagonal(*bands, rhs.real)).all()
     assert (x.imag == solve_pentadiagonal(*bands, rhs.imag)).all()
     assert np.allclose(factor_pentadiagonal(*bands).solve(rhs), x, rtol=1e-12)
-    with pytest.raises(TypeError, match="the matrix must be real, and diag is complex"):
-        solve_pentadiagonal(bands[0], bands[1], 1j * bands[2], bands[3], bands[4], rhs)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_complex_matrices(dtype, periodic):
+    rng = np.random.default_rng(16)
+    for rows in (5, 6, 9, 32) if periodic else (1, 2, 3, 4, 7, 32):
+        for diagonal, pivot in ((9, None), (9, False), (0, True)):
+            real, imag = (random_bands(rng, (3, rows), diagonal=d) for d in (diagonal, 0))
+            bands = [np.asarray(a + 1j * b, dtype) for a, b in zip(real, imag, strict=True)]
+            rhs = np.asarray(rng.uniform(-1, 1, (3, rows)) + 1j, dtype)
+            options = {"periodic": periodic, "pivot": pivot}
+            matrix = dense(bands, periodic=periodic)
+            factor = factor_pentadiagonal(*bands, **options)
+            wide = np.asarray(matrix, complex)
+            assert np.allclose(factor.logdet(), np.linalg.slogdet(wide)[1], 1e3 * eps(dtype), 1e-4)
+            adjoint = np.swapaxes(matrix.conj(), -1, -2)
+            for trans, one in (("N", matrix), ("T", adjoint.conj()), ("H", adjoint)):
+                x = factor.solve(rhs, trans=trans)
+                # the border of a matrix that is not dominant amplifies errors
+                most = 30 if diagonal or not periodic else 3000
+                assert modulus_error(one, x, rhs) <= most * eps(dtype)
+            x = solve_pentadiagonal(*bands, rhs, **options)
+            assert x.dtype == dtype
+            assert np.allclose(x, factor.solve(rhs), rtol=1e4 * eps(dtype))
+            moved = solve_pentadiagonal(*(b.T for b in bands), rhs.T, axis=0, **options)
+            assert (moved.T == x).all()
+
+
+def modulus_error(matrix, x, rhs):
+    matrix, x, rhs = (np.asarray(a, np.clongdouble) for a in (matrix, x, rhs))
+    size = np.abs(matrix).sum(-1).max(-1) * np.abs(x).max(-1) + np.abs(rhs).max(-1)
+    return float((np.abs((matrix @ x[..., None])[..., 0] - rhs).max(-1) / size).max())
+
+
+def test_complex_matrices_that_are_hermitian_or_singular():
+    rng = np.random.default_rng(17)
+    upper, upper2 = (rng.uniform(-1, 1, (3, 11)) * np.exp(1j) for _ in range(2))
+    diag, rhs = np.full((3, 11), 5.0), rng.uniform(-1, 1, (3, 11))
+    definite = {"assume": "positive definite"}
+    for periodic in (False, True):
+        x = solve_pentadiagonal(None, None, diag, upper, upper2, rhs, periodic=periodic, **definite)
+        lower, lower2 = np.roll(upper, 1, -1).conj(), np.roll(upper2, 2, -1).conj()
+        full = dense((lower2, lower, diag + 0j, upper, upper2), periodic=periodic)
+        assert np.allclose((full @ x[..., None])[..., 0], rhs, atol=1e-13)
+        diag[1, 4] = -5
+        with pytest.raises(SingularSystemError, match="not positive definite"):
+            solve_pentadiagonal(None, None, diag, upper, upper2, rhs, periodic=periodic, **definite)
+        diag[1, 4] = 5
+    factor = factor_pentadiagonal(None, None, diag, upper, upper2, **definite)
+    inverse = np.linalg.inv(dense((lower2, lower, diag + 0j, upper, upper2)))
+    for band, offset in zip(factor.inverse_diagonals(), OFFSETS, strict=True):
+        found = np.diagonal(inverse, offset, -2, -1)
+        own = band[:, max(0, -offset) : 11 - max(0, offset)]
+        assert np.allclose(own, found, rtol=1e-12, atol=1e-14)
+    bands = [np.array(b) for b in (lower2, lower, diag + 0j, upper, upper2)]
+    for band in bands:
+        band[2, 5] = 0
+    x = solve_pentadiagonal(*bands, rhs, on_singular="nan")
+    assert np.isnan(x).all(-1).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("pivot", [False, True])

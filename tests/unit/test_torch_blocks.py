@@ -183,3 +183,23 @@ def test_determinants_under_transformations_and_of_matrices_without_them():
         value(diag * 1j)
     with pytest.raises(ValueError, match="row exchanges"):
         torch.func.grad(lambda d: value(d).sum())(0.1 * diag)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_complex_and_periodic_matrices(periodic):
+    rng = np.random.default_rng(4)
+    options = {"periodic": periodic, "pivot": False}
+    case = [rng.uniform(-1, 1, (2, 6)) * np.exp(1j * k) for k in range(6)]
+    case[2] += 9
+    tensors = [torch.tensor(a, requires_grad=True) for a in case]
+    found = solve_pentadiagonal(*tensors, **options)
+    expected = pysolvers.solve_pentadiagonal(*case, **options)
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-11)
+    assert torch.autograd.gradcheck(lambda *a: solve_pentadiagonal(*a, **options), tensors)
+    case = [*rng.uniform(-1, 1, (3, 2, 4, 2, 2)), rng.standard_normal((2, 4, 2, 1))]
+    case[1] += 8 * np.eye(2)
+    tensors = [torch.tensor(a, requires_grad=True) for a in case]
+    found = solve_block_tridiagonal(*tensors, **options)
+    expected = pysolvers.solve_block_tridiagonal(*case, **options)
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-11)
+    assert torch.autograd.gradcheck(lambda *a: solve_block_tridiagonal(*a, **options), tensors)

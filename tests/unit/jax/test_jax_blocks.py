@@ -79,10 +79,33 @@ def test_symmetric_matrices_and_shared_ones():
     assert np.isnan(symmetric(-d, u, v, rhs)).all()
     imaginary = solve_pentadiagonal(1.0, 0.5, d, u, v, 1j * rhs)
     np.testing.assert_allclose(imaginary.imag, solve_pentadiagonal(1.0, 0.5, d, u, v, rhs))
-    with pytest.raises(TypeError, match="the matrix must be real"):
-        solve_pentadiagonal(1j, 0.5, d, u, v, rhs)
     with pytest.raises(ValueError, match="upper must have 7 or 6 entries"):
         solve_pentadiagonal(1.0, 0.5, d, u[:3], v, rhs)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_complex_and_periodic_matrices(periodic):
+    rng = np.random.default_rng(4)
+    options = {"periodic": periodic, "pivot": False}
+    real, imag = rng.uniform(-1, 1, (2, 5, 3, 7))
+    case = [*(real + 1j * imag), rng.standard_normal((3, 7)) + 0j]
+    case[2] += 9
+    expected = pysolvers.solve_pentadiagonal(*case, **options)
+    np.testing.assert_allclose(solve_pentadiagonal(*case, **options), expected, rtol=1e-11)
+    check_grads(lambda *a: solve_pentadiagonal(*a, **options), case, 1, modes=["rev"], atol=1e-5)
+    case = [*rng.uniform(-1, 1, (3, 2, 5, 2, 2)), rng.standard_normal((2, 5, 2, 1))]
+    case[1] += 8 * np.eye(2)
+    for factor in (1, 1 + 0.5j):
+        wide = [factor * case[0], *case[1:]]
+        expected = pysolvers.solve_block_tridiagonal(*wide, **options)
+        found = solve_block_tridiagonal(*wide, **options)
+        np.testing.assert_allclose(found, expected, rtol=1e-11)
+    check_grads(lambda *a: solve_block_tridiagonal(*a, **options), case, 2, atol=1e-5)
+    upper = case[2] * 1j
+    hermitian = {"assume": "positive definite", "periodic": periodic}
+    expected = pysolvers.solve_block_tridiagonal(None, case[1], upper, case[3], **hermitian)
+    found = solve_block_tridiagonal(None, case[1], upper, case[3], **hermitian)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize(
