@@ -116,10 +116,6 @@ divide_rows(const ps_blocks &b, const ps_cuda_device &device, int32_t &far,
     shared_bytes = static_cast<uint32_t>(tiles + near * row);
 }
 
-/* Systems that are divided into chunks; numbers of neighbouring systems that fill sectors
- * of memory. */
-static constexpr int32_t lines_block = 128, sector = 32;
-
 /* Whether two numbers of every row can be copied at once. */
 template <typename Real>
 static bool
@@ -162,8 +158,8 @@ pairs_of(const BlocksJob<Real> &job)
     return pairs;
 }
 
-/* The tiles of systems that are divided into chunks; is_used only if the systems have
- * neighbours in memory and fit a block. */
+/* The tiles of systems that are divided into chunks; is_used only if they pay
+ * (blocks_lines.cuh). */
 template <typename Real>
 static BlocksLines
 lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &device)
@@ -171,43 +167,24 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     const int64_t rows = b.side == 0 ? (b.rows + 1) / 2 : b.rows;
     const int64_t chunks = divided_up(rows, int64_t(lines_rows));
     const int words = (b.side == 0 ? 5 * 2 : 3 * 4) + 2 * 2, arrays = b.side == 0 ? 7 : 5;
+    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
     BlocksLines t = {};
 
-    if (b.pivot == PS_PIVOT_ALWAYS || b.definite || b.side > 2 || rows < 2 * lines_rows ||
-        chunks > lines_threads) {
+    if (b.pivot == PS_PIVOT_ALWAYS || b.definite || b.side > 2 || !by_row ||
+        chunks <= 32 || chunks > lines_threads) {
         return t;
     }
-    const int32_t warps = static_cast<int32_t>(divided_up(chunks, int64_t(32)));
-
-    t.by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
     t.shape.rows = static_cast<int32_t>(rows);
-    t.shape.warps = warps;
-    t.shape.lanes = warps > 1 ? 32 : static_cast<int32_t>(chunks);
-    t.shape.groups = warps > 1 ? 1 : 32 / t.shape.lanes;
-    t.shape.blocks = 1;
-    for (int32_t most = lines_block; most <= lines_threads; most *= 2) {
-        const int32_t teams = std::max(most / 32 / warps, 1);
-
-        t.systems = teams * t.shape.groups;
-        t.threads = teams * warps * 32;
-        if (t.by_row || t.systems * static_cast<int32_t>(sizeof(Real)) >= 2 * sector) {
-            break;
-        }
-    }
-    if (!t.by_row && t.systems * static_cast<int32_t>(sizeof(Real)) < sector) {
-        return t;
-    }
-    t.pairs = t.by_row ? pairs_of(job) : 0;
-    t.along = log2_up(
-        static_cast<int32_t>(std::min<int64_t>(t.by_row ? rows : t.systems, t.threads)));
+    t.shape.warps = static_cast<int32_t>(divided_up(chunks, int64_t(32)));
+    t.shape.lanes = 32;
+    t.shape.groups = t.shape.blocks = 1;
+    t.systems = lines_threads / 32 / t.shape.warps;
+    t.threads = t.systems * t.shape.warps * 32;
+    t.pairs = pairs_of(job);
     t.shared_bytes = static_cast<uint32_t>(
         t.systems * t.shape.chunks() *
         (words * lines_rows * static_cast<int>(sizeof(Real)) + arrays * 16));
-    const char *const mode = std::getenv("PS_LINES");
-    const int number = mode == nullptr ? 1 : std::atoi(mode);
-
-    t.is_dense = number == 2;
-    t.is_used = number != 0 && t.shared_bytes + 4 * reserved_bytes <= device.shared_bytes;
+    t.is_used = t.shared_bytes + 4 * reserved_bytes <= device.shared_bytes;
     return t;
 }
 

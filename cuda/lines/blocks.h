@@ -47,14 +47,13 @@ blocks_tile(int side)
 }
 
 /* Block rows of a chunk of a divided system, and the threads of a block, at most. */
-static constexpr int lines_rows = 4, lines_threads = 256;
+static constexpr int lines_rows = 4, lines_threads = 128;
 
 /* The systems of a tile of blocks_lines.cuh, and how they are copied. */
 struct BlocksLines {
-    join::Shape shape;               /* rows: block rows */
-    int32_t systems, threads, along; /* along: log2 of the threads along the rows if
-                                        by_row, otherwise of those along the systems */
-    bool is_used, by_row, is_dense;
+    join::Shape shape; /* rows: block rows */
+    int32_t systems, threads;
+    bool is_used;
     uint32_t pairs; /* operands that are copied by two numbers: matrix, rhs, x */
     uint32_t shared_bytes;
 };

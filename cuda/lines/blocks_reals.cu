@@ -19,11 +19,7 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     if constexpr (SIDE == 2) {
         if (job.lines.is_used) {
             const BlocksLines &t = job.lines;
-            constexpr int at_once = sizeof(Real) == 4 ? 4 : 3;
-            const auto kernel =
-                t.threads > 128 ? blocks_lines_kernel<Real, SIDE, IS_BANDS, 256, 1>
-                : t.is_dense    ? blocks_lines_kernel<Real, SIDE, IS_BANDS, 128, at_once>
-                                : blocks_lines_kernel<Real, SIDE, IS_BANDS, 128, 1>;
+            const auto kernel = blocks_lines_kernel<Real, SIDE, IS_BANDS>;
             int fit = 0;
             const cudaError_t error =
                 resident(kernel, t.threads, t.shared_bytes, 1, &fit);
