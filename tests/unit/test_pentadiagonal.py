@@ -202,7 +202,7 @@ def test_complex_matrices(dtype, periodic):
             assert x.dtype == dtype
             assert np.allclose(x, factor.solve(rhs), rtol=1e4 * eps(dtype))
             moved = solve_pentadiagonal(*(b.T for b in bands), rhs.T, axis=0, **options)
-            assert (moved.T == x).all()
+            assert (x == moved.T).all()
 
 
 def modulus_error(matrix, x, rhs):
