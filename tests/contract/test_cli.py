@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import command_line
+import numpy as np
 import pytest
 
 import pysolvers
@@ -211,6 +213,25 @@ def test_cooling_body_is_compared_with_its_series_and_drawn(tmp_path, capsys):
     assert "Carslaw" in told
     assert float(told.split("node: ")[1].split(".\n")[0]) < 1e-3
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize(("problem", "author"), [("duct", "Boussinesq"), ("pipe", "Carslaw")])
+def test_flow_in_a_duct_and_heat_in_a_pipe_are_compared_with_their_series(
+    problem, author, tmp_path, capsys
+):
+    pytest.importorskip("scipy")
+    case = "run", "poisson", "--problem", problem, "--n", "32", "--aspect", "1"
+
+    assert command_line.main([*case, "--output", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert author in told
+    row = next(line for line in told.splitlines() if line.strip().startswith("32 x 32"))
+    orders = [float(word) for word in row.split() if re.fullmatch(r"[12]\.\d\d", word)]
+    assert len(orders) == 2 and all(1.8 < order < 2.2 for order in orders)
+    with np.load(tmp_path / f"poisson_{problem}_32.npz") as found:
+        middle = found["u"][16, 16 if problem == "duct" else 0]
+    assert middle == pytest.approx(0.07367 if problem == "duct" else 0.10145, abs=1e-4)
+    assert list(tmp_path.glob("*.png"))
 
 
 def test_ranks_without_a_launcher_are_refused_with_the_remedy(tmp_path):
