@@ -500,7 +500,8 @@ def _bordered(
     """Solve periodic systems for right-hand sides (m, ..., n, k)."""
     row, schur, solved = border.row, border.schur, border.solved["N"]
     if trans != "N":
-        row = tuple(np.swapaxes(block, -1, -2) for block in border.column)
+        top, bottom = border.column
+        row = (np.swapaxes(top, -1, -2), np.swapaxes(bottom, -1, -2))
         schur, solved = np.swapaxes(schur, -1, -2), border.solved["T"]
     y = systems.apply(target, made, trans, columns[..., :-1, :], threads)
     with np.errstate(all="ignore"):

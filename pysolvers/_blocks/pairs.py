@@ -100,6 +100,7 @@ def _real_blocks(matrices: Matrices) -> Matrices:
     """Return complex matrices of five diagonals as real ones with blocks of 4 x 4."""
     bands = []
     for band, offset in zip(matrices.operands, range(-2, 3), strict=True):
+        assert band is not None
         missing = matrices.rows - band.shape[-1]
         ends = (missing, 0) if offset < 0 else (0, missing)
         bands.append(np.pad(band, [(0, 0)] * (band.ndim - 1) + [ends]) if missing else band)

@@ -196,12 +196,12 @@ def _pentadiagonal(
         return jax.lax.complex(*parts)
     named = dict(zip((*BANDS, "rhs"), operands, strict=True))
     lines = bands_of(XP, named, axis, assume, periodic=periodic)
-    solve = partial(_solve_bands, pivot=pivot, definite=assume != "general")
-    if is_complex:
-        by_blocks = partial(_solve_blocks, pivot=pivot, definite=assume != "general")
+    code: dict[str, Any] = {"pivot": pivot, "definite": assume != "general"}
 
-        def solve(*operands: jax.Array) -> jax.Array:
-            return solve_pairs(XP, operands, by_blocks)
+    def solve(*open_lines: jax.Array) -> jax.Array:
+        if is_complex:
+            return solve_pairs(XP, open_lines, partial(_solve_blocks, **code))
+        return _solve_bands(*open_lines, **code)
 
     x = solve_bands(XP, lines, solve, periodic=periodic)
     return jnp.moveaxis(x, -1, lines.axis)
