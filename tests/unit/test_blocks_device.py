@@ -74,6 +74,19 @@ def test_systems_with_more_rows_than_shared_memory_has(
     near(library.get(x), solve_block_tridiagonal(*operands, axis=axis, pivot=False))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("rows", [257, 300, 601, 1000, 1024])  # 2, 2, 3, 4 and 4 warps
+def test_contiguous_systems_that_are_divided(device_library, rng, rows, pivot, dtype):
+    library = device_library
+    diagonals = [rng.uniform(-0.1, 0.1, (5, rows)).astype(dtype) for _ in range(6)]
+    diagonals[2] += 1
+    operands = blocks(rng, (5,), -1, rows // 2, 2, 1, dtype)
+    for solve, case in ((solve_pentadiagonal, diagonals), (solve_block_tridiagonal, operands)):
+        x = solve(*(library.array(a) for a in case), pivot=pivot)
+        near(library.get(x), solve(*case, pivot=pivot))
+
+
 @pytest.mark.parametrize("side", [2, 3, 4])
 def test_results_in_place_and_systems_that_need_exchanges(device_library, rng, side):
     library = device_library
