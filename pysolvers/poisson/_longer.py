@@ -287,7 +287,8 @@ def _blocks(
 ) -> list[tuple[int, int, int]]:
     """Return first and last place of columns, and the number of waves that reach them.
 
-    Wave k is exp(-theta_k d) at the distance d of the side: half the waves at twice the distance.
+    At the side wave k is at most exp(-theta_k P), P = `more`, and exp(-theta_k (P + d)) at the
+    distance d of it: the fewer, the larger d is.
     """
     found, stop = [], last.count
     width = max(more, _LEAST_COLUMNS)
@@ -297,7 +298,7 @@ def _blocks(
         start = start // _COLUMNS * _COLUMNS if start >= _LEAST_COLUMNS else 0
         count = len(rates)
         if distance:
-            count = max(1, int(np.searchsorted(rates, decay / distance)))
+            count = max(1, int(np.searchsorted(rates, decay / (more + distance))))
         found.append((start, stop, min(count, len(rates)) + constants))
         stop, distance = start, last.count - start
     return found

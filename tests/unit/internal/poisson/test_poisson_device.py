@@ -412,6 +412,8 @@ def test_slow_lengths_as_a_part_of_a_longer_grid(
 ):
     """17 intervals or cells as a part of 24: long waves only (0.02), or all of them."""
     set_least_longer(monkeypatch, 0)
+    monkeypatch.setattr(_longer, "_LEAST_COLUMNS", 2)  # several products
+    monkeypatch.setattr(_longer, "_COLUMNS", 1)
     set_least_in_parts(monkeypatch, 0)
     c = 0.1 if (x, y) == ("DD", "ND") else 0.0
     values = {"x-": 0.5, "x+": -1.0, "y-": 0.3, "y+": 0.2}
