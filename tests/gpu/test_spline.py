@@ -69,16 +69,3 @@ def test_the_memory_of_a_spline_is_freed_after_the_calls_that_read_it(streaming,
     with streaming.current(stream):
         near(streaming.get(values), expected)
     assert len(others) == 4
-
-
-def test_a_constructor_does_not_wait_for_the_calls_of_other_splines(streaming, rng):
-    x, y, points = data(rng, (33, 2000), 0)
-    here, there, at = (streaming.array(array) for array in (x, y, points))
-    spline = CubicSpline(here, there)
-    stream = streaming.stream()
-    with gpu_libraries.delayed(streaming.address(stream)):
-        with streaming.current(stream):
-            spline(at)
-        with streaming.current(streaming.stream()):
-            CubicSpline(here, there)
-        assert not streaming.is_done(stream)

@@ -8,6 +8,7 @@ ends the process. `Array` is an array of a library that lives in this memory.
 import contextlib
 import ctypes
 import ctypes.util
+import itertools
 import mmap
 import types
 from unittest import mock
@@ -19,8 +20,10 @@ from pysolvers._runtime import backends, interop, streams
 
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _ALIGNMENT = 256
-KEEPING = 9  # the stream of kept memory
+NEW_STREAMS = 1000  # numbers of the streams of the package
 _MADE_OF = 7  # arguments of factor_make() before the device
+
+_numbers = itertools.count(NEW_STREAMS)
 
 _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 
@@ -335,6 +338,11 @@ def _zeros(shape, like):
     return np.zeros([shape[k] for k in order], like.dtype).transpose(np.argsort(order))
 
 
+def _new_stream(_ordinal):
+    """Return a stream that no caller has."""
+    return streams.Stream(next(_numbers))
+
+
 @contextlib.contextmanager
 def in_place_of_cuda(fake=None):
     """Use a `Device`, by default a new one, as the backend "cuda", with arrays of a library."""
@@ -343,7 +351,7 @@ def in_place_of_cuda(fake=None):
     with (
         mock.patch.object(backends, "_load", lambda name: fake if name == "cuda" else load(name)),
         mock.patch.object(interop, "_memory_view", return_value=View),
-        mock.patch.object(streams, "_new_stream", return_value=streams.Stream(KEEPING)),
+        mock.patch.object(streams, "_new_stream", side_effect=_new_stream),
         mock.patch.object(
             interop.Library,
             "empty",

@@ -178,17 +178,37 @@ def test_a_call_copies_nothing_but_the_faults(rng, bc):
 def test_the_memory_of_a_spline_is_freed_after_the_calls_that_read_it(rng):
     x, y, points = data(rng, (2, 7, 4), 1)
     with fake_device.in_place_of_cuda() as device:
-        spline = CubicSpline(device.array(x), device.array(y), 1)
+        spline = CubicSpline(device.array(x), device.array(y), 1, stream=5)
+        ((_, keeper, _),) = orders(device)
         slope = spline.derivative()
         points = device.array(points)
         for call in (spline, slope):
             device.calls.clear()
             call(points, stream=77)
             names = [name for name, *_ in device.calls]
-            assert device.calls[-1] == ("order", 77, fake_device.KEEPING)
+            assert device.calls[-1] == ("order", 77, keeper)
             assert names.index("spline_points") < names.index("order")
         for name in ("c", "x"):
             device.calls.clear()
             getattr(spline, name)
             assert device.calls[-1][0] == "order"
-            assert device.calls[-1][2] == fake_device.KEEPING
+            assert device.calls[-1][2] == keeper
+
+
+def test_a_constructor_follows_no_reader_of_splines_of_other_streams(rng):
+    x, y, points = data(rng, (2, 7, 4), 1)
+    with fake_device.in_place_of_cuda() as device:
+        x, y, points = device.array(x), device.array(y), device.array(points)
+        CubicSpline(x, y, 1, stream=5)(points, stream=77)
+        device.calls.clear()
+        CubicSpline(x, y, 1, stream=6)
+        CubicSpline(x, y, 1, stream=5)
+        (_, first, to_first), (_, second, to_second) = orders(device)
+    assert (to_first, to_second) == (6, 5)
+    assert first != second
+    assert min(first, second) >= fake_device.NEW_STREAMS
+
+
+def orders(device):
+    """Return the calls of `order`: what follows what."""
+    return [call for call in device.calls if call[0] == "order"]
