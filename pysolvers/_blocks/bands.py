@@ -13,7 +13,7 @@ from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
-from . import pairs, systems
+from . import pairs, rings, systems
 from .systems import Assume, Factors, Matrices, Trans
 
 Array = NDArray[Any]
@@ -124,7 +124,9 @@ def solve_pentadiagonal(
     system per lane of a vector. With row exchanges it is banded Gaussian elimination ([1]_,
     section 4.3). A periodic system is bordered: the open system of all but the last two unknowns
     is solved for the right-hand side and for the two columns of these unknowns, whose values
-    follow from two equations.
+    follow from two equations. Where this loses digits, because the open matrix is singular or
+    nearly so, the rows in the order 0, n - 1, 1, n - 2, ... are those of blocks of 4 x 4 numbers,
+    which are eliminated with row exchanges.
 
     A complex matrix is solved as a real one with blocks of 4 x 4 numbers, with about 5 times the
     operations.
@@ -302,10 +304,17 @@ class PentadiagonalFactor:
         self.pivoted = self._made.pivot == found.target.backend.PIVOTS["always"]
         self.nbytes = self._made.store.nbytes
         self._border: _Border | None = None
+        self._folded: rings.Folded | None = None
         singular = self._made.singular
         if periodic:
             self._border = _border_of(found, self._made, threads)
             singular = _also(singular, self._border, matrices.rows, definite=matrices.definite)
+            if not matrices.definite:
+                where = found.target, matrices.operation, _ring_of(found)
+                self._folded = rings.fold(*where, _lost(self._border), singular, threads)
+        if self._folded is not None:
+            singular, self.pivoted = self._folded.singular, True
+            self.nbytes += self._folded.made.store.nbytes
         self._singular = singular
         self._fills = policy == "nan" and len(singular.rows) > 0
         systems.react(singular, matrices, None, policy, 3)
@@ -355,6 +364,8 @@ class PentadiagonalFactor:
     def _solve_directly(self, rhs: Array, axis: int, trans: Any) -> Any:
         """Solve without planning, or return None."""
         call = (self._target, self._made, trans)
+        if self._folded is not None:
+            return None
         if self._border is None:
             return systems.apply_directly(*call, rhs, axis, self._threads)
         if rhs.ndim == 0 or rhs.shape[-1] != self.rows or (axis != -1 and rhs.ndim > 1):
@@ -371,7 +382,9 @@ class PentadiagonalFactor:
         view = np.moveaxis(rhs, place, -1)
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-1]})
         wide = systems.expanded(view, (*batch, self.rows))
-        if self._border is None:
+        if self._folded is not None:
+            x = self._folded.solve(wide[..., None], trans)[..., 0]
+        elif self._border is None:
             x = pairs.apply(self._target, self._made, trans, wide, self._threads)
         elif trans == "H" and self.dtype.kind == "c":
             return self._solve(rhs.conj(), axis, "T").conj()
@@ -396,6 +409,8 @@ class PentadiagonalFactor:
         SingularSystemError
             If a matrix that was to be positive definite has a determinant that is not positive.
         """
+        if self._folded is not None:
+            return self._folded.logdet()[()]
         logarithms, signs = systems.logdet(self._target, self._made)
         if self.dtype.kind == "c":  # the real matrix has the square
             logarithms = logarithms / 2
@@ -549,7 +564,29 @@ def _solve_periodic(found: _Bands, rhs: Array, x: Array, code: int, threads: int
     border = _border_of(found, made, threads)
     y = pairs.apply(found.target, made, "N", rhs[..., :-2], threads)
     x[...] = _bordered(border, y, rhs[..., -2:], "N")
-    return _also(made.singular, border, found.matrices.rows, definite=found.matrices.definite)
+    matrices = found.matrices
+    singular = _also(made.singular, border, matrices.rows, definite=matrices.definite)
+    if matrices.definite:
+        return singular
+    wide = rhs[..., None], x[..., None]
+    options = _ring_of(found), *wide, _lost(border), singular, threads
+    return rings.repair(found.target, matrices.operation, *options)
+
+
+def _ring_of(found: _Bands) -> list[Array]:
+    """Return periodic diagonals as blocks of one number."""
+    shape = (*found.matrices.batch, found.rows)
+    return [systems.expanded(view, shape)[..., None, None] for view in found.views.values()]
+
+
+def _lost(border: _Border) -> Array:
+    """Return the matrices of whose border digits are lost."""
+    with np.errstate(all="ignore"):
+        ends = np.abs(border.solved["N"]).max(axis=(0, -1))
+        products = border.columns * border.solved["T"][:, None, ..., _ENDS]
+        other = border.corner - products.sum(-1)
+        scale = np.abs(border.corner).max((0, 1)) + np.abs(products).sum((0, 1, -1))
+    return rings.lost(ends, border.schur, other, scale, (0, 1))
 
 
 def _solve_periodic_directly(
@@ -578,13 +615,14 @@ def _solve_periodic_directly(
     open_sides[2:] = sides[:, :-2]
     _spread(columns, open_sides[:2])
     inner = tuple(band[:-2] if isinstance(band, np.ndarray) else band for band in bands)
-    pivot = False if pivot is None else pivot
     y = systems.solve_directly("bands", inner, open_sides, -1, None, assume, pivot, threads)
     if y is None:
         return None
     border = _Border(columns, lines, corner, {"N": y[:2]}, _schur(corner, lines, y[:2]))
     with np.errstate(all="ignore"):
         if not _is_regular(border.schur, definite=assume != "general"):
+            return None
+        if assume == "general" and not np.abs(y[:2]).max() <= rings.MOST_GROWTH:
             return None
     return _bordered(border, y[2:], sides[:, -2:], "N").reshape(rhs.shape)
 

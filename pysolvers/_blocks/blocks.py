@@ -13,7 +13,7 @@ from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.arrays import real_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
-from . import pairs, systems
+from . import pairs, rings, systems
 from .systems import Assume, Factors, Matrices, Trans
 
 Array = NDArray[Any]
@@ -128,7 +128,10 @@ def solve_block_tridiagonal(
 
     A complex matrix is solved as a real one with blocks of 2 k rows. A periodic system is bordered:
     the open system of all but the last row is solved for the right-hand sides and for the k columns
-    of the last row's unknowns, which follow from the k equations that are left.
+    of the last row's unknowns, which follow from the k equations that are left. Where this loses
+    digits, because the open matrix is singular or nearly so, the rows in the order 0, n - 1, 1,
+    n - 2, ... are those of blocks of 2 k rows, which are eliminated with row exchanges; blocks with
+    k > 16, complex ones with k > 8, are not.
 
     On a device each thread solves one system, with 5 k^2 + 4 k words per row, or 11 k^2 + 2 k with
     row exchanges across blocks. Contiguous systems of 129 to 512 rows of blocks of 2 are divided
@@ -185,6 +188,10 @@ def solve_block_tridiagonal(
             border = _border_of(found, made, count)
             to[...] = _bordered(target, made, border, columns, "N", count)
             singular = _also(made.singular, border, matrices)
+            if not matrices.definite:
+                ring, is_lost = _ring_of(found), _lost(found, border)
+                where = target, operation, ring
+                singular = rings.repair(*where, columns, to, is_lost, singular, count)
         elif len(columns) > 1 and code != target.backend.PIVOTS["auto"]:
             made = systems.factor(target, matrices, code, count)
             to[...] = systems.apply(target, made, "N", columns, count)
@@ -315,10 +322,18 @@ class BlockTridiagonalFactor:
         self.pivoted = self._made.pivot == target.backend.PIVOTS["always"]
         self.nbytes = self._made.store.nbytes
         self._border: _Border | None = None
+        self._folded: rings.Folded | None = None
         self._singular = self._made.singular
         if periodic:
             self._border = _border_of(found, self._made, threads)
             self._singular = _also(self._singular, self._border, matrices)
+            if not matrices.definite:
+                where = target, matrices.operation, _ring_of(found)
+                is_lost = _lost(found, self._border)
+                self._folded = rings.fold(*where, is_lost, self._singular, threads)
+        if self._folded is not None:
+            self._singular, self.pivoted = self._folded.singular, True
+            self.nbytes += self._folded.made.store.nbytes
         self._fills = policy == "nan" and len(self._singular.rows) > 0
         systems.react(self._singular, matrices, None, policy, 3)
 
@@ -382,7 +397,9 @@ class BlockTridiagonalFactor:
         view = _stacked(np.moveaxis(rhs, place, -3))
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
         columns = np.moveaxis(systems.expanded(view, (*batch, *view.shape[-3:])), -1, 0)
-        if self._border is None:
+        if self._folded is not None:
+            x = self._folded.solve(columns, trans)
+        elif self._border is None:
             x = systems.apply(self._target, self._made, trans, columns, self._threads)
         else:
             x = _bordered(self._target, self._made, self._border, columns, trans, self._threads)
@@ -390,7 +407,7 @@ class BlockTridiagonalFactor:
             systems.react(self._singular, self._made.matrices, x, "nan", 2)
         x = np.moveaxis(x, 0, -1)
         if self.dtype.kind == "c":
-            x = x[..., : self.side, :] + 1j * x[..., self.side :, :]
+            x = pairs.joined(x[..., : self.side, :], x[..., self.side :, :])
         return np.ascontiguousarray(np.moveaxis(x, -3, place))
 
     def logdet(self) -> Array:
@@ -406,6 +423,9 @@ class BlockTridiagonalFactor:
         SingularSystemError
             If a matrix that was to be positive definite has a determinant that is not positive.
         """
+        if self._folded is not None:
+            logarithms = self._folded.logdet()
+            return (logarithms / 2 if self.dtype.kind == "c" else logarithms)[()]
         logarithms, signs = systems.logdet(self._target, self._made)
         if self._border is not None:
             own, more = np.linalg.slogdet(self._border.schur)
@@ -472,9 +492,7 @@ _LEAST_PERIODIC = 3
 def _border_of(found: _Blocks, made: Factors, threads: int) -> _Border:
     """Split periodic matrices, and solve for their last column and row."""
     n, matrices = found.rows, found.matrices
-    lower, diag, upper = (
-        systems.expanded(view, (*matrices.batch, *view.shape[-3:])) for view in found.views
-    )
+    lower, diag, upper = _ring_of(found)
     column = (lower[..., 0, :, :], upper[..., n - 2, :, :])
     row = (upper[..., n - 1, :, :], lower[..., n - 1, :, :])
     solved = {}
@@ -487,6 +505,28 @@ def _border_of(found: _Blocks, made: Factors, threads: int) -> _Border:
         known = np.moveaxis(solved["N"], 0, -1)
         schur = diag[..., n - 1, :, :] - _of_ends(row, known)
     return _Border(column, row, solved, schur)
+
+
+def _ring_of(found: _Blocks) -> list[Array]:
+    """Return all blocks with the batch axes of the matrices."""
+    return [
+        systems.expanded(view, (*found.matrices.batch, *view.shape[-3:])) for view in found.views
+    ]
+
+
+def _lost(found: _Blocks, border: _Border) -> Array:
+    """Return the matrices of whose border digits are lost."""
+    lines = border.solved["T"]
+    last = _ring_of(found)[1][..., -1, :, :]
+    with np.errstate(all="ignore"):
+        products = [
+            np.moveaxis(lines[..., place, :], 0, -2) @ block
+            for place, block in zip((0, -1), border.column, strict=True)
+        ]
+        scale = sum(np.abs(part).max((-2, -1)) for part in (last, *products))
+        growth = np.abs(border.solved["N"]).max(axis=(0, -2, -1))
+        other = last - products[0] - products[1]
+    return rings.lost(growth, border.schur, other, scale, (-2, -1))
 
 
 def _of_ends(row: tuple[Array, Array], x: Array) -> Array:

@@ -83,13 +83,20 @@ def extracted(block: Array) -> Array:
     return block[..., :half, :half] + 1j * block[..., half:, :half]
 
 
+def joined(real: Array, imag: Array) -> Array:
+    """Return complex numbers of their parts, which need not be finite."""
+    x = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    x.real, x.imag = real, imag
+    return x
+
+
 def _stacked(rhs: Array) -> Array:
     pairs = pairs_of_rows(np, rhs)
     return np.concatenate((pairs.real, pairs.imag), -1)
 
 
 def _unstacked(x: Array, n: int) -> Array:
-    return rows_of_pairs(x[..., :2] + 1j * x[..., 2:], n)
+    return rows_of_pairs(joined(x[..., :2], x[..., 2:]), n)
 
 
 def _is_complex(matrices: Matrices) -> bool:
