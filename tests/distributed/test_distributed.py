@@ -64,7 +64,7 @@ def test_ranks(ranks, subjects):
     assert status == 0, errors
     for subject in subjects:
         if subject != "every":
-            assert out.count(f"{subject.split('/')[0]} all checks passed") == ranks
+            assert out.count(f": {subject.split('/')[0]} all checks passed") == ranks
 
 
 def notes(folder, rank):
