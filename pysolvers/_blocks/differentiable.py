@@ -14,6 +14,7 @@ import numpy as np
 from .._checks import integer
 from .._xp import ArrayLibrary
 from .pairs import paired, pairs_of_rows, rows_of_pairs
+from .rings import places_of_rows
 
 Array = Any
 
@@ -167,6 +168,63 @@ def solve_bands(
     shape = tuple(x.shape[:-1])
     ends = [xp.broadcast_to(value, (*shape, 1)) for value in (first, second)]
     return xp.concatenate((x, *ends), -1)
+
+
+def folds(assume: str, pivot: bool | None, *, periodic: bool) -> bool:
+    """Return whether a periodic system is folded: the border needs a regular open part."""
+    return periodic and assume == "general" and pivot is not False
+
+
+def solve_ring(
+    library: ArrayLibrary, bands: Sequence[Array], rhs: Array, solve: Callable[..., Array]
+) -> Array:
+    """Solve folded periodic systems, with ``solve(*blocks, rhs)`` of open ones; see rings.py.
+
+    Parameters
+    ----------
+    library : ArrayLibrary
+        JAX or PyTorch.
+    bands : sequence of array, shape (..., n, k, k)
+        The blocks (i, i - w) to (i, i + w) of all rows.
+    rhs : array, shape (..., n, k, m)
+        The right-hand sides.
+    solve : callable
+        Solves open block tridiagonal systems with row exchanges.
+    """
+    xp, n, side, first = library.xp, rhs.shape[-3], rhs.shape[-2], rhs.ndim - 3
+    width = len(bands) // 2
+    group, places = 2 * width, places_of_rows(n)
+    count = -(-n // group)
+    # Blocks by number: the rows of one band after the other, then zeros and the identity.
+    zeros, identity = len(bands) * n, len(bands) * n + 1
+    which = np.full((3, count, group, group), zeros)
+    rest = np.arange(n, count * group) % group
+    which[1, -1, rest, rest] = identity
+    for k, offset in enumerate(range(-width, width + 1)):
+        column = np.roll(places, -offset)
+        kind = 1 + column // group - places // group
+        which[kind, places // group, places % group, column % group] = k * n + np.arange(n)
+    shape = np.broadcast_shapes(*(tuple(band.shape[:-3]) for band in bands))
+    rows = [xp.broadcast_to(band, (*shape, n, side, side)) for band in bands]
+    one = library.rows(rows[0], 0, 1, len(shape)) * 0
+    unit = xp.diag(library.ones(side, one))
+    source = xp.concatenate((*rows, one, one + unit), -3)
+    blocks = source[..., which.ravel(), :, :].reshape(*shape, *which.shape, side, side)
+    blocks = library.move(blocks, -3, -2).reshape(*shape, 3, count, group * side, group * side)
+    order = np.full(count * group, n)
+    order[places] = np.arange(n)
+    wide = library.padded(rhs, 0, 1, first)[..., order, :, :]
+    wide = wide.reshape(*rhs.shape[:-3], count, group * side, rhs.shape[-1])
+    matrix = [blocks[..., k, :, :, :] for k in range(3)]
+    is_complex = library.is_complex(wide)
+    if is_complex:
+        matrix = [embedded(library, block) for block in matrix]
+        wide = xp.concatenate((wide.real, wide.imag), -2)
+    x = solve(*matrix, wide)
+    if is_complex:
+        half = group * side
+        x = x[..., :half, :] + 1j * x[..., half:, :]
+    return x.reshape(*x.shape[:-3], count * group, side, x.shape[-1])[..., places, :, :]
 
 
 def solve_pairs(

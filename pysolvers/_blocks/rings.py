@@ -28,6 +28,12 @@ MOST_GROWTH = 32.0
 _MOST_UNITS = 1000  # rounding units
 
 
+def places_of_rows(n: int) -> Array:
+    """Return the places of n rows in the order 0, n - 1, 1, n - 2, ..."""
+    rows = np.arange(n)
+    return np.where(rows < (n + 1) // 2, 2 * rows, 2 * (n - rows) - 1)
+
+
 class Folded:
     """Factors, with row exchanges, of periodic matrices.
 
@@ -50,8 +56,7 @@ class Folded:
         *batch, n, k, _ = bands[0].shape
         width = len(bands) // 2
         group = 2 * width
-        places = np.arange(n)
-        self._places = np.where(places < (n + 1) // 2, 2 * places, 2 * (n - places) - 1)
+        self._places = places_of_rows(n)
         self._shape = count, side = -(-n // group), group * k
         self._is_complex = bands[0].dtype.kind == "c"
         blocks = np.zeros((3, *batch, count, group, k, group, k), bands[0].dtype)

@@ -38,6 +38,8 @@ LEGACY = Stream(0)
 PER_THREAD = Stream(2)
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_MOST_KEEPERS = 16  # streams of kept memory of a device
+_BETWEEN_STREAMS = 256  # at most the distance of the addresses of two streams
 # Streams of each device that no capture uses. They exist as long as the process, because plans of
 # libraries keep the stream of their last call.
 _free: dict[int, list[Stream]] = {}
@@ -65,19 +67,24 @@ def private_stream(ordinal: int) -> Iterator[Stream]:
     free.append(stream)  # after an error its capture may not have ended
 
 
-@cache
 def keeping_stream(ordinal: int, creator: int) -> Stream:
     """Return the stream in whose order memory is allocated and freed that any stream can read.
 
     It exists as long as the process, and contains nothing but the ends of the calls that read the
-    memory. Each stream that creates such memory has one, at the address `creator`, so that a call
-    waits for no readers of what other streams created.
+    memory. A stream that creates such memory, at the address `creator`, shares it with few others,
+    so that a call does not wait for all readers of what other streams created.
 
     Raises
     ------
     BackendError
         If the driver cannot make a stream.
     """
+    return _keeping_stream(ordinal, creator // _BETWEEN_STREAMS % _MOST_KEEPERS)
+
+
+@cache
+def _keeping_stream(ordinal: int, number: int) -> Stream:
+    """Return the stream of a number."""
     return _new_stream(ordinal)
 
 

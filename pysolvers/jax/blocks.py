@@ -20,6 +20,7 @@ from .._blocks.differentiable import (
     blocks_of,
     embedded,
     exchanges_rows,
+    folds,
     matrix_of_logdet,
     multiply_bands,
     multiply_blocks,
@@ -27,6 +28,7 @@ from .._blocks.differentiable import (
     solve_bands,
     solve_blocks,
     solve_pairs,
+    solve_ring,
     transposed,
 )
 from .._blocks.systems import Assume
@@ -92,6 +94,10 @@ def solve_pentadiagonal(
     broadcasts. On a CPU and on a CUDA device XLA calls the kernels; on other platforms, and of a
     device for blocks of more than 4 rows, the arrays are copied to the host and back.
 
+    A periodic system is solved as an open one with blocks of 4 rows and row exchanges. With
+    ``pivot=False`` or ``assume='positive definite'`` it is bordered, which takes less time and
+    needs a regular matrix without the last two rows and columns.
+
     Examples
     --------
     >>> import jax
@@ -107,7 +113,9 @@ def solve_pentadiagonal(
     code = pivot_code(exchanges, require("cpu").PIVOTS)
     place = integer("axis", axis)
     operands = _arrays(lower2=lower2, lower=lower, diag=diag, upper=upper, upper2=upper2, rhs=rhs)
-    return _pentadiagonal(*operands, axis=place, assume=assume, periodic=bool(periodic), pivot=code)
+    options: dict[str, Any] = {"assume": assume, "periodic": bool(periodic), "pivot": code}
+    is_folded = folds(assume, pivot, periodic=bool(periodic))
+    return _pentadiagonal(*operands, axis=place, is_folded=is_folded, **options)
 
 
 def solve_block_tridiagonal(
@@ -152,6 +160,9 @@ def solve_block_tridiagonal(
         \bar L_i = -\lambda_i x_{i-1}^T, \quad \bar D_i = -\lambda_i x_i^T, \quad
         \bar U_i = -\lambda_i x_{i+1}^T .
 
+    A periodic system is solved as an open one with blocks of 2 k rows, as there, if these have at
+    most 32 rows, complex ones 16.
+
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -169,7 +180,8 @@ def solve_block_tridiagonal(
     code = pivot_code(exchanges, require("cpu").PIVOTS)
     operands = _arrays(lower=lower, diag=diag, upper=upper, rhs=rhs)
     options: dict[str, Any] = {"assume": assume, "periodic": bool(periodic), "pivot": code}
-    return _block_tridiagonal(*operands, axis=integer("axis", axis), **options)
+    is_folded = folds(assume, pivot, periodic=bool(periodic))
+    return _block_tridiagonal(*operands, axis=integer("axis", axis), is_folded=is_folded, **options)
 
 
 def _arrays(**named: ArrayLike | None) -> list[jax.Array | None]:
@@ -178,9 +190,9 @@ def _arrays(**named: ArrayLike | None) -> list[jax.Array | None]:
 
 
 # As one program also outside of transformations: JAX would compile each operation for itself.
-@partial(jax.jit, static_argnames=("axis", "assume", "periodic", "pivot"))
+@partial(jax.jit, static_argnames=("axis", "assume", "periodic", "pivot", "is_folded"))
 def _pentadiagonal(
-    *operands: Any, axis: int, assume: Assume, periodic: bool, pivot: int
+    *operands: Any, axis: int, assume: Assume, periodic: bool, pivot: int, is_folded: bool
 ) -> jax.Array:
     """Solve with operands of any shapes and dtypes."""
     *bands, rhs = operands
@@ -191,11 +203,16 @@ def _pentadiagonal(
             "assume": assume,
             "periodic": periodic,
             "pivot": pivot,
+            "is_folded": is_folded,
         }
         parts = (_pentadiagonal(*bands, a, **options) for a in (rhs.real, rhs.imag))
         return jax.lax.complex(*parts)
     named = dict(zip((*BANDS, "rhs"), operands, strict=True))
     lines = bands_of(XP, named, axis, assume, periodic=periodic)
+    if is_folded:
+        *wide, sides = (a[..., None, None] for a in (*lines.matrix, lines.rhs))
+        x = solve_ring(XP, wide, sides, _exchanging)[..., 0, 0]
+        return jnp.moveaxis(x, -1, lines.axis)
     code: dict[str, Any] = {"pivot": pivot, "definite": assume != "general"}
 
     def solve(*open_lines: jax.Array) -> jax.Array:
@@ -207,9 +224,9 @@ def _pentadiagonal(
     return jnp.moveaxis(x, -1, lines.axis)
 
 
-@partial(jax.jit, static_argnames=("axis", "assume", "periodic", "pivot"))
+@partial(jax.jit, static_argnames=("axis", "assume", "periodic", "pivot", "is_folded"))
 def _block_tridiagonal(
-    *operands: Any, axis: int, assume: Assume, periodic: bool, pivot: int
+    *operands: Any, axis: int, assume: Assume, periodic: bool, pivot: int, is_folded: bool
 ) -> jax.Array:
     """Solve with operands of any shapes and dtypes."""
     named = dict(zip((*BLOCKS, "rhs"), operands, strict=True))
@@ -225,7 +242,10 @@ def _block_tridiagonal(
             f"blocks must have 2 to {most} rows, complex ones half as many, got {side}"
         )
     solve = partial(_solve_blocks, pivot=pivot, definite=assume != "general")
-    x = solve_blocks(XP, Lines(matrix, sides, lines.axis), solve, periodic=periodic)
+    if is_folded and 2 * side <= most:
+        x = solve_ring(XP, matrix, sides, _exchanging)
+    else:
+        x = solve_blocks(XP, Lines(matrix, sides, lines.axis), solve, periodic=periodic)
     if is_complex:
         x = jax.lax.complex(x[..., : side // 2, :], x[..., side // 2 :, :])
     return jnp.moveaxis(x, -3, lines.axis)
@@ -347,6 +367,11 @@ def _solve_bands(*operands: jax.Array, pivot: int, definite: bool) -> jax.Array:
 def _solve_blocks(*operands: jax.Array, pivot: int, definite: bool) -> jax.Array:
     """Solve with blocks, rows last but two."""
     return _solve(operands, multiply_blocks, _host_blocks, pivot=pivot, definite=definite)
+
+
+def _exchanging(*operands: jax.Array) -> jax.Array:
+    """Solve with blocks and row exchanges."""
+    return _solve_blocks(*operands, pivot=require("cpu").PIVOTS["always"], definite=False)
 
 
 def _solve(

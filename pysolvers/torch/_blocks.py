@@ -11,6 +11,7 @@ second derivatives follow.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,16 +25,19 @@ from .._blocks.differentiable import (
     blocks_of,
     embedded,
     exchanges_rows,
+    folds,
     require_assumption,
     shifted,
     shifted_blocks,
     solve_bands,
     solve_blocks,
     solve_pairs,
+    solve_ring,
     transposed,
 )
 from .._blocks.systems import Assume
 from .._checks import require_flag
+from .._runtime.backends import require
 from ._operands import batch_first, differentiable
 from ._xp import XP
 
@@ -101,6 +105,10 @@ def solve_pentadiagonal(
     solve with the transposed matrix. The function works inside `torch.compile`, `torch.vmap` and
     `torch.func.grad`, on a CUDA device on the current stream.
 
+    A periodic system is solved as an open one with blocks of 4 rows and row exchanges. With
+    ``pivot=False`` or ``assume='positive definite'``, and complex ones on a device, it is bordered,
+    which takes less time and needs a regular matrix without the last two rows and columns.
+
     Examples
     --------
     >>> import torch
@@ -141,6 +149,10 @@ def solve_pentadiagonal(
     def solve_by_blocks(*operands: Tensor) -> Tensor:
         return differentiable(_Blocks, _solve_blocks, *operands, exchanges, definite, threads)
 
+    if folds(assume, pivot, periodic=bool(periodic)) and _fits(lines.rhs, 8 if is_complex else 4):
+        *wide, sides = (a[..., None, None] for a in (*lines.matrix, lines.rhs))
+        x = solve_ring(XP, wide, sides, partial(_exchanging, threads))[..., 0, 0]
+        return x.movedim(-1, lines.axis)
     if is_complex:
 
         def solve(*operands: Tensor) -> Tensor:
@@ -189,7 +201,8 @@ def solve_block_tridiagonal(
 
     Notes
     -----
-    As `pysolvers.torch.solve_pentadiagonal`.
+    As `pysolvers.torch.solve_pentadiagonal`. A periodic system is solved as an open one with blocks
+    of 2 k rows if these have at most 32 rows, on a device 4, complex ones half as many.
 
     Examples
     --------
@@ -217,12 +230,26 @@ def solve_block_tridiagonal(
     def solve(*operands: Tensor) -> Tensor:
         return differentiable(_Blocks, _solve_blocks, *operands, *options)
 
-    wide = Lines(matrix, sides, lines.axis)
-    x = solve_blocks(XP, wide, solve, periodic=bool(periodic))
+    if folds(assume, pivot, periodic=bool(periodic)) and _fits(sides, 2 * sides.shape[-2]):
+        x = solve_ring(XP, matrix, sides, partial(_exchanging, threads))
+    else:
+        wide = Lines(matrix, sides, lines.axis)
+        x = solve_blocks(XP, wide, solve, periodic=bool(periodic))
     if is_complex:
         half = x.shape[-2] // 2
         x = torch.complex(x[..., :half, :], x[..., half:, :])
     return x.movedim(-3, lines.axis)
+
+
+def _fits(rhs: Tensor, side: int) -> bool:
+    """Return whether blocks of so many rows are solved where the tensors are."""
+    backend = require("cpu")
+    return side <= (backend.FAST_SIDE if rhs.is_cuda else backend.MOST_SIDE)
+
+
+def _exchanging(threads: int | None, *operands: Tensor) -> Tensor:
+    """Solve with blocks and row exchanges."""
+    return differentiable(_Blocks, _solve_blocks, *operands, True, False, threads)
 
 
 def _empty(tail: int, *operands: Tensor) -> Tensor:

@@ -201,10 +201,10 @@ def test_a_constructor_follows_no_reader_of_splines_of_other_streams(rng):
         x, y, points = device.array(x), device.array(y), device.array(points)
         CubicSpline(x, y, 1, stream=5)(points, stream=77)
         device.calls.clear()
-        CubicSpline(x, y, 1, stream=6)
+        CubicSpline(x, y, 1, stream=1024)
         CubicSpline(x, y, 1, stream=5)
         (_, first, to_first), (_, second, to_second) = orders(device)
-    assert (to_first, to_second) == (6, 5)
+    assert (to_first, to_second) == (1024, 5)
     assert first != second
     assert min(first, second) >= fake_device.NEW_STREAMS
 

@@ -78,6 +78,18 @@ def test_symmetric_matrices_shared_ones_and_vmap():
     np.testing.assert_allclose(both.real.detach(), both.imag.detach())
 
 
+def test_periodic_matrices_whose_open_part_is_singular():
+    rhs = np.random.default_rng(1).standard_normal((2, 7))
+    x = solve_pentadiagonal(0.0, 1.0, 1.0, 1.0, 0.0, torch.as_tensor(rhs), periodic=True).numpy()
+    matrix = sum(np.roll(np.eye(7), k, axis=1) for k in (-1, 0, 1))
+    np.testing.assert_allclose(x @ matrix.T, rhs, rtol=0, atol=1e-14)
+    one = torch.eye(2, dtype=torch.float64)
+    rest, sides = one.expand(7, 2, 2) * 0, torch.as_tensor(rhs)[..., None, None].expand(2, 7, 2, 1)
+    x = solve_block_tridiagonal(one, rest, 2 * one, sides, periodic=True)
+    product = x.roll(1, 1) + 2 * x.roll(-1, 1)
+    np.testing.assert_allclose(product, sides, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("side", [2, 5])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_blocks(rows, side):

@@ -108,6 +108,23 @@ def test_complex_and_periodic_matrices(periodic):
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
+def test_periodic_matrices_whose_open_part_is_singular():
+    bands = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
+    rhs = np.random.default_rng(1).standard_normal((2, 7))
+    x = solve_pentadiagonal(*bands, rhs, periodic=True)
+    matrix = sum(np.roll(np.eye(7), k, axis=1) for k in (-1, 0, 1))
+    np.testing.assert_allclose(x @ matrix.T, rhs, rtol=0, atol=1e-14)
+    found = solve_pentadiagonal(*(bands * 1j), rhs, periodic=True)
+    np.testing.assert_allclose(found, x / 1j, rtol=0, atol=1e-14)
+    one, rest = np.eye(2), np.zeros((2, 2))
+    sides = rhs.reshape(2, 7, 1)[:, :, None, :] * np.array([[1.0], [2.0]])
+    x = solve_block_tridiagonal(
+        one, np.broadcast_to(rest, (7, 2, 2)), 2 * one, sides, periodic=True
+    )
+    product = np.roll(x, 1, axis=1) + 2 * np.roll(x, -1, axis=1)
+    np.testing.assert_allclose(product, sides, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("rows", "side"), [(1, 3), (4, 2), slow(1, 2), slow(1, 5), slow(4, 3), slow(4, 5)]
 )
