@@ -163,19 +163,15 @@ def repair(
 ) -> Singular:
     """Solve the systems that are singular or `wrong`; return those that are singular now.
 
-    `bands` as for `Folded`, with the batch axes of the matrices; rhs and x have the shape
-    (..., n, k), with axes of the batch that can be longer.
+    `bands` as for `Folded`, with the batch axes of `wrong`; rhs and x have the shape (..., n, k),
+    and can have more axes first.
     """
     wrong = marked(wrong, singular)
     if not wrong.any() or not can_fold(bands):
         return singular
-    batch = x.shape[x.ndim - 2 - wrong.ndim : -2]
-    chosen = np.broadcast_to(wrong, batch)
-    used = [np.broadcast_to(band, (*batch, *band.shape[-3:]))[chosen] for band in bands]
-    folded = Folded(target, operation, used, threads)
-    x[..., chosen, :, :] = folded.solve(rhs[..., chosen, :, :], "N")
-    found = np.argwhere(chosen)[folded.made.singular.systems[:, 0]]
-    found[:, np.array(wrong.shape, np.intp) == 1] = 0
+    folded = Folded(target, operation, [band[wrong] for band in bands], threads)
+    x[..., wrong, :, :] = folded.solve(rhs[..., wrong, :, :], "N")
+    found = np.argwhere(wrong)[folded.made.singular.systems[:, 0]]
     still = marked(np.zeros(wrong.shape, bool), Singular(found, found))
     known = np.atleast_1d(still[tuple(singular.systems.T)]) if len(singular.rows) else ()
     kept = np.array(known, bool)
