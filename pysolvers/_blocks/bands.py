@@ -84,7 +84,7 @@ def solve_pentadiagonal(
         Whether indices of unknowns count modulo n; n is then at least 5.
     pivot : bool, optional
         Whether to exchange rows (partial pivoting). By default this is done in the systems whose
-        blocks of two rows are not diagonally dominant; if `periodic`, only on request.
+        blocks of two rows are not diagonally dominant.
     out : array, optional
         Array for the result, with its dtype and shape. It can be `rhs` itself; it must not overlap
         another operand.
@@ -175,7 +175,7 @@ def solve_pentadiagonal(
         if is_complex:
             write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
         systems.require_host(target, operation, "a complex system", write)
-    code = systems.pivoting(target.backend, assume, False if periodic and not pivot else pivot)
+    code = systems.pivoting(target.backend, assume, pivot)
     if result.size:
         view = systems.last(target.destination(result), found.axis)
         sides = systems.expanded(sides, view.shape)
@@ -248,9 +248,7 @@ def factor_pentadiagonal(
     require_flag("periodic", periodic)
     policy, count = check_policy(on_singular), check_threads(threads)
     found, _, _ = _resolve(operation, named, axis, assume, None, rows, periodic=bool(periodic))
-    code = systems.pivoting(
-        found.target.backend, assume, False if periodic and not pivot else pivot
-    )
+    code = systems.pivoting(found.target.backend, assume, pivot)
     return PentadiagonalFactor(found, code, policy, count, periodic=bool(periodic), assume=assume)
 
 

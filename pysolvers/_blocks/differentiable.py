@@ -365,9 +365,9 @@ def transposed(library: ArrayLibrary, matrix: Sequence[Array]) -> list[Array]:
     return [shifted_blocks(library, upper, -1), diag, shifted_blocks(library, lower, 1)]
 
 
-def exchanges_rows(assume: str, pivot: bool | None, *, periodic: bool) -> bool | None:
-    """Return `pivot` of the open systems of a call; those of a periodic call need True."""
-    return False if assume != "general" or (periodic and not pivot) else pivot
+def exchanges_rows(assume: str, pivot: bool | None) -> bool | None:
+    """Return `pivot` of the open systems of a call."""
+    return pivot if assume == "general" else False
 
 
 def embedded(library: ArrayLibrary, block: Array) -> Array:

@@ -109,7 +109,7 @@ def solve_pentadiagonal(
     """
     require_flag("periodic", periodic)
     require_assumption(assume, pivot)
-    exchanges = exchanges_rows(assume, pivot, periodic=bool(periodic))
+    exchanges = exchanges_rows(assume, pivot)
     code = pivot_code(exchanges, require("cpu").PIVOTS)
     place = integer("axis", axis)
     operands = _arrays(lower2=lower2, lower=lower, diag=diag, upper=upper, upper2=upper2, rhs=rhs)
@@ -176,7 +176,7 @@ def solve_block_tridiagonal(
     """
     require_flag("periodic", periodic)
     require_assumption(assume, pivot)
-    exchanges = exchanges_rows(assume, pivot, periodic=False)
+    exchanges = exchanges_rows(assume, pivot)
     code = pivot_code(exchanges, require("cpu").PIVOTS)
     operands = _arrays(lower=lower, diag=diag, upper=upper, rhs=rhs)
     options: dict[str, Any] = {"assume": assume, "periodic": bool(periodic), "pivot": code}

@@ -141,7 +141,7 @@ def solve_pentadiagonal(
     }
     lines = bands_of(XP, named, axis, assume, periodic=bool(periodic))
     definite = assume != "general"
-    exchanges = exchanges_rows(assume, pivot, periodic=bool(periodic))
+    exchanges = exchanges_rows(assume, pivot)
 
     def solve(*operands: Tensor) -> Tensor:
         return differentiable(_Bands, _solve_bands, *operands, exchanges, definite, threads)
@@ -225,7 +225,7 @@ def solve_block_tridiagonal(
         matrix = [embedded(XP, block) for block in matrix]
         sides = torch.cat((sides.real, sides.imag), -2)
     definite = assume != "general"
-    options = (exchanges_rows(assume, pivot, periodic=False), definite, threads)
+    options = (exchanges_rows(assume, pivot), definite, threads)
 
     def solve(*operands: Tensor) -> Tensor:
         return differentiable(_Blocks, _solve_blocks, *operands, *options)
