@@ -680,7 +680,7 @@ def _resolve(
     if target.name != "cpu" and is_complex:
         pass  # _require_fast refuses it
     elif any(view.dtype.kind == "c" for view in matrix) or (is_complex and dtype.kind == "c"):
-        matrix = tuple(pairs.embedded(view) for view in matrix)
+        matrix = tuple(pairs.embedded(np, view) for view in matrix)
         side *= 2
     most = target.backend.MOST_SIDE
     if side > most:

@@ -13,8 +13,8 @@ import numpy as np
 
 from .._checks import integer
 from .._xp import ArrayLibrary
-from .pairs import paired, pairs_of_rows, rows_of_pairs
-from .rings import places_of_rows
+from .pairs import embedded, paired, pairs_of_rows, rows_of_pairs
+from .rings import folded_matrix, folded_rows, unfolded_rows
 
 Array = Any
 
@@ -184,47 +184,24 @@ def solve_ring(
     ----------
     library : ArrayLibrary
         JAX or PyTorch.
-    bands : sequence of array, shape (..., n, k, k)
+    bands : sequence of array, shape (..., n, k, k), or one row of them
         The blocks (i, i - w) to (i, i + w) of all rows.
     rhs : array, shape (..., n, k, m)
         The right-hand sides.
     solve : callable
         Solves open block tridiagonal systems with row exchanges.
     """
-    xp, n, side, first = library.xp, rhs.shape[-3], rhs.shape[-2], rhs.ndim - 3
-    width = len(bands) // 2
-    group, places = 2 * width, places_of_rows(n)
-    count = -(-n // group)
-    # Blocks by number: the rows of one band after the other, then zeros and the identity.
-    zeros, identity = len(bands) * n, len(bands) * n + 1
-    which = np.full((3, count, group, group), zeros)
-    rest = np.arange(n, count * group) % group
-    which[1, -1, rest, rest] = identity
-    for k, offset in enumerate(range(-width, width + 1)):
-        column = np.roll(places, -offset)
-        kind = 1 + column // group - places // group
-        which[kind, places // group, places % group, column % group] = k * n + np.arange(n)
-    shape = np.broadcast_shapes(*(tuple(band.shape[:-3]) for band in bands))
-    rows = [xp.broadcast_to(band, (*shape, n, side, side)) for band in bands]
-    one = library.rows(rows[0], 0, 1, len(shape)) * 0
-    unit = xp.diag(library.ones(side, one))
-    source = xp.concatenate((*rows, one, one + unit), -3)
-    blocks = source[..., which.ravel(), :, :].reshape(*shape, *which.shape, side, side)
-    blocks = library.move(blocks, -3, -2).reshape(*shape, 3, count, group * side, group * side)
-    order = np.full(count * group, n)
-    order[places] = np.arange(n)
-    wide = library.padded(rhs, 0, 1, first)[..., order, :, :]
-    wide = wide.reshape(*rhs.shape[:-3], count, group * side, rhs.shape[-1])
-    matrix = [blocks[..., k, :, :, :] for k in range(3)]
-    is_complex = library.is_complex(wide)
+    xp, (n, side) = library.xp, rhs.shape[-3:-1]
+    rows = [xp.broadcast_to(band, (*band.shape[:-3], n, side, side)) for band in bands]
+    matrix, wide = folded_matrix(xp, rows), folded_rows(xp, rhs, len(bands) - 1)
+    is_complex, half = library.is_complex(wide), wide.shape[-2]
     if is_complex:
-        matrix = [embedded(library, block) for block in matrix]
+        matrix = [embedded(xp, block) for block in matrix]
         wide = xp.concatenate((wide.real, wide.imag), -2)
     x = solve(*matrix, wide)
     if is_complex:
-        half = group * side
         x = x[..., :half, :] + 1j * x[..., half:, :]
-    return x.reshape(*x.shape[:-3], count * group, side, x.shape[-1])[..., places, :, :]
+    return unfolded_rows(x, n, side)
 
 
 def solve_pairs(
@@ -234,7 +211,7 @@ def solve_pairs(
     *bands, rhs = operands
     n = rhs.shape[-1]
     wide = [library.xp.broadcast_to(band, (*band.shape[:-1], n)) for band in bands]
-    blocks = [embedded(library, block) for block in paired(library.xp, wide)]
+    blocks = [embedded(library.xp, block) for block in paired(library.xp, wide)]
     sides = pairs_of_rows(library.xp, rhs)
     x = solve(*blocks, library.xp.concatenate((sides.real, sides.imag), -1)[..., None])[..., 0]
     return rows_of_pairs(x[..., :2] + 1j * x[..., 2:], n)
@@ -368,12 +345,6 @@ def transposed(library: ArrayLibrary, matrix: Sequence[Array]) -> list[Array]:
 def exchanges_rows(assume: str, pivot: bool | None) -> bool | None:
     """Return `pivot` of the open systems of a call."""
     return pivot if assume == "general" else False
-
-
-def embedded(library: ArrayLibrary, block: Array) -> Array:
-    """Return complex blocks as real ones of twice the rows."""
-    top = library.xp.concatenate((block.real, -block.imag), -1)
-    return library.xp.concatenate((top, library.xp.concatenate((block.imag, block.real), -1)), -2)
 
 
 def _place(axis: int, ndim: int) -> int:

@@ -70,11 +70,11 @@ def rows_of_pairs(x: Any, n: int) -> Any:
     return x.reshape((*x.shape[:-2], 2 * x.shape[-2]))[..., n % 2 :]
 
 
-def embedded(block: Array) -> Array:
-    """Return complex blocks as real ones of twice the rows."""
+def embedded(xp: Any, block: Any) -> Any:
+    """Return complex blocks as real ones of twice the rows; `xp` as for `paired`."""
     real, imag = block.real, block.imag
-    top = np.concatenate((real, -imag), -1)
-    return np.concatenate((top, np.concatenate((imag, real), -1)), -2)
+    top = xp.concatenate((real, -imag), -1)
+    return xp.concatenate((top, xp.concatenate((imag, real), -1)), -2)
 
 
 def extracted(block: Array) -> Array:
@@ -111,7 +111,7 @@ def _real_blocks(matrices: Matrices) -> Matrices:
         missing = matrices.rows - band.shape[-1]
         ends = (missing, 0) if offset < 0 else (0, missing)
         bands.append(np.pad(band, [(0, 0)] * (band.ndim - 1) + [ends]) if missing else band)
-    blocks = tuple(embedded(block) for block in paired(np, bands))
+    blocks = tuple(embedded(np, block) for block in paired(np, bands))
     return matrices._replace(
         side=4,
         rows=blocks[1].shape[-3],

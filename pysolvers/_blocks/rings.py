@@ -34,6 +34,51 @@ def places_of_rows(n: int) -> Array:
     return np.where(rows < (n + 1) // 2, 2 * rows, 2 * (n - rows) - 1)
 
 
+def folded_matrix(xp: Any, bands: Sequence[Any]) -> list[Any]:
+    """Return the blocks below, on and above the diagonal of folded matrices.
+
+    `bands` are the blocks (i, i - w) to (i, i + w) of all rows, (..., n, k, k), and those returned
+    have 2 w k rows; rows of the identity follow the last one. `xp` has the functions of the arrays.
+    """
+    shape = np.broadcast_shapes(*(tuple(band.shape) for band in bands))
+    *batch, n, k, _ = shape
+    group, places = len(bands) - 1, places_of_rows(n)
+    count = -(-n // group)
+    # Blocks by number: the rows of one band after the other, then zeros and the identity.
+    zeros, identity = len(bands) * n, len(bands) * n + 1
+    which = np.full((3, count, group, group), zeros)
+    rest = np.arange(n, count * group) % group
+    which[1, -1, rest, rest] = identity
+    for number, offset in enumerate(range(-(group // 2), group // 2 + 1)):
+        column = np.roll(places, -offset)
+        kind = 1 + column // group - places // group
+        at = (kind, places // group, places % group, column % group)
+        which[at] = number * n + np.arange(n)
+    rows = [xp.broadcast_to(band, shape) for band in bands]
+    zero = xp.zeros_like(rows[0][..., :1, :, :])
+    one = xp.tril(xp.triu(xp.ones_like(zero)))
+    source = xp.concatenate((*rows, zero, one), -3)
+    blocks = source[..., which.ravel(), :, :].reshape((*batch, *which.shape, k, k))
+    blocks = xp.swapaxes(blocks, -3, -2).reshape((*batch, 3, count, group * k, group * k))
+    return [blocks[..., kind, :, :, :] for kind in range(3)]
+
+
+def folded_rows(xp: Any, rhs: Any, group: int) -> Any:
+    """Return right-hand sides (..., n, k, m) of folded matrices, `group` rows in one."""
+    *batch, n, k, m = rhs.shape
+    count = -(-n // group)
+    order = np.full(count * group, n)
+    order[places_of_rows(n)] = np.arange(n)
+    wide = xp.concatenate((rhs, xp.zeros_like(rhs[..., :1, :, :])), -3)[..., order, :, :]
+    return wide.reshape((*batch, count, group * k, m))
+
+
+def unfolded_rows(x: Any, n: int, k: int) -> Any:
+    """Return the n rows of k numbers of solutions of folded systems."""
+    *batch, count, side, m = x.shape
+    return x.reshape((*batch, count * side // k, k, m))[..., places_of_rows(n), :, :]
+
+
 class Folded:
     """Factors, with row exchanges, of periodic matrices.
 
@@ -53,27 +98,13 @@ class Folded:
         self, target: Target, operation: str, bands: Sequence[Array], threads: int
     ) -> None:
         self._target, self._threads = target, threads
-        *batch, n, k, _ = bands[0].shape
-        width = len(bands) // 2
-        group = 2 * width
-        self._places = places_of_rows(n)
-        self._shape = count, side = -(-n // group), group * k
+        *batch, n, _, _ = bands[0].shape
+        self._rows, self._group = n, len(bands) - 1
         self._is_complex = bands[0].dtype.kind == "c"
-        blocks = np.zeros((3, *batch, count, group, k, group, k), bands[0].dtype)
-        for place in range(n, count * group):
-            blocks[1, ..., -1, place % group, :, place % group, :] = np.eye(k)
-        row = self._places
-        for offset, band in zip(range(-width, width + 1), bands, strict=True):
-            column = np.roll(self._places, -offset)
-            kind = 1 + column // group - row // group
-            for which in range(3):
-                at = np.flatnonzero(kind == which)
-                block, i, j = row[at] // group, row[at] % group, column[at] % group
-                # The axis of the rows comes first: indices on both sides of a slice.
-                blocks[which][..., block, i, :, j, :] += np.moveaxis(band[..., at, :, :], -3, 0)
-        matrix = [a.reshape(*batch, count, side, side) for a in blocks]
+        matrix = folded_matrix(np, bands)
+        count, side = matrix[1].shape[-3:-1]
         if self._is_complex:
-            matrix, side = [embedded(block) for block in matrix], 2 * side
+            matrix, side = [embedded(np, block) for block in matrix], 2 * side
         dtype = np.dtype(real_of(bands[0].dtype))
         names = "lower", "diag", "upper"
         matrices = Matrices(operation, side, count, tuple(batch), dtype, names, tuple(matrix))
@@ -85,24 +116,21 @@ class Folded:
         """Solve for rhs (..., n, k); its last batch axes are those of the matrices."""
         if self._is_complex and trans == "T":
             return self.solve(rhs.conj(), "H").conj()
-        *batch, _, k = rhs.shape
-        count, side = self._shape
-        wide = np.zeros((*batch, count * side // k, k), rhs.dtype)
-        wide[..., self._places, :] = rhs
-        wide = wide.reshape(*batch, count, side)
+        wide = folded_rows(np, rhs[..., None], self._group)[..., 0]
+        half = wide.shape[-1]
         if self._is_complex:
             wide = np.concatenate((wide.real, wide.imag), -1)
         code = "N" if trans == "N" else "T"  # of the embedded matrix: that of "H"
         x = systems.apply(self._target, self.made, code, wide, self._threads)
         if self._is_complex:
-            x = joined(x[..., :side], x[..., side:])
-        return x.reshape(*batch, count * side // k, k)[..., self._places, :]
+            x = joined(x[..., :half], x[..., half:])
+        return unfolded_rows(x[..., None], *rhs.shape[-2:])[..., 0]
 
     @property
     def singular(self) -> Singular:
         """The singular systems, with the last row."""
         found = self.made.singular
-        return Singular(found.systems, np.full(len(found.rows), len(self._places) - 1, np.intp))
+        return Singular(found.systems, np.full(len(found.rows), self._rows - 1, np.intp))
 
     def logdet(self) -> Array:
         """Return the logarithms of the moduli of the determinants."""

@@ -18,7 +18,6 @@ from .._blocks.differentiable import (
     Lines,
     bands_of,
     blocks_of,
-    embedded,
     exchanges_rows,
     folds,
     matrix_of_logdet,
@@ -31,6 +30,7 @@ from .._blocks.differentiable import (
     solve_ring,
     transposed,
 )
+from .._blocks.pairs import embedded
 from .._blocks.systems import Assume
 from .._checks import integer, require_flag
 from .._options import pivot_code
@@ -234,7 +234,7 @@ def _block_tridiagonal(
     matrix, sides = lines.matrix, lines.rhs
     is_complex = jnp.iscomplexobj(sides)
     if is_complex:
-        matrix = [embedded(XP, block) for block in matrix]
+        matrix = [embedded(jnp, block) for block in matrix]
         sides = jnp.concatenate((sides.real, sides.imag), -2)
     side, most = sides.shape[-2], require("cpu").MOST_SIDE
     if not 2 <= side <= most:

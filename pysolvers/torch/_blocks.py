@@ -23,7 +23,6 @@ from .._blocks.differentiable import (
     Lines,
     bands_of,
     blocks_of,
-    embedded,
     exchanges_rows,
     folds,
     require_assumption,
@@ -35,6 +34,7 @@ from .._blocks.differentiable import (
     solve_ring,
     transposed,
 )
+from .._blocks.pairs import embedded
 from .._blocks.systems import Assume
 from .._checks import require_flag
 from .._runtime.backends import require
@@ -222,7 +222,7 @@ def solve_block_tridiagonal(
     matrix, sides = lines.matrix, lines.rhs
     is_complex = sides.is_complex()
     if is_complex:
-        matrix = [embedded(XP, block) for block in matrix]
+        matrix = [embedded(torch, block) for block in matrix]
         sides = torch.cat((sides.real, sides.imag), -2)
     definite = assume != "general"
     options = (exchanges_rows(assume, pivot), definite, threads)
