@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._errors import raise_for_status
+
 Array = NDArray[Any]
 
 
@@ -24,6 +26,42 @@ def contiguous_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= size
     return tuple(reversed(strides))
+
+
+def solve_lines(
+    where: Any,
+    operation: str,
+    matrix: Sequence[Array],
+    right: Array,
+    solution: Array,
+    *,
+    periodic: bool = False,
+    has_sums: bool = False,
+    threads: int = 0,
+) -> None:
+    """Solve tridiagonal systems without row exchanges, or enqueue that.
+
+    Parameters
+    ----------
+    where : Device or Target
+        With the backend.
+    operation : str
+        Of the caller, for messages.
+    matrix : sequence of ndarray
+        lower, diagonal (with `has_sums` the row sums) and upper.
+    right, solution : ndarray
+        (outer, inner, rows) as the matrices; they can be one array.
+    periodic : bool, default: False
+        Whether the systems are periodic.
+    threads : int, default: 0
+        Number of threads of the host.
+    """
+    backend = where.backend
+    flags = (backend.ROW_SUMS if has_sums else 0) | (backend.PERIODIC if periodic else 0)
+    code = backend.METHODS["auto"], backend.PIVOTS["never"], flags
+    rest = None, threads, 0, *where.arguments, 0
+    status, _ = backend.tridiag_solve(*code, *matrix, right, solution, *rest)
+    raise_for_status(status, backend.STATUS, operation)
 
 
 def pairs(array: Array) -> Array:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from .._row_sums import RowSums
 from .._runtime.device import Device, address_of, device_array
 from .._runtime.fields import DeviceViews
+from .._runtime.lines import solve_lines
 from ..distributed._exchange import Exchange, exchange_of
 from ..distributed._group import Group
 from ..factor import factor_tridiagonal
@@ -152,7 +153,15 @@ class CutLines:
             if self._periodic:
                 device.add_product(y[-1:, own], self._next[-1:, own], ends[:1, 0])
         rows = [matrix.T[None] for matrix in self._matrices]
-        solve_by_sums(device, rows, y.T[None], y.T[None], periodic=self._periodic)
+        solve_lines(
+            device,
+            device.operation,
+            rows,
+            y.T[None],
+            y.T[None],
+            periodic=self._periodic,
+            has_sums=True,
+        )
         places = start + (rank - 1) % ranks * row, start + rank * row
         return [(places[0] + begin * size, places[1] + begin * size) for begin in self._starts[:-1]]
 
@@ -312,7 +321,7 @@ class CutSystems:
         device.write(ends, zero[None])
         if self._inside:
             g = self._lines(numbers + self._start, owner)[..., :-1]
-            solve_by_sums(device, self._inside, lines[..., :-1], g, periodic=False)
+            solve_lines(device, device.operation, self._inside, lines[..., :-1], g, has_sums=True)
             device.write(ends[0], g[..., 0])
             device.add_product(ends[1], of_last, g[..., -1])
         device.add_product(ends[1], minus, lines[..., -1])
@@ -324,7 +333,7 @@ class CutSystems:
             inside = lines[..., :-1]
             device.add_product(inside[..., 0], of_left, left)
             device.add_product(inside[..., -1], of_own, own)
-            solve_by_sums(device, self._inside, inside, inside, periodic=False)
+            solve_lines(device, device.operation, self._inside, inside, inside, has_sums=True)
         device.write(lines[..., -1], own)
 
     def _couplings(self, device: Device) -> Array:
@@ -336,7 +345,7 @@ class CutSystems:
             shape = (*self._shape, self._rows - 1)
             work = device.empty(shape, self._dtype)
             device.write(work, self._as_lines(self._sums[:, :-1]))
-            solve_by_sums(device, self._inside, work, work, periodic=False)
+            solve_lines(device, device.operation, self._inside, work, work, has_sums=True)
             first, last = (device.download(work[..., i]) for i in (0, -1))
             left = self._column(device, work, 0, lower[:, 0])
             own = self._column(device, work, -1, upper[:, -2])
@@ -352,7 +361,7 @@ class CutSystems:
         """Return what the unknown beyond one end of T adds at the other end."""
         device.write(work, np.zeros((1, 1, 1), self._dtype))
         device.write(work[..., place], -self._as_lines(coupling[:, None])[..., 0])
-        solve_by_sums(device, self._inside, work, work, periodic=False)
+        solve_lines(device, device.operation, self._inside, work, work, has_sums=True)
         return device.download(work[..., -1 - place])
 
     def _lines(self, address: int, owner: Any) -> Array:
@@ -371,43 +380,3 @@ class CutSystems:
         """Return values of the systems as lines on the device."""
         there = self._as_lines(self._keep(values))
         return np.broadcast_to(there, (*self._shape, values.shape[1]))
-
-
-def solve_by_sums(
-    device: Device,
-    matrices: Sequence[Array],
-    right: Array,
-    solution: Array,
-    *,
-    periodic: bool,
-    has_sums: bool = True,
-) -> None:
-    """Enqueue the solution of tridiagonal systems.
-
-    Parameters
-    ----------
-    device : Device
-        The stream.
-    matrices : sequence of ndarray
-        lower, row sums (without `has_sums` the diagonal) and upper.
-    right, solution : ndarray
-        (outer, inner, rows) as the matrices; they can be one array.
-    periodic : bool
-        Whether the systems are periodic.
-    """
-    backend = device.backend
-    flags = backend.ROW_SUMS if has_sums else 0
-    status, _ = backend.tridiag_solve(
-        backend.METHODS["auto"],
-        backend.PIVOTS["never"],
-        flags | (backend.PERIODIC if periodic else 0),
-        *matrices,
-        right,
-        solution,
-        None,
-        0,
-        0,
-        *device.arguments,
-        0,
-    )
-    device.check(status)

@@ -48,12 +48,13 @@ from .._runtime.cublas import padded_rows, products
 from .._runtime.cufft import CufftPlan
 from .._runtime.device import Device, address_of, device_array, is_device_array
 from .._runtime.interop import library_of, locate, view
+from .._runtime.lines import solve_lines
 from .._runtime.repeats import Repeats
 from .._runtime.targets import find_target
 from ..distributed import Group
 from ..distributed._group import ONE_PROCESS
 from ._axes import Axis, wave_sums
-from ._cut_lines import ConstantLine, CutLines, CutSystems, solve_by_sums
+from ._cut_lines import ConstantLine, CutLines, CutSystems
 from ._longer import LongerGrid, longer_intervals
 from ._methods import (
     EIGENVECTORS,
@@ -878,7 +879,9 @@ class DevicePoisson:
             operands = [np.broadcast_to(a.transpose(1, 0, 2), shape) for a in operands]
         lines = device_array(address_of(fields), shape, strides, self._real, fields)
         options = {"periodic": self._axes[-1].is_periodic and self._has_lines}
-        solve_by_sums(device, operands, lines, lines, **options, has_sums=self._has_lines)
+        solve_lines(
+            device, device.operation, operands, lines, lines, **options, has_sums=self._has_lines
+        )
 
     def _solve_cut(self, systems: CutSystems, device: Device, field: Array, ends: _Buffer) -> None:
         """Solve the lines of all waves, which are cut, in place; collective."""

@@ -5,7 +5,6 @@ imaginary part are one more inner axis. Memory of splines has the order of a C-c
 the caller: (outer, rows, inner).
 """
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -114,30 +113,3 @@ def call(target: Target, name: str, function: Any, *arguments: Any) -> None:
 def target_for(device: str, like: Any, stream: object) -> Target:
     """Return where splines of a device are computed, with the current stream of `like`."""
     return find_target(device, stream, {"x": like}, operation="CubicSpline", leader="x")
-
-
-def solve_lines(
-    target: Target, matrix: Sequence[Array], lines: Array, threads: int, *, periodic: bool = False
-) -> None:
-    """Solve tridiagonal systems without row exchanges, in place of their right-hand sides."""
-    backend = target.backend
-
-    def run(*arguments: Any) -> int:
-        """Solve and leave out the number of singular systems: row exchanges are off."""
-        status, _ = backend.tridiag_solve(*arguments, 0)
-        return status
-
-    call(
-        target,
-        "spline",
-        run,
-        backend.METHODS["auto"],
-        backend.PIVOTS["never"],
-        backend.PERIODIC if periodic else 0,
-        *matrix,
-        lines,
-        lines,
-        None,
-        threads,
-        0,
-    )

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._options import check_threads
 from .._runtime.arrays import real_of
 from .._runtime.device import is_device_array
+from .._runtime.lines import solve_lines
 from .._runtime.targets import Target, find_target
 from ._arguments import (
     ENDS,
@@ -23,7 +24,7 @@ from ._arguments import (
     conditions_of,
     outside_of,
 )
-from ._lines import Layout, call, in_real, is_of_library, parts_of, solve_lines
+from ._lines import Layout, call, in_real, is_of_library, parts_of
 from .piecewise import Form, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
@@ -227,7 +228,8 @@ class CubicSpline(PiecewisePolynomial):
         systems = [*map(layout.spread, matrix), slopes]
         if periodic:
             systems = [lines[..., :-1] for lines in systems]
-        solve_lines(target, systems[:3], systems[3], self._threads, periodic=periodic)
+        lines, threads = systems.pop(), self._threads
+        solve_lines(target, "spline", systems, lines, lines, periodic=periodic, threads=threads)
         if periodic:
             target.write(slopes[..., -1:], slopes[..., :1])
         found = target.on_host(faults).tolist()

@@ -15,6 +15,7 @@ from .._extras import extra_module
 from .._repr import ShownAsText
 from .._runtime.arrays import real_of
 from .._runtime.fp_mode import in_default_fp_mode
+from .._runtime.lines import solve_lines
 from .._runtime.streams import Stream
 from .._runtime.targets import Target
 from ._arguments import Extrapolate, check_points, outside_of
@@ -25,7 +26,6 @@ from ._lines import (
     is_of_library,
     parts_of,
     points_of,
-    solve_lines,
     target_for,
 )
 
@@ -441,7 +441,7 @@ class PiecewisePolynomial(ShownAsText):
             matrix = np.broadcast_to(numbers, (*constants.shape, 3)).transpose(3, 0, 1, 2)
             target.write(constants[..., : first_piece + 1], matrix[2, ..., : first_piece + 1])
             # They are the sums of the integrals: the solution of c_i - c_{i-1} = b_i.
-            solve_lines(target, list(matrix), constants, self._threads)
+            solve_lines(target, "spline", list(matrix), constants, constants, threads=self._threads)
         target.wait()
         return result
 
