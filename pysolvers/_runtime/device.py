@@ -102,6 +102,11 @@ def packed_strides(array: Array) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def aligned(nbytes: int) -> int:
+    """Return the bytes from the start of an array to the next place for one in its block."""
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
 def without_repeats(array: Array) -> Array:
     """Return an array with length 1 along the axes that repeat its elements."""
     own = (
@@ -257,8 +262,8 @@ class Device:
         starts, end = {}, 0
         for name, array in arrays.items():
             starts[name] = end
-            end += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
-        buffer = self.memory(max(end, _ALIGNMENT), lasting=True)
+            end += aligned(array.nbytes)
+        buffer = self.memory(aligned(max(end, 1)), lasting=True)
         found = {}
         for name, array in arrays.items():
             address = buffer.address + starts[name]

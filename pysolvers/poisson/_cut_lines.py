@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._row_sums import RowSums
-from .._runtime.device import Device, address_of, device_array
+from .._runtime.device import Device, address_of, aligned, device_array
 from .._runtime.fields import DeviceViews
 from .._runtime.lines import solve_lines
 from ..distributed._exchange import Exchange, exchange_of
@@ -41,7 +41,6 @@ _FIELD = "ends"
 _ENDS = 2  # G and D
 #: S, U, A, sigma and C.
 COUPLINGS = 5
-_ALIGNMENT = 256  # bytes between the starts of two arrays
 
 
 class CutLines:
@@ -278,7 +277,7 @@ class CutSystems:
         #: What the ranks exchange.
         self.cut = CutLines(*ranks, [systems * parts], self._dtype, device, periodic=periodic)
         field = systems * parts * rows * self._dtype.itemsize
-        self._start = -(-self.cut.nbytes // _ALIGNMENT) * _ALIGNMENT
+        self._start = aligned(self.cut.nbytes)
         #: Bytes of the numbers of a solve, and of the rows after elimination.
         self.nbytes = self._start + field
         self._inside: list[Array] = []

@@ -46,7 +46,7 @@ from .._checks import require_broadcast
 from .._runtime.backends import parse_device, require_device
 from .._runtime.cublas import padded_rows, products
 from .._runtime.cufft import CufftPlan
-from .._runtime.device import Device, address_of, device_array, is_device_array
+from .._runtime.device import Device, address_of, aligned, device_array, is_device_array
 from .._runtime.interop import library_of, locate, view
 from .._runtime.lines import solve_lines
 from .._runtime.repeats import Repeats
@@ -85,7 +85,6 @@ _LEAST_HALVED = LEAST_HALVED
 # Bytes of the fields of a batch that are solved together: they fit into the cache of the device.
 _TOGETHER = 32 << 20
 _MOST_PLANS = 4  # numbers of fields whose plans are kept
-_ALIGNMENT = 256  # bytes between the starts of two buffers
 
 _INVERSE = {
     "dct1": "dct1",
@@ -712,7 +711,7 @@ class DevicePoisson:
         """Allocate the memory of a call for so many fields, in one block."""
         starts = [0]
         for size in self._sizes(count):
-            starts.append(starts[-1] + -(-max(size, 1) // _ALIGNMENT) * _ALIGNMENT)
+            starts.append(starts[-1] + aligned(max(size, 1)))
         block = device.memory(starts[-1], lasting=lasting)
         return [_Buffer(block.address + start, block) for start in starts[:-1]]
 

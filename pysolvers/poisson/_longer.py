@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from .._axis import DIRICHLET, NEUMANN
 from .._runtime.cublas import padded_rows, products
-from .._runtime.device import Device, address_of, device_array, pairs
+from .._runtime.device import Device, address_of, aligned, device_array, pairs
 from ._axes import Axis
 from ._methods import has_short_factors
 from ._waves import PackedWaves
@@ -152,7 +152,7 @@ class LongerGrid:
         #: Where begin the waves, the waves of the correction times their amplitudes, the values
         #: beyond the side, the amplitudes, the means of the rows and the work area of cuBLAS, and
         #: the end.
-        self._starts = np.cumsum([0, *(-(-size // 256) * 256 for size in sizes)]).tolist()
+        self._starts = np.cumsum([0, *map(aligned, sizes)]).tolist()
 
     @property
     def wave_bytes(self) -> int:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
-from .._runtime.device import Device, address_of, device_array
+from .._runtime.device import Device, address_of, aligned, device_array
 from ..distributed import Group
 from ._axes import Axis, AxisPart
 from ._cut_lines import COUPLINGS, ConstantLine, CutLines
@@ -43,7 +43,6 @@ from ._mirrored import MirroredProducts, is_twice, mirrored_shifts
 
 Array = NDArray[Any]
 
-_ALIGNMENT = 256  # bytes between the starts of two work areas
 _MOST_HALVINGS = 3
 _MIRRORED = -1  # PS_MIRRORED, instead of halvings
 # Bytes of a field of nodes from which its lines are in parts.
@@ -111,7 +110,7 @@ class _Part(NamedTuple):
     def work_bytes(self) -> int:
         """Bytes of the work area of the plans, which are used one after the other."""
         most = max(plan.work_bytes for plan in self.plans)
-        return -(-most // _ALIGNMENT) * _ALIGNMENT
+        return aligned(most)
 
 
 def are_packed(axes: Sequence[Axis], dtype: np.dtype) -> bool:

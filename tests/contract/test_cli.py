@@ -223,9 +223,9 @@ def test_flow_in_a_duct_and_heat_in_a_pipe_are_compared_with_their_series(
     case = "run", "poisson", "--problem", problem, "--n", "32", "--aspect", "1"
 
     assert command_line.main([*case, "--output", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert author in told
-    row = next(line for line in told.splitlines() if line.strip().startswith("32 x 32"))
+    printed = capsys.readouterr().out
+    assert author in printed
+    row = next(line for line in printed.splitlines() if line.strip().startswith("32 x 32"))
     orders = [float(word) for word in row.split() if re.fullmatch(r"[12]\.\d\d", word)]
     assert len(orders) == 2 and all(1.8 < order < 2.2 for order in orders)
     with np.load(tmp_path / f"poisson_{problem}_32.npz") as found:
