@@ -38,6 +38,7 @@ typedef struct {
     int64_t element, systems;
     int64_t side_pitch;     /* rows of lower and upper; diag has f->rows */
     int64_t corner;         /* rows that upper has before row 0: a corner entry */
+    int64_t row;            /* bytes from a row of lower and upper to the next one */
     ps_stride side, middle; /* of lower and upper, and of diag */
     size_t lower, diag, upper;
     size_t conjugates; /* offset in bytes from an array to its conjugate; 0 for real
@@ -75,6 +76,7 @@ layout_of(const ps_factor *f)
     l.side_pitch = f->rows + l.corner;
     l.side = stride_of(f, l.side_pitch);
     l.middle = stride_of(f, f->rows);
+    l.row = l.side.row * l.element;
 
     const size_t side =
         ps_cuda_padded(static_cast<size_t>(l.systems * l.side_pitch * l.element));
@@ -110,8 +112,8 @@ matrices_of(const ps_factor *f, ps_trans trans, int64_t outer_step, int64_t inne
     };
     const ps_stride side = stepped(l.side);
     const char *lower = store + l.lower;
-    /* element -1 holds the corner entry */
-    const char *upper = store + l.upper + l.corner * l.element;
+    /* row -1 holds the corner entries */
+    const char *upper = store + l.upper + l.corner * l.row;
     ps_tridiag t = {};
 
     t.dtype = f->dtype;
@@ -123,8 +125,8 @@ matrices_of(const ps_factor *f, ps_trans trans, int64_t outer_step, int64_t inne
         t.upper = {upper, side};
         return t;
     }
-    t.lower = {upper - l.corner * l.element, side};
-    t.upper = {lower + l.element, side};
+    t.lower = {upper - l.corner * l.row, side};
+    t.upper = {lower + l.row, side};
     t.flags |= l.corner ? 0 : PS_SHORT_LOWER | PS_SHORT_UPPER;
     return t;
 }
@@ -184,7 +186,7 @@ trial_of(const ps_factor *f, trial *r)
     ps_status status = PS_OK;
 
     r->t = ps_cuda_factor_matrices(f);
-    r->t.x.stride = {1, f->inner * f->rows, f->rows};
+    r->t.x.stride = l.middle;
     r->mark = 64;
     r->x = 256;
     r->solver =
@@ -248,21 +250,21 @@ copy_matrices(const ps_factor *f, const layout &l, const ps_tridiag *t,
     const int64_t no_last = t->flags & PS_SHORT_UPPER ? 1 : 0;
     char *const store = static_cast<char *>(f->store);
     char *const lower = store + l.lower;
-    char *const upper = store + l.upper + l.corner * l.element;
+    char *const upper = store + l.upper + l.corner * l.row;
     ps_status status = copy_rows(t, t->diag, 0, n, store + l.diag, l.middle, exec);
 
     if (status == PS_OK) {
-        status = copy_rows(t, t->lower, 0, n - no_first,
-                           lower + no_first * l.side.row * l.element, l.side, exec);
+        status = copy_rows(t, t->lower, 0, n - no_first, lower + no_first * l.row, l.side,
+                           exec);
     }
     if (status == PS_OK) {
         status = copy_rows(t, t->upper, 0, n - no_last, upper, l.side, exec);
     }
     if (status == PS_OK && l.corner) {
-        status = copy_rows(t, t->lower, 0, 1, lower + n * l.element, l.side, exec);
+        status = copy_rows(t, t->lower, 0, 1, lower + n * l.row, l.side, exec);
     }
     if (status == PS_OK && l.corner) {
-        status = copy_rows(t, t->upper, n - 1, 1, upper - l.element, l.side, exec);
+        status = copy_rows(t, t->upper, n - 1, 1, upper - l.row, l.side, exec);
     }
     return status;
 }

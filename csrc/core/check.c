@@ -394,11 +394,11 @@ static bool
 factor_is_legal(const ps_factor *f)
 {
     const bool has_sums = (f->flags & PS_ROW_SUMS) != 0;
-    const uint32_t of_sums = has_sums ? PS_ROW_SUMS | PS_COLUMNS : 0;
+    const uint32_t of_factors = PS_ROW_SUMS | PS_COLUMNS;
 
     return (unsigned)f->pivot < PS_PIVOT_COUNT &&
            (!has_sums || f->pivot == PS_PIVOT_NEVER) &&
-           flags_are_legal(f->flags & ~of_sums) &&
+           flags_are_legal(f->flags & ~of_factors) &&
            sizes_are_legal(f->dtype, (extents){f->rows, f->outer, f->inner});
 }
 

@@ -99,9 +99,9 @@ typedef struct {
  * then bad only if the matrix is singular or a product of its entries underflows. */
 enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u, PS_ROW_SUMS = 8u };
 
-/* A flag of factor_make() with PS_ROW_SUMS: along the inner axis, neighbouring systems of
- * the right-hand sides lie closer together in memory than neighbouring rows. A device
- * then stores the matrices in the same order; the solution is the same. */
+/* A flag of factor_make(): along the inner axis, neighbouring systems of the right-hand
+ * sides lie closer together in memory than neighbouring rows. A device then stores the
+ * matrices in the same order; the solution is the same. */
 enum { PS_COLUMNS = 16u };
 
 /* outer * inner independent systems, each of `rows` unknowns:

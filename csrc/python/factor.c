@@ -118,6 +118,7 @@ factor_make(PyObject *module, PyObject *args)
                                .outer = t.outer,
                                .inner = t.inner,
                                .pivot = (ps_pivot)pivot};
+    t.flags &= ~(uint32_t)PS_COLUMNS; /* of the factor, not of the operands */
     if (make(self, &t, count, &c, &status, &report) < 0) {
         Py_DECREF(self);
         return NULL;

@@ -844,6 +844,8 @@ class TridiagonalFactor:
         flags = shape_flags(self._backend, shape, self.periodic)
         if self._has_sums:
             flags |= self._backend.ROW_SUMS
+        if self._device != "cpu" and any(n > 1 for n in shape.full[shape.axis + 1 :]):
+            flags |= self._backend.COLUMNS  # neighbouring systems of right-hand sides in C order
         report = report_of_nothing()
         if all(shape.full):
             lines = target.lines(plan, views, shape.rows)

@@ -117,29 +117,6 @@ class Weights(NamedTuple):
 _SUM = Weights(change=1.0, base=1.0)
 
 
-class _Diagonals:
-    """Matrices that are solved from their diagonals, where these lie as the right sides do.
-
-    Factors of several matrices on a device are copies of their diagonals, system after system. If
-    neighbouring systems lie side by side, solves with them took 685 us, and a copy of their words
-    takes 158 (4096 x 4096, float64, H200).
-    """
-
-    def __init__(self, matrix: tuple[Field, ...], options: Mapping[str, Any]) -> None:
-        lower, diag, upper = matrix
-        self._matrix, self._options = (lower, diag, upper), options
-        #: What the first solve reports.
-        self.info: Any = None
-
-    def solve(self, rhs: Field, *, out: Field, threads: int | None) -> None:
-        """Solve as a factor does."""
-        options: dict[str, Any] = {**self._options, "out": out, "threads": threads}
-        if self.info is None:
-            _, self.info = solve_tridiagonal(*self._matrix, rhs, return_info=True, **options)
-        else:
-            solve_tridiagonal(*self._matrix, rhs, **options)
-
-
 class LineOperators(ABC):
     """The parts of an equation.
 
@@ -181,7 +158,7 @@ class LineOperators(ABC):
         self._spare: list[Field] = []
         self._everywhere: Any = None  # the box of all nodes, as the kernel takes it
         # By axis, and whether they are those of all lines.
-        self._factors: dict[tuple[int, bool], tuple[float, TridiagonalFactor | _Diagonals]] = {}
+        self._factors: dict[tuple[int, bool], tuple[float, TridiagonalFactor]] = {}
         self.seconds = dict.fromkeys(("coefficients", "products", "lines"), 0.0)
         self.run_by = RunBy()
 
@@ -589,14 +566,14 @@ class LineOperators(ABC):
                 matrix = self._matrix(rows, axis, h)
                 if of_all:
                     matrix = self._of_all_lines(matrix, axis)
-                kept = self._factors[axis, of_all] = h, self._factored(matrix, axis, options)
+                kept = self._factors[axis, of_all] = h, self._factored(matrix, options)
             kept[1].solve(part, out=part, threads=self._threads)
             info = kept[1].info
         self.run_by = RunBy(info.kernel, info.threads)
         self.seconds["lines"] += perf_counter() - start
 
-    def _factored(self, matrix: tuple[Field, ...], axis: int, options: Mapping[str, Any]) -> Any:
-        """Return factors of the matrices along an axis.
+    def _factored(self, matrix: tuple[Field, ...], options: Mapping[str, Any]) -> Any:
+        """Return factors of matrices.
 
         On a device a solve with factors of which it is not known that none is singular writes NaN
         in a kernel of its own, and one with factors that may exchange rows looks for those that do.
@@ -606,8 +583,6 @@ class LineOperators(ABC):
             is_dominant = xp.isfinite(diag) & (abs(lower) + abs(upper) < abs(diag))
             if bool(is_dominant.all()):
                 options = {**options, "on_singular": "ignore", "pivot": False}
-                if axis > 0 and is_dominant.shape[-1] > 1:
-                    return _Diagonals(matrix, options)
                 return factor_tridiagonal(*matrix, **options)
             try:
                 return factor_tridiagonal(*matrix, **{**options, "on_singular": "raise"})

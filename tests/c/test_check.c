@@ -193,7 +193,7 @@ check_factor_and_its_right_hand_sides(void)
     EXPECT_FACTOR(PS_OK, (f.flags = PS_ROW_SUMS, f.pivot = PS_PIVOT_NEVER));
     EXPECT_FACTOR(PS_BAD_ARGUMENT, (f.flags = PS_ROW_SUMS, f.pivot = PS_PIVOT_AUTO));
     EXPECT_FACTOR(PS_OK, (f.flags = PS_ROW_SUMS | PS_COLUMNS, f.pivot = PS_PIVOT_NEVER));
-    EXPECT_FACTOR(PS_BAD_ARGUMENT, f.flags = PS_COLUMNS);
+    EXPECT_FACTOR(PS_OK, f.flags = PS_COLUMNS);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.flags = 32);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.pivot = PS_PIVOT_COUNT);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.store = NULL);

@@ -135,6 +135,25 @@ def test_a_singular_system_among_very_many_is_named(count, pivot):
     assert bool((x == regular).all())
 
 
+@pytest.mark.parametrize("shape", [(1, 64), (1, 37), (3, 10), (2, 1)])
+@pytest.mark.parametrize("rows", [2, 40, 700])
+@pytest.mark.parametrize("pivot", [False, None, True])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_factors_of_columns(rng, dtype, periodic, pivot, rows, shape):
+    """Their diagonals lie as the right-hand sides do, the corner entries, too."""
+    cupy = pytest.importorskip("cupy")
+    *matrix, rhs = oracle.dominant(rng, (*shape, rows), dtype)
+    arrays = [cupy.asarray(np.swapaxes(a, 1, 2).copy()) for a in (*matrix, rhs)]
+    factor = pysolvers.factor_tridiagonal(*arrays[:3], axis=1, periodic=periodic, pivot=pivot)
+
+    for trans in "NTH":
+        x = cupy.asnumpy(factor.solve(arrays[3], trans=trans)).swapaxes(1, 2)
+        turned = oracle.transposed(*matrix, trans)
+        error = oracle.backward_error(*turned, rhs, x, periodic=periodic)
+        assert error <= 20 * oracle.eps(dtype)
+
+
 @pytest.mark.parametrize("rows", [40, 700, 3000])
 def test_only_columns_that_are_not_dominant_are_pivoted(rng, rows):
     columns = [a.T.copy() for a in oracle.dominant(rng, (70, rows))]
