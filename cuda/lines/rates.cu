@@ -15,8 +15,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "device/number.cuh"
+#include "lines/rates_packs.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
@@ -27,18 +29,8 @@ using namespace runtime;
 
 namespace {
 
-constexpr int lanes = 32, walks_a_block = 8; /* threads of a block along x and y */
-
 /* Nodes of a thread along y. */
 template <int SPACE> constexpr int rows_of = SPACE == 1 ? 1 : SPACE == 2 ? 4 : 2;
-
-/* A call and its division among threads. */
-struct RatesJob {
-    ps_rates r;
-    int64_t tiles, walks; /* warps along x; threads along all other axes */
-    int64_t chunks;       /* of these along y */
-    bool with_lines, with_parts;
-};
 
 /* The distance, in nodes, from a node to its neighbour along an axis of n nodes. */
 template <typename Index>
@@ -419,6 +411,63 @@ launch(RatesJob &job, cudaStream_t stream)
     }
 }
 
+/* Whether rates_packs.cuh has the pass: weights of rows that depend on their own axis
+ * only, and fields whose rows begin at packs. */
+template <int WIDTH, typename Real>
+bool
+has_packs(const ps_rates &r, bool with_rates)
+{
+    constexpr size_t bytes = WIDTH * sizeof(Real);
+    const void *const fields[] = {r.u, r.d, r.out[0], r.out[1]};
+
+    for (int w = 0; w < 3 && with_rates; w++) {
+        if (r.space != 2 || r.rows[0][w].stride[2] != 0 || r.rows[1][w].stride[3] != 0) {
+            return false;
+        }
+    }
+    return r.size[3] % WIDTH == 0 && std::all_of(fields, fields + 4, [](const void *at) {
+               return reinterpret_cast<uintptr_t>(at) % bytes == 0;
+           });
+}
+
+/* Whether the box has all nodes of the field. */
+bool
+is_whole(const ps_rates &r)
+{
+    return std::equal(r.count, r.count + PS_RATES_AXES, r.size);
+}
+
+template <int ROWS, int WIDTH, typename Real>
+ps_status
+launch_packs(RatesJob job, bool is_mixed, cudaStream_t stream)
+{
+    ps_rates &r = job.r;
+
+    if (!job.with_lines && !job.with_parts) { /* a sum of fields, as one plane */
+        r.size[2] = r.count[2] = r.size[0] * r.size[1] * r.size[2];
+        r.size[0] = r.size[1] = r.count[0] = r.count[1] = 1;
+    }
+    job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
+    job.chunks = divided_up(r.count[2], ROWS);
+    job.walks = r.count[0] * job.chunks;
+
+    Launch launch(job.tiles * divided_up(job.walks, walks_a_block),
+                  dim3(lanes, walks_a_block), 0, stream);
+    const auto run = [&](auto form) {
+        return launch.run(rates_packs_kernel<ROWS, WIDTH, decltype(form), Real>, job);
+    };
+
+    if (!job.with_lines && !job.with_parts) {
+        return run(RatesForm<false, false, false>{});
+    }
+    if (is_mixed) {
+        return r.d != nullptr ? run(RatesForm<true, true, true>{})
+                              : run(RatesForm<true, false, true>{});
+    }
+    return r.d != nullptr ? run(RatesForm<true, true, false>{})
+                          : run(RatesForm<true, false, false>{});
+}
+
 /* Whether the elements of all operands have indices of 32 bits. */
 bool
 is_small(const ps_rates &r)
@@ -469,7 +518,24 @@ ps_cuda_rates(const ps_rates *r, const ps_exec *exec)
     return with_real(r->dtype, [&](auto real) {
         using Real = decltype(real);
         const cudaStream_t stream = ps_cuda_stream(exec);
+        constexpr int width = 16 / sizeof(Real);
+        const bool with_rates = job.with_lines || job.with_parts;
+        const char *const form = getenv("PS_RATES_FORM");
+        const int number = form != nullptr ? atoi(form) : 1;
 
+        if (number > 0 && is_small(*r) && (with_rates || is_whole(*r)) &&
+            has_packs<width, Real>(*r, with_rates)) {
+            const bool is_mixed = job.with_parts && r->mixed[0].data != nullptr;
+
+            switch (number) {
+            case 1:
+                return launch_packs<4, width, Real>(job, is_mixed, stream);
+            case 2:
+                return launch_packs<2, width, Real>(job, is_mixed, stream);
+            default:
+                return launch_packs<4, 1, Real>(job, is_mixed, stream);
+            }
+        }
         return is_small(*r) ? launch<int32_t, Real>(job, stream)
                             : launch<int64_t, Real>(job, stream);
     });
