@@ -40,7 +40,7 @@ from .timing import Copier, device_bandwidth, medians
 WORD = 8
 PLATE, BATCH, GPU_BATCH = (4096, 4096), (64, 50, 100), (10_000, 50, 100)
 SMALL_PLATE, SMALL_BATCH = (64, 65), (3, 9, 10)
-CALL = 10  # steps of a call on a plate
+CALL, GPU_CALL = 10, 50  # steps of a call on a plate
 STEPS = 20  # of the batch, and of QuantLib: what a price takes besides its steps is shared
 COPIED = 1 << 24  # words of a copy that measures the bandwidth
 
@@ -146,6 +146,7 @@ def cases(args: argparse.Namespace) -> list[Record]:
     shape = SMALL_PLATE if args.quick else PLATE
     where = {"device": "cuda"} if args.gpu else {"threads": args.threads}
     copied = 1 << 16 if args.quick else COPIED
+    steps_of_call = GPU_CALL if args.gpu else CALL
     copier = None
     if not args.gpu:
         backend = backends.require("cpu")
@@ -156,11 +157,11 @@ def cases(args: argparse.Namespace) -> list[Record]:
         kind = {"has_arrays": has_arrays, "is_mixed": is_mixed}
         solver = plate(shape, scheme, where, **kind)
         solver.step()  # makes the factors
-        calls: dict[str, Callable[[], Any]] = {"step": partial(solver.step, CALL)}
+        calls: dict[str, Callable[[], Any]] = {"step": partial(solver.step, steps_of_call)}
         if copier is not None:
             calls["copy"] = copier.bandwidth
         times = medians(calls, args.runs)
-        seconds = times["step"] / CALL
+        seconds = times["step"] / steps_of_call
         bandwidth = 2 * WORD * copied / times["copy"] if copier else device_bandwidth()
         count = words(scheme, **kind)
         share = count * WORD * np.prod(shape) / bandwidth / seconds
