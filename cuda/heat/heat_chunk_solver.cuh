@@ -11,12 +11,12 @@
 
 namespace pysolvers::heat {
 
-/* The constants of a chunk, whose rows are the last of HEAT_TEAM_PLACES places. A PLAIN
+/* The constants of a chunk, whose rows are the last of PLACES places. A PLAIN
  * chunk has a row in each place and does not contain the first or the last row of the
  * line. */
-template <typename Real> struct HeatChunkSolver {
+template <typename Real, int PLACES> struct HeatChunkSolver {
     using Lane = HeatLane<Real>;
-    static constexpr int count = Lane::count, places = HEAT_TEAM_PLACES;
+    static constexpr int count = Lane::count, places = PLACES;
     const HeatTeams<Real> &t;
     int pads;
     bool has_first, has_last;

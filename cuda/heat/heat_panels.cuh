@@ -55,11 +55,12 @@ template <typename Real> struct HeatPanel {
 };
 
 /* The panels of a block, one after the other. A stage contains the rows of the group. */
-template <typename Real, int SINK> struct HeatBlock {
+template <typename Real, int SINK, int PLACES> struct HeatBlock {
     using Lane = HeatLane<Real>;
     using Shared = HeatTeamShared<Real>;
+    using Solver = HeatChunkSolver<Real, PLACES>;
     /* lanes of a tile */
-    static constexpr int tile = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS * 32;
+    static constexpr int tile = PLACES * HEAT_TEAM_CHUNKS * 32;
     const HeatTeams<Real> &t;
     const HeatColumns<Real> &s;
     Shared &shared;
@@ -105,9 +106,9 @@ template <typename Real, int SINK> struct HeatBlock {
     {
         const HeatCut group(t.rows, t.chunk_rows, at.group);
         const int first = group.chunk(at.warp), next = group.chunk(at.warp + 1);
-        const HeatChunkSolver<Real> solver = {t, HEAT_TEAM_PLACES - (next - first),
-                                              first == 0, next == t.rows && next > first};
-        const int start = next - HEAT_TEAM_PLACES; /* row of the first place */
+        const Solver solver = {t, PLACES - (next - first), first == 0,
+                               next == t.rows && next > first};
+        const int start = next - PLACES; /* row of the first place */
 
         if (solver.is_plain()) {
             solve_chunk<true>(solver, start, group.first);
@@ -188,8 +189,8 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 
     template <bool PLAIN>
-    __device__ __forceinline__ void solve_chunk(const HeatChunkSolver<Real> &solver,
-                                                int start, int first) const
+    __device__ __forceinline__ void solve_chunk(const Solver &solver, int start,
+                                                int first) const
     {
         const int place = (start - first) * 32 + at.lane;
         const int half = at.warp / (HEAT_TEAM_CHUNKS / 2);
@@ -210,7 +211,7 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 
     template <bool PLAIN>
-    __device__ __forceinline__ void reduce(const HeatChunkSolver<Real> &solver, int round,
+    __device__ __forceinline__ void reduce(const Solver &solver, int round,
                                            int place) const
     {
         Lane end[2] = {};
@@ -224,8 +225,8 @@ template <typename Real, int SINK> struct HeatBlock {
 
     /* Store x in the stage; `start` is the row of the first place. */
     template <bool PLAIN>
-    __device__ __forceinline__ void substitute(const HeatChunkSolver<Real> &solver,
-                                               int round, int start, int place) const
+    __device__ __forceinline__ void substitute(const Solver &solver, int round, int start,
+                                               int place) const
     {
         Lane *const w = stage(round) + place;
         const HeatPanel<Real> panel = panel_of(round);
@@ -254,7 +255,7 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 };
 
-template <typename Real, int SINK>
+template <typename Real, int SINK, int PLACES>
 __global__ void
 __launch_bounds__(HEAT_TEAM_THREADS, 1)
     heat_panels_kernel(const __grid_constant__ HeatTeams<Real> t,
@@ -267,7 +268,7 @@ __launch_bounds__(HEAT_TEAM_THREADS, 1)
     Shared &shared = *reinterpret_cast<Shared *>(tiles);
     const TeamPlace at(t.groups);
     const int rounds = static_cast<int>(divided_up(t.panels - at.team, t.teams));
-    const HeatBlock<Real, SINK> block = {
+    const HeatBlock<Real, SINK, PLACES> block = {
         t,  s,     shared, reinterpret_cast<HeatLane<Real> *>(tiles + sizeof(Shared)),
         at, rounds};
     const bool is_copier = at.warp == HEAT_COPY_WARP && at.lane == 0;

@@ -18,46 +18,69 @@ static constexpr int heat_panel_bytes = 256; /* width of a panel */
 static constexpr int heat_round_rows = 8;
 static constexpr int heat_group_rows = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS;
 
+/* Places of a chunk. */
+static constexpr int
+heat_places(int chunk_rows)
+{
+    return chunk_rows > HEAT_TEAM_PLACES ? HEAT_TEAM_MORE_PLACES : HEAT_TEAM_PLACES;
+}
+
 template <typename Real>
 static constexpr size_t
-heat_team_shared()
+heat_team_shared(int places)
 {
     return alignof(HeatTeamShared<Real>) + sizeof(HeatTeamShared<Real>) +
-           heat_panel_bytes * heat_group_rows * HEAT_TEAM_STAGES;
+           static_cast<size_t>(heat_panel_bytes) * places * HEAT_TEAM_CHUNKS *
+               HEAT_TEAM_STAGES;
 }
 
 /* call(kernel) with the kernel of a sink. */
-template <typename Real, typename Call>
+template <typename Real, int PLACES, typename Call>
 static ps_status
-with_panels_kernel(ps_cuda_heat_sink sink, const Call &call)
+with_sink_kernel(ps_cuda_heat_sink sink, const Call &call)
 {
     switch (sink) {
     case HEAT_EXTRAPOLATE:
-        return call(heat_panels_kernel<Real, HEAT_EXTRAPOLATE>);
+        return call(heat_panels_kernel<Real, HEAT_EXTRAPOLATE, PLACES>);
     case HEAT_EXTRAPOLATE_BOTH:
-        return call(heat_panels_kernel<Real, HEAT_EXTRAPOLATE_BOTH>);
+        return call(heat_panels_kernel<Real, HEAT_EXTRAPOLATE_BOTH, PLACES>);
     default:
-        return call(heat_panels_kernel<Real, HEAT_PLAIN>);
+        return call(heat_panels_kernel<Real, HEAT_PLAIN, PLACES>);
     }
+}
+
+/* The same for chunks of `chunk_rows` rows. */
+template <typename Real, typename Call>
+static ps_status
+with_panels_kernel(ps_cuda_heat_sink sink, int chunk_rows, const Call &call)
+{
+    return heat_places(chunk_rows) == HEAT_TEAM_PLACES
+               ? with_sink_kernel<Real, HEAT_TEAM_PLACES>(sink, call)
+               : with_sink_kernel<Real, HEAT_TEAM_MORE_PLACES>(sink, call);
 }
 
 /* The number of rows per chunk with which the blocks need the least time for all rounds.
  * A round takes as long as the rows of a chunk and `heat_round_rows` more: on an H100, a
  * sweep of 4154 rows of 8192 columns takes 0.102 ms with chunks of 16 rows, and 0.121 ms
  * with chunks of 8, although their blocks have fewer rows in all (float64: 0.218 and
- * 0.239 ms). */
+ * 0.239 ms). With 17 rows, 4171 rows have as many blocks as 4096. */
 template <typename Real>
 static void
-heat_divide_rows(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
+heat_divide_rows(const HeatColumns<Real> &s, const ps_cuda_device *device,
+                 HeatTeams<Real> *t)
 {
     constexpr int64_t width = HeatTeamShared<Real>::width;
+    const bool has_more = heat_team_shared<Real>(HEAT_TEAM_MORE_PLACES) <=
+                          static_cast<size_t>(device->shared_bytes);
+    const int processors = device->processors;
     const int64_t most = processors < HEAT_TEAM_GROUPS ? processors : HEAT_TEAM_GROUPS;
     int64_t least = INT64_MAX;
 
     t->rows = static_cast<int32_t>(s.rows);
     t->plane_panels = divided_up(s.c1 - s.c0, width);
     t->panels = t->plane_panels * s.planes;
-    for (int32_t rows = HEAT_TEAM_PLACES; rows > 0; rows--) {
+    for (int32_t rows = has_more ? HEAT_TEAM_MORE_PLACES : HEAT_TEAM_PLACES; rows > 0;
+         rows--) {
         const int64_t group = rows * HEAT_TEAM_CHUNKS;
         const int64_t groups = divided_up(s.rows, group);
         const int64_t teams =
@@ -117,11 +140,12 @@ heat_teams_accept(const HeatColumns<Real> &s, const ps_cuda_device *device)
 
     if (device->capability < 90 || s.pitch * sizeof(Real) % 16 != 0 ||
         reinterpret_cast<uintptr_t>(s.w + s.c0) % 16 != 0 || s.c1 - s.c0 > INT32_MAX ||
-        static_cast<size_t>(device->shared_bytes) < heat_team_shared<Real>() ||
+        static_cast<size_t>(device->shared_bytes) <
+            heat_team_shared<Real>(HEAT_TEAM_PLACES) ||
         s.rows > int64_t{heat_group_rows} * HEAT_TEAM_GROUPS) {
         return false;
     }
-    heat_divide_rows(s, device->processors, &t);
+    heat_divide_rows(s, device, &t);
     return t.groups > 0 && t.panels >= heat_least_rounds * t.teams;
 }
 
@@ -153,7 +177,7 @@ heat_plan_teams(const HeatColumns<Real> &s, const HeatMatrix &m, void *work,
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    heat_divide_rows(s, device->processors, &t);
+    heat_divide_rows(s, device, &t);
     t.q = static_cast<Real>(l.q);
     t.p = static_cast<Real>(l.p);
     for (int k = 0; k < 2; k++) {
@@ -186,10 +210,10 @@ heat_sweep_teams(const HeatColumns<Real> &s, const HeatTeamPlan<Real> &plan,
     HeatTeams<Real> t = plan.teams;
 
     t.posted_before = static_cast<uint64_t>(sweeps * divided_up(t.panels, t.teams));
-    return with_panels_kernel<Real>(s.sink, [&](auto kernel) {
+    return with_panels_kernel<Real>(s.sink, t.chunk_rows, [&](auto kernel) {
         return allow_shared(kernel) == cudaSuccess
                    ? Launch(t.teams * t.groups, HEAT_TEAM_THREADS,
-                            heat_team_shared<Real>(), stream)
+                            heat_team_shared<Real>(heat_places(t.chunk_rows)), stream)
                          .closely()
                          .together()
                          .run(kernel, t, s, plan.map)

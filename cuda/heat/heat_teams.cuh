@@ -24,6 +24,8 @@ namespace pysolvers::heat {
 enum {
     HEAT_TEAM_STAGES = 3,
     HEAT_TEAM_PLACES = 16, /* rows of a chunk, at most */
+    HEAT_TEAM_MORE_PLACES =
+        17, /* the same, where more blocks would be needed otherwise */
     HEAT_REDUCERS = 4,
     HEAT_COPY_WARP = HEAT_TEAM_CHUNKS + HEAT_REDUCERS,
     HEAT_TEAM_THREADS = 32 * (HEAT_COPY_WARP + 1)
