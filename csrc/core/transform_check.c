@@ -106,13 +106,28 @@ has_continuation(const ps_waves *w)
             w->size - w->given <= w->given + more);
 }
 
+/* Numbers of a line of PS_MIRRORED or PS_MIRRORED_ROWS; 0 if there is no such line. */
+static int64_t
+mirrored_pitch(const ps_waves *w)
+{
+    if (w->halvings == PS_MIRRORED) {
+        return (((w->size + 1) / 2 + 1) / 2 + 3) / 4 * 16;
+    }
+    const int64_t n = intervals_of(w);
+    const int64_t middle = n / 8 + (w->kind == PS_DCT1);
+
+    if (w->halvings != PS_MIRRORED_ROWS || (w->kind != PS_DCT1 && w->kind != PS_DST1) ||
+        n < 8 || n % 8 != 0) {
+        return 0;
+    }
+    return (middle + 3) / 4 * 8 + n / 2 + 2 + n / 4 + 2;
+}
+
 static ps_status
 mirrored_check(const ps_waves *w)
 {
-    const int64_t quarter = (((w->size + 1) / 2 + 1) / 2 + 3) / 4 * 4;
-
-    return has_shape(w->dtype, w->planes, w->rows, w->size, w->pitch) &&
-                   w->size <= INT32_MAX / 8 && w->pitch == 4 * quarter &&
+    return w->size >= 1 && w->size <= INT32_MAX / 8 && w->pitch == mirrored_pitch(w) &&
+                   has_shape(w->dtype, w->planes, w->rows, w->size, w->pitch) &&
                    w->given == w->size && w->edge == NULL && w->field.data != NULL &&
                    w->waves != NULL && isfinite(w->scale)
                ? PS_OK
@@ -122,7 +137,7 @@ mirrored_check(const ps_waves *w)
 ps_status
 ps_waves_check(const ps_waves *w)
 {
-    if (w != NULL && w->halvings == PS_MIRRORED) {
+    if (w != NULL && w->halvings < 0) {
         return mirrored_check(w);
     }
     if (w == NULL || w->size < 1 || w->size > INT32_MAX / 8 ||

@@ -73,7 +73,9 @@ struct ps_transform {
 };
 
 #define PS_MOST_HALVINGS 3
-#define PS_MIRRORED (-1) /* instead of a number of halvings */
+/* Instead of a number of halvings: */
+#define PS_MIRRORED (-1)
+#define PS_MIRRORED_ROWS (-2)
 
 /* A real field of planes x rows x `size` values, and its waves along the values and the
  * rows as the library packs them: its transform of a plane, real to complex along the
@@ -111,6 +113,13 @@ struct ps_transform {
  * gaps. store() reads lines in which the parts are the even and the odd part of values, and so
  * for those of parts.
  *
+ * With `halvings` PS_MIRRORED_ROWS the rows are those of PS_MIRRORED, and the values, of
+ * PS_DST1 or PS_DCT1 and a multiple N of 8 intervals, are in three parts, each of which has
+ * planes x rows lines next to each other. Parts 1 and 2 are those of two halvings. Part 0 has
+ * the values of its last transform, of N / 4 intervals, as PS_MIRRORED has those of a line that
+ * is folded once, in two halves of a multiple of 4 numbers. store() reads their even and odd
+ * part, times 2 N: all results have the factor 2 N `scale`.
+ *
  * The field can have fewer values than the lines, `given` of `size`, but with PS_RFFT.
  * load() continues them, even with cosines and odd with sines: about the last value with
  * PS_DCT1, about the place after it, where the value is zero, with PS_DST1, and about the
@@ -119,7 +128,7 @@ struct ps_transform {
 struct ps_waves {
     ps_dtype dtype;                   /* PS_F32 or PS_F64 */
     ps_transform_kind kind, row_kind; /* along the values, and along the rows */
-    int32_t halvings;                 /* at most PS_MOST_HALVINGS, or PS_MIRRORED */
+    int32_t halvings;                 /* at most PS_MOST_HALVINGS, or one of the others */
     int64_t planes, rows, size, pitch;
     int64_t given;   /* size - given <= given - 1, `given` or `given` + 1 for the three
                       * continuations above */

@@ -143,6 +143,54 @@ struct HalvedParts {
     }
 };
 
+/* The parts of PS_MIRRORED_ROWS: as those of two halvings, but for part 0, which has the sums
+ * and the differences of the values in mirror places of the last transform. */
+struct HalvedRows {
+    static constexpr int levels = 2;
+    int intervals;
+    bool is_sine;
+
+    /* Intervals of the last transform, an even number. */
+    __host__ __device__ __forceinline__ int last() const
+    {
+        return intervals >> levels;
+    }
+    /* Groups of values that determine each other: t = 0 .. groups() - 1. */
+    __host__ __device__ __forceinline__ int groups() const
+    {
+        return last() / 2 + 1;
+    }
+    /* The number of the sum in group t, and of the difference; below 0: there is none. */
+    __host__ __device__ __forceinline__ int sum(int t) const
+    {
+        return is_sine ? t - 1 : t;
+    }
+    __host__ __device__ __forceinline__ int rest(int t) const
+    {
+        return 2 * t == last() ? -1 : sum(t);
+    }
+    /* Where the differences begin. */
+    __host__ __device__ __forceinline__ int half() const
+    {
+        return (groups() - is_sine + 3) / 4 * 4;
+    }
+    /* Numbers from one line to the next. */
+    __host__ __device__ __forceinline__ int pitch(int part) const
+    {
+        return part == 0 ? 2 * half() : HalvedParts{intervals, levels}.pitch(part);
+    }
+    /* Numbers of a line in the parts before. */
+    __host__ __device__ __forceinline__ int before(int part) const
+    {
+        return (part > 0 ? pitch(0) : 0) + (part > 1 ? pitch(1) : 0);
+    }
+    /* Numbers between the sums and the differences, or after these, at most 4. */
+    __host__ __device__ __forceinline__ int between(bool is_rest) const
+    {
+        return half() - (sum(groups() - 1) + 1) + is_rest;
+    }
+};
+
 } // namespace pysolvers::transforms
 
 #endif

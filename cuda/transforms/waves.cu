@@ -10,7 +10,8 @@
  * the last part.
  *
  * Sums and differences of mirror places (PS_MIRRORED, mirrored.cuh): a thread moves 4 to 16
- * values of a plane. One word read and one written per value.
+ * values of a plane. One word read and one written per value. The same of the rows with
+ * the parts of lines (PS_MIRRORED_ROWS, halved.cuh): 32 values of a plane.
  *
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
@@ -398,6 +399,175 @@ move_mirrored(const ps_waves *w, cudaStream_t stream)
                                          output_of<Real>(w->field), *w, blocks_a_line);
 }
 
+/* Grid: for each plane, blocks of pairs of a group of rows and a group of values. */
+template <typename Real, bool LOADS>
+static __global__ void
+__launch_bounds__(most_threads, 2)
+    mirrored_rows_kernel(const __grid_constant__ Output<Real> field,
+                         const __grid_constant__ ps_waves w, int blocks_a_plane)
+{
+    using Line = HalvedLine<Real, HalvedRows::levels>;
+    using Two = Complex<Real>;
+    constexpr int lines = 4, slots = Line::slots;
+    const bool sine = w.kind == PS_DST1;
+    const int shift = sine ? 1 : 0; /* place of value 0 */
+    const int size = static_cast<int>(w.size);
+    const HalvedRows parts = {size + 2 * shift - 1, sine};
+    const Mirroring rows = {static_cast<int>(w.rows), w.row_kind};
+    const int64_t plane = static_cast<int64_t>(blockIdx.x) / blocks_a_plane;
+    const int block = static_cast<int>(blockIdx.x - plane * blocks_a_plane);
+    const int own = block * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int groups = parts.groups(), u = own / groups, t = own - u * groups;
+
+    if (u >= rows.groups()) {
+        return;
+    }
+    const Line line(t, parts.last());
+    const Real scale = static_cast<Real>(w.scale);
+    const int sum = parts.sum(t), rest = parts.rest(t);
+    Real *starts[lines];   /* of the rows; NULL if there is none */
+    int64_t places[lines]; /* of the lines; below 0: none */
+    Real x[lines][slots];
+
+#pragma unroll
+    for (int r = 0; r < lines; r++) {
+        const int j = rows.value(u, r), number = rows.number(u, r);
+
+        starts[r] = j < 0 ? nullptr : field.system(plane, j);
+        places[r] = number < 0 ? -1 : plane * w.rows + rows.start(rows.part(r)) + number;
+    }
+    const auto numbers = [&](int part, int64_t place) {
+        return static_cast<Real *>(w.waves) + w.planes * w.rows * parts.before(part) +
+               place * parts.pitch(part);
+    };
+
+    if constexpr (LOADS) {
+        /* All reads, of any place if there is none, before the first choice. */
+        const Real *const any = field.system(plane, 0);
+
+#pragma unroll
+        for (int r = 0; r < lines; r++) {
+#pragma unroll
+            for (int s = 0; s < slots; s++) {
+                const int i = min(max(line.place(s) - shift, 0), size - 1);
+
+                x[r][s] =
+                    __ldcs((starts[r] == nullptr ? any : starts[r]) + i * field.row);
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < lines; r++) {
+#pragma unroll
+            for (int s = 0; s < slots; s++) {
+                const int i = line.place(s) - shift;
+                const bool is_none = starts[r] == nullptr || i < 0 || i >= size;
+
+                x[r][s] = is_none ? Real(0) : scale * x[r][s];
+            }
+        }
+#pragma unroll
+        for (int s = 0; s < slots; s++) {
+            rows.load(x[0][s], x[1][s], x[2][s], x[3][s]);
+        }
+#pragma unroll
+        for (int r = 0; r < lines; r++) {
+            if (places[r] < 0) {
+                continue;
+            }
+            Real *const last = numbers(0, places[r]);
+
+            line.split(sine, x[r], [&](int level, int index, const Two &number) {
+                reinterpret_cast<Two *>(numbers(level, places[r]))[index] = number;
+            });
+            if (sum >= 0) {
+                last[sum] = x[r][0] + x[r][1];
+            }
+            if (rest >= 0) {
+                last[parts.half() + rest] = x[r][0] - x[r][1];
+            }
+            for (int k = t; k < parts.between(true); k += groups) {
+                last[2 * parts.half() - 1 - k] = Real(0);
+                if (k < parts.between(false)) {
+                    last[parts.half() - 1 - k] = Real(0);
+                }
+            }
+        }
+    }
+    else {
+        constexpr int complexes = Line::numbers;
+        Two given[lines][complexes], ends[lines];
+
+#pragma unroll
+        for (int r = 0; r < lines; r++) {
+            const int64_t place = max(places[r], int64_t(0));
+            const Real *const last = numbers(0, place);
+            int k = 0;
+            const auto read = [&](int level, int index) {
+                const Real *const number = numbers(level, place) + 2 * index;
+
+                given[r][k++] = {__ldcs(number), __ldcs(number + 1)};
+            };
+
+            ends[r] = {__ldcs(last + max(sum, 0)),
+                       __ldcs(last + parts.half() + max(rest, 0))};
+            /* In the order of merge(). */
+            read(2, line.place(0));
+            read(1, line.place(0));
+            read(1, line.place(1));
+        }
+#pragma unroll
+        for (int r = 0; r < lines; r++) {
+            const Real even = sum < 0 ? Real(0) : ends[r].re;
+            const Real odd = rest < 0 ? Real(0) : ends[r].im;
+            int k = 0;
+
+            x[r][0] = even + odd;
+            x[r][1] = even - odd;
+            line.merge(sine, x[r], [&](int, int) { return given[r][k++]; });
+#pragma unroll
+            for (int s = 0; s < slots; s++) {
+                x[r][s] = places[r] < 0 ? Real(0) : scale * x[r][s];
+            }
+        }
+#pragma unroll
+        for (int s = 0; s < slots; s++) {
+            rows.store(x[0][s], x[1][s], x[2][s], x[3][s]);
+        }
+#pragma unroll
+        for (int r = 0; r < lines; r++) {
+            if (starts[r] == nullptr) {
+                continue;
+            }
+#pragma unroll
+            for (int s = 0; s < slots; s++) {
+                const int i = line.place(s) - shift;
+
+                if (i >= 0 && i < size) {
+                    starts[r][i * field.row] = x[r][s];
+                }
+            }
+        }
+    }
+}
+
+template <typename Real, bool LOADS>
+static ps_status
+move_mirrored_rows(const ps_waves *w, cudaStream_t stream)
+{
+    const bool sine = w->kind == PS_DST1;
+    const HalvedRows parts = {static_cast<int>(w->size) + (sine ? 1 : -1), sine};
+    const Mirroring rows = {static_cast<int>(w->rows), w->row_kind};
+    const int64_t groups = int64_t(rows.groups()) * parts.groups();
+    const int64_t blocks_a_plane = divided_up(groups, int64_t(most_threads));
+    const int64_t blocks = w->planes * blocks_a_plane;
+
+    return blocks > INT32_MAX || groups > INT32_MAX - most_threads
+               ? PS_BAD_ARGUMENT
+               : Launch(blocks, most_threads, 0, stream)
+                     .run(mirrored_rows_kernel<Real, LOADS>, output_of<Real>(w->field),
+                          *w, static_cast<int>(blocks_a_plane));
+}
+
 template <bool LOADS>
 static ps_status
 run(const ps_waves *w, const ps_exec *exec)
@@ -412,8 +582,10 @@ run(const ps_waves *w, const ps_exec *exec)
         cudaStream_t const stream = ps_cuda_stream(exec);
 
         return w->halvings == PS_MIRRORED ? move_mirrored<Real, LOADS>(w, stream)
-               : w->halvings != 0         ? move_halved<Real, LOADS>(w, stream)
-                                          : move<Real, LOADS>(w, stream);
+               : w->halvings == PS_MIRRORED_ROWS
+                   ? move_mirrored_rows<Real, LOADS>(w, stream)
+               : w->halvings != 0 ? move_halved<Real, LOADS>(w, stream)
+                                  : move<Real, LOADS>(w, stream);
     });
 }
 

@@ -1,4 +1,4 @@
-"""cuFFT: plans of batched transforms of lines or planes that are contiguous, in place.
+"""cuFFT: plans of batched transforms of lines or planes that are contiguous.
 
 The library is loaded when the first plan is made: nvidia.py.
 """
@@ -92,7 +92,7 @@ class CufftPlan:
         #: Bytes of the work area.
         self.work_bytes = work.value
 
-    def execute(self, lines: int, work: int, stream: Stream) -> None:
+    def execute(self, lines: int, work: int, stream: Stream, target: int | None = None) -> None:
         """Enqueue the transform of all lines or planes.
 
         Parameters
@@ -103,8 +103,11 @@ class CufftPlan:
             Address of `work_bytes` bytes.
         stream : Stream
             Where to enqueue.
+        target : int, optional
+            Address of the first line of the results, with the distances of the lines; the lines
+            are then not kept. By default these are replaced.
         """
-        data = ctypes.c_void_p(lines)
+        data, result = ctypes.c_void_p(lines), ctypes.c_void_p(target or lines)
         direction = [ctypes.c_int(_FORWARD)] if self._form == COMPLEX else []
         with self.lock, current_device(self._ordinal):
             if self._set != (stream.address, work):
@@ -112,7 +115,7 @@ class CufftPlan:
                 self._call("cufftSetStream", self._plan, ctypes.c_void_p(stream.address))
                 self._call("cufftSetWorkArea", self._plan, ctypes.c_void_p(work))
                 self._set = stream.address, work
-            self._call(self._execute, self._plan, data, data, *direction)
+            self._call(self._execute, self._plan, data, result, *direction)
 
     def __del__(self) -> None:
         plan = getattr(self, "_plan", None)

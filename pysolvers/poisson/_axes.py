@@ -133,8 +133,21 @@ class Axis(GridAxis):
             modes += 0.5
         elif function == "dst":
             modes += 1
-        assert self.has_transform and self.step is not None
-        return -((2 / self.step * np.sin(np.pi / 2 * modes / self.intervals)) ** 2)
+        assert self.has_transform
+        return self.eigenvalues_at(modes / self.intervals)
+
+    def odd_eigenvalues(self, size: int) -> Array:
+        """Return the eigenvalues of the waves of odd order 2 q + 1 of `size` intervals.
+
+        The even q are first, and then the odd ones from the last to the first (struct ps_waves).
+        """
+        order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
+        return self.eigenvalues_at((2 * order + 1) / (2 * size))
+
+    def eigenvalues_at(self, angles: Array) -> Array:
+        """Return the eigenvalues of waves that turn by so many half turns per node."""
+        assert self.step is not None
+        return -((2 / self.step * np.sin(np.pi / 2 * angles)) ** 2)
 
 
 def wave_sums(

@@ -1,4 +1,4 @@
-r"""Products with the eigenvectors of both symmetric axes of a plane, in place of transforms.
+r"""Products with eigenvectors of symmetric axes of a plane, in place of transforms or with them.
 
 The eigenvectors of an axis that is symmetric about its middle are even and odd: sums of the values
 in mirror places have the amplitudes of the even ones, differences those of the odd ones, and a
@@ -6,14 +6,19 @@ product takes half the operations. One kernel makes the sums and differences of 
 while it copies the field (PS_MIRRORED), and one undoes them. Words per unknown:
 
     load      sums and differences of mirror places            2
-    products  along y and x, to a second array and back        4
+    x, y      to a second array and back                       4
     lines     along the first axis                             2
-    products  along y and x                                    4
+    y, x      to the second array and back                     4
     store     mirror places of sums and differences            2
 
 and n operations for each product, 4 n in all. The even waves of nodes between two Dirichlet sides,
 and those of the first half of the orders between two Neumann sides, are waves of half the
 intervals, which are even and odd as well: with an even number of intervals 3 n operations remain.
+
+Where the intervals along x are a multiple of 8 without large prime factors, the products along y
+remain, 1.5 n operations, and x has the parts of two halvings (`_waves`, PS_MIRRORED_ROWS):
+transforms of 3/4 of its values, and products by the even and odd eigenvectors of the rest, which
+take n / 8 operations. The words are the same. A part of the lines is an array of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +30,11 @@ from numpy.typing import NDArray
 
 from .._axis import DIRICHLET, NEUMANN
 from .._runtime.cublas import padded_rows, products
+from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from .._runtime.device import address_of
 from .._runtime.streams import Stream
 from ._axes import Axis
-from ._methods import EIGENVECTORS, method_of_device
+from ._methods import EIGENVECTORS, has_short_factors, method_of_device
 from ._modes import Block, halved
 
 Array = NDArray[Any]
@@ -36,6 +42,8 @@ Array = NDArray[Any]
 _MULTIPLE = 4  # of the numbers of a quarter of a line: PS_MIRRORED
 _WORK = 8 << 20  # bytes of the work area of cuBLAS, so that a graph shares none with other calls
 _LEAST = 64  # places of an axis whose halves are worth their own products
+_HALVINGS = 2  # of PS_MIRRORED_ROWS
+_MOST_FACTOR = 7  # of the intervals of halved lines
 
 
 def are_mirrored(axes: Sequence[Any], dtype: np.dtype, helmholtz: float) -> bool:
@@ -71,21 +79,97 @@ class _Part(NamedTuple):
     block: Block
 
 
+class MirroredLines(NamedTuple):
+    """Lines of an array of their own: all, or a part of all.
+
+    Attributes
+    ----------
+    pitch : int
+        Numbers from one line to the next.
+    parts : tuple of _Part
+        Those that have products; without any, the lines have transforms.
+    size : int
+        Numbers of a line that are values or waves, from the first one on.
+    waves : ndarray, shape (pitch,)
+        Eigenvalues of all places; those that have no wave have any of them.
+    """
+
+    pitch: int
+    parts: tuple[_Part, ...]
+    size: int
+    waves: Array
+
+
 def is_twice(axis: Axis) -> bool:
     """Return whether the waves of half the intervals of an axis are even and odd, too."""
     alike = (DIRICHLET, DIRICHLET), (NEUMANN, NEUMANN)
     return axis.has_transform and axis.on_nodes and axis.ends in alike and axis.count % 2 == 1
 
 
+def has_halved_lines(axis: Axis) -> bool:
+    """Return whether an axis has the lines of PS_MIRRORED_ROWS."""
+    is_multiple = axis.intervals % (2 << _HALVINGS) == 0
+    return is_twice(axis) and is_multiple and has_short_factors(axis, _MOST_FACTOR)
+
+
 def mirrored_pitch(axis: Axis) -> int:
     """Return the numbers from one line to the next."""
     quarter = ((axis.count + 1) // 2 + 1) // 2
-    return 4 * (-(-quarter // _MULTIPLE) * _MULTIPLE)
+    return 4 * _rounded(quarter)
 
 
-def _parts(axis: Axis) -> list[_Part]:
+def mirrored_lines(axis: Axis) -> list[MirroredLines]:
+    """Return the lines of x: with the constant wave, if there is one, in the first place."""
+    if not has_halved_lines(axis):
+        pitch = mirrored_pitch(axis)
+        return [_with_products(pitch, _parts(axis, pitch))]
+    even, odd = axis.modes.blocks
+    half, is_sine = len(even.forward), axis.ends[0] == DIRICHLET
+    last = axis.modes.values[half:] if is_sine else axis.modes.values[:half]
+    block = odd if is_sine else even
+    # Both halvings leave the second half of sines, and the first half of cosines.
+    quarters = _halves(halved(last, *block))
+    eighths = _halves(halved(*quarters[is_sine]))
+    pitch = 2 * _rounded(len(eighths[0][0]))
+    # The kernel divides the results by it.
+    scaled = (
+        (values, Block(forward, 2 * axis.intervals * backward))
+        for values, forward, backward in eighths
+    )
+    parts = [_Part(k * pitch // 2, *own) for k, own in enumerate(scaled)]
+    found = [_with_products(pitch, parts)]
+    for level in range(1, _HALVINGS + 1):
+        size = axis.intervals >> level
+        waves = axis.odd_eigenvalues(size)
+        waves = np.concatenate([waves, waves[-1:], waves[-1:]])
+        found.append(MirroredLines(size + 2, (), size, waves))
+    return found
+
+
+def _halves(modes: Any) -> list[tuple[Array, Array, Array]]:
+    """Return eigenvalues and matrices of the even and of the odd eigenvectors."""
+    count = len(modes.blocks[0].forward)
+    values = modes.values[:count], modes.values[count:]
+    return [(own, *block) for own, block in zip(values, modes.blocks, strict=True)]
+
+
+def _with_products(pitch: int, parts: Sequence[_Part]) -> MirroredLines:
+    """Return lines of parts that have products."""
+    values = np.concatenate([part.values for part in parts])
+    waves = np.full(pitch, values.min() or -1.0)
+    for part in parts:
+        waves[part.start : part.start + len(part.values)] = part.values
+    return MirroredLines(pitch, tuple(parts), pitch, waves)
+
+
+def _rounded(count: int) -> int:
+    """Return the next multiple of `_MULTIPLE`."""
+    return -(-count // _MULTIPLE) * _MULTIPLE
+
+
+def _parts(axis: Axis, pitch: int) -> list[_Part]:
     """Return the parts of the places along an axis, as struct ps_waves does."""
-    pitch, (even, odd) = mirrored_pitch(axis), axis.modes.blocks
+    even, odd = axis.modes.blocks
     half = len(even.forward)
     first, second = axis.modes.values[:half], axis.modes.values[half:]
     if not is_twice(axis):
@@ -102,24 +186,25 @@ def _parts(axis: Axis) -> list[_Part]:
     return sorted([*found, *(_Part(*part) for part in both)], key=lambda part: part.start)
 
 
-def mirrored_shifts(others: Sequence[Axis]) -> Array:
+def mirrored_shifts(rows: Axis, lines: MirroredLines) -> Array:
     """Return the sums of the eigenvalues of all places of a plane, those between lines included."""
-    across = np.concatenate([part.values for part in _parts(others[0])])
-    along = np.full(mirrored_pitch(others[1]), others[1].modes.values.min() or -1.0)
-    for part in _parts(others[1]):
-        along[part.start : part.start + len(part.values)] = part.values
-    return (across[:, None] + along).ravel()
+    across = np.concatenate([part.values for part in _parts(rows, mirrored_pitch(rows))])
+    return (across[:, None] + lines.waves).ravel()
 
 
 class MirroredProducts:
-    """The products before the lines, or after them; the interface is that of `CufftPlan`.
+    """Products along y, and products or transforms along x, before the lines or after them.
+
+    The interface is that of `CufftPlan`.
 
     Parameters
     ----------
-    others : sequence of Axis
-        The axes of a plane: y and x.
+    rows : Axis
+        The axis y of the planes.
+    lines : MirroredLines
+        The lines along x.
     backward : bool
-        Whether the products make values of amplitudes.
+        Whether values are made of amplitudes.
     planes : int
         Number of planes.
     dtype : dtype
@@ -132,7 +217,8 @@ class MirroredProducts:
 
     def __init__(
         self,
-        others: Sequence[Axis],
+        rows: Axis,
+        lines: MirroredLines,
         *,
         backward: bool,
         planes: int,
@@ -140,42 +226,66 @@ class MirroredProducts:
         ordinal: int,
         keep: Callable[[Array], Array],
     ) -> None:
-        self._products, self._dtype = products(ordinal), dtype
-        self._planes, self._rows = planes, others[0].count
-        self._pitch = mirrored_pitch(others[1])
-        across, along = (_parts(axis) for axis in others)
+        self._products, self._dtype, self._backward = products(ordinal), dtype, backward
+        self._planes, self._rows = planes, rows.count
+        self._pitch, self._size = lines.pitch, lines.size
+        across = _parts(rows, mirrored_pitch(rows))
         self._across = [keep(padded_rows(_matrix(part, backward), dtype)) for part in across]
         # With the places between the parts, which have zeros: sizes of even tiles for cuBLAS.
-        starts = [*(part.start for part in along[1:]), self._pitch]
+        starts = [*(part.start for part in lines.parts[1:]), lines.pitch]
         self._along = [
             (part.start, keep(_square(_matrix(part, backward), stop - part.start, dtype)))
-            for part, stop in zip(along, starts, strict=True)
+            for part, stop in zip(lines.parts, starts, strict=False)
         ]
+        form = REAL_TO_COMPLEX if backward else COMPLEX_TO_REAL
+        rest = lines.pitch, planes * rows.count, dtype, ordinal
+        self._plan = None if lines.parts else CufftPlan(form, (lines.size,), *rest)
         #: Held by a thread that executes the plan, or that lets no other one execute it.
-        self.lock = RLock()
+        self.lock = RLock() if self._plan is None else self._plan.lock
         self._bytes = planes * self._rows * self._pitch * dtype.itemsize
-        #: Bytes of the second array and of the work area of cuBLAS.
-        self.work_bytes = self._bytes + _WORK
+        self._area = max(_WORK, 0 if self._plan is None else self._plan.work_bytes)
+        #: Bytes of the second array and of the work area of the libraries.
+        self.work_bytes = self._bytes + self._area
 
     def execute(self, lines: int, work: int, stream: Stream) -> None:
-        """Enqueue the products of all planes, as `CufftPlan.execute` does.
+        """Enqueue the products and transforms of all planes, as `CufftPlan.execute` does.
 
         The places between the parts of a line have zeros, before and after.
         """
-        size, pitch = self._dtype.itemsize, self._pitch
-        area = work + self._bytes, _WORK
+        steps = [self._execute_along, self._execute_across]
+        if self._backward:
+            steps.reverse()
+        area = work + self._bytes, self._area
+        steps[0](lines, work, area, stream)
+        steps[1](work, lines, area, stream)
+
+    def _execute_across(
+        self, source: int, target: int, area: tuple[int, int], stream: Stream
+    ) -> None:
+        """Enqueue the products along y."""
+        size, pitch, width = self._dtype.itemsize, self._pitch, self._size
         start = 0
         for matrix in self._across:
             skip, count = start * pitch * size, len(matrix)
             own = address_of(matrix), matrix.shape[1]
-            shape, distance = (self._planes, count, pitch), self._rows * pitch
-            places = lines + skip, work + skip
-            self._products.columns(own, *places, shape, distance, self._dtype, stream, work=area)
+            shape, distance = (self._planes, count, width), self._rows * pitch
+            places = source + skip, target + skip
+            self._products.columns(
+                own, *places, shape, distance, self._dtype, stream, work=area, lead=pitch
+            )
             start += count
+
+    def _execute_along(
+        self, source: int, target: int, area: tuple[int, int], stream: Stream
+    ) -> None:
+        """Enqueue the products or the transform along x."""
+        if self._plan is not None:
+            self._plan.execute(source, area[0], stream, target)
         for place, matrix in self._along:
+            skip = place * self._dtype.itemsize
             own, sizes = (address_of(matrix), len(matrix)), (self._planes * self._rows, len(matrix))
-            places = work + place * size, lines + place * size
-            self._products.rows(own, *places, sizes, pitch, self._dtype, stream, work=area)
+            places = source + skip, target + skip
+            self._products.rows(own, *places, sizes, self._pitch, self._dtype, stream, work=area)
 
 
 def _matrix(part: _Part, backward: bool) -> Array:

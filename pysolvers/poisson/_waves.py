@@ -39,12 +39,18 @@ from .._runtime.device import Device, address_of, aligned, device_array
 from ..distributed import Group
 from ._axes import Axis, AxisPart
 from ._cut_lines import COUPLINGS, ConstantLine, CutLines
-from ._mirrored import MirroredProducts, is_twice, mirrored_shifts
+from ._mirrored import (
+    MirroredProducts,
+    has_halved_lines,
+    is_twice,
+    mirrored_lines,
+    mirrored_shifts,
+)
 
 Array = NDArray[Any]
 
 _MOST_HALVINGS = 3
-_MIRRORED = -1  # PS_MIRRORED, instead of halvings
+_MIRRORED, _MIRRORED_ROWS = -1, -2  # PS_MIRRORED and PS_MIRRORED_ROWS, instead of halvings
 # Bytes of a field of nodes from which its lines are in parts.
 _LEAST_IN_PARTS = 1 << 22
 # The same for more than two parts: 1025^2 nodes take 54 us in two, 66 in four (H200).
@@ -164,22 +170,27 @@ class PackedWaves:
         mirrored: bool = False,
     ) -> None:
         self._dtype = dtype
-        part, *others = axes
-        first = getattr(part, "whole", part)
-        self._count = part.count
+        own, *others = axes
+        first = getattr(own, "whole", own)
+        self._count = own.count
         self._size = others[-1].count
         names = [_name(axis, mirrored=mirrored) for axis in others]
         self._kinds = [device.backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
         planes = first.count // ranks[0].size if ranks else first.count
         field_bytes = planes * prod(axis.count for axis in others) * dtype.itemsize
         self._halvings = _halvings(others, field_bytes)
+        lines = mirrored_lines(others[-1]) if mirrored else []
         if mirrored:
-            self._halvings = _MIRRORED
-            shifts = mirrored_shifts(others)
-            turns = _no_turns(len(shifts) // 2)
-            # All numbers of a plane as one line, of an odd length: none has the place of another.
-            found = [_Waves((len(shifts) - 1,), shifts, turns, _no_turns(1))]
-            self._scale = 1.0
+            rows, last = others
+            found = []
+            is_halved = has_halved_lines(last)
+            self._halvings = _MIRRORED_ROWS if is_halved else _MIRRORED
+            self._scale = 1 / (2 * last.intervals) if is_halved else 1.0
+            for part in lines:
+                shifts = mirrored_shifts(rows, part)
+                turns = _no_turns(len(shifts) // 2)
+                # All numbers of a plane are one line, of an odd length: none has another's place.
+                found.append(_Waves((len(shifts) - 1,), shifts, turns, _no_turns(1)))
         elif self._halvings:
             found = _waves_of_parts(others[0], self._halvings)
             self._scale = 1 / (2 * others[0].intervals)
@@ -189,18 +200,19 @@ class PackedWaves:
             self._scale = 1 / prod(lengths)
         self._parts: list[_Part] = []
         self._pitch = 0  # reals of the lines of all parts
-        for waves in found:
+        for k, waves in enumerate(found):
             start = self._count * self._pitch * dtype.itemsize
-            plans: list[Any] = [
-                CufftPlan(form, waves.lengths, waves.pitch, self._count, dtype, device.ordinal)
-                for form in waves.forms
-                if not mirrored
-            ]
+            plans: list[Any]
             if mirrored:
                 options = {"planes": self._count, "dtype": dtype, "ordinal": device.ordinal}
                 plans = [
-                    MirroredProducts(others, backward=backward, keep=keep, **options)
+                    MirroredProducts(rows, lines[k], backward=backward, keep=keep, **options)
                     for backward in (False, True)
+                ]
+            else:
+                plans = [
+                    CufftPlan(form, waves.lengths, waves.pitch, self._count, dtype, device.ordinal)
+                    for form in waves.forms
                 ]
             tables = waves.shifts - helmholtz, waves.turns, waves.row_turns
             kept = tuple(keep(np.asarray(table, dtype)) for table in tables)
@@ -220,10 +232,10 @@ class PackedWaves:
         self._constant: ConstantLine | None = None
         if ranks:
             periodic = first.is_periodic
-            lines = [waves.shifts.size for waves in found]
-            self.cut = CutLines(*ranks, lines, dtype, device, periodic=periodic)
-            self._constant = ConstantLine(ranks, part) if self._is_singular else None
-            self._matrix = _rows_of_part(part, pinned, ranks[0])
+            systems = [waves.shifts.size for waves in found]
+            self.cut = CutLines(*ranks, systems, dtype, device, periodic=periodic)
+            self._constant = ConstantLine(ranks, own) if self._is_singular else None
+            self._matrix = _rows_of_part(own, pinned, ranks[0])
         else:
             words = first.rows[0], first.sums, first.rows[2]
             rows = [tuple(float(a[i]) for a in words) for i in (0, first.count // 2, -1)]
@@ -457,19 +469,12 @@ def _waves_of_parts(axis: Axis, halvings: int) -> list[_Waves]:
     found = [_Waves((2 * last,), shifts, _no_turns(last + 1), _no_turns(1))]
     for level in range(1, halvings + 1):
         size = axis.intervals >> level
-        order = np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)[::-1]])
+        shifts = axis.odd_eigenvalues(size)
         # Lines are pairs of reals: the last one of an odd length has another wave's matrix.
-        order = np.append(order, order[-1:] if size % 2 else [])
-        shifts = _of_angles(axis, (2 * order + 1) / (2 * size))
-        turns = _no_turns(len(order) // 2)
+        shifts = np.append(shifts, shifts[-1:] if size % 2 else [])
+        turns = _no_turns(len(shifts) // 2)
         found.append(_Waves((size,), shifts, turns, _no_turns(1), are_reals=True))
     return found
-
-
-def _of_angles(axis: Axis, angles: Array) -> Array:
-    """Return the eigenvalues of waves that turn by so many half turns per node."""
-    assert axis.step is not None
-    return -((2 / axis.step * np.sin(np.pi / 2 * angles)) ** 2)
 
 
 def _eigenvalues(axis: Axis, length: int) -> Array:
@@ -481,7 +486,7 @@ def _eigenvalues(axis: Axis, length: int) -> Array:
     waves = np.arange(length + 1) * (1 if kind == 2 else 2)
     if function == "dst" and kind == 2:  # cosines of values of alternating sign, in reverse order
         waves = waves[::-1]
-    found = _of_angles(axis, waves / length)
+    found = axis.eigenvalues_at(waves / length)
     if function == "dst" and kind == 1:
         found[0] = found.min()  # wave 0 is zero: its system needs a matrix that is not singular
     return found

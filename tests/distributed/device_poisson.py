@@ -1,5 +1,6 @@
 """Checks of FastPoisson with a group on devices, of host memory or GPUs: those of the CPU."""
 
+import itertools
 from unittest import mock
 
 import numpy as np
@@ -72,9 +73,12 @@ def check_poisson_of_nodes_in_parts(group, rng, links):
 
 
 def check_poisson_of_mirrored_boxes(group, rng, links):
-    """Products of both other axes, and the constant wave."""
-    for side, helmholtz in ((1.0, 0.0), (Neumann(), 0.0), (Neumann(), 0.5)):
-        problem = {"shape": (11, 9, 8), "spacing": 0.3, "boundary": side, "helmholtz": helmholtz}
+    """Products of both other axes, also with transforms, and the constant wave."""
+    cases = itertools.product(
+        [(11, 9, 8), (11, 8, 9)], [(1.0, 0.0), (Neumann(), 0.0), (Neumann(), 0.5)]
+    )
+    for shape, (side, helmholtz) in cases:
+        problem = {"shape": shape, "spacing": 0.3, "boundary": side, "helmholtz": helmholtz}
         problem["on_incompatible"] = "ignore"
         f = rng.standard_normal(problem["shape"])
         with pytest.MonkeyPatch.context() as patch:

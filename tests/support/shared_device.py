@@ -215,13 +215,14 @@ def in_place_of_cuda(*, is_shared=True):
             CufftPlan=transform_device.Plan,
             products=lambda _: transform_device.Products(device),
         )
-        of_waves = mock.patch.object(
-            _waves, "CufftPlan", partial(transform_device.PlanOfWaves, device)
+        plan = partial(transform_device.PlanOfWaves, device)
+        of_waves = mock.patch.object(_waves, "CufftPlan", plan)
+        of_planes = mock.patch.multiple(
+            _mirrored,
+            CufftPlan=plan,
+            products=lambda _: transform_device.Products(device),
         )
-        products = mock.patch.object(
-            _mirrored, "products", return_value=transform_device.Products(device)
-        )
-        with fake_device.in_place_of_cuda(device), plans, of_waves, products:
+        with fake_device.in_place_of_cuda(device), plans, of_waves, of_planes:
             yield device
     finally:
         device.path.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ cuFFT does nothing, and `transform_store` transforms them.
 """
 
 from itertools import pairwise
+from threading import RLock
 
 import fake_device
 import numpy as np
@@ -61,6 +62,10 @@ class Device(fake_device.Device):
     ):  # fmt: skip
         self.calls.append(("waves_load", field.shape))
         with self.open():
+            if halvings == -2:
+                return self._load_mirrored_rows((row_kind, kind), field, waves, nbytes, scale)
+            if halvings == -2:
+                return self._load_mirrored_rows((row_kind, kind), field, waves, nbytes, scale)
             if halvings < 0:
                 return self._load_mirrored((row_kind, kind), field, pitch, waves, nbytes, scale)
             field = self._continued(KINDS[kind], field, size)
@@ -86,6 +91,10 @@ class Device(fake_device.Device):
         whole = np.empty((*field.shape[:2], size), field.dtype)
         rest = waves, nbytes, scale
         with self.open():
+            if halvings == -2:
+                return self._store_mirrored_rows((row_kind, kind), field, *rest)
+            if halvings == -2:
+                return self._store_mirrored_rows((row_kind, kind), field, *rest)
             if halvings < 0:
                 return self._store_mirrored((row_kind, kind), field, pitch, *rest)
             if halvings:
@@ -114,10 +123,10 @@ class Device(fake_device.Device):
         return 0
 
     @staticmethod
-    def _foldings(kinds, shape, pitch):
+    def _foldings(kinds, shape, pitch=0):
         """Matrices that fold and unfold rows and values, and the places of a line."""
-        quarter = ((shape[2] + 1) // 2 + 1) // 2
-        assert pitch == 16 * -(-quarter // 4)
+        quarter = ((shape[-1] + 1) // 2 + 1) // 2
+        assert pitch in (0, 16 * -(-quarter // 4))
         found = []
         for kind, n in zip(kinds, shape[1:], strict=True):
             sums, rests, merge = _fold(n)
@@ -274,39 +283,61 @@ class Device(fake_device.Device):
     def _load_halved(self, kind, halvings, field, waves, nbytes):
         """Sums and differences of mirror places; those of kind 3 as SciPy defines it."""
         last, *parts = self._parts(kind, halvings, field, waves, nbytes)
-        x = np.pad(field, ((0, 0), (1, 1))) if kind == "dst1" else field
-        sign = 1 if kind == "dst1" else -1
-        for part in parts:
-            part[...] = np.nan
-            half = x.shape[1] // 2
-            odd = (x + sign * x[:, ::-1])[:, : half + 1]
-            x = (x - sign * x[:, ::-1])[:, : half + 1]
-            values = odd[:, 1:] if kind == "dst1" else odd[:, :-1]
-            given = scipy.fft.dct(values[:, ::-1] if kind == "dst1" else values, 3)
-            # Before cuFFT, which transforms the complex numbers to these reals.
-            order = np.r_[0:half:2, np.arange(1, half, 2)[::-1]]
-            numbers = scipy.fft.rfft(given[:, order]) / half
-            part[:, ::2], part[:, 1::2] = numbers.real, numbers.imag
-        mirrored = -sign * x[:, -2:0:-1]
+        x, numbers = _split(kind, halvings, field)
+        for part, own in zip(parts, numbers, strict=True):
+            part[:, ::2], part[:, 1::2] = own.real, own.imag
+        mirrored = (-1 if kind == "dst1" else 1) * x[:, -2:0:-1]
         last[...] = np.nan
         last[:, : 2 * (x.shape[1] - 1)] = np.concatenate([x, mirrored], 1)
         return 0
 
     def _store_halved(self, kind, halvings, field, waves, nbytes, scale):
         last, *parts = self._parts(kind, halvings, field, waves, nbytes)
-        sign = 1 if kind == "dst1" else -1
-        x = last[:, : last.shape[1] // 2].copy()
-        for part in reversed(parts):
-            half = x.shape[1] - 1
-            shuffled = scipy.fft.irfft(part[:, ::2] + 1j * part[:, 1::2], half)
-            values = np.empty_like(shuffled)
-            values[:, np.r_[0:half:2, np.arange(1, half, 2)[::-1]]] = shuffled
-            odd = scipy.fft.dct(values, 2)
-            zero = np.zeros((len(odd), 1))
-            odd = np.concatenate([zero, odd[:, ::-1]] if kind == "dst1" else [odd, zero], 1)
-            x = np.concatenate([odd + x, sign * (odd - x)[:, -2::-1]], 1)
-        field[...] = scale * (x[:, 1:-1] if kind == "dst1" else x)
+        x = last[:, : last.shape[1] // 2]
+        field[...] = scale * _merge(kind, x, [part[:, ::2] + 1j * part[:, 1::2] for part in parts])
         return 0
+
+    def _load_mirrored_rows(self, kinds, field, waves, nbytes, scale):
+        """The rows of PS_MIRRORED, and the values of PS_MIRRORED_ROWS."""
+        kind = KINDS[kinds[1]]
+        last, *parts = self._rows_of_parts(kind, field, waves, nbytes)
+        rows, _, _ = self._foldings(kinds[:1], field.shape[:2])[0]
+        x, numbers = _split(kind, 2, (scale * (rows @ field)).reshape(-1, field.shape[2]))
+        for part, own in zip(parts, numbers, strict=True):
+            part[:, ::2], part[:, 1::2] = own.real, own.imag
+        x = x[:, 1:-1] if kind == "dst1" else x
+        sums, rests, _ = _fold(x.shape[1])
+        last[...] = 0
+        last[:, : len(sums)] = x @ sums.T
+        start = last.shape[1] // 2
+        last[:, start : start + len(rests)] = x @ rests.T
+        return 0
+
+    def _store_mirrored_rows(self, kinds, field, waves, nbytes, scale):
+        kind = KINDS[kinds[1]]
+        last, *parts = self._rows_of_parts(kind, field, waves, nbytes)
+        _, rows, _ = self._foldings(kinds[:1], field.shape[:2])[0]
+        count = (field.shape[2] + 1) // 4 - 1 if kind == "dst1" else field.shape[2] // 4 + 1
+        start = last.shape[1] // 2
+        even, odd = last[:, : (count + 1) // 2], last[:, start : start + count // 2]
+        x = np.concatenate([even, odd], 1) @ _fold(count)[2].T
+        x = np.pad(x, ((0, 0), (1, 1))) if kind == "dst1" else x
+        whole = _merge(kind, x, [part[:, ::2] + 1j * part[:, 1::2] for part in parts])
+        field[...] = scale * (rows @ whole.reshape(field.shape))
+        return 0
+
+    @staticmethod
+    def _rows_of_parts(kind, field, waves, nbytes):
+        """The lines of the three parts of PS_MIRRORED_ROWS."""
+        intervals = field.shape[2] + (1 if kind == "dst1" else -1)
+        assert intervals % 8 == 0
+        half = -(-(intervals // 8 + (kind == "dct1")) // 4) * 4
+        pitches = 2 * half, intervals // 2 + 2, intervals // 4 + 2
+        lines = int(np.prod(field.shape[:2]))
+        assert nbytes == lines * sum(pitches) * field.itemsize
+        memory = fake_device._as_host(waves, nbytes).view(field.dtype)
+        starts = np.cumsum([0, *(lines * pitch for pitch in pitches)])
+        return [memory[a:b].reshape(lines, -1) for a, b in pairwise(starts)]
 
     def _waves(self, shape, dtype, pitch, waves, nbytes):
         count = int(np.prod(shape[:2])) * pitch
@@ -348,6 +379,37 @@ class Device(fake_device.Device):
         return 0
 
 
+def _split(kind, halvings, field):
+    """The values of the last transform, and the numbers of kind 3, as SciPy defines it."""
+    x = np.pad(field, ((0, 0), (1, 1))) if kind == "dst1" else field
+    sign, found = (1 if kind == "dst1" else -1), []
+    for _ in range(halvings):
+        half = x.shape[1] // 2
+        odd = (x + sign * x[:, ::-1])[:, : half + 1]
+        x = (x - sign * x[:, ::-1])[:, : half + 1]
+        values = odd[:, 1:] if kind == "dst1" else odd[:, :-1]
+        given = scipy.fft.dct(values[:, ::-1] if kind == "dst1" else values, 3)
+        # Before cuFFT, which transforms the complex numbers to these reals.
+        order = np.r_[0:half:2, np.arange(1, half, 2)[::-1]]
+        found.append(scipy.fft.rfft(given[:, order]) / half)
+    return x, found
+
+
+def _merge(kind, x, numbers):
+    """The values from those of the last transform and the numbers of kind 2, times 2 N."""
+    sign = 1 if kind == "dst1" else -1
+    for own in reversed(numbers):
+        half = x.shape[1] - 1
+        shuffled = scipy.fft.irfft(own, half)
+        values = np.empty_like(shuffled)
+        values[:, np.r_[0:half:2, np.arange(1, half, 2)[::-1]]] = shuffled
+        odd = scipy.fft.dct(values, 2)
+        zero = np.zeros((len(odd), 1))
+        odd = np.concatenate([zero, odd[:, ::-1]] if kind == "dst1" else [odd, zero], 1)
+        x = np.concatenate([odd + x, sign * (odd - x)[:, -2::-1]], 1)
+    return x[:, 1:-1] if kind == "dst1" else x
+
+
 def _fold(n):
     """Matrices of the sums and differences of mirror places, and of even plus odd values."""
     one, turned, h = np.eye(n), np.eye(n)[::-1], (n + 1) // 2
@@ -363,10 +425,12 @@ class Products:
     def __init__(self, device):
         self.device = device
 
-    def columns(self, matrix, source, target, sizes, distance, dtype, stream, apart=0, work=None):
+    def columns(
+        self, matrix, source, target, sizes, distance, dtype, stream, apart=0, work=None, lead=0
+    ):
         count, n, width = sizes
         if not apart:
-            self._multiply(matrix, source, target, (count, n, width), distance, dtype)
+            self._multiply(matrix, source, target, (count, n, width), distance, dtype, lead)
             return
         for k in range(count):
             address, lead = matrix
@@ -410,18 +474,17 @@ class Products:
             (lead * dtype.itemsize, dtype.itemsize),
         )
 
-    def _multiply(self, matrix, source, target, shape, distance, dtype):
+    def _multiply(self, matrix, source, target, shape, distance, dtype, row=0):
         self.device.calls.append(("product", shape))
         count, n, width = shape
-        size = dtype.itemsize
+        size, row = dtype.itemsize, row or width
+        numbers = (count - 1) * distance + (n - 1) * row + width
         with self.device.open():
             values, there = (
                 np.lib.stride_tricks.as_strided(
-                    fake_device._as_host(a, ((count - 1) * distance + n * width) * size).view(
-                        dtype
-                    ),
+                    fake_device._as_host(a, numbers * size).view(dtype),
                     shape,
-                    (distance * size, width * size, size),
+                    (distance * size, row * size, size),
                 )
                 for a in (source, target)
             )
@@ -435,11 +498,12 @@ class Plan:
     """A plan that leaves its lines as they are, because transform_store() transforms them."""
 
     work_bytes = 512
+    lock = RLock()
 
     def __init__(self, *_arguments):
         pass
 
-    def execute(self, lines, work, stream):
+    def execute(self, lines, work, stream, target=None):
         assert lines
         assert work
 
@@ -451,17 +515,21 @@ class PlanOfWaves(Plan):
         self.device, self.form, self.lengths = device, form, lengths
         self.shape, self.dtype = (count, *lengths[:-1], pitch), dtype
 
-    def execute(self, lines, work, stream):
+    def execute(self, lines, work, stream, target=None):
         assert work
         size, axes = self.lengths[-1], tuple(range(1, len(self.shape)))
         with self.device.open():
             nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
-            values = fake_device._as_host(lines, nbytes).view(self.dtype).reshape(self.shape)
-            waves = values[..., : 2 * (size // 2 + 1)]
+            given, values = (
+                fake_device._as_host(a, nbytes).view(self.dtype).reshape(self.shape)
+                for a in (lines, target or lines)
+            )
+            waves = given[..., : 2 * (size // 2 + 1)]
             numbers = waves[..., ::2] + 1j * waves[..., 1::2]
             if self.form == COMPLEX_TO_REAL:
                 gain = np.prod(self.lengths)
                 values[..., :size] = scipy.fft.irfftn(numbers, self.lengths, axes) * gain
             else:
-                numbers = scipy.fft.rfftn(values[..., :size], self.lengths, axes)
+                numbers = scipy.fft.rfftn(given[..., :size], self.lengths, axes)
+                waves = values[..., : 2 * (size // 2 + 1)]
                 waves[..., ::2], waves[..., 1::2] = numbers.real, numbers.imag

@@ -215,6 +215,26 @@ extern "C" int fold(int kind, int n, int loads, const double *from, double *to, 
     }
     return pitch;
 }
+/* The sums and differences of the last transform in lines of PS_MIRRORED_ROWS. */
+extern "C" int fold_last(int n, int is_sine, const double *from, double *to)
+{
+    const HalvedRows parts = {n, is_sine != 0};
+    for (int t = 0; t < parts.groups(); t++) {
+        const double a = from[t], b = from[parts.last() - t];
+        if (parts.sum(t) >= 0) {
+            to[parts.sum(t)] = a + b;
+        }
+        if (parts.rest(t) >= 0) {
+            to[parts.half() + parts.rest(t)] = a - b;
+        }
+    }
+    for (int is_rest = 0; is_rest < 2; is_rest++) {
+        for (int k = 0; k < parts.between(is_rest != 0); k++) {
+            to[(1 + is_rest) * parts.half() - 1 - k] = 0;
+        }
+    }
+    return parts.before(2) + parts.pitch(2);
+}
 extern "C" void continue_line(int kind, int size, int given, const double *values, double *line)
 {
     for (int i = 0; i < size; i++) {
@@ -427,6 +447,33 @@ def test_lines_in_parts_are_sines_and_cosines_and_invert(library, rng, name, siz
     found = np.full(n + 1, np.nan)
     library.move_halved(levels, 0, int(is_sine), n, pointer(own), pointer(found))
     np.testing.assert_allclose(found, 2 * n * x, rtol=0, atol=1e-12 * n)
+
+
+@pytest.mark.parametrize("n", [8, 16, 24, 40, 512])
+@pytest.mark.parametrize("name", ["dct1", "dst1"])
+def test_last_part_of_mirrored_rows(library, rng, name, n):
+    """Sums and differences of mirror places, the middle twice, and zeros between them."""
+    is_sine, kind = name == "dst1", KINDS.index(name)
+    x = rng.standard_normal(n // 4 + 1)
+    if is_sine:
+        x[[0, -1]] = 0
+    first, middle = int(is_sine), n // 8
+    half = -(-(middle + 1 - first) // 4) * 4
+    line, expected = np.full(2 * half, np.nan), np.zeros(2 * half)
+
+    pitch = library.fold_last(n, int(is_sine), pointer(x), pointer(line))
+
+    expected[: middle + 1 - first] = (x + x[::-1])[first : middle + 1]
+    expected[half : half + middle - first] = (x - x[::-1])[first:middle]
+    np.testing.assert_array_equal(line, expected)
+    assert pitch == 2 * half + n // 2 + 2 + n // 4 + 2
+    values = n - 1 if is_sine else n + 1
+    for halvings, more, longer, legal in (
+        (-2, 0, 0, True), (-2, 0, 2, False), (-2, 4, 0, False), (-3, 0, 0, False)
+    ):  # fmt: skip
+        place = ctypes.c_longlong(pitch + longer)
+        assert bool(library.is_legal(kind, values + more, halvings, place)) == legal
+    assert not library.is_legal(KINDS.index("dct2"), values, -2, ctypes.c_longlong(pitch))
 
 
 @pytest.mark.parametrize("given", [2, 3, 8])

@@ -6,7 +6,6 @@ What the kernels compute is tested in test_transform_elements.py and, with cuFFT
 import copy
 import functools
 import itertools
-import threading
 from contextlib import nullcontext
 
 import fake_device
@@ -39,7 +38,8 @@ from pysolvers.poisson._methods import methods_of
 @pytest.fixture
 def device(monkeypatch):
     with fake_device.in_place_of_cuda(Device()) as fake:
-        monkeypatch.setattr(_waves, "CufftPlan", functools.partial(PlanOfWaves, fake))
+        for module in (_waves, _mirrored):
+            monkeypatch.setattr(module, "CufftPlan", functools.partial(PlanOfWaves, fake))
         monkeypatch.setattr(_device, "CufftPlan", Plan)
         for module in (_device, _longer, _mirrored):
             monkeypatch.setattr(module, "products", lambda _: Products(fake))
@@ -312,7 +312,6 @@ def test_repeated_solves_are_graphs_with_the_values_of_sides(
     monkeypatch.setattr(fake_device.Array, "shape", property(shape_of), raising=False)
     monkeypatch.setattr(_runtime_device.Device, "captured", captured)
     monkeypatch.setattr(_runtime_device.Device, "launch", lambda own, graph: graph())
-    monkeypatch.setattr(Plan, "lock", threading.RLock(), raising=False)
     set_least_in_parts(monkeypatch, 0)
     library = Graphs(device)
     monkeypatch.setattr(_device, "library_of", lambda _: library)
@@ -449,7 +448,7 @@ def test_slow_lengths_as_a_part_of_a_longer_grid(
 @pytest.mark.parametrize("z", PAIRS)
 @pytest.mark.parametrize("y", ["DD", "NN"])
 @pytest.mark.parametrize("x", ["DD", "NN", "stretched"])
-@pytest.mark.parametrize("shape", [(5, 8, 9), (6, 9, 12), (4, 10, 7)])
+@pytest.mark.parametrize("shape", [(5, 8, 9), (6, 9, 12), (4, 10, 7), (4, 9, 25), (4, 7, 17)])
 def test_products_of_both_axes_of_a_plane(monkeypatch, device, rng, shape, x, y, z, dtype):
     """Even and odd eigenvectors, and lines along the first axis."""
     set_mirrored(monkeypatch)
@@ -463,6 +462,7 @@ def test_products_of_both_axes_of_a_plane(monkeypatch, device, rng, shape, x, y,
 
     poisson_pairs.near(there.solve(f), here.solve(f), here)
     assert there.methods == {"z": "lines", "y": "eigenvectors", "x": "eigenvectors"}
+    assert poisson_pairs.halvings_of(there) == (-2 if shape[-1] % 8 == 1 else -1)
     assert isinstance(there._device._packed, _waves.PackedWaves)
     batch = np.stack([f, 2 * f])
     poisson_pairs.near(there.solve(batch)[1], here.solve(2 * f), here)
