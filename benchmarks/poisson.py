@@ -137,6 +137,7 @@ GPU_GRIDS = (
     GpuGrid((512, 512, 512), "cells", "y"),
     GpuGrid((512, 512, 512), "cells", "xyz", most=15e-3),
     GpuGrid((1024, 1024, 1024), "cells", most=0.25),
+    GpuGrid((513, 513, 513), "nodes", most=1.3, reference=26),
 )
 QUICK_GPU_GRIDS = (
     GpuGrid((24, 30), "cells"),
