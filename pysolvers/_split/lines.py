@@ -369,13 +369,13 @@ class LineOperators(ABC):
         Other nodes keep their values. One or two fields, which are neither u nor d.
         """
         start = perf_counter()
-        lines = any(weights.lines for _, weights in outs)
-        parts = self.has_explicit and any(weights.explicit for _, weights in outs)
-        self._make_combinations(level, u, d, outs, parts=parts)
+        lines = [each for each in outs if each[1].lines]
+        parts = [each for each in outs if self.has_explicit and each[1].explicit]
+        self._make_combinations(level, u, d, outs, parts=bool(parts))
         if lines:
-            self._add_ends(level, u, d, outs)
+            self._add_ends(level, u, d, lines)
         if parts and self._explicit_is_mixed:
-            self._add_explicit_sides(level, u, d, outs)
+            self._add_explicit_sides(level, u, d, parts)
         self.seconds["products"] += perf_counter() - start
 
     def _make_combinations(

@@ -21,7 +21,7 @@ solve along each axis, and a sum. Each evaluation and each sum is one pass over 
 the linear combinations of a scheme are formed, by the kernel of ``ps_rates.h``.
 Words moved per unknown with coefficients that do not depend on the place, n axes:
 
-    douglas    2 + 2 n + 3: F of u, the solves in place, the sum
+    douglas    4 + 2 n: the sum and F of it, the solves in place; 1 more at the last step of a call
     others     3 + 2 n + 4 + 2 n + 3, hundsdorfer-verwer 4 at the end
 
 and 3 for each axis in each evaluation of F and each solve, where coefficients depend on the place,
@@ -155,10 +155,15 @@ class SplitSteps(Generic[O_co]):
         self._next: Field | None = None  # where the solution is written, if given values stay
         self._clear = set(names)  # fields that are 0 at nodes with given values
         self._level: Any = None
+        self._values: Any = None  # those that the fields `u` and `_next` have at given nodes
+        # The solution, the level and dt for which `change` is dt F already; and a field for that
+        # of the next step.
+        self._ahead: tuple[Field, Any, float] | None = None
+        self._spare: Field | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy, which makes a level of its own."""
-        return {**self.__dict__, "_level": None}
+        return {**self.__dict__, "_level": None, "_ahead": None}
 
     def zeros(self) -> Field:
         """Return a field of zeros."""
@@ -167,10 +172,11 @@ class SplitSteps(Generic[O_co]):
     def start_again(self) -> None:
         """Take a new solution: what a failed step left at nodes with given values is cleared."""
         self._clear.clear()
+        self._ahead = self._values = self._spare = None
 
     def forget(self) -> None:
         """Forget the level of the last step: the time was changed."""
-        self._level = None
+        self._level = self._ahead = None
 
     def level_at(self, time: float) -> Any:
         """Return the level at a time, made of that of the last step where it can be."""
@@ -180,22 +186,24 @@ class SplitSteps(Generic[O_co]):
 
     def initial_rate(self, time: float, u: Field) -> float:
         """Return the largest magnitude of F."""
-        rate, level = self._work["change"], self.level_at(time)
+        rate, level, self._ahead = self._work["change"], self.level_at(time), None
         self._place_nothing(level, rate)
         self.operators.combine(level, u, None, [(rate, Weights(1.0, 1.0))])
         return float(abs(rate).max())
 
-    def step(self, u: Field, time: float, end: float, dt: float) -> Field:
+    def step(self, u: Field, time: float, end: float, dt: float, *, goes_on: bool = False) -> Field:
         """Return the solution after a step from u: a field that is not u.
 
-        The field u is used by the next step, so that u can be exchanged for the result.
+        The field u is used by the next step, so that u can be exchanged for the result. With
+        `goes_on` that step has the same dt and begins at the result, which is not changed before.
         """
-        old = self.level_at(time)
+        old, ahead, self._ahead = self.level_at(time), self._ahead, None
         new = self.operators.level(end, old)
         is_kept = self.operators.keeps_values(old, new)
         if self._is_single:
             name, change = "change", self._work["change"]
-            self.operators.combine(old, u, None, [(change, Weights(dt, dt))])
+            if ahead is None or ahead[0] is not u or ahead[1] is not old or ahead[2] != dt:
+                self.operators.combine(old, u, None, [(change, Weights(dt, dt))])
             self._place_change(new, u, name, is_kept=is_kept)
             self._sweep(old, new, dt, u, change, is_clear=is_kept)
         else:
@@ -205,8 +213,11 @@ class SplitSteps(Generic[O_co]):
         is_whole = not self._is_single and self._scheme == "hundsdorfer-verwer"
         if is_kept and not is_whole:
             found = self.zeros() if self._next is None else self._next
-            self.operators.add(u, self._work[name], found)
-            self._next = u
+            if goes_on and self._is_single and self._values is new.values:
+                self._add_and_go_on(new, dt, u, found)
+            else:
+                self.operators.add(u, self._work[name], found)
+            self._next, self._values = u, new.values
             return found
         if not is_whole:
             own = Weights(own=1.0, base=1.0)
@@ -216,6 +227,15 @@ class SplitSteps(Generic[O_co]):
         if not is_kept:
             self.operators.place(new, found)
         return found
+
+    def _add_and_go_on(self, level: Any, dt: float, u: Field, found: Field) -> None:
+        """Set the solution at the free nodes to u + change, and `change` to dt F of it, at once."""
+        change = self._work["change"]
+        rate = self.zeros() if self._spare is None else self._spare
+        total = Weights(change=1.0, base=1.0)
+        self.operators.combine(level, u, change, [(found, total), (rate, Weights(dt, dt))])
+        self._work["change"], self._spare = rate, change
+        self._ahead = found, level, dt
 
     def _correct(self, old: Any, new: Any, dt: float, u: Field, *, is_kept: bool) -> None:
         """Make both sweeps; `start` is Z_k - U at the end, for hundsdorfer-verwer Z_k."""
@@ -278,6 +298,7 @@ class SplitSteps(Generic[O_co]):
     def damped_step(self, u: Field, time: float, end: float, dt: float) -> Field:
         """Return the solution after two half-steps, as `step` does."""
         parts: Any = self.operators
+        self._ahead = None
         h = dt / _HALVES
         old, last = self.level_at(time), u
         for times, found in (

@@ -202,7 +202,7 @@ class SplitSolver(NodeLines, TimeStepping[R], is_base=True):
             if self._is_damped and first + step < self._begun + DAMPED:
                 found = steps.damped_step(self._u, time, end, dt)
             else:
-                found = steps.step(self._u, time, end, dt)
+                found = steps.step(self._u, time, end, dt, goes_on=step + 1 < count)
             # No call between these statements: no signal handler runs there.
             self._u = found
             made[0] = step + 1

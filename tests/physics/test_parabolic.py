@@ -332,6 +332,37 @@ def test_float32_and_threads():
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.parametrize("sides", [0.5, Neumann(0.2), {"x": "periodic", "y": "linear"}])
+@pytest.mark.parametrize("mixed", [0.0, 0.4])
+def test_steps_of_a_call_give_the_bits_of_one_each(mixed, sides, rng):
+    """The pass that adds the change also makes F of the next step: not where something changes."""
+
+    def solver():
+        return ParabolicADI(
+            (9, 11),
+            extent=((0, 1), (0, 1)),
+            diffusion={"xx": 1.0, "xy": mixed, "yy": 1.0},
+            source=lambda x, t: x * t,
+            boundary=sides,
+            initial=start,
+            dt=1e-3,
+            scheme="douglas",
+        )
+
+    start = rng.random((9, 11))
+    one, many = solver(), solver()
+    for change in ("dt", "u", "nothing"):
+        many.step(4)
+        for _ in range(4):
+            one.step()
+        np.testing.assert_array_equal(many.u, one.u)
+        for each in (one, many):
+            if change == "dt":
+                each.dt = 5e-4
+            if change == "u":
+                each.u = start
+
+
 def test_a_constant_is_kept_between_insulated_linear_and_periodic_sides():
     for boundary in ({"x": Neumann(), "y": "linear"}, {"x": "periodic", "y": Neumann()}):
         solver = ParabolicADI(
