@@ -1,7 +1,7 @@
 // numbers.cu - the table of ps_numbers.h.
 #include "ps_numbers.h"
 
-#include "lines/blocks.h"
+#include "lines/blocks_factor.h"
 #include "lines/rates.h"
 #include "lines/recurrence.h"
 #include "runtime/device.h"
@@ -21,6 +21,12 @@ static ps_status
 recurrence(const ps_recurrence *r, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_recurrence(r, exec); });
+}
+
+static ps_status
+blocks_store(const ps_blocks *b, const ps_exec *, size_t *bytes)
+{
+    return ps_cuda_blocks_store(b, bytes);
 }
 
 static ps_status
@@ -47,7 +53,7 @@ extern "C" const ps_number_entries *
 ps_number_entries_get(void)
 {
     static const ps_number_entries entries = {
-        pysolvers::recurrence_work, pysolvers::recurrence, nullptr,
+        pysolvers::recurrence_work, pysolvers::recurrence, pysolvers::blocks_store,
         pysolvers::blocks_work,     pysolvers::blocks_run, pysolvers::rates};
 
     return &entries;

@@ -1,8 +1,8 @@
 /* blocks.cu - the entries of block tridiagonal systems and of five diagonals.
  *
- * Not offered: factors, and blocks of more than 4 rows.
+ * Not offered: blocks of more than 4 rows, and factors with row exchanges across blocks.
  */
-#include "lines/blocks.h"
+#include "lines/blocks_factor.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,8 +15,9 @@ namespace pysolvers::lines {
 static bool
 is_offered(const ps_blocks &b)
 {
-    return b.task == PS_BLOCKS_SOLVE && b.side <= PS_FAST_SIDE &&
-           (b.pivot != PS_PIVOT_AUTO || b.info != nullptr);
+    return b.side <= PS_FAST_SIDE &&
+           (b.task == PS_BLOCKS_SOLVE ? b.pivot != PS_PIVOT_AUTO || b.info != nullptr
+                                      : b.pivot != PS_PIVOT_ALWAYS);
 }
 
 /* Systems for each multiprocessor whose pivot rows are kept at the same time. */
@@ -44,6 +45,9 @@ ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
     if (!is_offered(*b)) {
         return PS_UNSUPPORTED;
     }
+    if (b->task != PS_BLOCKS_SOLVE) {
+        return ps_cuda_blocks_factor_work(b, bytes);
+    }
     const ps_cuda_device *const device = ps_cuda_device_get();
 
     if (device == nullptr) {
@@ -61,31 +65,6 @@ ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
 
     *bytes = static_cast<size_t>(std::max(kept, pivot_rows) * ps_dtype_size(b->dtype));
     return PS_OK;
-}
-
-/* Whether entries of `side` numbers, or blocks, lie at multiples of 16 bytes. */
-static bool
-is_dense(const ps_block_diagonal &d, int64_t size, int32_t side, bool is_column)
-{
-    const int64_t count = 16 / size;
-    const bool has_gaps = is_column ? d.down != 1 : d.across != 1 || d.down != side;
-
-    return !has_gaps && reinterpret_cast<uintptr_t>(d.data) % 16 == 0 &&
-           d.stride.row % count == 0 && d.stride.outer % count == 0 &&
-           d.stride.inner % count == 0;
-}
-
-template <typename Real>
-static BlockOperand<Real>
-operand_of(const ps_block_diagonal &d, int32_t side, bool is_column = false)
-{
-    return {static_cast<Real *>(d.data),
-            d.stride.row,
-            d.stride.outer,
-            d.stride.inner,
-            d.down,
-            d.across,
-            is_dense(d, sizeof(Real), side, is_column)};
 }
 
 /* The largest blocks whose rows are copied in tiles: those of 4 rows, whole cache lines in
@@ -192,11 +171,11 @@ template <typename Real>
 static BlocksJob<Real>
 job_of(const ps_blocks &b, void *work)
 {
-    BlocksJob<Real> job = {operand_of<Real>(b.lower, b.side),
-                           operand_of<Real>(b.diag, b.side),
-                           operand_of<Real>(b.upper, b.side),
-                           operand_of<Real>(b.rhs, b.side, true),
-                           operand_of<Real>(b.x, b.side, true),
+    BlocksJob<Real> job = {block_operand<Real>(b.lower, b.side, false),
+                           block_operand<Real>(b.diag, b.side, false),
+                           block_operand<Real>(b.upper, b.side, false),
+                           block_operand<Real>(b.rhs, b.side, true),
+                           block_operand<Real>(b.x, b.side, true),
                            {},
                            b.outer,
                            b.inner,
@@ -255,6 +234,9 @@ ps_cuda_blocks_run(const ps_blocks *b, const ps_exec *exec, ps_report *report)
     }
     if (bytes > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
+    }
+    if (b->task != PS_BLOCKS_SOLVE) {
+        return ps_cuda_blocks_factor_run(b, exec->work, ps_cuda_stream(exec));
     }
     return with_real(b->dtype, [&](auto zero) {
         return launch_blocks(job_of<decltype(zero)>(*b, exec->work),

@@ -124,7 +124,8 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
         return v;
     }
 
-    __device__ __forceinline__ ThomasRow<Number, Value> load(int32_t i) const
+    /* Row i of the matrix, without its right-hand side. */
+    __device__ __forceinline__ ThomasRow<Number, Value> matrix(int32_t i) const
     {
         ThomasRow<Number, Value> row;
 
@@ -140,6 +141,13 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
             row.diag = block(job.diag, i);
             row.upper = i < rows - 1 ? block(job.upper, i) : Number::zero();
         }
+        return row;
+    }
+
+    __device__ __forceinline__ ThomasRow<Number, Value> load(int32_t i) const
+    {
+        ThomasRow<Number, Value> row = matrix(i);
+
         row.rhs = column(job.rhs, i);
         return row;
     }

@@ -19,6 +19,31 @@ template <typename Real> struct BlockOperand {
     bool is_dense; /* blocks, or columns, have no gaps and are aligned to 16 bytes */
 };
 
+/* Whether entries of `side` numbers, or blocks, lie at multiples of 16 bytes. */
+inline bool
+is_dense(const ps_block_diagonal &d, int64_t size, int32_t side, bool is_column)
+{
+    const int64_t count = 16 / size;
+    const bool has_gaps = is_column ? d.down != 1 : d.across != 1 || d.down != side;
+
+    return !has_gaps && reinterpret_cast<uintptr_t>(d.data) % 16 == 0 &&
+           d.stride.row % count == 0 && d.stride.outer % count == 0 &&
+           d.stride.inner % count == 0;
+}
+
+template <typename Real>
+inline BlockOperand<Real>
+block_operand(const ps_block_diagonal &d, int32_t side, bool is_column)
+{
+    return {static_cast<Real *>(d.data),
+            d.stride.row,
+            d.stride.outer,
+            d.stride.inner,
+            d.down,
+            d.across,
+            is_dense(d, sizeof(Real), side, is_column)};
+}
+
 static constexpr int blocks_threads = 64;
 
 /* What a warp has in shared memory, in numbers for each of its systems. */

@@ -165,16 +165,8 @@ def solve_pentadiagonal(
     found, sides, result = _resolve(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
     )
-    target = found.target
-    if periodic:  # allowed on the CPU
-        write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
-        systems.require_host(target, operation, "periodic=True", write)
-    is_complex = found.matrices.dtype.kind == "c"
-    if result.dtype.kind == "c":
-        write = "pass its real and its imaginary part"
-        if is_complex:
-            write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
-        systems.require_host(target, operation, "a complex system", write)
+    target, is_complex = found.target, found.matrices.dtype.kind == "c"
+    _require_offered(operation, found, periodic=bool(periodic))
     code = systems.pivoting(target.backend, assume, pivot)
     if result.size:
         view = systems.last(target.destination(result), found.axis)
@@ -249,7 +241,10 @@ def factor_pentadiagonal(
     policy, count = check_policy(on_singular), check_threads(threads)
     found, _, _ = _resolve(operation, named, axis, assume, None, rows, periodic=bool(periodic))
     code = systems.pivoting(found.target.backend, assume, pivot)
-    return PentadiagonalFactor(found, code, policy, count, periodic=bool(periodic), assume=assume)
+    _require_offered(operation, found, periodic=bool(periodic))
+    return PentadiagonalFactor(
+        found, code, policy, count, periodic=bool(periodic), assume=assume, like=diag
+    )
 
 
 class PentadiagonalFactor:
@@ -291,8 +286,10 @@ class PentadiagonalFactor:
         *,
         periodic: bool,
         assume: Assume,
+        like: Any,
     ) -> None:
-        matrices = found.matrices
+        matrices, target = found.matrices, found.target
+        self._results = None if target.name == "cpu" else systems.DeviceResults(target, like)
         self._target, self._threads = found.target, threads
         self._assume = assume
         self._made = pairs.factor(found.target, matrices, code, threads)
@@ -315,7 +312,7 @@ class PentadiagonalFactor:
             self.nbytes += self._folded.made.store.nbytes
         self._singular = singular
         self._fills = policy == "nan" and len(singular.rows) > 0
-        systems.react(singular, matrices, None, policy, 3)
+        systems.react(singular, matrices, None, policy, 3, target)
 
     def __repr__(self) -> str:
         kind = "periodic, " if self.periodic else ""
@@ -346,6 +343,15 @@ class PentadiagonalFactor:
             If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
         place = systems.axis_of(axis, self.axis, rhs, 0)
+        if self._results is not None:
+            check_choice("trans", trans, self._target.backend.TRANS)
+
+            def solve(target: Target, right: Array, x: Array) -> None:
+                self._solve_on_device(target, right, x, place, trans)
+
+            return self._results.solve(
+                "PentadiagonalFactor.solve", np.dtype(self.dtype), rhs, solve
+            )
         is_complex = self.dtype.kind == "c"
         if not self._fills and type(rhs) is np.ndarray and not is_complex:
             direct = self._solve_directly(rhs, place, trans)
@@ -371,12 +377,29 @@ class PentadiagonalFactor:
         y = systems.apply_directly(*call, rhs[..., :-2], -1, self._threads)
         return None if y is None else _bordered(self._border, y, rhs[..., -2:], trans)
 
-    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
+    def _solve_on_device(self, target: Target, rhs: Array, x: Array, axis: int, trans: str) -> None:
+        place = self._place(rhs, axis)
+        view, to = (np.moveaxis(a, place, -1) for a in (rhs, x))
+        batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-1]})
+        if batch != view.shape[:-1]:
+            raise ValueError(
+                f"rhs must have the batch axes {batch} of the factor, got {view.shape[:-1]}"
+            )
+        systems.apply(target, self._made, trans, view, self._threads, to)
+        if self._fills:
+            systems.react(self._singular, self._matrices, to, "nan", 2, target)
+
+    def _place(self, rhs: Array, axis: int) -> int:
+        """Return the axis of the rows, or raise."""
         place = rhs.ndim + axis if rhs.ndim > 1 else 0
         if rhs.ndim == 0 or place < 0 or rhs.shape[place] != self.rows:
             raise ValueError(
                 f"rhs must have {self.rows} rows along axis {axis}, got shape {rhs.shape}"
             )
+        return place
+
+    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
+        place = self._place(rhs, axis)
         view = np.moveaxis(rhs, place, -1)
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-1]})
         wide = systems.expanded(view, (*batch, self.rows))
@@ -409,6 +432,8 @@ class PentadiagonalFactor:
         """
         if self._folded is not None:
             return self._folded.logdet()[()]
+        if self._results is not None:
+            return self._results.logdet("PentadiagonalFactor.logdet", self._made)
         logarithms, signs = systems.logdet(self._target, self._made)
         if self.dtype.kind == "c":  # the real matrix has the square
             logarithms = logarithms / 2
@@ -439,6 +464,8 @@ class PentadiagonalFactor:
                 "inverse_diagonals needs factors of open systems without row exchanges: write "
                 "pivot=False or assume='positive definite'"
             )
+        if self._results is not None:
+            return self._inverse_on_device(self._results)
         found_blocks = systems.inverse(self._target, self._made)
         if self.dtype.kind == "c":
             found_blocks = [pairs.extracted(block) for block in found_blocks]
@@ -456,6 +483,22 @@ class PentadiagonalFactor:
             found.append(np.moveaxis(line, -1, line.ndim + self.axis))
         lower2, lower1, middle, upper1, upper2 = found
         return lower2, lower1, middle, upper1, upper2
+
+    def _inverse_on_device(self, results: systems.DeviceResults) -> Any:
+        """Return the diagonals of the inverses on the device."""
+        target, n = results.target("PentadiagonalFactor.inverse_diagonals"), self.rows
+        blocks, found, lead = systems.inverse(target, self._made), [], self.rows % 2
+        for offset in _OFFSETS.values():
+            line = target.empty((*self.batch, n), np.dtype(self.dtype))
+            for p in range(2):
+                block, q = divmod(2 + p + offset, 2)
+                first = lead if p == 0 else 0  # pairs whose row p is in the matrix
+                rows = line[..., 1 if p == 0 and lead else p * (1 - lead) :: 2]
+                target.write(rows, blocks[block][..., first:, p, q])
+            out = line[..., max(0, n - offset) :] if offset > 0 else line[..., : max(0, -offset)]
+            target.write(out, np.zeros((1,) * line.ndim, self.dtype))
+            found.append(np.moveaxis(line, -1, line.ndim + self.axis))
+        return tuple(results.finish(target, line) for line in found)
 
 
 class _Border(NamedTuple):
@@ -632,6 +675,15 @@ def _is_line(band: Any, rows: int, dtype: Any) -> bool:
     return type(band) is float or type(band) is int
 
 
+def _require_offered(operation: str, found: _Bands, *, periodic: bool) -> None:
+    """Raise BackendError for systems that no device solves."""
+    write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
+    if periodic:
+        systems.require_host(found.target, operation, "periodic=True", write)
+    if found.matrices.dtype.kind == "c":
+        systems.require_host(found.target, operation, "a complex matrix", write)
+
+
 def _resolve(
     operation: str,
     named: dict[str, Any],
@@ -653,9 +705,9 @@ def _resolve(
         )
     given = {name: value for name, value in named.items() if value is not None}
     if "rhs" in named:
-        target = systems.solve_target(operation, named, out, "rhs", device, stream)
+        target = systems.target_of(operation, named, out, "rhs", device, stream)
     else:
-        target = systems.host_target(operation, named, out, "diag")
+        target = systems.target_of(operation, named, out, "diag")
     arrays, dtype, _ = target.operands(given)
     leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
     operands = dict(zip(given, systems.moved(target, arrays), strict=True))

@@ -261,8 +261,10 @@ def factor_block_tridiagonal(
     require_flag("periodic", periodic)
     found, _, _ = _resolve(operation, named, axis, assume, None, rows, periodic=bool(periodic))
     code = systems.pivoting(found.target.backend, assume, pivot)
+    if found.target.name != "cpu":
+        _require_fast(operation, found, periodic=bool(periodic))
     return BlockTridiagonalFactor(
-        found, code, policy, count, periodic=bool(periodic), assume=assume
+        found, code, policy, count, periodic=bool(periodic), assume=assume, like=diag
     )
 
 
@@ -309,8 +311,10 @@ class BlockTridiagonalFactor:
         *,
         periodic: bool,
         assume: Assume,
+        like: Any,
     ) -> None:
         matrices, target = found.matrices, found.target
+        self._results = None if target.name == "cpu" else systems.DeviceResults(target, like)
         self._target, self._threads, self._assume = target, threads, assume
         self._made = systems.factor(target, matrices, code, threads)
         self.batch, self.rows = matrices.batch, found.rows
@@ -335,7 +339,7 @@ class BlockTridiagonalFactor:
             self._singular, self.pivoted = self._folded.singular, True
             self.nbytes += self._folded.made.store.nbytes
         self._fills = policy == "nan" and len(self._singular.rows) > 0
-        systems.react(self._singular, matrices, None, policy, 3)
+        systems.react(self._singular, matrices, None, policy, 3, target)
 
     def __repr__(self) -> str:
         return (
@@ -368,6 +372,15 @@ class BlockTridiagonalFactor:
             If `rhs` has another dtype than the factors or does not fit, or has no such axis.
         """
         place = systems.axis_of(axis, self.axis, rhs, 2)
+        if self._results is not None:
+            check_choice("trans", trans, self._target.backend.TRANS)
+
+            def solve(target: Target, right: Array, x: Array) -> None:
+                self._solve_on_device(target, right, x, place, trans)
+
+            return self._results.solve(
+                "BlockTridiagonalFactor.solve", np.dtype(self.dtype), rhs, solve
+            )
         is_complex = self.dtype.kind == "c"
         if not self._fills and type(rhs) is np.ndarray and not (is_complex or self.periodic):
             direct = systems.apply_directly(
@@ -383,7 +396,21 @@ class BlockTridiagonalFactor:
             is_complex=is_complex,
         )
 
-    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
+    def _solve_on_device(self, target: Target, rhs: Array, x: Array, axis: int, trans: str) -> None:
+        place = self._place(rhs, axis)
+        view, to = (np.moveaxis(a, place, -3) for a in (rhs, x))
+        batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
+        if batch != view.shape[:-3]:
+            raise ValueError(
+                f"rhs must have the batch axes {batch} of the factor, got {view.shape[:-3]}"
+            )
+        columns, to = np.moveaxis(view, -1, 0), np.moveaxis(to, -1, 0)
+        systems.apply(target, self._made, trans, columns, self._threads, to)
+        if self._fills:
+            systems.react(self._singular, self._made.matrices, to, "nan", 2, target)
+
+    def _place(self, rhs: Array, axis: int) -> int:
+        """Return the axis of the rows, or raise."""
         place = rhs.ndim - 2 + axis
         fits = rhs.ndim >= 3 and place >= 0 and rhs.shape[place] == self.rows
         if not fits or rhs.shape[-2] != self.side:
@@ -392,6 +419,10 @@ class BlockTridiagonalFactor:
                 f"and {self.side} rows in each block, got shape {rhs.shape}; for one column write "
                 "rhs[..., None]"
             )
+        return place
+
+    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
+        place = self._place(rhs, axis)
         if self.dtype.kind == "c" and trans == "T":  # that of the real matrix is "H"
             return self._solve(rhs.conj(), axis, "H").conj()
         view = _stacked(np.moveaxis(rhs, place, -3))
@@ -426,6 +457,8 @@ class BlockTridiagonalFactor:
         if self._folded is not None:
             logarithms = self._folded.logdet()
             return (logarithms / 2 if self.dtype.kind == "c" else logarithms)[()]
+        if self._results is not None:
+            return self._results.logdet("BlockTridiagonalFactor.logdet", self._made)
         logarithms, signs = systems.logdet(self._target, self._made)
         if self._border is not None:
             own, more = np.linalg.slogdet(self._border.schur)
@@ -463,6 +496,14 @@ class BlockTridiagonalFactor:
                 f"of blocks of at most {most} rows, complex ones {most // 2}: write pivot=False or "
                 "assume='positive definite'; for others solve for columns of the identity"
             )
+        if self._results is not None:
+            target = self._results.target("BlockTridiagonalFactor.inverse_blocks")
+            blocks = systems.inverse(target, self._made)
+            lower, diag, upper = (
+                self._results.finish(target, np.moveaxis(block, -3, block.ndim - 2 + self.axis))
+                for block in blocks
+            )
+            return lower, diag, upper
         blocks = systems.inverse(self._target, self._made)
         if self.dtype.kind == "c":
             blocks = [pairs.extracted(block) for block in blocks]
@@ -636,9 +677,9 @@ def _resolve(
     given = {name: value for name, value in named.items() if value is not None}
     _require_halves(operation, named, assume)
     if "rhs" in named:
-        target = systems.solve_target(operation, named, out, "rhs", device, stream)
+        target = systems.target_of(operation, named, out, "rhs", device, stream)
     else:
-        target = systems.host_target(operation, named, out, "diag")
+        target = systems.target_of(operation, named, out, "diag")
     arrays, dtype, _ = target.operands(given)
     leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
     operands = dict(zip(given, systems.moved(target, arrays), strict=True))

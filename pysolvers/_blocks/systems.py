@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from .._checks import integer
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
+from .._runtime.arrays import real_of
 from .._runtime.backends import require
 from .._runtime.device import address_of, is_device_array
 from .._runtime.direct import call_directly
-from .._runtime.interop import locate
+from .._runtime.interop import library_of, locate
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
 from .._runtime.targets import Target, find_target
@@ -65,12 +66,8 @@ class Factors(NamedTuple):
 # What takes arrays on a device in place of an operation.
 _ON_DEVICE = {
     **dict.fromkeys(
-        ("factor_block_tridiagonal", "BlockTridiagonalFactor.solve"),
-        "call solve_block_tridiagonal with all right-hand sides, or ",
-    ),
-    **dict.fromkeys(
-        ("factor_pentadiagonal", "PentadiagonalFactor.solve"),
-        "call solve_pentadiagonal with all right-hand sides, or ",
+        ("BlockTridiagonalFactor.solve", "PentadiagonalFactor.solve"),
+        "factor matrices on the device, or ",
     ),
     **dict.fromkeys(
         ("whittaker", "hodrick_prescott"),
@@ -92,15 +89,15 @@ def host_target(operation: str, named: dict[str, Any], out: Any, leader: str) ->
     return find_target(None, None, given, out, operation=operation, leader=leader)
 
 
-def solve_target(
+def target_of(
     operation: str,
     named: dict[str, Any],
     out: Any,
     leader: str,
-    device: str | None,
-    stream: object,
+    device: str | None = None,
+    stream: object = None,
 ) -> Target:
-    """Return the target of a solve."""
+    """Return the target of a solve, or of factors."""
     given = {name: value for name, value in named.items() if value is not None}
     return find_target(device, stream, given, out, operation=operation, leader=leader)
 
@@ -320,49 +317,115 @@ def solve_directly(
     return call_directly(solve, (*matrix, rhs), axis, out, code, definite, threads)
 
 
+def _all_lines(target: Target, view: Array, tail: int, batch: Sequence[int]) -> Array:
+    """View the matrices of a batch as (1, count), by a copy where it must be."""
+    groups = ((), tuple(range(len(batch))))
+    if target.name == "cpu":
+        return lines_of(with_batch(view, tail, len(batch)), tail, batch, groups)
+    return _device_lines(target, with_batch(view, tail, len(batch)), tail, batch, groups)
+
+
+def _device_lines(
+    target: Target,
+    view: Array,
+    tail: int,
+    batch: Sequence[int],
+    groups: Sequence[Sequence[int]],
+) -> Array:
+    """Merge the batch axes of a view on a device to two, (outer, inner), by a copy if needed."""
+    lines = target.merged(view, tail, batch, groups)
+    if lines is not None:
+        return lines
+    full = np.broadcast_to(view, (*batch, *view.shape[-tail:]))
+    copy = target.copied(full.transpose(_grouped(batch, tail, groups)))
+    sizes = [prod(batch[axis] for axis in group) for group in groups]
+    return copy.reshape(*sizes, *view.shape[-tail:])
+
+
+def _grouped(batch: Sequence[int], tail: int, groups: Sequence[Sequence[int]]) -> list[int]:
+    """Return the order of the axes that has those of the groups last in the batch."""
+    order = [axis for group in groups for axis in group]
+    rest = [axis for axis in range(len(batch)) if axis not in order]
+    return [*rest, *order, *range(len(batch), len(batch) + tail)]
+
+
 def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Factors:
-    """Factor matrices; with the pivoting 'auto', with exchanges in all if one needs them."""
+    """Factor matrices; with the pivoting 'auto', with exchanges in all if one needs them.
+
+    A call waits for the factors of a device, so that any stream can use them.
+    """
     backend, batch, tail = target.backend, matrices.batch, matrices.tail
-    every = tuple(range(len(batch)))
     matrix = tuple(
-        None
-        if view is None
-        else lines_of(with_batch(view, tail, len(batch)), tail, batch, ((), every))
+        None if view is None else _all_lines(target, view, tail, batch)
         for view in matrices.operands
     )
-    count = prod(batch)
-    dtype = backend.DTYPES[matrices.dtype.name]
     if matrices.side > backend.FAST_SIDE:
         pivot = backend.PIVOTS["always"]
     while True:
-        size = backend.blocks_store(dtype, pivot, matrices.side, matrices.rows, count)
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % _ALIGNMENT
-        store = memory[start : start + size]
-        info = np.zeros((1, count), np.int32)
-        report = _run(
-            target,
-            matrices,
-            "factor",
-            (pivot, 0, (matrices.rows, 1, count)),
-            matrix=matrix,
-            info=info,
-            store=store,
-            threads=threads,
-        )
+        if target.name != "cpu" and pivot == backend.PIVOTS["always"]:
+            raise BackendError(
+                f"{matrices.operation}: factors on a device have no row exchanges across blocks, "
+                "which matrices that are not block diagonally dominant can need: write pivot=False "
+                "or assume='positive definite' if these need none, or solve for all right-hand "
+                "sides, or pass arrays of NumPy"
+            )
+        store, found, exchanges = _factor_once(target, matrices, matrix, pivot, threads)
         if pivot != backend.PIVOTS["auto"]:
             break
-        pivot = backend.PIVOTS["always" if report["pivoted"] else "never"]
-        if pivot == backend.PIVOTS["never"]:
+        pivot = backend.PIVOTS["always" if exchanges else "never"]
+        if not exchanges:
             break
-    return Factors(matrices, pivot, store, find_singular(info.ravel(), Plan(batch, (), every)))
+        del store  # an exception keeps what this function has
+    every = tuple(range(len(batch)))
+    return Factors(matrices, pivot, store, find_singular(found, Plan(batch, (), every)))
 
 
-def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int) -> Array:
-    """Solve for right-hand sides whose last batch axes are those of the matrices."""
+def _factor_once(
+    target: Target, matrices: Matrices, matrix: tuple[Array | None, ...], pivot: int, threads: int
+) -> tuple[Array, Array, bool]:
+    """Return the store of factors, the numbers of singular rows, and whether one needs exchanges.
+
+    The numbers are on the host.
+    """
+    backend, count = target.backend, prod(matrices.batch)
+    dtype = backend.DTYPES[matrices.dtype.name]
+    size = backend.blocks_store(dtype, pivot, matrices.side, matrices.rows, count)
+    if target.name == "cpu":
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % _ALIGNMENT
+        store, info = memory[start : start + size], np.zeros((1, count), np.int32)
+    else:
+        store, info = target.empty((size,), np.dtype(np.uint8), lasting=True), target.info(count)
+    report = _run(
+        target,
+        matrices,
+        "factor",
+        (pivot, 0, (matrices.rows, 1, count)),
+        matrix=matrix,
+        info=info,
+        store=store,
+        threads=threads,
+    )
+    found = np.asarray(target.info_on_host(info)).ravel()
+    exchanges = report["pivoted"] > 0 or (report["pivoted"] < 0 and bool((found < 0).any()))
+    return store, found, exchanges
+
+
+def apply(
+    target: Target,
+    factors: Factors,
+    trans: str,
+    rhs: Array,
+    threads: int,
+    x: Array | None = None,
+) -> Array:
+    """Solve for right-hand sides whose last batch axes are those of the matrices.
+
+    A device writes the solutions to `x`, which can be `rhs`.
+    """
     matrices = factors.matrices
     if not rhs.size:
-        return np.empty(rhs.shape, matrices.dtype)
+        return np.empty(rhs.shape, matrices.dtype) if x is None else x
     sides = 1 if matrices.side == 0 else 2
     batch = rhs.shape[:-sides]
     own = (1,) * (len(batch) - len(matrices.batch)) + matrices.batch
@@ -371,25 +434,35 @@ def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int
     step = 1
     if not inner:  # one matrix: the right-hand sides fill the lanes
         outer, inner, step = (), outer, 0
-    lines = lines_of(rhs, sides, batch, (outer, inner))
-    x = np.empty(lines.shape, matrices.dtype)
+    groups = (outer, inner)
+    if x is None:
+        lines = lines_of(rhs, sides, batch, groups)
+        to: Array | None = np.empty(lines.shape, matrices.dtype)
+    else:
+        lines = _device_lines(target, rhs, sides, batch, groups)
+        to = target.merged(x, sides, batch, groups)
+    is_copy = to is None
+    if to is None:
+        to = target.empty(lines.shape, matrices.dtype)
     _run(
         target,
         matrices,
         "apply",
         (factors.pivot, target.backend.TRANS[trans], (matrices.rows, *lines.shape[:2])),
         rhs=lines,
-        x=x,
+        x=to,
         store=factors.store,
         of=(prod(matrices.batch), step),
         threads=threads,
     )
-    order = [*outer, *inner]
-    rest = [k for k in range(len(batch)) if k not in order]
-    order = [*rest, *order]
-    moved = x.reshape(*(batch[k] for k in order), *x.shape[2:])
-    back = np.argsort(order)
-    return moved.transpose([*back, *range(len(batch), moved.ndim)])
+    if x is not None and not is_copy:
+        return x
+    order = _grouped(batch, sides, groups)
+    lines = to.reshape(*(rhs.shape[k] for k in order))
+    if x is None:
+        return lines.transpose(np.argsort(order))
+    target.write(x.transpose(order), lines)
+    return x
 
 
 def axis_of(axis: Any, default: int, rhs: Any, tail: int) -> int:
@@ -443,7 +516,7 @@ def logdet(target: Target, factors: Factors) -> tuple[Array, Array]:
     """Return the logarithms of the absolute values of the determinants, and their signs."""
     matrices = factors.matrices
     count = prod(matrices.batch)
-    logarithms, signs = np.empty(count), np.empty(count)
+    logarithms, signs = (target.empty((count,), np.dtype(np.float64)) for _ in range(2))
     _run(
         target,
         matrices,
@@ -462,7 +535,11 @@ def inverse(target: Target, factors: Factors) -> list[Array]:
     matrices = factors.matrices
     count, side = prod(matrices.batch), matrices.side or 2
     rows = matrices.rows if matrices.side else (matrices.rows + 1) // 2
-    blocks = [np.zeros((1, count, rows, side, side), matrices.dtype) for _ in range(3)]
+    shape = (1, count, rows, side, side)
+    if target.name == "cpu":
+        blocks = [np.zeros(shape, matrices.dtype) for _ in range(3)]
+    else:  # all blocks are written
+        blocks = [target.empty(shape, matrices.dtype) for _ in range(3)]
     _run(
         target,
         matrices,
@@ -617,3 +694,60 @@ def solved_by_parts(
     result = target.result(None, {"rhs": rhs}, array, answer.shape, answer.dtype, leader="rhs")
     result[...] = answer
     return target.finish(result, rhs, None)
+
+
+class DeviceResults:
+    """Results of factors that are on a device, as arrays of the library of the matrices.
+
+    Parameters
+    ----------
+    target : Target
+        Of the call that made the factors.
+    value : array
+        An operand of the caller.
+    """
+
+    def __init__(self, target: Target, value: Any) -> None:
+        self._device = target.device_name
+        view = np.broadcast_to(np.zeros((), np.float64), (1,))
+        self._like = library_of(value).empty(value, view, (1,), target.ordinal)
+
+    def target(self, operation: str) -> Target:
+        """Return the target of a call without operands, on the current stream."""
+        return target_of(operation, {"the factor": self._like}, None, "the factor", self._device)
+
+    def result(self, target: Target, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Return where a result is written, for `finish`."""
+        like = np.broadcast_to(np.zeros((), dtype), (1,))
+        named = {"the factor": self._like}
+        return target.result(None, named, like, shape, np.dtype(dtype), leader="the factor")
+
+    def finish(self, target: Target, values: Array, to: Array | None = None) -> Any:
+        """Return an array of the caller with these values of the device."""
+        result = self.result(target, values.shape, values.dtype) if to is None else to
+        if to is None:
+            target.write(result, values)
+        return target.finish(result, self._like, None)
+
+    def logdet(self, operation: str, factors: Factors) -> Any:
+        """Return the logarithms of the determinants, NaN where `assume` does not hold."""
+        target = self.target(operation)
+        logarithms, _ = logdet(target, factors)
+        return self.finish(target, logarithms)
+
+    def solve(self, operation: str, dtype: np.dtype, rhs: Any, solve: Callable[..., None]) -> Any:
+        """Return the solutions, with ``solve(target, rhs, x)`` for real right-hand sides."""
+        target = target_of(operation, {"rhs": rhs}, None, "rhs", self._device)
+        (array,), found, _ = target.operands({"rhs": rhs})
+        if real_of(array.dtype) != dtype:
+            raise TypeError(f"rhs must have the dtype of the factors, {dtype}, got {array.dtype}")
+        (array,) = moved(target, [array])
+        result = target.result(None, {"rhs": rhs}, array, array.shape, found, leader="rhs")
+        if result.size:
+            x = target.destination(result)
+            parts = [(array, x)]
+            if array.dtype.kind == "c":
+                parts = [(array.real, x.real), (array.imag, x.imag)]
+            for right, to in parts:
+                solve(target, right, to)
+        return target.finish(result, rhs, None)

@@ -177,6 +177,9 @@ class Device:
     def blocks_run(self, *arguments):
         return self._run("blocks_run", arguments)
 
+    def blocks_store(self, *arguments):
+        return _core.blocks_store(*arguments)
+
     def recurrence(self, *arguments):
         return self._run("recurrence", arguments)
 

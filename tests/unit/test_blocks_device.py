@@ -124,11 +124,13 @@ def test_singular_matrices_and_systems_that_no_device_solves(device_library, rng
         with pytest.raises(SingularSystemError) as caught:
             solve_block_tridiagonal(*map(library.array, null), pivot=pivot)
         assert caught.value.systems.tolist() == [[2]]
-    with pytest.raises(BackendError, match="call solve_block_tridiagonal with all right-hand"):
-        factor_block_tridiagonal(*there[:3])
     diagonals = [library.array(np.ones((2, 9))) for _ in range(6)]
-    with pytest.raises(BackendError, match="call solve_pentadiagonal with all right-hand sides"):
-        factor_pentadiagonal(*diagonals[:5])
+    for factor, matrix in (
+        (factor_block_tridiagonal, there[:3]),
+        (factor_pentadiagonal, diagonals[:5]),
+    ):
+        with pytest.raises(BackendError, match="no row exchanges across blocks"):
+            factor(*matrix)
     with pytest.raises(BackendError, match=r"function of pysolvers\.torch or pysolvers\.jax"):
         whittaker(diagonals[0], 1.0)
     with pytest.raises(BackendError, match="periodic=True needs the CPU"):
@@ -197,3 +199,96 @@ def test_operands_of_every_form(device_library, rng, rows, axis):
         check(solve_block_tridiagonal, (lower, diag, upper, rhs))
         symmetric = diag + np.swapaxes(diag, -1, -2)
         check(solve_block_tridiagonal, (None, symmetric, upper, rhs), assume="positive definite")
+
+
+def check_factor(library, there, here, rhs, **options):
+    """Compare the results of factors on the device and on the CPU."""
+    for trans in ("N", "T"):
+        x = there.solve(library.array(rhs), trans=trans, **options)
+        assert library.is_kind(x)
+        near(library.get(x), here.solve(rhs, trans=trans, **options))
+    determinant = there.logdet()
+    assert library.is_kind(determinant)
+    bound = 100 * np.finfo(rhs.dtype).eps
+    assert np.allclose(library.get(determinant), here.logdet(), rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("side", [2, 3, 4])
+@pytest.mark.parametrize("rows", [1, 2, 7, 66, 300])
+@pytest.mark.parametrize(("batch", "axis"), [((), -1), ((5, 3), 0), ((2, 3), 1)])
+def test_factors_of_blocks(device_library, rng, batch, axis, rows, side):
+    library, dtype = device_library, ("float32", "float64")[side % 2]
+    *matrix, rhs = blocks(rng, batch, axis, rows, side, 2, dtype)
+    there = factor_block_tridiagonal(*(library.array(a) for a in matrix), axis=axis)
+    here = factor_block_tridiagonal(*matrix, axis=axis, pivot=False)
+    assert not there.pivoted
+    check_factor(library, there, here, rhs)
+    check_factor(
+        library,
+        there,
+        here,
+        np.stack((rhs, rhs[..., ::-1]), -1).view(f"c{2 * rhs.itemsize}")[..., 0],
+    )
+    for found, expected in zip(there.inverse_blocks(), here.inverse_blocks(), strict=True):
+        assert library.is_kind(found)
+        near(library.get(found), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 65, 200, 601])
+@pytest.mark.parametrize(("batch", "axis"), [((), -1), ((5, 3), 0), ((2, 3), 1)])
+def test_factors_of_five_diagonals(device_library, rng, batch, axis, rows, dtype):
+    library = device_library
+    shape = list(batch)
+    shape.insert(axis if axis >= 0 else len(shape), rows)
+    *bands, rhs = (rng.uniform(-0.1, 0.1, shape).astype(dtype) for _ in range(6))
+    bands[2] += 1
+    there = factor_pentadiagonal(*(library.array(a) for a in bands), axis=axis)
+    here = factor_pentadiagonal(*bands, axis=axis)
+    check_factor(library, there, here, rhs)
+    for found, expected in zip(there.inverse_diagonals(), here.inverse_diagonals(), strict=True):
+        near(library.get(found), expected)
+
+
+@pytest.mark.parametrize("axes", [(4, 1, 3), (1, 5, 3), (4, 5, 1), (1, 1, 1)])
+def test_factors_of_matrices_that_right_hand_sides_share(device_library, rng, axes):
+    library = device_library
+    bands = [rng.uniform(-0.1, 0.1, (*axes, 9)) for _ in range(5)]
+    bands[2] += 1
+    there = factor_pentadiagonal(*(library.array(a) for a in bands))
+    here = factor_pentadiagonal(*bands)
+    check_factor(library, there, here, rng.standard_normal((4, 5, 3, 9)))
+    with pytest.raises(ValueError, match="rhs must have 9 rows"):
+        there.solve(library.array(np.ones((4, 5, 3, 8))))
+
+
+def test_factors_of_one_long_matrix(device_library, rng):
+    library = device_library
+    for rows in (4096, 5000):
+        *matrix, rhs = blocks(rng, (), -1, rows, 2, 1, "float64")
+        there = factor_block_tridiagonal(*(library.array(a) for a in matrix))
+        here = factor_block_tridiagonal(*matrix)
+        check_factor(library, there, here, rhs)
+        for found, expected in zip(there.inverse_blocks(), here.inverse_blocks(), strict=True):
+            near(library.get(found), expected)
+
+
+def test_factors_of_definite_and_singular_matrices(device_library, rng):
+    library = device_library
+    *matrix, rhs = blocks(rng, (4,), -1, 80, 2, 1, "float64")
+    diag = np.tile(4 * np.eye(2), (4, 80, 1, 1))
+    diag[2, 40] = -np.eye(2)
+    for rows in (slice(0, 80), slice(30, 60)):
+        given = (library.array(matrix[0][:, rows]), library.array(diag[:, rows]), None)
+        with pytest.raises(SingularSystemError) as caught:
+            factor_block_tridiagonal(*given, assume="positive definite")
+        assert caught.value.systems.tolist() == [[2]]
+        del caught  # has the frames, which have the factors
+        factor = factor_block_tridiagonal(*given, assume="positive definite", on_singular="nan")
+        x = library.get(factor.solve(library.array(rhs[:, rows])))
+        assert np.isnan(x[2]).all()
+        good = [0, 1, 3]
+        own = factor_block_tridiagonal(
+            matrix[0][good, rows], diag[good, rows], None, assume="positive definite"
+        )
+        near(x[good], own.solve(rhs[good, rows]))
