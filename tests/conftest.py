@@ -123,8 +123,9 @@ def pytest_collection_finish(session):
 def pytest_collection_modifyitems(config, items):
     """Mark cases of each function that are neither slow nor of a GPU: as quick, and as slow.
 
-    The first one is quick, apart from those of LONG. Of a product of three parameters and more
-    those are slow that `covering` leaves out, unless a case is named.
+    The first one is quick, apart from those of LONG. Of a product of three parameters and more, or
+    of two with the mark `each_value`, those are slow that `covering` leaves out, unless a case is
+    named.
     """
     functions = {}
     for item in items:
@@ -133,8 +134,9 @@ def pytest_collection_modifyitems(config, items):
     for (path, _), cases in functions.items():
         if not _is_long(path):
             cases[0].add_marker(pytest.mark.quick)
-        if len(cases) > 3 and not any("[" in argument for argument in config.args):
-            kept = covering.covering(covering.factors(cases))
+        strength = 1 if cases[0].get_closest_marker("each_value") else 2
+        if len(cases) > strength + 1 and not any("[" in argument for argument in config.args):
+            kept = covering.covering(covering.factors(cases), strength)
             for number, case in enumerate(cases):
                 if number not in kept:
                     case.add_marker(pytest.mark.slow)

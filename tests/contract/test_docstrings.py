@@ -1,6 +1,7 @@
 """Public objects have docstrings, and the examples in these run; `make lint` checks their form."""
 
 import doctest
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -85,6 +86,7 @@ NEEDED = {
 }
 
 
+@functools.cache
 def reference_names():
     """Return the dotted names of the classes and functions of the reference."""
     page = (Path(__file__).parents[2] / "docs/api.md").read_text()

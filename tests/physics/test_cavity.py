@@ -62,6 +62,7 @@ def test_direct_psi_needs_scipy(monkeypatch):
 SIZES = [5, 9, 12, 18, 39]  # lines of 3 to 37 rows: vectors with and without a rest
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("line_method", [*LINE_METHODS, "partition"])
 @pytest.mark.parametrize("method", ["adi", "line-jacobi"])
 @pytest.mark.parametrize("n", [9, 35, 70])
@@ -124,6 +125,7 @@ def test_every_iteration_has_the_same_solution(options):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("direction", "before", "axis"),
     [("x", 3, "x"), ("y", 4, "y"), ("alternate", 4, "x"), ("alternate", 5, "y")],

@@ -803,6 +803,7 @@ def test_growth_keeps_the_state_of_that_step(bad, backend):
     np.testing.assert_array_equal(error.value.result.u, solver.u)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("value", [1e3, -1e3, 1e300])
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_growth_on_any_line_is_found(place, value, backend):
@@ -835,6 +836,7 @@ def test_growth_on_any_line_is_found(place, value, backend):
         assert solver.step(2).steps == 3
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("line", range(21))
 def test_nan_on_any_line_is_found(line, threads):

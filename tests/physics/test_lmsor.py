@@ -70,6 +70,7 @@ def separable(shape, rng, size=30):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("problem", "relaxation", "expected"),
     [(1, "lmsor", 412), (3, "lmsor", 1015), (2, "lmsor-2012", 554), (2, "lmsor", 398)],
@@ -99,6 +100,7 @@ def test_published_counts_on_fine_grids(problem, re, size, relaxation, expected,
     assert count(published(problem, re, size), backend, relaxation=relaxation) == expected
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("re", "expected"), [(1, 124), (5, 261), (50, 2253)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_mixed_nodes_converge(re, expected, kernel, backend):
@@ -114,6 +116,7 @@ def test_mixed_nodes_converge(re, expected, kernel, backend):
     assert count(problem, backend, kernel=kernel) == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("relaxation", ["lmsor", "lsor", "lmsor-2012", 1.3])
 @pytest.mark.parametrize("kind", ["real", "imaginary", "all"])
@@ -133,6 +136,7 @@ def test_iterations_are_those_of_the_formulas(shape, relaxation, kind, backend, 
     np.testing.assert_array_equal(solver.u[:, -1], u[:, -1])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_all_kernels_give_the_same_bits(shape, dtype, backend, rng):
@@ -163,6 +167,7 @@ def test_tiles_of_wide_grids_do_not_change_a_bit(make, norm, backend, rng):
     assert measures[0] == pytest.approx(measures[1], rel=0 if backend == "cpu" else 1e-12, abs=0)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["real", "imaginary", "all"])
 @pytest.mark.parametrize("relaxation", ["lmsor", "lsor", "lmsor-2012", 0.7])
 def test_stored_and_computed_parameters_give_the_same_bits(kind, relaxation, backend, rng):
@@ -180,6 +185,7 @@ def test_stored_and_computed_parameters_give_the_same_bits(kind, relaxation, bac
     np.testing.assert_array_equal(computed, stored)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("f", "g"), [(128.0, 900.0), (900.0, 64.0), (128.0, 64.0), (128.0, 1.0)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_nodes_without_a_neighbour_upstream(f, g, kernel, backend):
@@ -231,6 +237,7 @@ def test_measures_are_what_they_say(criterion, norm, backend, rng):
     assert result.residual == pytest.approx(expected, rel=1e-11)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("every", [1, 3, 7])
 def test_the_stop_is_exact(kernel, every, backend, rng):

@@ -96,6 +96,7 @@ PERIODIC = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("differences", ["central", "upwind"])
 @pytest.mark.parametrize("sides", [*ALL[::17], *PERIODIC])
 def test_solution_is_that_of_the_equations_with_ghosts(sides, differences):
@@ -259,6 +260,7 @@ FACTORS = (0.8, 1.0, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.75, 1.8, 1.84, 1.88, 1.9, 1
 END = {"D": 1.0, "N": Neumann(0.3), "R": Robin(2.0, 0.7), "P": "periodic"}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("convection", [(0.0, 0.0), (15.0, 0.0), (-15.0, 6.0), (60.0, 60.0)])
 @pytest.mark.parametrize("ends", ["DNDD", "DNNN", "RRDN", "NRRD", "RRNN", "PPDD", "PPRD", "DRPP"])
 def test_parameters_need_no_more_iterations_than_constant_ones(ends, convection):

@@ -1,39 +1,46 @@
-"""Tests whose parameters form a product of three and more: the default run makes a part of it.
+"""Tests whose parameters form a product: the default run makes a part of it.
 
-The part has each value of each parameter with each value of each other one: a branch that depends
-on two parameters is taken in each run, one that depends on three perhaps in the slow runs only.
+Of three parameters and more the part has each value of each one with each value of each other one:
+a branch that depends on two parameters is taken in each run, one that depends on three perhaps in
+the slow runs only. Of a test with the mark `each_value` it has each value of each parameter.
 """
 
+import collections
 import itertools
 
 
-def covering(cases):
+def covering(cases, strength=2):
     """Return the numbers of some cases that together have every pair of values of all cases.
 
     Parameters
     ----------
     cases : sequence of tuple
         The values of the parameters of each case, all of one length.
+    strength : int
+        The number of parameters whose values meet: 2, or 1 for every value of all cases.
 
     Returns
     -------
     set of int
-        The first case, then always that with most pairs that no case before it has; all cases of
-        fewer than three parameters.
+        The first case, then always that with most pairs that no case before it has (of single
+        values that whose values are in the fewest cases); all cases of no more parameters than
+        `strength`.
     """
-    if len(cases[0]) < 3:
+    if len(cases[0]) <= strength:
         return set(range(len(cases)))
-    pairs = [
-        {(i, a, j, b) for (i, a), (j, b) in itertools.combinations(enumerate(case), 2)}
-        for case in cases
-    ]
-    left, taken = set().union(*pairs), set()
+    pairs = [set(itertools.combinations(enumerate(case), strength)) for case in cases]
+    left, taken, used = set().union(*pairs), set(), collections.Counter()
     gains = [len(own) for own in pairs]
+
+    def gain(k):
+        return gains[k], -sum(used[value] for value in enumerate(cases[k]))
+
     while left:
-        best = max(range(len(cases)), key=gains.__getitem__)
+        best = max(range(len(cases)), key=gain if strength == 1 else gains.__getitem__)
         taken.add(best)
+        used.update(enumerate(cases[best]))
         left -= pairs[best]
-        gains = [len(own & left) if gain else 0 for own, gain in zip(pairs, gains, strict=True)]
+        gains = [len(own & left) if most else 0 for own, most in zip(pairs, gains, strict=True)]
     return taken
 
 

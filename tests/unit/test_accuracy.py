@@ -94,6 +94,7 @@ def test_tiny_diagonal_in_single_precision(solve):
     assert oracle.forward_error(solve(*system, method="thomas"), exact) > 1e-2
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.complex128])
 @pytest.mark.parametrize("number", [1, 5, 6, 7, 14, 16, 17, 18, 19, 20])
 def test_other_dtypes_pivot_as_well(solve, number, dtype):

@@ -122,6 +122,7 @@ COPIES = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("made", COPIES.values(), ids=COPIES)
 @pytest.mark.parametrize(("make", "use"), SOLVERS.values(), ids=SOLVERS)
 def test_copies_continue_as_the_original_without_changing_it(make, use, made):
@@ -152,6 +153,7 @@ def test_bits_do_not_depend_on_where_the_fields_of_a_copy_lie(n):
         np.testing.assert_array_equal(copied.step(3).u, solver.u)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("made", COPIES.values(), ids=COPIES)
 @pytest.mark.parametrize(
     "name", [name for name in SOLVERS if not name.startswith(("Fast", "Cubic", "Piece"))]

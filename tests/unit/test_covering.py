@@ -20,10 +20,22 @@ def test_every_pair_of_values_is_in_some_case(sizes):
     assert len(kept) <= 1.2 * max(a * b for a, b in itertools.combinations(sizes, 2)) + 1
 
 
+@pytest.mark.parametrize("sizes", [(3, 10), (6, 6), (2, 5, 3)])
+def test_every_value_is_in_some_case(sizes):
+    cases = [*itertools.product(*(range(n) for n in sizes))]
+    kept = [cases[k] for k in covering.covering(cases, strength=1)]
+
+    assert len(kept) == max(sizes)
+    for values, n in zip(zip(*kept, strict=True), sizes, strict=True):
+        counts = [values.count(value) for value in range(n)]
+        assert min(counts) >= 1 and max(counts) - min(counts) <= 1
+
+
 def test_cases_of_two_parameters_are_all_kept():
     cases = [*itertools.product(range(3), range(4))]
     assert covering.covering(cases) == set(range(12))
     assert covering.covering([()] * 5) == set(range(5))
+    assert covering.covering([(k,) for k in range(5)], strength=1) == set(range(5))
 
 
 @pytest.mark.parametrize(("a", "b"), [(1, 2), (1, 3), (2, 3)])

@@ -39,6 +39,7 @@ def matrices(rng, shape, axis, dtype):
     return [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in made]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 @pytest.mark.parametrize(
     ("matrix", "rhs"), [(d, d) for d in oracle.DTYPES] + [("f4", "c8"), ("f8", "c16")]

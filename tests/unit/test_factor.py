@@ -19,6 +19,7 @@ def with_transposes(*dtypes):
     return [(d, trans) for d in dtypes for trans in ("NTH" if np.iscomplexobj(d()) else "NT")]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pivot", PIVOTS)
 @pytest.mark.parametrize(("dtype", "trans"), with_transposes(*oracle.DTYPES))
 def test_backward_error_of_dominant_systems(factor, rng, dtype, trans, pivot):
@@ -39,6 +40,7 @@ def test_conjugate_transposes_of_real_matrices_are_transposes(factor, rng):
     np.testing.assert_array_equal(made.solve(rhs, trans="H"), made.solve(rhs, trans="T"))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pivot", [None, True])
 @pytest.mark.parametrize(("dtype", "trans"), with_transposes(*oracle.DTYPES))
 def test_systems_that_need_row_exchanges(factor, rng, dtype, trans, pivot):
@@ -476,6 +478,7 @@ def test_singular_real_factor_gives_nan_in_both_parts(factor):
     np.testing.assert_array_equal(np.isnan(x.real), np.isnan(x.imag))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
 def test_one_factor_solves_along_any_axis(factor, rng, axis, dtype):

@@ -142,6 +142,7 @@ def test_a_record_without_times_has_about_fifty_frames_and_whole_steps(make):
     assert len(staggered(None).record(0.5).frames) == 51
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("make", STEPPERS.values(), ids=STEPPERS)
 @pytest.mark.parametrize(
     ("options", "error", "message"),

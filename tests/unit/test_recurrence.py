@@ -31,6 +31,7 @@ def operands(rng, shape, dtype, order):
     return a, b, second if order == 2 else None, initial
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 16, 17, 33, 100, LONG])

@@ -43,6 +43,7 @@ def test_values_and_derivatives_are_those_of_scipy(backend, rng, n, bc, dtype):
         near(spline(x, 1), expected(x, 1), x, y, 1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("bc", CONDITIONS)
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_coefficients_derivatives_and_integrals_are_those_of_scipy(backend, rng, n, bc):
@@ -79,6 +80,7 @@ def test_coefficients_derivatives_and_integrals_are_those_of_scipy(backend, rng,
         assert np.isnan(spline.integrate(x[0] - 0.1, x[-1], extrapolate=False)).all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("bc", CONDITIONS)
 def test_single_precision_is_kept(backend, rng, bc, dtype):
@@ -114,6 +116,7 @@ def test_precision_promotes_as_in_numpy(backend, rng):
     near(CubicSpline(x, y, 0, ends, device=backend)(x + 0.1), expected(x + 0.1), x, y)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("bc", CONDITIONS)
 def test_splines_have_knots_and_points_of_their_own(backend, rng, bc, dtype):
@@ -339,6 +342,7 @@ def test_one_long_spline(backend, rng, bc):
     np.testing.assert_allclose(own, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("nu", range(4))
 @pytest.mark.parametrize("bc", ["not-a-knot", "periodic", "exact slopes", "exact curvatures"])
 def test_order_of_convergence(backend, bc, nu):

@@ -20,6 +20,7 @@ def mixed(rng, shape, dtype=np.float64):
     return system
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("method", oracle.METHODS)
@@ -34,6 +35,7 @@ def test_threads_do_not_change_a_bit(rng, dtype, method, periodic, axis):
         np.testing.assert_array_equal(other, answers[0])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("rows", [100_003, 1 << 18])
 def test_threads_do_not_change_a_bit_of_one_long_system(rng, method, rows):
@@ -53,6 +55,7 @@ def test_info_tells_the_threads(rng):
         assert info.threads == threads
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
@@ -68,6 +71,7 @@ def test_system_alone_and_among_a_thousand(solve, same_but_for_layout, rng, dtyp
         same_but_for_layout(alone, x[k], neighbours=axis == 0, err_msg=f"system {k}")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 def test_columns_among_few_and_among_a_thousand(solve, rng, dtype, method):
@@ -116,6 +120,7 @@ def test_auto_chooses_alike_for_one_and_for_many(solve, rng, rows):
         np.testing.assert_array_equal(solve(*(a[k] for a in system)), x[k])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("trans", ["N", "T"])
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("pivot", [None, True])
@@ -151,6 +156,7 @@ def test_shared_matrix_alone_and_among_many(solve, same_but_for_sharing, rng, ax
         same_but_for_sharing(alone, np.moveaxis(x, axis, -1)[k])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("junk", [np.nan, np.inf, 0.0, 1e308])

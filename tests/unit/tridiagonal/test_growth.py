@@ -265,6 +265,7 @@ def share(sharing, draws, rng, part, *, systems=9, least=1):
         yield (*given, rhs), (*matrix, rhs)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize(
@@ -279,6 +280,7 @@ def test_backward_error_is_that_of_lapack(solve, draws, family, parts, systems, 
     draws.check()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sharing", SHARINGS)
 @pytest.mark.parametrize("parts", [1, pytest.param(10, marks=slow)])
@@ -290,6 +292,7 @@ def test_shared_and_repeated_coefficients(solve, draws, sharing, parts):
     draws.check()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("dtype", "trans"), TRANSPOSED)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize(("parts", "systems"), [(1, 1), pytest.param(8, 8, marks=slow)])
@@ -303,6 +306,7 @@ def test_factors(factor, draws, family, trans, parts, systems):
     draws.check()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("dtype", "trans"), TRANSPOSED)
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_factors_of_shared_and_repeated_coefficients(factor, draws, sharing, dtype, trans):
@@ -319,6 +323,7 @@ def test_factors_of_shared_and_repeated_coefficients(factor, draws, sharing, dty
     draws.check()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize("parts", [1, pytest.param(20, marks=slow)])
@@ -330,6 +335,7 @@ def test_periodic(solve, draws, family, parts):
     draws.check()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_periodic_shared_and_repeated_coefficients(solve, draws, sharing):
@@ -339,6 +345,7 @@ def test_periodic_shared_and_repeated_coefficients(solve, draws, sharing):
     draws.check()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("dtype", "trans"), TRANSPOSED)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize("parts", [1, pytest.param(10, marks=slow)])
@@ -376,6 +383,7 @@ def ratio(x, exact):
         return error / np.linalg.norm(exact.astype(complex), axis=-1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.CONSTANT)
 @pytest.mark.parametrize("parts", [1, pytest.param(40, marks=slow)])
@@ -395,6 +403,7 @@ def test_periodic_constant_coefficients_against_the_transform(solve, factor, dra
     draws.check()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("rows", "lower", "diag", "upper"),
     [

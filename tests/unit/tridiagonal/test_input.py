@@ -189,6 +189,7 @@ def test_info_names_the_method_asked_for(solve, rng, method):
     assert info.method == method
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["own", "shared"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("periodic", [False, True])

@@ -130,6 +130,7 @@ def test_one_operand_broadcasts(solve, rng, operand, pattern):
     np.testing.assert_allclose(x, oracle.solve(*full), rtol=1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.float64])
 def test_scalars_stand_for_constant_diagonals(solve, rng, dtype, method):

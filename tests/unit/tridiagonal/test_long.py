@@ -29,6 +29,7 @@ def along_first(operands):
     return [np.ascontiguousarray(a.T) for a in operands]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("side", SIDES)
 def test_neighbours_in_memory_have_the_bits_of_one_alone(rng, side, periodic):
@@ -40,6 +41,7 @@ def test_neighbours_in_memory_have_the_bits_of_one_alone(rng, side, periodic):
     np.testing.assert_array_equal(x.T, alone)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", ROWS)
 def test_lengths_and_types(rng, rows, dtype):

@@ -15,6 +15,7 @@ BOXES = [(2, 3, 4), (3, 3, 3), (4, 1, 3), (1, 4, 2)]
 SEED = int(os.environ.get("PYSOLVERS_RANDOM_SEED", "20240607"))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
 def test_solve_in_planes(solve, rng, axis, periodic):

@@ -7,6 +7,7 @@ import pytest
 import pysolvers
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_backward_error_is_a_few_eps(solve, rng, dtype, method):
@@ -29,6 +30,7 @@ def test_answer_is_the_dense_one(solve, rng, method):
         np.testing.assert_allclose(x, oracle.solve(*system, periodic=True), rtol=1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rows", [2, 3, 4, 17, 64, 129])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_random_systems_are_pivoted(solve, rng, dtype, rows):
@@ -185,6 +187,7 @@ def normwise_error(matrix, rhs, x):
     return normwise / oracle.eps(x.dtype)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("family", [advection, constant, piecewise])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 31, 32, 33, 64, 257, 1024])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
@@ -240,6 +243,7 @@ OF_LARGE_STEPS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(("rows", "systems"), OF_LARGE_STEPS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
@@ -262,6 +266,7 @@ def test_large_steps(rng, dtype, rows, systems, axis):
         assert error[judged].max() <= 50
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", ["auto", "thomas"])
 @pytest.mark.parametrize(("rows", "systems"), OF_LARGE_STEPS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
@@ -299,6 +304,7 @@ def test_large_steps_of_one_matrix(rng, dtype, trans, adjacent):
     assert normwise_error(transpose(matrix, trans), rhs, alone).max() <= 25
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 40, 41])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_shared_matrix_with_exchanges_gives_the_bits_of_single_systems(rng, dtype, rows):

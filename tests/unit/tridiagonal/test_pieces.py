@@ -70,6 +70,7 @@ def in_a_full_batch(system, **options):
     return solve_tridiagonal(*batch, rhs, pivot=True, **options)[0]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_same_bits_as_in_a_full_batch(rng, dtype, kind):
@@ -91,6 +92,7 @@ def test_same_bits_for_any_length(rng, rows):
     np.testing.assert_array_equal(x, in_a_full_batch(system))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["general", "no decay", "oscillations"])
 @pytest.mark.parametrize("rows", [4097, ROWS, 200_003])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -103,6 +105,7 @@ def test_backward_error_is_that_of_lapack(rng, dtype, rows, kind):
     assert oracle.backward_error(*system, x) <= 4 * lapack
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "kinds",
     [["general", "no decay", "dominant", "oscillations", "slow decay"] * 4, ["oscillations"] * 19],

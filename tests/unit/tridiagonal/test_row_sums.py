@@ -30,6 +30,7 @@ def assert_every_unknown(x, operands, dtype, *, periodic):
         assert error.max() <= bound, (k, error.max() / np.finfo(dtype).eps)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [1, 2, 3, 17, 130])
@@ -129,6 +130,7 @@ def solved_in_order(lower, sums, upper, rhs, *, periodic):
     return f
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "rows"), [("float32", 8500), ("float64", 4200), ("float64", 33000)]

@@ -41,6 +41,7 @@ def test_shared_matrix_gives_the_bits_of_an_own_one(rng, side, periodic):
     np.testing.assert_array_equal(sparse.T, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("rows", ROWS)
 def test_lengths_and_types(rng, rows, dtype):
@@ -142,6 +143,7 @@ def test_singular_matrix_is_told(rng):
     assert list(caught.value.rows) == [3000]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("trans", "periodic"), TRANSPOSES)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("rows", [LONG, LONG + 4099])
@@ -157,6 +159,7 @@ def test_factor_of_a_long_matrix(rng, rows, dtype, trans, periodic):
     assert error <= 20 * oracle.eps(dtype)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("side", [1, 2, 5, 11, 19])
 @pytest.mark.parametrize(("trans", "periodic"), TRANSPOSES)
 def test_factor_gives_the_same_bits_wherever_the_systems_lie(rng, side, trans, periodic):

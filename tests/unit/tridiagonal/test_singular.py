@@ -102,6 +102,7 @@ def test_error_is_a_linalg_error():
     assert issubclass(pysolvers.SingularSystemError, pysolvers.PysolversError)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("row", [0, 3, 8])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_thomas_names_its_first_zero_pivot(solve, dtype, row):
@@ -133,6 +134,7 @@ def test_thomas_names_zero_pivots_among_many_systems(solve, rng, dtype, rows, ax
     np.testing.assert_array_equal(caught.value.rows, list(bad.values()))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("rows", [2, 3, 9, 33])
 def test_pivoting_finds_linearly_dependent_rows(solve, dtype, rows):
@@ -223,6 +225,7 @@ def test_regular_batch_has_nobody_singular(solve, rng):
     assert len(info.singular) == 0
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("policy", ["raise", "warn", "nan"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("method", oracle.METHODS)

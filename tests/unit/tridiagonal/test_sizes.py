@@ -7,6 +7,7 @@ import pytest
 from pysolvers import solve_tridiagonal
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_backward_error_is_a_few_eps(solve, rng, dtype, method):

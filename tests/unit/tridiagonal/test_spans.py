@@ -60,6 +60,7 @@ def test_types_and_lengths(rng, dtype, rows):
     assert oracle.backward_error(*system, x) <= 4 * lapack
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("side", "axis"), [(1, 1), (3, 1), (3, 0), (19, 0)])
 def test_same_bits_whatever_lies_beside(rng, side, axis, threads):
@@ -108,6 +109,7 @@ def test_a_singular_one_among_others(rng, axis):
     np.testing.assert_array_equal(x[others], one_by_one([a[others] for a in operands]))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_entries_do_not_grow(rng, dtype, axis):
@@ -132,6 +134,7 @@ def test_entries_do_not_grow(rng, dtype, axis):
     assert compared > 0
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rows", [RING_ROWS, RING_ROWS + 1, 300_001])
 @pytest.mark.parametrize("diag", [1.999, 1.3, 0.1, -1.3])
 def test_a_ring_whose_solutions_oscillate(rng, diag, rows):

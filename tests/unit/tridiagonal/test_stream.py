@@ -130,6 +130,7 @@ def test_interleaved_answers_at_any_address(rng, offset, lacks, pivot):
     assert np.all(room[offset + 40 * count :] == 77)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [16, 65, 1000])
 def test_shared_matrix_and_factor(rng, rows, dtype):
@@ -144,6 +145,7 @@ def test_shared_matrix_and_factor(rng, rows, dtype):
     np.testing.assert_array_equal(by_factor, x)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_long_systems(rng, dtype, periodic):

@@ -114,6 +114,7 @@ def test_short_off_diagonals_start_at_their_first_entry():
     np.testing.assert_array_equal(ops["x"], whole["x"])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", ["lower", "diag", "upper", "rhs", "x"])
 @pytest.mark.parametrize(
     ("spoil", "error"),

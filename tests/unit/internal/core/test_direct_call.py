@@ -86,6 +86,7 @@ def test_plain_arrays(direct, rng, dtype, periodic, pivot):
     assert direct == [True] * len(LAYOUTS)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("rows", [2, 3, 4, 40])
 @pytest.mark.parametrize("systems", [(), (1,), (6,), (2, 3)])
@@ -103,6 +104,7 @@ def test_vectors_numbers_and_short_diagonals(direct, rng, dtype, rows, systems):
     assert sum(direct) >= len(direct) * (1 / 2 if np.finfo(dtype).bits == 64 else 1 / 3)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize(
     ("shape", "axis"),
@@ -308,6 +310,7 @@ SHARED = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [*oracle.DTYPES, "pairs"])
 @pytest.mark.parametrize("pivot", [None, False, True])
 @pytest.mark.parametrize(("shape", "axis", "lacks"), SHARED)

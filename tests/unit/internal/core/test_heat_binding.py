@@ -123,6 +123,7 @@ def test_three_axes(rng, kinds, varied):
 
 
 # Bands are 64 or 32 lines wide in float64, chunks 32 or 64 rows.
+@pytest.mark.each_value
 @pytest.mark.parametrize("shape", [(3, 3), (3, 140), (140, 3), (66, 67), (35, 131), (130, 64)])
 @pytest.mark.parametrize("kinds", [SIDES_2D[1], SIDES_2D[5]], ids=str)
 def test_bands_and_chunks(rng, shape, kinds):
@@ -234,6 +235,7 @@ MOVING = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:HeatADI. in (two|three) dimensions:RuntimeWarning")
 @pytest.mark.parametrize("varied", [False, True], ids=["k", "k(x)"])
 @pytest.mark.parametrize("kinds", MOVING, ids=str)

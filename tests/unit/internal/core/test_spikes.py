@@ -158,6 +158,7 @@ def test_short_off_diagonals_broadcast_operands_and_x_in_place(rng):
     np.testing.assert_array_equal(x, solved((lower, diag, upper, rhs))[3])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("order", list(ORDERS))
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_systems_that_need_row_exchanges_are_counted(rng, dtype, order):

@@ -40,6 +40,7 @@ def implicit(velocity, dt, nu, rhs):
 SIZES = [5, 9, 12, 18, 39]  # lines of 3 to 37 rows: vectors with and without a rest
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("steepness", [0.0, 1.0, 300.0])
 @pytest.mark.parametrize("line_method", LINE_METHODS)
 @pytest.mark.parametrize("n", SIZES)
@@ -75,6 +76,7 @@ def test_step_of_the_vorticity_is_that_of_the_scheme(n, line_method, steepness, 
     np.testing.assert_allclose(omega, w, rtol=0, atol=1e-12 * np.abs(w).max())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("line_method", LINE_METHODS)
 @pytest.mark.parametrize("n", SIZES)
 def test_double_sweep_for_psi_is_that_of_peaceman_and_rachford(n, line_method, rng):

@@ -59,6 +59,7 @@ def test_residual_explodes_when_it_grows_a_thousandfold(growth, verdict):
         assert control.step == control.cap == 0.04
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dt", [0.1, 1 / 3, 1e-3, 0.7, 1.1e-7, 12.3])
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 10, 1000, 123_456])
 def test_a_multiple_of_the_step_needs_no_short_step(dt, count):
@@ -68,6 +69,7 @@ def test_a_multiple_of_the_step_needs_no_short_step(dt, count):
         assert Clock(dt).split(until) == (count, 0.0)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("part", [1e-6, 0.25, 0.5, 0.999])
 @pytest.mark.parametrize("count", [0, 1, 9, 5000])
 def test_rest_of_a_run_is_one_short_step(count, part):

@@ -338,6 +338,7 @@ def refusal(path, case, data):
     return str(error.value)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("case", saved_files.CASES)
 def test_edited_member_is_refused_by_name(case, edit, saved, tmp_path):
@@ -362,6 +363,7 @@ def test_edited_member_is_refused_by_name(case, edit, saved, tmp_path):
 LOOSE_SHAPES = {"lmsor": {"f", "g", "source"}, "plate": {"source"}}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("edit", ["missing", "one-value", "longer", "transposed", "float32"])
 @pytest.mark.parametrize("case", [c for c in saved_files.CASES if not c.endswith("result")])
 def test_member_that_was_edited_with_the_header_is_refused(case, edit, saved, tmp_path):
@@ -523,6 +525,7 @@ def fuzz(case, data, path, rounds):
     assert refused > rounds // 2
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("case", saved_files.CASES)
 def test_damaged_file_loads_equal_or_is_refused(case, compressed, saved, tmp_path, request):
