@@ -31,6 +31,11 @@ METHODS = {
 }
 
 
+def slow(*values):
+    """Mark a table of a method that other tables have, too: the methods do not read the problem."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def solver(problem, cells, dt, method, backend="cpu", **options):
     settings = {"upwind": "plain", "foot": "extrapolate", "bound": np.inf} | METHODS[method]
     nx, ny = cells if isinstance(cells, tuple) else (cells, cells)
@@ -97,9 +102,9 @@ def test_diffusive_bump_on_64_cells(method, largest, l2, backend):
 @pytest.mark.parametrize(
     ("method", "largest", "l2"),
     [
-        ("CFD", 8.828547e-3, 1.449865e-3),
+        slow("CFD", 8.828547e-3, 1.449865e-3),
         ("CP", 1.525861e-2, 2.611289e-3),
-        ("MU-L", 1.637944e-2, 2.820659e-3),
+        slow("MU-L", 1.637944e-2, 2.820659e-3),
         ("MU-P", 1.517309e-2, 2.591531e-3),
     ],
 )
@@ -162,9 +167,9 @@ def test_error_of_the_pulse_in_64_strips_over_one(method, ratio, backend):
     ("method", "l2"),
     [
         ("CFD", 3.378946e-4),
-        ("CP", 2.467087e-3),
+        slow("CP", 2.467087e-3),
         ("MU-L", 6.588908e-3),
-        ("MU-P", 1.033656e-2),
+        slow("MU-P", 1.033656e-2),
     ],
 )
 def test_pulse_at_courant_number_4(method, l2, backend):
@@ -190,7 +195,7 @@ def test_fronts_at_courant_number_2(backend):
 
 @pytest.mark.parametrize(
     ("method", "temperature"),
-    [("CFD", 294.1839), ("CP", 294.4008), ("MU-L", 298.4323), ("MU-P", 294.4470)],
+    [slow("CFD", 294.1839), ("CP", 294.4008), ("MU-L", 298.4323), slow("MU-P", 294.4470)],
 )
 def test_channel_at_the_wall(method, temperature, backend):
     u = channel(method, backend)

@@ -57,7 +57,7 @@ def test_temperatures_of_the_exact_solution(backend):
 
 
 @pytest.mark.parametrize(
-    ("n", "tol"), [(64, 1e-8), pytest.param(512, 1e-4, marks=pytest.mark.slow)]
+    ("n", "tol"), [(32, 1e-8), pytest.param(512, 1e-4, marks=pytest.mark.slow)]
 )
 def test_optimal_parameter_needs_the_iterations_of_a_plain_code(n, tol, backend):
     omega = 2 / (1 + np.sin(np.pi / n))

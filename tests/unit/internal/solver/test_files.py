@@ -435,13 +435,13 @@ SUBSTITUTES = [None, True, -1, 2**70, float("nan"), "text", [None], {"a": 1}]
 EXTREMES = [2**40, 1e308, 1e-300]
 
 
-@pytest.mark.parametrize("share", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [12, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", saved_files.CASES)
 def test_edited_header_is_refused_or_serves(case, share, saved, tmp_path):
     """Every entry becomes other kinds of values: an error, or an object that can be used.
 
     One function checks the entries of all files by their types: of the values each entry takes
-    every sixth one, the next entry those after them; in the slow runs all.
+    every twelfth one, the next entry those after them; in the slow runs all.
     """
     continue_run = saved_files.CASES[case][2]
     header, arrays = saved_files.content(saved[case])
