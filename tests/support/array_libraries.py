@@ -49,14 +49,18 @@ class Torch:
     def dtype(self, array):
         return np.dtype(str(array.dtype).removeprefix("torch."))
 
-    def value_and_grad(self, function, count=1):
-        """Return a function: a real value, and its gradients with respect to `count` arguments."""
+    def value_and_grad(self, function, count=1, has_aux=False):
+        """Return a function: a real value, and its gradients with respect to `count` arguments.
+
+        With `has_aux` the function returns the value and more, and both come back as a pair.
+        """
 
         def reverse(*arguments):
             leaves = [a if a.requires_grad else a.clone().requires_grad_() for a in arguments]
-            value = function(*leaves)
+            found = function(*leaves)
             options = {"create_graph": True, "materialize_grads": True}
-            return value, self.module.autograd.grad(value, leaves[:count], **options)
+            value = found[0] if has_aux else found
+            return found, self.module.autograd.grad(value, leaves[:count], **options)
 
         return reverse
 
@@ -136,8 +140,8 @@ class Jax:
     def dtype(self, array):
         return array.dtype
 
-    def value_and_grad(self, function, count=1):
-        return self.module.jit(self.module.value_and_grad(function, tuple(range(count))))
+    def value_and_grad(self, function, count=1, has_aux=False):
+        return self.module.jit(self.module.value_and_grad(function, tuple(range(count)), has_aux))
 
     def gradient_of(self, function):
         return self.module.grad(function)
@@ -234,19 +238,42 @@ def close(library, actual, desired, most=1e4):
     np.testing.assert_allclose(actual, desired, rtol=0, atol=bound)
 
 
+def _drawn(rng, like):
+    """Return normal numbers of the shape of an array, complex ones for a complex array of JAX."""
+    parts = rng.standard_normal((1 + np.iscomplexobj(like), *np.shape(like)))
+    return parts[0] + 1j * parts[1] if len(parts) == 2 else parts[0]
+
+
+def check_gradients(function, arguments, *, orders=1, rtol=1e-6):
+    """Compare derivatives of a function of JAX, all in reverse, with differences.
+
+    Those of the sum of its values with random weights. Reverse differentiation is the transposition
+    of forward differentiation: one of another rule would be wrong in both.
+    """
+    library, rng = Jax(), np.random.default_rng(0)
+    arguments = [np.asarray(a) for a in arguments]
+    answer = library.module.eval_shape(function, *arguments)
+    weight = _drawn(rng, np.zeros(answer.shape, answer.dtype))
+
+    def loss(*operands):
+        return (weight * function(*operands)).real.sum()
+
+    check_derivatives(library, loss, arguments, rng, orders=orders, rtol=rtol)
+
+
 def check_derivatives(library, loss, arguments, rng, *, step=1e-5, rtol=1e-6, orders=2):
     """Compare the gradients of a real function, and their derivatives, with differences.
 
     Both along a random direction of each argument. The derivatives of the gradients are those of
-    their sum with random weights.
+    their sum with random weights. Gradients and values of all arguments are one program.
     """
     count = len(arguments)
-    directions, weights = ([rng.standard_normal(np.shape(a)) for a in arguments] for _ in range(2))
+    directions, weights = ([_drawn(rng, a) for a in arguments] for _ in range(2))
     there = [library.array(w) for w in weights]
     gradient = library.value_and_grad(loss, count)
 
     def slope(*arrays):
-        return sum((w * s).sum() for w, s in zip(there, gradient(*arrays)[1], strict=True))
+        return sum((w * s).sum().real for w, s in zip(there, gradient(*arrays)[1], strict=True))
 
     def at(k, t):
         shift = [t * (i == k) for i in range(count)]
@@ -255,7 +282,7 @@ def check_derivatives(library, loss, arguments, rng, *, step=1e-5, rtol=1e-6, or
         ]
 
     def product(a, b):
-        return float((library.get(a) * b).sum())
+        return float((library.get(a) * b).sum().real)
 
     value, slopes = gradient(*at(0, 0.0))
     second = library.value_and_grad(slope, count)(*at(0, 0.0)) if orders > 1 else None

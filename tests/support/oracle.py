@@ -97,6 +97,29 @@ def transposed(lower, diag, upper, trans):
     return tuple(np.conj(a) for a in swapped) if trans == "H" else swapped
 
 
+def adjoint(lower, diag, upper, x, weight, *, periodic=False):
+    """Return the gradients of Re sum(conj(w) x) for whole operands, in the convention of PyTorch.
+
+    With g = A^-H w that with respect to rhs is g, and that with respect to the entry that
+    multiplies x_j in row i is -g_i conj(x_j).
+    """
+    swapped = transposed(lower, diag, upper, "H")
+    g = solve(*swapped, weight, periodic=periodic)
+    before, after = np.roll(x, 1, -1), np.roll(x, -1, -1)
+    if not periodic:
+        before[..., 0] = after[..., -1] = 0
+    return [-g * before.conj(), -g * x.conj(), -g * after.conj(), g]
+
+
+def reduced(gradient, shape, first=0):
+    """Sum a gradient over what its operand shares; `first` is the first entry of a short one."""
+    if shape and shape[-1] == gradient.shape[-1] - 1:
+        gradient = gradient[..., first : first + shape[-1]]
+    gradient = gradient.sum(tuple(range(gradient.ndim - len(shape))))
+    axes = tuple(k for k, n in enumerate(shape) if n == 1 < gradient.shape[k])
+    return gradient.sum(axes, keepdims=True)
+
+
 def backward_error(lower, diag, upper, rhs, x, *, periodic=False):
     """Return max_i |A x - b|_i / (|A| |x| + |b|)_i, the componentwise backward error.
 

@@ -67,7 +67,7 @@ def on_host(shape, spacing, boundary, **options):
 @pytest.mark.parametrize("ends", ENDS)
 def test_sides_of_all_kinds(differentiable, make, rng, grid, ends):
     """The axes are solved for one after the other: the pairs are those of singular systems."""
-    for others in {other for other, own in PAIRS if own == ends} | {ends}:
+    for others in (other for other, own in PAIRS if own == ends):
         boundary = poisson_reference.conditions((others, ends), (6, 7), rng.random)
         f = rng.random((6, 7))
         host = on_host((6, 7), (0.1, 0.2), boundary, grid=grid)
@@ -108,7 +108,9 @@ def test_grids_and_types(everywhere, rng, case, dtype):
 
 
 @pytest.mark.parametrize("grid", ["nodes", slow("cells")])
-@pytest.mark.parametrize(("others", "ends"), PAIRS)
+@pytest.mark.parametrize(  # each kind once, of them the singular pairs
+    ("others", "ends"), [*map(slow, *zip(*PAIRS[::2], strict=True)), *PAIRS[1::2]]
+)
 def test_the_jacobian_is_the_inverse_of_a_dense_matrix(
     differentiable, make, rng, others, ends, grid
 ):
@@ -158,6 +160,7 @@ def test_derivatives_of_both_orders(everywhere, rng, case, grid):
     check_derivatives(everywhere, loss, arguments, rng, rtol=1e-5)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("boundary", [Neumann(), {"x": "periodic", "y": Neumann()}])
 def test_thin_cells_along_the_lines(differentiable, make, boundary, dtype):
@@ -256,7 +259,8 @@ def test_derivatives_of_general_grids(differentiable, rng, case):
         options = {"helmholtz": number[0]} if number else {}
         return (weight * solver.solve(f, **options) ** 3).sum()
 
-    check_derivatives(differentiable, loss, arguments, rng, rtol=1e-5)
+    orders = 2 if case in ("two stretched axes", "pipe") else 1  # a second for each second order
+    check_derivatives(differentiable, loss, arguments, rng, rtol=1e-5, orders=orders)
 
 
 def test_number_of_a_call(differentiable, rng):

@@ -35,7 +35,8 @@ def test_values_and_coefficients_are_those_of_scipy(differentiable, rng, bc):
     if bc in ("not-a-knot", "periodic"):  # of which few knots are cases of their own
         sizes += [(2, (), 0, np.float64), (3, (4,), 0, np.float64), (4, (2, 3), 1, np.float64)]
     for n, rest, axis, dtype in sizes:
-        orders = range(5) if n == 16 else (0, 2)
+        # The coefficients are compared; the derivatives of a piece depend on nothing else.
+        orders = (0,) if n == 16 and bc != "not-a-knot" else (0, 1, 2, 3, 4)[:: 1 if n == 16 else 2]
         x = knots(rng, n)
         y = batch(rng, n, rest, axis, dtype, periodic=bc == "periodic")
         ends = condition(bc, rng, rest)
@@ -147,7 +148,7 @@ def test_points_outside_the_knots(differentiable, make, rng, bc, extrapolate):
     ("bc", "own", "orders"),
     [
         ("not-a-knot", False, 1),
-        ("periodic", True, 2),
+        ("periodic", True, 1),
         *(slow(bc, own, 2) for bc in CONDITIONS for own in (False, True)),
     ],
 )

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from array_libraries import check_gradients
 
 import pysolvers
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
-from jax.test_util import check_grads  # noqa: E402
 
 from pysolvers.jax import linear_recurrence  # noqa: E402
 
@@ -51,7 +51,7 @@ def test_derivatives_are_those_of_differences(order, reverse):
 
     more = (second, *initial) if order == 2 else initial
     # Derivatives of second order of the recurrence of second order: those of both cost seconds.
-    check_grads(values, (a, b, *more), order=order, modes=("fwd", "rev"), atol=1e-6, rtol=1e-6)
+    check_gradients(values, (a, b, *more), orders=order)
 
 
 def test_shared_coefficients_get_the_sum_of_their_gradients():

@@ -1,7 +1,7 @@
 """`pysolvers.jax`: solves that are compiled, batched and differentiated by JAX.
 
-Gradients are compared with those of dense solves, which JAX differentiates itself, and with
-finite differences.
+Gradients are compared with those of linear algebra in NumPy (`oracle.adjoint`), and with finite
+differences.
 """
 
 import importlib
@@ -12,6 +12,7 @@ import numpy as np
 import operand_axes
 import oracle
 import pytest
+from array_libraries import check_gradients
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -38,15 +39,16 @@ def products(request, monkeypatch):
     module._solve.clear_cache()
 
 
-def dense_solve(lower, diag, upper, rhs, *, periodic=False):
-    """Return the solutions of systems along the last axis by dense LU of JAX."""
-    rows = rhs.shape[-1]
-    places = [np.roll(np.eye(rows), shift, axis=1) for shift in (-1, 0, 1)]
-    if not periodic:
-        places[0][0] = places[2][-1] = 0
-    diagonals = (jnp.broadcast_to(a, rhs.shape) for a in (lower, diag, upper))
-    matrix = sum(a[..., None] * place for a, place in zip(diagonals, places, strict=True))
-    return jnp.linalg.solve(matrix, rhs[..., None])[..., 0]
+def dense_gradients(weight, *operands, periodic=False):
+    """Return the gradients of Re sum(w x) by dense solves of NumPy, in the convention of JAX."""
+    lower, diag, upper, rhs = (np.broadcast_to(a, operands[3].shape) for a in operands)
+    weight = np.broadcast_to(weight, rhs.shape)
+    x = oracle.solve(lower, diag, upper, rhs, periodic=periodic)
+    whole = oracle.adjoint(lower, diag, upper, x, weight.conj(), periodic=periodic)
+    return [
+        oracle.reduced(a.conj(), np.shape(own)).astype(np.asarray(own).dtype)
+        for a, own in zip(whole, operands, strict=True)
+    ]
 
 
 def close(actual, desired, factor=1e3):
@@ -58,7 +60,12 @@ def close(actual, desired, factor=1e3):
 
 def weighted(solve, weight, **options):
     """Return a real function of the operands whose gradient depends on every unknown."""
-    return jax.jit(lambda *operands: (weight * solve(*operands, **options)).real.sum())
+    return lambda *operands: (weight * solve(*operands, **options)).real.sum()
+
+
+def gradients(solve, weight, *operands, **options):
+    """Return the gradients of Re sum(w x), all in one program."""
+    return jax.jit(jax.grad(weighted(solve, weight, **options), OPERANDS))(*operands)
 
 
 @pytest.mark.parametrize("places", [p for p in np.ndindex(3, 3, 3) if sum(p) % 3 == 0], ids=str)
@@ -119,12 +126,6 @@ def sum_of_cubes(solve):
     return loss
 
 
-@jax.jit
-@jax.vmap
-def gradients_of_each_dense_solve(*operands):
-    return jax.grad(sum_of_cubes(dense_solve), OPERANDS, has_aux=True)(*operands)[0]
-
-
 @pytest.mark.parametrize(
     "mapped",
     [  # one operand, those of the matrix, the sides with a diagonal, and all
@@ -143,7 +144,8 @@ def test_vmap_over_each_subset_of_operands(rng, mapped):
     (_, x), found = jax.jit(jax.vmap(solve, in_axes=axes))(*operands)
 
     close(x, oracle.solve(*operands))
-    desired = gradients_of_each_dense_solve(*(np.broadcast_to(a, (4, 3, 6)) for a in operands))
+    each = [np.broadcast_to(a, (4, 3, 6)) for a in operands]
+    desired = dense_gradients(3 * oracle.solve(*each) ** 2, *each)
     for a, b in zip(found, desired, strict=True):
         close(a, b)
 
@@ -179,15 +181,14 @@ def test_vmap_of_vmap_shares_the_matrix(rng):
     ],
     indirect=["products"],
 )
-def test_gradients_are_those_of_dense_solves(products, rng, dtype, options):
+def test_gradients_are_those_of_linear_algebra(products, rng, dtype, options):
     make = oracle.general if "pivot" in options else oracle.dominant
     system = make(rng, (3, 8), dtype)
     weight = oracle.uniform(rng, (3, 8), dtype)
-    dense_options = {"periodic": options.get("periodic", False)}
 
-    found = jax.grad(weighted(solve_tridiagonal, weight, **options), OPERANDS)(*system)
-    desired = jax.grad(weighted(dense_solve, weight, **dense_options), OPERANDS)(*system)
+    found = gradients(solve_tridiagonal, weight, *system, **options)
 
+    desired = dense_gradients(weight, *system, periodic=options.get("periodic", False))
     for a, b in zip(found, desired, strict=True):
         close(a, b, 1e5 if "pivot" in options else 1e3)
 
@@ -215,12 +216,10 @@ def test_gradients_are_summed_over_broadcast_axes(products, rng, shared, periodi
     operands[1] = operands[1] + 4
     weight = oracle.uniform(rng, (5, 7))
 
-    solve, dense = (
-        jax.grad(weighted(f, weight, periodic=periodic), OPERANDS)(*operands, rhs)
-        for f in (solve_tridiagonal, dense_solve)
-    )
+    found = gradients(solve_tridiagonal, weight, *operands, rhs, periodic=periodic)
 
-    for a, b in zip(solve, dense, strict=True):
+    desired = dense_gradients(weight, *operands, rhs, periodic=periodic)
+    for a, b in zip(found, desired, strict=True):
         assert a.shape == b.shape
         close(a, b)
 
@@ -229,11 +228,9 @@ def test_gradients_of_short_off_diagonals(products, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (3, 8))
     weight = oracle.uniform(rng, (3, 8))
 
-    short = jax.grad(weighted(solve_tridiagonal, weight), OPERANDS)(
-        lower[:, 1:], diag, upper[:, :-1], rhs
-    )
-    full = jax.grad(weighted(dense_solve, weight), OPERANDS)(lower, diag, upper, rhs)
+    short = gradients(solve_tridiagonal, weight, lower[:, 1:], diag, upper[:, :-1], rhs)
 
+    full = dense_gradients(weight, lower, diag, upper, rhs)
     close(short[0], full[0][:, 1:])
     close(short[2], full[2][:, :-1])
     close(short[1], full[1])
@@ -243,10 +240,10 @@ def test_entries_outside_the_matrix_have_no_gradient(products, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (3, 8))
     lower[:, 0] = upper[:, -1] = np.nan
 
-    gradients = jax.grad(weighted(solve_tridiagonal, 1.0), OPERANDS)(lower, diag, upper, rhs)
+    found = gradients(solve_tridiagonal, 1.0, lower, diag, upper, rhs)
 
-    assert all(np.isfinite(g).all() for g in gradients)
-    assert not gradients[0][:, 0].any() and not gradients[2][:, -1].any()
+    assert all(np.isfinite(g).all() for g in found)
+    assert not found[0][:, 0].any() and not found[2][:, -1].any()
 
 
 @pytest.mark.parametrize(
@@ -279,7 +276,6 @@ def test_derivatives_of_second_order(products, rng, options):
     ],
 )
 def test_derivatives_are_those_of_finite_differences(rng, case, dtype, options):
-    util = pytest.importorskip("jax.test_util")
     system = list(oracle.dominant(rng, (2, 6), dtype))
     if case == "shared":
         system[:3] = (a[0] for a in system[:3])
@@ -287,25 +283,29 @@ def test_derivatives_are_those_of_finite_differences(rng, case, dtype, options):
         lower, diag, upper, rhs = (a / 8 for a in system)
         system = [lower + np.array([0, 1] * 3), 0 * diag, upper + np.array([1, 0] * 3), rhs]
 
-    util.check_grads(lambda *operands: solve_tridiagonal(*operands, **options), system, 2, ["rev"])
+    check_gradients(lambda *operands: solve_tridiagonal(*operands, **options), system, orders=2)
 
 
 @pytest.mark.parametrize("products", [False, slow(True)], indirect=True)
 def test_vmap_of_gradients_and_hessian(products, rng):
     system = oracle.dominant(rng, (4, 6))
     weight = oracle.uniform(rng, (6,))
-    of_one = jax.grad(weighted(solve_tridiagonal, weight), OPERANDS)
-    dense = weighted(dense_solve, weight)
+    value = weighted(solve_tridiagonal, weight)
 
-    together = jax.jit(jax.vmap(of_one))(*system)
-    for k in range(4):
-        for a, b in zip(together, of_one(*(a[k] for a in system)), strict=True):
-            close(a[k], b)
-    one = [a[0] for a in system]
-    found = jax.hessian(weighted(solve_tridiagonal, weight), argnums=(1, 3))(*one)
-    desired = jax.hessian(dense, argnums=(1, 3))(*one)
-    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(desired), strict=True):
+    together = jax.jit(jax.vmap(jax.grad(value, OPERANDS)))(*system)
+    for a, b in zip(together, dense_gradients(weight, *system), strict=True):
         close(a, b)
+
+    # With g = A^-T w, of which those with respect to diag are -g_i x_i.
+    one = [a[0] for a in system]
+    inverse = np.linalg.inv(oracle.dense(*one[:3]))
+    x, g = inverse @ one[3], inverse.T @ weight
+    found = jax.jit(jax.hessian(value, argnums=(1, 3)))(*one)
+    of_diag = np.outer(g, x) * inverse
+    close(found[0][0], of_diag + of_diag.T)
+    close(found[0][1], -g[:, None] * inverse)
+    close(found[1][0], -g * inverse.T)
+    close(found[1][1], np.zeros((6, 6)))
 
 
 def test_transposition_of_the_solve_is_the_transposed_solve(products, rng):
@@ -375,8 +375,8 @@ def test_work_is_divided_over_devices(rng):
     solve = over_devices(solve_tridiagonal, (matrix, matrix, matrix, over), over)
 
     close(jax.jit(solve)(lower, diag, upper, rhs), oracle.solve(lower, diag, upper, rhs))
-    found = jax.jit(jax.grad(weighted(solve, 1.0), OPERANDS))(lower, diag, upper, rhs)
-    desired = jax.grad(weighted(dense_solve, 1.0), OPERANDS)(lower, diag, upper, rhs)
+    found = gradients(solve, 1.0, lower, diag, upper, rhs)
+    desired = dense_gradients(1.0, lower, diag, upper, rhs)
     for a, b in zip(found, desired, strict=True):
         close(a, b)
 
@@ -413,9 +413,9 @@ def test_rows_are_divided_over_devices(rng, rows, axis, periodic, shared, dtype)
     (_, x), found = every(*system)
 
     close(np.moveaxis(x, axis, -1), oracle.solve(lower, diag, upper, rhs, periodic=periodic))
-    desired = jax.grad(weighted(solve_tridiagonal, weight, periodic=periodic), OPERANDS)(
-        lower, diag, upper, rhs
-    )
+    if not periodic:
+        lower, upper = (np.nan_to_num(a) for a in (lower, upper))
+    desired = dense_gradients(weight, lower, diag, upper, rhs, periodic=periodic)
     for own, one in zip(found, desired, strict=True):
         close(own if own.ndim == 1 else np.moveaxis(own, axis, -1), one)
 
@@ -458,7 +458,7 @@ def test_off_diagonals_of_one_row_can_have_no_entry(rng):
     for lower in (empty, empty[0]):
         x = jax.jit(solve_tridiagonal)(lower, diag, lower, rhs)
         close(x, rhs / diag)
-        slope = jax.grad(weighted(solve_tridiagonal, 1.0), OPERANDS)(lower, diag, lower, rhs)
+        slope = gradients(solve_tridiagonal, 1.0, lower, diag, lower, rhs)
         assert slope[0].shape == lower.shape
         close(slope[1], -rhs / diag**2)
         factor = factor_tridiagonal(lower, diag, lower, rows=1)
@@ -507,7 +507,7 @@ def test_factor_solves_with_transposes(rng, periodic, trans):
         *(slow(np.complex128, options, "H") for options in OPTIONS[1:3]),
     ],
 )
-def test_gradients_of_transposed_solves_are_those_of_dense_solves(rng, dtype, options, trans):
+def test_gradients_of_transposed_solves_are_those_of_linear_algebra(rng, dtype, options, trans):
     make = oracle.general if "pivot" in options else oracle.dominant
     lower, diag, upper, _ = make(rng, (7,), dtype)  # a matrix that all systems share
     rhs, weight = oracle.uniform(rng, (3, 7), dtype), oracle.uniform(rng, (3, 7), dtype)
@@ -516,16 +516,12 @@ def test_gradients_of_transposed_solves_are_those_of_dense_solves(rng, dtype, op
     def by_factor(*operands):
         return factor_tridiagonal(*operands[:3], **options).solve(operands[3], trans=trans)
 
-    def by_matrix(lower, diag, upper, rhs):
-        swapped = jnp.roll(upper, 1), diag, jnp.roll(lower, -1)
-        lower, diag, upper = (a.conj() for a in swapped) if trans == "H" else swapped
-        return dense_solve(lower, diag, upper, rhs, periodic=periodic)
+    found = gradients(by_factor, weight, lower, diag, upper, rhs)
 
-    found, desired = (
-        jax.grad(weighted(solve, weight), OPERANDS)(lower, diag, upper, rhs)
-        for solve in (by_factor, by_matrix)
-    )
-
+    swapped = oracle.transposed(lower, diag, upper, trans)
+    of_lower, of_diag, of_upper, of_rhs = dense_gradients(weight, *swapped, rhs, periodic=periodic)
+    matrix = np.roll(of_upper, 1), of_diag, np.roll(of_lower, -1)
+    desired = [*(a.conj() if trans == "H" else a for a in matrix), of_rhs]
     for a, b in zip(found, desired, strict=True):
         close(a, b, 1e5 if "pivot" in options else 1e3)
 
@@ -553,11 +549,10 @@ def test_factor_is_carried_by_loops_and_vmap_and_differentiated(rng):
         )
         return (weight * x).sum()
 
-    def dense_loss(diag):
-        x = dense_solve(lower, diag, upper, dense_solve(lower, diag, upper, rhs))
-        return (weight * x).sum()
-
-    close(jax.jit(jax.grad(loss))(diag), jax.grad(dense_loss)(diag))
+    matrix, swapped = (lower, diag, upper), oracle.transposed(lower, diag, upper, "T")
+    once, g = oracle.solve(*matrix, rhs), oracle.solve(*swapped, weight)
+    twice, before = oracle.solve(*matrix, once), oracle.solve(*swapped, g)
+    close(jax.jit(jax.grad(loss))(diag), -(g * twice + before * once))
 
 
 @pytest.mark.parametrize(
