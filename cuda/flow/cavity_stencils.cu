@@ -5,6 +5,7 @@
  */
 #include "flow/cavity.h"
 #include "flow/cavity_walls.cuh"
+#include "ps_cavity_math.h"
 #include "runtime/elements.cuh"
 
 namespace pysolvers::flow {
@@ -63,18 +64,11 @@ struct Residuals {
 
         wait_for_last_kernel();
         for (int64_t i = threadIdx.x + 1; i < n - 1; i += block_threads) {
-            const double psi_x = psi[i + 1] - psi[i - 1], psi_y = psi[i + n] - psi[i - n];
-            const double omega_x = w[i + 1] - w[i - 1], omega_y = w[i + n] - w[i - n];
-            const double lap_psi =
-                (psi[i + 1] + psi[i - 1]) + (psi[i + n] + psi[i - n]) - 4 * psi[i];
-            const double lap_omega =
-                (w[i + 1] + w[i - 1]) + (w[i + n] + w[i - n]) - 4 * w[i];
-            const double poisson = inverse * lap_psi + w[i];
-            const double convection = inverse / 4 * (psi_y * omega_x - psi_x * omega_y);
-            const double transport = nu * inverse * lap_omega - convection;
+            const ps_cavity_residual r =
+                ps_cavity_residual_at(psi + i, w + i, n, inverse, nu);
 
-            sum.x += poisson * poisson;
-            sum.y += transport * transport;
+            sum.x += r.poisson * r.poisson;
+            sum.y += r.transport * r.transport;
         }
         sum = block_sum(sum);
         if (threadIdx.x == 0) {

@@ -120,29 +120,44 @@ template <typename Real> struct Estimate {
     }
 };
 
-/* Grid: blocks of nodes along x, and the rows; all lanes of a warp take the maximum. */
+/* The node of a thread of field_blocks() blocks. */
+struct FieldNode {
+    int row, column;
+    int64_t at;     /* in a field */
+    bool is_inside; /* whether psi is solved there or given by the body */
+
+    template <typename Real>
+    __device__ __forceinline__ explicit FieldNode(const CylinderGrid<Real> &grid)
+    {
+        const int per_row = divided_up(grid.nx, block_threads);
+
+        row = static_cast<int>(blockIdx.x) / per_row;
+        column = static_cast<int>(blockIdx.x) % per_row * block_threads +
+                 static_cast<int>(threadIdx.x);
+        at = int64_t(row) * grid.nx + column;
+        is_inside = row > 0 && row < grid.ny - 1 && column > 0 && column <= grid.last;
+    }
+};
+
+/* All lanes of a warp take the maximum. */
 template <typename Real> struct MeasurePsi {
     PsiField<Real> f;
 
     __device__ __forceinline__ void operator()() const
     {
-        const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
-        const int row = static_cast<int>(blockIdx.x) / per_row;
-        const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
-                           static_cast<int>(threadIdx.x);
-        const int64_t p = int64_t(row) * nx + column;
+        const FieldNode node(f.grid);
         double residual = 0, largest = 0;
 
         wait_for_last_kernel();
-        if (row > 0 && row < f.grid.ny - 1 && column > 0 && column <= f.grid.last &&
-            !f.grid.in_body(row, column)) {
-            const Real *const at = f.new_psi + p;
-            const double centre = at[0], east = at[column == nx - 1 ? -1 : 1];
+        if (node.is_inside && !f.grid.in_body(node.row, node.column)) {
+            const int nx = f.grid.nx;
+            const Real *const at = f.new_psi + node.at;
+            const double centre = at[0], east = at[node.column == nx - 1 ? -1 : 1];
             const double along_x = (east - 2 * centre + at[-1]) / (f.hx * f.hx);
             const double along_y = (at[nx] - 2 * centre + at[-nx]) / (f.hy * f.hy);
 
-            residual = fabs(along_x + along_y + f.omega[p]);
-            largest = fabs(static_cast<double>(f.omega[p]));
+            residual = fabs(along_x + along_y + f.omega[node.at]);
+            largest = fabs(static_cast<double>(f.omega[node.at]));
         }
         raise_all(f.residual, residual);
         raise_all(f.residual + 1, largest);
@@ -156,23 +171,19 @@ template <typename Real> struct FinishPsi {
 
     __device__ __forceinline__ void operator()() const
     {
-        const int nx = f.grid.nx, per_row = divided_up(nx, block_threads);
-        const int row = static_cast<int>(blockIdx.x) / per_row;
-        const int column = static_cast<int>(blockIdx.x) % per_row * block_threads +
-                           static_cast<int>(threadIdx.x);
-        const int64_t p = int64_t(row) * nx + column;
+        const FieldNode node(f.grid);
         double largest = 0, change = 0;
 
         wait_for_last_kernel();
-        if (row > 0 && row < f.grid.ny - 1 && column > 0 && column <= f.grid.last) {
+        if (node.is_inside) {
             const Real more = static_cast<Real>(f.numbers[STEP_SHIFT]);
-            const Real value = f.grid.in_body(row, column)
+            const Real value = f.grid.in_body(node.row, node.column)
                                    ? static_cast<Real>(f.numbers[STEP_VALUE])
-                                   : f.new_psi[p] + more * f.unit[p];
+                                   : f.new_psi[node.at] + more * f.unit[node.at];
 
-            f.new_psi[p] = value;
+            f.new_psi[node.at] = value;
             largest = fabs(static_cast<double>(value));
-            change = fabs(static_cast<double>(value) - f.psi[p]);
+            change = fabs(static_cast<double>(value) - f.psi[node.at]);
         }
         raise_all(f.history + PS_COLUMN_LARGEST, largest);
         raise_all(f.history + PS_COLUMN_CHANGE, change);

@@ -52,6 +52,48 @@ load_vectors(const Real *from, Words &to)
     }
 }
 
+/* A block row of two rows of five diagonals; entry(d, p) is that of diagonal `d` in row p. */
+template <typename Row, typename Entry>
+__device__ __forceinline__ void
+pair_rows(Row &to, const Entry &entry)
+{
+    to.lower = {{{entry(0, 0), entry(1, 0)}, {0, entry(0, 1)}}};
+    to.diag = {{{entry(2, 0), entry(3, 0)}, {entry(1, 1), entry(2, 1)}}};
+    to.upper = {{{entry(4, 0), 0}, {entry(3, 1), entry(4, 1)}}};
+}
+
+/* A block row of a tile; entry(d, e) is its entry `e` in operand `d`: a diagonal, or the
+ * right-hand sides after them. `is_first`: whether a row of the identity precedes row 0. */
+template <typename Row, int SIDE, bool IS_BANDS, typename Entry>
+__device__ __forceinline__ Row
+row_of_entries(bool is_first, const Entry &entry)
+{
+    Row row;
+
+    if constexpr (IS_BANDS) {
+        pair_rows(row, entry);
+        if (is_first) {
+            row.diag.at[0][0] = 1;
+        }
+    }
+    else {
+#pragma unroll
+        for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                row.lower.at[p][q] = entry(0, p * SIDE + q);
+                row.diag.at[p][q] = entry(1, p * SIDE + q);
+                row.upper.at[p][q] = entry(2, p * SIDE + q);
+            }
+        }
+    }
+#pragma unroll
+    for (int p = 0; p < SIDE; p++) {
+        row.rhs.at[p] = entry(IS_BANDS ? 5 : 3, p);
+    }
+    return row;
+}
+
 /* The operands of one system. */
 template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
     using Number = Block<Real, SIDE>;
@@ -132,9 +174,7 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
         if constexpr (IS_BANDS) {
             const int32_t r = 2 * i - lead;
 
-            row.lower = {{{band(0, r), band(1, r)}, {0, band(0, r + 1)}}};
-            row.diag = {{{band(2, r), band(3, r)}, {band(1, r + 1), band(2, r + 1)}}};
-            row.upper = {{{band(4, r), 0}, {band(3, r + 1), band(4, r + 1)}}};
+            pair_rows(row, [&](int d, int p) { return band(d, r + p); });
         }
         else {
             row.lower = i > 0 ? block(job.lower, i) : Number::zero();

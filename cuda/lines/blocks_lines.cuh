@@ -134,35 +134,9 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
     __device__ __forceinline__ Row<Number> row(int slot, int chunk, int i,
                                                int32_t row) const
     {
-        const auto entry = [&](int d, int e) {
-            return chunk_at(d, slot, chunk)[i * words_of(d) + e];
-        };
-        Row<Number> found;
-
-        if constexpr (IS_BANDS) {
-            found.lower = {{{entry(0, 0), entry(1, 0)}, {0, entry(0, 1)}}};
-            found.diag = {{{entry(2, 0), entry(3, 0)}, {entry(1, 1), entry(2, 1)}}};
-            found.upper = {{{entry(4, 0), 0}, {entry(3, 1), entry(4, 1)}}};
-            if (row == 0 && job.rows % 2 == 1) { /* a row of the identity */
-                found.diag.at[0][0] = 1;
-            }
-        }
-        else {
-#pragma unroll
-            for (int p = 0; p < SIDE; p++) {
-#pragma unroll
-                for (int q = 0; q < SIDE; q++) {
-                    found.lower.at[p][q] = entry(0, p * SIDE + q);
-                    found.diag.at[p][q] = entry(1, p * SIDE + q);
-                    found.upper.at[p][q] = entry(2, p * SIDE + q);
-                }
-            }
-        }
-#pragma unroll
-        for (int p = 0; p < SIDE; p++) {
-            found.rhs.at[p] = entry(matrices, p);
-        }
-        return found;
+        return row_of_entries<Row<Number>, SIDE, IS_BANDS>(
+            row == 0 && job.rows % 2 == 1,
+            [&](int d, int e) { return chunk_at(d, slot, chunk)[i * words_of(d) + e]; });
     }
 
   private:

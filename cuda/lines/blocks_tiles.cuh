@@ -95,41 +95,13 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockTiles {
                                                             int parity) const
     {
         const Real *const at = memory + parity * stage;
-        const auto entry = [&](int d, int e) {
-            const int pitch = d < matrices ? tile.matrix : tile.rhs;
+        return row_of_entries<ThomasRow<Number, Value>, SIDE, IS_BANDS>(
+            first + r == 0 && source.lead == 1, [&](int d, int e) {
+                const int pitch = d < matrices ? tile.matrix : tile.rhs;
+                const int words = IS_BANDS || d == matrices ? SIDE : SIDE * SIDE;
 
-            return at[d * 32 * tile.matrix + lane * pitch + e];
-        };
-        ThomasRow<Number, Value> found;
-
-        if constexpr (IS_BANDS) {
-            const auto band = [&](int d, int p) { return entry(d, 2 * r + p); };
-
-            found.lower = {{{band(0, 0), band(1, 0)}, {0, band(0, 1)}}};
-            found.diag = {{{band(2, 0), band(3, 0)}, {band(1, 1), band(2, 1)}}};
-            found.upper = {{{band(4, 0), 0}, {band(3, 1), band(4, 1)}}};
-            if (first + r == 0 && source.lead == 1) {
-                found.diag.at[0][0] = 1;
-            }
-        }
-        else {
-#pragma unroll
-            for (int p = 0; p < SIDE; p++) {
-#pragma unroll
-                for (int q = 0; q < SIDE; q++) {
-                    const int e = (r * SIDE + p) * SIDE + q;
-
-                    found.lower.at[p][q] = entry(0, e);
-                    found.diag.at[p][q] = entry(1, e);
-                    found.upper.at[p][q] = entry(2, e);
-                }
-            }
-        }
-#pragma unroll
-        for (int p = 0; p < SIDE; p++) {
-            found.rhs.at[p] = entry(matrices, r * SIDE + p);
-        }
-        return found;
+                return at[d * 32 * tile.matrix + lane * pitch + r * words + e];
+            });
     }
 
     /* Put row `r` of a tile of x into shared memory. */

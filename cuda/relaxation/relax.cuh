@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/rounded.cuh"
 #include "relaxation/relax.h"
 #include "runtime/launch.cuh"
 
@@ -26,41 +27,9 @@ template <typename T, int N> struct alignas(N * sizeof(T)) Pack {
 };
 template <typename T> using Pair = Pack<T, 2>;
 
-__device__ __forceinline__ double
-times(double a, double b)
-{
-    return __dmul_rn(a, b);
-}
-
-__device__ __forceinline__ float
-times(float a, float b)
-{
-    return __fmul_rn(a, b);
-}
-
-__device__ __forceinline__ double
-plus(double a, double b)
-{
-    return __dadd_rn(a, b);
-}
-
-__device__ __forceinline__ float
-plus(float a, float b)
-{
-    return __fadd_rn(a, b);
-}
-
-__device__ __forceinline__ double
-minus(double a, double b)
-{
-    return __dsub_rn(a, b);
-}
-
-__device__ __forceinline__ float
-minus(float a, float b)
-{
-    return __fsub_rn(a, b);
-}
+using device::minus;
+using device::plus;
+using device::times;
 
 /* |x| as an integer with the same order; NaN is greater than all numbers. */
 __device__ __forceinline__ uint64_t

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "ps_cavity_math.h"
 #include "runtime/threads.h"
 
 typedef struct {
@@ -46,42 +47,18 @@ ps_cavity_local_steps(const ps_cavity *c, const double *omega, double *step, int
     ps_parallel_for(threads, c->nodes - 2, row_steps, &p);
 }
 
-static double
-wall_formula(ps_wall wall, double h, double speed, double psi1, double psi2,
-             double omega1)
-{
-    switch (wall) {
-    case PS_WALL_THOM:
-        return -2 * psi1 / (h * h) - 2 * speed / h;
-    case PS_WALL_WOODS:
-        return -3 * psi1 / (h * h) - omega1 / 2 - 3 * speed / h;
-    default:
-        return -(8 * psi1 - psi2) / (2 * h * h) - 3 * speed / h;
-    }
-}
-
-/* A change of omega on a wall diffuses over the distance sqrt(dt nu) within a step and
- * acts back on the wall through psi with the factor -2 sqrt(dt nu)/h. The weight
- * compensates for this. */
-static double
-wall_weight(const ps_cavity *c, double h)
-{
-    return c->scheme == PS_SCHEME_ADI ? 1 / (1 + 2 * sqrt(c->step * c->viscosity) / h)
-                                      : 1;
-}
-
 /* One wall: `corner` is the offset of its corner, `along` that to its next node,
  * `inward` that to the interior node. */
 static void
 relax_wall(const pass *p, int64_t corner, int64_t along, int64_t inward, double speed)
 {
     const ps_cavity *const c = p->c;
-    const double h = 1.0 / (double)(c->nodes - 1), weight = wall_weight(c, h);
+    const double h = 1.0 / (double)(c->nodes - 1), weight = ps_cavity_wall_weight(c, h);
 
     for (int64_t k = 1; k < c->nodes - 1; k++) {
         const int64_t w = corner + k * along, inner = w + inward;
-        const double target = wall_formula(c->wall, h, speed, p->psi[inner],
-                                           p->psi[inner + inward], p->out[inner]);
+        const double target = ps_cavity_wall(c->wall, h, speed, p->psi[inner],
+                                             p->psi[inner + inward], p->out[inner]);
 
         p->out[w] += weight * (target - p->out[w]);
     }
@@ -112,18 +89,11 @@ row_residuals(void *self, int64_t begin, int64_t end, int thread)
         double psi_sum = 0, omega_sum = 0;
 
         for (int64_t i = 1; i < n - 1; i++) {
-            const double psi_x = psi[i + 1] - psi[i - 1], psi_y = psi[i + n] - psi[i - n];
-            const double omega_x = w[i + 1] - w[i - 1], omega_y = w[i + n] - w[i - n];
-            const double lap_psi =
-                (psi[i + 1] + psi[i - 1]) + (psi[i + n] + psi[i - n]) - 4 * psi[i];
-            const double lap_omega =
-                (w[i + 1] + w[i - 1]) + (w[i + n] + w[i - n]) - 4 * w[i];
-            const double poisson = inverse * lap_psi + w[i];
-            const double convection = inverse / 4 * (psi_y * omega_x - psi_x * omega_y);
-            const double transport = nu * inverse * lap_omega - convection;
+            const ps_cavity_residual r =
+                ps_cavity_residual_at(psi + i, w + i, n, inverse, nu);
 
-            psi_sum += poisson * poisson;
-            omega_sum += transport * transport;
+            psi_sum += r.poisson * r.poisson;
+            omega_sum += r.transport * r.transport;
         }
         p->out[2 * j] = psi_sum;
         p->out[2 * j + 1] = omega_sum;

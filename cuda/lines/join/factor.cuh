@@ -7,28 +7,22 @@
 #ifndef PS_CUDA_LINES_JOIN_FACTOR_CUH
 #define PS_CUDA_LINES_JOIN_FACTOR_CUH
 
+#include "device/rounded.cuh"
 #include "lines/join/segment.cuh"
 
 namespace pysolvers::join {
 
 /* a b, rounded separately, so that a subtraction from it is one fused operation. */
-__device__ __forceinline__ float
-product(float a, float b)
+template <typename Number>
+__device__ __forceinline__ Number
+product(Number a, Number b)
 {
-    return __fmul_rn(a, b);
-}
-
-__device__ __forceinline__ double
-product(double a, double b)
-{
-    return __dmul_rn(a, b);
-}
-
-template <typename Real>
-__device__ __forceinline__ Complex<Real>
-product(Complex<Real> a, Complex<Real> b)
-{
-    return a * b;
+    if constexpr (number_traits<Number>::is_complex) {
+        return a * b;
+    }
+    else {
+        return times(a, b);
+    }
 }
 
 /* The flags of an eliminated matrix, the header of a store. */
