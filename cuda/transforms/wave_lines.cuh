@@ -364,15 +364,13 @@ template <typename Real> struct WaveEnds {
         }
     }
 
-    __device__ __forceinline__ void close(const Segment<BySums<Real>> &s, bool, int32_t,
-                                          bool writes, BadPivot &, BySums<Real> &y_left,
-                                          BySums<Real> &y) const
+    __device__ __forceinline__ Ends<BySums<Real>>
+    close(const Segment<BySums<Real>> &s, bool, int32_t, bool writes, BadPivot &) const
     {
-        y_left = before;
-        y = last;
         if (job.ends != nullptr && writes && exists) {
             write_ends(job, system, s);
         }
+        return {before, last};
     }
 };
 
@@ -459,7 +457,8 @@ __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
         }
 
         choose([&](auto start) {
-            rows.template substitute<start.value>(system, chunk, column.y_left, column.y);
+            rows.template substitute<start.value>(system, chunk, column.ends.y_left,
+                                                  column.ends.y);
             rows.template store<start.value>(system.place);
         });
     }

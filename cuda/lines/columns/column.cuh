@@ -109,19 +109,22 @@ struct ColumnChunk<BySums<Real>, ROWS>
     }
 };
 
-/* What gives the last unknown of the rows of a column, y, and the one before them from
- * the only segment: here they are a whole system. `writes`: whether this thread stands
- * for the system. */
+/* What gives the ends of the rows of a column from their only segment: here they are a whole
+ * system. `writes`: whether this thread stands for the system. */
 struct WholeSystem {
     template <typename Number>
-    __device__ __forceinline__ void close(const Segment<Number> &s, bool periodic,
-                                          int32_t row, [[maybe_unused]] bool writes,
-                                          BadPivot &bad_pivot, Number &y_left,
-                                          Number &y) const
+    __device__ __forceinline__ Ends<Number>
+    close(const Segment<Number> &s, bool periodic, int32_t row,
+          [[maybe_unused]] bool writes, BadPivot &bad_pivot) const
     {
-        y = close_system(s, periodic, row, bad_pivot);
-        y_left = periodic ? y : Number(0);
+        return ends_of_system(s, periodic, row, bad_pivot);
     }
+};
+
+/* A segment of a column of the block; `writes`: whether this thread stands for it. */
+template <typename Number> struct ColumnUnit {
+    Segment<Number> segment;
+    bool writes;
 };
 
 template <typename Number, int ROWS, bool IS_CLUSTER, typename Top = WholeSystem>
@@ -135,7 +138,7 @@ struct Column {
     Segment<Number> own;
     Lanes<Number> parts;
     Note note; /* of the rows of this thread, then of the system */
-    Number y_left, y;
+    Ends<Number> ends;
     Top top;
 
     __device__ __forceinline__ Column(const ColumnShape &s,
@@ -221,62 +224,47 @@ struct Column {
         note.bad_pivot = bad_pivot.row;
     }
 
-    /* Compute y_left and y of the chunk from its segment; report(system, note) is
+    /* Compute the ends of the chunk from its segment, through the chunks of a warp, the warps
+     * of the block and the blocks of the cluster; report(system, note) is
      * called for each system of the block, by the first block of a cluster. `bytes` is
      * the number of bytes that arrive in addition to the messages. */
     template <typename Report>
     __device__ __forceinline__ void join_chunks(uint32_t bytes, const Report &report)
     {
-        const int32_t width = 1 << shape.width;
-        const Group group = {self.part, shape.parts(), self.column, width};
-        Segment<Number> s = own;
+        using Unit = ColumnUnit<Number>;
+        const auto chunks = [&](const Unit &unit, const auto &next) {
+            return over_chunks(unit, next);
+        };
+        const auto warps = [&](const Unit &unit, const auto &next) {
+            return over_warps(unit, next, bytes, report);
+        };
+        const auto close = [&](const Unit &unit) {
+            BadPivot bad_pivot = {note.bad_pivot};
+            const Ends<Number> all =
+                top.close(unit.segment, periodic, shape.rows - 1, unit.writes, bad_pivot);
 
-        if (shape.width < 5) {
-            s = reduce_up(group, [&](auto &inverter) {
-                parts.reduce(group, own, self.start + ROWS - 1, inverter);
-                return parts.whole(group, own, has_first_warp() ? shape.first_part : 0);
-            });
-        }
-        if (shape.warps == 1 && !IS_CLUSTER) {
-            close(s, self.part == 0);
-            if (self.part == 0) {
-                report(self.column, note);
-            }
+            note.bad_pivot = bad_pivot.row;
+            return all;
+        };
+        const Unit unit = {own, self.part == 0};
+
+        if constexpr (IS_CLUSTER) {
+            ends = through_levels(unit, close, chunks, warps,
+                                  [&](const Unit &block, const auto &next) {
+                                      return over_blocks(block, next);
+                                  });
         }
         else {
-            if (IS_CLUSTER && threadIdx.x == 0) {
-                rounds.expect(static_cast<uint32_t>(sizeof(ColumnMessage<Number>)) *
-                                  (shape.blocks << shape.width) +
-                              bytes);
-            }
-            if (self.part == 0) {
-                exchange.put(self.warp * exchange.pitch + self.column, s);
-                exchange.note[self.warp * exchange.pitch + self.column] = note;
-            }
-            __syncthreads();
-            if (self.warp * 32 < width << shape.lanes) {
-                join_warps(report);
-            }
-            __syncthreads();
-            const int32_t at = self.warp * exchange.pitch + self.column;
-            y_left = exchange.y[at];
-            y = exchange.y[at + exchange.pitch];
-            note.not_dominant = exchange.not_dominant[self.column];
+            ends = through_levels(unit, close, chunks, warps);
         }
         rounds.round++;
-        if (shape.width < 5) {
-            const Number last = parts.y.at(y_left, y);
-            const Number before = shuffle(all_lanes, last, group.away(-1, self.part > 0));
-
-            y_left = self.part > 0 ? before : y_left;
-            y = last;
-        }
     }
 
     template <typename Put>
     __device__ __forceinline__ void substitute(const Put &put) const
     {
-        chunk.substitute(y_left, y, [&](int i, auto &x) { put(i, i >= self.pads, x); });
+        chunk.substitute(ends.y_left, ends.y,
+                         [&](int i, auto &x) { put(i, i >= self.pads, x); });
     }
 
   private:
@@ -353,23 +341,70 @@ struct Column {
         }
     }
 
-    __device__ __forceinline__ void close(const Segment<Number> &s, bool writes)
-    {
-        BadPivot bad_pivot = {note.bad_pivot};
-
-        top.close(s, periodic, shape.rows - 1, writes, bad_pivot, y_left, y);
-        note.bad_pivot = bad_pivot.row;
-    }
-
     /* Row of the last unknown of unit `unit`, for units of `chunks` chunks. */
     __device__ __forceinline__ int32_t last_row_of(int32_t unit, int32_t chunks) const
     {
         return shape.template start_of<ROWS>((unit + 1) * chunks) - 1;
     }
 
-    /* Join the segments of the warps of a system, four per lane. */
-    template <typename Report>
-    __device__ __forceinline__ void join_warps(const Report &report)
+    /* The level of the chunks of a warp. */
+    template <typename Next>
+    __device__ __forceinline__ Ends<Number> over_chunks(const ColumnUnit<Number> &unit,
+                                                        const Next &next)
+    {
+        const Group group = {self.part, shape.parts(), self.column, 1 << shape.width};
+        ColumnUnit<Number> all = unit;
+
+        if (shape.width < 5) {
+            all.segment = reduce_up(group, [&](auto &inverter) {
+                parts.reduce(group, unit.segment, self.start + ROWS - 1, inverter);
+                return parts.whole(group, unit.segment,
+                                   has_first_warp() ? shape.first_part : 0);
+            });
+        }
+        const Ends<Number> found = next(all);
+
+        return shape.width < 5 ? ends_of_lane(parts, group, found) : found;
+    }
+
+    /* The level of the warps of a block: the segments are redistributed, four to a lane. */
+    template <typename Next, typename Report>
+    __device__ __forceinline__ Ends<Number> over_warps(const ColumnUnit<Number> &unit,
+                                                       const Next &next, uint32_t bytes,
+                                                       const Report &report)
+    {
+        const int32_t width = 1 << shape.width;
+        const int32_t at = self.warp * exchange.pitch + self.column;
+
+        if (shape.warps == 1 && !IS_CLUSTER) {
+            const Ends<Number> found = next(unit);
+
+            if (self.part == 0) {
+                report(self.column, note);
+            }
+            return found;
+        }
+        if (IS_CLUSTER && threadIdx.x == 0) {
+            rounds.expect(static_cast<uint32_t>(sizeof(ColumnMessage<Number>)) *
+                              (shape.blocks << shape.width) +
+                          bytes);
+        }
+        if (self.part == 0) {
+            exchange.put(at, unit.segment);
+            exchange.note[at] = note;
+        }
+        __syncthreads();
+        if (self.warp * 32 < width << shape.lanes) {
+            join_warps(next, report);
+        }
+        __syncthreads();
+        note.not_dominant = exchange.not_dominant[self.column];
+        return {exchange.y[at], exchange.y[at + exchange.pitch]};
+    }
+
+    /* The threads that redistribute them. */
+    template <typename Next, typename Report>
+    __device__ __forceinline__ void join_warps(const Next &next, const Report &report)
     {
         const int32_t lane = threadIdx.x & ((1 << shape.lanes) - 1);
         const int32_t base = (threadIdx.x - lane) % 32;
@@ -396,19 +431,16 @@ struct Column {
                 },
                 inverter);
         });
-        if (IS_CLUSTER) {
-            join_blocks(s, lane, base, safe, there);
-        }
-        else {
-            close(s, there && lane == 0);
-        }
-        warps.substitute(place, y_left, y, [&](int32_t u, Number value) {
+        const Ends<Number> all =
+            next(ColumnUnit<Number>{s, there && lane == 0 && self.block == 0});
+
+        warps.substitute(place, all, [&](int32_t u, Number value) {
             if (there && lane < place.group.count) {
                 exchange.y[(u + 1) * exchange.pitch + column] = value;
             }
         });
         if (there && lane == 0) {
-            exchange.y[column] = y_left;
+            exchange.y[column] = all.y_left;
             exchange.not_dominant[column] = note.not_dominant != 0;
             if (self.block == 0) {
                 report(column, note);
@@ -416,11 +448,16 @@ struct Column {
         }
     }
 
-    /* Join the segments of the blocks of a system, two per lane; computes y_left and y
-     * of this block. */
-    __device__ __forceinline__ void join_blocks(const Segment<Number> &s, int32_t lane,
-                                                int32_t base, int32_t column, bool there)
+    /* The level of the blocks of a cluster, two to a lane. */
+    template <typename Next>
+    __device__ __forceinline__ Ends<Number> over_blocks(const ColumnUnit<Number> &unit,
+                                                        const Next &next)
     {
+        const int32_t lane = threadIdx.x & ((1 << shape.lanes) - 1);
+        const int32_t base = (threadIdx.x - lane) % 32;
+        const int32_t column = closed_column();
+        const bool there =
+            static_cast<int32_t>(threadIdx.x >> shape.lanes) < 1 << shape.width;
         ColumnMessage<Number> *const from =
             exchange.messages + ((rounds.turn() << shape.width) + column) * shape.blocks;
         Spans<Number, 2> blocks;
@@ -428,7 +465,7 @@ struct Column {
                                                      lane, base);
 
         for (int to = lane; there && to < shape.blocks; to += 1 << shape.lanes) {
-            send(from + self.block, ColumnMessage<Number>{s, PackedNote(note)},
+            send(from + self.block, ColumnMessage<Number>{unit.segment, PackedNote(note)},
                  rounds.now(), to);
         }
         rounds.wait();
@@ -438,25 +475,22 @@ struct Column {
             note.bad_pivot = min(note.bad_pivot, one.bad_pivot);
             note.not_dominant |= one.not_dominant;
         }
-        close(reduce_up(place.group,
-                        [&](auto &inverter) {
-                            return blocks.reduce(
-                                place, [&](int32_t u) { return from[u].unit; },
-                                [&](int32_t u) {
-                                    return last_row_of(u, shape.warps * shape.parts());
-                                },
-                                inverter);
-                        }),
-              there && lane == 0 && self.block == 0);
+        const Segment<Number> s = reduce_up(place.group, [&](auto &inverter) {
+            return blocks.reduce(
+                place, [&](int32_t u) { return from[u].unit; },
+                [&](int32_t u) { return last_row_of(u, shape.warps * shape.parts()); },
+                inverter);
+        });
+        const Ends<Number> all = next(ColumnUnit<Number>{s, unit.writes});
+        Number mine = all.y, before = all.y_left;
 
-        Number mine = y, before = y_left;
-        blocks.substitute(place, y_left, y, [&](int32_t u, Number value) {
+        blocks.substitute(place, all, [&](int32_t u, Number value) {
             mine = u == self.block ? value : mine;
             before = u == self.block - 1 ? value : before;
         });
-        y = shuffle(all_lanes, mine, place.lane_of(self.block));
+        mine = shuffle(all_lanes, mine, place.lane_of(self.block));
         before = shuffle(all_lanes, before, place.lane_of(max(self.block - 1, 0)));
-        y_left = self.block > 0 ? before : y_left;
+        return {self.block > 0 ? before : all.y_left, mine};
     }
 };
 

@@ -7,6 +7,7 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
 
+#include "lines/join/driver.cuh"
 #include "lines/join/row_sums.cuh"
 
 namespace pysolvers::columns {
@@ -97,21 +98,18 @@ template <typename Number, int SPAN> struct Spans {
         return lanes.whole(place.group, s, place.first_lane());
     }
 
-    /* From y_left and y of all units to those of each unit: put(u, y). */
+    /* From the ends of all units to y of each unit: put(u, y). */
     template <typename Put>
-    __device__ __forceinline__ void substitute(const Place &place, Number y_left,
-                                               Number y, const Put &put) const
+    __device__ __forceinline__ void
+    substitute(const Place &place, const Ends<Number> &all, const Put &put) const
     {
-        const Number last = lanes.y.at(y_left, y);
-        const Number before =
-            shuffle(all_lanes, last, place.group.away(-1, place.group.i > 0));
+        const Ends<Number> own = ends_of_lane(lanes, place.group, all);
 
-        chunk.substitute(place.group.i > 0 ? before : y_left, last,
-                         [&](int j, Number value) {
-                             if (place.unit(j) >= 0) {
-                                 put(place.unit(j), value);
-                             }
-                         });
+        chunk.substitute(own.y_left, own.y, [&](int j, Number value) {
+            if (place.unit(j) >= 0) {
+                put(place.unit(j), value);
+            }
+        });
     }
 };
 

@@ -10,8 +10,8 @@
  *   Ends<Number> ends = levels.join_system(shape, self, periodic, shared);
  *   levels.chunk.substitute(ends.y_left, ends.y, put);     put(i, x) of row self.start + i
  *
- * A system that continues in other blocks or devices is reduced by reduce_block(), closed
- * by the caller, and its ends are passed down by broadcast_down().
+ * A system that continues in other blocks or devices goes through join_block() and more levels
+ * (driver.cuh).
  *
  * Rows are aligned to the end of the system. If self.start + i < 0, rows(i) must be
  * copy_row() and put must do nothing. lower of row 0 and upper of the last row must be
@@ -23,6 +23,7 @@
 
 #include "lines/join/exchange.cuh"
 #include "lines/join/row_sums.cuh"
+#include "lines/join/driver.cuh"
 
 namespace pysolvers::join {
 
@@ -173,11 +174,6 @@ template <int ROWS> struct ThreadPlace {
 template <typename Number>
 using WarpExchange = BlockExchange<Segment<Number>, 256 / sizeof(Number)>;
 
-/* The unknown before a unit, and its last one. */
-template <typename Number> struct Ends {
-    ValueOf<Number> y_left, y;
-};
-
 template <typename Number, int ROWS> struct Levels {
     Chunk<Number, ROWS> chunk;
     Segment<Number> own;
@@ -214,17 +210,25 @@ template <typename Number, int ROWS> struct Levels {
         own = chunk.eliminate(rows, self.start, self.pads, safe_inverter);
     }
 
-    /* The segment of the rows of the system in this block, in all its lanes; bad_pivot
-     * and not_dominant are reduced likewise. Contains a __syncthreads() if shape.warps
-     * > 1. */
-    __device__ __forceinline__ Segment<Number> reduce_block(const Shape &shape,
-                                                            const ThreadPlace<ROWS> &self,
-                                                            WarpExchange<Number> &shared)
+    /* From the chunks of the systems in this block to y_left and y of the thread, through the
+     * lanes of a warp, the warps of the block and the levels `upper`. close(segment), and the
+     * levels after those of the block, are called with the segment of the rows in this block
+     * in all its lanes, and with bad_pivot and not_dominant of them. Contains a
+     * __syncthreads() if shape.warps > 1. */
+    template <typename Close, typename... Upper>
+    __device__ __forceinline__ auto
+    join_block(const Shape &shape, const ThreadPlace<ROWS> &self,
+               WarpExchange<Number> &shared, const Close &close, const Upper &...upper)
     {
-        const Segment<Number> s = reduce_up(lanes, self, self.group, own,
-                                            self.start + ROWS - 1, self.first_lane);
-
-        return shape.warps > 1 ? join_warps(shape, self, shared, s) : s;
+        return through_levels(
+            own, close,
+            [&](const Segment<Number> &s, const auto &next) {
+                return over_lanes(self, s, next);
+            },
+            [&](const Segment<Number> &s, const auto &next) {
+                return over_warps(shape, self, shared, s, next);
+            },
+            upper...);
     }
 
     /* One level up: the segment of a group from those of its units, with bad_pivot and
@@ -269,52 +273,16 @@ template <typename Number, int ROWS> struct Levels {
                                                         const ThreadPlace<ROWS> &self,
                                                         bool periodic, Shared &...shared)
     {
-        Segment<Number> s;
+        const auto close = [&](const Segment<Number> &s) {
+            return ends_of_system(s, periodic, shape.rows - 1, bad_pivot);
+        };
 
         if constexpr (sizeof...(Shared) > 0) {
-            s = reduce_block(shape, self, shared...);
+            return join_block(shape, self, shared..., close);
         }
         else {
-            s = reduce_up(lanes, self, self.group, own, self.start + ROWS - 1,
-                          self.first_lane);
+            return over_lanes(self, own, close);
         }
-        Ends<Number> ends;
-
-        ends.y = close_system(s, periodic, shape.rows - 1, bad_pivot);
-        ends.y_left = periodic ? ends.y : ValueOf<Number>(0);
-        broadcast_down(shape, self, ends.y_left, ends.y);
-        return ends;
-    }
-
-    /* From y_left and y of the block to those of the thread. */
-    __device__ __forceinline__ void broadcast_down(const Shape &shape,
-                                                   const ThreadPlace<ROWS> &self,
-                                                   ValueOf<Number> &y_left,
-                                                   ValueOf<Number> &y) const
-    {
-        if (shape.warps > 1) {
-            select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
-        }
-        const ValueOf<Number> last = lanes.y.at(y_left, y);
-        const ValueOf<Number> before =
-            shuffle(all_lanes, last, self.group.away(-1, self.lane > 0));
-
-        y_left = self.lane > 0 ? before : y_left;
-        y = last;
-    }
-
-    /* From y_left and y of all units to those of unit `index`. */
-    static __device__ __forceinline__ void select_unit(const Lanes<Number> &level,
-                                                       const Group &group, int index,
-                                                       ValueOf<Number> &y_left,
-                                                       ValueOf<Number> &y)
-    {
-        const ValueOf<Number> last = level.y.at(y_left, y);
-        const ValueOf<Number> before =
-            shuffle(all_lanes, last, group.lane_of(index > 0 ? index - 1 : 0));
-
-        y = shuffle(all_lanes, last, group.lane_of(index));
-        y_left = index > 0 ? before : y_left;
     }
 
   private:
@@ -332,6 +300,33 @@ template <typename Number, int ROWS> struct Levels {
             }
             bad_pivot.row = least;
         }
+    }
+
+    template <typename Next>
+    __device__ __forceinline__ auto over_lanes(const ThreadPlace<ROWS> &self,
+                                               const Segment<Number> &s, const Next &next)
+    {
+        return pass_down(
+            next,
+            reduce_up(lanes, self, self.group, s, self.start + ROWS - 1, self.first_lane),
+            [&](const Ends<Number> &all) {
+                return ends_of_lane(lanes, self.group, all);
+            });
+    }
+
+    template <typename Next>
+    __device__ __forceinline__ auto
+    over_warps(const Shape &shape, const ThreadPlace<ROWS> &self,
+               WarpExchange<Number> &shared, const Segment<Number> &s, const Next &next)
+    {
+        const auto down = [&](const Ends<Number> &all) {
+            return shape.warps > 1 ? ends_of_unit(warps, self.units(shape, shape.warps),
+                                                  self.warp, all)
+                                   : all;
+        };
+
+        return pass_down(next, shape.warps > 1 ? join_warps(shape, self, shared, s) : s,
+                         down);
     }
 
     __device__ __forceinline__ Segment<Number> join_warps(const Shape &shape,

@@ -27,7 +27,6 @@ struct Worker {
     uint64_t device_round = 0;
     int round = -1; /* number of tiles of the block, minus one */
     Levels<Number, ROWS> levels;
-    Number y_left, y;
     StepTile<AnyJob, ROWS> step;
 
     __device__ __forceinline__ Worker(const AnyJob &j, void *memory, TileState &state,
@@ -183,12 +182,13 @@ struct Worker {
 
     /* Write x to shared memory, from where the whole tile is stored. */
     __device__ __forceinline__ void substitute(const ThreadPlace<ROWS> &self,
-                                               const TileRange &range)
+                                               const TileRange &range,
+                                               const Ends<Number> &ends)
     {
         Number *const x =
             tiles.array(4, turn()) + offset_of(self.slot, self.start, range);
 
-        levels.chunk.substitute(y_left, y, [&](int i, auto &value) {
+        levels.chunk.substitute(ends.y_left, ends.y, [&](int i, auto &value) {
             if (self.start + i >= 0) {
                 if constexpr (AnyJob::has_level) {
                     Number &to = x[i * tiles.row_pitch()];
@@ -212,14 +212,15 @@ struct Worker {
     /* Store x in global memory directly: the systems of a warp lie side by side and
      * fill sectors. */
     __device__ __forceinline__ void substitute_directly(const ThreadPlace<ROWS> &self,
-                                                        const TileRange &range) const
+                                                        const TileRange &range,
+                                                        const Ends<Number> &ends) const
     {
         const bool there = self.slot < range.systems && !is_not_dominant(self, range);
         const int64_t row = job.t.x.row;
         Number *const x =
             tiles.at(job.t.x, range.system + (there ? self.slot : 0), self.start);
 
-        levels.chunk.substitute(y_left, y, [&](int i, Number value) {
+        levels.chunk.substitute(ends.y_left, ends.y, [&](int i, Number value) {
             if (there && self.start + i >= 0) {
                 x[i * row] = value;
             }
@@ -232,17 +233,17 @@ struct Worker {
         return job.marks != nullptr && levels.not_dominant && self.slot < range.systems;
     }
 
-    /* y of the system, and y_left, from its only segment. */
-    __device__ __forceinline__ void close(const Segment<Number> &s)
+    /* The ends of the system from its only segment; `last` is its last row. */
+    __device__ __forceinline__ Ends<Number> close(const Segment<Number> &s, int32_t last)
     {
-        y = close_system(s, job.t.periodic, shape.rows - 1, levels.bad_pivot);
-        y_left = job.t.periodic ? y : Number(0);
+        return ends_of_system(s, job.t.periodic, last, levels.bad_pivot);
     }
 
-    /* The same from the segments of the blocks of a cluster. */
-    __device__ __forceinline__ void close_cluster(const ThreadPlace<ROWS> &self,
-                                                  const TileRange &range,
-                                                  const Segment<Number> &s)
+    /* The level of the blocks of a cluster. */
+    template <typename Next>
+    __device__ __forceinline__ Ends<Number>
+    over_cluster(const ThreadPlace<ROWS> &self, const TileRange &range,
+                 const Segment<Number> &s, const Next &next)
     {
         const Group group = self.units(shape, shape.blocks);
         const bool there = self.slot < range.systems;
@@ -262,12 +263,13 @@ struct Worker {
         rounds.wait();
 
         const TileMessage<Number> message = place[i];
-        const int32_t next = (i + 1) * shape.warps * shape.lanes;
+        const int32_t behind = (i + 1) * shape.warps * shape.lanes;
         levels.take(message.mark);
-        close(levels.reduce_up(blocks, self, group, message.unit,
-                               shape.template start_of<ROWS>(next) - 1,
-                               self.first_block));
-        levels.select_unit(blocks, group, self.block, y_left, y);
+        return ends_of_unit(
+            blocks, group, self.block,
+            next(levels.reduce_up(blocks, self, group, message.unit,
+                                  shape.template start_of<ROWS>(behind) - 1,
+                                  self.first_block)));
     }
 
     /* Write the message of this device about the system to shared memory. */
@@ -289,10 +291,12 @@ struct Worker {
         __syncthreads();
     }
 
-    /* From the messages of the devices to y and y_left. Lane `side` + k * groups of a
-     * warp has the segment of device k for system `side` of the warp. */
-    __device__ __forceinline__ void join_devices(const ThreadPlace<ROWS> &self,
-                                                 const TileRange &range)
+    /* The level of the devices. Lane `side` + k * groups of a warp has the segment of device k
+     * for system `side` of the warp. */
+    template <typename Next>
+    __device__ __forceinline__ Ends<Number>
+    over_devices(const ThreadPlace<ROWS> &self, const TileRange &range,
+                 const Segment<Number> &s, const Next &next)
     {
         const DeviceExchange<Number> &devices = job.devices;
         const Group group = self.units(shape, devices.count);
@@ -302,25 +306,31 @@ struct Worker {
         ThreadPlace<ROWS> unit = self;
         Lanes<Number> units;
 
+        compose(self, range, s);
+        if (devices.step == PS_PART_SEND) {
+            devices.send(range, device_messages);
+            return {};
+        }
+        devices.post(range, device_messages, device_round);
+        devices.collect(range, device_messages, device_round);
         __syncthreads();
 
         const DeviceMessage<Number> message = device_messages[place + k];
         levels.take(message.mark);
         unit.members = self.members_of_side(shape);
-        y = close_system(
-            levels.reduce_up(units, unit, group, message.unit, devices.last_row[k], 0),
-            job.t.periodic, devices.last_row[devices.count - 1], levels.bad_pivot);
-        y_left = job.t.periodic ? y : Number(0);
+        const Ends<Number> all = next(
+            levels.reduce_up(units, unit, group, message.unit, devices.last_row[k], 0));
 
-        const Number last = units.y.at(y_left, y);
+        const Number last = units.y.at(all.y_left, all.y);
         const int before = devices.part > 0 ? devices.part - 1 : devices.count - 1;
         const Number left = shuffle(all_lanes, last, self.which + before * shape.groups);
+        const Number y =
+            shuffle(all_lanes, last, self.which + devices.part * shape.groups);
 
-        y = shuffle(all_lanes, last, self.which + devices.part * shape.groups);
-        y_left = devices.part > 0 || job.t.periodic ? left : Number(0);
         levels.bad_pivot.row = __shfl_sync(all_lanes, levels.bad_pivot.row, self.which);
         levels.not_dominant =
             __shfl_sync(all_lanes, levels.not_dominant, self.which) != 0;
+        return {devices.part > 0 || job.t.periodic ? left : Number(0), y};
     }
 
     /* Store the segment of a part for the coarse system. */
@@ -335,21 +345,23 @@ struct Worker {
         }
     }
 
-    /* Read y and y_left of a part from the coarse solution. */
-    __device__ __forceinline__ void load_boundary(const ThreadPlace<ROWS> &self,
-                                                  const TileRange &range)
+    /* Read the ends of a part from the coarse solution. */
+    __device__ __forceinline__ Ends<Number> load_boundary(const ThreadPlace<ROWS> &self,
+                                                          const TileRange &range)
     {
         const bool there = self.slot < range.systems;
         const int64_t system = range.system + (there ? self.slot : 0);
         const Number *const of_parts = job.parts.y + system * shape.blocks;
         const int32_t left = self.block > 0 ? self.block : shape.blocks;
 
-        y = of_parts[self.block];
-        y_left = self.block > 0 || job.t.periodic ? of_parts[left - 1] : Number(0);
+        const Number y = of_parts[self.block];
+        const Number y_left =
+            self.block > 0 || job.t.periodic ? of_parts[left - 1] : Number(0);
         levels.not_dominant = there && job.marks != nullptr && job.marks[system] != 0;
         if (there && self.lane == 0 && self.warp == 0) {
             skip[self.slot] = levels.not_dominant;
         }
+        return {y_left, y};
     }
 
     /* Write info and mark of the system; its x is not stored if it is to be solved with
@@ -383,52 +395,70 @@ struct Worker {
         }
     }
 
-    /* From the segment of the rows of the block to its y_left and y. */
-    __device__ __forceinline__ void
-    close(const ThreadPlace<ROWS> &self, const TileRange &range, const Segment<Number> &s)
-    {
-        if (TOP == TOP_KNOWN) {
-            load_boundary(self, range);
-            return;
-        }
-        if (TOP == TOP_CLUSTER) {
-            close_cluster(self, range, s);
-        }
-        else if (TOP == TOP_DEVICES) {
-            job.devices.post(range, device_messages, device_round);
-            job.devices.collect(range, device_messages, device_round);
-            join_devices(self, range);
-        }
-        else {
-            close(s);
-        }
-        report(self, range);
-    }
-
     /* The steps after the elimination of a tile. */
     __device__ __forceinline__ void finish(const ThreadPlace<ROWS> &self,
                                            const TileRange &range)
     {
-        const Segment<Number> s = levels.reduce_block(shape, self, exchange);
+        const auto join = [&](const auto &close, const auto &...upper) {
+            return levels.join_block(shape, self, exchange, close, upper...);
+        };
 
-        if (TOP == TOP_SEGMENT) {
-            keep(self, range, s);
-            return;
+        if constexpr (TOP == TOP_SEGMENT) {
+            join([&](const Segment<Number> &s) { keep(self, range, s); });
         }
-        if (TOP == TOP_DEVICES) {
-            compose(self, range, s);
-            if (job.devices.step == PS_PART_SEND) {
-                job.devices.send(range, device_messages);
-                return;
+        else if constexpr (TOP == TOP_KNOWN) {
+            store(self, range, join([&](const Segment<Number> &) {
+                      return load_boundary(self, range);
+                  }));
+        }
+        else if constexpr (TOP == TOP_DEVICES) {
+            const Ends<Number> ends = join(
+                [&](const Segment<Number> &s) {
+                    return close(s, job.devices.last_row[job.devices.count - 1]);
+                },
+                [&](const Segment<Number> &s, const auto &next) {
+                    return over_devices(self, range, s, next);
+                });
+
+            if (job.devices.step != PS_PART_SEND) {
+                report(self, range);
+                store(self, range, ends);
             }
         }
-        close(self, range, s);
-        levels.broadcast_down(shape, self, y_left, y);
+        else {
+            const auto whole = [&](const Segment<Number> &s) {
+                return close(s, shape.rows - 1);
+            };
+            const auto reported = [&](const Segment<Number> &s, const auto &next) {
+                const Ends<Number> ends = next(s);
+
+                report(self, range);
+                return ends;
+            };
+
+            if constexpr (TOP == TOP_CLUSTER) {
+                store(self, range,
+                      join(whole, reported,
+                           [&](const Segment<Number> &s, const auto &next) {
+                               return over_cluster(self, range, s, next);
+                           }));
+            }
+            else {
+                store(self, range, join(whole, reported));
+            }
+        }
+    }
+
+  private:
+    /* x of the tile, from the ends of the chunks. */
+    __device__ __forceinline__ void
+    store(const ThreadPlace<ROWS> &self, const TileRange &range, const Ends<Number> &ends)
+    {
         if (!BY_ROW && job.tiling.direct) {
-            substitute_directly(self, range);
+            substitute_directly(self, range, ends);
         }
         else {
-            substitute(self, range);
+            substitute(self, range, ends);
         }
     }
 };
