@@ -439,7 +439,7 @@ is_whole(const ps_rates &r)
 
 template <int ROWS, int WIDTH, typename Real>
 ps_status
-launch_packs(RatesJob job, bool is_mixed, cudaStream_t stream)
+launch_packs(RatesJob job, int32_t rows, bool is_mixed, cudaStream_t stream)
 {
     ps_rates &r = job.r;
 
@@ -448,7 +448,8 @@ launch_packs(RatesJob job, bool is_mixed, cudaStream_t stream)
         r.size[0] = r.size[1] = r.count[0] = r.count[1] = 1;
     }
     job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
-    job.chunks = divided_up(r.count[2], ROWS);
+    job.rows = rows;
+    job.chunks = divided_up(r.count[2], rows);
     job.walks = r.count[0] * job.chunks;
 
     Launch launch(job.tiles * divided_up(job.walks, walks_a_block),
@@ -529,11 +530,17 @@ ps_cuda_rates(const ps_rates *r, const ps_exec *exec)
 
             switch (number) {
             case 1:
-                return launch_packs<4, width, Real>(job, is_mixed, stream);
+                return launch_packs<4, width, Real>(job, 16, is_mixed, stream);
             case 2:
-                return launch_packs<2, width, Real>(job, is_mixed, stream);
+                return launch_packs<4, width, Real>(job, 32, is_mixed, stream);
+            case 3:
+                return launch_packs<4, width, Real>(job, 8, is_mixed, stream);
+            case 4:
+                return launch_packs<4, width, Real>(job, 4, is_mixed, stream);
+            case 5:
+                return launch_packs<2, width, Real>(job, 8, is_mixed, stream);
             default:
-                return launch_packs<4, 1, Real>(job, is_mixed, stream);
+                return launch_packs<2, width, Real>(job, 16, is_mixed, stream);
             }
         }
         return is_small(*r) ? launch<int32_t, Real>(job, stream)

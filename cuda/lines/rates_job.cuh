@@ -12,6 +12,7 @@ struct RatesJob {
     ps_rates r;
     int64_t tiles, walks; /* warps along x; threads along all other axes */
     int64_t chunks;       /* of these along y */
+    int32_t rows;         /* of a thread along y, in rates_packs.cuh */
     bool with_lines, with_parts;
 };
 

@@ -48,73 +48,121 @@ struct RatesPack {
 template <int ROWS, int WIDTH, typename Real> struct RatesWeights {
     Real x[3][WIDTH], y[3][ROWS];
 
-    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p,
-                                         const ps_rates_input (&in)[PS_RATES_SPACE][3])
+    __device__ __forceinline__ void load_x(const ps_rates &r, const RatesPack &p,
+                                           const ps_rates_input (&in)[PS_RATES_SPACE][3])
     {
 #pragma unroll
         for (int w = 0; w < 3; w++) {
-            const Real *const of_x = p.of<Real>(in[0][w]), *const of_y =
-                                                               p.of<Real>(in[1][w]);
+            const Real *const from = p.of<Real>(in[0][w]);
 
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
-                x[w][i] = __ldg(of_x + p.along_x(r, i) *
+                x[w][i] = __ldg(from + p.along_x(r, i) *
                                            static_cast<int32_t>(in[0][w].stride[3]));
             }
+        }
+    }
+    __device__ __forceinline__ void load_y(const RatesPack &p,
+                                           const ps_rates_input (&in)[PS_RATES_SPACE][3])
+    {
+#pragma unroll
+        for (int w = 0; w < 3; w++) {
+            const Real *const from = p.of<Real>(in[1][w]);
+
 #pragma unroll
             for (int k = 0; k < ROWS; k++) {
                 y[w][k] =
-                    __ldg(of_y + p.along_y(k) * static_cast<int32_t>(in[1][w].stride[2]));
+                    __ldg(from + p.along_y(k) * static_cast<int32_t>(in[1][w].stride[2]));
             }
         }
     }
 };
 
-/* y = u + d in rows -1 to ROWS of a thread, node -1 along x first; in the outer rows the
- * nodes -1 and WIDTH are there if MIXED. */
-template <int ROWS, int WIDTH, bool MIXED, typename Real> struct RatesWindow {
+/* y = u + d in rows -1 to ROWS of a thread, node -1 along x first; the outer rows have the
+ * nodes -1 and WIDTH if MIXED. */
+template <int ROWS, int WIDTH, bool CHANGED, bool MIXED, typename Real>
+struct RatesWindow {
     Real at[ROWS + 2][WIDTH + 2];
+    int32_t before, behind; /* from the first node to the neighbours of the pack */
 
-    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p,
-                                         const Real *from)
+    /* Load the first two rows. */
+    __device__ __forceinline__ RatesWindow(const ps_rates &r, const RatesPack &p)
     {
         const int32_t pitch = static_cast<int32_t>(r.size[3]);
-        const int32_t height = static_cast<int32_t>(r.size[2]);
         const int32_t in_row = p.x + static_cast<int32_t>(r.begin[3]);
-        const int32_t before = in_row > 0 ? -1 : r.periodic[0] ? pitch - 1 : 0;
-        const int32_t behind = in_row + WIDTH < pitch ? WIDTH
-                               : r.periodic[0]        ? -in_row
-                                                      : WIDTH - 1;
+
+        before = in_row > 0 ? -1 : r.periodic[0] ? pitch - 1 : 0;
+        behind = in_row + WIDTH < pitch ? WIDTH : r.periodic[0] ? -in_row : WIDTH - 1;
+        load<ROWS>(r, p, p.y - ROWS);
+    }
+
+    /* Go on to the rows from p.y on. */
+    __device__ __forceinline__ void advance(const ps_rates &r, const RatesPack &p)
+    {
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+#pragma unroll
+            for (int i = 0; i < WIDTH + 2; i++) {
+                at[j][i] = at[ROWS + j][i];
+            }
+        }
+        load<2>(r, p, p.y);
+    }
+
+  private:
+    /* Whether node i of row j is loaded with the rows from FIRST on. */
+    template <int FIRST>
+    static __device__ __forceinline__ constexpr bool has(int j, int i)
+    {
+        return (MIXED || (i > 0 && i <= WIDTH)) ? j >= FIRST
+                                                : FIRST == 2 && j > 0 && j <= ROWS;
+    }
+    template <int FIRST>
+    static __device__ __forceinline__ void
+    load_field(const ps_rates &r, const RatesPack &p, int32_t y, const void *field,
+               int32_t before, int32_t behind, Real (&to)[ROWS + 2][WIDTH + 2])
+    {
+        const int32_t height = static_cast<int32_t>(r.size[2]);
 
 #pragma unroll
         for (int j = 0; j < ROWS + 2; j++) {
-            int32_t row = p.y + static_cast<int32_t>(r.begin[2]) + j - 1;
+            int32_t row = y + static_cast<int32_t>(r.begin[2]) + j - 1;
 
             if (row < 0 || row >= height) { /* or a row that is not stored */
                 row = (row < 0) == (r.periodic[1] != 0) ? height - 1 : 0;
             }
-            const Real *const own = from + (p.own + row * pitch);
-            const auto pack = *reinterpret_cast<const Pack<Real, WIDTH> *>(own);
+            const Real *const own = static_cast<const Real *>(field) +
+                                    (p.own + row * static_cast<int32_t>(r.size[3]));
+
+            if (has<FIRST>(j, 1)) {
+                const auto pack = *reinterpret_cast<const Pack<Real, WIDTH> *>(own);
 
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) {
-                at[j][i + 1] = pack.of[i];
+                for (int i = 0; i < WIDTH; i++) {
+                    to[j][i + 1] = pack.of[i];
+                }
             }
-            if (MIXED || (j > 0 && j <= ROWS)) {
-                at[j][0] = own[before];
-                at[j][WIDTH + 1] = own[behind];
+            if (has<FIRST>(j, 0)) {
+                to[j][0] = own[before];
+                to[j][WIDTH + 1] = own[behind];
             }
         }
     }
-
-    __device__ __forceinline__ void add(const RatesWindow &other)
+    template <int FIRST>
+    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p, int32_t y)
     {
+        load_field<FIRST>(r, p, y, r.u, before, behind, at);
+        if constexpr (CHANGED) {
+            Real d[ROWS + 2][WIDTH + 2];
+
+            load_field<FIRST>(r, p, y, r.d, before, behind, d);
 #pragma unroll
-        for (int j = 0; j < ROWS + 2; j++) {
+            for (int j = 0; j < ROWS + 2; j++) {
 #pragma unroll
-            for (int i = 0; i < WIDTH + 2; i++) {
-                if (MIXED || (j > 0 && j <= ROWS) || (i > 0 && i <= WIDTH)) {
-                    at[j][i] += other.at[j][i];
+                for (int i = 0; i < WIDTH + 2; i++) {
+                    if (has<FIRST>(j, i)) {
+                        at[j][i] += d[j][i];
+                    }
                 }
             }
         }
@@ -234,27 +282,16 @@ template <bool RATES, bool CHANGED, bool MIXED> struct RatesForm {
     static constexpr bool rates = RATES, changed = CHANGED, mixed = MIXED;
 };
 
-/* L and M at the nodes of a thread. */
-template <int ROWS, int WIDTH, typename Form, typename Real>
+/* Add L and M at the nodes of a thread. */
+template <int ROWS, int WIDTH, typename Form, typename Window, typename Real>
 __device__ __forceinline__ void
-add_rates(const RatesJob &job, const RatesPack &p, Real (&lines)[ROWS][WIDTH],
+add_rates(const RatesJob &job, const RatesPack &p, const Window &y,
+          const RatesWeights<ROWS, WIDTH, Real> &rows,
+          const RatesWeights<ROWS, WIDTH, Real> &slopes, Real (&lines)[ROWS][WIDTH],
           Real (&parts)[ROWS][WIDTH])
 {
     const ps_rates &r = job.r;
-    RatesWindow<ROWS, WIDTH, Form::mixed, Real> y;
-    RatesWeights<ROWS, WIDTH, Real> rows, slopes;
 
-    rows.load(r, p, r.rows);
-    if constexpr (Form::mixed) {
-        slopes.load(r, p, r.slope);
-    }
-    y.load(r, p, static_cast<const Real *>(r.u));
-    if constexpr (Form::changed) {
-        RatesWindow<ROWS, WIDTH, Form::mixed, Real> d;
-
-        d.load(r, p, static_cast<const Real *>(r.d));
-        y.add(d);
-    }
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
 #pragma unroll
@@ -290,7 +327,7 @@ add_rates(const RatesJob &job, const RatesPack &p, Real (&lines)[ROWS][WIDTH],
     }
 }
 
-/* Block: (lanes, walks_a_block). */
+/* Block: (lanes, walks_a_block). A thread goes along y, ROWS nodes at a time. */
 template <int ROWS, int WIDTH, typename Form, typename Real>
 __global__ void
 __launch_bounds__(lanes *walks_a_block, 2)
@@ -306,23 +343,53 @@ __launch_bounds__(lanes *walks_a_block, 2)
     RatesPack p;
 
     p.plane = walk < chunks ? 0 : walk / chunks;
-    p.y = (walk - p.plane * chunks) * ROWS;
+    p.y = (walk - p.plane * chunks) * job.rows;
     p.x = in_row - static_cast<int32_t>(r.begin[3]);
     p.own = p.plane * static_cast<int32_t>(r.size[2] * r.size[3]) + in_row;
-    p.rows = min(ROWS, static_cast<int32_t>(r.count[2]) - p.y);
     if (p.x + WIDTH <= 0 || p.x >= static_cast<int32_t>(r.count[3]) ||
         walk >= job.walks) {
         return;
     }
-    Real lines[ROWS][WIDTH] = {}, parts[ROWS][WIDTH] = {};
+    const int32_t end = min(p.y + job.rows, static_cast<int32_t>(r.count[2]));
+    const auto store = [&](const Real(&lines)[ROWS][WIDTH],
+                           const Real(&parts)[ROWS][WIDTH]) {
+#pragma unroll
+        for (int o = 0; o < PS_RATES_OUTS; o++) {
+            if (r.out[o] != nullptr) {
+                store_packs(job, p, o, lines, parts);
+            }
+        }
+    };
 
     if constexpr (Form::rates) {
-        add_rates<ROWS, WIDTH, Form>(job, p, lines, parts);
+        RatesWeights<ROWS, WIDTH, Real> rows, slopes;
+        RatesWindow<ROWS, WIDTH, Form::changed, Form::mixed, Real> y(r, p);
+
+        rows.load_x(r, p, r.rows);
+        if constexpr (Form::mixed) {
+            slopes.load_x(r, p, r.slope);
+        }
+#pragma unroll 1
+        for (; p.y < end; p.y += ROWS) {
+            Real lines[ROWS][WIDTH] = {}, parts[ROWS][WIDTH] = {};
+
+            p.rows = min(ROWS, end - p.y);
+            rows.load_y(p, r.rows);
+            if constexpr (Form::mixed) {
+                slopes.load_y(p, r.slope);
+            }
+            y.advance(r, p);
+            add_rates<ROWS, WIDTH, Form>(job, p, y, rows, slopes, lines, parts);
+            store(lines, parts);
+        }
     }
-#pragma unroll
-    for (int o = 0; o < PS_RATES_OUTS; o++) {
-        if (r.out[o] != nullptr) {
-            store_packs(job, p, o, lines, parts);
+    else {
+#pragma unroll 1
+        for (; p.y < end; p.y += ROWS) {
+            const Real nothing[ROWS][WIDTH] = {};
+
+            p.rows = min(ROWS, end - p.y);
+            store(nothing, nothing);
         }
     }
 }
