@@ -167,6 +167,55 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     return t;
 }
 
+/* Blocks of a multiprocessor whose eliminated rows fit into its shared memory. */
+static constexpr int64_t least_halves_blocks = 2;
+
+/* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
+template <typename Real>
+static bool
+are_whole(const BlocksJob<Real> &job)
+{
+    constexpr int64_t count = 16 / sizeof(Real);
+    const auto is_whole = [](const void *data, int64_t row, int64_t outer,
+                             int64_t inner) {
+        return row == 1 && reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
+               outer % count == 0 && inner % count == 0;
+    };
+    bool is = job.side == 0 && job.rows % 4 == 0 &&
+              is_whole(job.rhs.data, job.rhs.row, job.rhs.outer, job.rhs.inner) &&
+              is_whole(job.x.data, job.x.row, job.x.outer, job.x.inner);
+
+    for (int d = 0; d < 5 && is; d++) {
+        const Input<Real> &in = job.bands[d];
+
+        is = in.data != nullptr && is_whole(in.data, in.row, in.outer, in.inner);
+    }
+    return is;
+}
+
+/* Shared memory of a block with the eliminated rows of its systems, or 0 if other kernels
+ * are to solve them: contiguous five diagonals that are no vectors among them. */
+template <typename Real>
+static uint32_t
+halves_bytes(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &device,
+             bool &is_whole)
+{
+    const int64_t side = b.side == 0 ? 2 : b.side;
+    const int64_t rows = b.side == 0 ? (b.rows + 1) / 2 : b.rows;
+    const int64_t numbers = (rows - 1) * (side * side + side) + side;
+    const int64_t bytes =
+        32 * (numbers * static_cast<int64_t>(sizeof(Real)) + int64_t(sizeof(int32_t)));
+    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+
+    is_whole = by_row && are_whole(job);
+    return b.pivot == PS_PIVOT_ALWAYS || rows < least_halves || side > 3 ||
+                   (b.side == 0 && by_row && !is_whole) ||
+                   least_halves_blocks * (bytes + reserved_bytes) >
+                       device.shared_bytes_processor
+               ? 0
+               : static_cast<uint32_t>(bytes);
+}
+
 template <typename Real>
 static BlocksJob<Real>
 job_of(const ps_blocks &b, void *work)
@@ -189,6 +238,8 @@ job_of(const ps_blocks &b, void *work)
                            static_cast<Real *>(work),
                            slots_of(b, ps_cuda_device_get()->processors),
                            false,
+                           false,
+                           false,
                            0,
                            0,
                            {}};
@@ -206,6 +257,11 @@ job_of(const ps_blocks &b, void *work)
         for (Input<Real> &in : job.bands) {
             std::swap(in.outer, in.inner);
         }
+    }
+    job.shared_bytes = halves_bytes(b, job, *ps_cuda_device_get(), job.is_whole);
+    job.is_halved = job.shared_bytes > 0;
+    if (job.is_halved) {
+        return job;
     }
     job.lines = lines_of(b, job, *ps_cuda_device_get());
     if (job.lines.is_used) {

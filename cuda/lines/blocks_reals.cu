@@ -1,8 +1,7 @@
-/* blocks_reals.cu - the kernels of blocks.cuh, blocks_tiles.cuh and blocks_pivoted.cuh, compiled
- * once per real dtype.
- */
+/* blocks_reals.cu - the kernels of systems of blocks, compiled once per real dtype. */
 #include <algorithm>
 
+#include "lines/blocks_halves.cuh"
 #include "lines/blocks_lines.cuh"
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
@@ -35,6 +34,21 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
         }
     }
     if constexpr (SIDE < 4) {
+        if (job.is_halved) {
+            const auto launch = [&](auto kernel) {
+                const cudaError_t error = allow_shared(kernel);
+
+                return error != cudaSuccess
+                           ? ps_cuda_status(error)
+                           : Launch(divided_up(systems, 32), halves_threads,
+                                    job.shared_bytes, stream)
+                                 .run(kernel, job);
+            };
+
+            status = IS_BANDS && job.is_whole
+                         ? launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, IS_BANDS>)
+                         : launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, false>);
+        }
         if (!job.pivots && job.is_tiled) {
             const auto kernel = blocks_tiles_kernel<Real, SIDE, IS_BANDS>;
 
@@ -45,7 +59,7 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
             }
         }
     }
-    if (!job.pivots && !job.is_tiled && !job.lines.is_used) {
+    if (!job.pivots && !job.is_halved && !job.is_tiled && !job.lines.is_used) {
         status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
                      .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }
