@@ -208,7 +208,7 @@ halves_bytes(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_devic
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
     is_whole = by_row && are_whole(job);
-    return b.pivot == PS_PIVOT_ALWAYS || rows < least_halves || side > 3 ||
+    return b.pivot == PS_PIVOT_ALWAYS || rows < least_halves || side > 2 ||
                    (b.side == 0 && by_row && !is_whole) ||
                    least_halves_blocks * (bytes + reserved_bytes) >
                        device.shared_bytes_processor

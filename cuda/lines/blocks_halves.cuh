@@ -1,5 +1,5 @@
-/* blocks_halves.cuh - the systems of blocks.cuh whose eliminated rows stay in shared memory:
- * each operand is read once, and nothing but x is written.
+/* blocks_halves.cuh - the systems of blocks.cuh, with blocks of 2 rows, whose eliminated rows
+ * stay in shared memory: each operand is read once, and nothing but x is written.
  *
  * Two threads have a system: one eliminates its first rows from above, the other one its last
  * rows from below, until row m is left,

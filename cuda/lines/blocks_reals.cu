@@ -16,6 +16,21 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     ps_status status = PS_OK;
 
     if constexpr (SIDE == 2) {
+        if (job.is_halved) {
+            const auto launch = [&](auto kernel) {
+                const cudaError_t error = allow_shared(kernel);
+
+                return error != cudaSuccess
+                           ? ps_cuda_status(error)
+                           : Launch(divided_up(systems, 32), halves_threads,
+                                    job.shared_bytes, stream)
+                                 .run(kernel, job);
+            };
+
+            status = IS_BANDS && job.is_whole
+                         ? launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, IS_BANDS>)
+                         : launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, false>);
+        }
         if (job.lines.is_used) {
             const BlocksLines &t = job.lines;
             const auto kernel = blocks_lines_kernel<Real, SIDE, IS_BANDS>;
@@ -34,21 +49,6 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
         }
     }
     if constexpr (SIDE < 4) {
-        if (job.is_halved) {
-            const auto launch = [&](auto kernel) {
-                const cudaError_t error = allow_shared(kernel);
-
-                return error != cudaSuccess
-                           ? ps_cuda_status(error)
-                           : Launch(divided_up(systems, 32), halves_threads,
-                                    job.shared_bytes, stream)
-                                 .run(kernel, job);
-            };
-
-            status = IS_BANDS && job.is_whole
-                         ? launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, IS_BANDS>)
-                         : launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, false>);
-        }
         if (!job.pivots && job.is_tiled) {
             const auto kernel = blocks_tiles_kernel<Real, SIDE, IS_BANDS>;
 
