@@ -60,6 +60,8 @@ typedef struct {
     uint32_t tickets; /* work that the blocks have drawn in the current call */
     uint32_t failed;  /* lower half of the number of the last call, counted from 1, in
                          which info or marks of a system are not 0 */
+    void *answer; /* null, or memory of the host that gets calls, late and failed at the
+                         end of a call, as a ps_part_clock */
 } ps_part_clock;
 
 /* What a part knows of the calls of all parts, of all mailboxes, in PS_PART_LOG_BYTES of its

@@ -1,5 +1,5 @@
-/* buffer.c - the types Buffer, a block of device memory, and Mark, an event in a
- * stream.
+/* buffer.c - the types Buffer, a block of device memory, Mark, an event in a stream, and
+ * Answer, memory of the host that a device writes.
  */
 #include "call.h"
 #include "memory.h"
@@ -128,12 +128,93 @@ mark_passed(PyObject *self, void *Py_UNUSED(closure))
     return PyBool_FromLong(passed);
 }
 
+static PyObject *
+answer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *const self =
+        handle_new(type, args, keywords, "|iK:Answer", ps_backend_get()->answer);
+
+    if (self != NULL) {
+        memset(((handle_object *)self)->made, 0, PS_ANSWER_BYTES);
+    }
+    return self;
+}
+
+/* Work may still write memory that was not ended. */
+static ps_status
+answer_leave(void *made, const ps_exec *Py_UNUSED(exec))
+{
+    ps_backend_get()->answer_end(made, 0);
+    return PS_OK;
+}
+
+static void
+answer_dealloc(PyObject *self)
+{
+    handle_dealloc(self, answer_leave);
+}
+
+static PyObject *
+answer_end(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    handle_object *const a = (handle_object *)self;
+
+    if (a->made != NULL) {
+        ps_backend_get()->answer_end(a->made, 1);
+        a->made = NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+answer_address(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromVoidPtr(((handle_object *)self)->made);
+}
+
+static PyObject *
+answer_read(PyObject *self, PyObject *argument)
+{
+    const Py_ssize_t count = PyLong_AsSsize_t(argument);
+
+    if (count == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    const handle_object *const a = (handle_object *)self;
+    const Py_ssize_t most = a->made != NULL ? PS_ANSWER_BYTES : 0;
+
+    if (count < 0 || count > most) {
+        PyErr_Format(PyExc_ValueError, "nbytes: need 0 to %zd, got %zd", most, count);
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize(a->made, count);
+}
+
 PyDoc_STRVAR(buffer_doc,
              "Buffer(nbytes, device=0, stream=0, lasting=False)\n--\n\n"
              "Memory of a device, in the order of a stream that outlives it, or lasting: "
              "of no stream, freed when the device is idle.");
 PyDoc_STRVAR(mark_doc, "Mark(device=0, stream=0)\n--\n\n"
                        "A place in a stream: all that the stream holds now.");
+
+PyDoc_STRVAR(answer_doc,
+             "Answer(device=0, stream=0)\n--\n\n"
+             "Memory of the host, zero at first, that the work of a device can write.");
+PyDoc_STRVAR(answer_end_doc, "end($self, /)\n--\n\n"
+                             "Give the memory back: no work writes it any more.");
+PyDoc_STRVAR(answer_read_doc, "read($self, nbytes, /)\n--\n\n"
+                              "Return the first bytes, after the work that writes them.");
+
+static PyGetSetDef answer_getset[] = {
+    {"address", answer_address, NULL, "Address of the memory.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef answer_methods[] = {
+    {"read", answer_read, METH_O, answer_read_doc},
+    {"end", answer_end, METH_NOARGS, answer_end_doc},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyGetSetDef buffer_getset[] = {
     {"address", buffer_address, NULL, "Address of the memory; 0 if empty.", NULL},
@@ -163,6 +244,19 @@ static PyType_Slot mark_slots[] = {
     {0, NULL},
 };
 
+static PyType_Slot answer_slots[] = {
+    {Py_tp_doc, (void *)answer_doc},         {Py_tp_new, (void *)answer_new},
+    {Py_tp_dealloc, (void *)answer_dealloc}, {Py_tp_getset, answer_getset},
+    {Py_tp_methods, answer_methods},         {0, NULL},
+};
+
+static PyType_Spec answer_spec = {
+    .name = PS_QUALIFIED("Answer"),
+    .basicsize = sizeof(handle_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = answer_slots,
+};
+
 static PyType_Spec buffer_spec = {
     .name = PS_QUALIFIED("Buffer"),
     .basicsize = sizeof(buffer_object),
@@ -183,9 +277,10 @@ buffer_add(PyObject *module)
     static const struct {
         const char *name;
         PyType_Spec *spec;
-    } types[] = {{"Buffer", &buffer_spec}, {"Mark", &mark_spec}};
+    } types[] = {
+        {"Buffer", &buffer_spec}, {"Mark", &mark_spec}, {"Answer", &answer_spec}};
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         PyObject *const type = PyType_FromModuleAndSpec(module, types[k].spec, NULL);
         const int failed =
             type == NULL || PyModule_AddObjectRef(module, types[k].name, type) < 0;

@@ -12,6 +12,7 @@
  *
  *   Buffer(nbytes, device=0, stream=0, lasting=False)   .address .nbytes .device
  *   Mark(device=0, stream=0)                            .passed
+ *   Answer(device=0, stream=0)                          .address .read(nbytes) .end()
  *   Graph(device=0, stream=0)                           .launch()
  *   upload(address, host)        download(host, address)      relayout(to, source)
  *   accumulate(to, source)       add_product(to, factor, source)            capture()
@@ -19,7 +20,7 @@
  *   device_count() -> int        unavailable() -> str or None */
 int memory_add(PyObject *module);
 
-/* What the backend made on a stream: the object of Mark and of Graph. */
+/* What the backend made on a stream: the object of Mark, of Answer and of Graph. */
 typedef struct {
     PyObject ob_base;
     ps_exec exec;

@@ -18,8 +18,9 @@ from .streams import Stream
 CLOCK_BYTES = 64  # as in ps_part.h
 LOG_BYTES = 256  # as in ps_part.h
 _ELSEWHERE = 256  # PS_PART_ELSEWHERE
-# Its ps_part_clock: calls, blocks, late, tickets, failed.
+# Its ps_part_clock: calls, blocks, late, tickets, failed, answer.
 _CLOCK = Struct("=QIIII")
+_ANSWER = Struct("=QIIIIQ")
 Array = NDArray[Any]
 
 _PAUSE = 1e-4  # seconds
@@ -225,7 +226,14 @@ class Mailboxes(SharedMemory):
         self.part, self.count = part, count
         self._marks: dict[int, Any] = {}  # by stream
         self._addresses: tuple[int, ...] = ()
-        device.write(self.octets, np.zeros(CLOCK_BYTES + size, np.uint8))
+        octets = np.zeros(CLOCK_BYTES + size, np.uint8)
+        try:
+            #: Memory of the host that has the outcome of the last call; None if none was free.
+            self.answer: Any = device.backend.Answer(*device.arguments)
+            _ANSWER.pack_into(octets.data, 0, 0, 0, 0, 0, 0, self.answer.address)
+        except RuntimeError:
+            self.answer = None
+        device.write(self.octets, octets)
         device.wait()
 
     def connect(self, all_parts: Sequence[MailboxAddress]) -> None:
@@ -242,6 +250,12 @@ class Mailboxes(SharedMemory):
             If the device cannot use the memory of another one.
         """
         self._addresses = tuple(self.open(there) + CLOCK_BYTES for there in all_parts)
+
+    def close(self) -> None:
+        super().close()
+        if self.answer is not None:
+            self.answer.end()
+            self.answer = None
 
     @property
     def arguments(self) -> tuple[tuple[int, ...], int]:

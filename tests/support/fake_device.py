@@ -72,8 +72,20 @@ class Device:
             def __init__(self, ordinal=0, stream=0, /):
                 device.calls.append(("mark", stream))
 
+        class Answer:
+            def __init__(self, ordinal=0, stream=0, /):
+                self._octets = ctypes.create_string_buffer(64)
+                self.address = ctypes.addressof(self._octets)
+
+            def read(self, nbytes, /):
+                return self._octets.raw[:nbytes]
+
+            def end(self):
+                self._octets = None
+
         self.Buffer = Buffer
         self.Mark = Mark
+        self.Answer = Answer
 
     def _new_memory(self):
         return mmap.mmap(-1, self.SIZE)

@@ -21,9 +21,8 @@ from pysolvers.transport import _plan
 own_device = _group.own_device
 
 # ps_part_clock of csrc/include/ps_part.h.
-_CLOCK = np.dtype(
-    [("calls", "u8"), ("blocks", "u4"), ("late", "u4"), ("tickets", "u4"), ("failed", "u4")]
-)
+_NUMBERS = ("blocks", "late", "tickets", "failed")
+_CLOCK = np.dtype([("calls", "u8"), *((name, "u4") for name in _NUMBERS), ("answer", "u8")])
 _REDUCE = Matrices.reduce
 
 # What can fail on one rank.
@@ -102,6 +101,12 @@ def clock_at(address):
     """Return the clock of a device at an address, as an array of one record."""
     octets = (ctypes.c_char * mailboxes.CLOCK_BYTES).from_address(address)
     return np.frombuffer(octets, _CLOCK, 1)
+
+
+def answer(clock):
+    """Write a clock to the memory of the host, as a kernel does at its end."""
+    if clock["answer"][0]:
+        ctypes.memmove(int(clock["answer"][0]), clock.tobytes(), clock.nbytes)
 
 
 def field_on_device(shape, dtype=np.float64):

@@ -103,15 +103,29 @@ template <typename Number> struct DeviceExchange {
         clock->failed = static_cast<uint32_t>(round);
     }
 
-    /* Called by one thread of each block after its last exchange. */
+    /* Called by one thread of each block after its last exchange and a __syncthreads(). */
     __device__ __forceinline__ void complete(uint64_t round) const
     {
-        if (atomicInc(&clock->blocks, gridDim.x - 1) == gridDim.x - 1) {
-            clock->calls = round;
-            clock->tickets = 0;
-            if (log[part] != nullptr) {
-                log[part]->calls++;
-            }
+        auto *const answer = static_cast<volatile ps_part_clock *>(clock->answer);
+
+        if (answer != nullptr) {
+            __threadfence(); /* what the block has noted precedes its end */
+        }
+        if (atomicInc(&clock->blocks, gridDim.x - 1) != gridDim.x - 1) {
+            return;
+        }
+        clock->calls = round;
+        clock->tickets = 0;
+        if (log[part] != nullptr) {
+            log[part]->calls++;
+        }
+        if (answer != nullptr) {
+            const volatile ps_part_clock *const now = clock;
+
+            __threadfence();
+            answer->late = now->late;
+            answer->failed = now->failed;
+            answer->calls = round;
         }
     }
 

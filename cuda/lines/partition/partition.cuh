@@ -113,8 +113,11 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
         range = next;
     }
     stores_read();
-    if (TOP == TOP_DEVICES && threadIdx.x == 0) {
-        job.devices.complete(worker.device_round);
+    if (TOP == TOP_DEVICES) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            job.devices.complete(worker.device_round);
+        }
     }
 }
 
