@@ -61,7 +61,17 @@ class _Work(NamedTuple):
 
     values: Array
     other: Array | None  # for products, which cannot be made in place
+    spare: Array | None  # for the sums of even and odd eigenvectors
     waves: Array
+
+    def fields(self, count: int) -> "_Work":
+        """Return the arrays of the first fields."""
+        if count == len(self.values):
+            return self
+        values, other, spare, waves = (None if a is None else a[:count] for a in self)
+        assert values is not None
+        assert waves is not None
+        return _Work(values, other, spare, waves)
 
 
 class HostPoisson:
@@ -206,7 +216,8 @@ class HostPoisson:
         threads: int,
     ) -> float:
         """Solve for a batch with one axis; arguments and result as those of `solve`."""
-        work = self._take(len(source))
+        own = self._take(len(source))
+        work = own.fields(len(source))
         if additions or not self._is_direct(source):
             work.values[...] = source
             for (axis, end), added in additions.items():
@@ -216,7 +227,7 @@ class HostPoisson:
             field = self._forward(source, work, threads)
             self._solve_waves(field, field, threads)
             self._backward(field, work, result, threads)
-            self._spare.append(work)
+            self._spare.append(own)
             return 0.0
         scales = [self._root_mean_square(one) for one in source]
         field = self._forward(source, work, threads)
@@ -224,14 +235,14 @@ class HostPoisson:
         self._solve_waves(field, field, threads)
         self._subtract_mean(field)
         self._backward(field, work, result, threads)
-        self._spare.append(work)
+        self._spare.append(own)
         return max(d / s if s else 0.0 for d, s in zip(defects.tolist(), scales, strict=True))
 
     @in_default_fp_mode
     def transform(self, field: Array) -> None:
         """Replace real values at the unknowns by their waves; no axis may be periodic."""
         whole = field[None]
-        self._forward(whole, _Work(whole, None, whole), self.threads)
+        self._forward(whole, _Work(whole, None, None, whole), self.threads)
 
     @in_default_fp_mode
     def solve_lines(self, field: Array, out: Array) -> None:
@@ -242,7 +253,7 @@ class HostPoisson:
     def transform_back(self, field: Array, result: Array) -> None:
         """Write the values whose waves `field` contains to `result`; changes `field`."""
         whole = field[None]
-        self._backward(whole, _Work(whole, None, whole), result[None], self.threads)
+        self._backward(whole, _Work(whole, None, None, whole), result[None], self.threads)
 
     def _count_of_threads(self, count: int) -> int:
         """Return the number of threads for a batch."""
@@ -288,21 +299,25 @@ class HostPoisson:
         return factor_tridiagonal(lower, form, upper, axis=place, threads=self._most, **options)
 
     def _take(self, count: int) -> _Work:
-        """Return work arrays; calls in several threads get their own."""
+        """Return work arrays of at least `count` fields; calls in several threads get their own."""
         while self._spare:
             try:
                 found = self._spare.pop()
             except IndexError:  # another thread took the last one
                 break
-            if len(found.values) == count:
+            if len(found.values) >= count:
                 return found
         values = np.empty((count, *self._shape), self._dtype)
         other = np.empty_like(values) if self._products else None
+        has_halves = any(product.is_halved for product in self._products.values())
+        spare = np.empty_like(values) if has_halves else None
         if self._half is None:
-            return _Work(values, other, values)
+            return _Work(values, other, spare, values)
         shape = list(values.shape)
         shape[self._half + 1] = self._shape[self._half] // 2 + 1
-        return _Work(values, other, np.empty(shape, np.result_type(self._dtype, np.complex64)))
+        return _Work(
+            values, other, spare, np.empty(shape, np.result_type(self._dtype, np.complex64))
+        )
 
     def _is_direct(self, a: Array) -> bool:
         """Whether the first operation can read `a`."""
@@ -331,7 +346,7 @@ class HostPoisson:
                 target = work.values
             else:
                 target = source
-            self._along(k, source, target, threads, backward=False)
+            self._along(k, source, target, threads, work.spare, backward=False)
             source = target
         return source
 
@@ -347,17 +362,26 @@ class HostPoisson:
                 target = work.values
             else:
                 target = source
-            self._along(k, source, target, threads, backward=True)
+            self._along(k, source, target, threads, work.spare, backward=True)
             source = target
         if source is not result:
             result[...] = source
 
-    def _along(self, k: int, source: Array, target: Array, threads: int, *, backward: bool) -> None:
+    def _along(
+        self,
+        k: int,
+        source: Array,
+        target: Array,
+        threads: int,
+        spare: Array | None,
+        *,
+        backward: bool,
+    ) -> None:
         """Transform along an axis of the grid."""
         if k in self._products:
             product = self._products[k]
             multiply = product.backward if backward else product.forward
-            multiply(source, target, k - len(self._axes), threads)
+            multiply(source, target, k - len(self._axes), threads, spare)
             return
         name, kind = self._axes[k].transform
         prefix = "i" if backward else ""

@@ -9,6 +9,8 @@ run on the threads of the BLAS.
 """
 
 from collections import deque
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -59,8 +61,19 @@ class Product:
         """Whether the eigenvectors are even and odd; arrays of any strides are then accepted."""
         return len(self._blocks) == 2
 
-    def forward(self, source: Array, target: Array, axis: int, threads: int = 1) -> None:
-        """Write the amplitudes of the values along an axis, -3 .. -1; `target` is contiguous."""
+    def forward(
+        self,
+        source: Array,
+        target: Array,
+        axis: int,
+        threads: int = 1,
+        spare: Array | None = None,
+    ) -> None:
+        """Write the amplitudes of the values along an axis, -3 .. -1; `target` is contiguous.
+
+        `spare` is a contiguous array like `target` for sums and differences: 1 MB of new memory is
+        four times as slow, as its pages are mapped first.
+        """
         if not self.is_halved:
             _multiply(self._blocks[0].forward, source, target, axis, threads)
             return
@@ -68,21 +81,34 @@ class Product:
         start = 0
         for block, operation in zip(self._blocks, (np.add, np.subtract), strict=True):
             place = _part(axis, 0, block.forward.shape[1])
-            half = operation(source[place], mirrored[place], order="C")
+            values = source[place]
+            half = operation(values, mirrored[place], out=_array(values.shape, source.dtype, spare))
             part = target[_part(axis, start, len(block.forward))]
             _multiply(block.forward, half, part, axis, threads)
             start += len(block.forward)
 
-    def backward(self, source: Array, target: Array, axis: int, threads: int = 1) -> None:
-        """Write the values of the amplitudes along an axis, -3 .. -1; `source` is contiguous."""
+    def backward(
+        self,
+        source: Array,
+        target: Array,
+        axis: int,
+        threads: int = 1,
+        spare: Array | None = None,
+    ) -> None:
+        """Write the values of the amplitudes along an axis, -3 .. -1; `source` is contiguous.
+
+        `spare` is that of `forward`.
+        """
         if not self.is_halved:
             _multiply(self._blocks[0].backward, source, target, axis, threads)
             return
-        halves, start = [], 0
+        halves: list[Array] = []
+        start = 0
         for matrix in (block.backward for block in self._blocks):
             shape = list(source.shape)
             shape[axis] = len(matrix)
-            halves.append(np.empty(shape, source.dtype))
+            used = sum(half.size for half in halves)
+            halves.append(_array(shape, source.dtype, spare, used))
             part = source[_part(axis, start, matrix.shape[1])]
             _multiply(matrix, part, halves[-1], axis, threads)
             start += matrix.shape[1]
@@ -93,6 +119,13 @@ class Product:
         np.add(first, odd, out=target[_part(axis, 0, size)])
         if self._size % 2:
             target[_part(axis, size, 1)] = even[_part(axis, size, 1)]
+
+
+def _array(shape: Sequence[int], dtype: np.dtype, spare: Array | None, used: int = 0) -> Array:
+    """Return a contiguous array: after `used` numbers of `spare`, or a new one."""
+    if spare is None:
+        return np.empty(shape, dtype)
+    return spare.reshape(-1)[used : used + prod(shape)].reshape(shape)
 
 
 def _part(axis: int, start: int, count: int) -> tuple[Any, ...]:
