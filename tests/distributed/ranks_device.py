@@ -37,18 +37,29 @@ from pysolvers import (
 )
 from pysolvers.distributed import Slab
 
-# Of one process, with several blocks of the kernels of a GPU.
-LARGE = ("check_heat_of_large_fields",)
+# Of several blocks of the kernels of a GPU, which memory of the host does not have.
+LARGE = (
+    "check_heat_of_large_fields",
+    "check_poisson_of_large_fields",
+    "check_transport_of_a_large_field",
+)
 # In the default run, through the host and by NCCL: what exchanges nothing by the link, and what
 # differs from the halos of other solvers in nothing that a link sees.
 SHORT = (
+    "check_calls_of_relaxations",
+    "check_counts_of_relaxations",
     "check_heat_by_cut_lines",
     "check_heat_by_halo",
     "check_heat_run_and_saved_states",
     "check_heat_that_a_device_refuses",
     "check_poisson",
-    "check_poisson_of_large_fields",
+    "check_poisson_of_mirrored_boxes",
+    "check_poisson_of_nodes_in_parts",
+    "check_poisson_of_one_or_two_rows",
+    "check_poisson_of_ranks_that_differ",
+    "check_relaxations_of_ranks_that_differ",
     "check_transport",
+    "check_what_devices_do_not_offer",
 )
 
 
