@@ -15,6 +15,7 @@ def system(seed, shape):
     return lower, -np.abs(diag), upper, u, rng.uniform(size=shape) < 0.7
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("axis", [-1, 0])
 def test_products_are_those_of_numpy(differentiable, periodic, axis):
@@ -29,6 +30,7 @@ def test_products_are_those_of_numpy(differentiable, periodic, axis):
     np.testing.assert_allclose(r, x - product, atol=1e-14)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("theta", [0.5, 1])
 @pytest.mark.parametrize("masked", [False, True])
 def test_steps_are_those_of_numpy(differentiable, theta, masked):
@@ -115,6 +117,7 @@ def test_derivatives_of_masked_steps(differentiable):
     check_derivatives(differentiable, loss, [upper, u, np.full(1, 0.3)], rng, orders=1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_diffusion_is_that_of_numpy(differentiable, masked, axis):
@@ -140,6 +143,7 @@ def test_diffusion_is_that_of_numpy(differentiable, masked, axis):
     np.testing.assert_allclose(differentiable.get(x), truth, rtol=1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("axis", [-1, 0])
 @pytest.mark.parametrize("kind", ["own", "shared", "numbers", "sums"])
 def test_factors_with_a_mask_are_those_of_numpy(differentiable, kind, axis):

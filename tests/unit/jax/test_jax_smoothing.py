@@ -11,7 +11,8 @@ jax = pytest.importorskip("jax")
 from pysolvers.jax import hodrick_prescott, whittaker  # noqa: E402
 
 
-@pytest.mark.parametrize("order", [1, 2])
+# The differences of any order are one loop.
+@pytest.mark.parametrize("order", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_smoothers(order):
     rng = np.random.default_rng(order)
     y, weights, lam = rng.standard_normal((3, 8)), rng.uniform(0.5, 1, 8), np.array([1.0, 9, 99])
