@@ -1,12 +1,13 @@
 /* shared_factor.cuh - one matrix in the registers of a team of threads.
  *
- * make() eliminates the matrix, solve() applies the multipliers to a right-hand side.
- * The lanes of a warp are joined through shuffles, the warps of a team through shared
- * memory. Formulas and cost: shared_levels.cuh.
+ * make() eliminates the matrix. The lanes of a warp, which are joined through shuffles, and
+ * the warps of a team, through shared memory, are levels (join/driver.cuh) that apply the
+ * multipliers to a right-hand side. Formulas and cost: shared_levels.cuh.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
 
+#include "lines/join/driver.cuh"
 #include "lines/join/exchange.cuh"
 #include "lines/shared/shared.h"
 #include "lines/shared/shared_levels.cuh"
@@ -130,28 +131,51 @@ template <typename Number> struct SharedFactor {
         return {exchange.note[0].bad_pivot, all_dominant, {}};
     }
 
-    /* For a right-hand side: the load of the warp or the group of lanes of this thread;
-     * y is expressed in the unknowns of the lanes. */
-    __device__ __forceinline__ Load<Number> reduce(const Number *system, int width,
-                                                   const SharedThreadPlace &self,
-                                                   Number &y) const
+    /* The load of the chunk for a right-hand side. */
+    __device__ __forceinline__ Load<Number> load(const Number *system,
+                                                 const SharedThreadPlace &self) const
     {
         Number rhs[rows];
 
         read(system, self, rhs);
-        return lanes.reduce(chunk.reduce(rhs), width, y);
+        return chunk.reduce(rhs);
     }
 
-    /* If that is the whole system: y before and at the end of it. */
-    __device__ __forceinline__ void finish(const Load<Number> &s, int width,
-                                           const SharedThreadPlace &self, bool periodic,
-                                           Number &y_left, Number &y_group) const
+    /* The level of the lanes of a warp, or of a group of `width` of them; y of the lane is
+     * expressed in the ends of the group. */
+    template <typename Next>
+    __device__ __forceinline__ auto over_lanes(const Load<Number> &s, int width,
+                                               const SharedThreadPlace &self, Number &y,
+                                               const Next &next) const
     {
-        y_group = close.solve(whole_of(s, self.first_lane, width - 1, width));
-        y_left = periodic ? y_group : Number(0);
+        return pass_down(next, lanes.reduce(s, width, y), [&](const Ends<Number> &all) {
+            return ends_of_lane(y, width, self, all);
+        });
     }
 
-    /* Otherwise the warps of a team publish their loads. */
+    /* From the ends of the group to those of the lane. */
+    __device__ __forceinline__ Ends<Number> ends_of_lane(Number y, int width,
+                                                         const SharedThreadPlace &self,
+                                                         const Ends<Number> &all) const
+    {
+        y = lanes.at(y, all.y_left, all.y);
+
+        const Number before = shuffle_up(y, 1, width);
+        return {self.lane > 0 ? before : all.y_left, y};
+    }
+
+    /* The ends of a whole system; `first` is the lane with its first row, of `width` lanes
+     * whose last one is `last`. */
+    __device__ __forceinline__ Ends<Number> ends_of_system(const Load<Number> &s,
+                                                           int first, int last, int width,
+                                                           bool periodic) const
+    {
+        const Number y = close.solve(whole_of(s, first, last, width));
+
+        return {periodic ? y : Number(0), y};
+    }
+
+    /* The warps of a team publish their loads. */
     __device__ __forceinline__ void publish(const Load<Number> &s,
                                             const SharedThreadPlace &self,
                                             Load<Number> *team) const
@@ -164,15 +188,12 @@ template <typename Number> struct SharedFactor {
         }
     }
 
-    /* Then compute y before and at the end of each warp. `word` is the level of an
-     * exchange. */
-    __device__ __forceinline__ void join(const Load<Number> *team, int count,
-                                         const Number *word,
-                                         const SharedThreadPlace &self, bool periodic,
-                                         Number &y_left, Number &y_group) const
+    /* The level of the warps of a team, one to a lane; `word` is that level of the factor. */
+    template <typename Next>
+    __device__ __forceinline__ Ends<Number>
+    over_warps(const Load<Number> &s, const Number *word, const SharedThreadPlace &self,
+               const Next &next) const
     {
-        const int last = count - 1;
-        Load<Number> s = {Number(0), Number(0)};
         Level level;
         Number y;
 
@@ -181,33 +202,25 @@ template <typename Number> struct SharedFactor {
             value = *word;
             word += 32;
         });
+        const Load<Number> team = level.reduce(s, 32, y);
+        const Ends<Number> all = next(team);
 
-        if (self.lane <= last) {
-            s = team[self.lane];
-        }
-        s = level.reduce(s, 32, y);
+        y = level.at(y, all.y_left, all.y);
 
-        const Number end = close.solve(whole_of(s, 0, last, 32));
-        const Number start = periodic ? end : Number(0);
-
-        y = level.at(y, start, end);
-        y_group = shuffle(all_lanes, y, self.warp, 32);
-        y_left = shuffle(all_lanes, y, max(self.warp - 1, 0), 32);
-        y_left = self.warp > 0 ? y_left : start;
+        const Number last = shuffle(all_lanes, y, self.warp, 32);
+        const Number before = shuffle(all_lanes, y, max(self.warp - 1, 0), 32);
+        return {self.warp > 0 ? before : all.y_left, last};
     }
 
     /* Replace the right-hand side by x. */
-    __device__ __forceinline__ void substitute(Number *system, int width,
-                                               const SharedThreadPlace &self, Number y,
-                                               Number y_left, Number y_group) const
+    __device__ __forceinline__ void substitute(Number *system,
+                                               const SharedThreadPlace &self,
+                                               const Ends<Number> &ends) const
     {
         Number x[rows];
 
         read(system, self, x);
-        y = lanes.at(y, y_left, y_group);
-
-        const Number before = shuffle_up(y, 1, width);
-        chunk.substitute(x, self.lane > 0 ? before : y_left, y);
+        chunk.substitute(x, ends.y_left, ends.y);
         write(system + self.start, self.start, x);
     }
 

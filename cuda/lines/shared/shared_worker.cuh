@@ -37,16 +37,25 @@ template <typename Number> struct SharedWorker {
     __device__ __forceinline__ void solve_in_warps(Number *system, int rounds) const
     {
         for (int r = 0; r < rounds; r++) {
-            Number y, y_left, y_group;
-            const Load<Number> s = factor.reduce(system, shape.width, self, y);
+            Number y;
 
-            factor.finish(s, shape.width, self, periodic, y_left, y_group);
-            factor.substitute(system, shape.width, self, y, y_left, y_group);
+            factor.substitute(
+                system, self,
+                through_levels(
+                    factor.load(system, self),
+                    [&](const Load<Number> &s) {
+                        return factor.ends_of_system(s, self.first_lane, shape.width - 1,
+                                                     shape.width, periodic);
+                    },
+                    [&](const Load<Number> &s, const auto &next) {
+                        return factor.over_lanes(s, shape.width, self, y, next);
+                    }));
             system += self.step * shape.pitch;
         }
     }
 
-    /* One barrier for all rounds. The buffers of the exchange alternate: a thread that
+    /* One barrier for all rounds: the lanes of all rounds are reduced before it, and their
+     * ends follow after it. The buffers of the exchange alternate: a thread that
      * writes to one has passed a barrier with all threads that have read it. */
     __device__ __forceinline__ void solve_in_teams(Number *first, int rounds)
     {
@@ -57,7 +66,12 @@ template <typename Number> struct SharedWorker {
         Load<Number> *team = loads;
 
         for (int r = 0; r < rounds; r++) {
-            factor.publish(factor.reduce(system, 32, self, *keep), self, team);
+            through_levels(
+                factor.load(system, self),
+                [&](const Load<Number> &s) { factor.publish(s, self, team); },
+                [&](const Load<Number> &s, const auto &next) {
+                    factor.over_lanes(s, 32, self, *keep, next);
+                });
             system += shape.pitch;
             keep += blockDim.x;
             team += block_warps;
@@ -67,10 +81,20 @@ template <typename Number> struct SharedWorker {
         keep = kept + threadIdx.x;
         team = loads;
         for (int r = 0; r < rounds; r++) {
-            Number y_left, y_group;
+            const int last = shape.warps - 1;
+            const Load<Number> of_lane =
+                self.lane <= last ? team[self.lane] : Load<Number>{Number(0), Number(0)};
+            const Ends<Number> of_warp = through_levels(
+                of_lane,
+                [&](const Load<Number> &s) {
+                    return factor.ends_of_system(s, 0, last, 32, periodic);
+                },
+                [&](const Load<Number> &s, const auto &next) {
+                    return factor.over_warps(s, level, self, next);
+                });
 
-            factor.join(team, shape.warps, level, self, periodic, y_left, y_group);
-            factor.substitute(system, 32, self, *keep, y_left, y_group);
+            factor.substitute(system, self,
+                              factor.ends_of_lane(*keep, 32, self, of_warp));
             system += shape.pitch;
             keep += blockDim.x;
             team += block_warps;
