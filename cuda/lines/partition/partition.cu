@@ -70,6 +70,9 @@ shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
     const Choice c = ps_cuda_choose(&t, device);
     s.is_long = c.warps > 0;
     s.is_there = ps_cuda_plan(&t, device, c, &s.plan);
+    if (s.is_there && !s.is_long) {
+        ps_cuda_plan_ahead(&t, device, &s.plan);
+    }
     return s;
 }
 

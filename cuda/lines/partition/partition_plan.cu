@@ -274,6 +274,24 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     return true;
 }
 
+void
+ps_cuda_plan_ahead(const ps_tridiag *t, const ps_cuda_device *device, Plan *plan)
+{
+    Tiling &how = plan->tiling;
+    const bool by_row = how.row_pitch == 1;
+    const Sizes size = sizes_of(t->dtype, by_row);
+    const int32_t more = 4 * how.words * size.bytes;
+
+    if (std::getenv("PS_ONE_STAGE") != nullptr) {
+        return;
+    }
+    if (by_row && plan->shape.blocks > 1 && 2 * plan->threads > size.threads &&
+        plan->shared_bytes + more + shared_for_statics <= device->shared_bytes) {
+        how.stage = 5 * how.words;
+        plan->shared_bytes += more;
+    }
+}
+
 static int
 largest_cluster(const ps_cuda_device *device)
 {

@@ -34,8 +34,11 @@ struct Worker {
         : job(j), shape(j.shape),
           tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
           exchange(place), skip(not_stored),
-          messages(reinterpret_cast<TileMessage<Number> *>(
-              tiles.memory + (j.tiling.direct ? 4 : 5) * j.tiling.words)),
+          messages(reinterpret_cast<TileMessage<Number> *>(tiles.memory +
+                                                           (j.tiling.direct      ? 4
+                                                            : j.tiling.stage > 0 ? 9
+                                                                                 : 5) *
+                                                               j.tiling.words)),
           device_messages(reinterpret_cast<DeviceMessage<Number> *>(messages)), step(j)
     {
         if (TOP == TOP_DEVICES) {

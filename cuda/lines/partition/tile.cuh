@@ -35,6 +35,9 @@ struct Tiling {
     uint32_t divisor; /* 2^20 / vectors of a system, rounded up */
     bool direct;      /* x is stored from registers: there are four arrays */
     uint32_t shorts;  /* lower without row 0, upper without the last row */
+    int32_t
+        stage; /* from the inputs of a tile to those of the next one; 0: their place is
+                      the same */
 };
 
 /* The part of the batch that a tile contains. */
@@ -100,7 +103,8 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     /* Operand q of the current tile, or the array for x. */
     __device__ __forceinline__ Number *array(int q, int turn) const
     {
-        return memory + q * how.words + state.skew[turn][q];
+        return (q < inputs_count ? inputs_of(turn) : memory) + q * how.words +
+               state.skew[turn][q];
     }
 
     /* Start the loads of the inputs of a tile; its arrays are no longer read. `turn`
@@ -112,13 +116,13 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
             load_runs(range, turn);
         }
         if (how.vectors == all_operands && how.dense == 0) {
-            load_walking<vector>(range, how.wide);
+            load_walking<vector>(range, how.wide, inputs_of(turn));
         }
         else if ((how.runs | how.vectors) == 0) {
-            load_walking<1>(range, how.fast);
+            load_walking<1>(range, how.fast, inputs_of(turn));
         }
         else {
-            load_mixed(range);
+            load_mixed(range, inputs_of(turn));
         }
     }
 
@@ -187,6 +191,12 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     }
 
   private:
+    /* The arrays of the inputs of a tile. */
+    __device__ __forceinline__ Number *inputs_of(int turn) const
+    {
+        return memory + turn * how.stage;
+    }
+
     static __device__ __forceinline__ bool has(uint32_t operands, int q)
     {
         return (operands >> q & 1u) != 0;
@@ -202,7 +212,8 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     };
 
     /* A short operand does not have the first or the last element of the range. */
-    __device__ __forceinline__ RunCopy run_copy(int q, const TileRange &range) const
+    __device__ __forceinline__ RunCopy run_copy(int q, const TileRange &range,
+                                                Number *to) const
     {
         const Number *const from = at(inputs[q], range.system, range.begin);
         const int32_t absent = absent_row(q) - range.begin;
@@ -211,7 +222,7 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
         const int count = max(range.systems * range.rows - first - last, 0);
         const int skew = skew_of(from);
 
-        return {from + first, memory + q * how.words + skew + first, skew,
+        return {from + first, to + q * how.words + skew + first, skew,
                 Run<Number>(skew_of(from + first), count)};
     }
 
@@ -242,7 +253,7 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
         int skew = 0;
 
         if (has(how.runs, q)) {
-            const RunCopy copy = run_copy(q, range);
+            const RunCopy copy = run_copy(q, range, inputs_of(turn));
             const Run<Number> &run = copy.run;
 
             skew = copy.skew;
@@ -269,9 +280,10 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     }
 
     /* The vectors of a range, without bulk copies. */
-    __device__ __forceinline__ void load_run(int q, const TileRange &range) const
+    __device__ __forceinline__ void load_run(int q, const TileRange &range,
+                                             Number *to) const
     {
-        const RunCopy copy = run_copy(q, range);
+        const RunCopy copy = run_copy(q, range, to);
 
         for (int v = threadIdx.x; v < copy.run.vectors; v += blockDim.x) {
             const int i = copy.run.head + v * vector;
@@ -309,16 +321,16 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     }
 
     /* Operands with different kinds of copies. */
-    __device__ __forceinline__ void load_mixed(const TileRange &range) const
+    __device__ __forceinline__ void load_mixed(const TileRange &range, Number *all) const
     {
 #pragma unroll 1
         for (int q = 0; q < inputs_count; q++) {
-            Number *const to = memory + q * how.words;
+            Number *const to = all + q * how.words;
             const int32_t absent = absent_row(q);
 
             if (has(how.runs, q)) {
                 if (!has_bulk) {
-                    load_run(q, range);
+                    load_run(q, range, all);
                 }
             }
             else if (BY_ROW && has(how.dense, q)) {
@@ -341,7 +353,8 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
 
     /* All four operands together, by WIDTH elements along the contiguous axis. */
     template <int WIDTH>
-    __device__ __forceinline__ void load_walking(const TileRange &range, int fast) const
+    __device__ __forceinline__ void load_walking(const TileRange &range, int fast,
+                                                 Number *to) const
     {
         const int along = (threadIdx.x & ((1 << fast) - 1)) * WIDTH;
         const int across = threadIdx.x >> fast, step = blockDim.x >> fast;
@@ -364,7 +377,7 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
                 for (int q = 0; q < inputs_count; q++) {
                     if (is_there(q) && (q % 2 == 1 || range.begin + i != absent_row(q))) {
                         copy_async_of_line<WIDTH * sizeof(Number)>(
-                            memory + q * how.words + offset, from[q]);
+                            to + q * how.words + offset, from[q]);
                     }
                     from[q] += row_step * inputs[q].row;
                 }
