@@ -35,6 +35,35 @@ struct StoredNote {
 /* The matrix of a Segment: x_first = .. - first_l y_left - first_u y. */
 template <typename Number> struct Frame {
     Number first_l, first_u, a, b, c;
+
+    /* From the coefficients of x_first, those of the unknown above the last row, and that
+     * row. */
+    static __device__ __forceinline__ Frame closed(Number first_l, Number first_u,
+                                                   Number l, Number u,
+                                                   const Row<Number> &last)
+    {
+        return {first_l, first_u, -(last.lower * l), last.diag - last.lower * u,
+                last.upper};
+    }
+    /* The equation of y, and the same in terms of y of the next unit, whose x_first has
+     * these coefficients. */
+    __device__ __forceinline__ Row<Number> row() const
+    {
+        return {a, b, c, Number(0)};
+    }
+    __device__ __forceinline__ Row<Number> row_before(Number next_l, Number next_u) const
+    {
+        return {a, b - c * next_l, -(c * next_u), Number(0)};
+    }
+    /* x_first of a group that begins with this unit, whose y has the coefficients l, u. */
+    __device__ __forceinline__ Number first_l_through(Number l) const
+    {
+        return first_l - first_u * l;
+    }
+    __device__ __forceinline__ Number first_u_through(Number u) const
+    {
+        return -(first_u * u);
+    }
 };
 
 /* The right-hand side of a Segment. */

@@ -45,8 +45,7 @@ template <typename Number> struct PanelElimination {
 
     __device__ __forceinline__ Frame<Number> last(const Row<Number> &row) const
     {
-        return {first_l, first_u, -(row.lower * l), row.diag - row.lower * above,
-                row.upper};
+        return Frame<Number>::closed(first_l, first_u, l, above, row);
     }
 };
 
@@ -72,12 +71,11 @@ join_units(const Frame<Number> *frame, PanelUnit<Number> *unit, PanelShare<Numbe
 {
     PanelElimination<Number> e;
     Frame<Number> own = frame[0], next = frame[count > 1];
-    const Number first_l = frame[first].first_l, first_u = frame[first].first_u;
+    const Frame<Number> front = frame[first];
 
     for (int i = 0; i < count - 1; i++) {
         const Frame<Number> coming = frame[min(i + 2, count - 1)];
-        const Row<Number> row = {own.a, own.b - own.c * next.first_l,
-                                 -(own.c * next.first_u), Number(0)};
+        const Row<Number> row = own.row_before(next.first_l, next.first_u);
         PanelRow<Number> r;
         Number u, v;
 
@@ -86,15 +84,15 @@ join_units(const Frame<Number> *frame, PanelUnit<Number> *unit, PanelShare<Numbe
             e.begin(v);
         }
         unit[i] = {r.m, r.p, own.c, u};
-        share[i].first.first = -(first_u * v);
+        share[i].first.first = front.first_u_through(v);
         own = next;
         next = coming; /* loaded before the division */
     }
-    const Frame<Number> all = e.last({own.a, own.b, own.c, Number(0)});
+    const Frame<Number> all = e.last(own.row());
 
     unit[count - 1] = {own.a, Number(0), Number(0), Number(0)};
-    return {first_l - first_u * all.first_l, -(first_u * all.first_u), all.a, all.b,
-            all.c};
+    return {front.first_l_through(all.first_l), front.first_u_through(all.first_u), all.a,
+            all.b, all.c};
 }
 
 /* The weights of the sums of each unit in those of the whole; after join_units(). */

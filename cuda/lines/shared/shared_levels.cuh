@@ -81,8 +81,7 @@ template <typename Number, int ROWS> struct ChunkFactor {
             l = -(m[i] * l);
             first_l[i] = l;
         }
-        Frame<Number> s = {Number(0), Number(-1), -(last.lower * l),
-                           last.diag - last.lower * above, last.upper};
+        Frame<Number> s = Frame<Number>::closed(Number(0), Number(-1), l, above, last);
 
         m[ROWS - 1] = last.lower;
 #pragma unroll
@@ -183,7 +182,8 @@ template <typename Number, int STEPS> struct LevelFactor {
         const bool active = i < inner;
         const Number next_l = shuffle_down(s.first_l, 1, width);
         const Number next_u = shuffle_down(s.first_u, 1, width);
-        Number a = s.a, b = s.b - s.c * next_l, c = -(s.c * next_u);
+        const Row<Number> own = s.row_before(next_l, next_u);
+        Number a = own.lower, b = own.diag, c = own.upper;
 
         next = active ? s.c : Number(0);
         row = active ? row : BadPivot::none;
@@ -206,8 +206,8 @@ template <typename Number, int STEPS> struct LevelFactor {
             before_l = Number(-1);
             before_u = Number(0);
         }
-        return {s.first_l - s.first_u * l, -(s.first_u * u), -(s.a * before_l),
-                s.b - s.a * before_u, s.c};
+        return Frame<Number>::closed(s.first_l_through(l), s.first_u_through(u), before_l,
+                                     before_u, s.row());
     }
 
     /* The load of the group, in the same lanes as the matrix; y becomes g of the
