@@ -81,7 +81,8 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
             __syncthreads();
             if constexpr (may_be_ahead) {
                 if (is_ahead && tile < job.tiling.tiles) {
-                    worker.tiles.load(worker.range_of(tile, rank), worker.turn() ^ 1);
+                    worker.tiles.load_contiguous(worker.range_of(tile, rank),
+                                                 worker.turn() ^ 1);
                 }
             }
             if (TOP == TOP_DEVICES && work_queue && threadIdx.x == 0) {

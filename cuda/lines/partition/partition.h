@@ -82,8 +82,8 @@ Choice ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device,
 /* The plan that follows from a choice; false if it does not fit the device. */
 bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choice,
                   Plan *plan);
-/* Load each tile while the one before it is solved, if only one block of a cluster fits a
- * multiprocessor and its memory suffices. */
+/* Load each tile while the one before it is solved, if the operands are contiguous, only one
+ * block of a cluster fits a multiprocessor and its memory suffices. */
 void ps_cuda_plan_ahead(const ps_tridiag *t, const ps_cuda_device *device, Plan *plan);
 
 /* Bytes of workspace, and the solve: info and marks may be null. */

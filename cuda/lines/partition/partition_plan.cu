@@ -285,7 +285,8 @@ ps_cuda_plan_ahead(const ps_tridiag *t, const ps_cuda_device *device, Plan *plan
     if (std::getenv("PS_ONE_STAGE") != nullptr) {
         return;
     }
-    if (by_row && plan->shape.blocks > 1 && 2 * plan->threads > size.threads &&
+    if (by_row && (how.runs & 15u) == 15u && plan->shape.blocks > 1 &&
+        2 * plan->threads > size.threads &&
         plan->shared_bytes + more + shared_for_statics <= device->shared_bytes) {
         how.stage = 5 * how.words;
         plan->shared_bytes += more;

@@ -111,10 +111,7 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
      * alternates between 0 and 1. */
     __device__ __forceinline__ void load(const TileRange &range, int turn) const
     {
-        if (threadIdx.x < 32) {
-            bulk_fence();
-            load_runs(range, turn);
-        }
+        load_contiguous(range, turn);
         if (how.vectors == all_operands && how.dense == 0) {
             load_walking<vector>(range, how.wide, inputs_of(turn));
         }
@@ -123,6 +120,17 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
         }
         else {
             load_mixed(range, inputs_of(turn));
+        }
+    }
+
+    /* The contiguous ones of them: all of a tile on devices with bulk copies, if all operands
+     * are contiguous. */
+    __device__ __forceinline__ void load_contiguous(const TileRange &range,
+                                                    int turn) const
+    {
+        if (threadIdx.x < 32) {
+            bulk_fence();
+            load_runs(range, turn);
         }
     }
 
