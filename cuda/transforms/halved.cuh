@@ -36,7 +36,7 @@ template <typename Real, int LEVELS> struct HalvedLine {
 
     __device__ __forceinline__ HalvedLine(int own, int last) : t(own), m(last)
     {
-        find_factors<1>();
+        find_factors<1>(turn(t, m << LEVELS, Real()));
     }
     __device__ __forceinline__ int place(int s) const
     {
@@ -108,16 +108,33 @@ template <typename Real, int LEVELS> struct HalvedLine {
     {
         return slots / 2 - (slots >> level);
     }
-    template <int level> __device__ __forceinline__ void find_factors()
+    /* The factors of level p, exp(i pi place(s) / 2^(LEVELS-p+1) / m), from `own`, that of
+     * place t: the next level has its square. */
+    template <int level>
+    __device__ __forceinline__ void find_factors(const Complex<Real> &own)
     {
 #pragma unroll
         for (int s = 0; s < slots_of(level) / 4; s++) {
+            const Complex<Real> number(own.re, s % 2 == 0 ? own.im : -own.im);
+
             factors[before(level) + s] =
-                turn(place(s), 2 * (m << (LEVELS - level)), Real());
+                turned(number, ((s + 1) / 2) << (level - 1) << (3 - LEVELS));
         }
         if constexpr (level < LEVELS) {
-            find_factors<level + 1>();
+            find_factors<level + 1>(own * own);
         }
+    }
+    /* A number times exp(i pi eighths / 8); at most two of them. */
+    __device__ __forceinline__ static Complex<Real> turned(const Complex<Real> &z,
+                                                           int eighths)
+    {
+        const Complex<Real> eighth(static_cast<Real>(0.92387953251128675613),
+                                   static_cast<Real>(0.38268343236508977173));
+        const Real half = static_cast<Real>(0.70710678118654752440);
+
+        return eighths == 0   ? z
+               : eighths == 1 ? eighth * z
+                              : Complex<Real>(half * (z.re - z.im), half * (z.re + z.im));
     }
 };
 

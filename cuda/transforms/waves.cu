@@ -16,6 +16,8 @@
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
  */
+#include <cstdlib>
+
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
@@ -30,7 +32,8 @@ using namespace device;
 using namespace runtime;
 
 static constexpr int most_threads = 256;
-static constexpr int batch = 4; /* lines of a block */
+static constexpr int batch = 4;           /* lines of a block */
+static constexpr int least_blocks = 4096; /* of so many lines */
 
 /* A value or two neighbouring ones of a line: their places in the order of the library.
  */
@@ -176,12 +179,12 @@ move(const ps_waves *w, cudaStream_t stream)
         .run(waves_kernel<Real, LOADS>, field, *w, blocks_a_line, by_pairs);
 }
 
-/* Grid: for each `batch` lines, blocks of places t. */
+/* Grid: for each `lines` lines, blocks of places t. */
 template <typename Real, int LEVELS, bool LOADS>
 static __global__ void
 __launch_bounds__(most_threads, 2)
     halved_kernel(const __grid_constant__ Output<Real> field,
-                  const __grid_constant__ ps_waves w, int blocks_a_line)
+                  const __grid_constant__ ps_waves w, int blocks_a_line, int lines)
 {
     using Line = HalvedLine<Real, LEVELS>;
     const bool sine = w.kind == PS_DST1;
@@ -192,7 +195,7 @@ __launch_bounds__(most_threads, 2)
     const int group = static_cast<int>(blockIdx.x) / blocks_a_line;
     const int part = static_cast<int>(blockIdx.x) - group * blocks_a_line;
     const int t = part * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
-    const int64_t first = int64_t(group) * batch;
+    const int64_t first = int64_t(group) * lines;
     Real *starts[LEVELS + 1];
 
     if (t > m / 2) {
@@ -204,7 +207,7 @@ __launch_bounds__(most_threads, 2)
     for (int p = 0; p <= LEVELS; p++) {
         starts[p] = static_cast<Real *>(w.waves) + w.planes * parts.before(p);
     }
-    for (int k = 0; k < batch && first + k < w.planes; k++) {
+    for (int k = 0; k < lines && first + k < w.planes; k++) {
         const int64_t plane = first + k;
         Real *const values = field.system(plane, 0);
         Real *const last = starts[0] + plane * parts.pitch(0);
@@ -270,14 +273,19 @@ move_halved(const ps_waves *w, cudaStream_t stream)
     const int places = static_cast<int>((intervals >> w->halvings) / 2 + 1);
     const int blocks_a_line = divided_up(places, most_threads);
     const int threads = rounded_up(divided_up(places, blocks_a_line), 32);
-    const int64_t blocks = divided_up(w->planes, batch) * blocks_a_line;
+    /* Lines one after the other share their factors, where there are blocks enough. */
+    const char *const given = getenv("PS_HALVED_LINES"); /* until it is measured */
+    const int lines = given != nullptr                           ? atoi(given)
+                      : w->planes * blocks_a_line < least_blocks ? 1
+                                                                 : batch;
+    const int64_t blocks = divided_up(w->planes, lines) * blocks_a_line;
     const auto kernel = w->halvings == 1   ? halved_kernel<Real, 1, LOADS>
                         : w->halvings == 2 ? halved_kernel<Real, 2, LOADS>
                                            : halved_kernel<Real, 3, LOADS>;
 
-    return blocks > INT32_MAX
-               ? PS_BAD_ARGUMENT
-               : Launch(blocks, threads, 0, stream).run(kernel, field, *w, blocks_a_line);
+    return blocks > INT32_MAX ? PS_BAD_ARGUMENT
+                              : Launch(blocks, threads, 0, stream)
+                                    .run(kernel, field, *w, blocks_a_line, lines);
 }
 
 /* Grid: for each group of rows of a plane, blocks of groups of values. */
@@ -399,10 +407,13 @@ move_mirrored(const ps_waves *w, cudaStream_t stream)
                                          output_of<Real>(w->field), *w, blocks_a_line);
 }
 
+/* Small blocks, so that some read while others write. */
+static constexpr int row_threads = 128;
+
 /* Grid: for each plane, blocks of pairs of a group of rows and a group of values. */
 template <typename Real, bool LOADS>
 static __global__ void
-__launch_bounds__(most_threads, 2)
+__launch_bounds__(row_threads, 4)
     mirrored_rows_kernel(const __grid_constant__ Output<Real> field,
                          const __grid_constant__ ps_waves w, int blocks_a_plane)
 {
@@ -558,12 +569,12 @@ move_mirrored_rows(const ps_waves *w, cudaStream_t stream)
     const HalvedRows parts = {static_cast<int>(w->size) + (sine ? 1 : -1), sine};
     const Mirroring rows = {static_cast<int>(w->rows), w->row_kind};
     const int64_t groups = int64_t(rows.groups()) * parts.groups();
-    const int64_t blocks_a_plane = divided_up(groups, int64_t(most_threads));
+    const int64_t blocks_a_plane = divided_up(groups, int64_t(row_threads));
     const int64_t blocks = w->planes * blocks_a_plane;
 
-    return blocks > INT32_MAX || groups > INT32_MAX - most_threads
+    return blocks > INT32_MAX || groups > INT32_MAX - row_threads
                ? PS_BAD_ARGUMENT
-               : Launch(blocks, most_threads, 0, stream)
+               : Launch(blocks, row_threads, 0, stream)
                      .run(mirrored_rows_kernel<Real, LOADS>, output_of<Real>(w->field),
                           *w, static_cast<int>(blocks_a_plane));
 }

@@ -30,7 +30,7 @@ and unknown, after one of a matrix with a vector.
 
 Words per unknown: those of `_waves` for N' intervals, but 1 for each field, which has N of them,
 and 2 for the product. Repeated solves are a graph, in which the parts of the waves run at the same
-time.
+time, and the products of the columns near the side and far from it.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,11 +59,14 @@ _MOST_LONGER = 1.5  # N' / N
 # Times for each unknown, in words (H200, `_methods._Costs`): the solution on a length that is a
 # power of 2; in units of it, that on other lengths with and without a kernel of cuFFT that
 # transforms real lines directly, and the longest of these (of 2000 lines 2048, 2160, 2240, 2304
-# intervals take 196, 237, 279, 294 us); the product, and a long wave.
+# intervals take 196, 237, 279, 294 us); an odd part of the halved lines; the product, and a long
+# wave (of 4095 lines 4096, 4200, 4320 intervals take 885, 1107, 985 us, of 2048 lines 2048 and 2160
+# intervals 269 and 264, with the blocks of columns one after the other).
 _SOLUTION = 11.0
-_DIRECT, _PACKED, _MOST_DIRECT = 1.1, 1.35, 1088
+_DIRECT, _PACKED, _MOST_DIRECT = 1.15, 1.35, 1088
+_ODD = 1.2
 _COPIES = 2.0
-_WAVE = 0.03
+_WAVE = 0.02
 _MOST_WAVES = 4096  # whose tables take as much memory as the field
 _MOST_COST = 28.0  # padded transforms take longer
 _LEAST_DECAY = 0.5  # least theta P of a wave between Neumann sides that is not constant
@@ -147,11 +150,11 @@ class LongerGrid:
             self._shape[0] * size,
             self._count * size,
             self._shape[0] * size,
-            _WORK,
+            _WORK * len(self._blocks),
         )
         #: Where begin the waves, the waves of the correction times their amplitudes, the values
-        #: beyond the side, the amplitudes, the means of the rows and the work area of cuBLAS, and
-        #: the end.
+        #: beyond the side, the amplitudes, the means of the rows and the work areas of cuBLAS,
+        #: one for each block of columns, and the end.
         self._starts = np.cumsum([0, *map(aligned, sizes)]).tolist()
 
     @property
@@ -207,13 +210,16 @@ class LongerGrid:
             multiply((address_of(self._means), rows), means, amplitudes, (1, rows), *rest)
         table, to = (address_of(self._waves), self._lead), (scaled, self._lead)
         back = address_of(self._backward), self._backward_lead
-        for start, stop, count in self._blocks:
-            own_waves, given, there = (
-                (address + start * size, lead) for address, lead in (table, to, own)
-            )
-            shape = count, stop - start
-            self._products.scaled_rows(amplitudes, own_waves, given, shape, *rest)
-            self._products.matrices(back, given, there, (rows, *shape), *rest)
+        with device.branches(len(self._blocks)) as branches:
+            for k, (block, branch) in enumerate(zip(self._blocks, branches, strict=True)):
+                start, stop, count = block
+                own_waves, given, there = (
+                    (address + start * size, lead) for address, lead in (table, to, own)
+                )
+                shape = count, stop - start
+                rest = self._dtype, branch.stream, (work + k * _WORK, _WORK)
+                self._products.scaled_rows(amplitudes, own_waves, given, shape, *rest)
+                self._products.matrices(back, given, there, (rows, *shape), *rest)
 
 
 def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) -> int:
@@ -236,7 +242,8 @@ def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) ->
         slowest = rates[rates > 0].min(initial=np.inf)
         least = 1 + int(min(_LEAST_DECAY / slowest, n))
     for intervals in range((n // _MULTIPLE + 1) * _MULTIPLE, int(_MOST_LONGER * n), _MULTIPLE):
-        factors = _cost_of_length(intervals, intervals // (2 if last.on_nodes else 1))
+        shortest = intervals // (_MULTIPLE if last.on_nodes else 1)
+        factors = _cost_of_length(intervals, intervals // (2 if last.on_nodes else 1), shortest)
         if factors and intervals >= n + least:
             more, decay = intervals - n, _decay(dtype)
             long_ones = rates[: max(1, int(np.searchsorted(rates, decay / more)))]
@@ -248,10 +255,10 @@ def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) ->
     return found
 
 
-def _cost_of_length(intervals: int, longest: int) -> float:
+def _cost_of_length(intervals: int, longest: int, shortest: int) -> float:
     """Return the time of a length in units of that of powers of 2; 0 if a factor is large.
 
-    `longest`: the longest transform of real numbers.
+    `longest` and `shortest`: transforms of real numbers.
     """
     rest = intervals
     for factor in (2, 3, 5, 7):
@@ -261,7 +268,7 @@ def _cost_of_length(intervals: int, longest: int) -> float:
         return 0.0
     if not intervals & (intervals - 1):
         return 1.0
-    return _DIRECT if longest <= _MOST_DIRECT else _PACKED
+    return (_ODD if shortest % 2 else 1.0) * (_DIRECT if longest <= _MOST_DIRECT else _PACKED)
 
 
 def _decay(dtype: np.dtype) -> float:
