@@ -19,6 +19,7 @@ from .gpu_cases import GpuCase
 from .timing import require_cupy, waiting
 
 CUSPARSE_STRIDED, JAX, TORCH = "cusparse strided", "jax", "torch"
+SOLVAX, SMALL_SOLVES = "SOLVAX", "JAX scan of small solves"
 # Timed rounds of consecutive calls, for times measured on the host.
 ROUNDS = 5
 _LETTERS = {"float32": "S", "float64": "D"}
@@ -111,6 +112,79 @@ def jax_scan(a: Any, b: Any) -> float:
     compute = jax.jit(lambda a, b: jax.lax.associative_scan(join, (a, b), axis=-1)[1])
     given = [jax.dlpack.from_dlpack(v) for v in (a, b)]
     return host_seconds(lambda: compute(*given), lambda x: x.block_until_ready(), 2.0)
+
+
+def accelerated_scan(a: Any, b: Any) -> Callable[[], object]:
+    """Return a recurrence of lines (batch, channel, row) by the Triton kernel of accelerated-scan."""
+    torch, scan = import_module("torch"), import_module("accelerated_scan.scalar").scan
+    given = [torch.from_dlpack(v.reshape((-1, *v.shape[-2:]))) for v in (a, b)]
+    stream = torch.cuda.ExternalStream(require_cupy().cuda.get_current_stream().ptr)
+
+    def solve() -> object:
+        with torch.cuda.stream(stream):
+            return scan(*given)
+
+    return solve
+
+
+def block_seconds(operands: list[Any], name: str) -> float:
+    """Return the seconds of block tridiagonal systems (systems, rows, k, k) in JAX."""
+    jax = _jax()
+    require_cupy().cuda.get_current_stream().synchronize()
+    compute = jax.jit(jax.vmap(block_thomas() if name == SOLVAX else block_scan(jax)))
+    given = [jax.dlpack.from_dlpack(v) for v in operands]
+    return host_seconds(lambda: compute(*given), lambda x: x.block_until_ready(), 1.0)
+
+
+def block_thomas() -> Callable[..., Any]:
+    """Return the solve of one system by SOLVAX."""
+    solve: Callable[..., Any] = import_module("solvax.direct").block_thomas
+    return solve
+
+
+def block_scan(jax: Any) -> Callable[..., Any]:
+    """Return the block Thomas algorithm of one system by `jax.lax.scan` over its rows."""
+    numpy = jax.numpy
+
+    def solve(lower: Any, diag: Any, upper: Any, rhs: Any) -> Any:
+        side = diag.shape[-1]
+
+        def down(before: Any, row: Any) -> Any:
+            low, middle, up, right = row
+            pivot = middle - low @ before[:, :side]
+            own = numpy.linalg.solve(
+                pivot, numpy.concatenate((up, right - low @ before[:, side:]), -1)
+            )
+            return own, own
+
+        def up(x: Any, own: Any) -> Any:
+            x = own[:, side:] - own[:, :side] @ x
+            return x, x
+
+        lower, upper = lower.at[0].set(0), upper.at[-1].set(0)
+        first = numpy.zeros_like(numpy.concatenate((upper[0], rhs[0]), -1))
+        _, rows = jax.lax.scan(down, first, (lower, diag, upper, rhs))
+        return jax.lax.scan(up, numpy.zeros_like(rhs[0]), rows, reverse=True)[1]
+
+    return solve
+
+
+def smolgp_seconds(t: Any, y: Any, parameters: tuple[float, float, float]) -> float:
+    """Return the seconds of the likelihood of benchmarks/gaussian_process.py and its derivatives."""
+    jax, smolgp = _jax(), import_module("smolgp")
+    kernel = import_module("smolgp.kernels").Matern32
+    solver = import_module("smolgp.solvers").ParallelStateSpaceSolver
+    require_cupy().cuda.get_current_stream().synchronize()
+
+    def value(parameters: Any, t: Any, y: Any) -> Any:
+        variance, length, noise = parameters
+        matern = kernel(scale=length, sigma=jax.numpy.sqrt(variance))
+        return smolgp.GaussianProcess(matern, t, noise=noise, solver=solver).log_probability(y)
+
+    compute = jax.jit(jax.value_and_grad(value))
+    given = [jax.dlpack.from_dlpack(v) for v in (t, y)]
+    numbers = tuple(jax.numpy.asarray(number) for number in parameters)
+    return host_seconds(lambda: compute(numbers, *given), jax.block_until_ready, 1.0)
 
 
 class _Cusparse:

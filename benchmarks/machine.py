@@ -33,6 +33,9 @@ GPU_PACKAGES = (
     "torch",
     "jax",
     "numba",
+    "accelerated-scan",
+    "solvax",
+    "smolgp",
     "cuda-core",
     "nvidia-cusparse",
 )

@@ -1,11 +1,12 @@
 """Linear recurrences, pentadiagonal and block systems and smoothers, and other packages.
 
-On a CPU float64, along the last axis; the others are SciPy, Numba, JAX, pentapy and pybaselines as
-far as they are installed. A loop over systems is measured for some of them, and its time
+On a CPU float64, along the last axis; the others are SciPy, Numba, JAX, SOLVAX, pentapy and
+pybaselines as far as they are installed. A loop over systems is measured for some of them, and its time
 multiplied.
 
-With --gpu they are JAX and cuSPARSE, which takes systems along the first axis only. The time of
-JAX is that of the host over consecutive calls, the others are timed by the device.
+With --gpu they are cuSPARSE, which takes systems along the first axis only, accelerated-scan, and
+JAX with SOLVAX and smolgp. The times of JAX are those of the host over consecutive calls, the
+others are timed by the device.
 
 `copy` is the time in which a copy, measured in the same run, moves the words of an operation: its
 operands read once and its result written once.
@@ -28,11 +29,13 @@ from pysolvers.cases.tables import Column, Table
 from pysolvers.smoothing import arpls, whittaker
 
 from . import machine
+from .gaussian_process import likelihood
+from .gpu_peers import SMALL_SOLVES, SOLVAX, block_seconds, block_thomas
 from .options import add_options
 from .record import Measurement, Record, finish, place
 from .timing import Copier, device, device_bandwidth, median_of, medians, require_cupy
 
-CPU_PACKAGES = ("scipy", "numba", "jax", "pentapy", "pybaselines")
+CPU_PACKAGES = ("scipy", "numba", "jax", "pentapy", "pybaselines", "solvax")
 LOOPS = 40  # systems of a loop that is measured for some of them
 COPY_BYTES = 1 << 26
 # Least ratio of the time of a peer and that of the package, by operation and peer.
@@ -52,6 +55,9 @@ ARPLS_SECONDS = 4e-4  # of a spectrum of 1000 points
 # Fractions of the speed of a copy on a GPU that are wanted.
 GPU_BARS = {"recurrence": 0.8, "pentadiagonal": 0.85}
 GPU_BLOCK_BAR = 0.7
+GAUSSIAN_SECONDS = 3e-3  # likelihood and derivatives of all points
+GAUSSIAN_POINTS = 1_800_000
+GAUSSIAN_NUMBERS = (1.0, 2.0, 0.09)  # variance, length, noise
 GPU_SECONDS = 0.05  # of a sample
 GPU_RECURRENCES = (
     ((8, 1536, 65536), -1, "float32", 1),
@@ -281,6 +287,12 @@ def _blocks(rng: Any, systems: int, rows: int, side: int) -> Case:
             solve_banded((band, band), packed[k], rhs[k].ravel(), check_finite=False)
 
     case.add("SciPy solve_banded", loop, some / systems)
+    jax = installed("jax") if installed("solvax") is not None else None
+    if jax is not None:
+        jax.config.update("jax_enable_x64", True)
+        solve = jax.jit(jax.vmap(block_thomas()))
+        given = [jax.numpy.asarray(v) for v in (lower, diag, upper, rhs)]
+        case.add(SOLVAX, lambda: solve(*given).block_until_ready())
     return case
 
 
@@ -352,6 +364,10 @@ def gpu_cases(rate: float, *, quick: bool) -> list[Record]:
         call = gpu_peers.cusparse_bands(bands, rhs)
         return median_of(call, 5, seconds=GPU_SECONDS, clock=clock)
 
+    def accelerated(a: Any, b: Any) -> float:
+        call = gpu_peers.accelerated_scan(a, b)
+        return median_of(call, 5, seconds=GPU_SECONDS, clock=clock)
+
     shapes = GPU_RECURRENCES if not quick else (((8, 1000), -1, "float32", 1),)
     for shape, axis, dtype, order in progress(shapes, "recurrences"):
         a, b = draw(shape, dtype, 0.9), draw(shape, dtype)
@@ -366,6 +382,8 @@ def gpu_cases(rate: float, *, quick: bool) -> list[Record]:
         )
         if shape in (GPU_RECURRENCES[1][0], (8, 1000)) and order == 1:
             peer(record, "JAX associative_scan", partial(gpu_peers.jax_scan, a, b))
+        if len(shape) > 1 and axis == -1 and dtype == "float32" and order == 1:
+            peer(record, "accelerated-scan", partial(accelerated, a, b))
         del a, b, second, x
         cupy.get_default_memory_pool().free_all_blocks()
     for shape, axis in progress(GPU_PENTADIAGONAL if not quick else (((9, 70), 0),), "bands"):
@@ -404,9 +422,17 @@ def gpu_cases(rate: float, *, quick: bool) -> list[Record]:
             on_singular="ignore",
             out=x,
         )
-        entry(f"blocks of {side}", x, 3 * side + 2, solve, axis=-1)
+        record = entry(f"blocks of {side}", x, 3 * side + 2, solve, axis=-1)
+        for name in (SMALL_SOLVES, SOLVAX):
+            peer(record, name, partial(block_seconds, [lower, diag, upper, rhs], name))
         del lower, diag, upper, rhs, x, solve
         cupy.get_default_memory_pool().free_all_blocks()
+    points = GAUSSIAN_POINTS if not quick else 900
+    t, y = cupy.cumsum(draw((points,), "float64", 0.02)), draw((points,), "float64")
+    call = partial(likelihood, t, y, *GAUSSIAN_NUMBERS)
+    record = entry("Gaussian process", t, 0, call, axis=-1)
+    del record["seconds"]["copy"]
+    peer(record, "smolgp", partial(gpu_peers.smolgp_seconds, t, y, GAUSSIAN_NUMBERS))
     return found
 
 
@@ -456,8 +482,10 @@ def missed(record: Record) -> list[str]:
                 found.append(f"{label}: less than {bar:g} times faster than {name}")
         if operation == "arpls" and seconds["package"] > ARPLS_SECONDS * entry["shape"][0]:
             found.append(f"{label}: more than {ARPLS_SECONDS:g} s for each spectrum")
+        if operation == "Gaussian process" and seconds["package"] > GAUSSIAN_SECONDS:
+            found.append(f"{label}: more than {GAUSSIAN_SECONDS:g} s")
         wanted = GPU_BARS.get(operation, GPU_BLOCK_BAR if "blocks" in operation else 0.0)
-        if record["gpu"] and seconds["copy"] / seconds["package"] < wanted:
+        if record["gpu"] and "copy" in seconds and seconds["copy"] / seconds["package"] < wanted:
             found.append(f"{label}, axis {entry['axis']}: less than {wanted:g} of a copy")
     return found
 
