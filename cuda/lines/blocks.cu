@@ -167,8 +167,9 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     return t;
 }
 
-/* Blocks of a multiprocessor whose eliminated rows fit into its shared memory. */
-static constexpr int64_t least_halves_blocks = 2;
+/* Warps of a multiprocessor whose eliminated rows of five diagonals fit into its shared
+ * memory. */
+static constexpr int64_t near_warps = 2;
 
 /* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
 template <typename Real>
@@ -193,27 +194,27 @@ are_whole(const BlocksJob<Real> &job)
     return is;
 }
 
-/* Shared memory of a block with the eliminated rows of its systems, or 0 if other kernels
- * are to solve them: contiguous five diagonals that are no vectors among them. */
+/* Whether five diagonals are eliminated by scalar rows: neighbouring systems, and contiguous
+ * rows that are vectors and fit into shared memory. */
 template <typename Real>
-static uint32_t
-halves_bytes(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &device,
-             bool &is_whole)
+static void
+set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
 {
-    const int64_t side = b.side == 0 ? 2 : b.side;
-    const int64_t rows = b.side == 0 ? (b.rows + 1) / 2 : b.rows;
-    const int64_t numbers = (rows - 1) * (side * side + side) + side;
-    const int64_t bytes =
-        32 * (numbers * static_cast<int64_t>(sizeof(Real)) + int64_t(sizeof(int32_t)));
+    const int64_t bytes = 32 * 3 * b.rows * static_cast<int64_t>(sizeof(Real));
+    const bool is_near =
+        near_warps * (bytes + reserved_bytes) <= device.shared_bytes_processor;
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
-    is_whole = by_row && are_whole(job);
-    return b.pivot == PS_PIVOT_ALWAYS || rows < least_halves || side > 2 ||
-                   (b.side == 0 && by_row && !is_whole) ||
-                   least_halves_blocks * (bytes + reserved_bytes) >
-                       device.shared_bytes_processor
-               ? 0
-               : static_cast<uint32_t>(bytes);
+    job.is_whole = by_row && are_whole(job);
+    job.has_rows = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS &&
+                   (!by_row || (job.is_whole && is_near));
+    job.shared_bytes = job.has_rows && is_near ? static_cast<uint32_t>(bytes) : 0;
+    const char *const former = std::getenv("PS_FIVE"); /* TODO measure, then remove */
+
+    job.has_rows = job.has_rows && (former == nullptr || *former != '0');
+    if (former != nullptr && *former == '2' && !by_row) {
+        job.shared_bytes = 0;
+    }
 }
 
 template <typename Real>
@@ -258,9 +259,8 @@ job_of(const ps_blocks &b, void *work)
             std::swap(in.outer, in.inner);
         }
     }
-    job.shared_bytes = halves_bytes(b, job, *ps_cuda_device_get(), job.is_whole);
-    job.is_halved = job.shared_bytes > 0;
-    if (job.is_halved) {
+    set_five_rows(b, *ps_cuda_device_get(), job);
+    if (job.has_rows) {
         return job;
     }
     job.lines = lines_of(b, job, *ps_cuda_device_get());

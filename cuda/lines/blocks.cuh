@@ -216,25 +216,18 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
     }
 };
 
-/* Grid: threads for outer * inner systems. */
+/* Solve a system by blocks; word w of eliminated row i is kept[(i * words + w) * step]. */
 template <typename Real, int SIDE, bool IS_BANDS>
-__global__ void
-__launch_bounds__(blocks_threads)
-    blocks_kernel(const __grid_constant__ BlocksJob<Real> job)
+__device__ __forceinline__ void
+solve_by_blocks(const BlocksJob<Real> &job,
+                const BlockSource<Real, SIDE, IS_BANDS> &source, int64_t index,
+                Real *kept, int64_t step)
 {
     using Number = Block<Real, SIDE>;
     using Value = Column<Real, SIDE>;
     constexpr int words = SIDE * SIDE + SIDE, ahead = SIDE == 2 ? 4 : 2;
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const int64_t systems = job.outer * job.inner;
-
-    if (index >= systems) {
-        return;
-    }
-    const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
     const int32_t last = source.rows - 1;
     Sweep<Number, Value> sweep = {};
-    Real *kept = job.kept + index;
     bool is_dominated = true;
 
     const auto eliminate = [&](const ThomasRow<Number, Value> &row, int32_t i) {
@@ -251,12 +244,12 @@ __launch_bounds__(blocks_threads)
             for (int p = 0; p < SIDE; p++) {
 #pragma unroll
                 for (int q = 0; q < SIDE; q++) {
-                    kept[(p * SIDE + q) * systems] = sweep.c.at[p][q];
+                    kept[(p * SIDE + q) * step] = sweep.c.at[p][q];
                 }
-                kept[(SIDE * SIDE + p) * systems] = sweep.y.at[p];
+                kept[(SIDE * SIDE + p) * step] = sweep.y.at[p];
             }
         }
-        kept += words * systems;
+        kept += words * step;
     };
 
     if constexpr (sizeof(ThomasRow<Number, Value>) <= most_ahead) {
@@ -288,9 +281,9 @@ __launch_bounds__(blocks_threads)
     Value x = sweep.y;
 
     source.store(last, x);
-    kept -= (1 + ahead) * words * systems; /* row i + 1 - ahead */
+    kept -= (1 + ahead) * words * step; /* row i + 1 - ahead */
 #pragma unroll 1
-    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * systems) {
+    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * step) {
         Number c[ahead];
         Value y[ahead];
 
@@ -299,15 +292,15 @@ __launch_bounds__(blocks_threads)
             if (i + 1 - ahead + r < 0) {
                 continue;
             }
-            const Real *const from = kept + r * words * systems;
+            const Real *const from = kept + r * words * step;
 
 #pragma unroll
             for (int p = 0; p < SIDE; p++) {
 #pragma unroll
                 for (int q = 0; q < SIDE; q++) {
-                    c[r].at[p][q] = from[(p * SIDE + q) * systems];
+                    c[r].at[p][q] = from[(p * SIDE + q) * step];
                 }
-                y[r].at[p] = from[(SIDE * SIDE + p) * systems];
+                y[r].at[p] = from[(SIDE * SIDE + p) * step];
             }
         }
 #pragma unroll
@@ -317,6 +310,22 @@ __launch_bounds__(blocks_threads)
                 source.store(i + 1 - ahead + r, x);
             }
         }
+    }
+}
+
+/* Grid: threads for outer * inner systems. */
+template <typename Real, int SIDE, bool IS_BANDS>
+__global__ void
+__launch_bounds__(blocks_threads)
+    blocks_kernel(const __grid_constant__ BlocksJob<Real> job)
+{
+    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int64_t systems = job.outer * job.inner;
+
+    if (index < systems) {
+        const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
+
+        solve_by_blocks(job, source, index, job.kept + index, systems);
     }
 }
 

@@ -74,10 +74,6 @@ blocks_tile(int side)
 /* Block rows of a chunk of a divided system, and the threads of a block, at most. */
 static constexpr int lines_rows = 4, lines_threads = 128;
 
-/* Threads of a block of blocks_halves.cuh, which has 32 systems, and its fewest block rows. */
-static constexpr int halves_threads = 64;
-static constexpr int64_t least_halves = 8;
-
 /* The systems of a tile of blocks_lines.cuh, and how they are copied. */
 struct BlocksLines {
     join::Shape shape; /* rows: block rows */
@@ -100,10 +96,10 @@ template <typename Real> struct BlocksJob {
     int32_t *info;
     Real *
         kept; /* eliminated rows, [row][word][system], or pivot rows of `slots` systems */
-    int64_t slots;            /* a multiple of blocks_threads */
-    bool is_halved, is_whole; /* blocks_halves.cuh; rows of five diagonals are vectors */
-    bool is_tiled;            /* blocks_tiles.cuh */
-    int32_t far;              /* then the first eliminated rows, which are in `kept` */
+    int64_t slots;           /* a multiple of blocks_threads */
+    bool has_rows, is_whole; /* five_rows.cuh; rows are vectors */
+    bool is_tiled;           /* blocks_tiles.cuh */
+    int32_t far;             /* then the first eliminated rows, which are in `kept` */
     uint32_t shared_bytes;
     BlocksLines lines;
 };

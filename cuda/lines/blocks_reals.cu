@@ -1,12 +1,32 @@
 /* blocks_reals.cu - the kernels of systems of blocks, compiled once per real dtype. */
 #include <algorithm>
 
-#include "lines/blocks_halves.cuh"
 #include "lines/blocks_lines.cuh"
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
+#include "lines/five_rows.cuh"
 
 namespace pysolvers::lines {
+
+template <typename Real>
+inline ps_status
+launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
+{
+    const bool is_near = job.shared_bytes > 0;
+    const auto launch = [&](auto kernel) {
+        const int threads = is_near ? 32 : blocks_threads;
+        const cudaError_t error = is_near ? allow_shared(kernel) : cudaSuccess;
+
+        return error != cudaSuccess ? ps_cuda_status(error)
+                                    : Launch(divided_up(systems, int64_t(threads)),
+                                             threads, job.shared_bytes, stream)
+                                          .run(kernel, job);
+    };
+
+    return !is_near       ? launch(five_rows_kernel<Real, false, false>)
+           : job.is_whole ? launch(five_rows_kernel<Real, true, true>)
+                          : launch(five_rows_kernel<Real, false, true>);
+}
 
 template <typename Real, int SIDE, bool IS_BANDS>
 inline ps_status
@@ -15,22 +35,12 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     const int64_t systems = job.outer * job.inner;
     ps_status status = PS_OK;
 
-    if constexpr (SIDE == 2) {
-        if (job.is_halved) {
-            const auto launch = [&](auto kernel) {
-                const cudaError_t error = allow_shared(kernel);
-
-                return error != cudaSuccess
-                           ? ps_cuda_status(error)
-                           : Launch(divided_up(systems, 32), halves_threads,
-                                    job.shared_bytes, stream)
-                                 .run(kernel, job);
-            };
-
-            status = IS_BANDS && job.is_whole
-                         ? launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, IS_BANDS>)
-                         : launch(blocks_halves_kernel<Real, SIDE, IS_BANDS, false>);
+    if constexpr (IS_BANDS) {
+        if (job.has_rows) {
+            status = launch_rows(job, systems, stream);
         }
+    }
+    if constexpr (SIDE == 2) {
         if (job.lines.is_used) {
             const BlocksLines &t = job.lines;
             const auto kernel = blocks_lines_kernel<Real, SIDE, IS_BANDS>;
@@ -59,7 +69,7 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
             }
         }
     }
-    if (!job.pivots && !job.is_halved && !job.is_tiled && !job.lines.is_used) {
+    if (!job.pivots && !job.has_rows && !job.is_tiled && !job.lines.is_used) {
         status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
                      .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }

@@ -497,13 +497,7 @@ class BlockTridiagonalFactor:
                 "assume='positive definite'; for others solve for columns of the identity"
             )
         if self._results is not None:
-            target = self._results.target("BlockTridiagonalFactor.inverse_blocks")
-            blocks = systems.inverse(target, self._made)
-            lower, diag, upper = (
-                self._results.finish(target, np.moveaxis(block, -3, block.ndim - 2 + self.axis))
-                for block in blocks
-            )
-            return lower, diag, upper
+            return self._inverse_on_device(self._results)
         blocks = systems.inverse(self._target, self._made)
         if self.dtype.kind == "c":
             blocks = [pairs.extracted(block) for block in blocks]
@@ -511,6 +505,19 @@ class BlockTridiagonalFactor:
             np.moveaxis(block, -3, block.ndim - 2 + self.axis) for block in blocks
         )
         return lower, diag, upper
+
+    def _inverse_on_device(self, results: systems.DeviceResults) -> Any:
+        """Return the blocks of the inverses on the device."""
+        target = results.target("BlockTridiagonalFactor.inverse_blocks")
+        shape = [*self.batch, self.rows]
+        shape.insert(len(shape) + self.axis, shape.pop())
+        made = [results.new(target, (*shape, self.side, self.side), self.dtype) for _ in range(3)]
+        to = [np.moveaxis(x, x.ndim - 2 + self.axis, -3) for _, x in made]
+        found = systems.inverse(target, self._made, to)
+        for view, block in zip(to, found, strict=True):
+            if view is not block:
+                target.write(view, block)
+        return tuple(results.publish(target, value) for value, _ in made)
 
 
 class _Border(NamedTuple):

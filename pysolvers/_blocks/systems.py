@@ -20,11 +20,13 @@ from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
 from .._runtime.arrays import real_of
 from .._runtime.backends import require
-from .._runtime.device import address_of, is_device_array
+from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.direct import call_directly
 from .._runtime.interop import library_of, locate
+from .._runtime.interop import view as device_view
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
+from .._runtime.streams import Stream
 from .._runtime.targets import Target, find_target
 
 Array = NDArray[Any]
@@ -61,6 +63,7 @@ class Factors(NamedTuple):
     pivot: int
     store: Array
     singular: Singular
+    keeper: Stream | None = None  # of the store on a device
 
 
 # What takes arrays on a device in place of an operation.
@@ -377,7 +380,8 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
             break
         del store  # an exception keeps what this function has
     every = tuple(range(len(batch)))
-    return Factors(matrices, pivot, store, find_singular(found, Plan(batch, (), every)))
+    singular = find_singular(found, Plan(batch, (), every))
+    return Factors(matrices, pivot, store, singular, target.keeper)
 
 
 def _factor_once(
@@ -395,7 +399,8 @@ def _factor_once(
         start = -memory.ctypes.data % _ALIGNMENT
         store, info = memory[start : start + size], np.zeros((1, count), np.int32)
     else:
-        store, info = target.empty((size,), np.dtype(np.uint8), lasting=True), target.info(count)
+        store = target.kept((size,), np.dtype(np.uint8), target.keeper)
+        info = target.info(count)
     report = _run(
         target,
         matrices,
@@ -455,6 +460,7 @@ def apply(
         of=(prod(matrices.batch), step),
         threads=threads,
     )
+    target.has_read_kept(factors.keeper)
     if x is not None and not is_copy:
         return x
     order = _grouped(batch, sides, groups)
@@ -527,19 +533,25 @@ def logdet(target: Target, factors: Factors) -> tuple[Array, Array]:
         pair=(logarithms, signs),
         threads=0,
     )
+    target.has_read_kept(factors.keeper)
     return logarithms.reshape(matrices.batch), signs.reshape(matrices.batch)
 
 
-def inverse(target: Target, factors: Factors) -> list[Array]:
-    """Return the blocks of the inverses in the places of those of the matrices."""
+def inverse(target: Target, factors: Factors, to: Sequence[Array] | None = None) -> Sequence[Array]:
+    """Return the blocks of the inverses in the places of those of the matrices.
+
+    A device writes them to `to` if these are views of whole batches.
+    """
     matrices = factors.matrices
     count, side = prod(matrices.batch), matrices.side or 2
     rows = matrices.rows if matrices.side else (matrices.rows + 1) // 2
-    shape = (1, count, rows, side, side)
-    if target.name == "cpu":
-        blocks = [np.zeros(shape, matrices.dtype) for _ in range(3)]
-    else:  # all blocks are written
-        blocks = [target.empty(shape, matrices.dtype) for _ in range(3)]
+    shape, groups = (1, count, rows, side, side), ((), tuple(range(len(matrices.batch))))
+    blocks: list[Array | None] = [None] * 3
+    if to is not None:
+        blocks = [target.merged(view, 3, matrices.batch, groups) for view in to]
+    if any(block is None for block in blocks):
+        empty = np.zeros if target.name == "cpu" else target.empty  # a device writes all blocks
+        blocks, to = [empty(shape, matrices.dtype) for _ in range(3)], None
     _run(
         target,
         matrices,
@@ -550,7 +562,12 @@ def inverse(target: Target, factors: Factors) -> list[Array]:
         inverse=tuple(blocks),
         threads=0,
     )
-    return [block.reshape(*matrices.batch, rows, side, side) for block in blocks]
+    target.has_read_kept(factors.keeper)
+    if to is not None:
+        return to
+    return [
+        block.reshape(*matrices.batch, rows, side, side) for block in blocks if block is not None
+    ]
 
 
 def _run(
@@ -716,18 +733,25 @@ class DeviceResults:
         """Return the target of a call without operands, on the current stream."""
         return target_of(operation, {"the factor": self._like}, None, "the factor", self._device)
 
-    def result(self, target: Target, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Return where a result is written, for `finish`."""
+    def new(self, target: Target, shape: tuple[int, ...], dtype: Any) -> tuple[Any, Array]:
+        """Return a new array of the caller, and where it is written."""
         like = np.broadcast_to(np.zeros((), dtype), (1,))
-        named = {"the factor": self._like}
-        return target.result(None, named, like, shape, np.dtype(dtype), leader="the factor")
+        value = library_of(self._like).empty(self._like, like, shape, target.ordinal)
+        x = device_view("the result", value, target.stream)
+        if not x.flags.writeable:
+            x = device_array(address_of(x), x.shape, x.strides, x.dtype, x)
+        return value, x
 
-    def finish(self, target: Target, values: Array, to: Array | None = None) -> Any:
+    def publish(self, target: Target, value: Any) -> Any:
+        """Return what the caller gets for a new array, all writes to which are enqueued."""
+        library = library_of(self._like)
+        return library.publish(value, target.stream, target.ordinal, target.backend)
+
+    def finish(self, target: Target, values: Array) -> Any:
         """Return an array of the caller with these values of the device."""
-        result = self.result(target, values.shape, values.dtype) if to is None else to
-        if to is None:
-            target.write(result, values)
-        return target.finish(result, self._like, None)
+        value, x = self.new(target, values.shape, values.dtype)
+        target.write(x, values)
+        return self.publish(target, value)
 
     def logdet(self, operation: str, factors: Factors) -> Any:
         """Return the logarithms of the determinants, NaN where `assume` does not hold."""

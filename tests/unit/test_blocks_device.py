@@ -292,3 +292,21 @@ def test_factors_of_definite_and_singular_matrices(device_library, rng):
             matrix[0][good, rows], diag[good, rows], None, assume="positive definite"
         )
         near(x[good], own.solve(rhs[good, rows]))
+
+
+@pytest.mark.parametrize("pivot", [None, False])
+@pytest.mark.parametrize("rows", [7, 64, 66, 300])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_five_diagonals_whose_pairs_of_rows_are_exchanged(device_library, rng, axis, rows, pivot):
+    """Blocks of two rows are dominant, scalar rows are not in half of the systems."""
+    library, systems = device_library, 9
+    bands = [rng.uniform(-0.05, 0.05, (systems, rows)) for _ in range(5)]
+    bands[2][::2] += 1
+    first = rows % 2  # of the first pair
+    bands[2][1::2, :first] = 1
+    bands[3][1::2, first::2] += 1
+    bands[1][1::2, first + 1 :: 2] += 1
+    rhs = rng.standard_normal((systems, rows))
+    operands = [np.moveaxis(a, 1, axis).copy() for a in (*bands, rhs)]
+    x = solve_pentadiagonal(*(library.array(a) for a in operands), axis=axis, pivot=pivot)
+    near(library.get(x), solve_pentadiagonal(*operands, axis=axis, pivot=True))
