@@ -657,9 +657,12 @@ class DevicePoisson:
     ) -> None:
         """Enqueue the solutions of fields along the first axis, that of the lines last."""
         inner = slice(None), *self._inner
-        self._run(device, f[inner], additions, result[inner], buffers)
-        for (k, end), given in values.items():
-            device.write(_layer(result, k + 1, end), given)
+        # The solve neither reads nor writes the nodes on Dirichlet sides: in a graph it does not
+        # wait for their copies, 8 of 64 us of all kernels for 1025^2 nodes (profile, H200).
+        with device.branches(1 + bool(values)) as branches:
+            self._run(branches[0], f[inner], additions, result[inner], buffers)
+            for (k, end), given in values.items():
+                branches[-1].write(_layer(result, k + 1, end), given)
 
     def enqueue(self, f: Array, result: Array, device: Device) -> None:
         """Enqueue a solve with sides of value zero, for arrays on the device.
