@@ -47,6 +47,20 @@ def test_matrices_of_their_own(cupy, rng, dtype, pivot, rows):
     assert not cupy.isnan(x[6]).any()
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize(("dtype", "rows"), [(np.float64, 36_001), (np.float32, 72_003)])
+def test_clusters_that_load_the_next_system_ahead(cupy, rng, dtype, rows, periodic):
+    """One block of a cluster fills a multiprocessor; each cluster solves many systems."""
+    few = oracle.dominant(rng, (3, rows), dtype)
+    many = [cupy.tile(cupy.asarray(a), (40, 1)) for a in few]
+
+    x = pysolvers.solve_tridiagonal(*many, periodic=periodic, pivot=False)
+
+    first = x[:3].get()
+    assert oracle.backward_error(*few, first, periodic=periodic) < 100 * oracle.eps(dtype)
+    assert cupy.array_equal(x.reshape(40, 3, rows), cupy.broadcast_to(x[:3], (40, 3, rows)))
+
+
 def test_one_long_system(cupy, rng):
     few = [cupy.asarray(a) for a in oracle.dominant(rng, (SYSTEMS, 3000), np.float32)]
     many = [repeated(cupy, a)[0].ravel() for a in few]
