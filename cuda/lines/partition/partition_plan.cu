@@ -286,7 +286,7 @@ ps_cuda_plan_ahead(const ps_tridiag *t, const ps_cuda_device *device, Plan *plan
         return;
     }
     if (by_row && (how.runs & 15u) == 15u && plan->shape.blocks > 1 &&
-        2 * plan->threads > size.threads &&
+        (2 * plan->threads > size.threads || std::getenv("PS_TWO_STAGES") != nullptr) &&
         plan->shared_bytes + more + shared_for_statics <= device->shared_bytes) {
         how.stage = 5 * how.words;
         plan->shared_bytes += more;
