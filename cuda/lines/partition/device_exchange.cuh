@@ -145,24 +145,27 @@ template <typename Number> struct DeviceExchange {
         }
     }
 
-    /* Post the messages of this part. The message of part k about the system in a slot is
-     * messages[slot * count + k], in shared memory. Called by all threads, after a
-     * __syncthreads(). */
-    __device__ __forceinline__ void post(const TileRange &range, const Sent *messages,
-                                         uint64_t round) const
+    /* Post the message of this part about a system, from the registers of lane `lane` of
+     * `lanes` that have it. */
+    __device__ __forceinline__ void post(const Sent &message, int64_t system, int lane,
+                                         int lanes, uint64_t round) const
     {
-        const uint64_t *const staged = reinterpret_cast<const uint64_t *>(messages);
-        const int all = range.systems * count * words;
+        uint64_t word[words];
+        int own = lane < lanes ? lane : words; /* the next word that the lane posts */
 
-        for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
-            const int slot = slot_of_message(k / words), w = k % words;
-            const int to = k / words - slot * count;
-
-            if (step == PS_PART_WHOLE && to != part) {
-                post_word_to_device(
-                    slot_of(to, range.system + slot, part, w, round),
-                    {staged[(slot * count + part) * words + w], tag_of(round)});
+        memcpy(word, &message, sizeof message);
+#pragma unroll
+        for (int w = 0; w < words; w++) {
+            if (w != own) {
+                continue;
             }
+            for (int to = 0; to < count; to++) {
+                if (to != part) {
+                    post_word_to_device(slot_of(to, system, part, w, round),
+                                        {word[w], tag_of(round)});
+                }
+            }
+            own += lanes;
         }
     }
 

@@ -19,7 +19,7 @@ struct Worker {
     static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
     const AnyJob &job;
     const Shape &shape;
-    Tiles<Number, BY_ROW, AnyJob::is_flux> tiles;
+    Tiles<Number, BY_ROW, AnyJob::is_flux, TOP == TOP_DEVICES> tiles;
     WarpExchange<Number> &exchange;
     uint8_t *skip;                 /* for each slot, whether its x is not stored */
     TileMessage<Number> *messages; /* of the blocks of a cluster, alternating by tile */
@@ -28,6 +28,17 @@ struct Worker {
     int round = -1; /* number of tiles of the block, minus one */
     Levels<Number, ROWS> levels;
     StepTile<AnyJob, ROWS> step;
+
+    /* Inverts the pivots of the rows of devices, which end with these rows of the system. */
+    struct DeviceReciprocal {
+        SafeReciprocal<Number> safe;
+        const int32_t *last_row;
+
+        __device__ __forceinline__ Number invert(Number pivot, int32_t device)
+        {
+            return safe.invert(pivot, last_row[max(device, 0)]);
+        }
+    };
 
     __device__ __forceinline__ Worker(const AnyJob &j, void *memory, TileState &state,
                                       WarpExchange<Number> &place, uint8_t *not_stored)
@@ -275,65 +286,96 @@ struct Worker {
                                   self.first_block)));
     }
 
-    /* Write the message of this device about the system to shared memory. */
+    /* Post the message of this device about the system, and write it to shared memory. */
     __device__ __forceinline__ void compose(const ThreadPlace<ROWS> &self,
                                             const TileRange &range,
                                             const Segment<Number> &s)
     {
         const DeviceExchange<Number> &devices = job.devices;
 
-        if (self.lane == 0 && self.warp == 0 && self.slot < range.systems) {
-            const bool bad = levels.bad_pivot.row != BadPivot::none;
-            DeviceMessage<Number> &own =
-                device_messages[self.slot * devices.count + devices.part];
-
-            own.unit = s;
-            own.mark = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
-                        levels.not_dominant};
+        if (self.warp != 0 || self.slot >= range.systems) {
+            return;
         }
-        __syncthreads();
+        const bool bad = levels.bad_pivot.row != BadPivot::none;
+        DeviceMessage<Number> own;
+
+        own.unit = s;
+        own.mark = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
+                    levels.not_dominant};
+        if (devices.step == PS_PART_WHOLE) {
+            devices.post(own, range.system + self.slot, self.lane, shape.lanes,
+                         device_round);
+        }
+        if (self.lane == 0) {
+            device_messages[self.slot * devices.count + devices.part] = own;
+        }
     }
 
-    /* The level of the devices. Lane `side` + k * groups of a warp has the segment of device k
-     * for system `side` of the warp. */
+    /* The level of the devices. Each thread eliminates the rows of the devices, one of each:
+     * the lanes of a warp (reduce_up()) took 0.9 us longer for two. */
     template <typename Next>
     __device__ __forceinline__ Ends<Number>
     over_devices(const ThreadPlace<ROWS> &self, const TileRange &range,
                  const Segment<Number> &s, const Next &next)
     {
         const DeviceExchange<Number> &devices = job.devices;
-        const Group group = self.units(shape, devices.count);
-        const int slot = self.slot - self.which + self.side;
-        const int place = (slot < range.systems ? slot : 0) * devices.count;
-        const int k = min(group.i, devices.count - 1);
-        ThreadPlace<ROWS> unit = self;
-        Lanes<Number> units;
+        const int slot = self.slot < range.systems ? self.slot : 0;
+        const DeviceMessage<Number> *const of = device_messages + slot * devices.count;
 
         compose(self, range, s);
         if (devices.step == PS_PART_SEND) {
+            __syncthreads();
             devices.send(range, device_messages);
             return {};
         }
-        devices.post(range, device_messages, device_round);
         devices.collect(range, device_messages, device_round);
         __syncthreads();
 
-        const DeviceMessage<Number> message = device_messages[place + k];
-        levels.take(message.mark);
-        unit.members = self.members_of_side(shape);
-        const Ends<Number> all = next(
-            levels.reduce_up(units, unit, group, message.unit, devices.last_row[k], 0));
+        for (int k = 0; k < devices.count; k++) {
+            const Note mark = of[k].mark;
 
-        const Number last = units.y.at(all.y_left, all.y);
-        const int before = devices.part > 0 ? devices.part - 1 : devices.count - 1;
-        const Number left = shuffle(all_lanes, last, self.which + before * shape.groups);
-        const Number y =
-            shuffle(all_lanes, last, self.which + devices.part * shape.groups);
+            levels.bad_pivot.row =
+                k == 0 ? mark.bad_pivot : min(levels.bad_pivot.row, mark.bad_pivot);
+            levels.not_dominant =
+                (k > 0 && levels.not_dominant) || mark.not_dominant != 0;
+        }
+        return devices.count == 2   ? over_devices<2>(of, next)
+               : devices.count <= 4 ? over_devices<4>(of, next)
+                                    : over_devices<PS_MOST_PARTS>(of, next);
+    }
 
-        levels.bad_pivot.row = __shfl_sync(all_lanes, levels.bad_pivot.row, self.which);
-        levels.not_dominant =
-            __shfl_sync(all_lanes, levels.not_dominant, self.which) != 0;
-        return {devices.part > 0 || job.t.periodic ? left : Number(0), y};
+    /* The same from the messages about the system, of at most MOST devices; the rows before
+     * those of the first device are pads. */
+    template <int MOST, typename Next>
+    __device__ __forceinline__ Ends<Number> over_devices(const DeviceMessage<Number> *of,
+                                                         const Next &next)
+    {
+        const DeviceExchange<Number> &devices = job.devices;
+        const int last = devices.count - 1, pads = MOST - devices.count;
+        DeviceReciprocal inverter = {{levels.bad_pivot}, devices.last_row};
+        Chunk<Number, MOST> rows;
+        Segment<Number> whole = rows.eliminate(
+            [&](int i) {
+                const int k = i - pads;
+
+                return k < 0      ? copy_row<Number>()
+                       : k < last ? of[k].unit.row_before(of[k + 1].unit.first)
+                                  : of[k].unit.row();
+            },
+            -pads, pads, inverter);
+
+        whole.first = of[0].unit.first.through(whole.first);
+
+        const Ends<Number> all = next(whole);
+        Ends<Number> ends = all;
+
+        rows.substitute(all.y_left, all.y, [&](int i, const Number &y) {
+            const int k = i - pads;
+
+            ends.y = k == devices.part ? y : ends.y;
+            ends.y_left = k >= 0 && k == devices.part - 1 ? y : ends.y_left;
+        });
+        return ends;
     }
 
     /* Store the segment of a part for the coarse system. */

@@ -72,8 +72,11 @@ struct TileState {
 };
 
 /* The tiles of a kernel. BY_ROW: rows are contiguous in shared memory. HAS_ABSENT: inputs
- * with null data are not copied. */
-template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
+ * with null data are not copied. IS_URGENT: one thread starts all bulk copies, with operands
+ * that the compiler knows. Four threads whose operands depend on the thread took 1 us, which
+ * only the kernel of parts, whose blocks wait for other devices, does not hide. */
+template <typename Number, bool BY_ROW, bool HAS_ABSENT = false, bool IS_URGENT = false>
+struct Tiles {
     static constexpr int vector = 16 / sizeof(Number), inputs_count = 4;
     static constexpr uint32_t all_operands = 31;
     const Systems<Number> &t;
@@ -130,7 +133,12 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
     {
         if (threadIdx.x < 32) {
             bulk_fence();
-            load_runs(range, turn);
+            if (IS_URGENT && BY_ROW && has_bulk) {
+                start_runs(range, turn);
+            }
+            else {
+                load_runs(range, turn);
+            }
         }
     }
 
@@ -282,6 +290,43 @@ template <typename Number, bool BY_ROW, bool HAS_ABSENT = false> struct Tiles {
             state.arrivals.expect(bytes);
         }
         if (threadIdx.x == 1) { /* any thread that is not lane 0 of eight */
+            state.skew[turn][4] =
+                has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
+        }
+    }
+
+    /* The same, by one thread but for the numbers outside of the vectors. */
+    __device__ __forceinline__ void start_runs(const TileRange &range, int turn) const
+    {
+#pragma unroll
+        for (int q = 0; q < inputs_count; q++) {
+            uint32_t bytes = 0;
+            int skew = 0;
+
+            if (has(how.runs, q)) {
+                const RunCopy copy = run_copy(q, range, inputs_of(turn));
+                const Run<Number> &run = copy.run;
+
+                skew = copy.skew;
+                bytes = run.bytes();
+                if (threadIdx.x == 0) {
+                    run.load(copy.to, copy.from, state.arrivals);
+                }
+                if ((run.head | run.tail) != 0 && threadIdx.x < 8) {
+                    visit_rest(run, threadIdx.x, [&](int i) {
+                        copy_async<sizeof(Number)>(copy.to + i, copy.from + i);
+                    });
+                }
+            }
+            else if (has(how.dense, q)) {
+                skew = dense_copy(q, range).skew;
+            }
+            if (threadIdx.x == 0) {
+                state.skew[turn][q] = skew;
+                state.arrivals.expect(bytes);
+            }
+        }
+        if (threadIdx.x == 1) {
             state.skew[turn][4] =
                 has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
         }

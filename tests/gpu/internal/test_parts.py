@@ -215,6 +215,22 @@ def test_blocks_that_draw_tiles(rng, dtype, shape):
     check(one, first.get(), axis, periodic=True)
 
 
+@pytest.mark.parametrize("rows", [511, 2050, 3001])
+def test_blocks_that_solve_several_tiles(rng, rows):
+    """They do not store the x of systems that are not dominant."""
+    shape, weak = (900, 2 * rows), np.arange(900) % 97 == 5
+    operands = batch(rng, shape, "float64", 1)
+    operands[1][weak, rows // 3] *= 1e-3
+    parts = Parts(shape, "float64", 2, 1)
+    scattered = parts.scatter(*operands)
+
+    x, info = parts.solve(scattered, checks=True)
+
+    assert not info.any() and all((own[-1].get() == weak).all() for own in scattered)
+    assert np.isnan(x[weak]).all()
+    check([a[~weak] for a in operands], x[~weak], 1)
+
+
 def test_rounds_follow_each_other_without_waiting(rng):
     shape, count = (50, 600), 3
     parts = Parts(shape, "float64", count, 1)
