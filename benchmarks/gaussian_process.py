@@ -1,7 +1,8 @@
 """The likelihood of a Gaussian process on a GPU, and its derivatives.
 
-y_i = f(t_i) + noise, where f has the covariance of Matern with ν = 3/2. With a = sqrt(3) / length and
-u = a (t_i - t_{i-1}), the states x = (f, f') are x_i = A_i x_{i-1} + w_i with noise of covariance Q_i,
+y_i = f(t_i) + noise, where f has the covariance of Matern with ν = 3/2. With a = sqrt(3) / length
+and u = a (t_i - t_{i-1}), the states x = (f, f') are x_i = A_i x_{i-1} + w_i with noise of the
+covariance Q_i,
 
     A = exp(-u) [1 + u, u / a; -a u, 1 - u]
     Q = variance [P(3, 2 u), 2 a u² exp(-2 u); ., a² (1 - exp(-2 u) (1 - 2 u + 2 u²))]
@@ -34,7 +35,8 @@ BLOCKS = """
         p3 = x * x * x * e2 * sum;
     }
     const double g = 1 - e2 * (1 - x + x * x / 2);
-    const double of[3] = {p3, 2 * a * u * u * e2, a * a * (x < 1 ? e2 * x * (1 - x / 2) - expm1(-x) : g)};
+    const double p1 = x < 1 ? e2 * x * (1 - x / 2) - expm1(-x) : g;
+    const double of[3] = {p3, 2 * a * u * u * e2, a * a * p1};
     const double q11 = variance * (i > 0 ? of[0] : 1), q12 = variance * of[1];
     const double q22 = variance * (i > 0 ? of[2] : a * a);
     const double a11 = e * (1 + u), a12 = e * dt, a21 = -a * u * e, a22 = e * (1 - u);
@@ -81,7 +83,8 @@ TERMS = """
                 (l2 * f1 + next[1]) * e * (u * u - 2 * u) + (l2 * f2 + next[5]) * e * dt * (u - 2);
     }
     terms[4 * i] = y[i] * z;
-    terms[4 * i + 1] = -(b11 * q[16 * i + 2] + b12 * q[16 * i + 3] + b22 * q[16 * i + 7]) / variance;
+    const double by_q = b11 * q[16 * i + 2] + b12 * q[16 * i + 3] + b22 * q[16 * i + 7];
+    terms[4 * i + 1] = -by_q / variance;
     terms[4 * i + 2] = by_a;
     terms[4 * i + 3] = (z * z - weight + diag[16 * i + 2] * weight * weight) / 2;
 """

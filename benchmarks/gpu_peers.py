@@ -115,7 +115,7 @@ def jax_scan(a: Any, b: Any) -> float:
 
 
 def accelerated_scan(a: Any, b: Any) -> Callable[[], object]:
-    """Return a recurrence of lines (batch, channel, row) by the Triton kernel of accelerated-scan."""
+    """Return a recurrence (batch, channel, row) by the Triton kernel of accelerated-scan."""
     torch, scan = import_module("torch"), import_module("accelerated_scan.scalar").scan
     given = [torch.from_dlpack(v.reshape((-1, *v.shape[-2:]))) for v in (a, b)]
     stream = torch.cuda.ExternalStream(require_cupy().cuda.get_current_stream().ptr)
@@ -170,7 +170,7 @@ def block_scan(jax: Any) -> Callable[..., Any]:
 
 
 def smolgp_seconds(t: Any, y: Any, parameters: tuple[float, float, float]) -> float:
-    """Return the seconds of the likelihood of benchmarks/gaussian_process.py and its derivatives."""
+    """Return the seconds of the likelihood of gaussian_process.py and its derivatives."""
     jax, smolgp = _jax(), import_module("smolgp")
     kernel = import_module("smolgp.kernels").Matern32
     solver = import_module("smolgp.solvers").ParallelStateSpaceSolver

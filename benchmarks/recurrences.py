@@ -1,8 +1,8 @@
 """Linear recurrences, pentadiagonal and block systems and smoothers, and other packages.
 
 On a CPU float64, along the last axis; the others are SciPy, Numba, JAX, SOLVAX, pentapy and
-pybaselines as far as they are installed. A loop over systems is measured for some of them, and its time
-multiplied.
+pybaselines as far as they are installed. A loop over systems is measured for some of them, and its
+time multiplied.
 
 With --gpu they are cuSPARSE, which takes systems along the first axis only, accelerated-scan, and
 JAX with SOLVAX and smolgp. The times of JAX are those of the host over consecutive calls, the

@@ -227,6 +227,13 @@ def factor_pentadiagonal(
     TypeError, ValueError, SingularSystemError, BackendError
         As `solve_pentadiagonal`.
 
+    Notes
+    -----
+    Arrays on a device have their factors there: of open real matrices with blocks of at most 4 rows, without row exchanges
+    across blocks. The call waits for them, and solves run on the current stream of the library of
+    the right-hand sides. Few long matrices are divided into chunks of 16 block rows: the last rows
+    of the chunks are those of a smaller matrix, which is divided again.
+
     Examples
     --------
     >>> import numpy as np

@@ -245,6 +245,13 @@ def factor_block_tridiagonal(
     TypeError, ValueError, SingularSystemError, BackendError
         As `solve_block_tridiagonal`.
 
+    Notes
+    -----
+    Arrays on a device have their factors there: of open real matrices with blocks of at most 4 rows, without row exchanges
+    across blocks. The call waits for them, and solves run on the current stream of the library of
+    the right-hand sides. Few long matrices are divided into chunks of 16 block rows: the last rows
+    of the chunks are those of a smaller matrix, which is divided again.
+
     Examples
     --------
     >>> import numpy as np
@@ -633,9 +640,12 @@ def log_determinants(
     """Return log |det A|, NaN if singular or not positive definite as `assume` says."""
     options: dict[str, Any] = {"assume": assume, "pivot": pivot, "threads": threads}
     factor = factor_block_tridiagonal(*matrix, on_singular="ignore", **options)
-    values, signs = systems.logdet(factor._target, factor._made)
-    if assume != "general":
-        values[signs <= 0] = np.nan
+    if factor._results is not None:
+        values = factor.logdet()
+    else:
+        values, signs = systems.logdet(factor._target, factor._made)
+        if assume != "general":
+            values[signs <= 0] = np.nan
     for system in factor._singular.systems:
         values[tuple(system)] = np.nan
     return values

@@ -225,33 +225,71 @@ def solve_blocks(
     if not periodic:
         return solve(*lines.matrix, rhs)
     n, side, first = rhs.shape[-3], rhs.shape[-2], rhs.ndim - 3
-    lower, diag, upper = (
-        library.xp.broadcast_to(block, (*block.shape[:-3], n, side, side)) for block in lines.matrix
-    )
-
-    def row(array: Array, place: int) -> Array:
-        return library.rows(array, place, place + 1, first)
-
-    def inner(array: Array) -> Array:
-        return library.rows(array, 0, n - 1, first)
-
-    column = library.padded(row(lower, 0), 0, n - 2, first)
-    column = column + library.padded(row(upper, n - 2), n - 2, 0, first)
-    matrix = [inner(block) for block in (lower, diag, upper)]
-    z, y = solve(*matrix, column), solve(*matrix, inner(rhs))
-
-    def of_last_row(x: Array) -> Array:
-        return row(upper, n - 1) @ row(x, 0) + row(lower, n - 1) @ row(x, n - 2)
-
-    schur, left = row(diag, n - 1) - of_last_row(z), row(rhs, n - 1) - of_last_row(y)
+    border = _border_of(library, lines.matrix, n, solve)
+    y = solve(*border.matrix, library.rows(rhs, 0, n - 1, first))
+    schur, left = border.schur, library.rows(rhs, n - 1, n, first) - border.of_last_row(y)
     shape = np.broadcast_shapes(tuple(schur.shape[:-2]), tuple(left.shape[:-2]))
     last = library.xp.linalg.solve(
         library.xp.broadcast_to(schur, (*shape, side, side)),
         library.xp.broadcast_to(left, (*shape, side, left.shape[-1])),
     )
-    x = y - z @ last
+    x = y - border.solved @ last
     end = library.xp.broadcast_to(last, (*x.shape[:-3], 1, *x.shape[-2:]))
     return library.xp.concatenate((x, end), -3)
+
+
+class _Border(NamedTuple):
+    """Periodic matrices of blocks without their last row and column."""
+
+    matrix: list[Array]  # the open matrices
+    solved: Array  # the last column after the solve with them
+    of_last_row: Callable[[Array], Array]  # the product of the last row and an x of n - 1 rows
+    schur: Array  # (..., 1, k, k), what the last equation is after the elimination
+
+
+def _border_of(
+    library: ArrayLibrary, matrix: Sequence[Array], n: int, solve: Callable[..., Array]
+) -> _Border:
+    """Solve for the last column of periodic matrices of n rows."""
+    side, first = matrix[1].shape[-1], matrix[1].ndim - 3
+    lower, diag, upper = (
+        library.xp.broadcast_to(block, (*block.shape[:-3], n, side, side)) for block in matrix
+    )
+
+    def row(array: Array, place: int) -> Array:
+        return library.rows(array, place, place + 1, first)
+
+    def of_last_row(x: Array) -> Array:
+        return row(upper, n - 1) @ row(x, 0) + row(lower, n - 1) @ row(x, n - 2)
+
+    column = library.padded(row(lower, 0), 0, n - 2, first)
+    column = column + library.padded(row(upper, n - 2), n - 2, 0, first)
+    inner = [library.rows(block, 0, n - 1, first) for block in (lower, diag, upper)]
+    solved = solve(*inner, column)
+    return _Border(inner, solved, of_last_row, row(diag, n - 1) - of_last_row(solved))
+
+
+def logdet_of_ring(
+    library: ArrayLibrary,
+    matrix: Sequence[Array],
+    solve: Callable[..., Array],
+    logdet: Callable[..., Array],
+    *,
+    definite: bool,
+) -> Array:
+    """Return log |det A| of periodic matrices, with ``solve`` and ``logdet`` of open ones.
+
+    NaN for a matrix whose last equation is singular, or not positive definite.
+    """
+    xp, n = library.xp, max(block.shape[-3] for block in matrix)
+    border = _border_of(library, matrix, n, solve)
+    schur = border.schur[..., 0, :, :]
+    sign, more = xp.linalg.slogdet(schur)
+    is_regular = sign != 0
+    if definite:
+        is_regular = (xp.linalg.eigvalsh(library.constant(schur)) > 0).all(-1)
+    value = logdet(*border.matrix) + more
+    return xp.where(is_regular, value, xp.full_like(value, float("nan")))
 
 
 def blocks_of(
@@ -302,11 +340,11 @@ def blocks_of(
 
 
 def matrix_of_logdet(
-    library: ArrayLibrary, named: dict[str, Any], axis: int, assume: str
+    library: ArrayLibrary, named: dict[str, Any], axis: int, assume: str, *, periodic: bool
 ) -> list[Array]:
     """Check and promote the blocks of `block_tridiagonal_logdet`."""
     operation = "block_tridiagonal_logdet"
-    matrix = blocks_of(library, named, axis, assume, operation).matrix
+    matrix = blocks_of(library, named, axis, assume, operation, periodic=periodic).matrix
     if library.is_complex(matrix[1]):
         raise TypeError(
             f"{operation}: matrices must be real: write each block B as "

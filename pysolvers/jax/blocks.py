@@ -20,6 +20,7 @@ from .._blocks.differentiable import (
     blocks_of,
     exchanges_rows,
     folds,
+    logdet_of_ring,
     matrix_of_logdet,
     multiply_bands,
     multiply_blocks,
@@ -258,6 +259,7 @@ def block_tridiagonal_logdet(
     *,
     axis: int = -1,
     assume: Assume = "general",
+    periodic: bool = False,
     pivot: bool | None = None,
 ) -> jax.Array:
     r"""Return :math:`\log |\det A|` of block tridiagonal matrices, as a function of JAX.
@@ -266,7 +268,7 @@ def block_tridiagonal_logdet(
     ----------
     lower, diag, upper : array_like, shape (..., n, k, k)
         Real blocks, as in `pysolvers.factor_block_tridiagonal`; one of them has n rows.
-    axis, assume, pivot
+    axis, assume, periodic, pivot
         As in `pysolvers.factor_block_tridiagonal`.
 
     Returns
@@ -289,6 +291,9 @@ def block_tridiagonal_logdet(
     and in reverse mode. The function can be used under `jax.jit` and `jax.vmap`. The matrices are
     factored on the CPU; those on a device are copied.
 
+    Of a periodic matrix, the determinant is that of the matrix without the last row and column,
+    which has to be regular, times that of the last equation after the elimination of the others.
+
     Examples
     --------
     >>> import jax.numpy as jnp
@@ -300,14 +305,30 @@ def block_tridiagonal_logdet(
     require_assumption(assume, pivot)
     operands = _arrays(lower=lower, diag=diag, upper=upper)
     place, exchanges = integer("axis", axis), None if assume != "general" else pivot
-    return _matrix_logdet(*operands, axis=place, assume=assume, pivot=exchanges)
+    require_flag("periodic", periodic)
+    options: dict[str, Any] = {"axis": place, "assume": assume, "pivot": exchanges}
+    return _matrix_logdet(*operands, periodic=bool(periodic), **options)
 
 
-@partial(jax.jit, static_argnames=("axis", "assume", "pivot"))
-def _matrix_logdet(*operands: Any, axis: int, assume: Assume, pivot: bool | None) -> jax.Array:
+@partial(jax.jit, static_argnames=("axis", "assume", "pivot", "periodic"))
+def _matrix_logdet(
+    *operands: Any, axis: int, assume: Assume, pivot: bool | None, periodic: bool
+) -> jax.Array:
     """Compute with operands of any shapes and dtypes."""
     named = dict(zip(BLOCKS, operands, strict=True))
-    return _logdet(*matrix_of_logdet(XP, named, axis, assume), pivot, assume)
+    matrix = matrix_of_logdet(XP, named, axis, assume, periodic=periodic)
+    definite = assume != "general"
+
+    def solve(*operands: jax.Array) -> jax.Array:
+        code = pivot_code(False if definite else pivot, require("cpu").PIVOTS)
+        return _solve_blocks(*operands, pivot=code, definite=definite)
+
+    def logdet(*blocks: jax.Array) -> jax.Array:
+        return _logdet(*blocks, pivot, assume)
+
+    if periodic:
+        return logdet_of_ring(XP, matrix, solve, logdet, definite=definite)
+    return logdet(*matrix)
 
 
 def _factored(

@@ -149,7 +149,7 @@ def solve_pentadiagonal(
     def solve_by_blocks(*operands: Tensor) -> Tensor:
         return differentiable(_Blocks, _solve_blocks, *operands, exchanges, definite, threads)
 
-    if folds(assume, pivot, periodic=bool(periodic)) and _fits(lines.rhs, 8 if is_complex else 4):
+    if folds(assume, pivot, periodic=bool(periodic)) and fits(lines.rhs, 8 if is_complex else 4):
         *wide, sides = (a[..., None, None] for a in (*lines.matrix, lines.rhs))
         x = solve_ring(XP, wide, sides, partial(_exchanging, threads))[..., 0, 0]
         return x.movedim(-1, lines.axis)
@@ -230,7 +230,7 @@ def solve_block_tridiagonal(
     def solve(*operands: Tensor) -> Tensor:
         return differentiable(_Blocks, _solve_blocks, *operands, *options)
 
-    if folds(assume, pivot, periodic=bool(periodic)) and _fits(sides, 2 * sides.shape[-2]):
+    if folds(assume, pivot, periodic=bool(periodic)) and fits(sides, 2 * sides.shape[-2]):
         x = solve_ring(XP, matrix, sides, partial(_exchanging, threads))
     else:
         wide = Lines(matrix, sides, lines.axis)
@@ -241,10 +241,15 @@ def solve_block_tridiagonal(
     return x.movedim(-3, lines.axis)
 
 
-def _fits(rhs: Tensor, side: int) -> bool:
+def fits(rhs: Tensor, side: int) -> bool:
     """Return whether blocks of so many rows are solved where the tensors are."""
     backend = require("cpu")
     return side <= (backend.FAST_SIDE if rhs.is_cuda else backend.MOST_SIDE)
+
+
+def solve_open_blocks(*arguments: Any) -> Tensor:
+    """Solve with blocks: lower, diag, upper, rhs, pivot, definite, threads."""
+    return differentiable(_Blocks, _solve_blocks, *arguments)
 
 
 def _exchanging(threads: int | None, *operands: Tensor) -> Tensor:

@@ -6,14 +6,24 @@ g A^-T, of which the blocks in the places of those of A are needed (Takahashi, F
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._blocks.blocks import inverses, log_determinants
-from .._blocks.differentiable import matrix_of_logdet, require_assumption, transposed
+from .._blocks.differentiable import (
+    exchanges_rows,
+    logdet_of_ring,
+    matrix_of_logdet,
+    require_assumption,
+    transposed,
+)
 from .._blocks.systems import Assume
+from .._checks import require_flag
+from .._errors import BackendError
+from ._blocks import fits, solve_open_blocks
 from ._operands import batch_first, differentiable
 from ._xp import XP
 
@@ -32,6 +42,7 @@ def block_tridiagonal_logdet(
     *,
     axis: int = -1,
     assume: Assume = "general",
+    periodic: bool = False,
     pivot: bool | None = None,
     threads: int | None = None,
 ) -> Tensor:
@@ -41,7 +52,7 @@ def block_tridiagonal_logdet(
     ----------
     lower, diag, upper : Tensor, shape (..., n, k, k)
         Real blocks, as in `pysolvers.factor_block_tridiagonal`; one of them has n rows.
-    axis, assume, pivot, threads
+    axis, assume, periodic, pivot, threads
         As in `pysolvers.factor_block_tridiagonal`.
 
     Returns
@@ -61,7 +72,11 @@ def block_tridiagonal_logdet(
     Notes
     -----
     The gradient with respect to the blocks :math:`A_{ij}` is that of the result times
-    :math:`(A^{-1})_{ji}^T`. The matrices are factored on the CPU; those on a device are copied.
+    :math:`(A^{-1})_{ji}^T`. Matrices on a device are factored there if their blocks have at most 4
+    rows and need no row exchanges across blocks, otherwise by a copy on the CPU.
+
+    Of a periodic matrix, the determinant is that of the matrix without the last row and column,
+    which has to be regular, times that of the last equation after the elimination of the others.
 
     Examples
     --------
@@ -73,21 +88,38 @@ def block_tridiagonal_logdet(
     tensor(8.0507, dtype=torch.float64)
     """
     require_assumption(assume, pivot)
+    require_flag("periodic", periodic)
     named = {"lower": lower, "diag": diag, "upper": upper}
-    matrix = matrix_of_logdet(XP, named, axis, assume)
-    options = (None if assume != "general" else pivot, assume != "general", threads)
-    return differentiable(_Logdet, _logdet, *matrix, *options)
+    matrix = matrix_of_logdet(XP, named, axis, assume, periodic=bool(periodic))
+    definite = assume != "general"
+    options = (None if definite else pivot, definite, threads)
+
+    def logdet(*blocks: Tensor) -> Tensor:
+        return differentiable(_Logdet, _logdet, *blocks, *options)
+
+    def solve(*operands: Tensor) -> Tensor:
+        exchanges = exchanges_rows(assume, pivot)
+        return solve_open_blocks(*operands, exchanges, definite, threads)
+
+    if periodic:
+        return logdet_of_ring(XP, matrix, solve, logdet, definite=definite)
+    return logdet(*matrix)
 
 
-def _on_host(compute: Any, arguments: tuple[Any, ...]) -> Any:
-    """Call a function of arrays of NumPy with blocks and options."""
-    pivot, definite, threads = arguments[3:]
-    return compute(
-        *(block.detach().cpu().numpy() for block in arguments[:3]),
-        assume="positive definite" if definite else "general",
-        pivot=pivot,
-        threads=threads,
+def _computed(compute: Any, arguments: tuple[Any, ...]) -> Any:
+    """Call a function of factors, where the blocks are if it can compute there."""
+    *blocks, pivot, definite, threads = (
+        a.detach() if isinstance(a, Tensor) else a for a in arguments
     )
+    options: dict[str, Any] = {
+        "assume": "positive definite" if definite else "general",
+        "pivot": pivot,
+        "threads": threads,
+    }
+    if blocks[1].is_cuda and pivot is not True and fits(blocks[1], blocks[1].shape[-1]):
+        with suppress(BackendError):  # row exchanges are needed
+            return compute(*blocks, **options)
+    return compute(*(block.cpu().numpy() for block in blocks), **options)
 
 
 def _batch(blocks: tuple[Any, ...]) -> torch.Size:
@@ -97,13 +129,13 @@ def _batch(blocks: tuple[Any, ...]) -> torch.Size:
 @torch.library.impl(_NAMES[0], ("cpu", "cuda"))
 def _run_logdet(*arguments: Any) -> Tensor:
     diag = arguments[1]
-    return torch.as_tensor(_on_host(log_determinants, arguments), dtype=diag.dtype).to(diag.device)
+    return torch.as_tensor(_computed(log_determinants, arguments), dtype=diag.dtype).to(diag.device)
 
 
 @torch.library.impl(_NAMES[1], ("cpu", "cuda"))
 def _run_inverses(*arguments: Any) -> tuple[Tensor, ...]:
     device = arguments[1].device
-    return tuple(torch.from_numpy(a).to(device) for a in _on_host(inverses, arguments))
+    return tuple(torch.as_tensor(a).to(device) for a in _computed(inverses, arguments))
 
 
 @torch.library.register_fake(_NAMES[0])

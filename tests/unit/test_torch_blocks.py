@@ -215,3 +215,27 @@ def test_complex_and_periodic_matrices(periodic):
     expected = pysolvers.solve_block_tridiagonal(*case, **options)
     np.testing.assert_allclose(found.detach(), expected, rtol=1e-11)
     assert torch.autograd.gradcheck(lambda *a: solve_block_tridiagonal(*a, **options), tensors)
+
+
+@pytest.mark.parametrize("rows", [3, 6])
+def test_determinants_of_periodic_matrices(rows):
+    rng = np.random.default_rng(rows)
+    lower, upper = rng.uniform(-1, 1, (2, 2, rows, 2, 2))
+    diag = rng.uniform(-1, 1, (2, rows, 2, 2)) + 5 * np.eye(2)
+    factor = pysolvers.factor_block_tridiagonal(lower, diag, upper, periodic=True)
+    operands = tensors(lower, diag, upper)
+
+    def value(*blocks):
+        return block_tridiagonal_logdet(*blocks, periodic=True)
+
+    np.testing.assert_allclose(value(*operands).detach(), factor.logdet(), rtol=1e-13)
+    assert torch.autograd.gradcheck(value, operands)
+    definite = diag @ diag.swapaxes(-1, -2) + 5 * np.eye(2)
+    options = {"assume": "positive definite", "periodic": True}
+    factor = pysolvers.factor_block_tridiagonal(None, definite, upper, **options)
+    operands = tensors(definite, upper, grad=False)
+    found = block_tridiagonal_logdet(None, *operands, **options)
+    np.testing.assert_allclose(found, factor.logdet(), rtol=1e-13)
+    operands[0][0, -1] *= -1
+    found = block_tridiagonal_logdet(None, *operands, **options)
+    assert found.isnan().tolist() == [True, False]

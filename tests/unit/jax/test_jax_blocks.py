@@ -198,3 +198,18 @@ def test_logarithms_of_determinants(rows):
         jax.hessian(lambda d: shared(upper[0, 0], d).sum())(diag)
     with pytest.raises(TypeError, match="must be real"):
         block_tridiagonal_logdet(lower, 1j * diag, upper)
+
+
+def test_determinants_of_periodic_matrices():
+    rng = np.random.default_rng(0)
+    lower, upper = rng.uniform(-1, 1, (2, 2, 5, 2, 2))
+    diag = rng.uniform(-1, 1, (2, 5, 2, 2)) + 5 * np.eye(2)
+    factor = pysolvers.factor_block_tridiagonal(lower, diag, upper, periodic=True)
+    value = lambda *blocks: block_tridiagonal_logdet(*blocks, periodic=True)  # noqa: E731
+    np.testing.assert_allclose(value(lower, diag, upper), factor.logdet(), rtol=1e-13)
+    check_gradients(value, (lower, diag, upper))
+    options = {"assume": "positive definite", "periodic": True}
+    diag = diag @ diag.swapaxes(-1, -2)
+    diag[0, -1] *= -1
+    found = block_tridiagonal_logdet(None, diag, 0 * upper, **options)
+    assert np.isnan(found).tolist() == [True, False]
