@@ -411,25 +411,6 @@ launch(RatesJob &job, cudaStream_t stream)
     }
 }
 
-/* Whether rates_packs.cuh has the pass: weights of rows that depend on their own axis
- * only, and fields whose rows begin at packs. */
-template <int WIDTH, typename Real>
-bool
-has_packs(const ps_rates &r, bool with_rates)
-{
-    constexpr size_t bytes = WIDTH * sizeof(Real);
-    const void *const fields[] = {r.u, r.d, r.out[0], r.out[1]};
-
-    for (int w = 0; w < 3 && with_rates; w++) {
-        if (r.space != 2 || r.rows[0][w].stride[2] != 0 || r.rows[1][w].stride[3] != 0) {
-            return false;
-        }
-    }
-    return r.size[3] % WIDTH == 0 && std::all_of(fields, fields + 4, [](const void *at) {
-               return reinterpret_cast<uintptr_t>(at) % bytes == 0;
-           });
-}
-
 /* Whether the box has all nodes of the field. */
 bool
 is_whole(const ps_rates &r)
@@ -437,36 +418,92 @@ is_whole(const ps_rates &r)
     return std::equal(r.count, r.count + PS_RATES_AXES, r.size);
 }
 
-template <int ROWS, int WIDTH, typename Real>
+/* Whether the stride along an axis is that of all three inputs, and 0 along another one. */
+bool
+is_along(const ps_rates_input (&in)[3], int axis, int other)
+{
+    return std::all_of(in, in + 3, [&](const ps_rates_input &each) {
+        return each.stride[axis] == in[0].stride[axis] && each.stride[other] == 0;
+    });
+}
+
+/* Whether rates_packs.cuh has the pass: weights of rows that depend on their own axis
+ * only, a mixed coefficient that is a number, no source, and fields whose rows begin at
+ * packs. */
+template <int WIDTH, typename Real>
+bool
+has_packs(const RatesJob &job)
+{
+    constexpr size_t bytes = WIDTH * sizeof(Real);
+    const ps_rates &r = job.r;
+    const void *const fields[] = {r.u, r.d, r.out[0], r.out[1]};
+    const ps_rates_input &mixed = r.mixed[0];
+    const bool is_sum = !job.with_lines && !job.with_parts;
+    if (r.size[3] % WIDTH != 0 || !std::all_of(fields, fields + 4, [](const void *at) {
+            return reinterpret_cast<uintptr_t>(at) % bytes == 0;
+        })) {
+        return false;
+    }
+    if (is_sum) {
+        return is_whole(r);
+    }
+    for (int o = 0; o < PS_RATES_OUTS; o++) { /* without d: u, or nothing */
+        if (r.d == nullptr && r.out[o] != nullptr &&
+            (r.own[o] != 0 || (r.base[o] != 0 && r.base[o] != 1))) {
+            return false;
+        }
+    }
+    return r.space == 2 && job.with_lines && is_along(r.rows[0], 3, 2) &&
+           is_along(r.rows[1], 2, 3) && r.source.data == nullptr &&
+           (!job.with_parts ||
+            (r.extra.data == nullptr && mixed.data != nullptr && mixed.stride[2] == 0 &&
+             mixed.stride[3] == 0 && is_along(r.slope[0], 3, 2) &&
+             is_along(r.slope[1], 2, 3)));
+}
+
+template <int WIDTH, typename Real, typename Form>
 ps_status
-launch_packs(RatesJob job, int32_t rows, bool is_mixed, cudaStream_t stream)
+launch_packs(RatesJob job, int32_t rows, const Form &, cudaStream_t stream)
 {
     ps_rates &r = job.r;
 
-    if (!job.with_lines && !job.with_parts) { /* a sum of fields, as one plane */
+    if (!Form::rates) { /* as one plane */
+        rows = Form::rows;
         r.size[2] = r.count[2] = r.size[0] * r.size[1] * r.size[2];
         r.size[0] = r.size[1] = r.count[0] = r.count[1] = 1;
     }
-    job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
+    for (int o = 0; o < PS_RATES_OUTS; o++) {
+        const bool has_rates = r.line[o] != 0 || r.part[o] != 0;
+
+        job.adds_y[o] = r.own[o] == 0 && r.base[o] == 1 &&
+                        (r.d == nullptr || (r.change[o] == 1 && !has_rates));
+    }
     job.rows = rows;
+    job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
     job.chunks = divided_up(r.count[2], rows);
     job.walks = r.count[0] * job.chunks;
+    return Launch(job.tiles * divided_up(job.walks, walks_a_block),
+                  dim3(lanes, walks_a_block), 0, stream)
+        .run(rates_packs_kernel<WIDTH, Form, Real>, job);
+}
 
-    Launch launch(job.tiles * divided_up(job.walks, walks_a_block),
-                  dim3(lanes, walks_a_block), 0, stream);
-    const auto run = [&](auto form) {
-        return launch.run(rates_packs_kernel<ROWS, WIDTH, decltype(form), Real>, job);
+template <int WIDTH, typename Real>
+ps_status
+launch_packs(const RatesJob &job, int32_t rows, cudaStream_t stream)
+{
+    const auto launch = [&](auto form) {
+        return launch_packs<WIDTH, Real>(job, rows, form, stream);
     };
 
     if (!job.with_lines && !job.with_parts) {
-        return run(RatesForm<false, false, false>{});
+        return launch(RatesForm<false, false, false>{});
     }
-    if (is_mixed) {
-        return r.d != nullptr ? run(RatesForm<true, true, true>{})
-                              : run(RatesForm<true, false, true>{});
+    if (job.with_parts) {
+        return job.r.d != nullptr ? launch(RatesForm<true, true, true>{})
+                                  : launch(RatesForm<true, false, true>{});
     }
-    return r.d != nullptr ? run(RatesForm<true, true, false>{})
-                          : run(RatesForm<true, false, false>{});
+    return job.r.d != nullptr ? launch(RatesForm<true, true, false>{})
+                              : launch(RatesForm<true, false, false>{});
 }
 
 /* Whether the elements of all operands have indices of 32 bits. */
@@ -520,28 +557,11 @@ ps_cuda_rates(const ps_rates *r, const ps_exec *exec)
         using Real = decltype(real);
         const cudaStream_t stream = ps_cuda_stream(exec);
         constexpr int width = 16 / sizeof(Real);
-        const bool with_rates = job.with_lines || job.with_parts;
         const char *const form = getenv("PS_RATES_FORM");
-        const int number = form != nullptr ? atoi(form) : 1;
+        const int rows = form != nullptr ? atoi(form) : 8;
 
-        if (number > 0 && is_small(*r) && (with_rates || is_whole(*r)) &&
-            has_packs<width, Real>(*r, with_rates)) {
-            const bool is_mixed = job.with_parts && r->mixed[0].data != nullptr;
-
-            switch (number) {
-            case 1:
-                return launch_packs<4, width, Real>(job, 16, is_mixed, stream);
-            case 2:
-                return launch_packs<4, width, Real>(job, 32, is_mixed, stream);
-            case 3:
-                return launch_packs<4, width, Real>(job, 8, is_mixed, stream);
-            case 4:
-                return launch_packs<4, width, Real>(job, 4, is_mixed, stream);
-            case 5:
-                return launch_packs<2, width, Real>(job, 8, is_mixed, stream);
-            default:
-                return launch_packs<2, width, Real>(job, 16, is_mixed, stream);
-            }
+        if (rows > 0 && is_small(*r) && has_packs<width, Real>(job)) {
+            return launch_packs<width, Real>(job, rows, stream);
         }
         return is_small(*r) ? launch<int32_t, Real>(job, stream)
                             : launch<int64_t, Real>(job, stream);

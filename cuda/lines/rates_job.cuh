@@ -14,6 +14,7 @@ struct RatesJob {
     int64_t chunks;       /* of these along y */
     int32_t rows;         /* of a thread along y, in rates_packs.cuh */
     bool with_lines, with_parts;
+    bool adds_y[PS_RATES_OUTS]; /* whether base u + change d of a result is y */
 };
 
 } // namespace pysolvers::lines

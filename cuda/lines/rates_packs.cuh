@@ -1,11 +1,11 @@
-/* rates_packs.cuh - the passes of ps_rates.h along two axes, whose rows are those of
- * constant coefficients, and sums without rows.
+/* rates_packs.cuh - the passes of ps_rates.h along two axes with constant coefficients,
+ * and sums without rows.
  *
  * A lane has a pack of neighbouring nodes along x, which begins at a multiple of its
- * width in the field, and ROWS nodes along y. Rows along x have one weight for all y, and
- * rows along y one for all x: a thread needs 3 (WIDTH + ROWS) weights for ROWS * WIDTH
- * nodes, and nothing waits for a branch between the loads. With weights of any strides
- * (rates.cu) a pass of two words took 130 us, and a copy 63 (4096 x 4096, float64, H200).
+ * width in the field, and goes along y with three and more rows of y in registers. Rows
+ * along x have one weight for all y, and rows along y one for all x. With weights of any
+ * strides (rates.cu) a pass of two words took 130 us, and a copy 63 (4096 x 4096,
+ * float64, H200): about 125 instructions for a node, here 39.
  */
 #ifndef PS_CUDA_LINES_RATES_PACKS_CUH
 #define PS_CUDA_LINES_RATES_PACKS_CUH
@@ -16,72 +16,48 @@
 
 namespace pysolvers::lines {
 
-/* The nodes of a thread: in the field its first node is `own` elements from the first row
- * of its plane, in the box it has the indices y and x, which is negative before the box. */
-struct RatesPack {
-    int32_t plane, y, x, own;
-    int rows; /* that are in the box */
-
-    /* The values of an input of the plane. */
-    template <typename Real>
-    __device__ __forceinline__ const Real *of(const ps_rates_input &in) const
-    {
-        return static_cast<const Real *>(in.data) +
-               plane * static_cast<int32_t>(in.stride[0]);
-    }
-    /* The index of a node in the box, or of the nearest one. */
-    __device__ __forceinline__ int32_t along_x(const ps_rates &r, int i) const
-    {
-        return max(min(x + i, static_cast<int32_t>(r.count[3]) - 1), 0);
-    }
-    __device__ __forceinline__ int32_t along_y(int k) const
-    {
-        return y + min(k, rows - 1);
-    }
-    __device__ __forceinline__ bool has(const ps_rates &r, int i) const
-    {
-        return x + i >= 0 && x + i < static_cast<int32_t>(r.count[3]);
-    }
+/* Whether a pass has L and M, or neither, whether it adds d, and has a mixed derivative. */
+template <bool RATES, bool CHANGED, bool MIXED> struct RatesForm {
+    static constexpr bool rates = RATES, changed = CHANGED, mixed = MIXED;
+    static constexpr int rows = RATES ? 2 : 4; /* that a thread computes at a time */
+    /* of a multiprocessor: more limit the registers */
+    static constexpr int blocks = MIXED || !RATES ? 2 : CHANGED ? 3 : 4;
 };
 
-/* The weights of the nodes of a thread along x and along y. */
-template <int ROWS, int WIDTH, typename Real> struct RatesWeights {
-    Real x[3][WIDTH], y[3][ROWS];
+/* The nodes of a thread: its first row in the box and its first node along x, which is
+ * negative before the box; the place of this node in a field. */
+struct RatesPack {
+    int32_t y, x, place;
+    int32_t rows; /* that are in the box */
+};
 
-    __device__ __forceinline__ void load_x(const ps_rates &r, const RatesPack &p,
-                                           const ps_rates_input (&in)[PS_RATES_SPACE][3])
+/* Three weights of rows along an axis, which have the same stride. */
+template <typename Real> struct RatesWeights {
+    const Real *of[3];
+    int32_t stride;
+
+    __device__ __forceinline__ RatesWeights(const ps_rates_input (&in)[3], int32_t plane,
+                                            int64_t step)
+        : stride(static_cast<int32_t>(step))
     {
 #pragma unroll
         for (int w = 0; w < 3; w++) {
-            const Real *const from = p.of<Real>(in[0][w]);
-
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) {
-                x[w][i] = __ldg(from + p.along_x(r, i) *
-                                           static_cast<int32_t>(in[0][w].stride[3]));
-            }
+            of[w] = static_cast<const Real *>(in[w].data) +
+                    plane * static_cast<int32_t>(in[w].stride[0]);
         }
     }
-    __device__ __forceinline__ void load_y(const RatesPack &p,
-                                           const ps_rates_input (&in)[PS_RATES_SPACE][3])
+    __device__ __forceinline__ void load(int32_t at, Real (&to)[3]) const
     {
 #pragma unroll
         for (int w = 0; w < 3; w++) {
-            const Real *const from = p.of<Real>(in[1][w]);
-
-#pragma unroll
-            for (int k = 0; k < ROWS; k++) {
-                y[w][k] =
-                    __ldg(from + p.along_y(k) * static_cast<int32_t>(in[1][w].stride[2]));
-            }
+            to[w] = __ldg(of[w] + at * stride);
         }
     }
 };
 
 /* y = u + d in rows -1 to ROWS of a thread, node -1 along x first; the outer rows have the
  * nodes -1 and WIDTH if MIXED. */
-template <int ROWS, int WIDTH, bool CHANGED, bool MIXED, typename Real>
-struct RatesWindow {
+template <int ROWS, int WIDTH, typename Form, typename Real> struct RatesWindow {
     Real at[ROWS + 2][WIDTH + 2];
     int32_t before, behind; /* from the first node to the neighbours of the pack */
 
@@ -93,7 +69,7 @@ struct RatesWindow {
 
         before = in_row > 0 ? -1 : r.periodic[0] ? pitch - 1 : 0;
         behind = in_row + WIDTH < pitch ? WIDTH : r.periodic[0] ? -in_row : WIDTH - 1;
-        load<ROWS>(r, p, p.y - ROWS);
+        load<true>(r, p);
     }
 
     /* Go on to the rows from p.y on. */
@@ -106,35 +82,41 @@ struct RatesWindow {
                 at[j][i] = at[ROWS + j][i];
             }
         }
-        load<2>(r, p, p.y);
+        load<false>(r, p);
     }
 
   private:
-    /* Whether node i of row j is loaded with the rows from FIRST on. */
-    template <int FIRST>
+    /* Whether node i of row j is loaded: AT_BEGIN the last two rows only. */
+    template <bool AT_BEGIN>
     static __device__ __forceinline__ constexpr bool has(int j, int i)
     {
-        return (MIXED || (i > 0 && i <= WIDTH)) ? j >= FIRST
-                                                : FIRST == 2 && j > 0 && j <= ROWS;
+        return (Form::mixed || (i > 0 && i <= WIDTH)) ? j >= (AT_BEGIN ? ROWS : 2)
+                                                      : !AT_BEGIN && j > 0 && j <= ROWS;
     }
-    template <int FIRST>
-    static __device__ __forceinline__ void
-    load_field(const ps_rates &r, const RatesPack &p, int32_t y, const void *field,
-               int32_t before, int32_t behind, Real (&to)[ROWS + 2][WIDTH + 2])
+    /* AT_BEGIN the last two rows are the one before p.y and that one. */
+    template <bool AT_BEGIN>
+    __device__ __forceinline__ void load_field(const ps_rates &r, const RatesPack &p,
+                                               const void *field,
+                                               Real (&to)[ROWS + 2][WIDTH + 2]) const
     {
+        const int32_t pitch = static_cast<int32_t>(r.size[3]);
         const int32_t height = static_cast<int32_t>(r.size[2]);
+        const int32_t row = p.y + static_cast<int32_t>(r.begin[2]);
 
 #pragma unroll
         for (int j = 0; j < ROWS + 2; j++) {
-            int32_t row = y + static_cast<int32_t>(r.begin[2]) + j - 1;
+            int32_t step = AT_BEGIN ? j - ROWS - 1 : j - 1;
 
-            if (row < 0 || row >= height) { /* or a row that is not stored */
-                row = (row < 0) == (r.periodic[1] != 0) ? height - 1 : 0;
+            if (!AT_BEGIN && row + step >= height) { /* or a row that is not stored */
+                step = (r.periodic[1] != 0 ? 0 : height - 1) - row;
             }
-            const Real *const own = static_cast<const Real *>(field) +
-                                    (p.own + row * static_cast<int32_t>(r.size[3]));
+            if (AT_BEGIN && row + step < 0) {
+                step = r.periodic[1] != 0 ? height - 1 : 0;
+            }
+            const Real *const own =
+                static_cast<const Real *>(field) + (p.place + step * pitch);
 
-            if (has<FIRST>(j, 1)) {
+            if (has<AT_BEGIN>(j, 1)) {
                 const auto pack = *reinterpret_cast<const Pack<Real, WIDTH> *>(own);
 
 #pragma unroll
@@ -142,25 +124,25 @@ struct RatesWindow {
                     to[j][i + 1] = pack.of[i];
                 }
             }
-            if (has<FIRST>(j, 0)) {
+            if (has<AT_BEGIN>(j, 0)) {
                 to[j][0] = own[before];
                 to[j][WIDTH + 1] = own[behind];
             }
         }
     }
-    template <int FIRST>
-    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p, int32_t y)
+    template <bool AT_BEGIN>
+    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p)
     {
-        load_field<FIRST>(r, p, y, r.u, before, behind, at);
-        if constexpr (CHANGED) {
+        load_field<AT_BEGIN>(r, p, r.u, at);
+        if constexpr (Form::changed) {
             Real d[ROWS + 2][WIDTH + 2];
 
-            load_field<FIRST>(r, p, y, r.d, before, behind, d);
+            load_field<AT_BEGIN>(r, p, r.d, d);
 #pragma unroll
             for (int j = 0; j < ROWS + 2; j++) {
 #pragma unroll
                 for (int i = 0; i < WIDTH + 2; i++) {
-                    if (has<FIRST>(j, i)) {
+                    if (has<AT_BEGIN>(j, i)) {
                         at[j][i] += d[j][i];
                     }
                 }
@@ -169,227 +151,268 @@ struct RatesWindow {
     }
 };
 
-/* Add a value per node, or one for all of them, times value(k, i). */
-template <int ROWS, int WIDTH, typename Real, typename Value>
-__device__ __forceinline__ void
-add_of_nodes(const ps_rates &r, const RatesPack &p, const ps_rates_input &in,
-             Real (&sums)[ROWS][WIDTH], const Value &value)
-{
-    const Real *const from = p.of<Real>(in);
-    const int32_t of_x = static_cast<int32_t>(in.stride[3]);
-    const int32_t of_y = static_cast<int32_t>(in.stride[2]);
-    Real factors[ROWS][WIDTH];
+/* The terms of a result that are fields: own out, change d and base u. */
+template <typename Real> struct RatesFields {
+    const Real *field[3];
+    Real factor[3];
 
-    if (of_x == 0 && of_y == 0) {
-        const Real one = __ldg(from);
-
+    __device__ __forceinline__ RatesFields(const ps_rates &r, int o)
+        : field{static_cast<const Real *>(r.out[o]), static_cast<const Real *>(r.d),
+                static_cast<const Real *>(r.u)},
+          factor{static_cast<Real>(r.own[o]), static_cast<Real>(r.change[o]),
+                 static_cast<Real>(r.base[o])}
+    {
+    }
+    __device__ __forceinline__ bool has(int f) const
+    {
+        return factor[f] != 0 && field[f] != nullptr;
+    }
+    template <int ROWS, int WIDTH>
+    __device__ __forceinline__ void load(int f, const RatesPack &p, int32_t pitch,
+                                         Pack<Real, WIDTH> (&to)[ROWS]) const
+    {
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) {
+            to[k] = *reinterpret_cast<const Pack<Real, WIDTH> *>(
+                field[f] + (p.place + min(k, p.rows - 1) * pitch));
+        }
+    }
+    template <int ROWS, int WIDTH>
+    __device__ __forceinline__ void add(int f, const Pack<Real, WIDTH> (&values)[ROWS],
+                                        Real (&found)[ROWS][WIDTH]) const
+    {
 #pragma unroll
         for (int k = 0; k < ROWS; k++) {
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
-                factors[k][i] = one;
+                found[k][i] += factor[f] * values[k].of[i];
             }
         }
     }
-    else {
-#pragma unroll
-        for (int k = 0; k < ROWS; k++) {
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) {
-                factors[k][i] =
-                    __ldg(from + (p.along_y(k) * of_y + p.along_x(r, i) * of_x));
-            }
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < ROWS; k++) {
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
-            sums[k][i] += factors[k][i] * value(k, i);
-        }
-    }
-}
+};
 
 /* Write a result at the nodes of a thread. */
 template <int ROWS, int WIDTH, typename Real>
 __device__ __forceinline__ void
-store_packs(const RatesJob &job, const RatesPack &p, int o,
-            const Real (&lines)[ROWS][WIDTH], const Real (&parts)[ROWS][WIDTH])
+write_packs(const ps_rates &r, const RatesPack &p, void *out,
+            const Real (&found)[ROWS][WIDTH])
 {
-    using P = Pack<Real, WIDTH>;
-    const ps_rates &r = job.r;
-    const int32_t pitch = static_cast<int32_t>(r.size[3]);
-    const int32_t first = p.own + (p.y + static_cast<int32_t>(r.begin[2])) * pitch;
-    const bool is_whole = p.has(r, 0) && p.has(r, WIDTH - 1);
-    const Real line = static_cast<Real>(r.line[o]), part = static_cast<Real>(r.part[o]);
-    Real *const out = static_cast<Real *>(r.out[o]);
-    const Real *const fields[] = {out, static_cast<const Real *>(r.d),
-                                  static_cast<const Real *>(r.u)};
-    const Real factors[] = {static_cast<Real>(r.own[o]), static_cast<Real>(r.change[o]),
-                            static_cast<Real>(r.base[o])};
-    P added[3][ROWS], found[ROWS];
+    const int32_t count = static_cast<int32_t>(r.count[3]);
+    const bool is_whole = p.x >= 0 && p.x + WIDTH <= count;
 
 #pragma unroll
-    for (int f = 0; f < 3; f++) {
-        if (factors[f] != 0 && fields[f] != nullptr) {
+    for (int k = 0; k < ROWS; k++) {
+        Real *const to =
+            static_cast<Real *>(out) + (p.place + k * static_cast<int32_t>(r.size[3]));
+
+        if (k < p.rows) {
+            if (is_whole) {
+                Pack<Real, WIDTH> pack;
+
 #pragma unroll
-            for (int k = 0; k < ROWS; k++) {
-                added[f][k] = *reinterpret_cast<const P *>(
-                    fields[f] + (first + min(k, p.rows - 1) * pitch));
+                for (int i = 0; i < WIDTH; i++) {
+                    pack.of[i] = found[k][i];
+                }
+                *reinterpret_cast<Pack<Real, WIDTH> *>(to) = pack;
+            }
+            else {
+#pragma unroll
+                for (int i = 0; i < WIDTH; i++) {
+                    if (p.x + i >= 0 && p.x + i < count) {
+                        to[i] = found[k][i];
+                    }
+                }
             }
         }
     }
+}
+
+/* The results of a sum of fields. */
+template <int ROWS, int WIDTH, typename Real>
+__device__ __forceinline__ void
+put_sums(const RatesJob &job, const RatesPack &p)
+{
+    const ps_rates &r = job.r;
+
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) {
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
-            found[k].of[i] = (job.with_lines ? line * lines[k][i] : 0) +
-                             (job.with_parts ? part * parts[k][i] : 0);
+    for (int o = 0; o < PS_RATES_OUTS; o++) {
+        const RatesFields<Real> fields(r, o);
+        Pack<Real, WIDTH> values[3][ROWS];
+        Real found[ROWS][WIDTH] = {};
+
+        if (r.out[o] == nullptr) {
+            continue;
         }
-    }
 #pragma unroll
-    for (int f = 0; f < 3; f++) {
-        if (factors[f] != 0 && fields[f] != nullptr) {
+        for (int f = 0; f < 3; f++) { /* all loads before the first sum */
+            if (fields.has(f)) {
+                fields.load(f, p, static_cast<int32_t>(r.size[3]), values[f]);
+            }
+        }
+#pragma unroll
+        for (int f = 0; f < 3; f++) {
+            if (fields.has(f)) {
+                fields.add(f, values[f], found);
+            }
+        }
+        write_packs(r, p, r.out[o], found);
+    }
+}
+
+/* The results with L = lines and M = parts, in this place if MIXED. */
+template <typename Form, int ROWS, int WIDTH, typename Real, typename Window>
+__device__ __forceinline__ void
+put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
+          const Real (&lines)[ROWS][WIDTH], const Real (&parts)[ROWS][WIDTH])
+{
+    const ps_rates &r = job.r;
+
+#pragma unroll
+    for (int o = 0; o < PS_RATES_OUTS; o++) {
+        const Real line = static_cast<Real>(r.line[o]);
+        Real found[ROWS][WIDTH];
+
+        if (r.out[o] == nullptr) {
+            continue;
+        }
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+                found[k][i] = line * lines[k][i];
+                if constexpr (Form::mixed) {
+                    found[k][i] += static_cast<Real>(r.part[o]) * parts[k][i];
+                }
+            }
+        }
+        if (job.adds_y[o]) {
 #pragma unroll
             for (int k = 0; k < ROWS; k++) {
 #pragma unroll
                 for (int i = 0; i < WIDTH; i++) {
-                    found[k].of[i] += factors[f] * added[f][k].of[i];
+                    found[k][i] += y.at[k + 1][i + 1];
                 }
             }
         }
-    }
-#pragma unroll
-    for (int k = 0; k < ROWS; k++) {
-        Real *const to = out + (first + k * pitch);
+        if constexpr (Form::changed) {
+            const RatesFields<Real> fields(r, o);
 
-        if (k < p.rows && is_whole) {
-            *reinterpret_cast<P *>(to) = found[k];
-        }
-        else if (k < p.rows) {
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) {
-                if (p.has(r, i)) {
-                    to[i] = found[k].of[i];
+            for (int f = 0; f < 3; f++) {
+                if (fields.has(f) && !job.adds_y[o]) {
+                    Pack<Real, WIDTH> values[ROWS];
+
+                    fields.load(f, p, static_cast<int32_t>(r.size[3]), values);
+                    fields.add(f, values, found);
                 }
             }
         }
+        write_packs(r, p, r.out[o], found);
     }
 }
 
-/* Whether a pass has L and M, or neither, whether it adds d, and has a mixed derivative. */
-template <bool RATES, bool CHANGED, bool MIXED> struct RatesForm {
-    static constexpr bool rates = RATES, changed = CHANGED, mixed = MIXED;
-};
-
-/* Add L and M at the nodes of a thread. */
-template <int ROWS, int WIDTH, typename Form, typename Window, typename Real>
-__device__ __forceinline__ void
-add_rates(const RatesJob &job, const RatesPack &p, const Window &y,
-          const RatesWeights<ROWS, WIDTH, Real> &rows,
-          const RatesWeights<ROWS, WIDTH, Real> &slopes, Real (&lines)[ROWS][WIDTH],
-          Real (&parts)[ROWS][WIDTH])
-{
-    const ps_rates &r = job.r;
-
-#pragma unroll
-    for (int k = 0; k < ROWS; k++) {
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
-#pragma unroll
-            for (int w = 0; w < 3; w++) {
-                lines[k][i] += rows.x[w][i] * -y.at[k + 1][i + w];
-            }
-#pragma unroll
-            for (int w = 0; w < 3; w++) {
-                lines[k][i] += rows.y[w][k] * -y.at[k + w][i + 1];
-            }
-        }
-    }
-    if constexpr (Form::mixed) {
-        add_of_nodes(r, p, r.mixed[0], parts, [&](int k, int i) {
-            Real cross = 0;
-
-#pragma unroll
-            for (int w = 0; w < 3; w++) {
-                cross += slopes.x[w][i] * (slopes.y[0][k] * y.at[k][i + w] +
-                                           slopes.y[1][k] * y.at[k + 1][i + w] +
-                                           slopes.y[2][k] * y.at[k + 2][i + w]);
-            }
-            return cross;
-        });
-    }
-    if (job.with_lines && r.source.data != nullptr) {
-        add_of_nodes(r, p, r.source, lines, [](int, int) { return Real(1); });
-    }
-    if (job.with_parts && r.extra.data != nullptr) {
-        add_of_nodes(r, p, r.extra, parts, [](int, int) { return Real(1); });
-    }
-}
-
-/* Block: (lanes, walks_a_block). A thread goes along y, ROWS nodes at a time. */
-template <int ROWS, int WIDTH, typename Form, typename Real>
+/* Block: (lanes, walks_a_block). A thread goes along y. */
+template <int WIDTH, typename Form, typename Real>
 __global__ void
-__launch_bounds__(lanes *walks_a_block, 2)
+__launch_bounds__(lanes *walks_a_block, Form::blocks)
     rates_packs_kernel(const __grid_constant__ RatesJob job)
 {
+    constexpr int ROWS = Form::rows;
     const ps_rates &r = job.r;
     const int32_t tiles = static_cast<int32_t>(job.tiles);
     const int32_t chunks = static_cast<int32_t>(job.chunks);
     const int32_t block = static_cast<int32_t>(blockIdx.x), group = block / tiles;
     const int32_t walk = group * walks_a_block + static_cast<int32_t>(threadIdx.y);
+    const int32_t plane = walk < chunks ? 0 : walk / chunks;
     const int32_t in_row =
         ((block - group * tiles) * lanes + static_cast<int32_t>(threadIdx.x)) * WIDTH;
+    const int32_t pitch = static_cast<int32_t>(r.size[3]);
     RatesPack p;
 
-    p.plane = walk < chunks ? 0 : walk / chunks;
-    p.y = (walk - p.plane * chunks) * job.rows;
+    p.y = (walk - plane * chunks) * job.rows;
     p.x = in_row - static_cast<int32_t>(r.begin[3]);
-    p.own = p.plane * static_cast<int32_t>(r.size[2] * r.size[3]) + in_row;
+    p.place = (plane * static_cast<int32_t>(r.size[2]) + p.y +
+               static_cast<int32_t>(r.begin[2])) *
+                  pitch +
+              in_row;
     if (p.x + WIDTH <= 0 || p.x >= static_cast<int32_t>(r.count[3]) ||
         walk >= job.walks) {
         return;
     }
     const int32_t end = min(p.y + job.rows, static_cast<int32_t>(r.count[2]));
-    const auto store = [&](const Real(&lines)[ROWS][WIDTH],
-                           const Real(&parts)[ROWS][WIDTH]) {
-#pragma unroll
-        for (int o = 0; o < PS_RATES_OUTS; o++) {
-            if (r.out[o] != nullptr) {
-                store_packs(job, p, o, lines, parts);
-            }
-        }
-    };
 
-    if constexpr (Form::rates) {
-        RatesWeights<ROWS, WIDTH, Real> rows, slopes;
-        RatesWindow<ROWS, WIDTH, Form::changed, Form::mixed, Real> y(r, p);
-
-        rows.load_x(r, p, r.rows);
-        if constexpr (Form::mixed) {
-            slopes.load_x(r, p, r.slope);
-        }
+    if constexpr (!Form::rates) {
 #pragma unroll 1
-        for (; p.y < end; p.y += ROWS) {
-            Real lines[ROWS][WIDTH] = {}, parts[ROWS][WIDTH] = {};
-
+        for (; p.y < end; p.y += ROWS, p.place += ROWS * pitch) {
             p.rows = min(ROWS, end - p.y);
-            rows.load_y(p, r.rows);
-            if constexpr (Form::mixed) {
-                slopes.load_y(p, r.slope);
-            }
-            y.advance(r, p);
-            add_rates<ROWS, WIDTH, Form>(job, p, y, rows, slopes, lines, parts);
-            store(lines, parts);
+            put_sums<ROWS, WIDTH, Real>(job, p);
         }
+        return;
     }
     else {
+        const RatesWeights<Real> along_y(r.rows[1], plane, r.rows[1][0].stride[2]);
+        const RatesWeights<Real> across_y(r.slope[1], plane, r.slope[1][0].stride[2]);
+        RatesWindow<ROWS, WIDTH, Form, Real> y(r, p);
+        Real of_x[WIDTH][3], slope_x[WIDTH][3], mixed = 0;
+
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            const int32_t at = max(min(p.x + i, static_cast<int32_t>(r.count[3]) - 1), 0);
+
+            RatesWeights<Real>(r.rows[0], plane, r.rows[0][0].stride[3])
+                .load(at, of_x[i]);
+            if constexpr (Form::mixed) {
+                RatesWeights<Real>(r.slope[0], plane, r.slope[0][0].stride[3])
+                    .load(at, slope_x[i]);
+            }
+        }
+        if constexpr (Form::mixed) {
+            mixed = __ldg(static_cast<const Real *>(r.mixed[0].data) +
+                          plane * static_cast<int32_t>(r.mixed[0].stride[0]));
+        }
 #pragma unroll 1
-        for (; p.y < end; p.y += ROWS) {
-            const Real nothing[ROWS][WIDTH] = {};
+        for (; p.y < end; p.y += ROWS, p.place += ROWS * pitch) {
+            Real lines[ROWS][WIDTH], parts[ROWS][WIDTH], of_y[ROWS][3], slope_y[ROWS][3];
 
             p.rows = min(ROWS, end - p.y);
-            store(nothing, nothing);
+#pragma unroll
+            for (int k = 0; k < ROWS; k++) {
+                const int32_t at = p.y + min(k, p.rows - 1);
+
+                along_y.load(at, of_y[k]);
+                if constexpr (Form::mixed) {
+                    across_y.load(at, slope_y[k]);
+                }
+            }
+            y.advance(r, p);
+#pragma unroll
+            for (int k = 0; k < ROWS; k++) {
+                Real across[WIDTH + 2];
+
+                if constexpr (Form::mixed) {
+#pragma unroll
+                    for (int i = 0; i < WIDTH + 2; i++) {
+                        across[i] = slope_y[k][0] * y.at[k][i] +
+                                    slope_y[k][1] * y.at[k + 1][i] +
+                                    slope_y[k][2] * y.at[k + 2][i];
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < WIDTH; i++) {
+                    lines[k][i] = of_x[i][0] * -y.at[k + 1][i];
+                    lines[k][i] += of_x[i][1] * -y.at[k + 1][i + 1];
+                    lines[k][i] += of_x[i][2] * -y.at[k + 1][i + 2];
+                    lines[k][i] += of_y[k][0] * -y.at[k][i + 1];
+                    lines[k][i] += of_y[k][1] * -y.at[k + 1][i + 1];
+                    lines[k][i] += of_y[k][2] * -y.at[k + 2][i + 1];
+                    if constexpr (Form::mixed) {
+                        parts[k][i] = mixed * (slope_x[i][0] * across[i] +
+                                               slope_x[i][1] * across[i + 1] +
+                                               slope_x[i][2] * across[i + 2]);
+                    }
+                }
+            }
+            put_rates<Form>(job, p, y, lines, parts);
         }
     }
 }

@@ -95,9 +95,6 @@ shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape
     constexpr int32_t bytes = sizeof(Number);
     constexpr int32_t preferred = bytes < 16 ? 2 * line : line;
 
-    if (const char *const most = getenv("PS_COLUMN_WIDTH")) { /* until it is measured */
-        widest = std::min(widest, atoi(most));
-    }
     for (int32_t width = widest; (bytes << width) >= least; width--) {
         if (cut<Number, Job>(rows, width, device, shape) &&
             (shape->blocks == 1 || (bytes << width) <= preferred)) {
