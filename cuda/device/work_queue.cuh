@@ -15,7 +15,7 @@
 #ifndef PS_CUDA_DEVICE_WORK_QUEUE_CUH
 #define PS_CUDA_DEVICE_WORK_QUEUE_CUH
 
-#include "runtime/launch.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::device {
 
@@ -38,13 +38,16 @@ work_queue_bytes(int counters)
     return counters * work_queue_pitch * sizeof(uint32_t);
 }
 
-static __global__ void
-clear_work_queue_kernel(uint32_t *work_queue)
-{
-    wait_for_last_kernel();
-    let_next_kernel_in();
-    work_queue[threadIdx.x * work_queue_pitch] = 0;
-}
+/* Elements: the counters. */
+struct ClearCounter {
+    uint32_t *work_queue;
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
+        let_next_kernel_in();
+        work_queue[i * work_queue_pitch] = 0;
+    }
+};
 
 /* Clear the counters before a kernel that draws tickets and is launched with
  * programmatic dependent launch. Memory that was written before the call is complete
@@ -53,7 +56,7 @@ clear_work_queue_kernel(uint32_t *work_queue)
 inline ps_status
 clear_work_queue(uint32_t *work_queue, int counters, cudaStream_t stream)
 {
-    return launch_closely(clear_work_queue_kernel, 1, counters, 0, stream, work_queue);
+    return for_elements<32>(counters, stream, ClearCounter{work_queue});
 }
 
 } // namespace pysolvers::device

@@ -166,110 +166,109 @@ first_row_of(const FactorJob<Real> &job, int32_t row)
     return row;
 }
 
-/* Grid: threads for the chunks of all matrices. */
-template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED>
-__global__ void
-__launch_bounds__(factor_threads)
-    blocks_factor_kernel(const __grid_constant__ FactorJob<Real> job)
-{
-    using Number = Block<Real, SIDE>;
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
+/* Elements: the chunks of all matrices. */
+template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct FactorBlocks {
+    FactorJob<Real> job;
 
-    if (unit.system >= job.shape.matrices) {
-        return;
-    }
-    const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
-    Number c = Number::zero(), w = c, h = c, lost = c;
-    PivotProduct product;
-    FactorSum sum = {0, 1, 0, 0};
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        using Number = Block<Real, SIDE>;
+        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
 
-    const auto load = [&](int32_t i) {
-        auto row = source.matrix(i);
+        const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
+        Number c = Number::zero(), w = c, h = c, lost = c;
+        PivotProduct product;
+        FactorSum sum = {0, 1, 0, 0};
 
-        if (job.more.data != nullptr) {
-            row.diag = row.diag + source.block(job.more, i);
+        const auto load = [&](int32_t i) {
+            auto row = source.matrix(i);
+
+            if (job.more.data != nullptr) {
+                row.diag = row.diag + source.block(job.more, i);
+            }
+            if (job.rows.checks && job.level == 0 &&
+                !is_dominant(row.lower, row.diag, row.upper)) {
+                sum.is_left = 1;
+            }
+            if (job.sums_before != nullptr) {
+                const FactorSum more = job.sums_before[unit.system * unit.level.rows + i];
+
+                sum.log += more.log;
+                sum.sign *= more.sign;
+                sum.is_left |= more.is_left;
+                sum.bad = more.bad != 0 && (sum.bad == 0 || more.bad < sum.bad) ? more.bad
+                                                                                : sum.bad;
+            }
+            return row;
+        };
+
+        if (IS_DIVIDED && unit.chunk > 0) {
+            h = source.matrix(unit.first - 1).upper;
         }
-        if (job.rows.checks && job.level == 0 &&
-            !is_dominant(row.lower, row.diag, row.upper)) {
-            sum.is_left = 1;
-        }
-        if (job.sums_before != nullptr) {
-            const FactorSum more = job.sums_before[unit.system * unit.level.rows + i];
-
-            sum.log += more.log;
-            sum.sign *= more.sign;
-            sum.is_left |= more.is_left;
-            sum.bad = more.bad != 0 && (sum.bad == 0 || more.bad < sum.bad) ? more.bad
-                                                                            : sum.bad;
-        }
-        return row;
-    };
-
-    if (IS_DIVIDED && unit.chunk > 0) {
-        h = source.matrix(unit.first - 1).upper;
-    }
 #pragma unroll 1
-    for (int32_t r = 0; r < unit.rows; r++) {
-        const auto row = load(unit.first + r);
-        const Number lower = IS_DIVIDED && r == 0 ? Number::zero() : row.lower;
-        const Number pivot = row.diag - lower * c;
-        bool is_bad = false;
-        const Number inverse = inverse_of(pivot, &is_bad);
+        for (int32_t r = 0; r < unit.rows; r++) {
+            const auto row = load(unit.first + r);
+            const Number lower = IS_DIVIDED && r == 0 ? Number::zero() : row.lower;
+            const Number pivot = row.diag - lower * c;
+            bool is_bad = false;
+            const Number inverse = inverse_of(pivot, &is_bad);
 
-        if (is_bad || (job.rows.is_definite && !is_positive_definite(pivot))) {
-            const int32_t at = first_row_of(job, unit.first + r) + 1;
+            if (is_bad || (job.rows.is_definite && !is_positive_definite(pivot))) {
+                const int32_t at = first_row_of(job, unit.first + r) + 1;
 
-            sum.bad = sum.bad == 0 || at < sum.bad ? at : sum.bad;
+                sum.bad = sum.bad == 0 || at < sum.bad ? at : sum.bad;
+            }
+            product.multiply(pivot);
+            c = inverse * row.upper;
+            unit.keep(r, 0, lower);
+            unit.keep(r, 1, inverse);
+            unit.keep(r, 2, c);
+            if constexpr (IS_DIVIDED) {
+                w = inverse * (r == 0 ? row.lower : -(row.lower * w));
+                unit.keep(r, 3, w);
+                unit.keep(r, 4, h);
+                lost = lost - h * w;
+                h = -(h * c);
+            }
         }
-        product.multiply(pivot);
-        c = inverse * row.upper;
-        unit.keep(r, 0, lower);
-        unit.keep(r, 1, inverse);
-        unit.keep(r, 2, c);
+        sum.log +=
+            log(fabs(product.mantissa)) + product.exponent * 0.69314718055994530942;
+        sum.sign *= product.mantissa < 0 ? -1 : 1;
         if constexpr (IS_DIVIDED) {
-            w = inverse * (r == 0 ? row.lower : -(row.lower * w));
-            unit.keep(r, 3, w);
-            unit.keep(r, 4, h);
-            lost = lost - h * w;
-            h = -(h * c);
+            const auto row = load(unit.first + unit.rows);
+            const bool is_alone = unit.rows == 0;
+
+            unit.keep(unit.rows, 0, row.lower);
+            unit.template next<Number>(unit.chunk, 0, 4) =
+                is_alone ? row.lower : -(row.lower * w);
+            unit.template next<Number>(unit.chunk, 1, 4) =
+                is_alone ? row.diag : row.diag - row.lower * c;
+            if (unit.chunk > 0) {
+                unit.template next<Number>(unit.chunk - 1, 2, 4) = h;
+                unit.template next<Number>(unit.chunk - 1, 3, 4) = lost;
+            }
+            if (unit.chunk == unit.level.chunks - 1) {
+                unit.template next<Number>(unit.chunk, 3, 4) = Number::zero();
+            }
+            job.sums[index] = sum;
+        }
+        else {
+            if (job.rows.info != nullptr) {
+                const int32_t scalars = job.shape.scalars;
+
+                job.rows.info[index] = job.rows.checks && (sum.is_left || sum.bad != 0)
+                                           ? -1
+                                       : scalars != 0 && sum.bad > 0
+                                           ? max(2 * (sum.bad - 1) - scalars % 2, 0) + 1
+                                           : sum.bad;
+            }
+            job.sums[index] = sum;
         }
     }
-    sum.log += log(fabs(product.mantissa)) + product.exponent * 0.69314718055994530942;
-    sum.sign *= product.mantissa < 0 ? -1 : 1;
-    if constexpr (IS_DIVIDED) {
-        const auto row = load(unit.first + unit.rows);
-        const bool is_alone = unit.rows == 0;
+};
 
-        unit.keep(unit.rows, 0, row.lower);
-        unit.template next<Number>(unit.chunk, 0, 4) =
-            is_alone ? row.lower : -(row.lower * w);
-        unit.template next<Number>(unit.chunk, 1, 4) =
-            is_alone ? row.diag : row.diag - row.lower * c;
-        if (unit.chunk > 0) {
-            unit.template next<Number>(unit.chunk - 1, 2, 4) = h;
-            unit.template next<Number>(unit.chunk - 1, 3, 4) = lost;
-        }
-        if (unit.chunk == unit.level.chunks - 1) {
-            unit.template next<Number>(unit.chunk, 3, 4) = Number::zero();
-        }
-        job.sums[index] = sum;
-    }
-    else {
-        if (job.rows.info != nullptr) {
-            const int32_t scalars = job.shape.scalars;
-
-            job.rows.info[index] = job.rows.checks && (sum.is_left || sum.bad != 0) ? -1
-                                   : scalars != 0 && sum.bad > 0
-                                       ? max(2 * (sum.bad - 1) - scalars % 2, 0) + 1
-                                       : sum.bad;
-        }
-        job.sums[index] = sum;
-    }
-}
-
-/* Grid: threads for the chunks of all systems. From rhs to what the rows of a chunk are
- * without their later unknowns, in x, and rhs of the next level. */
+/* From rhs to what the rows of a chunk are without their later unknowns, in x, and rhs of the
+ * next level. */
 template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED>
 __device__ __forceinline__ void
 solve_down(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &unit,
@@ -364,110 +363,105 @@ solve_up(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &u
     }
 }
 
-/* Grid: threads for the chunks of all systems. */
+/* Elements: the chunks of all systems. */
 template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED, bool DOWN, bool UP>
-__global__ void
-__launch_bounds__(factor_threads)
-    blocks_apply_kernel(const __grid_constant__ FactorJob<Real> job)
-{
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
+struct ApplyFactor {
+    FactorJob<Real> job;
 
-    if (unit.system >= job.rows.outer * job.rows.inner) {
-        return;
-    }
-    const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
 
-    if constexpr (DOWN) {
-        solve_down<Real, SIDE, IS_BANDS, IS_DIVIDED>(job, unit, source);
-    }
-    if constexpr (UP) {
-        solve_up<Real, SIDE, IS_BANDS, IS_DIVIDED>(job, unit, source);
-    }
-}
+        const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
 
-/* Grid: threads for the chunks of all matrices. */
-template <typename Real, int SIDE, bool IS_DIVIDED>
-__global__ void
-__launch_bounds__(factor_threads)
-    blocks_inverse_kernel(const __grid_constant__ FactorJob<Real> job)
-{
-    using Number = Block<Real, SIDE>;
-    const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
-
-    if (unit.system >= job.shape.matrices) {
-        return;
-    }
-    const bool is_last = unit.first + unit.rows + IS_DIVIDED == unit.level.rows;
-    Number nn = Number::zero(), nl = nn, ln = nn, ll = nn;
-
-    const auto put = [&](int d, int32_t i, const Number &a) {
-        const BlockOperand<Real> &to = job.inverse[d];
-        Real *const at = to.data + i * to.row + unit.system * to.inner;
-
-        if (to.data == nullptr) {
-            return;
+        if constexpr (DOWN) {
+            solve_down<Real, SIDE, IS_BANDS, IS_DIVIDED>(job, unit, source);
         }
-#pragma unroll
-        for (int p = 0; p < SIDE; p++) {
-#pragma unroll
-            for (int q = 0; q < SIDE; q++) {
-                at[p * to.down + q * to.across] = a.at[p][q];
+        if constexpr (UP) {
+            solve_up<Real, SIDE, IS_BANDS, IS_DIVIDED>(job, unit, source);
+        }
+    }
+};
+
+/* Elements: the chunks of all matrices. */
+template <typename Real, int SIDE, bool IS_DIVIDED> struct InverseBlocks {
+    FactorJob<Real> job;
+
+    __device__ __forceinline__ void operator()(int64_t index) const
+    {
+        using Number = Block<Real, SIDE>;
+        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
+
+        const bool is_last = unit.first + unit.rows + IS_DIVIDED == unit.level.rows;
+        Number nn = Number::zero(), nl = nn, ln = nn, ll = nn;
+
+        const auto put = [&](int d, int32_t i, const Number &a) {
+            const BlockOperand<Real> &to = job.inverse[d];
+            Real *const at = to.data + i * to.row + unit.system * to.inner;
+
+            if (to.data == nullptr) {
+                return;
             }
-        }
-    };
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+#pragma unroll
+                for (int q = 0; q < SIDE; q++) {
+                    at[p * to.down + q * to.across] = a.at[p][q];
+                }
+            }
+        };
 
-    if constexpr (IS_DIVIDED) {
-        nn = unit.template next<Number>(unit.chunk, 1, 3);
-        if (unit.chunk > 0) {
-            ll = unit.template next<Number>(unit.chunk - 1, 1, 3);
-            ln = unit.template next<Number>(unit.chunk - 1, 2, 3);
-            nl = unit.template next<Number>(unit.chunk, 0, 3);
+        if constexpr (IS_DIVIDED) {
+            nn = unit.template next<Number>(unit.chunk, 1, 3);
+            if (unit.chunk > 0) {
+                ll = unit.template next<Number>(unit.chunk - 1, 1, 3);
+                ln = unit.template next<Number>(unit.chunk - 1, 2, 3);
+                nl = unit.template next<Number>(unit.chunk, 0, 3);
+            }
+            put(1, unit.first + unit.rows, nn);
         }
-        put(1, unit.first + unit.rows, nn);
-    }
-    if (is_last) {
-        put(2, unit.level.rows - 1, Number::zero());
-    }
+        if (is_last) {
+            put(2, unit.level.rows - 1, Number::zero());
+        }
 #pragma unroll 1
-    for (int32_t r = unit.rows - 1; r >= 0; r--) {
-        const Number inverse = unit.word(r, 1);
-        Number in = Number::zero(), own = inverse;
+        for (int32_t r = unit.rows - 1; r >= 0; r--) {
+            const Number inverse = unit.word(r, 1);
+            Number in = Number::zero(), own = inverse;
 
-        if (IS_DIVIDED || r < unit.rows - 1) {
-            const Number lower = unit.word(r + 1, 0), c = unit.word(r, 2);
-            Number sum = nn * lower;
+            if (IS_DIVIDED || r < unit.rows - 1) {
+                const Number lower = unit.word(r + 1, 0), c = unit.word(r, 2);
+                Number sum = nn * lower;
 
-            in = -(c * nn);
-            if constexpr (IS_DIVIDED) {
-                const Number w = unit.word(r, 3), h = unit.word(r, 4);
-                const Number il = -(c * nl + w * ll);
-                const Number li = -((ln * lower + ll * h) * inverse);
+                in = -(c * nn);
+                if constexpr (IS_DIVIDED) {
+                    const Number w = unit.word(r, 3), h = unit.word(r, 4);
+                    const Number il = -(c * nl + w * ll);
+                    const Number li = -((ln * lower + ll * h) * inverse);
 
-                in = in - w * ln;
-                sum = sum + nl * h;
-                own = inverse - (in * lower + il * h) * inverse;
-                nl = il;
-                ln = li;
+                    in = in - w * ln;
+                    sum = sum + nl * h;
+                    own = inverse - (in * lower + il * h) * inverse;
+                    nl = il;
+                    ln = li;
+                }
+                else {
+                    own = inverse - in * lower * inverse;
+                }
+                put(2, unit.first + r, in);
+                put(0, unit.first + r + 1, -(sum * inverse));
             }
-            else {
-                own = inverse - in * lower * inverse;
-            }
-            put(2, unit.first + r, in);
-            put(0, unit.first + r + 1, -(sum * inverse));
+            nn = own;
+            put(1, unit.first + r, own);
         }
-        nn = own;
-        put(1, unit.first + r, own);
+        if (unit.chunk == 0) {
+            put(0, 0, Number::zero());
+        }
+        else {
+            put(0, unit.first, nl);
+            put(2, unit.first - 1, ln);
+        }
     }
-    if (unit.chunk == 0) {
-        put(0, 0, Number::zero());
-    }
-    else {
-        put(0, unit.first, nl);
-        put(2, unit.first - 1, ln);
-    }
-}
+};
 
 } // namespace pysolvers::lines
 

@@ -1,5 +1,6 @@
 /* blocks_factor_reals.cu - the kernels of blocks_factor.cuh, compiled once per real dtype. */
 #include "lines/blocks_factor.cuh"
+#include "runtime/elements.cuh"
 
 namespace pysolvers::lines {
 
@@ -10,23 +11,20 @@ launch_level(const FactorJob<Real> &job, FactorPart part, cudaStream_t stream)
     const int64_t systems = part == FACTOR_DOWN || part == FACTOR_UP
                                 ? job.rows.outer * job.rows.inner
                                 : job.shape.matrices;
-    Launch launch(
-        divided_up(systems * job.shape.level[job.level].chunks, int64_t(factor_threads)),
-        factor_threads, 0, stream);
+    const auto run = [&](const auto &operation) {
+        return for_elements<factor_threads>(systems * job.shape.level[job.level].chunks,
+                                            stream, operation);
+    };
 
     switch (part) {
     case FACTOR_MATRIX:
-        return launch.run(blocks_factor_kernel<Real, SIDE, IS_BANDS, IS_DIVIDED>, job);
+        return run(FactorBlocks<Real, SIDE, IS_BANDS, IS_DIVIDED>{job});
     case FACTOR_DOWN:
-        return launch.run(
-            blocks_apply_kernel<Real, SIDE, IS_BANDS, IS_DIVIDED, true, !IS_DIVIDED>,
-            job);
+        return run(ApplyFactor<Real, SIDE, IS_BANDS, IS_DIVIDED, true, !IS_DIVIDED>{job});
     case FACTOR_UP:
-        return launch.run(
-            blocks_apply_kernel<Real, SIDE, IS_BANDS, IS_DIVIDED, !IS_DIVIDED, true>,
-            job);
+        return run(ApplyFactor<Real, SIDE, IS_BANDS, IS_DIVIDED, !IS_DIVIDED, true>{job});
     default:
-        return launch.run(blocks_inverse_kernel<Real, SIDE, IS_DIVIDED>, job);
+        return run(InverseBlocks<Real, SIDE, IS_DIVIDED>{job});
     }
 }
 

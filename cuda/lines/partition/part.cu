@@ -6,6 +6,7 @@
 #include "lines/geometry.h"
 #include "lines/partition/partition.h"
 #include "runtime/backend.h"
+#include "runtime/elements.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
@@ -48,15 +49,19 @@ solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
 }
 
 /* Write a call of no key into the logs, and count it. */
-static __global__ void
-leave_kernel(const __grid_constant__ DeviceExchange<float> devices)
-{
-    devices.announce();
-    __syncwarp();
-    if (threadIdx.x == 0) {
-        devices.log[devices.part]->calls++;
+struct LeaveCall {
+    DeviceExchange<float> devices;
+
+    __device__ __forceinline__ void operator()() const
+    {
+        wait_for_last_kernel();
+        devices.announce();
+        __syncwarp();
+        if (threadIdx.x == 0) {
+            devices.log[devices.part]->calls++;
+        }
     }
-}
+};
 
 static ps_status
 leave(const ps_part &p, cudaStream_t stream)
@@ -64,7 +69,7 @@ leave(const ps_part &p, cudaStream_t stream)
     DeviceExchange<float> devices = exchange_of<float>(p);
 
     devices.key = 0;
-    return Launch(1, 32, 0, stream).run(leave_kernel, devices);
+    return for_threads<32>(1, stream, LeaveCall{devices});
 }
 
 /* Let the kernel of this part that waits give up. The copy is not a kernel, for which there
