@@ -13,7 +13,8 @@ from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
-from . import pairs, rings, systems
+from . import formulas, pairs, rings, systems
+from .blocks import solve_block_tridiagonal
 from .systems import Assume, Factors, Matrices, Trans
 
 Array = NDArray[Any]
@@ -161,6 +162,16 @@ def solve_pentadiagonal(
             return direct
     named = dict(zip((*_NAMES, "rhs"), (lower2, lower, diag, upper, upper2, rhs), strict=True))
     require_flag("periodic", periodic)
+    if formulas.needed(named, stream, periodic=bool(periodic)):
+        options: dict[str, Any] = {
+            "axis": axis,
+            "assume": assume,
+            "periodic": bool(periodic),
+            "pivot": pivot,
+            "threads": threads,
+        }
+        solves = solve_pentadiagonal, solve_block_tridiagonal
+        return formulas.solve(operation, *solves, named, out, on_singular, **options)
     policy, count = check_policy(on_singular), check_threads(threads)
     found, sides, result = _resolve(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
@@ -229,7 +240,7 @@ def factor_pentadiagonal(
 
     Notes
     -----
-    Arrays on a device have their factors there: of open real matrices with blocks of at most 4 rows, without row exchanges
+    Arrays on a device have their factors there: of open real matrices, without row exchanges
     across blocks. The call waits for them, and solves run on the current stream of the library of
     the right-hand sides. Few long matrices are divided into chunks of 16 block rows: the last rows
     of the chunks are those of a smaller matrix, which is divided again.

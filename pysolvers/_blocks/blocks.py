@@ -13,7 +13,7 @@ from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.arrays import real_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
-from . import pairs, rings, systems
+from . import formulas, pairs, rings, systems
 from .systems import Assume, Factors, Matrices, Trans
 
 Array = NDArray[Any]
@@ -163,6 +163,16 @@ def solve_block_tridiagonal(
             return direct
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     require_flag("periodic", periodic)
+    if formulas.needed(named, stream, periodic=bool(periodic)):
+        options: dict[str, Any] = {
+            "axis": axis,
+            "assume": assume,
+            "periodic": bool(periodic),
+            "pivot": pivot,
+            "threads": threads,
+        }
+        solves = solve_block_tridiagonal, solve_block_tridiagonal
+        return formulas.solve(operation, *solves, named, out, on_singular, **options)
     policy, count = check_policy(on_singular), check_threads(threads)
     found, sides, result = _resolve(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
@@ -247,7 +257,8 @@ def factor_block_tridiagonal(
 
     Notes
     -----
-    Arrays on a device have their factors there: of open real matrices with blocks of at most 4 rows, without row exchanges
+    Arrays on a device have their factors there: of open real matrices with blocks of at most 4
+    rows, without row exchanges
     across blocks. The call waits for them, and solves run on the current stream of the library of
     the right-hand sides. Few long matrices are divided into chunks of 16 block rows: the last rows
     of the chunks are those of a smaller matrix, which is divided again.

@@ -170,6 +170,64 @@ def solve_bands(
     return xp.concatenate((x, *ends), -1)
 
 
+def bands_solution(
+    library: ArrayLibrary,
+    lines: Lines,
+    solve: Callable[..., Array],
+    by_blocks: Callable[..., Array],
+    exchanging: Callable[..., Array],
+    *,
+    is_complex: bool,
+    is_folded: bool,
+    periodic: bool,
+) -> Array:
+    """Solve systems of five diagonals, given solves of open real ones.
+
+    Parameters
+    ----------
+    library, lines
+        The operands.
+    solve, by_blocks, exchanging : callable
+        Solve for ``(*bands, rhs)``, for ``(*blocks, rhs)``, and the latter with row exchanges.
+    is_complex, is_folded, periodic : bool
+        Whether the matrix is complex, and how a periodic one is solved.
+    """
+    if is_folded:
+        *wide, sides = (a[..., None, None] for a in (*lines.matrix, lines.rhs))
+        x = solve_ring(library, wide, sides, exchanging)[..., 0, 0]
+        return library.move(x, -1, lines.axis)
+
+    def solve_open(*operands: Array) -> Array:
+        return solve_pairs(library, operands, by_blocks) if is_complex else solve(*operands)
+
+    return library.move(solve_bands(library, lines, solve_open, periodic=periodic), -1, lines.axis)
+
+
+def blocks_solution(
+    library: ArrayLibrary,
+    lines: Lines,
+    solve: Callable[..., Array],
+    exchanging: Callable[..., Array],
+    *,
+    most: int | None,
+    periodic: bool,
+) -> Array:
+    """Solve systems of blocks as `bands_solution`; rings are folded to blocks of `most` rows."""
+    xp, matrix, sides = library.xp, lines.matrix, lines.rhs
+    is_complex = library.is_complex(sides)
+    if is_complex:
+        matrix = [embedded(xp, block) for block in matrix]
+        sides = xp.concatenate((sides.real, sides.imag), -2)
+    if most is not None and 2 * sides.shape[-2] <= most:
+        x = solve_ring(library, matrix, sides, exchanging)
+    else:
+        x = solve_blocks(library, Lines(matrix, sides, lines.axis), solve, periodic=periodic)
+    if is_complex:
+        half = x.shape[-2] // 2
+        x = x[..., :half, :] + 1j * x[..., half:, :]
+    return library.move(x, -3, lines.axis)
+
+
 def folds(assume: str, pivot: bool | None, *, periodic: bool) -> bool:
     """Return whether a periodic system is folded: the border needs a regular open part."""
     return periodic and assume == "general" and pivot is not False

@@ -27,7 +27,7 @@ from .._runtime.interop import view as device_view
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
 from .._runtime.streams import Stream
-from .._runtime.targets import Target, find_target
+from .._runtime.targets import DeviceTarget, Target, find_target
 
 Array = NDArray[Any]
 Assume = Literal["general", "positive definite"]
@@ -736,6 +736,7 @@ class DeviceResults:
     def new(self, target: Target, shape: tuple[int, ...], dtype: Any) -> tuple[Any, Array]:
         """Return a new array of the caller, and where it is written."""
         like = np.broadcast_to(np.zeros((), dtype), (1,))
+        assert isinstance(target, DeviceTarget)
         value = library_of(self._like).empty(self._like, like, shape, target.ordinal)
         x = device_view("the result", value, target.stream)
         if not x.flags.writeable:
@@ -744,6 +745,7 @@ class DeviceResults:
 
     def publish(self, target: Target, value: Any) -> Any:
         """Return what the caller gets for a new array, all writes to which are enqueued."""
+        assert isinstance(target, DeviceTarget)
         library = library_of(self._like)
         return library.publish(value, target.stream, target.ordinal, target.backend)
 

@@ -15,9 +15,10 @@ from .._blocks.blocks import inverses, log_determinants
 from .._blocks.differentiable import (
     BANDS,
     BLOCKS,
-    Lines,
     bands_of,
+    bands_solution,
     blocks_of,
+    blocks_solution,
     exchanges_rows,
     folds,
     logdet_of_ring,
@@ -25,13 +26,8 @@ from .._blocks.differentiable import (
     multiply_bands,
     multiply_blocks,
     require_assumption,
-    solve_bands,
-    solve_blocks,
-    solve_pairs,
-    solve_ring,
     transposed,
 )
-from .._blocks.pairs import embedded
 from .._blocks.systems import Assume
 from .._checks import integer, require_flag
 from .._options import pivot_code
@@ -210,19 +206,18 @@ def _pentadiagonal(
         return jax.lax.complex(*parts)
     named = dict(zip((*BANDS, "rhs"), operands, strict=True))
     lines = bands_of(XP, named, axis, assume, periodic=periodic)
-    if is_folded:
-        *wide, sides = (a[..., None, None] for a in (*lines.matrix, lines.rhs))
-        x = solve_ring(XP, wide, sides, _exchanging)[..., 0, 0]
-        return jnp.moveaxis(x, -1, lines.axis)
     code: dict[str, Any] = {"pivot": pivot, "definite": assume != "general"}
-
-    def solve(*open_lines: jax.Array) -> jax.Array:
-        if is_complex:
-            return solve_pairs(XP, open_lines, partial(_solve_blocks, **code))
-        return _solve_bands(*open_lines, **code)
-
-    x = solve_bands(XP, lines, solve, periodic=periodic)
-    return jnp.moveaxis(x, -1, lines.axis)
+    solve, by_blocks = partial(_solve_bands, **code), partial(_solve_blocks, **code)
+    return bands_solution(
+        XP,
+        lines,
+        solve,
+        by_blocks,
+        _exchanging,
+        is_complex=is_complex,
+        is_folded=is_folded,
+        periodic=periodic,
+    )
 
 
 @partial(jax.jit, static_argnames=("axis", "assume", "periodic", "pivot", "is_folded"))
@@ -232,24 +227,15 @@ def _block_tridiagonal(
     """Solve with operands of any shapes and dtypes."""
     named = dict(zip((*BLOCKS, "rhs"), operands, strict=True))
     lines = blocks_of(XP, named, axis, assume, periodic=periodic)
-    matrix, sides = lines.matrix, lines.rhs
-    is_complex = jnp.iscomplexobj(sides)
-    if is_complex:
-        matrix = [embedded(jnp, block) for block in matrix]
-        sides = jnp.concatenate((sides.real, sides.imag), -2)
-    side, most = sides.shape[-2], require("cpu").MOST_SIDE
+    most = require("cpu").MOST_SIDE
+    side = lines.rhs.shape[-2] * (2 if jnp.iscomplexobj(lines.rhs) else 1)
     if not 2 <= side <= most:
         raise ValueError(
             f"blocks must have 2 to {most} rows, complex ones half as many, got {side}"
         )
     solve = partial(_solve_blocks, pivot=pivot, definite=assume != "general")
-    if is_folded and 2 * side <= most:
-        x = solve_ring(XP, matrix, sides, _exchanging)
-    else:
-        x = solve_blocks(XP, Lines(matrix, sides, lines.axis), solve, periodic=periodic)
-    if is_complex:
-        x = jax.lax.complex(x[..., : side // 2, :], x[..., side // 2 :, :])
-    return jnp.moveaxis(x, -3, lines.axis)
+    fold = most if is_folded else None
+    return blocks_solution(XP, lines, solve, _exchanging, most=fold, periodic=periodic)
 
 
 def block_tridiagonal_logdet(

@@ -20,21 +20,17 @@ from torch import Tensor
 from .._blocks import solve_block_tridiagonal as solve_block_arrays
 from .._blocks import solve_pentadiagonal as solve_band_arrays
 from .._blocks.differentiable import (
-    Lines,
     bands_of,
+    bands_solution,
     blocks_of,
+    blocks_solution,
     exchanges_rows,
     folds,
     require_assumption,
     shifted,
     shifted_blocks,
-    solve_bands,
-    solve_blocks,
-    solve_pairs,
-    solve_ring,
     transposed,
 )
-from .._blocks.pairs import embedded
 from .._blocks.systems import Assume
 from .._checks import require_flag
 from .._runtime.backends import require
@@ -149,17 +145,17 @@ def solve_pentadiagonal(
     def solve_by_blocks(*operands: Tensor) -> Tensor:
         return differentiable(_Blocks, _solve_blocks, *operands, exchanges, definite, threads)
 
-    if folds(assume, pivot, periodic=bool(periodic)) and fits(lines.rhs, 8 if is_complex else 4):
-        *wide, sides = (a[..., None, None] for a in (*lines.matrix, lines.rhs))
-        x = solve_ring(XP, wide, sides, partial(_exchanging, threads))[..., 0, 0]
-        return x.movedim(-1, lines.axis)
-    if is_complex:
-
-        def solve(*operands: Tensor) -> Tensor:
-            return solve_pairs(XP, operands, solve_by_blocks)
-
-    x = solve_bands(XP, lines, solve, periodic=bool(periodic))
-    return x.movedim(-1, lines.axis)
+    is_folded = folds(assume, pivot, periodic=bool(periodic))
+    return bands_solution(
+        XP,
+        lines,
+        solve,
+        solve_by_blocks,
+        partial(_exchanging, threads),
+        is_complex=is_complex,
+        is_folded=is_folded and fits(lines.rhs, 8 if is_complex else 4),
+        periodic=bool(periodic),
+    )
 
 
 def solve_block_tridiagonal(
@@ -219,32 +215,32 @@ def solve_block_tridiagonal(
     require_assumption(assume, pivot)
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     lines = blocks_of(XP, named, axis, assume, periodic=bool(periodic))
-    matrix, sides = lines.matrix, lines.rhs
-    is_complex = sides.is_complex()
-    if is_complex:
-        matrix = [embedded(torch, block) for block in matrix]
-        sides = torch.cat((sides.real, sides.imag), -2)
     definite = assume != "general"
     options = (exchanges_rows(assume, pivot), definite, threads)
 
     def solve(*operands: Tensor) -> Tensor:
         return differentiable(_Blocks, _solve_blocks, *operands, *options)
 
-    if folds(assume, pivot, periodic=bool(periodic)) and fits(sides, 2 * sides.shape[-2]):
-        x = solve_ring(XP, matrix, sides, partial(_exchanging, threads))
-    else:
-        wide = Lines(matrix, sides, lines.axis)
-        x = solve_blocks(XP, wide, solve, periodic=bool(periodic))
-    if is_complex:
-        half = x.shape[-2] // 2
-        x = torch.complex(x[..., :half, :], x[..., half:, :])
-    return x.movedim(-3, lines.axis)
+    is_folded = folds(assume, pivot, periodic=bool(periodic))
+    return blocks_solution(
+        XP,
+        lines,
+        solve,
+        partial(_exchanging, threads),
+        most=_most_side(lines.rhs) if is_folded else None,
+        periodic=bool(periodic),
+    )
 
 
-def fits(rhs: Tensor, side: int) -> bool:
+def fits(tensor: Tensor, side: int) -> bool:
     """Return whether blocks of so many rows are solved where the tensors are."""
+    return side <= _most_side(tensor)
+
+
+def _most_side(tensor: Tensor) -> int:
+    """Return the most rows of blocks that are solved where the tensors are."""
     backend = require("cpu")
-    return side <= (backend.FAST_SIDE if rhs.is_cuda else backend.MOST_SIDE)
+    return backend.FAST_SIDE if tensor.is_cuda else backend.MOST_SIDE
 
 
 def solve_open_blocks(*arguments: Any) -> Tensor:

@@ -133,8 +133,8 @@ def test_singular_matrices_and_systems_that_no_device_solves(device_library, rng
             factor(*matrix)
     with pytest.raises(BackendError, match=r"function of pysolvers\.torch or pysolvers\.jax"):
         whittaker(diagonals[0], 1.0)
-    with pytest.raises(BackendError, match="periodic=True needs the CPU"):
-        solve_pentadiagonal(*diagonals, periodic=True)
+    with pytest.raises(BackendError, match="factor_pentadiagonal: periodic=True needs the CPU"):
+        factor_pentadiagonal(*diagonals[:5], periodic=True)
 
 
 @pytest.mark.parametrize("pivot", [None, True])
@@ -310,3 +310,29 @@ def test_five_diagonals_whose_pairs_of_rows_are_exchanged(device_library, rng, a
     operands = [np.moveaxis(a, 1, axis).copy() for a in (*bands, rhs)]
     x = solve_pentadiagonal(*(library.array(a) for a in operands), axis=axis, pivot=pivot)
     near(library.get(x), solve_pentadiagonal(*operands, axis=axis, pivot=True))
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_complex_and_periodic_systems(device_library, rng, is_complex, periodic):
+    library = device_library
+    bands = [rng.uniform(-1, 1, (3, 9)) * np.exp(1j * k * is_complex) for k in range(6)]
+    bands = bands if is_complex else [band.real.copy() for band in bands]
+    bands[2] += 9
+    matrix = [np.stack([band, 0.5 * band], -1)[..., None, :] + 0 * np.eye(2) for band in bands[1:4]]
+    matrix[1] = matrix[1] + 9 * np.eye(2)
+    rhs = rng.standard_normal((3, 9, 2, 1))
+    rhs = rhs + 1j * rhs[::-1] if is_complex else rhs
+    if type(library).__name__ == "HostMemory" and (is_complex or periodic):
+        with pytest.raises(BackendError, match=r"need arrays of CuPy|needs the CPU"):
+            solve_pentadiagonal(*map(library.array, bands), periodic=periodic)
+        return
+    for solve, case in ((solve_pentadiagonal, bands), (solve_block_tridiagonal, [*matrix, rhs])):
+        x = solve(*map(library.array, case), periodic=periodic)
+        assert library.is_kind(x)
+        near(library.get(x), solve(*case, periodic=periodic))
+    zero = [0 * band for band in bands[:5]]
+    if is_complex or periodic:
+        with pytest.raises(SingularSystemError) as caught:
+            solve_pentadiagonal(*map(library.array, [*zero, bands[5]]), periodic=periodic)
+        assert caught.value.systems.tolist() == [[0], [1], [2]]

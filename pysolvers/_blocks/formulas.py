@@ -1,0 +1,216 @@
+"""Complex and periodic systems on a device, by operations of the library of their arrays.
+
+A device solves real open systems (systems.py). PyTorch and JAX have functions with the formulas for
+the others; those for CuPy are here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .._errors import BackendError
+from .._options import OnSingular, check_policy, check_threads
+from .._runtime.backends import require
+from .._runtime.interop import locate
+from .._runtime.singular import Singular
+from .._xp import ArrayLibrary
+from .differentiable import (
+    bands_of,
+    bands_solution,
+    blocks_of,
+    blocks_solution,
+    exchanges_rows,
+    folds,
+    require_assumption,
+)
+from .systems import Assume
+
+Array = Any
+Solve = Callable[..., Array]
+
+
+def solve(
+    operation: str,
+    solve_open: Solve,
+    solve_blocks: Solve,
+    named: dict[str, Any],
+    out: Any,
+    on_singular: OnSingular,
+    **options: Any,
+) -> Any:
+    """Return the solutions of complex or periodic systems on a device.
+
+    Parameters
+    ----------
+    operation : str
+        Name of the function that was called.
+    solve_open, solve_blocks : callable
+        That function, which solves real open systems, and `solve_block_tridiagonal`.
+    named : dict
+        The operands of the caller, `rhs` last.
+    out, on_singular, options
+        As the caller gave them; the options are axis, assume, periodic, pivot and threads.
+    """
+    rhs, policy = named["rhs"], check_policy(on_singular)
+    check_threads(options["threads"])
+    name = next((n for n in ("cupy", "torch", "jax") if _is_of(rhs, n)), None)
+    if name is None:
+        raise BackendError(
+            f"{operation}: complex and periodic systems on a device need arrays of CuPy, PyTorch "
+            "or JAX: pass such arrays, or arrays of NumPy"
+        )
+    if name == "cupy":
+        x = _solved(operation, solve_open, solve_blocks, named, **options)
+        xp = sys.modules["cupy"]
+    elif name == "torch":
+        xp = sys.modules["torch"]
+        with xp.no_grad():
+            x = getattr(import_module("pysolvers.torch"), operation)(*named.values(), **options)
+    else:
+        del options["threads"]
+        xp = sys.modules["jax"].numpy
+        x = getattr(import_module("pysolvers.jax"), operation)(*named.values(), **options)
+    if policy in ("raise", "warn"):
+        _report(operation, xp, x, rhs, policy, options["axis"])
+    if out is None:
+        return x
+    out[...] = x
+    return out
+
+
+def is_complex_matrix(named: dict[str, Any]) -> bool:
+    """Return whether an operand of the matrix is complex."""
+    return any(
+        isinstance(v, complex) or "complex" in str(getattr(v, "dtype", ""))
+        for name, v in named.items()
+        if name != "rhs"
+    )
+
+
+def needed(named: dict[str, Any], stream: object, *, periodic: bool) -> bool:
+    """Return whether a call is one of complex or periodic systems on a device.
+
+    Five real diagonals with a complex right-hand side are solved twice without formulas.
+    """
+    if stream is not None or locate(named["rhs"]) is None:
+        return False
+    has_blocks = "lower2" not in named
+    is_complex = is_complex_matrix(named)
+    return (
+        periodic
+        or is_complex
+        or (has_blocks and "complex" in str(getattr(named["rhs"], "dtype", "")))
+    )
+
+
+def _is_of(value: Any, name: str) -> bool:
+    return name in sys.modules and type(value).__module__.split(".")[0] in (name, name + "lib")
+
+
+def _report(operation: str, xp: Any, x: Array, rhs: Array, policy: OnSingular, axis: int) -> None:
+    """Report systems whose solutions are not finite though their right-hand sides are."""
+    tail = 0 if operation == "solve_pentadiagonal" else 2
+    place = axis % (x.ndim - tail)
+    wide = rhs if tuple(rhs.shape) == tuple(x.shape) else xp.zeros_like(x) + rhs
+    wrong, known = ~xp.isfinite(x), xp.isfinite(wide)
+    for last in sorted((place, *range(x.ndim - tail, x.ndim)), reverse=True):
+        wrong, known = wrong.any(last), known.all(last)
+    marks = wrong & known
+    found = np.argwhere(marks.get() if hasattr(marks, "get") else np.array(marks.tolist()))
+    if len(found):
+        rows = np.full(len(found), x.shape[place] - 1, np.intp)
+        Singular(found, rows).report(policy, operation, stacklevel=5)
+
+
+@cache
+def _cupy() -> ArrayLibrary:
+    """Return CuPy, by those operations that the formulas need."""
+    cupy = sys.modules["cupy"]
+
+    def operands(named: dict[str, Any]) -> dict[str, Array]:
+        dtypes = [v.dtype for v in named.values() if isinstance(v, cupy.ndarray)]
+        inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+        dtype = np.result_type(*inexact) if inexact else np.dtype(np.float64)
+        if any(np.iscomplexobj(v) for v in named.values()):
+            dtype = np.result_type(dtype, np.complex64)
+        return {name: cupy.asarray(v, dtype) for name, v in named.items()}
+
+    def rows(array: Array, start: int, stop: int, axis: int) -> Array:
+        return array[(slice(None),) * (axis % array.ndim) + (slice(start, stop),)]
+
+    def padded(array: Array, before: int, after: int, axis: int) -> Array:
+        widths = [(0, 0)] * array.ndim
+        widths[axis] = (before, after)
+        return cupy.pad(array, widths)
+
+    def absent(*_: Any) -> Any:
+        raise NotImplementedError
+
+    return ArrayLibrary(
+        cupy, cupy.moveaxis, operands, absent, absent, absent, np.iscomplexobj, absent, rows,
+        padded, absent, absent, absent, absent, lambda array: array, lambda array: array,
+    )  # fmt: skip
+
+
+def _solved(
+    operation: str,
+    solve_open: Solve,
+    solve_blocks: Solve,
+    named: dict[str, Any],
+    *,
+    axis: int,
+    assume: Assume,
+    periodic: bool,
+    pivot: bool | None,
+    threads: int | None,
+) -> Array:
+    """Solve with arrays of CuPy; NaN for singular systems."""
+    require_assumption(assume, pivot)
+    rhs, is_complex = named["rhs"], is_complex_matrix(named)
+    if operation == "solve_pentadiagonal" and np.iscomplexobj(rhs) and not is_complex:
+        given: dict[str, Any] = {
+            "axis": axis,
+            "assume": assume,
+            "periodic": periodic,
+            "pivot": pivot,
+            "threads": threads,
+        }
+        real, imag = (
+            _solved(operation, solve_open, solve_blocks, {**named, "rhs": part}, **given)
+            for part in (rhs.real, rhs.imag)
+        )
+        return real + 1j * imag
+    library, most = _cupy(), require("cpu").FAST_SIDE
+    options: dict[str, Any] = {"assume": assume, "on_singular": "nan", "threads": threads}
+    is_folded = folds(assume, pivot, periodic=periodic)
+
+    def by(function: Solve, exchanges: bool | None) -> Solve:
+        def solve(*operands: Array) -> Array:
+            shared = [a[None] for a in operands]  # an operand of one row is a constant
+            return function(*shared, pivot=exchanges, **options)[0]
+
+        return solve
+
+    exchanges = None if assume != "general" else exchanges_rows(assume, pivot)
+    inner, exchanging = by(solve_open, exchanges), by(solve_blocks, True)
+    if operation == "solve_block_tridiagonal":
+        lines = blocks_of(library, named, axis, assume, periodic=periodic)
+        fold = most if is_folded else None
+        return blocks_solution(library, lines, inner, exchanging, most=fold, periodic=periodic)
+    lines = bands_of(library, named, axis, assume, periodic=periodic)
+    return bands_solution(
+        library,
+        lines,
+        inner,
+        by(solve_blocks, exchanges),
+        exchanging,
+        is_complex=is_complex,
+        is_folded=is_folded and (8 if is_complex else 4) <= most,
+        periodic=periodic,
+    )
