@@ -138,29 +138,28 @@ class CutLines:
         assert self._exchange is not None
         assert self._next is not None
         self._take(device, numbers, owner)
-        self._exchange.refresh(_FIELD)
         ranks, rank, size = self._group.size, self._group.rank, self._dtype.itemsize
         row = self._lines * size
         start = numbers + _ENDS * ranks * row
         y = device_array(start, (ranks, self._lines), None, self._dtype, owner)
+        right, rows = y.T[None], [matrix.T[None] for matrix in self._matrices]
+        parts = []
         for begin, count in zip(self._starts, self._counts, strict=False):
             first, strides = numbers + _ENDS * begin * size, (_ENDS * row, count * size, size)
             ends = device_array(first, (ranks, _ENDS, count), strides, self._dtype, owner)
             own = slice(begin, begin + count)
-            device.write(y[:, own], ends[:, 1])
-            device.add_product(y[:-1, own], self._next[:-1, own], ends[1:, 0])
+            products = [(y[:-1, own], self._next[:-1, own], ends[1:, 0])]
             if self._periodic:
-                device.add_product(y[-1:, own], self._next[-1:, own], ends[:1, 0])
-        rows = [matrix.T[None] for matrix in self._matrices]
-        solve_lines(
-            device,
-            device.operation,
-            rows,
-            y.T[None],
-            y.T[None],
-            periodic=self._periodic,
-            has_sums=True,
-        )
+                products.append((y[-1:, own], self._next[-1:, own], ends[:1, 0]))
+            parts.append((y[:, own], ends[:, 1], products))
+        # The device waits for what follows the exchange: all else is prepared before it.
+        self._exchange.refresh(_FIELD)
+        for own_y, of_y, products in parts:
+            device.write(own_y, of_y)
+            for product in products:
+                device.add_product(*product)
+        options = {"periodic": self._periodic, "has_sums": True}
+        solve_lines(device, device.operation, rows, right, right, **options)
         places = start + (rank - 1) % ranks * row, start + rank * row
         return [(places[0] + begin * size, places[1] + begin * size) for begin in self._starts[:-1]]
 
