@@ -13,6 +13,7 @@ from .._row_sums import RowSums, form_of
 from .._runtime.arrays import Shape, resolve_shape
 from .._xp import ArrayLibrary
 from .calls import faces_of
+from .flux_rows import End, conductance, sums_and_sides
 
 Array = Any
 
@@ -320,22 +321,17 @@ def diffusion(
     whole = xp.zeros_like(start + thick + k)
     thick, rows, last = thick + whole, whole.shape[-1], whole.ndim - 1
     above, below = (library.rows(thick, i, rows - 1 + i, last) for i in (0, 1))
-    conductance = 2 * h * library.rows(k + whole, 0, rows - 1, last) / (above + below)
-    sums, rhs = thick, start
-    if source is not None:
-        rhs = start + h * _clean(library, of["source"], inside)
-    rhs = thick * rhs
+    given = []
     for name in columns:
-        is_first = name.endswith("first")
+        is_first, face = name.endswith("first"), None
         at = _end_rows(library, inside, whole, is_first=is_first)
-        values = promoted[name][..., None]
-        if name.startswith("flux_"):
-            rhs = rhs + xp.where(at, h * values, whole)
-            continue
-        face = _clean(library, _rows_last(library, faces[not is_first], shape), at)
-        outer = 2 * h * face / thick
-        sums, rhs = sums + outer, rhs + outer * values
-    y = solve_symmetric(conductance, sums, rhs + whole, axis=-1, periodic=False)
+        if name.startswith("value_"):
+            face = _clean(library, _rows_last(library, faces[not is_first], shape), at)
+        given.append(End(at, promoted[name][..., None], face))
+    more = None if source is None else _clean(library, of["source"], inside)
+    sums, rhs = sums_and_sides(xp, thick, start, more, h, given)
+    between = conductance(library.rows(k + whole, 0, rows - 1, last), h, above, below)
+    y = solve_symmetric(between, sums, rhs + whole, axis=-1, periodic=False)
     x = y if theta == 1 else start + (y - start) / float(theta)
     if inside is not None:
         x = xp.where(inside, x, of["T"])

@@ -27,6 +27,7 @@ from ..distributed._halo import faces_of, refresh_halo
 from ..distributed._systems import check_short, check_sizes, checked_group
 from ..factor import factor_tridiagonal
 from ..tridiagonal import solve_tridiagonal
+from .flux_rows import End, conductance, sums_and_sides
 
 Array = NDArray[Any]
 Multiply = Callable[[Prepared], Array]
@@ -375,20 +376,19 @@ def _rows_of_columns(
     before = halo[..., :1] if has_before else np.zeros_like(halo[..., :1])
     after = halo[..., 3:] if has_after else np.zeros_like(halo[..., :1])
     around = np.concatenate([before, d, after], axis=-1)
-    k = own.K * (2 * h) / (around[..., :-1] + around[..., 1:])
-    lower, upper, sums = -k[..., :-1], -k[..., 1:], d.copy()
-    right = d * (own.T if own.source is None else own.T + h * own.source)
+    k = conductance(own.K, h, around[..., :-1], around[..., 1:])
+    lower, upper, ends = -k[..., :-1], -k[..., 1:], []
     for end, is_there, name in ((0, not has_before, "first"), (-1, not has_after, "last")):
         if not is_there:
             continue
-        at = slice(-1, None) if end else slice(1)
-        (upper if end else lower)[..., at] = 0
+        row = np.arange(layers) == end % layers
+        (upper if end else lower)[..., row] = 0
         if f"flux_{name}" in own.ends:
-            right[..., at] += h * own.ends[f"flux_{name}"]
+            ends.append(End(row, own.ends[f"flux_{name}"]))
         if f"value_{name}" in own.ends:
-            outer = k[..., at]
-            sums[..., at] += outer
-            right[..., at] += outer * own.ends[f"value_{name}"]
+            face = np.where(row, own.K[..., :1] if end == 0 else own.K[..., -1:], 0)
+            ends.append(End(row, own.ends[f"value_{name}"], face.astype(own.K.dtype)))
+    sums, right = sums_and_sides(np, d, own.T, own.source, h, ends)
     return lower, sums, upper, right
 
 
