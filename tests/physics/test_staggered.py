@@ -84,6 +84,7 @@ def test_sor_tends_to_the_direct_solution_as_its_tolerance_falls():
     assert np.abs(found[-1].p - exact.p).max() < 1e-8
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", [16, 33, 210])
 @pytest.mark.parametrize("options", [{}, {"gamma": 0.9}, {"pressure_tol": None, "max_sweeps": 7}])
 def test_kernels_and_threads_change_no_bit_with_sor(n, options):

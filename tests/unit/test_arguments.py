@@ -126,7 +126,14 @@ def run(**variables):
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("value", ["x", "2x", "1.5", "0", "-1", "1025", "9" * 5000, "1 2", "²"])
+def slow(*values):
+    """Values of the branches of others: each of them takes a process."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+@pytest.mark.parametrize(
+    "value", ["2x", "0", "1025", "9" * 5000, "²", *slow("x", "1.5", "-1", "1 2")]
+)
 def test_wrong_number_of_threads_in_the_environment_is_refused(value):
     said = run(PYSOLVERS_NUM_THREADS=value)
 
@@ -136,7 +143,7 @@ def test_wrong_number_of_threads_in_the_environment_is_refused(value):
     assert said == f"the environment variable {rule}{shown!r}: {remedy}"
 
 
-@pytest.mark.parametrize("value", ["AVX2", "avx", "sse", "1"])
+@pytest.mark.parametrize("value", ["AVX2", *slow("avx", "sse", "1")])
 def test_unknown_instruction_set_in_the_environment_is_refused(value):
     said = run(PYSOLVERS_ISA=value)
 

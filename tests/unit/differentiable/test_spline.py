@@ -28,7 +28,9 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("bc", CONDITIONS)
+@pytest.mark.parametrize(  # names of conditions with values stand for those, in one function
+    "bc", [slow(bc) if bc in ("natural", "slopes", "named") else bc for bc in CONDITIONS]
+)
 def test_values_and_coefficients_are_those_of_scipy(differentiable, rng, bc):
     spline_of = differentiable.functions.CubicSpline
     sizes = [(16, (3,), 1, np.complex128)]

@@ -7,7 +7,9 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("name", ["", "AVX2", "none"])
+@pytest.mark.parametrize(
+    "name", ["AVX2", *(pytest.param(name, marks=pytest.mark.slow) for name in ("", "none"))]
+)
 def test_unknown_instruction_set_is_no_limit(name):
     program = "from pysolvers import _core; print(_core.describe())"
     environment = {k: v for k, v in os.environ.items() if k != "PYSOLVERS_ISA"}

@@ -23,6 +23,7 @@ class Stub(NamedTuple):
         return len(self.shape)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("leader", ["rhs", "diag"])
 def test_shape_function_of_all_libraries(rng, leader, periodic):

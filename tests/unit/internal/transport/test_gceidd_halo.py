@@ -78,6 +78,7 @@ def whole(given, method, steps, shape=SHAPE):
     return start, solver.step(steps).u
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("strips", [13, 26])
 @pytest.mark.parametrize("courant", [0.4, -0.4, 1.7, -1.7, 2.0, 2.5, -2.5])
 @pytest.mark.parametrize("method", METHODS)
