@@ -44,6 +44,7 @@ print(codes, np.array_equal(again, expected))
 """
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("parent", [1, 2])
 @pytest.mark.parametrize("child", [1, 2, None])
 def test_fork_after_use_does_not_hang(parent, child):
@@ -213,6 +214,7 @@ else:
 """
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("method", ["pcr", "pivoted", "partition"])
 def test_interrupt_leaves_a_long_batch_within_a_second(method, threads):

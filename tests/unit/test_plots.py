@@ -305,7 +305,9 @@ def test_film_without_ffmpeg_names_a_format_of_pillow(tmp_path, monkeypatch, nam
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("suffix", [".GIF", ".apng", ".webp"])
+@pytest.mark.parametrize(
+    "suffix", [".GIF", *(pytest.param(s, marks=pytest.mark.slow) for s in (".apng", ".webp"))]
+)
 def test_films_of_pillow_need_no_ffmpeg(tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(animation.writers, "list", lambda: ["pillow", "html"])
     path = tmp_path / f"film{suffix}"

@@ -100,6 +100,7 @@ class TestElsewhere:
         y = solve_tridiagonal(*arguments, rhs, axis=axis)
         close(np.asarray(y), pysolvers.solve_tridiagonal(*arguments, rhs, axis=axis))
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize("periodic", [False, True])
     @pytest.mark.parametrize("rows", [2, 40])
     def test_row_sums_keep_their_digits(self, rng, periodic, rows):
@@ -112,6 +113,7 @@ class TestElsewhere:
         desired = pysolvers.solve_tridiagonal(lower, form, upper, rhs, periodic=periodic)
         np.testing.assert_allclose(x, desired, rtol=1e-13)
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize("reverse", [False, True])
     @pytest.mark.parametrize("order", [1, 2])
     def test_recurrences(self, rng, reverse, order):

@@ -19,6 +19,7 @@ def operands(shape, order, seed=0):
     return a, rng.standard_normal(shape), second if order == 2 else None, initial
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("shape", [(7,), (2, 4, 6), (2, 1)])

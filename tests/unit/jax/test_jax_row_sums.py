@@ -41,7 +41,7 @@ FORMS = {
 )
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize(
-    "form", [f if f in ("own", "short") else pytest.param(f, marks=pytest.mark.slow) for f in FORMS]
+    "form", [f if f == "own" else pytest.param(f, marks=pytest.mark.slow) for f in FORMS]
 )
 def test_derivatives_are_those_of_dense_solves(rng, form, periodic, orders):
     if periodic and form in ("short", "mixed"):

@@ -465,6 +465,7 @@ def test_off_diagonals_of_one_row_can_have_no_entry(rng):
         close(factor.solve(rhs, trans="T"), rhs / diag)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 @pytest.mark.parametrize(("shape", "axis"), [((9,), -1), ((4, 9), -1), ((4, 9), 0)])
 def test_factor_of_numbers_and_right_hand_sides_of_one_axis(rng, shape, axis, trans):
@@ -482,6 +483,7 @@ def test_factor_of_numbers_and_right_hand_sides_of_one_axis(rng, shape, axis, tr
         factor.solve(rhs[1:], trans=trans)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 @pytest.mark.parametrize("periodic", [False, True])
 def test_factor_solves_with_transposes(rng, periodic, trans):
@@ -592,6 +594,7 @@ def scaled(rng, dtype, size, shape):
     return [np.asarray(a * size, dtype) for a in (lower, diag + 4, upper, rhs)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("dtype", "size"),
     [(np.complex64, 1e-36), (np.complex64, 1e36), (np.complex128, 1e-305), (np.complex128, 1e305)],

@@ -19,7 +19,7 @@ def solve(lower, diag, upper, rhs, **options):
     return lineax.linear_solve(operator, rhs, Tridiagonal(**options)).value
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("dtype", [np.complex128, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_solution_of_one_system(rng, dtype):
     system = oracle.dominant(rng, (9,), dtype)
 

@@ -44,6 +44,7 @@ def repeated(*operands, **options):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("options", [{}, {"on_singular": "ignore"}, {"pivot": False}])
 def test_repeated_shapes_are_compiled(compiled, rng, dtype, options):
@@ -127,6 +128,7 @@ def factor_of(compiled, monkeypatch):
     return create
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("options", [{}, {"pivot": False}, {"periodic": True}])
