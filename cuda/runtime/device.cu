@@ -13,8 +13,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "runtime/memory.h"
-
 namespace pysolvers::runtime {
 
 static constexpr int least_capability = 75;
@@ -204,21 +202,6 @@ ps_cuda_device_get(void)
     return is_read[device] ? &properties[device] : nullptr;
 }
 
-/* Create the context of a device in the runtime. Queries of a stream do not create it: they
- * fail with a segmentation fault if the first call of a process names a stream that another
- * runtime or the driver made. */
-static void
-start(int device)
-{
-    static std::once_flag once[PS_CUDA_MAX_DEVICES];
-
-    std::call_once(once[device], [] {
-        const Relaxed relaxed;
-
-        (void)cudaFree(nullptr);
-    });
-}
-
 DeviceScope::DeviceScope(const ps_exec *exec)
 {
     if (exec->device < 0 || exec->device >= ps_cuda_devices() ||
@@ -227,9 +210,6 @@ DeviceScope::DeviceScope(const ps_exec *exec)
     }
     is_other_ = exec->device != before_;
     is_set_ = !is_other_ || cudaSetDevice(exec->device) == cudaSuccess;
-    if (is_set_) {
-        start(exec->device);
-    }
     (void)cudaGetLastError();
 }
 

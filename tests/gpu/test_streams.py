@@ -232,48 +232,6 @@ def test_forked_child_is_told_why_not():
     assert (run.returncode, run.stdout) == (0, "0 True\n"), run.stderr
 
 
-FIRST_CALLS = {
-    "solve": "x = pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, field)",
-    "splines": "x = pysolvers.CubicSpline(knots, field, 1)(knots)",
-}
-FIRST = """
-import threading
-import cupy, numpy as np
-import pysolvers
-field = cupy.asarray(np.random.default_rng(1).random((3, 20)))
-knots = cupy.arange(20.0)
-def first():
-    global x
-    with cupy.cuda.Stream(non_blocking=True) as stream:
-        {call}
-        stream.synchronize()
-cupy.cuda.Device().synchronize()
-if {threaded}:
-    thread = threading.Thread(target=first)
-    thread.start()
-    thread.join()
-else:
-    first()
-own = x
-field, knots = field.get(), knots.get()
-{call}
-print(np.allclose(own.get(), x, rtol=1e-12, atol=1e-12))
-"""
-
-
-@pytest.mark.parametrize("threaded", [False, True])
-@pytest.mark.parametrize("name", FIRST_CALLS)
-def test_first_call_of_a_process_on_a_stream_of_its_own(name, threaded):
-    pytest.importorskip("cupy")
-    code = FIRST.format(call=FIRST_CALLS[name], threaded=threaded)
-
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
-
-    assert (run.returncode, run.stdout) == (0, "True\n"), run.stderr
-
-
 def test_times_of_copies_and_of_solving_are_told_apart(problem):
     hosts, expected = problem
     before = [host.copy() for host in hosts]
