@@ -8,6 +8,7 @@ ends the process. `Array` is an array of a library that lives in this memory.
 import contextlib
 import ctypes
 import ctypes.util
+import functools
 import itertools
 import mmap
 import types
@@ -358,6 +359,11 @@ def _new_stream(_ordinal):
     return streams.Stream(next(_numbers))
 
 
+def _kept_stream(ordinal, _number):
+    """Return the stream of a number."""
+    return _new_stream(ordinal)
+
+
 @contextlib.contextmanager
 def in_place_of_cuda(fake=None):
     """Use a `Device`, by default a new one, as the backend "cuda", with arrays of a library."""
@@ -367,6 +373,9 @@ def in_place_of_cuda(fake=None):
         mock.patch.object(backends, "_load", lambda name: fake if name == "cuda" else load(name)),
         mock.patch.object(interop, "_memory_view", return_value=View),
         mock.patch.object(streams, "_new_stream", side_effect=_new_stream),
+        # A stream that the package keeps is used no more once there is no fake device.
+        mock.patch.object(streams, "_keeping_stream", functools.cache(_kept_stream)),
+        mock.patch.dict(streams._free, clear=True),
         mock.patch.object(
             interop.Library,
             "empty",
