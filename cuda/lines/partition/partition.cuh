@@ -15,7 +15,10 @@
  * 1024 rows in float64, 95 instead of 76 % of the bandwidth of a copy.
  *
  * Clusters that are alone on their multiprocessors have the memory of two tiles, if it
- * suffices, and load the next tile while they eliminate this one: no other block would.
+ * suffices, and load the next tile while they eliminate this one: 34000 to 48000 rows in
+ * float64 take 0.92 to 0.93 of the time, 72000 to 96000 in float32 0.91 to 0.99 (H200). Two
+ * blocks of a multiprocessor are better: with the memory of two tiles, but one block instead
+ * of two, 16384 rows in float64 took 1.6 times as long.
  */
 #ifndef PS_CUDA_LINES_PARTITION_PARTITION_CUH
 #define PS_CUDA_LINES_PARTITION_PARTITION_CUH

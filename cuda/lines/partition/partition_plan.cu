@@ -282,11 +282,8 @@ ps_cuda_plan_ahead(const ps_tridiag *t, const ps_cuda_device *device, Plan *plan
     const Sizes size = sizes_of(t->dtype, by_row);
     const int32_t more = 4 * how.words * size.bytes;
 
-    if (std::getenv("PS_ONE_STAGE") != nullptr) {
-        return;
-    }
     if (by_row && (how.runs & 15u) == 15u && plan->shape.blocks > 1 &&
-        (2 * plan->threads > size.threads || std::getenv("PS_TWO_STAGES") != nullptr) &&
+        2 * plan->threads > size.threads &&
         plan->shared_bytes + more + shared_for_statics <= device->shared_bytes) {
         how.stage = 5 * how.words;
         plan->shared_bytes += more;
