@@ -5,9 +5,9 @@ modified Craig and Sneyd, and with a mixed derivative. "words" are those that a 
 (pysolvers/_split/schemes.py); "share" is the time of a copy of as many words over that of the step.
 On the CPU the copy is measured in turn with the steps.
 
-    F of one field, to one or two    2 or 3 words, 4 with the sum of the step before; 3 more for
-                                     each axis with rows that are arrays, 1 for a mixed coefficient
-                                     that is an array
+    F of one field, to one or two    2 or 3 words, 4 on a device with the sum of the step before; 3
+                                     more for each axis with rows that are arrays, 1 for a mixed
+                                     coefficient that is an array
     the correction                   4 words, and the same ones for arrays
     solve along an axis              2 words, and 3 for factors of arrays
     sum of the solution              3 words
@@ -53,12 +53,12 @@ SCHEMES = (
 )
 
 
-def words(scheme: str, *, has_arrays: bool, is_mixed: bool) -> int:
+def words(scheme: str, *, has_arrays: bool, is_mixed: bool, on_device: bool = False) -> int:
     """Return the words of a step in two dimensions, per node."""
     arrays = 2 * 3 * has_arrays
     solves = 2 * 2 + arrays
     if scheme == "douglas":
-        return 4 + arrays + solves
+        return (4 if on_device else 2 + 3) + arrays + solves
     mixed = is_mixed * has_arrays
     return (3 + arrays + mixed) + solves + (4 + arrays + mixed) + solves + 3
 
@@ -164,7 +164,7 @@ def cases(args: argparse.Namespace) -> list[Record]:
         times = medians(calls, args.runs)
         seconds = times["step"] / steps_of_call
         bandwidth = 2 * WORD * copied / times["copy"] if copier else device_bandwidth()
-        count = words(scheme, **kind)
+        count = words(scheme, **kind, on_device=args.gpu)
         share = count * WORD * np.prod(shape) / bandwidth / seconds
         name = ("arrays" if has_arrays else "constants") + (", mixed" if is_mixed else "")
         found.append(

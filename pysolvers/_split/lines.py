@@ -167,6 +167,15 @@ class LineOperators(ABC):
         """Number of axes of space."""
         return self.grid.axes
 
+    @property
+    def adds_with_rate(self) -> bool:
+        """Whether a sum and F of it are faster in one pass: on a device.
+
+        On a CPU the sum of a node is formed for each of its rows: a step of Douglas' scheme takes
+        1.03 to 1.13 of the time of two passes (4096 x 4096, AVX2).
+        """
+        return self._device != "cpu"
+
     def zeros(self) -> Field:
         """Return a field of zeros."""
         return self.xp.zeros(self.grid.nodes, self.dtype)

@@ -21,7 +21,8 @@ solve along each axis, and a sum. Each evaluation and each sum is one pass over 
 the linear combinations of a scheme are formed, by the kernel of ``ps_rates.h``.
 Words moved per unknown with coefficients that do not depend on the place, n axes:
 
-    douglas    4 + 2 n: the sum and F of it, the solves in place; 1 more at the last step of a call
+    douglas    2 + 2 n + 3: F of u, the solves in place, the sum
+               4 + 2 n on devices but at the last step of a call: the sum and F of it in one pass
     others     3 + 2 n + 4 + 2 n + 3, hundsdorfer-verwer 4 at the end
 
 and 3 for each axis in each evaluation of F and each solve, where coefficients depend on the place,
@@ -95,6 +96,10 @@ class Operators(Protocol):
     @property
     def axes(self) -> int:
         """Number of axes of space."""
+
+    @property
+    def adds_with_rate(self) -> bool:
+        """Whether a sum and F of it are faster in one pass than in two."""
 
     def zeros(self) -> Field:
         """Return a field of zeros."""
@@ -213,7 +218,7 @@ class SplitSteps(Generic[O_co]):
         is_whole = not self._is_single and self._scheme == "hundsdorfer-verwer"
         if is_kept and not is_whole:
             found = self.zeros() if self._next is None else self._next
-            if goes_on and self._is_single and self._values is new.values:
+            if goes_on and self._goes_on(new):
                 self._add_and_go_on(new, dt, u, found)
             else:
                 self.operators.add(u, self._work[name], found)
@@ -227,6 +232,10 @@ class SplitSteps(Generic[O_co]):
         if not is_kept:
             self.operators.place(new, found)
         return found
+
+    def _goes_on(self, level: Any) -> bool:
+        """Return whether the pass that adds the change makes F of the next step."""
+        return self._is_single and self.operators.adds_with_rate and self._values is level.values
 
     def _add_and_go_on(self, level: Any, dt: float, u: Field, found: Field) -> None:
         """Set the solution at the free nodes to u + change, and `change` to dt F of it, at once."""

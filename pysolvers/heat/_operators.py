@@ -55,6 +55,7 @@ class HeatOperators:
     """
 
     has_explicit = False
+    adds_with_rate = False
 
     def __init__(
         self,

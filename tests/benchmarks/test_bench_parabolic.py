@@ -27,8 +27,10 @@ def test_arrays_and_a_second_sweep_move_more_words():
         return parabolic.words(scheme, has_arrays=arrays, is_mixed=mixed)
 
     one = count("douglas")
-    # Of u, the change, the solution and its F in one pass; four of the solves in place.
-    assert one == 8
+    # One of u and one of F, four of the solves in place, three of the sum; on a device those of
+    # u, the change, the solution and its F in one pass.
+    assert one == 9
+    assert parabolic.words("douglas", has_arrays=False, is_mixed=False, on_device=True) == 8
     assert count("douglas", arrays=True) == one + 12
     two = count("modified-craig-sneyd")
     assert two == 18
