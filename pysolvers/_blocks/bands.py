@@ -92,7 +92,8 @@ def solve_pentadiagonal(
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         Reaction to a singular matrix, as in `solve_tridiagonal`.
     device, stream
-        As in `solve_tridiagonal`. A device solves real open systems.
+        As in `solve_tridiagonal`. A device solves complex and periodic systems as arrays of CuPy,
+        PyTorch or JAX on their own stream.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 

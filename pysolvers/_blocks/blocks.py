@@ -82,7 +82,8 @@ def solve_block_tridiagonal(
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         Reaction to a singular matrix, as in `solve_tridiagonal`.
     device, stream
-        As in `solve_tridiagonal`. A device solves open real systems with blocks of at most 4 rows.
+        As in `solve_tridiagonal`. A device solves systems with blocks of at most 4 rows, complex
+        ones 2; complex and periodic ones as arrays of CuPy, PyTorch or JAX on their own stream.
     threads : int, optional
         Number of threads, as in `solve_tridiagonal`. The result has the same bits for any number.
 
@@ -131,7 +132,8 @@ def solve_block_tridiagonal(
     of the last row's unknowns, which follow from the k equations that are left. Where this loses
     digits, because the open matrix is singular or nearly so, the rows in the order 0, n - 1, 1,
     n - 2, ... are those of blocks of 2 k rows, which are eliminated with row exchanges; blocks with
-    k > 16, complex ones with k > 8, are not.
+    k > 16, complex ones with k > 8, are not, and on a device real blocks with k > 2 and complex
+    ones.
 
     On a device each thread solves one system, with 5 k^2 + 4 k words per row, or 11 k^2 + 2 k with
     row exchanges across blocks. Contiguous systems of 129 to 512 rows of blocks of 2 are divided
