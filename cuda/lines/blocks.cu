@@ -169,7 +169,11 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
 
 /* Warps of a multiprocessor whose eliminated rows of five diagonals fit into its shared
  * memory. */
-static constexpr int64_t near_warps = 2;
+static constexpr int64_t near_warps = 4;
+
+/* Threads of a multiprocessor that have their eliminated rows in global memory: more systems
+ * in float64 take less time by blocks. */
+static constexpr int64_t far_threads = 320;
 
 /* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
 template <typename Real>
@@ -206,15 +210,13 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
     job.is_whole = by_row && are_whole(job);
-    job.has_rows = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS &&
-                   (!by_row || (job.is_whole && is_near));
-    job.shared_bytes = job.has_rows && is_near ? static_cast<uint32_t>(bytes) : 0;
-    const char *const former = std::getenv("PS_FIVE"); /* TODO measure, then remove */
+    const bool is_far =
+        !by_row && !is_near &&
+        (sizeof(Real) == 4 || b.outer * b.inner <= far_threads * device.processors);
 
-    job.has_rows = job.has_rows && (former == nullptr || *former != '0');
-    if (former != nullptr && *former == '2' && !by_row) {
-        job.shared_bytes = 0;
-    }
+    job.has_rows = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS &&
+                   (is_far || (is_near && (!by_row || job.is_whole)));
+    job.shared_bytes = job.has_rows && is_near ? static_cast<uint32_t>(bytes) : 0;
 }
 
 template <typename Real>

@@ -4,10 +4,11 @@
  *   s_i = (u1_i - a_i t_{i-1}) / p_i,   t_i = u2_i / p_i
  *   y_i = (rhs_i - l2_i y_{i-2} - a_i y_{i-1}) / p_i,   x_i = y_i - s_i x_{i+1} - t_i x_{i+2}
  *
- * A row takes a third of the instructions and half of the latency of that of blocks of 2
- * (blocks.cuh), which bound that kernel. Rows are loaded by groups of four, one group ahead;
- * contiguous ones as vectors. The eliminated rows are in shared memory if they fit: 7 words
- * for a row, otherwise 13.
+ * A row takes a third of the instructions of that of blocks of 2 (blocks.cuh), which bound that
+ * kernel: 12000 systems of 4000 rows took 0.78 of its time in float64 and 0.73 in float32, 200000
+ * of 64 rows 0.7 to 0.9 (H200). Rows are loaded by groups of four, one group ahead; contiguous ones
+ * as vectors. The eliminated rows are in shared memory if they fit: 7 words for a row, otherwise
+ * 13.
  *
  * Blocks exchange their two rows, scalar rows have no exchanges: a system is solved again by
  * blocks if a multiplier is large, a pivot is bad, or, where it is checked, a row is not
