@@ -64,6 +64,31 @@ def test_plates(shape, scheme, has_arrays, rng):
     assert_same(lambda **more: ParabolicADI(shape, **options, **more))
 
 
+@pytest.mark.parametrize("sides", [0.5, "periodic", Neumann(0.1)], ids=["value", "ring", "flux"])
+@pytest.mark.parametrize("mixed", [0.0, 0.4])
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("shape", [(64, 130), (70, 132), (5, 8)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_constant_coefficients(dtype, shape, batch, mixed, sides, rng):
+    """Rows that begin at packs of 16 bytes, and rows that do not."""
+    options = {
+        "extent": ((0, 1), (0, 1)),
+        "batch": batch,
+        "diffusion": {"xx": 1.0, "yy": 2.0} | ({"xy": mixed} if mixed else {}),
+        "advection": {"y": 0.5},
+        "boundary": {"x": sides, "y": sides if sides == "periodic" else 0.0},
+        "initial": rng.random((*batch, *shape)),
+        "dt": 1e-3,
+        "dtype": dtype,
+    }
+    for scheme in ("douglas", "modified-craig-sneyd"):
+        there, here = (
+            ParabolicADI(shape, scheme=scheme, device=on, **options) for on in ("cuda", "cpu")
+        )
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(there.step(3).u, here.step(3).u, rtol=0, atol=500 * eps)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("nodes", [20, 1500, 4096])
 def test_lines_of_a_batch(nodes, dtype, rng):
