@@ -1,4 +1,4 @@
-/* rates.cu - the passes of ps_rates.h.
+/* rates.cu - the passes of ps_rates.h: those of rates_packs.cuh, and all others here.
  *
  * A warp has 32 neighbouring nodes along x, a thread `rows_of` nodes along y, and a block
  * adjacent rows, whose halos are in its cache. A thread loads all values of y = u + d that
@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "device/number.cuh"
 #include "lines/rates_packs.cuh"
@@ -463,12 +462,11 @@ has_packs(const RatesJob &job)
 
 template <int WIDTH, typename Real, typename Form>
 ps_status
-launch_packs(RatesJob job, int32_t rows, const Form &, cudaStream_t stream)
+launch_packs(RatesJob job, const Form &, cudaStream_t stream)
 {
     ps_rates &r = job.r;
 
     if (!Form::rates) { /* as one plane */
-        rows = Form::rows;
         r.size[2] = r.count[2] = r.size[0] * r.size[1] * r.size[2];
         r.size[0] = r.size[1] = r.count[0] = r.count[1] = 1;
     }
@@ -478,9 +476,8 @@ launch_packs(RatesJob job, int32_t rows, const Form &, cudaStream_t stream)
         job.adds_y[o] = r.own[o] == 0 && r.base[o] == 1 &&
                         (r.d == nullptr || (r.change[o] == 1 && !has_rates));
     }
-    job.rows = rows;
     job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
-    job.chunks = divided_up(r.count[2], rows);
+    job.chunks = divided_up(r.count[2], Form::walk);
     job.walks = r.count[0] * job.chunks;
     return Launch(job.tiles * divided_up(job.walks, walks_a_block),
                   dim3(lanes, walks_a_block), 0, stream)
@@ -489,10 +486,10 @@ launch_packs(RatesJob job, int32_t rows, const Form &, cudaStream_t stream)
 
 template <int WIDTH, typename Real>
 ps_status
-launch_packs(const RatesJob &job, int32_t rows, cudaStream_t stream)
+launch_packs(const RatesJob &job, cudaStream_t stream)
 {
     const auto launch = [&](auto form) {
-        return launch_packs<WIDTH, Real>(job, rows, form, stream);
+        return launch_packs<WIDTH, Real>(job, form, stream);
     };
 
     if (!job.with_lines && !job.with_parts) {
@@ -557,11 +554,9 @@ ps_cuda_rates(const ps_rates *r, const ps_exec *exec)
         using Real = decltype(real);
         const cudaStream_t stream = ps_cuda_stream(exec);
         constexpr int width = 16 / sizeof(Real);
-        const char *const form = getenv("PS_RATES_FORM");
-        const int rows = form != nullptr ? atoi(form) : 8;
 
-        if (rows > 0 && is_small(*r) && has_packs<width, Real>(job)) {
-            return launch_packs<width, Real>(job, rows, stream);
+        if (is_small(*r) && has_packs<width, Real>(job)) {
+            return launch_packs<width, Real>(job, stream);
         }
         return is_small(*r) ? launch<int32_t, Real>(job, stream)
                             : launch<int64_t, Real>(job, stream);

@@ -12,7 +12,6 @@ struct RatesJob {
     ps_rates r;
     int64_t tiles, walks; /* warps along x; threads along all other axes */
     int64_t chunks;       /* of these along y */
-    int32_t rows;         /* of a thread along y, in rates_packs.cuh */
     bool with_lines, with_parts;
     bool adds_y[PS_RATES_OUTS]; /* whether base u + change d of a result is y */
 };

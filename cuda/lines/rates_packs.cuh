@@ -3,9 +3,9 @@
  *
  * A lane has a pack of neighbouring nodes along x, which begins at a multiple of its
  * width in the field, and goes along y with three and more rows of y in registers. Rows
- * along x have one weight for all y, and rows along y one for all x. With weights of any
- * strides (rates.cu) a pass of two words took 130 us, and a copy 63 (4096 x 4096,
- * float64, H200): about 125 instructions for a node, here 39.
+ * along x have one weight for all y, and rows along y one for all x. A pass of two words
+ * takes 82 us, with weights of any strides (rates.cu) 130, and a copy 63 (4096 x 4096,
+ * float64, H200): rates.cu has about 125 instructions for a node, this kernel 39.
  */
 #ifndef PS_CUDA_LINES_RATES_PACKS_CUH
 #define PS_CUDA_LINES_RATES_PACKS_CUH
@@ -20,14 +20,15 @@ namespace pysolvers::lines {
 template <bool RATES, bool CHANGED, bool MIXED> struct RatesForm {
     static constexpr bool rates = RATES, changed = CHANGED, mixed = MIXED;
     static constexpr int rows = RATES ? 2 : 4; /* that a thread computes at a time */
+    static constexpr int walk = MIXED ? 8 : 4; /* and in all */
     /* of a multiprocessor: more limit the registers */
     static constexpr int blocks = MIXED || !RATES ? 2 : CHANGED ? 3 : 4;
 };
 
 /* The nodes of a thread: its first row in the box and its first node along x, which is
- * negative before the box; the place of this node in a field. */
+ * negative before the box; the index of this node in a field. */
 struct RatesPack {
-    int32_t y, x, place;
+    int32_t y, x, index;
     int32_t rows; /* that are in the box */
 };
 
@@ -114,7 +115,7 @@ template <int ROWS, int WIDTH, typename Form, typename Real> struct RatesWindow 
                 step = r.periodic[1] != 0 ? height - 1 : 0;
             }
             const Real *const own =
-                static_cast<const Real *>(field) + (p.place + step * pitch);
+                static_cast<const Real *>(field) + (p.index + step * pitch);
 
             if (has<AT_BEGIN>(j, 1)) {
                 const auto pack = *reinterpret_cast<const Pack<Real, WIDTH> *>(own);
@@ -174,7 +175,7 @@ template <typename Real> struct RatesFields {
 #pragma unroll
         for (int k = 0; k < ROWS; k++) {
             to[k] = *reinterpret_cast<const Pack<Real, WIDTH> *>(
-                field[f] + (p.place + min(k, p.rows - 1) * pitch));
+                field[f] + (p.index + min(k, p.rows - 1) * pitch));
         }
     }
     template <int ROWS, int WIDTH>
@@ -203,7 +204,7 @@ write_packs(const ps_rates &r, const RatesPack &p, void *out,
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         Real *const to =
-            static_cast<Real *>(out) + (p.place + k * static_cast<int32_t>(r.size[3]));
+            static_cast<Real *>(out) + (p.index + k * static_cast<int32_t>(r.size[3]));
 
         if (k < p.rows) {
             if (is_whole) {
@@ -227,7 +228,7 @@ write_packs(const ps_rates &r, const RatesPack &p, void *out,
     }
 }
 
-/* The results of a sum of fields. */
+/* Write the sums of fields. */
 template <int ROWS, int WIDTH, typename Real>
 __device__ __forceinline__ void
 put_sums(const RatesJob &job, const RatesPack &p)
@@ -259,7 +260,7 @@ put_sums(const RatesJob &job, const RatesPack &p)
     }
 }
 
-/* The results with L = lines and M = parts, in this place if MIXED. */
+/* Write the results from L, and M if the pass is mixed. */
 template <typename Form, int ROWS, int WIDTH, typename Real, typename Window>
 __device__ __forceinline__ void
 put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
@@ -329,9 +330,9 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
     const int32_t pitch = static_cast<int32_t>(r.size[3]);
     RatesPack p;
 
-    p.y = (walk - plane * chunks) * job.rows;
+    p.y = (walk - plane * chunks) * Form::walk;
     p.x = in_row - static_cast<int32_t>(r.begin[3]);
-    p.place = (plane * static_cast<int32_t>(r.size[2]) + p.y +
+    p.index = (plane * static_cast<int32_t>(r.size[2]) + p.y +
                static_cast<int32_t>(r.begin[2])) *
                   pitch +
               in_row;
@@ -339,11 +340,11 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
         walk >= job.walks) {
         return;
     }
-    const int32_t end = min(p.y + job.rows, static_cast<int32_t>(r.count[2]));
+    const int32_t end = min(p.y + Form::walk, static_cast<int32_t>(r.count[2]));
 
     if constexpr (!Form::rates) {
 #pragma unroll 1
-        for (; p.y < end; p.y += ROWS, p.place += ROWS * pitch) {
+        for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
             p.rows = min(ROWS, end - p.y);
             put_sums<ROWS, WIDTH, Real>(job, p);
         }
@@ -371,7 +372,7 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
                           plane * static_cast<int32_t>(r.mixed[0].stride[0]));
         }
 #pragma unroll 1
-        for (; p.y < end; p.y += ROWS, p.place += ROWS * pitch) {
+        for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
             Real lines[ROWS][WIDTH], parts[ROWS][WIDTH], of_y[ROWS][3], slope_y[ROWS][3];
 
             p.rows = min(ROWS, end - p.y);
