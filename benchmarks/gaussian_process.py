@@ -20,49 +20,47 @@ from pysolvers import factor_block_tridiagonal
 
 Array = Any
 
-# Of one point i; `row` are the 16 entries of a block.
+# Entry i % 16, in row p and column q, of the blocks of point i / 16: neighbouring threads write
+# neighbours.
 BLOCKS = """
-    const double dt = i > 0 ? t[i] - t[i - 1] : 0, u = a * dt, x = 2 * u;
-    const double e = exp(-u), e2 = e * e;
-    double p3 = 1 - e2 * (1 + x + x * x / 2);
+    const long long point = i / 16;
+    const int k = i % 16, p = k / 4, q = k % 4;
+    const bool is_upper = p >= 2 && q >= 2;
+    const long long after = is_upper ? point + 1 : point; // A of the point after in `upper`
+    const double dt = after > 0 && after < count ? t[after] - t[after - 1] : 0, u = a * dt;
+    const double e = exp(-u);
+    const int r = is_upper ? q - 2 : p, c = is_upper ? p - 2 : q;
+    const double of_a = r == 0 ? (c == 0 ? e * (1 + u) : e * dt)
+                               : (c == 0 ? -a * u * e : e * (1 - u));
+    double of_q = 0;
 
-    if (x < 1) {
-        double term = 1.0 / 6, sum = 0;
-        for (int k = 4; k < 20; k++) {
-            sum += term;
-            term *= x / k;
+    if (p < 2 && q >= 2) {
+        const double x = 2 * u, e2 = e * e;
+
+        if (p == 0 && q == 2) {
+            double term = 1.0 / 6, sum = 0;
+            for (int m = 4; m < 20; m++) {
+                sum += term;
+                term *= x / m;
+            }
+            of_q = x < 1 ? x * x * x * e2 * sum : 1 - e2 * (1 + x + x * x / 2);
+            of_q = point > 0 ? of_q : 1;
         }
-        p3 = x * x * x * e2 * sum;
-    }
-    const double g = 1 - e2 * (1 - x + x * x / 2);
-    const double p1 = x < 1 ? e2 * x * (1 - x / 2) - expm1(-x) : g;
-    const double of[3] = {p3, 2 * a * u * u * e2, a * a * p1};
-    const double q11 = variance * (i > 0 ? of[0] : 1), q12 = variance * of[1];
-    const double q22 = variance * (i > 0 ? of[2] : a * a);
-    const double a11 = e * (1 + u), a12 = e * dt, a21 = -a * u * e, a22 = e * (1 - u);
-    const double low[16] = {-a11, -a12, 0, 0, -a21, -a22, 0, 0};
-    const double mid[16] = {1, 0, -q11, -q12, 0, 1, -q12, -q22, weight, 0, 1, 0, 0, 0, 0, 1};
-
-    for (int k = 0; k < 16; k++) {
-        lower[16 * i + k] = low[k];
-        diag[16 * i + k] = mid[k];
-    }
-    for (int k = 0; k < 16; k++) {
-        if (i > 0) {
-            upper[16 * (i - 1) + k] = 0;
+        else if (p == 1 && q == 3) {
+            const double p1 = x < 1 ? e2 * x * (1 - x / 2) - expm1(-x)
+                                    : 1 - e2 * (1 - x + x * x / 2);
+            of_q = a * a * (point > 0 ? p1 : 1);
         }
         else {
-            upper[16 * (n - 1) + k] = 0;
+            of_q = 2 * a * u * u * e2;
         }
     }
-    if (i > 0) {
-        upper[16 * (i - 1) + 10] = -a11;
-        upper[16 * (i - 1) + 11] = -a21;
-        upper[16 * (i - 1) + 14] = -a12;
-        upper[16 * (i - 1) + 15] = -a22;
+    lower[i] = p < 2 && q < 2 && point > 0 ? -of_a : 0;
+    upper[i] = is_upper && after < count ? -of_a : 0;
+    diag[i] = p == q ? 1 : k == 8 ? weight : -variance * of_q;
+    if (k < 4) {
+        rhs[4 * point + k] = k == 2 ? weight * y[point] : 0;
     }
-    rhs[4 * i] = rhs[4 * i + 1] = rhs[4 * i + 3] = 0;
-    rhs[4 * i + 2] = weight * y[i];
 """
 # Terms of the fit and of the derivatives by variance, a and noise.
 TERMS = """
@@ -82,11 +80,11 @@ TERMS = """
         by_a += (l1 * f1 + next[0]) * -u * dt * e + (l1 * f2 + next[4]) * -dt * dt * e +
                 (l2 * f1 + next[1]) * e * (u * u - 2 * u) + (l2 * f2 + next[5]) * e * dt * (u - 2);
     }
-    terms[4 * i] = y[i] * z;
+    terms[i] = y[i] * z;
     const double by_q = b11 * q[16 * i + 2] + b12 * q[16 * i + 3] + b22 * q[16 * i + 7];
-    terms[4 * i + 1] = -by_q / variance;
-    terms[4 * i + 2] = by_a;
-    terms[4 * i + 3] = (z * z - weight + diag[16 * i + 2] * weight * weight) / 2;
+    terms[count + i] = -by_q / variance;
+    terms[2 * count + i] = by_a;
+    terms[3 * count + i] = (z * z - weight + diag[16 * i + 2] * weight * weight) / 2;
 """
 _NUMBERS = "float64 a, float64 variance, float64 weight"
 
@@ -97,10 +95,12 @@ def _kernels() -> tuple[Any, Any]:
 
     outputs = ", ".join(f"raw float64 {name}" for name in ("lower", "diag", "upper", "rhs"))
     blocks = ElementwiseKernel(
-        f"raw float64 t, raw float64 y, int64 n, {_NUMBERS}", outputs, BLOCKS, "matern_blocks"
+        f"raw float64 t, raw float64 y, int64 count, {_NUMBERS}", outputs, BLOCKS, "matern_blocks"
     )
     inputs = ", ".join(f"raw float64 {name}" for name in ("t", "y", "s", "q", "diag", "upper"))
-    terms = ElementwiseKernel(f"{inputs}, {_NUMBERS}", "raw float64 terms", TERMS, "matern_terms")
+    terms = ElementwiseKernel(
+        f"{inputs}, int64 count, {_NUMBERS}", "raw float64 terms", TERMS, "matern_terms"
+    )
     return blocks, terms
 
 
@@ -118,12 +118,12 @@ def likelihood(
     numbers = (a, variance, 1 / noise)
     lower, diag, upper = (cupy.empty((n, 4, 4)) for _ in range(3))
     rhs = cupy.empty((n, 4, 1))
-    blocks(t, y, n, *numbers, lower, diag, upper, rhs, size=n)
+    blocks(t, y, n, *numbers, lower, diag, upper, rhs, size=16 * n)
     factor = factor_block_tridiagonal(lower, diag, upper, pivot=False, on_singular="ignore")
     states = factor.solve(rhs)
     _, own, after = factor.inverse_blocks()
-    parts = cupy.empty((n, 4))
-    terms(t, y, states, diag, own, after, *numbers, parts, size=n)
-    fit, by_variance, by_a, by_noise = parts.sum(0)
+    parts = cupy.empty((4, n))
+    terms(t, y, states, diag, own, after, n, *numbers, parts, size=n)
+    fit, by_variance, by_a, by_noise = parts.sum(1)
     value = -(fit + factor.logdet() + n * log(2 * pi * noise)) / 2
     return value, cupy.stack((by_variance, -by_a * a / length, by_noise))

@@ -752,6 +752,8 @@ class DeviceResults:
     def finish(self, target: Target, values: Array) -> Any:
         """Return an array of the caller with these values of the device."""
         value, x = self.new(target, values.shape, values.dtype)
+        if x.dtype != values.dtype:  # JAX without float64
+            values = target.download(values).astype(x.dtype)
         target.write(x, values)
         return self.publish(target, value)
 
