@@ -16,8 +16,6 @@
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
  */
-#include <cstdlib>
-
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
@@ -32,8 +30,7 @@ using namespace device;
 using namespace runtime;
 
 static constexpr int most_threads = 256;
-static constexpr int batch = 4;           /* lines of a block */
-static constexpr int least_blocks = 4096; /* of so many lines */
+static constexpr int batch = 4; /* lines of a block */
 
 /* A value or two neighbouring ones of a line: their places in the order of the library.
  */
@@ -273,19 +270,14 @@ move_halved(const ps_waves *w, cudaStream_t stream)
     const int places = static_cast<int>((intervals >> w->halvings) / 2 + 1);
     const int blocks_a_line = divided_up(places, most_threads);
     const int threads = rounded_up(divided_up(places, blocks_a_line), 32);
-    /* Lines one after the other share their factors, where there are blocks enough. */
-    const char *const given = getenv("PS_HALVED_LINES"); /* until it is measured */
-    const int lines = given != nullptr                           ? atoi(given)
-                      : w->planes * blocks_a_line < least_blocks ? 1
-                                                                 : batch;
-    const int64_t blocks = divided_up(w->planes, lines) * blocks_a_line;
+    const int64_t blocks = divided_up(w->planes, batch) * blocks_a_line;
     const auto kernel = w->halvings == 1   ? halved_kernel<Real, 1, LOADS>
                         : w->halvings == 2 ? halved_kernel<Real, 2, LOADS>
                                            : halved_kernel<Real, 3, LOADS>;
 
     return blocks > INT32_MAX ? PS_BAD_ARGUMENT
                               : Launch(blocks, threads, 0, stream)
-                                    .run(kernel, field, *w, blocks_a_line, lines);
+                                    .run(kernel, field, *w, blocks_a_line, batch);
 }
 
 /* Grid: for each group of rows of a plane, blocks of groups of values. */
