@@ -151,21 +151,21 @@ template <typename Number> struct DeviceExchange {
                                          int lanes, uint64_t round) const
     {
         uint64_t word[words];
-        int own = lane < lanes ? lane : words; /* the next word that the lane posts */
 
         memcpy(word, &message, sizeof message);
+        for (int own = lane; lane < lanes && own < words; own += lanes) {
+            uint64_t mine = word[0];
+
 #pragma unroll
-        for (int w = 0; w < words; w++) {
-            if (w != own) {
-                continue;
+            for (int w = 1; w < words; w++) {
+                mine = w == own ? word[w] : mine;
             }
             for (int to = 0; to < count; to++) {
                 if (to != part) {
-                    post_word_to_device(slot_of(to, system, part, w, round),
-                                        {word[w], tag_of(round)});
+                    post_word_to_device(slot_of(to, system, part, own, round),
+                                        {mine, tag_of(round)});
                 }
             }
-            own += lanes;
         }
     }
 

@@ -34,6 +34,20 @@ exchange_of(const ps_part &p)
     return e;
 }
 
+/* Tiling::aligned of a batch of numbers of some bytes. */
+static bool
+is_aligned(const ps_tridiag &t, const Tiling &how, int64_t size)
+{
+    const auto fits = [&](const void *data, const ps_stride &s) {
+        return reinterpret_cast<uintptr_t>(data) % 16 == 0 && s.inner * size % 16 == 0;
+    };
+
+    return how.runs == 31 && how.shorts == 0 && t.outer == 1 && t.rows * size % 16 == 0 &&
+           fits(t.lower.data, t.lower.stride) && fits(t.diag.data, t.diag.stride) &&
+           fits(t.upper.data, t.upper.stride) && fits(t.rhs.data, t.rhs.stride) &&
+           fits(t.x.data, t.x.stride);
+}
+
 template <typename Number>
 static ps_status
 solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
@@ -43,6 +57,7 @@ solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
     Job<Number> job = job_of<Number>(p.t, plan, p.marks, &devices.clock->tickets);
 
     job.devices = devices;
+    job.tiling.aligned = is_aligned(p.t, plan.tiling, sizeof(Number));
     job.has_left = periodic || p.part > 0;
     job.has_next = periodic || p.part < p.count - 1;
     return launch_partition(job, TOP_DEVICES, plan, stream);

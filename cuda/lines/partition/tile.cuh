@@ -34,6 +34,7 @@ struct Tiling {
     uint32_t dense;   /* vectors whose systems follow each other without gaps */
     uint32_t divisor; /* 2^20 / vectors of a system, rounded up */
     bool direct;      /* x is stored from registers: there are four arrays */
+    bool aligned;     /* contiguous systems begin and end at 16-byte boundaries */
     uint32_t shorts;  /* lower without row 0, upper without the last row */
     int32_t
         stage; /* from the inputs of a tile to those of the next one; 0: their place is
@@ -69,13 +70,18 @@ struct TileState {
     Arrivals others[2]; /* for the messages of the other blocks of a cluster, for this
                            tile and the next one */
     int32_t skew[2][8]; /* offsets of the five arrays, of this tile and the next one */
+    struct {
+        const void *data;
+        int64_t inner;
+    } origin[4]; /* of the inputs, if tiles are aligned */
 };
 
 /* The tiles of a kernel. BY_ROW: rows are contiguous in shared memory. HAS_ABSENT: inputs
- * with null data are not copied. IS_URGENT: one thread starts all bulk copies, with operands
- * that the compiler knows. Four threads whose operands depend on the thread took 1 us, which
- * only the kernel of parts, whose blocks wait for other devices, does not hide. */
-template <typename Number, bool BY_ROW, bool HAS_ABSENT = false, bool IS_URGENT = false>
+ * with null data are not copied. MAY_BE_ALIGNED: whether Tiling::aligned may be set. Then four
+ * threads start the copies without the 1 us of load_runs(), which only the kernel of parts,
+ * whose blocks wait for other devices, does not hide. */
+template <typename Number, bool BY_ROW, bool HAS_ABSENT = false,
+          bool MAY_BE_ALIGNED = false>
 struct Tiles {
     static constexpr int vector = 16 / sizeof(Number), inputs_count = 4;
     static constexpr uint32_t all_operands = 31;
@@ -101,6 +107,12 @@ struct Tiles {
             state.arrivals.init(inputs_count);
             join::ClusterRounds{state.others, 0}.init();
         }
+        if (is_aligned() && threadIdx.x < 8) {
+            const int q = threadIdx.x % inputs_count;
+
+            state.origin[q] = {inputs[q].data, inputs[q].inner};
+            state.skew[0][threadIdx.x] = state.skew[1][threadIdx.x] = 0;
+        }
     }
 
     /* Operand q of the current tile, or the array for x. */
@@ -115,6 +127,9 @@ struct Tiles {
     __device__ __forceinline__ void load(const TileRange &range, int turn) const
     {
         load_contiguous(range, turn);
+        if (is_aligned()) {
+            return;
+        }
         if (how.vectors == all_operands && how.dense == 0) {
             load_walking<vector>(range, how.wide, inputs_of(turn));
         }
@@ -133,8 +148,8 @@ struct Tiles {
     {
         if (threadIdx.x < 32) {
             bulk_fence();
-            if (IS_URGENT && BY_ROW && has_bulk) {
-                start_runs(range, turn);
+            if (is_aligned()) {
+                load_aligned(range, turn);
             }
             else {
                 load_runs(range, turn);
@@ -295,40 +310,24 @@ struct Tiles {
         }
     }
 
-    /* The same, by one thread but for the numbers outside of the vectors. */
-    __device__ __forceinline__ void start_runs(const TileRange &range, int turn) const
+    __device__ __forceinline__ bool is_aligned() const
     {
-#pragma unroll
-        for (int q = 0; q < inputs_count; q++) {
-            uint32_t bytes = 0;
-            int skew = 0;
+        return MAY_BE_ALIGNED && BY_ROW && has_bulk && how.aligned;
+    }
 
-            if (has(how.runs, q)) {
-                const RunCopy copy = run_copy(q, range, inputs_of(turn));
-                const Run<Number> &run = copy.run;
+    /* The same for aligned tiles of all rows. */
+    __device__ __forceinline__ void load_aligned(const TileRange &range, int turn) const
+    {
+        const int q = threadIdx.x / 8;
 
-                skew = copy.skew;
-                bytes = run.bytes();
-                if (threadIdx.x == 0) {
-                    run.load(copy.to, copy.from, state.arrivals);
-                }
-                if ((run.head | run.tail) != 0 && threadIdx.x < 8) {
-                    visit_rest(run, threadIdx.x, [&](int i) {
-                        copy_async<sizeof(Number)>(copy.to + i, copy.from + i);
-                    });
-                }
-            }
-            else if (has(how.dense, q)) {
-                skew = dense_copy(q, range).skew;
-            }
-            if (threadIdx.x == 0) {
-                state.skew[turn][q] = skew;
-                state.arrivals.expect(bytes);
-            }
-        }
-        if (threadIdx.x == 1) {
-            state.skew[turn][4] =
-                has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
+        if (threadIdx.x % 8 == 0) {
+            const uint32_t bytes =
+                static_cast<uint32_t>(range.systems * range.rows * sizeof(Number));
+            const Number *const from = static_cast<const Number *>(state.origin[q].data) +
+                                       range.system * state.origin[q].inner;
+
+            state.arrivals.expect(bytes);
+            copy_bulk(inputs_of(turn) + q * how.words, from, bytes, state.arrivals);
         }
     }
 
