@@ -17,14 +17,6 @@ template <typename Real> struct Chunks {
     static constexpr int some = 17, most = sizeof(Real) == 4 ? 33 : 17, groups = 2;
 };
 
-/* The same along z. */
-template <typename Real> struct SideChunks {
-    static constexpr int some = 8, most = sizeof(Real) == 4 ? 12 : 10;
-};
-
-/* Time of a row of a side besides that of the rows of its chunks, in such rows. */
-constexpr int heat_row_overhead = 8;
-
 /* Two numbers whose sum is 1, also in floating point. */
 template <typename Real>
 __device__ void
@@ -94,21 +86,11 @@ forward_bytes(int64_t nodes, int chunk, int planes, int32_t *pitch)
            static_cast<size_t>(HEAT_RING * (planes + 2) + planes);
 }
 
-template <typename Real, int ROWS>
-constexpr size_t
-bytes_ahead()
-{
-    using Batch = HeatBatch<Real, ROWS>;
-
-    return static_cast<size_t>(Batch::ahead) * Batch::stage_bytes;
-}
-
 template <typename Real>
 constexpr size_t
-backward_bytes(int rows)
+backward_bytes()
 {
-    return rows == SideChunks<Real>::some ? bytes_ahead<Real, SideChunks<Real>::some>()
-                                          : bytes_ahead<Real, SideChunks<Real>::most>();
+    return sizeof(Real) * HEAT_AHEAD * 2 * HEAT_COLUMN_THREADS * HEAT_SIDE_ROWS;
 }
 
 /* Rows of a chunk along x. */
@@ -172,32 +154,11 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
 
 /* Blocks of a cluster along z. */
 int64_t
-groups_of(int64_t rows, int chunk)
+groups_of(int64_t rows)
 {
-    return divided_up(rows, int64_t{HEAT_CHUNKS} * chunk);
-}
+    constexpr int64_t group = HEAT_CHUNKS * HEAT_SIDE_ROWS;
 
-/* Blocks of the second kernel. */
-int64_t
-backward_blocks(const ps_heat *h, int chunk)
-{
-    return parts_of(h->nodes[0], HEAT_WIDTH) *
-           groups_of(heat_unknowns(h, 2).count(), chunk);
-}
-
-/* Rows of a chunk along z with which the rounds of blocks take the least time. */
-template <typename Real>
-int
-side_chunk_of(const ps_heat *h, const ps_cuda_device *device)
-{
-    constexpr int some = SideChunks<Real>::some, most = SideChunks<Real>::most;
-    const auto time = [&](int chunk) {
-        return divided_up(backward_blocks(h, chunk),
-                          static_cast<int64_t>(device->processors)) *
-               (chunk + heat_row_overhead);
-    };
-
-    return time(most) < time(some) ? most : some;
+    return divided_up(rows, group);
 }
 
 template <typename Real>
@@ -210,16 +171,11 @@ fits(const ps_heat *h, const ps_cuda_device *device)
                              reinterpret_cast<uintptr_t>(h->w) |
                              static_cast<uintptr_t>(h->nodes[0]) * sizeof(Real);
     const int planes = planes_for<Real>(h, device);
-    const int side = side_chunk_of<Real>(h, device);
-    const int64_t groups = groups_of(z, side);
 
     return places % 16 == 0 && planes > 0 &&
-           /* with blocks for less than two thirds of the multiprocessors, separate sweeps
-            * are faster */
-           3 * parts_of(z, planes) >= 2 * device->processors && groups <= HEAT_CLUSTER &&
-           groups <= device->cluster_blocks &&
-           3 * backward_blocks(h, side) >= 2 * device->processors &&
-           backward_bytes<Real>(side) + sizeof(HeatExchange<Real>) <= most;
+           3 * parts_of(z, planes) >= 2 * device->processors &&
+           groups_of(z) <= HEAT_CLUSTER && groups_of(z) <= device->cluster_blocks &&
+           backward_bytes<Real>() + sizeof(HeatExchange<Real>) <= most;
 }
 
 template <typename Real>
@@ -232,15 +188,6 @@ forward_kernel(const HeatVolume<Real> &plan)
     return plan.chunk == Chunks<Real>::some
                ? heat_forward_kernel<Real, Chunks<Real>::some, 1>
                : heat_forward_kernel<Real, Chunks<Real>::most, 1>;
-}
-
-template <typename Real>
-auto
-backward_kernel(const HeatVolume<Real> &plan)
-{
-    return plan.side_chunk == SideChunks<Real>::some
-               ? heat_backward_kernel<Real, SideChunks<Real>::some>
-               : heat_backward_kernel<Real, SideChunks<Real>::most>;
 }
 
 template <typename Real>
@@ -266,7 +213,13 @@ heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
         heat_pitch(h, 2) > UINT32_MAX / 8) {
         return false;
     }
-    return with_real(h->dtype,
+    const int64_t z = heat_unknowns(h, 2).count();
+
+    /* with blocks for less than two thirds of the multiprocessors, separate sweeps are
+     * faster */
+    return 3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups_of(z) >=
+               2 * device->processors &&
+           with_real(h->dtype,
                      [&](auto zero) { return fits<decltype(zero)>(h, device); });
 }
 
@@ -288,7 +241,6 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
 
     plan->chunk = chunk_of<Real>(heat_unknowns(h, 0).count());
     plan->planes = planes_for<Real>(h, ps_cuda_device_get());
-    plan->side_chunk = side_chunk_of<Real>(h, ps_cuda_device_get());
     plan->shared =
         forward_bytes<Real>(h->nodes[0], plan->chunk, plan->planes, &plan->pitch);
     plan->two_sided = reinterpret_cast<TwoSidedFactor<Real> *>(tables + 2 * table);
@@ -298,11 +250,10 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
         status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
     }
     if (status == PS_OK) {
-        status = ps_cuda_status(allow_shared(backward_kernel(*plan)));
+        status = ps_cuda_status(allow_shared(heat_backward_kernel<Real>));
     }
     if (status == PS_OK) {
-        status =
-            make_line(h, 2, plan->side_chunk, tables + table, stream, &plan->line[1]);
+        status = make_line(h, 2, HEAT_SIDE_ROWS, tables + table, stream, &plan->line[1]);
     }
     return status == PS_OK
                ? for_threads<2>(
@@ -361,11 +312,11 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     b.two_sided = run.volume.two_sided;
     b.tiles = parts / 2;
 
-    return Launch(parts * line.groups, HEAT_COLUMN_THREADS,
-                  backward_bytes<Real>(run.volume.side_chunk), run.stream)
+    return Launch(parts * line.groups, HEAT_COLUMN_THREADS, backward_bytes<Real>(),
+                  run.stream)
         .closely()
         .in_clusters(line.groups)
-        .run(backward_kernel(run.volume), line, b);
+        .run(heat_backward_kernel<Real>, line, b);
 }
 
 #define PS_INSTANTIATE(real)                                                   \
