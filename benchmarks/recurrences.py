@@ -13,7 +13,7 @@ operands read once and its result written once.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from importlib import import_module
 from math import prod
@@ -333,8 +333,8 @@ def _smoothers(rng: Any, small: int) -> Iterator[Case]:
     yield case
 
 
-def gpu_cases(rate: float, *, quick: bool) -> list[Record]:
-    """Return the records of the cases of a GPU."""
+def gpu_cases(rate: float, without: Collection[str], *, quick: bool) -> list[Record]:
+    """Return the records of the cases of a GPU, without some peers."""
     from . import gpu_peers
 
     cupy = require_cupy()
@@ -354,6 +354,8 @@ def gpu_cases(rate: float, *, quick: bool) -> list[Record]:
         return found[-1]
 
     def peer(record: Record, name: str, measure: Callable[[], float]) -> None:
+        if name in without:
+            return
         try:
             record["seconds"][name] = measure()
         except Exception as error:
@@ -494,6 +496,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
     add_options(parser, "quick", "gpu", "runs")
     parser.add_argument("--budget", type=float, default=5.0, help="seconds of a call")
+    parser.add_argument(
+        "--without", nargs="+", default=[], metavar="PEER", help="peers of a GPU to leave out"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -502,7 +507,9 @@ def run(args: argparse.Namespace) -> int:
     if args.gpu:
         measurement = Measurement("recurrences", machine.GPU_PACKAGES, gpu=True)
         rate = device_bandwidth()
-        record = measurement.record(gpu_cases(rate, quick=args.quick), settings, bandwidth=rate)
+        record = measurement.record(
+            gpu_cases(rate, args.without, quick=args.quick), settings, bandwidth=rate
+        )
     else:
         measurement = Measurement("recurrences", CPU_PACKAGES)
         backend = backends.require("cpu")
