@@ -108,9 +108,11 @@ struct Tiles {
             join::ClusterRounds{state.others, 0}.init();
         }
         if (is_aligned() && threadIdx.x < 8) {
-            const int q = threadIdx.x % inputs_count;
+            if (threadIdx.x < inputs_count) {
+                const Input<Number> &in = inputs[threadIdx.x];
 
-            state.origin[q] = {inputs[q].data, inputs[q].inner};
+                state.origin[threadIdx.x] = {in.data, in.inner};
+            }
             state.skew[0][threadIdx.x] = state.skew[1][threadIdx.x] = 0;
         }
     }
