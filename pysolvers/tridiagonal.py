@@ -15,6 +15,7 @@ from ._lines.engine import (
     solve_directly,
     solve_on_device,
     solve_sums_directly,
+    step_directly,
 )
 from ._options import Choice, Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
@@ -325,11 +326,18 @@ def solve_tridiagonal(
         and (method, stream) == ("auto", None)
         and on_singular in ("raise", "nan", "ignore")
         and check_finite is False
-        and where is None
     ):
         access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
         direct = None
-        if form is not None:
+        if where is not None:
+            if form is None and access is None and (device is None or device == "cpu"):
+                direct = step_directly(
+                    (lower, diag, upper, rhs),
+                    (axis, out, pivot, periodic, threads),
+                    *(on_singular, device, "solve_tridiagonal", "matrix"),
+                    (0.0, 1.0, None, where),
+                )
+        elif form is not None:
             if access is None and (device is None or device == "cpu"):
                 direct = solve_sums_directly(
                     lower, form, upper, rhs, axis, out, pivot, periodic, threads, on_singular

@@ -8,8 +8,11 @@ from pysolvers import (
     _core,
     implicit_diffusion,
     residual,
+    solve_tridiagonal,
     theta_step,
+    tridiagonal,
 )
+from pysolvers._lines import step
 from pysolvers._steps import calls
 
 
@@ -85,6 +88,23 @@ def test_residuals(shape, axis, extended, rng, counted):
     found = residual(lower, diag, upper, x, b, out=b, **options)
     assert found is b
     np.testing.assert_array_equal(b, expected)
+
+
+@pytest.mark.parametrize("pivot", [None, True, False])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_solves_with_masks(shape, axis, pivot, rng, monkeypatch):
+    lower, diag, upper, rhs = rng.random((4, *shape))
+    where = rng.random(shape) < 0.7
+    diag[~where] = rhs[~where] = np.nan
+    options = {"axis": axis, "where": where, "pivot": pivot}
+    with monkeypatch.context() as without:
+        without.setattr(step, "prepare", None)
+        found = solve_tridiagonal(lower, diag + 2, upper, rhs, **options)
+    monkeypatch.setattr(tridiagonal, "step_directly", lambda *_: None)
+    expected = solve_tridiagonal(lower, diag + 2, upper, rhs, **options)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(found[~where], np.nan)
+    assert np.isfinite(found[where]).all()
 
 
 def test_out_may_be_u_and_must_not_overlap_another_operand(rng):
