@@ -19,7 +19,6 @@ from parabolic_cases import (
 from scipy.interpolate import CubicSpline
 
 from pysolvers import Neumann, ParabolicADI, Robin
-from pysolvers.parabolic._operators import ParabolicOperators
 
 # Nodes of the coarser grid: as few as show the order.
 NODES = {1: 21, 2: 13, 3: 9}
@@ -337,7 +336,7 @@ def test_float32_and_threads():
 @pytest.mark.parametrize("mixed", [0.0, 0.4])
 def test_steps_of_a_call_give_the_bits_of_one_each(mixed, sides, rng, monkeypatch):
     """The pass that adds the change also makes F of the next step: not where something changes."""
-    monkeypatch.setattr(ParabolicOperators, "adds_with_rate", True)
+    monkeypatch.setattr("pysolvers.parabolic._operators.ParabolicOperators.adds_with_rate", True)
 
     def solver():
         return ParabolicADI(
