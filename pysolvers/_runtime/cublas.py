@@ -133,6 +133,8 @@ class Products:
         dtype: np.dtype,
         stream: Stream,
         work: tuple[int, int],
+        *,
+        adds: bool = True,
     ) -> None:
         """Enqueue target += a @ b for matrices in C order.
 
@@ -146,11 +148,13 @@ class Products:
             As for `columns`.
         work : (int, int)
             As for `columns`.
+        adds : bool, default: True
+            Otherwise target = a @ b.
         """
         m, k, n = shape
         # In Fortran order: target^T += b^T a^T.
         operands = (*b, 0), (*a, 0), (*target, 0)
-        self._run((_PLAIN, _PLAIN), (n, m, k), operands, 1, dtype, stream, work, adds=True)
+        self._run((_PLAIN, _PLAIN), (n, m, k), operands, 1, dtype, stream, work, adds=adds)
 
     def vector(
         self,

@@ -10,7 +10,7 @@ backend returns. All work of one object is enqueued on one stream.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import raise_for_status
+from .._errors import BackendError, raise_for_status
 from .lines import contiguous_strides, pairs
 from .streams import PER_THREAD, Stream, private_stream
 
@@ -201,13 +201,40 @@ class Device:
                 graph = self.backend.Graph(*own.arguments)  # ends the capture in any case
         return graph
 
-    def branches(self, count: int) -> AbstractContextManager[list["Device"]]:
+    def branches(
+        self, count: int, *, at_once: bool = False
+    ) -> AbstractContextManager[list["Device"]]:
         """Return a context with devices for work that has no order, and follows all before it.
 
         What is enqueued after the context follows the work of all. On a stream that is not captured
-        they are all this device, and the work has the order of the calls.
+        they are all this device, and the work has the order of the calls, unless `at_once`.
         """
-        return nullcontext([self] * count)
+        return self._branches(count) if at_once else nullcontext([self] * count)
+
+    @contextmanager
+    def _branches(self, count: int) -> Iterator[list["Device"]]:
+        """Return devices with streams of their own but for the first one."""
+        with ExitStack() as streams:
+            others = [
+                Device(
+                    self.backend,
+                    self.ordinal,
+                    self.operation,
+                    streams.enter_context(private_stream(self.ordinal)),
+                )
+                for _ in range(count - 1)
+            ]
+            for other in others:
+                other.follow(self)
+            try:
+                yield [self, *others]
+            except BaseException:
+                with suppress(BackendError):  # the error of an invalid capture
+                    for other in others:
+                        self.follow(other)
+                raise
+            for other in others:
+                self.follow(other)
 
     def launch(self, graph: Any) -> None:
         """Enqueue a graph."""
@@ -348,20 +375,5 @@ class Device:
 class _Captured(Device):
     """A device whose stream is captured: branches of a graph can run at the same time."""
 
-    @contextmanager
-    def branches(self, count: int) -> Iterator[list[Device]]:
-        with ExitStack() as streams:
-            others = [
-                Device(
-                    self.backend,
-                    self.ordinal,
-                    self.operation,
-                    streams.enter_context(private_stream(self.ordinal)),
-                )
-                for _ in range(count - 1)
-            ]
-            for other in others:
-                other.follow(self)
-            yield [self, *others]
-            for other in others:
-                self.follow(other)
+    def branches(self, count: int, *, at_once: bool = True) -> AbstractContextManager[list[Device]]:
+        return self._branches(count)

@@ -37,7 +37,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from math import log, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,10 @@ _MOST_LONGER = 1.5  # N' / N
 # transforms real lines directly, and the longest of these (of 2000 lines 2048, 2160, 2240, 2304
 # intervals take 196, 237, 279, 294 us); an odd part of the halved lines; the product, and a long
 # wave (of 4095 lines 4096, 4200, 4320 intervals take 885, 1107, 985 us, of 2048 lines 2048 and 2160
-# intervals 269 and 264, with the blocks of columns one after the other).
+# intervals 269 and 264, with the blocks of columns one after the other; 2049 lines 134 and 2048
+# lines with 2160 intervals 212 us since).
 _SOLUTION = 11.0
-_DIRECT, _PACKED, _MOST_DIRECT = 1.15, 1.35, 1088
+_DIRECT, _PACKED, _MOST_DIRECT = 1.25, 1.35, 1088
 _ODD = 1.2
 _COPIES = 2.0
 _WAVE = 0.02
@@ -72,7 +73,26 @@ _MOST_COST = 28.0  # padded transforms take longer
 _LEAST_DECAY = 0.5  # least theta P of a wave between Neumann sides that is not constant
 _WORK = 8 << 20  # bytes of the work area of cuBLAS
 # Columns of a product: those nearest to the side, and a multiple of which another one begins at.
-_LEAST_COLUMNS, _COLUMNS = 128, 32
+_LEAST_COLUMNS, _COLUMNS = 32, 32
+# Waves of a product: of 4093 waves and few columns, one product fills half the device.
+_MOST_TERMS = 1024
+
+
+class _Term(NamedTuple):
+    """A product of some waves for consecutive columns.
+
+    Attributes
+    ----------
+    columns, waves : slice
+        Both of them.
+    spare : int or None
+        Where its result begins among those that are added to the field afterwards; without it the
+        product is added to the field.
+    """
+
+    columns: slice
+    waves: slice
+    spare: int | None
 
 
 class LongerGrid:
@@ -138,7 +158,8 @@ class LongerGrid:
         self._needs_other = not (is_odd and last.on_nodes)
         self._forward = keep(np.ascontiguousarray(forward, real))
         self._count, self._own = len(waves), count
-        self._blocks = _blocks(rates, last, more, _decay(real), len(waves) - count)
+        blocks = _blocks(rates, last, more, _decay(real), len(waves) - count)
+        self._terms, spare = _terms(blocks, first.count)
         size = real.itemsize
         self._waves = keep(padded_rows(waves, real))
         self._backward = keep(padded_rows(-backward, real))
@@ -150,11 +171,12 @@ class LongerGrid:
             self._shape[0] * size,
             self._count * size,
             self._shape[0] * size,
-            _WORK * len(self._blocks),
+            _WORK * len(self._terms),
+            spare * size,
         )
         #: Where begin the waves, the waves of the correction times their amplitudes, the values
-        #: beyond the side, the amplitudes, the means of the rows and the work areas of cuBLAS,
-        #: one for each block of columns, and the end.
+        #: beyond the side, the amplitudes, the means of the rows, the work areas of cuBLAS, one
+        #: for each product, and the results that are added afterwards, and the end.
         self._starts = np.cumsum([0, *map(aligned, sizes)]).tolist()
 
     @property
@@ -194,7 +216,7 @@ class LongerGrid:
     def _correct(self, field: Array, waves: int, device: Device) -> None:
         """Enqueue the difference to the solution on the longer grid; rows have no gaps."""
         rows, columns = self._shape
-        scaled, edge, amplitudes, means, work = (waves + start for start in self._starts[1:6])
+        scaled, edge, amplitudes, means, work, spare = (waves + a for a in self._starts[1:7])
         rest = self._dtype, device.stream, (work, _WORK)
         multiply = self._products.vector
         size = self._dtype.itemsize
@@ -210,16 +232,28 @@ class LongerGrid:
             multiply((address_of(self._means), rows), means, amplitudes, (1, rows), *rest)
         table, to = (address_of(self._waves), self._lead), (scaled, self._lead)
         back = address_of(self._backward), self._backward_lead
-        with device.branches(len(self._blocks)) as branches:
-            for k, (block, branch) in enumerate(zip(self._blocks, branches, strict=True)):
-                start, stop, count = block
-                own_waves, given, there = (
-                    (address + start * size, lead) for address, lead in (table, to, own)
+        with device.branches(len(self._terms)) as branches:
+            for k, (term, branch) in enumerate(zip(self._terms, branches, strict=True)):
+                start, first = term.columns.start, term.waves.start
+                width, terms = term.columns.stop - start, term.waves.stop - first
+                own_waves, given = (
+                    (place + (first * lead + start) * size, lead) for place, lead in (table, to)
                 )
-                shape = count, stop - start
+                there, adds = (own[0] + start * size, own[1]), term.spare is None
+                if term.spare is not None:
+                    there = spare + term.spare * size, width
                 rest = self._dtype, branch.stream, (work + k * _WORK, _WORK)
-                self._products.scaled_rows(amplitudes, own_waves, given, shape, *rest)
-                self._products.matrices(back, given, there, (rows, *shape), *rest)
+                factors = amplitudes + first * size
+                self._products.scaled_rows(factors, own_waves, given, (terms, width), *rest)
+                left = back[0] + first * size, back[1]
+                shape = rows, terms, width
+                self._products.matrices(left, given, there, shape, *rest, adds=adds)
+        for term in self._terms:
+            if term.spare is not None:
+                part = field[:, term.columns]
+                place = spare + term.spare * size
+                more = device_array(place, part.shape, None, self._dtype, field)
+                device.enqueue(device.backend.accumulate, part[None], more[None])
 
 
 def longer_intervals(axes: Sequence[Axis], dtype: np.dtype, helmholtz: float) -> int:
@@ -309,6 +343,17 @@ def _blocks(
         found.append((start, stop, min(count, len(rates)) + constants))
         stop, distance = start, last.count - start
     return found
+
+
+def _terms(blocks: Sequence[tuple[int, int, int]], rows: int) -> tuple[list[_Term], int]:
+    """Return the products of all blocks, and the numbers of results that are added afterwards."""
+    found, spare = [], 0
+    for start, stop, count in blocks:
+        for first in range(0, count, _MOST_TERMS):
+            waves = slice(first, min(first + _MOST_TERMS, count))
+            found.append(_Term(slice(start, stop), waves, spare if first else None))
+            spare += rows * (stop - start) * bool(first)
+    return found, spare
 
 
 def _corrections(rates: Array, last: Axis, more: int) -> tuple[Array, Array]:

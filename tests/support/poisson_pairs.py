@@ -152,8 +152,12 @@ def set_least_in_parts(monkeypatch, size):
 
 
 def set_least_longer(monkeypatch, size):
-    """Let nodes on a device be a part of a longer grid from so many unknowns on."""
+    """Let nodes on a device be a part of a longer grid from so many unknowns on.
+
+    The products of many waves are divided.
+    """
     monkeypatch.setattr(_longer, "_LEAST", size)
+    monkeypatch.setattr(_longer, "_MOST_TERMS", 7)
 
 
 def set_mirrored(monkeypatch):

@@ -441,14 +441,14 @@ class Products:
     def rows(self, matrix, source, target, sizes, distance, dtype, stream, work=None):
         self._multiply(matrix, source, target, (*sizes, 1), distance, dtype)
 
-    def matrices(self, a, b, target, shape, dtype, stream, work):
+    def matrices(self, a, b, target, shape, dtype, stream, work, *, adds=True):
         m, k, n = shape
         self.device.calls.append(("matrices", shape))
         assert all(work)
         with self.device.open():
             pairs = (a, (m, k)), (b, (k, n)), (target, (m, n))
             left, right, product = (self._matrix(*pair, dtype) for pair in pairs)
-            product += left @ right
+            product[...] = left @ right + (product if adds else 0)
 
     def vector(self, matrix, source, target, shape, dtype, stream, work):
         assert all(work)

@@ -43,6 +43,7 @@ def device(monkeypatch):
         monkeypatch.setattr(_device, "CufftPlan", Plan)
         for module in (_device, _longer, _mirrored):
             monkeypatch.setattr(module, "products", lambda _: Products(fake))
+        monkeypatch.setattr(_longer, "_WORK", 256)
         yield fake
 
 
