@@ -18,6 +18,7 @@ from poisson_pairs import (
     set_least_in_parts,
     set_least_longer,
     set_mirrored,
+    set_no_graphs,
     set_panel,
     solvers,
 )
@@ -367,6 +368,23 @@ def test_products_of_both_axes_of_a_plane(monkeypatch, streaming, rng, shape, en
     for _ in range(4):  # then a graph
         there.solve(array, out=out)
         near(streaming.get(out), expected, here)
+
+
+@pytest.mark.parametrize("shape", [(24, 41), (20, 34, 41)])
+def test_sides_of_large_fields_are_copied_at_the_same_time(monkeypatch, streaming, rng, shape):
+    """Fields that are too large for a graph."""
+    set_no_graphs(monkeypatch)
+    here, there = solvers(rng, shape, ["DD"] * len(shape))
+    f = right_side(rng, shape)
+    expected = here.solve(f)
+    array, out = streaming.array(f), streaming.array(np.zeros(shape))
+
+    for _ in range(5):
+        streaming.assign(out, streaming.array(np.zeros(shape)))
+        there.solve(array, out=out)
+        near(streaming.get(out), expected, here)
+    there.solve(array, out=array)
+    near(streaming.get(array), expected, here)
 
 
 def test_several_threads_solve_at_once(rng):

@@ -160,6 +160,12 @@ def set_least_longer(monkeypatch, size):
     monkeypatch.setattr(_longer, "_MOST_TERMS", 7)
 
 
+def set_no_graphs(monkeypatch):
+    """Let all fields on a device be too large for a graph."""
+    for name in ("_MOST_GRAPH_BYTES", "_MOST_BRANCHED_BYTES"):
+        monkeypatch.setattr(_device, name, 0)
+
+
 def set_mirrored(monkeypatch):
     """Let symmetric axes of all boxes on a device have products of even and odd eigenvectors."""
     monkeypatch.setattr(_mirrored, "_LEAST", 1)

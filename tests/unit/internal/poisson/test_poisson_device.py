@@ -23,6 +23,7 @@ from poisson_pairs import (
     set_least_in_parts,
     set_least_longer,
     set_mirrored,
+    set_no_graphs,
     solvers,
 )
 from transform_device import Device, Plan, PlanOfWaves, Products
@@ -271,6 +272,34 @@ def test_plain_arrays_of_a_library_are_solved_without_general_checks(
         there.solve(second, out=first)
     there.solve(array, out=array)
     near(array.get(), here.solve(f))
+
+
+def test_sides_of_large_fields_are_copied_on_another_stream(monkeypatch, device, rng):
+    """Fields that are too large for a graph."""
+    set_no_graphs(monkeypatch)
+    monkeypatch.setattr(_runtime_device, "private_stream", lambda _: nullcontext(Stream(50)))
+    monkeypatch.setattr(fake_device.Array, "shape", property(shape_of), raising=False)
+    library = Quick(device)
+    monkeypatch.setattr(_device, "library_of", lambda _: library)
+    here, there = solvers(rng, (9, 8), ["DD", "DN"])
+    f = right_side(rng, (9, 8))
+    array, out = device.array(f), device.array(np.zeros((9, 8)))
+    device.calls.clear()
+
+    there.solve(array, out=out)
+
+    poisson_pairs.near(out.get(), here.solve(f), here)
+    assert [call[1:] for call in device.calls if call[0] == "order"] == [(77, 50), (50, 77)]
+    monkeypatch.setattr(there._device, "_run", raise_error)
+    device.calls.clear()
+    with pytest.raises(ValueError, match="no kernel"):
+        there.solve(array, out=out)
+    # Other work follows the copies after an error, too.
+    assert [call[1:] for call in device.calls if call[0] == "order"] == [(77, 50), (50, 77)]
+
+
+def raise_error(*_arguments, **_options):
+    raise ValueError("no kernel")
 
 
 class Graphs(Quick):
