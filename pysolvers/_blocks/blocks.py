@@ -262,8 +262,8 @@ def factor_block_tridiagonal(
     Arrays on a device have their factors there: of open real matrices with blocks of at most 4
     rows, without row exchanges
     across blocks. The call waits for them, and solves run on the current stream of the library of
-    the right-hand sides. Less than 8192 matrices of at least 64 block rows are divided into chunks of
-    16: the last rows of the chunks are those of a smaller matrix, which is divided again. With
+    the right-hand sides. Less than 8192 matrices of 64 block rows or more are divided into chunks
+    of 16: the last rows of the chunks are those of a smaller matrix, which is divided again. With
     ``pivot=False`` the matrices of the first rows of all chunks must be regular, too, as those of
     dominant and of definite matrices are.
 
