@@ -175,6 +175,9 @@ static constexpr int64_t near_warps = 4;
  * in float64 take less time by blocks. */
 static constexpr int64_t far_threads = 320;
 
+/* Contiguous rows of a system in float32 that take less time by tiles of blocks. */
+static constexpr int64_t most_single_rows = 96;
+
 /* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
 template <typename Real>
 static bool
@@ -209,7 +212,8 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
         near_warps * (bytes + reserved_bytes) <= device.shared_bytes_processor;
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
-    job.is_whole = by_row && are_whole(job);
+    job.is_whole =
+        by_row && are_whole(job) && (sizeof(Real) == 8 || b.rows > most_single_rows);
     const bool is_far =
         !by_row && !is_near &&
         (sizeof(Real) == 4 || b.outer * b.inner <= far_threads * device.processors);
