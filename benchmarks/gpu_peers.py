@@ -115,16 +115,14 @@ def jax_scan(a: Any, b: Any) -> float:
 
 
 def accelerated_scan(a: Any, b: Any) -> Callable[[], object]:
-    """Return a recurrence (batch, channel, row) by the Triton kernel of accelerated-scan."""
+    """Return a recurrence (batch, channel, row) by the Triton kernel of accelerated-scan.
+
+    It is enqueued on the current stream of PyTorch.
+    """
     torch, scan = import_module("torch"), import_module("accelerated_scan.scalar").scan
+    require_cupy().cuda.get_current_stream().synchronize()
     given = [torch.from_dlpack(v.reshape((-1, *v.shape[-2:]))) for v in (a, b)]
-    stream = torch.cuda.ExternalStream(require_cupy().cuda.get_current_stream().ptr)
-
-    def solve() -> object:
-        with torch.cuda.stream(stream):
-            return scan(*given)
-
-    return solve
+    return lambda: scan(*given)
 
 
 def block_seconds(operands: list[Any], name: str) -> float:

@@ -368,7 +368,7 @@ def gpu_cases(rate: float, without: Collection[str], *, quick: bool) -> list[Rec
 
     def accelerated(a: Any, b: Any) -> float:
         call = gpu_peers.accelerated_scan(a, b)
-        return median_of(call, 5, seconds=GPU_SECONDS, clock=clock)
+        return median_of(call, 5, seconds=GPU_SECONDS, clock=device("torch"))
 
     shapes = GPU_RECURRENCES if not quick else (((8, 1000), -1, "float32", 1),)
     for shape, axis, dtype, order in progress(shapes, "recurrences"):
