@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from command_line import main
+from covering import slow
 from mpi_job import LAUNCHER, ROOT, finished, started
 
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
@@ -17,11 +18,6 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 HEAT = (sys.executable, "-m", "pysolvers", "run", "heat", "--no-plot")
-
-
-def slow(*values):
-    """Parameters of a test that runs only with the slow tests."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def heat(*options, ranks=None):

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from covering import slow
 
 from pysolvers import ConvergenceError
 from pysolvers.papers.gceidd2022 import (
@@ -29,11 +30,6 @@ METHODS = {
     "MU-L": {"scheme": "mu", "predictor": "newest"},
     "MU-P": {"scheme": "mu", "predictor": "printed"},
 }
-
-
-def slow(*values):
-    """Mark a table of a method that other tables have, too: the methods do not read the problem."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def solver(problem, cells, dt, method, backend="cpu", **options):

@@ -8,6 +8,13 @@ the slow runs only. Of a test with the mark `each_value` it has each value of ea
 import collections
 import itertools
 
+import pytest
+
+
+def slow(*values):
+    """Return a case for the slow runs: its branches are those of others, or it takes seconds."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
 
 def covering(cases, strength=2):
     """Return the numbers of some cases that together have every pair of values of all cases.

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import saved_files
+from covering import slow
 
 from pysolvers import GCEIDD, HeatADI, solve_tridiagonal
 from pysolvers.flow import LidDrivenCavity
@@ -126,13 +127,8 @@ def run(**variables):
     return done.stdout.strip()
 
 
-def slow(*values):
-    """Values of the branches of others: each of them takes a process."""
-    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
-
-
 @pytest.mark.parametrize(
-    "value", ["2x", "0", "1025", "9" * 5000, "²", *slow("x", "1.5", "-1", "1 2")]
+    "value", ["2x", "0", "1025", "9" * 5000, "²", *map(slow, ("x", "1.5", "-1", "1 2"))]
 )
 def test_wrong_number_of_threads_in_the_environment_is_refused(value):
     said = run(PYSOLVERS_NUM_THREADS=value)
@@ -143,7 +139,7 @@ def test_wrong_number_of_threads_in_the_environment_is_refused(value):
     assert said == f"the environment variable {rule}{shown!r}: {remedy}"
 
 
-@pytest.mark.parametrize("value", ["AVX2", *slow("avx", "sse", "1")])
+@pytest.mark.parametrize("value", ["AVX2", *map(slow, ("avx", "sse", "1"))])
 def test_unknown_instruction_set_in_the_environment_is_refused(value):
     said = run(PYSOLVERS_ISA=value)
 

@@ -6,6 +6,7 @@ import numpy as np
 import poisson_reference
 import pytest
 from array_libraries import IGNORED, check_derivatives, close, converted
+from covering import slow
 
 import pysolvers
 from pysolvers import Neumann, Robin
@@ -35,10 +36,6 @@ GRIDS = {
     "line": (("ND",), (6,), None),
     "box": (("DN", "NN", "PP"), (3, 4, 5), None),
 }
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def solver_of(library, shape, spacing, boundary, grid="nodes"):

@@ -6,6 +6,7 @@ import exact_lines
 import numpy as np
 import pytest
 from array_libraries import IGNORED, check_derivatives, close, converted
+from covering import slow
 
 from pysolvers import RowSums
 
@@ -21,10 +22,6 @@ FORMS = {
 }
 CASES = [(form, False) for form in FORMS]
 CASES += [(form, True) for form in FORMS if form != "short"]
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.fixture

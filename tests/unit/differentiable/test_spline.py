@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from array_libraries import IGNORED, check_derivatives, converted
+from covering import slow
 from spline_cases import CONDITIONS, OwnKnots, batch, condition, condition_with, knots, near
 
 interpolate = pytest.importorskip("scipy.interpolate")
@@ -22,10 +23,6 @@ def make(differentiable):
         return differentiable.functions.CubicSpline(x, y, axis, ends, extrapolate)
 
     return spline
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(  # names of conditions with values stand for those, in one function

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from array_libraries import check_gradients
+from covering import slow
 
 import pysolvers
 
@@ -15,11 +16,6 @@ from pysolvers.jax import (  # noqa: E402
     solve_block_tridiagonal,
     solve_pentadiagonal,
 )
-
-
-def slow(*values):
-    """Mark a case of the branches of others; JAX compiles for some seconds."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def bands(rng, shape, *, short=False):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from covering import slow
 from spline_cases import CONDITIONS, condition_with, knots, near
 
 jax = pytest.importorskip("jax")
@@ -9,10 +10,6 @@ interpolate = pytest.importorskip("scipy.interpolate")
 jnp = jax.numpy
 
 from pysolvers.jax import CubicSpline  # noqa: E402
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def test_derivatives_in_points_are_those_of_the_spline(rng):

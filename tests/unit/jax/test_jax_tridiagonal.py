@@ -13,6 +13,7 @@ import operand_axes
 import oracle
 import pytest
 from array_libraries import check_gradients
+from covering import slow
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -22,11 +23,6 @@ from pysolvers.jax import factor_tridiagonal, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
 OPTIONS = ({}, {"periodic": True}, {"pivot": True}, {"periodic": True, "pivot": True})
-
-
-def slow(*values):
-    """Mark a case whose branches are those of other cases together; JAX compiles for a second."""
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.fixture(params=[False, True], ids=["operations", "products"])
