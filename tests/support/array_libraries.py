@@ -91,6 +91,7 @@ OPTIMIZATIONS = {
     "xla_backend_optimization_level": (3, 0),
     "xla_llvm_disable_expensive_passes": (False, True),
     "xla_cpu_use_fusion_emitters": (True, False),
+    "xla_cpu_parallel_codegen_split_count": (32, 1),
 }
 
 
