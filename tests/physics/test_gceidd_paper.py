@@ -277,6 +277,7 @@ def test_fast_flow_cools_the_channel():
     assert channel("CP", speed=1000.0, steps=3840).mean() == DIGITS(35.7, abs=0.05)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "late"])
 @pytest.mark.parametrize("scheme", ["cfd", "cp"])
 @pytest.mark.parametrize("table", [1, 3])

@@ -248,7 +248,8 @@ def steps(heat_step, count, u, dt, k, wall, flux, exchange, source):
     return u
 
 
-def test_derivatives_of_both_orders(differentiable, heat_step, rng):
+@pytest.mark.parametrize("orders", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_derivatives_of_any_order(differentiable, heat_step, rng, orders):
     values = data_of_steps(rng)
     weight = differentiable.array(rng.random((4, 5)))
 
@@ -256,9 +257,10 @@ def test_derivatives_of_both_orders(differentiable, heat_step, rng):
         u = steps(heat_step, 1, **dict(zip(values, arrays, strict=True)))
         return (weight * u**2).sum()
 
-    check_derivatives(differentiable, loss, list(values.values()), rng)
+    check_derivatives(differentiable, loss, list(values.values()), rng, orders=orders)
 
 
+@pytest.mark.slow  # the chain rule is that of the libraries; the derivatives of a step are above
 def test_gradient_through_many_steps(everywhere, rng):
     values = data_of_steps(rng)
     others = {k: everywhere.array(v) for k, v in values.items() if k != "k"}

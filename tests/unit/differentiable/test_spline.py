@@ -197,6 +197,7 @@ def test_batches_by_vmap(everywhere, rng):
             near(together[k], interpolate.CubicSpline(*one)(p), *one)
 
 
+@pytest.mark.slow  # batches of splines, and gradients, are tests of their own
 def test_gradients_for_each_sample(differentiable, rng):
     x, y, at = converted(
         differentiable, (knots(rng, 7), rng.standard_normal((3, 7)), np.array(0.3))

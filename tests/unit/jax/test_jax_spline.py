@@ -12,6 +12,7 @@ jnp = jax.numpy
 from pysolvers.jax import CubicSpline  # noqa: E402
 
 
+@pytest.mark.slow  # the points are arguments of tests/unit/differentiable/test_spline.py
 def test_derivatives_in_points_are_those_of_the_spline(rng):
     x, y = knots(rng, 9), rng.standard_normal((9, 2))
     points = rng.uniform(x[0] - 0.3, x[-1] + 0.3, 20)
