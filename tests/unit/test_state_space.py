@@ -20,7 +20,8 @@ def page():
     pytest.importorskip("scipy")
     names = {}
     for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S):
-        exec(code, names)
+        if "import cupy" not in code:  # a GPU
+            exec(code, names)
     return names
 
 
