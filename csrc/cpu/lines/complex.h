@@ -114,6 +114,29 @@ adjoint_if(int condition, num a)
     return condition ? (num){a.re, -a.im} : a;
 }
 
+/* Store the numbers of all lanes, one after the other. */
+PS_INLINE void
+store_pairs(real *to, num a)
+{
+#if defined(__clang__)
+#pragma GCC unroll 16
+    for (int v = 0; v < LANES; v++) {
+        to[2 * v] = a.re[v];
+        to[2 * v + 1] = a.im[v];
+    }
+#else
+    mask low = {0}, high = {0};
+
+#pragma GCC unroll 16
+    for (int v = 0; v < LANES; v++) {
+        low[v] = v / 2 + v % 2 * LANES;
+        high[v] = low[v] + LANES / 2;
+    }
+    store(to, __builtin_shuffle(a.re, a.im, low));
+    store(to + LANES, __builtin_shuffle(a.re, a.im, high));
+#endif
+}
+
 #include "lines/scalar.h"
 
 #endif
