@@ -348,6 +348,69 @@ def spline_cases() -> Iterator[Case]:
         yield Case(f"spline/evaluate/{dtype}/{axis}/{batch}x{rows}", rows * batch, points)
 
 
+def block_cases() -> Iterator[Case]:
+    """Return solves of block tridiagonal and pentadiagonal systems."""
+    for dtype, side, batch, rows in itertools.product(
+        ("f32", "f64"), (0, 2, 3, 4), (16, 256), (64, 500)
+    ):
+
+        def prepare(dtype=dtype, side=side, batch=batch, rows=rows) -> Maker:
+            rng = np.random.default_rng(0)
+            shape = (batch, rows) if side == 0 else (batch, rows, side, side)
+            bands = [rng.uniform(-1, 1, shape).astype(DTYPES[dtype]) for _ in range(5)]
+            shift = 6 if side == 0 else 3 * side * np.eye(side, dtype=DTYPES[dtype])
+            if side == 0:
+                bands[2] += shift
+                rhs = rng.standard_normal(shape).astype(DTYPES[dtype])
+                return lambda package, threads: (
+                    lambda: package.solve_pentadiagonal(*bands, rhs, threads=threads)
+                )
+            rhs = rng.standard_normal((batch, rows, side, 1)).astype(DTYPES[dtype])
+            matrix = (bands[0], bands[1] + shift, bands[2])
+            return lambda package, threads: (
+                lambda: package.solve_block_tridiagonal(*matrix, rhs, threads=threads)
+            )
+
+        name = f"blocks/{side or 'five'}/{dtype}/{batch}x{rows}"
+        yield Case(name, batch * rows * max(side, 1), prepare)
+
+
+def step_cases() -> Iterator[Case]:
+    """Return theta steps and steps of diffusion, with and without a mask."""
+    for dtype, axis, masked in itertools.product(("f32", "f64"), ("last", "first"), (False, True)):
+
+        def prepare(step: str, dtype=dtype, axis=axis, masked=masked) -> Maker:
+            rng = np.random.default_rng(0)
+            shape, along = ((300, 75), 1) if axis == "last" else ((75, 300), 0)
+            k, dz, u, source = (
+                rng.uniform(0.5, 1.5, shape).astype(DTYPES[dtype]) for _ in range(4)
+            )
+            depth = np.arange(shape[along]).reshape((1, -1) if along else (-1, 1))
+            deep = depth < rng.integers(20, 75, shape[1 - along]).reshape(
+                (-1, 1) if along else (1, -1)
+            )
+            more = {"where": deep} if masked else {}
+            more |= {"source": source, "axis": along}
+            lower, upper = -k, -dz
+            diag = 2 + k + dz
+
+            def maker(package: Any, threads: int) -> Call:
+                if step == "theta":
+                    return lambda: package.theta_step(
+                        -lower, -diag, -upper, u, dt=0.1, theta=1, threads=threads, **more
+                    )
+                faces = k[:, 1:] if along else k[1:]
+                return lambda: package.implicit_diffusion(
+                    u, np.ascontiguousarray(faces), dz, 0.1, threads=threads, **more
+                )
+
+            return maker
+
+        for step in ("theta", "diffusion"):
+            name = f"step/{step}{'-mask' * masked}/{dtype}/{axis}"
+            yield Case(name, 75 * 300, lambda step=step, prepare=prepare: prepare(step))
+
+
 def all_cases() -> list[Case]:
     """Return every case."""
     kinds: dict[str, dict[str, object]] = {
@@ -422,7 +485,15 @@ def all_cases() -> list[Case]:
         for dtype in ("f32", "f64", "c128")
         for axis, batch in (("last", 2), ("last", 12), ("first", 6), ("first", 24))
     ]
-    for more in (heat_cases, transport_cases, spline_cases, relaxation_cases, flow_cases):
+    for more in (
+        block_cases,
+        step_cases,
+        heat_cases,
+        transport_cases,
+        spline_cases,
+        relaxation_cases,
+        flow_cases,
+    ):
         cases += more()
     return cases
 
