@@ -344,8 +344,9 @@ def outcomes(parts):
     found = []
     for box, device in zip(parts.boxes, parts.devices, strict=True):
         found.append(Outcome.of(Device(_cuda, device, "test").download(box.clock)))
-        answer = np.frombuffer(box.answer.read(CLOCK_BYTES), np.uint8)
-        assert Outcome.of(answer) == found[-1]
+        if box.answer is not None:  # earlier tests may have the memory that there is
+            answer = np.frombuffer(box.answer.read(CLOCK_BYTES), np.uint8)
+            assert Outcome.of(answer) == found[-1]
     return found
 
 
