@@ -538,7 +538,7 @@ class _DeviceArrays(DeviceTarget):
         return library.extreme(value[index], largest=largest)
 
     def move(self, *operands: Array) -> list[Array]:
-        return [a if a.ndim or is_device_array(a) else self.upload(a) for a in operands]
+        return [a if is_device_array(a) else self.upload(a) for a in operands]
 
     def release_inputs(self) -> None:
         if self._converted or not all(library.ordered for library in self._libraries):

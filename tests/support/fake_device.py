@@ -108,9 +108,18 @@ class Device:
     def _release(self, address, nbytes):
         """Take memory back: this device does not use it again."""
 
+    def _has(self, array):
+        """Return whether an argument is not an array, or lies in the memory of the device."""
+        if not isinstance(array, np.ndarray) or not array.size:
+            return True
+        return self._base <= array.__array_interface__["data"][0] < self._base + self.SIZE
+
     @contextlib.contextmanager
-    def open(self):
-        """Memory that may be touched."""
+    def open(self, *arguments):
+        """Memory that may be touched, for a call that reads no array of the host."""
+        if not all(map(self._has, arguments)):
+            self._protect(_OPEN)  # the report of the error prints the arrays
+            raise MemoryError("a call of the device got an array of the host")
         self._depth += 1
         self._protect(_OPEN)
         yield
@@ -148,7 +157,7 @@ class Device:
     def relayout(self, to, from_, ordinal=0, stream=0, /):
         self.calls.append(("relayout", to.shape))
         assert to.shape == from_.shape
-        with self.open():
+        with self.open(to, from_):
             to[...] = from_
         return 0
 
@@ -156,13 +165,13 @@ class Device:
         assert to.shape == factor.shape == source.shape
         assert to.dtype == factor.dtype == source.dtype
         assert to.dtype.kind == "f"
-        with self.open():
+        with self.open(to, factor, source):
             to += factor * source
         return 0
 
     def fill_nan(self, x, info, ordinal=0, stream=0, /):
         self.calls.append(("fill_nan", stream))
-        with self.open():
+        with self.open(x, info):
             x[info != 0] = np.nan
         return 0
 
@@ -177,7 +186,7 @@ class Device:
     def tridiag_solve(self, *arguments):
         *arguments, self.variant, _, stream, count = arguments
         self.calls.append(("solve", stream))
-        with self.open():
+        with self.open(*arguments):
             status, report = _core.tridiag_solve(*arguments)
         if status:
             return status, None
@@ -199,7 +208,7 @@ class Device:
     def step_solve(self, *arguments):
         *arguments, _, stream, count = arguments
         self.calls.append(("step", stream))
-        with self.open():
+        with self.open(*arguments):
             status, report = _core.step_solve(*arguments)
         if status:
             return status, None
@@ -212,7 +221,7 @@ class Device:
         arguments, (_, stream, *count) = arguments[:_MADE_OF], arguments[_MADE_OF:]
         count = count and count[0]
         self.calls.append(("make", stream))
-        with self.open():
+        with self.open(*arguments):
             status, report, factor = _core.factor_make(*arguments)
         pivoted = report["pivoted"] if status == 0 and count else -1
         return status, report and {**report, "pivoted": pivoted}, factor and _Factor(self, factor)
@@ -232,7 +241,7 @@ class Device:
     def _run(self, name, arguments):
         *arguments, _ordinal, stream = arguments
         self.calls.append((name, stream))
-        with self.open():
+        with self.open(*arguments):
             return getattr(_core, name)(*arguments)
 
 
@@ -245,7 +254,7 @@ class _Factor:
     def solve(self, *arguments):
         *arguments, stream = arguments
         self._device.calls.append(("solve", stream))
-        with self._device.open():
+        with self._device.open(*arguments):
             return self._factor.solve(*arguments)
 
 
