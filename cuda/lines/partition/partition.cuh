@@ -39,7 +39,7 @@ __global__ void
 __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     partition_kernel(const __grid_constant__ AnyJob job)
 {
-    __shared__ TileState state;
+    __shared__ TileStateOf<TOP == TOP_DEVICES> state;
     __shared__ WarpExchange<Number> exchange;
     __shared__ uint8_t skip[Tuning<Number, BY_ROW>::threads];
     __shared__ uint32_t shared_ticket;

@@ -40,7 +40,8 @@ struct Worker {
         }
     };
 
-    __device__ __forceinline__ Worker(const AnyJob &j, void *memory, TileState &state,
+    __device__ __forceinline__ Worker(const AnyJob &j, void *memory,
+                                      TileStateOf<TOP == TOP_DEVICES> &state,
                                       WarpExchange<Number> &place, uint8_t *not_stored)
         : job(j), shape(j.shape),
           tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
