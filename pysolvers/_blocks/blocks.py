@@ -166,6 +166,7 @@ def solve_block_tridiagonal(
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     require_flag("periodic", periodic)
     if formulas.needed(named, stream, periodic=bool(periodic)):
+        systems.target_of(operation, named, out, "rhs", device)  # raises if one is elsewhere
         options: dict[str, Any] = {
             "axis": axis,
             "assume": assume,
@@ -260,12 +261,11 @@ def factor_block_tridiagonal(
     Notes
     -----
     Arrays on a device have their factors there: of open real matrices with blocks of at most 4
-    rows, without row exchanges
-    across blocks. The call waits for them, and solves run on the current stream of the library of
-    the right-hand sides. Less than 8192 matrices of 64 block rows or more are divided into chunks
-    of 16: the last rows of the chunks are those of a smaller matrix, which is divided again. With
-    ``pivot=False`` the matrices of the first rows of all chunks must be regular, too, as those of
-    dominant and of definite matrices are.
+    rows, without row exchanges across blocks. The call waits for them, and solves run on the
+    current stream of the library of the right-hand sides. Fewer than 8192 matrices of 64 block rows
+    or more are divided into chunks of 16: the last rows of the chunks are those of a smaller
+    matrix, which is divided again. With ``pivot=False`` the matrices of the first rows of all
+    chunks must also be regular, as those of dominant and of definite matrices are.
 
     Examples
     --------

@@ -17,7 +17,7 @@ import numpy as np
 from .._errors import BackendError
 from .._options import OnSingular, check_policy, check_threads
 from .._runtime.backends import require
-from .._runtime.interop import locate
+from .._runtime.interop import kind_of, library_of, locate
 from .._runtime.singular import Singular
 from .._xp import ArrayLibrary
 from .differentiable import (
@@ -80,6 +80,7 @@ def solve(
         _report(operation, xp, x, rhs, policy, options["axis"])
     if out is None:
         return x
+    _check_out(out, x)
     out[...] = x
     return out
 
@@ -107,6 +108,19 @@ def needed(named: dict[str, Any], stream: object, *, periodic: bool) -> bool:
         or is_complex
         or (has_blocks and "complex" in str(getattr(named["rhs"], "dtype", "")))
     )
+
+
+def _check_out(out: Any, x: Array) -> None:
+    """Raise TypeError or ValueError unless the solutions can be written to `out`."""
+    if not library_of(out).mutable:
+        raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
+    given, dtype = (str(a.dtype).removeprefix("torch.") for a in (out, x))
+    if given != dtype:
+        raise TypeError(f"out must be {dtype} like the result, got {given}")
+    if tuple(out.shape) != tuple(x.shape):
+        raise ValueError(
+            f"out must have the shape {tuple(x.shape)} of the result, got {tuple(out.shape)}"
+        )
 
 
 def _is_of(value: Any, name: str) -> bool:

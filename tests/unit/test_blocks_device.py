@@ -336,3 +336,14 @@ def test_complex_and_periodic_systems(device_library, rng, is_complex, periodic)
         with pytest.raises(SingularSystemError) as caught:
             solve_pentadiagonal(*map(library.array, [*zero, bands[5]]), periodic=periodic)
         assert caught.value.systems.tolist() == [[0], [1], [2]]
+
+
+def test_operands_of_periodic_systems_are_on_one_device(device_library, rng):
+    library = device_library
+    bands = [rng.uniform(-0.1, 0.1, (3, 9)) for _ in range(6)]
+    bands[2] += 1
+    there = [library.array(band) for band in bands]
+    with pytest.raises(TypeError, match=r"lower2 is a numpy\.ndarray"):
+        solve_pentadiagonal(bands[0], *there[1:], periodic=True)
+    with pytest.raises(ValueError, match="move all arrays to one device"):
+        solve_pentadiagonal(*there, periodic=True, device="cpu")

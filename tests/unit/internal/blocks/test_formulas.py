@@ -70,6 +70,17 @@ def test_singular_systems_are_reported(rng):
     assert np.isfinite(x[0]).all()
 
 
+def test_out_has_the_shape_and_the_dtype_of_the_result(rng):
+    bands = [draw(rng, False, 7) for _ in range(6)]
+    bands[2] += 9
+    with pytest.raises(
+        ValueError, match=r"out must have the shape \(7,\) of the result, got \(2, 7\)"
+    ):
+        call(solve_pentadiagonal, bands, periodic=True, out=np.empty((2, 7)))
+    with pytest.raises(TypeError, match="out must be float64 like the result, got float32"):
+        call(solve_pentadiagonal, bands, periodic=True, out=np.empty(7, np.float32))
+
+
 def test_when_formulas_are_needed(rng, monkeypatch):
     monkeypatch.setattr(formulas, "locate", lambda value: 0)
     named = dict.fromkeys(BANDS, np.ones((2, 5)))
