@@ -699,11 +699,10 @@ def _is_line(band: Any, rows: int, dtype: Any) -> bool:
 
 def _require_offered(operation: str, found: _Bands, *, periodic: bool) -> None:
     """Raise BackendError for systems that no device solves."""
-    write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
     if periodic:
-        systems.require_host(found.target, operation, "periodic=True", write)
+        systems.require_host(found.target, operation, "periodic=True", systems.INSTEAD)
     if found.matrices.dtype.kind == "c":
-        systems.require_host(found.target, operation, "a complex matrix", write)
+        systems.require_host(found.target, operation, "a complex matrix", systems.INSTEAD)
 
 
 def _resolve(

@@ -686,8 +686,7 @@ def _require_fast(operation: str, found: _Blocks, *, periodic: bool) -> None:
         write = "write each block B as numpy.block([[B.real, -B.imag], [B.imag, B.real]])"
         systems.require_host(target, operation, "a complex system", write)
     if periodic:
-        write = "call the function of pysolvers.torch or pysolvers.jax, or pass arrays of NumPy"
-        systems.require_host(target, operation, "periodic=True", write)
+        systems.require_host(target, operation, "periodic=True", systems.INSTEAD)
     if found.matrices.side > most:
         what = f"a system with blocks of {found.matrices.side} rows, more than {most},"
         systems.require_host(target, operation, what, "pass arrays of NumPy")

@@ -79,6 +79,13 @@ _ON_DEVICE = {
 }
 
 
+# What replaces factors, and solves with stream= or device=, of complex and periodic systems.
+INSTEAD = (
+    "solve with arrays of CuPy, PyTorch or JAX on a device, without factors and stream=, or pass "
+    "arrays of NumPy without device="
+)
+
+
 def host_target(operation: str, named: dict[str, Any], out: Any, leader: str) -> Target:
     """Return the target of a call, which must be the CPU."""
     given = {name: value for name, value in named.items() if value is not None}

@@ -347,3 +347,6 @@ def test_operands_of_periodic_systems_are_on_one_device(device_library, rng):
         solve_pentadiagonal(bands[0], *there[1:], periodic=True)
     with pytest.raises(ValueError, match="move all arrays to one device"):
         solve_pentadiagonal(*there, periodic=True, device="cpu")
+    for operands, where in ((there, {"stream": 1}), (bands, {"device": "cuda"})):
+        with pytest.raises(BackendError, match=r"factors and stream=.* without device="):
+            solve_pentadiagonal(*operands, periodic=True, **where)
