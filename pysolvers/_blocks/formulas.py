@@ -128,7 +128,10 @@ def _is_of(value: Any, name: str) -> bool:
 
 
 def _report(operation: str, xp: Any, x: Array, rhs: Array, policy: OnSingular, axis: int) -> None:
-    """Report systems whose solutions are not finite though their right-hand sides are."""
+    """Report systems whose solutions are not finite though their right-hand sides are.
+
+    The error has the last row of each: which one is singular is not known.
+    """
     tail = 0 if operation == "solve_pentadiagonal" else 2
     place = axis % (x.ndim - tail)
     wide = rhs if tuple(rhs.shape) == tuple(x.shape) else xp.zeros_like(x) + rhs
@@ -138,8 +141,14 @@ def _report(operation: str, xp: Any, x: Array, rhs: Array, policy: OnSingular, a
     marks = wrong & known
     found = np.argwhere(marks.get() if hasattr(marks, "get") else np.array(marks.tolist()))
     if len(found):
+        where = f" of batch index {tuple(map(int, found[0]))}" if found.shape[1] else ""
+        more = f", as {len(found) - 1} more of the batch" if len(found) > 1 else ""
+        text = (
+            f"{operation}: the solution{where} is not finite{more}: the matrix is singular, in a "
+            "row that is not known, or has an entry that is not finite"
+        )
         rows = np.full(len(found), x.shape[place] - 1, np.intp)
-        Singular(found, rows).report(policy, operation, stacklevel=5)
+        Singular(found, rows, message=text).report(policy, operation, stacklevel=5)
 
 
 @cache
