@@ -97,7 +97,8 @@ class SharedDevice(transform_device.Device):
     def waves_fit(self, is_float32, planes, ordinal):
         return 1 < planes <= 40  # more take long here
 
-    def open(self):
+    def open(self, *_arguments):
+        """Memory that may be touched, for a call that can read the memory of other ranks."""
         self._flush()  # what a kernel reads has been written
         return super().open()
 
