@@ -402,11 +402,7 @@ class PentadiagonalFactor:
     def _solve_on_device(self, target: Target, rhs: Array, x: Array, axis: int, trans: str) -> None:
         place = self._place(rhs, axis)
         view, to = (np.moveaxis(a, place, -1) for a in (rhs, x))
-        batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-1]})
-        if batch != view.shape[:-1]:
-            raise ValueError(
-                f"rhs must have the batch axes {batch} of the factor, got {view.shape[:-1]}"
-            )
+        systems.require_batch(self.batch, view.shape[:-1])
         systems.apply(target, self._made, trans, view, self._threads, to)
         if self._fills:
             systems.react(self._singular, self._matrices, to, "nan", 2, target)

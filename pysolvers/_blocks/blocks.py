@@ -421,11 +421,7 @@ class BlockTridiagonalFactor:
     def _solve_on_device(self, target: Target, rhs: Array, x: Array, axis: int, trans: str) -> None:
         place = self._place(rhs, axis)
         view, to = (np.moveaxis(a, place, -3) for a in (rhs, x))
-        batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
-        if batch != view.shape[:-3]:
-            raise ValueError(
-                f"rhs must have the batch axes {batch} of the factor, got {view.shape[:-3]}"
-            )
+        systems.require_batch(self.batch, view.shape[:-3])
         columns, to = np.moveaxis(view, -1, 0), np.moveaxis(to, -1, 0)
         systems.apply(target, self._made, trans, columns, self._threads, to)
         if self._fills:

@@ -150,6 +150,13 @@ def broadcast_batch(named: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
         raise ValueError(f"the batch axes do not broadcast: {text}") from None
 
 
+def require_batch(of_factor: tuple[int, ...], of_rhs: tuple[int, ...]) -> None:
+    """Raise ValueError unless a right-hand side on a device has all batch axes of the result."""
+    batch = broadcast_batch({"the factor": of_factor, "rhs": of_rhs})
+    if batch != of_rhs:
+        raise ValueError(f"rhs must have the batch axes {batch} of the factor, got {of_rhs}")
+
+
 def expanded(array: Array, shape: tuple[int, ...]) -> Array:
     """Broadcast an array that has not this shape already."""
     return array if array.shape == shape else np.broadcast_to(array, shape)

@@ -375,5 +375,7 @@ class Device:
 class _Captured(Device):
     """A device whose stream is captured: branches of a graph can run at the same time."""
 
-    def branches(self, count: int, *, at_once: bool = True) -> AbstractContextManager[list[Device]]:
+    def branches(
+        self, count: int, *, at_once: bool = False
+    ) -> AbstractContextManager[list[Device]]:
         return self._branches(count)
