@@ -39,15 +39,12 @@ borrow_output(PyObject *array, const char *name, const operand *like, int64_t ro
     return 0;
 }
 
-/* Borrow the arrays of a tuple, or none for None. */
+/* Borrow the arrays of a tuple. */
 static int
 borrow_outputs(PyObject *tuple, const char *name, const operand *like, int64_t rows,
                ps_output *const *out, int count)
 {
-    if (tuple == Py_None) {
-        return 0;
-    }
-    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) {
+    if (PyTuple_GET_SIZE(tuple) != count) {
         PyErr_Format(PyExc_TypeError, "%s: need a tuple of %d arrays", name, count);
         return -1;
     }
@@ -108,33 +105,54 @@ borrow_polynomials(PyObject *x, PyObject *coefficients, operand *knots, ps_polyn
     return 0;
 }
 
+/* Read lines of `rows` rows whose batch broadcasts to that of `like`; *own is set to their
+ * own batch. */
 static int
-borrow_rows(PyObject *x, PyObject *y, PyObject *const *given, PyObject *matrix,
-            PyObject *sides, ps_spline_rows *r)
+borrow_spread(PyObject *array, const char *name, const operand *like, int64_t rows,
+              operand *own, ps_input *in)
 {
-    ps_output *const to_matrix[] = {&r->lower, &r->diag, &r->upper};
-    ps_output *const to_sides[] = {&r->rhs, &r->values};
-    operand knots;
-
-    if (operand_read(x, "x", &knots) < 0 ||
-        (y != Py_None && borrow_input(y, "y", &knots, knots.rows, &r->y) < 0)) {
+    if (operand_read(array, name, own) < 0) {
         return -1;
     }
+    operand op = *own;
+
+    op.outer = op.outer == 1 ? like->outer : op.outer;
+    op.inner = op.inner == 1 ? like->inner : op.inner;
+    *in = operand_input(&op);
+    return operand_match(&op, like, rows);
+}
+
+/* `sides` are the systems without their matrices, which are those of `matrix`. */
+static int
+borrow_rows(PyObject *x, PyObject *y, PyObject *const *given, PyObject *to_matrix,
+            PyObject *to_sides, ps_spline_rows *sides, ps_spline_rows *matrix)
+{
+    ps_output *const of_matrix[] = {&matrix->lower, &matrix->diag, &matrix->upper};
+    ps_output *const of_sides[] = {&sides->rhs, &sides->values};
+    operand values, knots, end;
+
+    if (operand_read(y, "y", &values) < 0 ||
+        borrow_spread(x, "x", &values, values.rows, &knots, &sides->x) < 0) {
+        return -1;
+    }
+    sides->y = operand_input(&values);
     for (int k = 0; k < 2; k++) {
         if (given[k] != Py_None &&
-            borrow_input(given[k], "given", &knots, 1, &r->given[k]) < 0) {
+            borrow_spread(given[k], "given", &values, 1, &end, &sides->given[k]) < 0) {
             return -1;
         }
     }
-    r->dtype = knots.dtype;
-    r->knots = knots.rows;
-    r->outer = knots.outer;
-    r->inner = knots.inner;
-    r->x = operand_input(&knots);
-    if (borrow_outputs(matrix, "matrix", &knots, knots.rows, to_matrix, 3) < 0) {
+    matrix->x = operand_input(&knots);
+    sides->dtype = matrix->dtype = values.dtype;
+    sides->knots = matrix->knots = values.rows;
+    sides->outer = values.outer;
+    sides->inner = values.inner;
+    matrix->outer = knots.outer;
+    matrix->inner = knots.inner;
+    if (borrow_outputs(to_matrix, "matrix", &knots, knots.rows, of_matrix, 3) < 0) {
         return -1;
     }
-    return borrow_outputs(sides, "sides", &knots, knots.rows, to_sides, 2);
+    return borrow_outputs(to_sides, "sides", &values, values.rows, of_sides, 2);
 }
 
 static PyObject *
@@ -143,24 +161,35 @@ spline_rows(PyObject *Py_UNUSED(module), PyObject *args)
     const ps_backend *const backend = ps_backend_get();
     int first, last, parts, threads, device = 0;
     unsigned long long stream = 0;
-    PyObject *x, *y, *given[2], *matrix, *sides, *found;
-    ps_spline_rows r = {0};
+    PyObject *x, *y, *given[2], *to_matrix, *to_sides, *found;
+    ps_spline_rows sides = {0}, matrix = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "(ii)iOO(OO)OOOi|iK:spline_rows", &first, &last, &parts,
-                          &x, &y, &given[0], &given[1], &matrix, &sides, &found, &threads,
-                          &device, &stream) ||
-        borrow_rows(x, y, given, matrix, sides, &r) < 0 ||
-        operand_info(found, PS_SPLINE_FAULTS, &r.faults) < 0 ||
+    if (!PyArg_ParseTuple(args, "(ii)iOO(OO)O!O!Oi|iK:spline_rows", &first, &last, &parts,
+                          &x, &y, &given[0], &given[1], &PyTuple_Type, &to_matrix,
+                          &PyTuple_Type, &to_sides, &found, &threads, &device, &stream) ||
+        borrow_rows(x, y, given, to_matrix, to_sides, &sides, &matrix) < 0 ||
+        operand_info(found, PS_SPLINE_FAULTS, &sides.faults) < 0 ||
         call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
-    r.end[0] = (ps_spline_end)first;
-    r.end[1] = (ps_spline_end)last;
-    r.parts = parts;
-    call_enter(&c);
-    const ps_status status = backend->spline_rows(&r, &c.exec);
+    sides.end[0] = matrix.end[0] = (ps_spline_end)first;
+    sides.end[1] = matrix.end[1] = (ps_spline_end)last;
+    sides.parts = matrix.parts = parts;
+    matrix.faults = sides.faults;
+    const int is_own = matrix.outer == sides.outer && matrix.inner == sides.inner;
 
+    if (is_own) { /* a matrix for each spline */
+        sides.lower = matrix.lower;
+        sides.diag = matrix.diag;
+        sides.upper = matrix.upper;
+    }
+    call_enter(&c);
+    ps_status status = backend->spline_rows(&sides, &c.exec);
+
+    if (status == PS_OK && !is_own) {
+        status = backend->spline_rows(&matrix, &c.exec);
+    }
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
@@ -237,7 +266,8 @@ spline_points(PyObject *Py_UNUSED(module), PyObject *args)
 PyDoc_STRVAR(spline_rows_doc,
              "spline_rows($module, ends, parts, x, y, given, matrix, sides, faults, "
              "threads, device=0, stream=0, /)\n--\n\n"
-             "Write the systems for the slopes of splines; return status.");
+             "Write the systems for the slopes of splines; return status. x, given and "
+             "matrix have the batch of y, or length 1 along its axes.");
 PyDoc_STRVAR(spline_pieces_doc,
              "spline_pieces($module, form, nu, is_absolute, x, coefficients, result, "
              "threads, device=0, stream=0, /)\n--\n\n"

@@ -310,7 +310,9 @@ class Device:
                 self.enqueue(self.backend.upload, address_of(view), block)
                 return
             values = self.upload(np.asarray(values, view.dtype))
-        self.enqueue(self.backend.relayout, view, np.broadcast_to(values, view.shape))
+        if values.shape != view.shape:
+            values = np.broadcast_to(values, view.shape)
+        self.enqueue(self.backend.relayout, view, values)
 
     def read(self, view: Array, to: Array) -> None:
         """Copy a view to a C-contiguous array of the host, waiting for its elements."""

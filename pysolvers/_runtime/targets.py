@@ -188,6 +188,15 @@ class Target:
         """Allocate what the backend writes a number for each system to."""
         return np.zeros(count, _INFO)
 
+    def flags(self, count: int) -> Array:
+        """Allocate numbers, 0 at first, that a call sets; `flags_on_host` must follow."""
+        return np.zeros(count, _INFO)
+
+    def flags_on_host(self, flags: Array) -> list[int]:
+        """Return what `flags` allocated, waiting for all that was enqueued."""
+        found: list[int] = flags.tolist()
+        return found
+
     def on_host(self, array: Array) -> Array:
         """Return an array on the host, waiting for its elements; it is not to be changed."""
         return array
@@ -304,6 +313,7 @@ class DeviceTarget(Device, Target):
     def __init__(self, backend: ModuleType, ordinal: int, stream: Stream, operation: str) -> None:
         Target.__init__(self, backend, ordinal)
         Device.__init__(self, backend, ordinal, operation, stream)
+        self._answer: Any = None  # memory of the host that has the flags
 
     @property
     def is_captured(self) -> bool:
@@ -328,6 +338,22 @@ class DeviceTarget(Device, Target):
 
     def info(self, count: int, *, lasting: bool = False) -> Array:
         return self.empty((count,), _INFO, lasting=lasting)
+
+    def flags(self, count: int) -> Array:
+        try:
+            self._answer = self.backend.Answer(*self.arguments)
+        except RuntimeError:  # none is free
+            return self.upload(np.zeros(count, _INFO))
+        return device_array(self._answer.address, (count,), None, _INFO, self._answer)
+
+    def flags_on_host(self, flags: Array) -> list[int]:
+        if self._answer is None:
+            found = self.on_host(flags)
+        else:
+            self.wait()
+            found = np.frombuffer(self._answer.read(flags.nbytes), flags.dtype)
+            self._answer.end()
+        return super().flags_on_host(found)
 
     def on_host(self, array: Array) -> Array:
         return self.download(array)

@@ -68,10 +68,15 @@ class Layout:
         return real.reshape(self.outer, rows, self.inner).transpose(0, 2, 1)
 
 
+def stacked(block: Array, count: int, shape: tuple[int, ...]) -> Array:
+    """View a block of memory as an array of `count` arrays of lines of one shape."""
+    outer, inner, rows = shape
+    return block.reshape(count, outer, rows, inner).transpose(0, 1, 3, 2)
+
+
 def parts_of(block: Array, count: int, shape: tuple[int, ...]) -> list[Array]:
     """View a block of memory as `count` arrays of lines of one shape."""
-    outer, inner, rows = shape
-    return list(block.reshape(count, outer, rows, inner).transpose(0, 1, 3, 2))
+    return list(stacked(block, count, shape))
 
 
 def is_of_library(value: Any) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._options import check_threads
 from .._runtime.arrays import real_of
 from .._runtime.device import is_device_array
+from .._runtime.interop import library_of
 from .._runtime.lines import solve_lines
 from .._runtime.targets import Target, find_target
 from ._arguments import (
@@ -24,7 +25,7 @@ from ._arguments import (
     conditions_of,
     outside_of,
 )
-from ._lines import Layout, call, in_real, is_of_library, parts_of
+from ._lines import Layout, call, in_real, is_of_library, parts_of, stacked
 from .piecewise import Form, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
@@ -165,19 +166,18 @@ class CubicSpline(PiecewisePolynomial):
                 check_finite(name, array)
         self.dtype = dtype if dtype == x_dtype else np.result_type(dtype, x_dtype)
         self._layout = Layout(*rest, self.dtype)
-        like = y if is_of_library(y) else x
-        self._like = self._smallest(target, like, operands[0])
+        like = y if not target.is_synchronous or is_of_library(y) else x
 
         real = real_of(self.dtype)
-        operands = [
+        values, *ends = (
             in_real(target, name, array, self.dtype)
             for name, array in zip(named, operands, strict=True)
-        ]
-        knots, *operands = target.move(in_real(target, "x", knots, real), *operands)
+        )
+        knots, values, *ends = target.move(in_real(target, "x", knots, real), values, *ends)
         if knots.ndim == 1:
             knots = knots[(*(None,) * self.axis, slice(None), *(None,) * len(rest[1]))]
-        ends = [np.expand_dims(array, self.axis) for array in operands[1:]]
-        self._make(target, kinds, knots, operands[0], dict(zip(given, ends, strict=True)))
+        ends = [np.expand_dims(array, self.axis) for array in ends]
+        self._make(target, kinds, knots, values, dict(zip(given, ends, strict=True)), like)
 
     def _make(
         self,
@@ -186,54 +186,26 @@ class CubicSpline(PiecewisePolynomial):
         knots: Array,
         y: Array,
         given: dict[str, Array],
+        like: Any,
     ) -> None:
-        """Compute the slopes."""
+        """Compute the slopes. What can follow the first kernels is done while these run."""
         layout, backend, real = self._layout, target.backend, real_of(self.dtype)
         lines = layout.lines(target, knots)
         count = lines.shape[-1]
-        sizes = layout.outer * layout.inner * count, lines.size
+        size = layout.outer * layout.inner * count
         self._keeper = target.keeper
-        block = target.kept((2 * sizes[0] + sizes[1],), real, self._keeper)
-        values, slopes = parts_of(block[: 2 * sizes[0]], 2, (layout.outer, layout.inner, count))
-        (self._knots,) = parts_of(block[2 * sizes[0] :], 1, lines.shape)
-        target.write(self._knots, lines)
+        block = target.kept((2 * size + lines.size,), real, self._keeper)
+        values, slopes = parts_of(block[: 2 * size], 2, (layout.outer, layout.inner, count))
+        (self._knots,) = parts_of(block[2 * size :], 1, lines.shape)
         self._arrays, self._form = (values, slopes), Form(0)
-        if not values.size:
-            return
-        faults = target.upload(np.zeros(len(backend.SPLINE_FAULTS), np.int32))
-        codes = tuple(backend.SPLINE_ENDS[kind] for kind in kinds)
-        parts = prod(layout.parts)
-
-        def compute(x: Array, *arguments: Any) -> None:
-            """Run one pass over the rows; `x` takes its result."""
-            options = (*arguments, faults, self._threads)
-            call(target, "CubicSpline", backend.spline_rows, codes, parts, x, *options)
-
-        matrix = parts_of(target.empty((3 * lines.size,), real), 3, self._knots.shape)
-        ends = tuple(
-            layout.spread(layout.lines(target, given[name])) if name in given else None
-            for name in ENDS
-        )
-        is_own = self._knots.shape == values.shape  # a matrix for each spline
-        compute(
-            layout.spread(self._knots),
-            layout.spread(layout.lines(target, y)),
-            ends,
-            tuple(matrix) if is_own else None,
-            (slopes, values),
-        )
-        if not is_own:
-            compute(self._knots, None, (None, None), tuple(matrix), None)
-        periodic = kinds[0] == "periodic"
-        systems = [*map(layout.spread, matrix), slopes]
-        if periodic:
-            systems = [lines[..., :-1] for lines in systems]
-        lines, threads = systems.pop(), self._threads
-        solve_lines(target, "spline", systems, lines, lines, periodic=periodic, threads=threads)
-        if periodic:
-            target.write(slopes[..., -1:], slopes[..., :1])
-        found = target.on_host(faults).tolist()
-        target.wait()
+        flags = target.flags(len(backend.SPLINE_FAULTS))
+        try:
+            if size:
+                self._enqueue(target, kinds, lines, layout.lines(target, y), given, flags)
+            target.write(self._knots, lines)
+            self._like = self._smallest(target, like, y)
+        finally:
+            found = target.flags_on_host(flags)
         if any(found):
             _raise_for_faults(
                 {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis
@@ -241,10 +213,43 @@ class CubicSpline(PiecewisePolynomial):
         if self._device == "cpu":  # those of a device stay there
             _check_slopes(slopes, self._knots)
 
+    def _enqueue(
+        self,
+        target: Target,
+        kinds: tuple[str, str],
+        knots: Array,
+        y: Array,
+        given: dict[str, Array],
+        flags: Array,
+    ) -> None:
+        """Compute the slopes from lines of knots and of values, which are copied."""
+        layout, backend, threads = self._layout, target.backend, self._threads
+        values, slopes = self._arrays
+        codes = tuple(backend.SPLINE_ENDS[kind] for kind in kinds)
+        matrix = stacked(target.empty((3 * knots.size,), values.dtype), 3, knots.shape)
+        ends = tuple(layout.lines(target, given[n]) if n in given else None for n in ENDS)
+        rows = tuple(matrix), (slopes, values), flags, threads
+        call(
+            target,
+            "CubicSpline",
+            backend.spline_rows,
+            *(codes, prod(layout.parts), knots, y, ends, *rows),
+        )
+        systems = [*np.broadcast_to(matrix, (3, *slopes.shape)), slopes]
+        periodic = kinds[0] == "periodic"
+        if periodic:
+            systems = [lines[..., :-1] for lines in systems]
+        lines = systems.pop()
+        solve_lines(target, "spline", systems, lines, lines, periodic=periodic, threads=threads)
+        if periodic:
+            target.write(slopes[..., -1:], slopes[..., :1])
+
     def _smallest(self, target: Target, like: Any, array: Array) -> Any:
         """Return an array of one element of the library of the caller."""
         if type(like) is np.ndarray:
             return np.empty(1, array.dtype)
+        if not target.is_synchronous:
+            return library_of(like).empty(like, array, (1,), target.ordinal)
         result = self._result(target, like, (1,), array.dtype)
         return target.finish(result, like)
 

@@ -22,6 +22,7 @@ from pysolvers._runtime import backends, interop, streams
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _ALIGNMENT = 256
 NEW_STREAMS = 1000  # numbers of the streams of the package
+_ANSWER_BYTES = 64
 _MADE_OF = 7  # arguments of factor_make() before the device
 
 _numbers = itertools.count(NEW_STREAMS)
@@ -75,14 +76,16 @@ class Device:
 
         class Answer:
             def __init__(self, ordinal=0, stream=0, /):
-                self._octets = ctypes.create_string_buffer(64)
-                self.address = ctypes.addressof(self._octets)
+                self.address = device._allocate(_ANSWER_BYTES)
+                with device.open():
+                    _as_host(self.address, _ANSWER_BYTES)[:] = 0
 
             def read(self, nbytes, /):
-                return self._octets.raw[:nbytes]
+                with device.open():
+                    return _as_host(self.address, nbytes).tobytes()
 
             def end(self):
-                self._octets = None
+                device._release(self.address, _ANSWER_BYTES)
 
         self.Buffer = Buffer
         self.Mark = Mark

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from device_splines import SHAPES, data, near
 
-from pysolvers import CubicSpline
+from pysolvers import BackendError, CubicSpline
 
 REAL_AND_COMPLEX = ("float64", "complex128")
 
@@ -160,7 +160,7 @@ def test_numpy_arrays_are_copied_to_the_device_and_back(device_library, rng):
 
 
 @pytest.mark.parametrize("bc", ["not-a-knot", "periodic"])
-def test_a_call_copies_nothing_but_the_faults(rng, bc):
+def test_a_call_copies_nothing_to_or_from_the_host(rng, bc):
     x, y, points = data(rng, (2, 7, 4), 1, periodic=bc == "periodic")
     with fake_device.in_place_of_cuda() as device:
         x, y, points = device.array(x), device.array(y), device.array(points)
@@ -168,11 +168,38 @@ def test_a_call_copies_nothing_but_the_faults(rng, bc):
 
         spline = CubicSpline(x, y, 1, bc)
         names = [name for name, *_ in device.calls]
-        assert names.count("download") == names.count("wait") == 1
+        assert names.count("wait") == 1
+        assert not {"upload", "download"} & set(names)
         device.calls.clear()
         for nu in range(4):
             spline(points, nu)
         assert {name for name, *_ in device.calls} == {"view", "spline_points", "order"}
+
+
+def test_faults_are_found_without_memory_of_the_host_for_them(rng, monkeypatch):
+    def none(*_):
+        raise RuntimeError("none is free")
+
+    x, y, _ = data(rng, (2, 7, 4), 1)
+    with fake_device.in_place_of_cuda() as device:
+        monkeypatch.setattr(device, "Answer", none)
+        CubicSpline(device.array(x), device.array(y), 1)
+        y[1, -1, 2] = np.nan
+        with pytest.raises(ValueError, match="`y` must contain only finite"):
+            CubicSpline(device.array(x), device.array(y), 1)
+
+
+def test_memory_of_the_host_is_given_back_after_an_error(rng, monkeypatch):
+    x, y, _ = data(rng, (2, 7, 4), 1)
+    with fake_device.in_place_of_cuda() as device:
+        ended = []
+        (failed,) = (k for k, (name, _) in device.STATUS.items() if name == "PS_DEVICE_FAILURE")
+        end = device.Answer.end
+        monkeypatch.setattr(device.Answer, "end", lambda self: [ended.append(1), end(self)])
+        monkeypatch.setattr(device, "tridiag_solve", lambda *_: (failed, None))
+        with pytest.raises(BackendError):
+            CubicSpline(device.array(x), device.array(y), 1)
+        assert ended == [1]
 
 
 def test_the_memory_of_a_spline_is_freed_after_the_calls_that_read_it(rng):

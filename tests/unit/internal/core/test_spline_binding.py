@@ -75,11 +75,27 @@ def test_right_calls_compute():
     assert not given[6].any()
 
 
+@pytest.mark.parametrize("batch", [(1, 1), (OUTER, 1), (1, INNER)])
+def test_knots_and_derivatives_broadcast_to_the_batch_of_the_values(rng, batch):
+    x = np.cumsum(0.5 + rng.random((*batch, KNOTS)), axis=-1)
+    y, given = rng.random(LINES), rng.random((*batch, 1))
+    own = tuple(lines((*batch, KNOTS)) for _ in range(3))
+    few = rows(x=x, y=y, given=(given, given), matrix=own)
+    spread = [np.broadcast_to(a, (OUTER, INNER, a.shape[-1])) for a in (x, given)]
+    full = rows(x=spread[0], y=y, given=(spread[1],) * 2)
+
+    for call in (few, full):
+        assert TEXTS[_core.spline_rows(*call)] == "PS_OK"
+
+    for a, b in zip(few[5] + few[6], full[5] + full[6], strict=True):
+        np.testing.assert_array_equal(np.broadcast_to(a, LINES), b)
+
+
 def test_empty_batches_are_left_alone():
     empty = lines((0, INNER, KNOTS))
     short = lines((0, INNER, KNOTS - 1))
     assert TEXTS[_core.spline_rows(
-        *rows(x=empty, y=empty, given=(None, None), matrix=None, sides=(empty, empty))
+        *rows(x=empty, y=empty, given=(None, None), matrix=(empty,) * 3, sides=(empty,) * 2)
     )] == "PS_OK"  # fmt: skip
     given = pieces(x=empty, coefficients=(empty, empty), result=(short,) * 3)
     assert TEXTS[_core.spline_pieces(*given)] == "PS_OK"
@@ -89,13 +105,18 @@ def test_empty_batches_are_left_alone():
     ("call", "changes", "error", "message"),
     [
         ("rows", {"x": lines((OUTER, KNOTS))}, ValueError, "x: need 3 axes"),
-        ("rows", {"y": lines((OUTER, INNER, 6))}, ValueError, "y: need shape"),
-        ("rows", {"y": lines(dtype="f4")}, TypeError, "y: the dtype"),
+        ("rows", {"y": lines((OUTER, INNER, 6))}, ValueError, "x: need shape"),
+        ("rows", {"y": lines(dtype="f4")}, TypeError, "x: the dtype"),
+        ("rows", {"y": None}, TypeError, "y: need an ndarray"),
+        ("rows", {"x": lines((1, 2, KNOTS))}, ValueError, "x: need shape"),
+        ("rows", {"x": knots()[:1]}, ValueError, "matrix: need shape"),
         ("rows", {"given": (lines(), None)}, ValueError, "given: need shape"),
         ("rows", {"matrix": (lines(),)}, TypeError, "matrix: need a tuple of 3"),
         ("rows", {"matrix": (lines(PIECES),) * 3}, ValueError, "matrix: need shape"),
         ("rows", {"sides": (knots(),) * 2}, ValueError, "sides: .*read-only"),
-        ("rows", {"sides": [lines()]}, TypeError, "sides: need a tuple of 2"),
+        ("rows", {"sides": (lines(),)}, TypeError, "sides: need a tuple of 2"),
+        ("rows", {"sides": [lines()]}, TypeError, "must be tuple"),
+        ("rows", {"matrix": None}, TypeError, "must be tuple"),
         ("rows", {"faults": np.zeros(2, np.int32)}, ValueError, "info: need 4"),
         ("pieces", {"coefficients": (lines(),)}, ValueError, "coefficients: need 2"),
         ("pieces", {"coefficients": (lines(PIECES),) * 2}, ValueError, "need shape"),
@@ -140,9 +161,8 @@ def test_what_does_not_fit_is_refused(call, changes, error, message):
         ("rows", {"ends": (_core.SPLINE_ENDS["periodic"], 0)}),
         ("rows", {"parts": 0}),
         ("rows", {"parts": 2}),
-        ("rows", {"sides": None}),
-        ("rows", {"y": None}),
-        ("rows", {"x": lines((OUTER, INNER, 1)), "y": None, "given": (None, None), "sides": None,
+        ("rows", {"x": lines((OUTER, INNER, 1)), "y": lines((OUTER, INNER, 1)),
+                  "given": (None, None), "sides": (lines((OUTER, INNER, 1)),) * 2,
                   "matrix": (lines((OUTER, INNER, 1)),) * 3}),
         ("pieces", {"form": (-1, 0, False), "result": (lines(PIECES),)}),
         ("pieces", {"form": (0, 1, False)}),
