@@ -81,10 +81,12 @@ template <typename Number> struct ColumnJob {
 };
 
 /* The shapes of steps: the longest chunks, because the registers of shorter ones leave no
- * room for another block. */
-template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Number> {
+ * room for another block. Clusters have chunks of LEAST rows, that is more threads, if as
+ * many blocks then hold a system. */
+template <typename Number, int MOST, int LEAST = MOST>
+struct StepColumnTuning : ColumnTuning<Number> {
     static constexpr int rows = MOST, alone = MOST;
-    static constexpr int shorter[] = {16, 16, MOST};
+    static constexpr int shorter[] = {16, 16, LEAST};
     static constexpr bool prefers_long = true;
 };
 
@@ -108,7 +110,7 @@ template <typename Number, StepKind KIND> struct StepColumnJob : ColumnJob<Numbe
  * after row i, and u[i + 1]. What is not there, and a thickness that holds for all
  * systems, is not copied. A face has one diffusivity, which is that of `upper`. */
 template <typename Real, FluxKind KIND> struct FluxColumnJob : ColumnJob<BySums<Real>> {
-    using Tuned = StepColumnTuning<Real, 24>;
+    using Tuned = StepColumnTuning<Real, 24, 16>;
     static constexpr bool is_step = true, has_absent = true;
     static constexpr bool keeps_u = KIND == FluxKind::more;
     static constexpr bool has_level = KIND == FluxKind::level;
