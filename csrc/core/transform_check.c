@@ -71,17 +71,26 @@ has_order(ps_transform_kind kind, int64_t size)
            (kind == PS_DCT1 && size >= 2);
 }
 
-/* Intervals of a line of kind 1. */
+/* Intervals of `size` values of kind 1. */
 static int64_t
-intervals_of(const ps_waves *w)
+intervals_of(ps_transform_kind kind, int64_t size)
 {
-    return w->kind == PS_DST1 ? w->size + 1 : w->size - 1;
+    return kind == PS_DST1 ? size + 1 : size - 1;
+}
+
+/* Whether the values are of kind 1, and their intervals a multiple of 8. */
+static int
+is_in_eighths(ps_transform_kind kind, int64_t size)
+{
+    const int64_t n = intervals_of(kind, size);
+
+    return (kind == PS_DCT1 || kind == PS_DST1) && n >= 8 && n % 8 == 0;
 }
 
 static int
 has_halvings(const ps_waves *w)
 {
-    const int64_t n = intervals_of(w);
+    const int64_t n = intervals_of(w->kind, w->size);
     const int levels = w->halvings;
     int64_t pitch = 2;
 
@@ -106,18 +115,19 @@ has_continuation(const ps_waves *w)
             w->size - w->given <= w->given + more);
 }
 
-/* Numbers of a line of PS_MIRRORED or PS_MIRRORED_ROWS; 0 if there is no such line. */
+/* Numbers of a line of PS_MIRRORED, PS_MIRRORED_ROWS or PS_MIRRORED_IN_FIVE; 0 if there is no
+ * such line. */
 static int64_t
 mirrored_pitch(const ps_waves *w)
 {
     if (w->halvings == PS_MIRRORED) {
         return (((w->size + 1) / 2 + 1) / 2 + 3) / 4 * 16;
     }
-    const int64_t n = intervals_of(w);
+    const int64_t n = intervals_of(w->kind, w->size);
     const int64_t middle = n / 8 + (w->kind == PS_DCT1);
 
-    if (w->halvings != PS_MIRRORED_ROWS || (w->kind != PS_DCT1 && w->kind != PS_DST1) ||
-        n < 8 || n % 8 != 0) {
+    if (w->halvings < PS_MIRRORED_IN_FIVE || !is_in_eighths(w->kind, w->size) ||
+        (w->halvings == PS_MIRRORED_IN_FIVE && !is_in_eighths(w->row_kind, w->rows))) {
         return 0;
     }
     return (middle + 3) / 4 * 8 + n / 2 + 2 + n / 4 + 2;
@@ -149,7 +159,7 @@ ps_waves_check(const ps_waves *w)
         return PS_BAD_ARGUMENT;
     }
     const int64_t length = w->halvings != 0
-                               ? intervals_of(w)
+                               ? intervals_of(w->kind, w->size)
                                : ps_transform_shape_of(w->kind, w->size).length;
 
     return has_shape(w->dtype, w->planes, w->rows, length, w->pitch) ? PS_OK

@@ -76,6 +76,7 @@ struct ps_transform {
 /* Instead of a number of halvings: */
 #define PS_MIRRORED (-1)
 #define PS_MIRRORED_ROWS (-2)
+#define PS_MIRRORED_IN_FIVE (-3)
 
 /* A real field of planes x rows x `size` values, and its waves along the values and the
  * rows as the library packs them: its transform of a plane, real to complex along the
@@ -119,6 +120,23 @@ struct ps_transform {
  * the values of its last transform, of N / 4 intervals, as PS_MIRRORED has those of a line that
  * is folded once, in two halves of a multiple of 4 numbers. store() reads their even and odd
  * part, times 2 N: all results have the factor 2 N `scale`.
+ *
+ * With `halvings` PS_MIRRORED_IN_FIVE the values are those of PS_MIRRORED_ROWS, and the rows, of
+ * PS_DST1 or PS_DCT1 and a multiple N = 4m of 8 intervals, are in five parts without gaps. With
+ * row j of N of nodes, from 0 on, x[0] = x[N] = 0 with PS_DST1, and for those of
+ *
+ *   PS_DST1   a[j] = x[j] + x[N-j],       d[j] = x[j] - x[N-j],  e[j] = d[j] + d[2m-j],
+ *             g[j] = d[j] - d[2m-j]
+ *   PS_DCT1   a[j] = x[2m-j] - x[2m+j],   d[j] = x[j] + x[N-j],  e[j] = d[j] - d[2m-j],
+ *             g[j] = d[j] + d[2m-j]
+ *
+ * part 0 has g[j] + g[m-j], j = 1 .. m/2 or 0 .. m/2, part 1 g[j] - g[m-j], j = 1 .. m/2 - 1 or
+ * 0 .. m/2 - 1, part 2 e[j], j = 1 .. m or 0 .. m - 1, and parts 3 and 4 have a[j] + a[2m-j] +-
+ * sqrt(2) a[m+j], j = 1 .. m. store() reads b and c of parts 3 and 4 as
+ *
+ *   a[j] = b[j] + c[j],  a[m+j] = sqrt(2) (b[j] - c[j]) + a[m-j],  j <= m, b[0] = c[0] = 0,
+ *
+ * and the others as the even and the odd part of what load() adds and subtracts.
  *
  * The field can have fewer values than the lines, `given` of `size`, but with PS_RFFT.
  * load() continues them, even with cosines and odd with sines: about the last value with

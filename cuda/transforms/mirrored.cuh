@@ -10,6 +10,9 @@
  * A thread has the values of four places, which determine each other: t, m - t, m + t and
  * N - t, of nodes from 0 on, or two of them, i and n - 1 - i. A place that is its own mirror
  * image is added to itself. 2 or 4 additions per value.
+ *
+ * Rows of a multiple of 8 intervals are in five parts, so that 7/32 of the operations remain
+ * (MirroredRows).
  */
 #ifndef PS_CUDA_TRANSFORMS_MIRRORED_CUH
 #define PS_CUDA_TRANSFORMS_MIRRORED_CUH
@@ -160,6 +163,147 @@ struct Mirroring {
         d = sum - rest;
         b = sum_mirror + rest_mirror;
         c = sum_mirror - rest_mirror;
+    }
+
+    static constexpr int slots = 4;
+
+    template <typename Real>
+    __host__ __device__ __forceinline__ void load(Real (&x)[slots]) const
+    {
+        load(x[0], x[1], x[2], x[3]);
+    }
+    template <typename Real>
+    __host__ __device__ __forceinline__ void store(Real (&x)[slots]) const
+    {
+        store(x[0], x[1], x[2], x[3]);
+    }
+};
+
+/* An axis of nodes with N = 4m intervals, m even, in five parts: struct ps_waves,
+ * PS_MIRRORED_IN_FIVE.
+ *
+ * The waves of odd order of sines are those of sums a[j] of mirror places, 1 <= j <= 2m, with
+ * the angles theta = (q + 1/2) pi / 2m. From cos m theta = +-sqrt(1/2) and
+ *
+ *   sin (m + j) theta = 2 cos m theta sin j theta + sin (m - j) theta
+ *
+ * follows that the waves of one sign of cos m theta, q = 0, 3, 4, 7, 8, ... or the others, need m
+ * numbers of all 2m (the first step of the polynomial transforms of Pueschel and Moura 2008):
+ *
+ *   sum_j a[j] sin j theta = sum_j b[j] sin j theta,   1 <= j <= m
+ *   b[j] = a[j] + a[2m-j] +- sqrt(2) a[m+j],  b[m] = a[m] +- sqrt(2) a[2m]
+ *
+ * Those of cosines are the same of the differences of mirror places in reverse order, but for
+ * signs of waves. The waves of even order are folded twice more, as those of half the intervals.
+ *
+ * A thread has the values of the eight places that differ from multiples of m by t or -t, in
+ * the slots of HalvedLine<Real, 2>. 5 operations per value. */
+struct MirroredRows {
+    static constexpr int slots = 8;
+    int n;
+    ps_transform_kind kind; /* PS_DST1 or PS_DCT1 */
+
+    __host__ __device__ __forceinline__ bool is_sine() const
+    {
+        return kind == PS_DST1;
+    }
+    __host__ __device__ __forceinline__ int m() const
+    {
+        return (is_sine() ? n + 1 : n - 1) / 4;
+    }
+    /* Groups of places: t = 0 .. groups() - 1. */
+    __host__ __device__ __forceinline__ int groups() const
+    {
+        return m() / 2 + 1;
+    }
+    /* The value in slot 0 .. 7 of group t, or -1. */
+    __host__ __device__ __forceinline__ int value(int t, int slot) const
+    {
+        const int j = slot % 2 == 0 ? slot / 2 * m() + t : (slot + 1) / 2 * m() - t;
+
+        return !is_sine() ? j : j == 0 || j == 4 * m() ? -1 : j - 1;
+    }
+    /* The part of slot 0 .. 7 after load(): even and odd waves of a quarter of the intervals, with
+     * the constant wave first; those of odd order of half the intervals; and those of odd
+     * order with cos m theta > 0 and < 0. */
+    __host__ __device__ __forceinline__ int part(int slot) const
+    {
+        return slot < 4 ? 3 + slot / 2 : slot < 6 ? 2 : slot - 6;
+    }
+    /* The number of the part in a slot of group t, or -1. */
+    __host__ __device__ __forceinline__ int number(int t, int slot) const
+    {
+        if (slot < 4 || (slot < 6 && is_sine())) {
+            return slot % 2 == 0 ? t - 1 : m() - t - 1;
+        }
+        if (slot < 6) {
+            return slot == 4 ? t : t > 0 ? m() - t : -1;
+        }
+        const bool is_none = slot == 7 && 2 * t == m();
+
+        return is_none ? -1 : is_sine() ? t - 1 : t;
+    }
+    /* Where a part begins; part 5 is the end. */
+    __host__ __device__ __forceinline__ int start(int part) const
+    {
+        return part < 2 ? part * (m() / 2 + !is_sine()) : n - (5 - part) * m();
+    }
+
+    /* Numbers of the parts from the values of a group, in the slots. Values that do not exist
+     * are zero. */
+    template <typename Real>
+    __host__ __device__ __forceinline__ void load(Real (&x)[slots]) const
+    {
+        const Real root = static_cast<Real>(1.41421356237309504880);
+        const bool sine = is_sine();
+        Real a[4], d[4];
+
+#pragma unroll
+        for (int s = 0; s < 4; s++) {
+            const Real sum = x[s] + x[7 - s], rest = x[s] - x[7 - s];
+            const Real mirror_rest = x[3 - s] - x[4 + s];
+
+            a[s] = sine ? sum : mirror_rest;
+            d[s] = sine ? rest : sum;
+        }
+        const Real first = a[0] + a[3], second = a[1] + a[2];
+        const Real first_root = root * a[2], second_root = root * a[3];
+        const Real sums[2] = {d[0] + d[3], d[1] + d[2]};
+        const Real rests[2] = {d[0] - d[3], d[1] - d[2]};
+        const Real last = sine ? rests[0] : sums[0],
+                   last_mirror = sine ? rests[1] : sums[1];
+
+        x[0] = first + first_root;
+        x[1] = second + second_root;
+        x[2] = first - first_root;
+        x[3] = second - second_root;
+        x[4] = sine ? sums[0] : rests[0];
+        x[5] = sine ? sums[1] : rests[1];
+        x[6] = last + last_mirror;
+        x[7] = last - last_mirror;
+    }
+    /* Values from what the products make of the numbers; those that do not exist are zero. */
+    template <typename Real>
+    __host__ __device__ __forceinline__ void store(Real (&x)[slots]) const
+    {
+        const Real root = static_cast<Real>(1.41421356237309504880);
+        const bool sine = is_sine();
+        const Real first = x[0] + x[2], second = x[1] + x[3];
+        const Real a[4] = {first, second, root * (x[0] - x[2]) + second,
+                           root * (x[1] - x[3]) + first};
+        const Real last = x[6] + x[7], last_mirror = x[6] - x[7];
+        const Real sums[2] = {sine ? x[4] : last, sine ? x[5] : last_mirror};
+        const Real rests[2] = {sine ? last : x[4], sine ? last_mirror : x[5]};
+        const Real d[4] = {sums[0] + rests[0], sums[1] + rests[1], sums[1] - rests[1],
+                           sums[0] - rests[0]};
+
+#pragma unroll
+        for (int s = 0; s < 4; s++) {
+            const Real own = sine ? a[s] : d[s], other = sine ? d[s] : a[3 - s];
+
+            x[s] = own + other;
+            x[7 - s] = own - other;
+        }
     }
 };
 

@@ -11,11 +11,13 @@
  *
  * Sums and differences of mirror places (PS_MIRRORED, mirrored.cuh): a thread moves 4 to 16
  * values of a plane. One word read and one written per value. The same of the rows with
- * the parts of lines (PS_MIRRORED_ROWS, halved.cuh): 32 values of a plane.
+ * the parts of lines (PS_MIRRORED_ROWS, halved.cuh): 32 values of a plane, or 64.
  *
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
  */
+#include <cstdlib>
+
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
@@ -402,21 +404,22 @@ move_mirrored(const ps_waves *w, cudaStream_t stream)
 /* Small blocks, so that some read while others write. */
 static constexpr int row_threads = 128;
 
-/* Grid: for each plane, blocks of pairs of a group of rows and a group of values. */
-template <typename Real, bool LOADS>
+/* Grid: for each plane, blocks of pairs of a group of rows and a group of values. `Rows`:
+ * Mirroring, or MirroredRows, whose 64 values of a thread leave two blocks a multiprocessor. */
+template <typename Real, bool LOADS, typename Rows>
 static __global__ void
-__launch_bounds__(row_threads, 4)
+__launch_bounds__(Rows::slots == 4 ? row_threads : most_threads, Rows::slots == 4 ? 4 : 1)
     mirrored_rows_kernel(const __grid_constant__ Output<Real> field,
                          const __grid_constant__ ps_waves w, int blocks_a_plane)
 {
     using Line = HalvedLine<Real, HalvedRows::levels>;
     using Two = Complex<Real>;
-    constexpr int lines = 4, slots = Line::slots;
+    constexpr int lines = Rows::slots, slots = Line::slots;
     const bool sine = w.kind == PS_DST1;
     const int shift = sine ? 1 : 0; /* place of value 0 */
     const int size = static_cast<int>(w.size);
     const HalvedRows parts = {size + 2 * shift - 1, sine};
-    const Mirroring rows = {static_cast<int>(w.rows), w.row_kind};
+    const Rows rows = {static_cast<int>(w.rows), w.row_kind};
     const int64_t plane = static_cast<int64_t>(blockIdx.x) / blocks_a_plane;
     const int block = static_cast<int>(blockIdx.x - plane * blocks_a_plane);
     const int own = block * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
@@ -470,7 +473,17 @@ __launch_bounds__(row_threads, 4)
         }
 #pragma unroll
         for (int s = 0; s < slots; s++) {
-            rows.load(x[0][s], x[1][s], x[2][s], x[3][s]);
+            Real column[lines];
+
+#pragma unroll
+            for (int r = 0; r < lines; r++) {
+                column[r] = x[r][s];
+            }
+            rows.load(column);
+#pragma unroll
+            for (int r = 0; r < lines; r++) {
+                x[r][s] = column[r];
+            }
         }
 #pragma unroll
         for (int r = 0; r < lines; r++) {
@@ -534,7 +547,17 @@ __launch_bounds__(row_threads, 4)
         }
 #pragma unroll
         for (int s = 0; s < slots; s++) {
-            rows.store(x[0][s], x[1][s], x[2][s], x[3][s]);
+            Real column[lines];
+
+#pragma unroll
+            for (int r = 0; r < lines; r++) {
+                column[r] = x[r][s];
+            }
+            rows.store(column);
+#pragma unroll
+            for (int r = 0; r < lines; r++) {
+                x[r][s] = column[r];
+            }
         }
 #pragma unroll
         for (int r = 0; r < lines; r++) {
@@ -553,22 +576,25 @@ __launch_bounds__(row_threads, 4)
     }
 }
 
-template <typename Real, bool LOADS>
+template <typename Real, bool LOADS, typename Rows>
 static ps_status
 move_mirrored_rows(const ps_waves *w, cudaStream_t stream)
 {
     const bool sine = w->kind == PS_DST1;
     const HalvedRows parts = {static_cast<int>(w->size) + (sine ? 1 : -1), sine};
-    const Mirroring rows = {static_cast<int>(w->rows), w->row_kind};
+    const Rows rows = {static_cast<int>(w->rows), w->row_kind};
     const int64_t groups = int64_t(rows.groups()) * parts.groups();
-    const int64_t blocks_a_plane = divided_up(groups, int64_t(row_threads));
+    const char *const text = getenv("PS_ROW_THREADS"); /* to be measured */
+    const int threads = Rows::slots == 4 || text == nullptr ? row_threads : atoi(text);
+    const int64_t blocks_a_plane = divided_up(groups, int64_t(threads));
     const int64_t blocks = w->planes * blocks_a_plane;
 
     return blocks > INT32_MAX || groups > INT32_MAX - row_threads
                ? PS_BAD_ARGUMENT
-               : Launch(blocks, row_threads, 0, stream)
-                     .run(mirrored_rows_kernel<Real, LOADS>, output_of<Real>(w->field),
-                          *w, static_cast<int>(blocks_a_plane));
+               : Launch(blocks, threads, 0, stream)
+                     .run(mirrored_rows_kernel<Real, LOADS, Rows>,
+                          output_of<Real>(w->field), *w,
+                          static_cast<int>(blocks_a_plane));
 }
 
 template <bool LOADS>
@@ -586,7 +612,9 @@ run(const ps_waves *w, const ps_exec *exec)
 
         return w->halvings == PS_MIRRORED ? move_mirrored<Real, LOADS>(w, stream)
                : w->halvings == PS_MIRRORED_ROWS
-                   ? move_mirrored_rows<Real, LOADS>(w, stream)
+                   ? move_mirrored_rows<Real, LOADS, Mirroring>(w, stream)
+               : w->halvings == PS_MIRRORED_IN_FIVE
+                   ? move_mirrored_rows<Real, LOADS, MirroredRows>(w, stream)
                : w->halvings != 0 ? move_halved<Real, LOADS>(w, stream)
                                   : move<Real, LOADS>(w, stream);
     });

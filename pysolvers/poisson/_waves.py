@@ -42,15 +42,18 @@ from ._cut_lines import COUPLINGS, ConstantLine, CutLines
 from ._mirrored import (
     MirroredProducts,
     has_halved_lines,
+    has_rows_in_five,
     is_twice,
     mirrored_lines,
+    mirrored_rows,
     mirrored_shifts,
 )
 
 Array = NDArray[Any]
 
 _MOST_HALVINGS = 3
-_MIRRORED, _MIRRORED_ROWS = -1, -2  # PS_MIRRORED and PS_MIRRORED_ROWS, instead of halvings
+# PS_MIRRORED, PS_MIRRORED_ROWS and PS_MIRRORED_IN_FIVE, instead of halvings
+_MIRRORED, _MIRRORED_ROWS, _MIRRORED_IN_FIVE = -1, -2, -3
 # Bytes of a field of nodes from which its lines are in parts.
 _LEAST_IN_PARTS = 1 << 22
 # The same for more than two parts: 1025^2 nodes take 54 us in two, 66 in four (H200).
@@ -184,10 +187,14 @@ class PackedWaves:
             rows, last = others
             found = []
             is_halved = has_halved_lines(last)
-            self._halvings = _MIRRORED_ROWS if is_halved else _MIRRORED
+            in_five = is_halved and has_rows_in_five(rows)
+            self._halvings = (
+                _MIRRORED_IN_FIVE if in_five else _MIRRORED_ROWS if is_halved else _MIRRORED
+            )
             self._scale = 1 / (2 * last.intervals) if is_halved else 1.0
+            across = mirrored_rows(rows, in_five=in_five)
             for part in lines:
-                shifts = mirrored_shifts(rows, part)
+                shifts = mirrored_shifts(across, part)
                 turns = _no_turns(len(shifts) // 2)
                 # All numbers of a plane are one line, of an odd length: none has another's place.
                 found.append(_Waves((len(shifts) - 1,), shifts, turns, _no_turns(1)))
@@ -206,7 +213,7 @@ class PackedWaves:
             if mirrored:
                 options = {"planes": self._count, "dtype": dtype, "ordinal": device.ordinal}
                 plans = [
-                    MirroredProducts(rows, lines[k], backward=backward, keep=keep, **options)
+                    MirroredProducts(across, lines[k], backward=backward, keep=keep, **options)
                     for backward in (False, True)
                 ]
             else:

@@ -355,7 +355,7 @@ def test_slow_lengths_as_a_part_of_a_longer_grid(monkeypatch, rng, ends, grid, i
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("grid", ["nodes", "cells"])
 @pytest.mark.parametrize("ends", [("DN", "DD", "DD"), ("NN", "NN", "NN"), ("PP", "NN", "DD")])
-@pytest.mark.parametrize("shape", [(20, 70, 81), (33, 40, 131)])
+@pytest.mark.parametrize("shape", [(20, 70, 81), (33, 40, 131), (20, 73, 81)])
 def test_products_of_both_axes_of_a_plane(monkeypatch, streaming, rng, shape, ends, grid, dtype):
     set_mirrored(monkeypatch)
     here, there = solvers(rng, shape, ends, grid=grid, dtype=dtype)

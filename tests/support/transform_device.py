@@ -62,10 +62,9 @@ class Device(fake_device.Device):
     ):  # fmt: skip
         self.calls.append(("waves_load", field.shape))
         with self.open():
-            if halvings == -2:
-                return self._load_mirrored_rows((row_kind, kind), field, waves, nbytes, scale)
-            if halvings == -2:
-                return self._load_mirrored_rows((row_kind, kind), field, waves, nbytes, scale)
+            if halvings < -1:
+                kinds, folding = (row_kind, kind), self._row_folding(halvings, row_kind, field)
+                return self._load_mirrored_rows(kinds, folding, field, waves, nbytes, scale)
             if halvings < 0:
                 return self._load_mirrored((row_kind, kind), field, pitch, waves, nbytes, scale)
             field = self._continued(KINDS[kind], field, size)
@@ -91,10 +90,9 @@ class Device(fake_device.Device):
         whole = np.empty((*field.shape[:2], size), field.dtype)
         rest = waves, nbytes, scale
         with self.open():
-            if halvings == -2:
-                return self._store_mirrored_rows((row_kind, kind), field, *rest)
-            if halvings == -2:
-                return self._store_mirrored_rows((row_kind, kind), field, *rest)
+            if halvings < -1:
+                kinds, folding = (row_kind, kind), self._row_folding(halvings, row_kind, field)
+                return self._store_mirrored_rows(kinds, folding, field, *rest)
             if halvings < 0:
                 return self._store_mirrored((row_kind, kind), field, pitch, *rest)
             if halvings:
@@ -142,6 +140,12 @@ class Device(fake_device.Device):
             places = [a + k for a, part in zip(start, parts, strict=True) for k in range(len(part))]
             found.append((np.concatenate(parts), merge, places))
         return found
+
+    def _row_folding(self, halvings, kind, field):
+        """Matrices that fold and unfold the rows of PS_MIRRORED_ROWS or PS_MIRRORED_IN_FIVE."""
+        if halvings == -2:
+            return self._foldings((kind,), field.shape[:2])[0][:2]
+        return fold_in_five(KINDS[kind], field.shape[1])
 
     @staticmethod
     def _continued(kind, field, size):
@@ -297,12 +301,11 @@ class Device(fake_device.Device):
         field[...] = scale * _merge(kind, x, [part[:, ::2] + 1j * part[:, 1::2] for part in parts])
         return 0
 
-    def _load_mirrored_rows(self, kinds, field, waves, nbytes, scale):
-        """The rows of PS_MIRRORED, and the values of PS_MIRRORED_ROWS."""
+    def _load_mirrored_rows(self, kinds, folding, field, waves, nbytes, scale):
+        """Rows folded by a matrix, and the values of PS_MIRRORED_ROWS."""
         kind = KINDS[kinds[1]]
         last, *parts = self._rows_of_parts(kind, field, waves, nbytes)
-        rows, _, _ = self._foldings(kinds[:1], field.shape[:2])[0]
-        x, numbers = _split(kind, 2, (scale * (rows @ field)).reshape(-1, field.shape[2]))
+        x, numbers = _split(kind, 2, (scale * (folding[0] @ field)).reshape(-1, field.shape[2]))
         for part, own in zip(parts, numbers, strict=True):
             part[:, ::2], part[:, 1::2] = own.real, own.imag
         x = x[:, 1:-1] if kind == "dst1" else x
@@ -313,17 +316,16 @@ class Device(fake_device.Device):
         last[:, start : start + len(rests)] = x @ rests.T
         return 0
 
-    def _store_mirrored_rows(self, kinds, field, waves, nbytes, scale):
+    def _store_mirrored_rows(self, kinds, folding, field, waves, nbytes, scale):
         kind = KINDS[kinds[1]]
         last, *parts = self._rows_of_parts(kind, field, waves, nbytes)
-        _, rows, _ = self._foldings(kinds[:1], field.shape[:2])[0]
         count = (field.shape[2] + 1) // 4 - 1 if kind == "dst1" else field.shape[2] // 4 + 1
         start = last.shape[1] // 2
         even, odd = last[:, : (count + 1) // 2], last[:, start : start + count // 2]
         x = np.concatenate([even, odd], 1) @ _fold(count)[2].T
         x = np.pad(x, ((0, 0), (1, 1))) if kind == "dst1" else x
         whole = _merge(kind, x, [part[:, ::2] + 1j * part[:, 1::2] for part in parts])
-        field[...] = scale * (rows @ whole.reshape(field.shape))
+        field[...] = scale * (folding[1] @ whole.reshape(field.shape))
         return 0
 
     @staticmethod
@@ -417,6 +419,38 @@ def _fold(n):
     merge = np.concatenate([even[:, :h], odd[:, : n - h]], 1)
     merge[n // 2, h - 1] = 1  # the middle
     return even[:h], odd[: n - h], merge
+
+
+def fold_in_five(kind, n):
+    """The matrices of load() and store() by the definition of PS_MIRRORED_IN_FIVE."""
+    is_sine = kind == "dst1"
+    intervals = n + 1 if is_sine else n - 1
+    m, root = intervals // 4, np.sqrt(2)
+    assert intervals % 8 == 0
+    x = np.pad(np.eye(n), ((1, 1), (0, 0))) if is_sine else np.eye(n)
+    sums, rests = (x + x[::-1])[: 2 * m + 1], (x - x[::-1])[: 2 * m + 1]
+    a, d = (sums, rests) if is_sine else (rests[::-1], sums)
+    e, g = (d + d[::-1])[: m + 1], (d - d[::-1])[: m + 1]
+    e, g = (e[1:], g) if is_sine else (g[:-1], e)
+    b = (a + a[::-1])[1 : m + 1]
+    first = int(is_sine)
+    last = (g + g[::-1])[first : m // 2 + 1], (g - g[::-1])[first : m // 2]
+    load = [*last, e, b + root * a[m + 1 :], b - root * a[m + 1 :]]
+
+    ends = np.cumsum([len(part) for part in load])
+    even, odd, e, b, c = np.split(np.eye(n), ends[:-1])
+    zero = np.zeros((1, n))
+    near = np.concatenate([zero, b + c])
+    a = np.concatenate([near, root * (b - c) + near[m - 1 :: -1]])
+    even = np.concatenate([zero, even]) if is_sine else even
+    odd = np.concatenate([zero, odd, zero] if is_sine else [odd, zero])
+    g = np.concatenate([even + odd, (even - odd)[m // 2 - 1 :: -1]])
+    e = np.concatenate([zero, e] if is_sine else [e, zero])
+    first, second = (e, g) if is_sine else (g, e)
+    d = np.concatenate([first + second, (first - second)[m - 1 :: -1]])
+    first, second = (a, d) if is_sine else (d, a[::-1])
+    x = np.concatenate([first + second, (first - second)[2 * m - 1 :: -1]])
+    return np.concatenate(load), x[1:-1] if is_sine else x
 
 
 class Products:

@@ -215,6 +215,33 @@ extern "C" int fold(int kind, int n, int loads, const double *from, double *to, 
     }
     return pitch;
 }
+/* Rows to the parts of PS_MIRRORED_IN_FIVE, or back; `writes` counts what is written. */
+extern "C" int fold_in_five(int kind, int n, int loads, const double *from, double *to, int *writes)
+{
+    const MirroredRows rows = {n, (ps_transform_kind)kind};
+    for (int t = 0; t < rows.groups(); t++) {
+        int places[2][8];
+        double x[8];
+        for (int s = 0; s < 8; s++) {
+            const int number = rows.number(t, s);
+            places[0][s] = rows.value(t, s);
+            places[1][s] = number < 0 ? -1 : rows.start(rows.part(s)) + number;
+            if (number >= 0 && places[1][s] >= rows.start(rows.part(s) + 1)) {
+                return -1;
+            }
+            const int own = places[!loads][s];
+            x[s] = own < 0 ? 0 : from[own];
+        }
+        loads ? rows.load(x) : rows.store(x);
+        for (int s = 0; s < 8; s++) {
+            const int own = places[!!loads][s];
+            if (own >= 0) {
+                to[own] = x[s], writes[own]++;
+            }
+        }
+    }
+    return rows.start(5);
+}
 /* The sums and differences of the last transform in lines of PS_MIRRORED_ROWS. */
 extern "C" int fold_last(int n, int is_sine, const double *from, double *to)
 {
@@ -469,7 +496,8 @@ def test_last_part_of_mirrored_rows(library, rng, name, n):
     assert pitch == 2 * half + n // 2 + 2 + n // 4 + 2
     values = n - 1 if is_sine else n + 1
     for halvings, more, longer, legal in (
-        (-2, 0, 0, True), (-2, 0, 2, False), (-2, 4, 0, False), (-3, 0, 0, False)
+        (-2, 0, 0, True), (-2, 0, 2, False), (-2, 4, 0, False), (-3, 0, 0, False),
+        (-4, 0, 0, False)
     ):  # fmt: skip
         place = ctypes.c_longlong(pitch + longer)
         assert bool(library.is_legal(kind, values + more, halvings, place)) == legal
@@ -522,6 +550,20 @@ def test_sums_and_differences_of_mirror_places(library, rng, kind, n):
     library.fold(kinds[0], n, 0, pointer(numbers), pointer(found), pointer(writes))
     np.testing.assert_allclose(found, unfold @ numbers[places], rtol=0, atol=1e-14)
     assert (writes > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["dct1", "dst1"])
+@pytest.mark.parametrize("intervals", [8, 16, 24, 32, 40, 512])
+def test_rows_in_five_parts(library, rng, kind, intervals):
+    """Those of the definition, PS_MIRRORED_IN_FIVE, and back; each place is written."""
+    n = intervals + (1 if kind == "dct1" else -1)
+    fold, unfold = transform_device.fold_in_five(kind, n)
+    for loads, matrix in ((1, fold), (0, unfold)):
+        x, found, writes = rng.standard_normal(n), np.zeros(n), np.zeros(n, np.int32)
+        arrays = map(pointer, (x, found, writes))
+        assert library.fold_in_five(KINDS.index(kind), n, loads, *arrays) == n
+        np.testing.assert_allclose(found, matrix @ x, rtol=0, atol=1e-13)
+        assert (writes > 0).all()
 
 
 def test_order_of_values_before_the_library(library):
