@@ -66,6 +66,10 @@ class Factors(NamedTuple):
     keeper: Stream | None = None  # of the store on a device
 
 
+class ExchangesNeededError(BackendError):
+    """Factors on a device would need row exchanges across blocks, which they do not have."""
+
+
 # What takes arrays on a device in place of an operation.
 _ON_DEVICE = {
     **dict.fromkeys(
@@ -380,7 +384,7 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
         pivot = backend.PIVOTS["always"]
     while True:
         if target.name != "cpu" and pivot == backend.PIVOTS["always"]:
-            raise BackendError(
+            raise ExchangesNeededError(
                 f"{matrices.operation}: factors on a device have no row exchanges across blocks, "
                 "which matrices that are not block diagonally dominant can need: write pivot=False "
                 "or assume='positive definite' if these need none, or solve for all right-hand "

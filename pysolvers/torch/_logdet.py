@@ -20,9 +20,8 @@ from .._blocks.differentiable import (
     require_assumption,
     transposed,
 )
-from .._blocks.systems import Assume
+from .._blocks.systems import Assume, ExchangesNeededError
 from .._checks import require_flag
-from .._errors import BackendError
 from ._blocks import fits, solve_open_blocks
 from ._operands import batch_first, differentiable
 from ._xp import XP
@@ -117,7 +116,7 @@ def _computed(compute: Any, arguments: tuple[Any, ...]) -> Any:
         "threads": threads,
     }
     if blocks[1].is_cuda and pivot is not True and fits(blocks[1], blocks[1].shape[-1]):
-        with suppress(BackendError):  # row exchanges are needed
+        with suppress(ExchangesNeededError):
             return compute(*blocks, **options)
     return compute(*(block.cpu().numpy() for block in blocks), **options)
 
