@@ -7,7 +7,16 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 Array = Any
+
+
+def joined(xp: Any, real: Array, imag: Array) -> Array:
+    """Return complex numbers of NumPy or CuPy; parts that are not finite stay apart."""
+    x = xp.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    x.real, x.imag = real, imag
+    return x
 
 
 class ArrayLibrary(NamedTuple):
@@ -31,6 +40,9 @@ class ArrayLibrary(NamedTuple):
         Returns real points of the caller with dtype and device of an array.
     is_complex : callable
         Whether an argument of the caller, or an array, is complex.
+    joined : callable
+        Returns complex numbers of their real and imaginary parts. The sum of one part and 1j times
+        the other spoils numbers with a part that is not finite, and zeros of negative sign.
     ones : callable
         Returns a vector of ones with the real dtype and the device of an array; the arguments are
         the length and the array.
@@ -61,6 +73,7 @@ class ArrayLibrary(NamedTuple):
     like: Callable[[str, Any, Array], Array]
     points: Callable[[Any, Array], Array]
     is_complex: Callable[[Any], bool]
+    joined: Callable[[Array, Array], Array]
     ones: Callable[[int, Array], Array]
     rows: Callable[[Array, int, int, int], Array]
     padded: Callable[[Array, int, int, int], Array]

@@ -163,17 +163,23 @@ def solve_pentadiagonal(
             return direct
     named = dict(zip((*_NAMES, "rhs"), (lower2, lower, diag, upper, upper2, rhs), strict=True))
     require_flag("periodic", periodic)
-    if formulas.needed(named, stream, periodic=bool(periodic)):
-        systems.target_of(operation, named, out, "rhs", device)  # raises if one is elsewhere
-        options: dict[str, Any] = {
-            "axis": axis,
-            "assume": assume,
-            "periodic": bool(periodic),
-            "pivot": pivot,
-            "threads": threads,
-        }
-        solves = solve_pentadiagonal, solve_block_tridiagonal
-        return formulas.solve(operation, *solves, named, out, on_singular, **options)
+    x = formulas.solve(
+        operation,
+        solve_pentadiagonal,
+        solve_block_tridiagonal,
+        named,
+        out,
+        on_singular,
+        device,
+        stream,
+        axis=axis,
+        assume=assume,
+        periodic=bool(periodic),
+        pivot=pivot,
+        threads=threads,
+    )
+    if x is not None:
+        return x
     policy, count = check_policy(on_singular), check_threads(threads)
     found, sides, result = _resolve(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
@@ -184,16 +190,14 @@ def solve_pentadiagonal(
     if result.size:
         view = systems.last(target.destination(result), found.axis)
         sides = systems.expanded(sides, view.shape)
-        parts = [(sides, view)]
-        if view.dtype.kind == "c" and not is_complex:
-            parts = [(sides.real, view.real), (sides.imag, view.imag)]
+        parts, matrices = systems.real_parts(sides, view, is_complex=is_complex), found.matrices
         for right, x in parts:
             if periodic:
                 singular = _solve_periodic(found, right, x, code, count)
             else:
-                matrices = found.matrices
                 singular = pairs.solve(target, matrices, right, x, code, count, policy)
-            systems.react(singular, found.matrices, x, policy, 2, target)
+        for _, x in parts if policy == "nan" else parts[:1]:
+            systems.react(singular, matrices, x, policy, 2, target)
     return target.finish(result, rhs, out)
 
 
@@ -311,7 +315,7 @@ class PentadiagonalFactor:
         like: Any,
     ) -> None:
         matrices, target = found.matrices, found.target
-        self._results = None if target.name == "cpu" else systems.DeviceResults(target, like)
+        self._results = None if target.name == "cpu" else systems.DeviceResults(target, like, 1)
         self._target, self._threads = found.target, threads
         self._assume = assume
         self._made = pairs.factor(found.target, matrices, code, threads)
@@ -369,10 +373,17 @@ class PentadiagonalFactor:
             check_choice("trans", trans, self._target.backend.TRANS)
 
             def solve(target: Target, right: Array, x: Array) -> None:
-                self._solve_on_device(target, right, x, place, trans)
+                systems.apply(target, self._made, trans, right, self._threads, x)
+                if self._fills:
+                    systems.react(self._singular, self._matrices, x, "nan", 2, target)
 
             return self._results.solve(
-                "PentadiagonalFactor.solve", np.dtype(self.dtype), rhs, solve
+                "PentadiagonalFactor.solve",
+                np.dtype(self.dtype),
+                rhs,
+                place,
+                lambda part: self._wide(part, place),
+                solve,
             )
         is_complex = self.dtype.kind == "c"
         if not self._fills and type(rhs) is np.ndarray and not is_complex:
@@ -399,28 +410,19 @@ class PentadiagonalFactor:
         y = systems.apply_directly(*call, rhs[..., :-2], -1, self._threads)
         return None if y is None else _bordered(self._border, y, rhs[..., -2:], trans)
 
-    def _solve_on_device(self, target: Target, rhs: Array, x: Array, axis: int, trans: str) -> None:
-        place = self._place(rhs, axis)
-        view, to = (np.moveaxis(a, place, -1) for a in (rhs, x))
-        systems.require_batch(self.batch, view.shape[:-1])
-        systems.apply(target, self._made, trans, view, self._threads, to)
-        if self._fills:
-            systems.react(self._singular, self._matrices, to, "nan", 2, target)
-
-    def _place(self, rhs: Array, axis: int) -> int:
-        """Return the axis of the rows, or raise."""
+    def _wide(self, rhs: Array, axis: int) -> Array:
+        """View right-hand sides with all batch axes, the rows last, or raise."""
         place = rhs.ndim + axis if rhs.ndim > 1 else 0
         if rhs.ndim == 0 or place < 0 or rhs.shape[place] != self.rows:
             raise ValueError(
                 f"rhs must have {self.rows} rows along axis {axis}, got shape {rhs.shape}"
             )
-        return place
-
-    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
-        place = self._place(rhs, axis)
         view = np.moveaxis(rhs, place, -1)
         batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-1]})
-        wide = systems.expanded(view, (*batch, self.rows))
+        return systems.expanded(view, (*batch, self.rows))
+
+    def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
+        wide = self._wide(rhs, axis)
         if self._folded is not None:
             x = self._folded.solve(wide[..., None], trans)[..., 0]
         elif self._border is None:
@@ -622,14 +624,15 @@ def _solve_periodic(found: _Bands, rhs: Array, x: Array, code: int, threads: int
     made = pairs.factor(found.target, found.matrices, code, threads)
     border = _border_of(found, made, threads)
     y = pairs.apply(found.target, made, "N", rhs[..., :-2], threads)
-    x[...] = _bordered(border, y, rhs[..., -2:], "N")
+    solved = _bordered(border, y, rhs[..., -2:], "N")
     matrices = found.matrices
     singular = _also(made.singular, border, matrices.rows, definite=matrices.definite)
-    if matrices.definite:
-        return singular
-    wide = rhs[..., None], x[..., None]
-    options = _ring_of(found), *wide, _lost(border), singular, threads
-    return rings.repair(found.target, matrices.operation, *options)
+    if not matrices.definite:
+        wide = rhs[..., None], solved[..., None]
+        options = _ring_of(found), *wide, _lost(border), singular, threads
+        singular = rings.repair(found.target, matrices.operation, *options)
+    x[...] = solved  # rhs can be in the same memory
+    return singular
 
 
 def _ring_of(found: _Bands) -> list[Array]:

@@ -13,6 +13,7 @@ from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.arrays import real_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
+from .._xp import joined
 from . import formulas, pairs, rings, systems
 from .systems import Assume, Factors, Matrices, Trans
 
@@ -165,17 +166,23 @@ def solve_block_tridiagonal(
             return direct
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     require_flag("periodic", periodic)
-    if formulas.needed(named, stream, periodic=bool(periodic)):
-        systems.target_of(operation, named, out, "rhs", device)  # raises if one is elsewhere
-        options: dict[str, Any] = {
-            "axis": axis,
-            "assume": assume,
-            "periodic": bool(periodic),
-            "pivot": pivot,
-            "threads": threads,
-        }
-        solves = solve_block_tridiagonal, solve_block_tridiagonal
-        return formulas.solve(operation, *solves, named, out, on_singular, **options)
+    x = formulas.solve(
+        operation,
+        solve_block_tridiagonal,
+        solve_block_tridiagonal,
+        named,
+        out,
+        on_singular,
+        device,
+        stream,
+        axis=axis,
+        assume=assume,
+        periodic=bool(periodic),
+        pivot=pivot,
+        threads=threads,
+    )
+    if x is not None:
+        return x
     policy, count = check_policy(on_singular), check_threads(threads)
     found, sides, result = _resolve(
         operation, named, axis, assume, out, periodic=bool(periodic), device=device, stream=stream
@@ -188,23 +195,28 @@ def solve_block_tridiagonal(
         view = systems.last(target.destination(result), found.axis, -3)
         columns, to = (np.moveaxis(a, -1, 0) for a in (systems.expanded(sides, view.shape), view))
         wide = matrices._replace(batch=(len(columns), *matrices.batch))
-        singular = systems.solve(target, wide, columns, to, code, count, policy).of_first()
-        systems.react(singular, matrices, to, policy, 2, target)
+        parts = systems.real_parts(columns, to, is_complex=False)
+        for right, x in parts:
+            singular = systems.solve(target, wide, right, x, code, count, policy).of_first()
+        for _, x in parts if policy == "nan" else parts[:1]:
+            systems.react(singular, matrices, x, policy, 2, target)
     elif result.size:
         view = systems.last(result, found.axis, -3)
-        x = _stacked(view, empty=True)
-        sides = _stacked(systems.expanded(sides, view.shape))
+        place = -2 if found.is_complex else -1  # of a real matrix, the parts are columns
+        x = _stacked(view, place, empty=True)
+        sides = _stacked(systems.expanded(sides, view.shape), place)
         columns, to = np.moveaxis(sides, -1, 0), np.moveaxis(x, -1, 0)
         # Several right-hand sides are a batch axis; with factors if no matrix needs a choice.
         if periodic:
             made = systems.factor(target, matrices, code, count)
             border = _border_of(found, made, count)
-            to[...] = _bordered(target, made, border, columns, "N", count)
+            solved = _bordered(target, made, border, columns, "N", count)
             singular = _also(made.singular, border, matrices)
             if not matrices.definite:
                 ring, is_lost = _ring_of(found), _lost(found, border)
                 where = target, operation, ring
-                singular = rings.repair(*where, columns, to, is_lost, singular, count)
+                singular = rings.repair(*where, columns, solved, is_lost, singular, count)
+            to[...] = solved  # rhs can be in the same memory
         elif len(columns) > 1 and code != target.backend.PIVOTS["auto"]:
             made = systems.factor(target, matrices, code, count)
             to[...] = systems.apply(target, made, "N", columns, count)
@@ -213,7 +225,7 @@ def solve_block_tridiagonal(
             wide = matrices._replace(batch=(len(columns), *matrices.batch))
             singular = systems.solve(target, wide, columns, to, code, count).of_first()
         systems.react(singular, matrices, to, policy, 2)
-        _unstacked(view, x)
+        _unstacked(view, x, place)
     return target.finish(result, rhs, out)
 
 
@@ -336,7 +348,7 @@ class BlockTridiagonalFactor:
         like: Any,
     ) -> None:
         matrices, target = found.matrices, found.target
-        self._results = None if target.name == "cpu" else systems.DeviceResults(target, like)
+        self._results = None if target.name == "cpu" else systems.DeviceResults(target, like, 3)
         self._target, self._threads, self._assume = target, threads, assume
         self._made = systems.factor(target, matrices, code, threads)
         self.batch, self.rows = matrices.batch, found.rows
@@ -376,7 +388,7 @@ class BlockTridiagonalFactor:
         ----------
         rhs : array_like, shape (..., n, k, m)
             Right-hand sides, to whose axes other than that of the rows and the last two the
-            matrices broadcast.
+            matrices broadcast. One of three dimensions is that of all matrices.
         axis : int, optional
             Axis of the rows among the axes before the last two; by default that of the matrices,
             counted from the end. One matrix solves along any axis.
@@ -398,10 +410,18 @@ class BlockTridiagonalFactor:
             check_choice("trans", trans, self._target.backend.TRANS)
 
             def solve(target: Target, right: Array, x: Array) -> None:
-                self._solve_on_device(target, right, x, place, trans)
+                columns, to = (np.moveaxis(a, -1, 0) for a in (right, x))
+                systems.apply(target, self._made, trans, columns, self._threads, to)
+                if self._fills:
+                    systems.react(self._singular, self._made.matrices, to, "nan", 2, target)
 
             return self._results.solve(
-                "BlockTridiagonalFactor.solve", np.dtype(self.dtype), rhs, solve
+                "BlockTridiagonalFactor.solve",
+                np.dtype(self.dtype),
+                rhs,
+                place,
+                lambda part: self._wide(part, place),
+                solve,
             )
         is_complex = self.dtype.kind == "c"
         if not self._fills and type(rhs) is np.ndarray and not (is_complex or self.periodic):
@@ -418,18 +438,9 @@ class BlockTridiagonalFactor:
             is_complex=is_complex,
         )
 
-    def _solve_on_device(self, target: Target, rhs: Array, x: Array, axis: int, trans: str) -> None:
-        place = self._place(rhs, axis)
-        view, to = (np.moveaxis(a, place, -3) for a in (rhs, x))
-        systems.require_batch(self.batch, view.shape[:-3])
-        columns, to = np.moveaxis(view, -1, 0), np.moveaxis(to, -1, 0)
-        systems.apply(target, self._made, trans, columns, self._threads, to)
-        if self._fills:
-            systems.react(self._singular, self._made.matrices, to, "nan", 2, target)
-
-    def _place(self, rhs: Array, axis: int) -> int:
-        """Return the axis of the rows, or raise."""
-        place = rhs.ndim - 2 + axis
+    def _wide(self, rhs: Array, axis: int) -> Array:
+        """View right-hand sides with all batch axes, the rows last but two, or raise."""
+        place = rhs.ndim - 2 + axis if rhs.ndim > 3 else 0
         fits = rhs.ndim >= 3 and place >= 0 and rhs.shape[place] == self.rows
         if not fits or rhs.shape[-2] != self.side:
             raise ValueError(
@@ -437,15 +448,14 @@ class BlockTridiagonalFactor:
                 f"and {self.side} rows in each block, got shape {rhs.shape}; for one column write "
                 "rhs[..., None]"
             )
-        return place
+        view = np.moveaxis(rhs, place, -3)
+        batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
+        return systems.expanded(view, (*batch, *view.shape[-3:]))
 
     def _solve(self, rhs: Array, axis: int, trans: str) -> Array:
-        place = self._place(rhs, axis)
         if self.dtype.kind == "c" and trans == "T":  # that of the real matrix is "H"
             return self._solve(rhs.conj(), axis, "H").conj()
-        view = _stacked(np.moveaxis(rhs, place, -3))
-        batch = systems.broadcast_batch({"the factor": self.batch, "rhs": view.shape[:-3]})
-        columns = np.moveaxis(systems.expanded(view, (*batch, *view.shape[-3:])), -1, 0)
+        columns = np.moveaxis(_stacked(self._wide(rhs, axis), -2), -1, 0)
         if self._folded is not None:
             x = self._folded.solve(columns, trans)
         elif self._border is None:
@@ -456,8 +466,8 @@ class BlockTridiagonalFactor:
             systems.react(self._singular, self._made.matrices, x, "nan", 2)
         x = np.moveaxis(x, 0, -1)
         if self.dtype.kind == "c":
-            x = pairs.joined(x[..., : self.side, :], x[..., self.side :, :])
-        return np.ascontiguousarray(np.moveaxis(x, -3, place))
+            x = joined(np, x[..., : self.side, :], x[..., self.side :, :])
+        return np.ascontiguousarray(np.moveaxis(x, -3, axis - 2))
 
     def logdet(self) -> Array:
         r"""Return :math:`\log |\det A|` of each matrix, in float64.
@@ -743,11 +753,10 @@ def _resolve(
         shape.insert(len(shape) + place, shape.pop())
         full = (*shape, side, sides.shape[-1])
         result = target.result(out, given, leader, full, dtype, leader="rhs")
-        is_complex = is_complex or dtype.kind == "c"
     matrix = tuple(views[name] for name in _NAMES)
     if target.name != "cpu" and is_complex:
         pass  # _require_fast refuses it
-    elif any(view.dtype.kind == "c" for view in matrix) or (is_complex and dtype.kind == "c"):
+    elif is_complex:
         matrix = tuple(pairs.embedded(np, view) for view in matrix)
         side *= 2
     most = target.backend.MOST_SIDE
@@ -842,19 +851,18 @@ def _mirrored(views: dict[str, Array], count: int, *, periodic: bool) -> dict[st
     return views | {other: np.swapaxes(known, -1, -2)}
 
 
-def _stacked(array: Array, *, empty: bool = False) -> Array:
-    """Return right-hand sides as real ones, real above imaginary parts."""
+def _stacked(array: Array, axis: int, *, empty: bool = False) -> Array:
+    """Return right-hand sides as real ones, along an axis first the real parts."""
     if array.dtype.kind != "c":
         return array
-    shape = (*array.shape[:-2], 2 * array.shape[-2], array.shape[-1])
     if empty:
+        shape = list(array.shape)
+        shape[axis] *= 2
         return np.empty(shape, real_of(array.dtype))
-    return np.concatenate((array.real, array.imag), -2)
+    return np.concatenate((array.real, array.imag), axis)
 
 
-def _unstacked(result: Array, x: Array) -> None:
+def _unstacked(result: Array, x: Array, axis: int) -> None:
     """Write a solution back to a complex result."""
     if result.dtype.kind == "c":
-        half = result.shape[-2]
-        result.real[...] = x[..., :half, :]
-        result.imag[...] = x[..., half:, :]
+        result.real[...], result.imag[...] = np.split(x, 2, axis)

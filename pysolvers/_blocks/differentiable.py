@@ -224,8 +224,17 @@ def blocks_solution(
         x = solve_blocks(library, Lines(matrix, sides, lines.axis), solve, periodic=periodic)
     if is_complex:
         half = x.shape[-2] // 2
-        x = x[..., :half, :] + 1j * x[..., half:, :]
+        x = library.joined(x[..., :half, :], x[..., half:, :])
     return library.move(x, -3, lines.axis)
+
+
+def by_columns(library: ArrayLibrary, solve: Callable[[Array], Array], rhs: Array) -> Array:
+    """Solve systems of real blocks for complex right-hand sides, as twice the real ones."""
+    if rhs.ndim < 3:
+        raise ValueError(f"rhs must have the shape (..., n, k, m), got {tuple(rhs.shape)}")
+    columns = rhs.shape[-1]
+    x = solve(library.xp.concatenate((rhs.real, rhs.imag), -1))
+    return library.joined(x[..., :columns], x[..., columns:])
 
 
 def folds(assume: str, pivot: bool | None, *, periodic: bool) -> bool:
@@ -258,7 +267,7 @@ def solve_ring(
         wide = xp.concatenate((wide.real, wide.imag), -2)
     x = solve(*matrix, wide)
     if is_complex:
-        x = x[..., :half, :] + 1j * x[..., half:, :]
+        x = library.joined(x[..., :half, :], x[..., half:, :])
     return unfolded_rows(x, n, side)
 
 
@@ -272,7 +281,7 @@ def solve_pairs(
     blocks = [embedded(library.xp, block) for block in paired(library.xp, wide)]
     sides = pairs_of_rows(library.xp, rhs)
     x = solve(*blocks, library.xp.concatenate((sides.real, sides.imag), -1)[..., None])[..., 0]
-    return rows_of_pairs(x[..., :2] + 1j * x[..., 2:], n)
+    return rows_of_pairs(library.joined(x[..., :2], x[..., 2:]), n)
 
 
 def solve_blocks(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -19,17 +19,18 @@ from .._options import OnSingular, check_policy, check_threads
 from .._runtime.backends import require
 from .._runtime.interop import kind_of, library_of, locate
 from .._runtime.singular import Singular
-from .._xp import ArrayLibrary
+from .._xp import ArrayLibrary, joined
 from .differentiable import (
     bands_of,
     bands_solution,
     blocks_of,
     blocks_solution,
+    by_columns,
     exchanges_rows,
     folds,
     require_assumption,
 )
-from .systems import Assume
+from .systems import Assume, target_of
 
 Array = Any
 Solve = Callable[..., Array]
@@ -42,9 +43,16 @@ def solve(
     named: dict[str, Any],
     out: Any,
     on_singular: OnSingular,
-    **options: Any,
+    device: str | None,
+    stream: object,
+    *,
+    axis: int,
+    assume: Assume,
+    periodic: bool,
+    pivot: bool | None,
+    threads: int | None,
 ) -> Any:
-    """Return the solutions of complex or periodic systems on a device.
+    """Return the solutions of complex or periodic systems on a device, None for other systems.
 
     Parameters
     ----------
@@ -54,11 +62,21 @@ def solve(
         That function, which solves real open systems, and `solve_block_tridiagonal`.
     named : dict
         The operands of the caller, `rhs` last.
-    out, on_singular, options
-        As the caller gave them; the options are axis, assume, periodic, pivot and threads.
+    out, on_singular, device, stream, axis, assume, periodic, pivot, threads
+        As the caller gave them.
     """
+    if not _is_needed(named, stream, periodic=periodic):
+        return None
+    target_of(operation, named, out, "rhs", device)  # raises if an operand is elsewhere
     rhs, policy = named["rhs"], check_policy(on_singular)
-    check_threads(options["threads"])
+    check_threads(threads)
+    options: dict[str, Any] = {
+        "axis": axis,
+        "assume": assume,
+        "periodic": periodic,
+        "pivot": pivot,
+        "threads": threads,
+    }
     name = next((n for n in ("cupy", "torch", "jax") if _is_of(rhs, n)), None)
     if name is None:
         raise BackendError(
@@ -94,20 +112,14 @@ def is_complex_matrix(named: dict[str, Any]) -> bool:
     )
 
 
-def needed(named: dict[str, Any], stream: object, *, periodic: bool) -> bool:
+def _is_needed(named: dict[str, Any], stream: object, *, periodic: bool) -> bool:
     """Return whether a call is one of complex or periodic systems on a device.
 
-    Five real diagonals with a complex right-hand side are solved twice without formulas.
+    Open real systems with complex right-hand sides are solved twice without formulas.
     """
     if stream is not None or locate(named["rhs"]) is None:
         return False
-    has_blocks = "lower2" not in named
-    is_complex = is_complex_matrix(named)
-    return (
-        periodic
-        or is_complex
-        or (has_blocks and "complex" in str(getattr(named["rhs"], "dtype", "")))
-    )
+    return periodic or is_complex_matrix(named)
 
 
 def _check_out(out: Any, x: Array) -> None:
@@ -176,8 +188,9 @@ def _cupy() -> ArrayLibrary:
         raise NotImplementedError
 
     return ArrayLibrary(
-        cupy, cupy.moveaxis, operands, absent, absent, absent, np.iscomplexobj, absent, rows,
-        padded, absent, absent, absent, absent, lambda array: array, lambda array: array,
+        cupy, cupy.moveaxis, operands, absent, absent, absent, np.iscomplexobj,
+        partial(joined, cupy), absent, rows, padded, absent, absent, absent, absent,
+        lambda array: array, lambda array: array,
     )  # fmt: skip
 
 
@@ -196,20 +209,25 @@ def _solved(
     """Solve with arrays of CuPy; NaN for singular systems."""
     require_assumption(assume, pivot)
     rhs, is_complex = named["rhs"], is_complex_matrix(named)
-    if operation == "solve_pentadiagonal" and np.iscomplexobj(rhs) and not is_complex:
-        given: dict[str, Any] = {
-            "axis": axis,
-            "assume": assume,
-            "periodic": periodic,
-            "pivot": pivot,
-            "threads": threads,
-        }
-        real, imag = (
-            _solved(operation, solve_open, solve_blocks, {**named, "rhs": part}, **given)
-            for part in (rhs.real, rhs.imag)
-        )
-        return real + 1j * imag
     library, most = _cupy(), require("cpu").FAST_SIDE
+    if np.iscomplexobj(rhs) and not is_complex:
+
+        def solve_real(part: Array) -> Array:
+            return _solved(
+                operation,
+                solve_open,
+                solve_blocks,
+                {**named, "rhs": part},
+                axis=axis,
+                assume=assume,
+                periodic=periodic,
+                pivot=pivot,
+                threads=threads,
+            )
+
+        if operation == "solve_block_tridiagonal":
+            return by_columns(library, solve_real, rhs)
+        return library.joined(solve_real(rhs.real), solve_real(rhs.imag))
     options: dict[str, Any] = {"assume": assume, "on_singular": "nan", "threads": threads}
     is_folded = folds(assume, pivot, periodic=periodic)
 

@@ -18,6 +18,7 @@ from .._options import OnSingular
 from .._runtime.arrays import real_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
+from .._xp import joined
 from . import systems
 from .systems import Factors, Matrices
 
@@ -80,14 +81,7 @@ def embedded(xp: Any, block: Any) -> Any:
 def extracted(block: Array) -> Array:
     """Return the complex blocks that were `embedded`."""
     half = block.shape[-1] // 2
-    return block[..., :half, :half] + 1j * block[..., half:, :half]
-
-
-def joined(real: Array, imag: Array) -> Array:
-    """Return complex numbers of their parts, which need not be finite."""
-    x = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
-    x.real, x.imag = real, imag
-    return x
+    return joined(np, block[..., :half, :half], block[..., half:, :half])
 
 
 def _stacked(rhs: Array) -> Array:
@@ -96,7 +90,7 @@ def _stacked(rhs: Array) -> Array:
 
 
 def _unstacked(x: Array, n: int) -> Array:
-    return rows_of_pairs(joined(x[..., :2], x[..., 2:]), n)
+    return rows_of_pairs(joined(np, x[..., :2], x[..., 2:]), n)
 
 
 def _is_complex(matrices: Matrices) -> bool:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from .._runtime.arrays import real_of
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
+from .._xp import joined
 from . import systems
-from .pairs import embedded, joined
+from .pairs import embedded
 from .systems import Factors, Matrices
 
 Array = NDArray[Any]
@@ -123,7 +124,7 @@ class Folded:
         code = "N" if trans == "N" else "T"  # of the embedded matrix: that of "H"
         x = systems.apply(self._target, self.made, code, wide, self._threads)
         if self._is_complex:
-            x = joined(x[..., :half], x[..., half:])
+            x = joined(np, x[..., :half], x[..., half:])
         return unfolded_rows(x[..., None], *rhs.shape[-2:])[..., 0]
 
     @property

@@ -28,6 +28,7 @@ from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
 from .._runtime.streams import Stream
 from .._runtime.targets import DeviceTarget, Target, find_target
+from .._xp import joined
 
 Array = NDArray[Any]
 Assume = Literal["general", "positive definite"]
@@ -152,13 +153,6 @@ def broadcast_batch(named: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     except ValueError:
         text = ", ".join(f"{name} {shape}" for name, shape in named.items())
         raise ValueError(f"the batch axes do not broadcast: {text}") from None
-
-
-def require_batch(of_factor: tuple[int, ...], of_rhs: tuple[int, ...]) -> None:
-    """Raise ValueError unless a right-hand side on a device has all batch axes of the result."""
-    batch = broadcast_batch({"the factor": of_factor, "rhs": of_rhs})
-    if batch != of_rhs:
-        raise ValueError(f"rhs must have the batch axes {batch} of the factor, got {of_rhs}")
 
 
 def expanded(array: Array, shape: tuple[int, ...]) -> Array:
@@ -711,6 +705,13 @@ def _not_finite(matrices: Matrices) -> Entry | None:
     return None
 
 
+def real_parts(rhs: Array, x: Array, *, is_complex: bool) -> list[tuple[Array, Array]]:
+    """Return the pairs of right-hand sides and solutions of a matrix that `is_complex`, or real."""
+    if x.dtype.kind == "c" and not is_complex:
+        return [(rhs.real, x.real), (rhs.imag, x.imag)]
+    return [(rhs, x)]
+
+
 def solved_by_parts(
     operation: str, rhs: Any, solve: Callable[[Array], Array], *, is_complex: bool = False
 ) -> Any:
@@ -725,7 +726,7 @@ def solved_by_parts(
     splits = array.dtype.kind == "c" and not is_complex
     parts = [array.real, array.imag] if splits else [array]
     x = [solve(part) for part in parts]
-    answer = x[0] if len(x) == 1 else x[0] + 1j * x[1]
+    answer = x[0] if len(x) == 1 else joined(np, x[0], x[1])
     result = target.result(None, {"rhs": rhs}, array, answer.shape, answer.dtype, leader="rhs")
     result[...] = answer
     return target.finish(result, rhs, None)
@@ -740,9 +741,12 @@ class DeviceResults:
         Of the call that made the factors.
     value : array
         An operand of the caller.
+    tail : int
+        Number of the last axes of an operand that are not batch axes.
     """
 
-    def __init__(self, target: Target, value: Any) -> None:
+    def __init__(self, target: Target, value: Any, tail: int) -> None:
+        self._tail = tail
         self._device = target.device_name
         view = np.broadcast_to(np.zeros((), np.float64), (1,))
         self._like = library_of(value).empty(value, view, (1,), target.ordinal)
@@ -781,19 +785,31 @@ class DeviceResults:
         logarithms, _ = logdet(target, factors)
         return self.finish(target, logarithms)
 
-    def solve(self, operation: str, dtype: np.dtype, rhs: Any, solve: Callable[..., None]) -> Any:
-        """Return the solutions, with ``solve(target, rhs, x)`` for real right-hand sides."""
+    def solve(
+        self,
+        operation: str,
+        dtype: np.dtype,
+        rhs: Any,
+        axis: int,
+        widened: Callable[[Array], Array],
+        solve: Callable[..., None],
+    ) -> Any:
+        """Return the solutions, with ``solve(target, rhs, x)`` for real right-hand sides.
+
+        These are what `widened` returns: views with all batch axes, then the rows and, of blocks,
+        two axes. `axis` is that of the rows among those before the latter.
+        """
         target = target_of(operation, {"rhs": rhs}, None, "rhs", self._device)
         (array,), found, _ = target.operands({"rhs": rhs})
         if real_of(array.dtype) != dtype:
             raise TypeError(f"rhs must have the dtype of the factors, {dtype}, got {array.dtype}")
         (array,) = moved(target, [array])
-        result = target.result(None, {"rhs": rhs}, array, array.shape, found, leader="rhs")
+        wide, blocks = widened(array), self._tail - 1
+        places = (-1 - blocks, axis - blocks)
+        shape = np.moveaxis(wide, *places).shape
+        result = target.result(None, {"rhs": rhs}, array, shape, found, leader="rhs")
         if result.size:
-            x = target.destination(result)
-            parts = [(array, x)]
-            if array.dtype.kind == "c":
-                parts = [(array.real, x.real), (array.imag, x.imag)]
-            for right, to in parts:
+            x = np.moveaxis(target.destination(result), *reversed(places))
+            for right, to in real_parts(wide, x, is_complex=False):
                 solve(target, right, to)
         return target.finish(result, rhs, None)

@@ -113,6 +113,7 @@ XP = ArrayLibrary(
     _like,
     _points,
     jnp.iscomplexobj,
+    jax.lax.complex,
     _ones,
     _rows,
     _padded,

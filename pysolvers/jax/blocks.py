@@ -19,6 +19,7 @@ from .._blocks.differentiable import (
     bands_solution,
     blocks_of,
     blocks_solution,
+    by_columns,
     exchanges_rows,
     folds,
     logdet_of_ring,
@@ -225,6 +226,17 @@ def _block_tridiagonal(
     *operands: Any, axis: int, assume: Assume, periodic: bool, pivot: int, is_folded: bool
 ) -> jax.Array:
     """Solve with operands of any shapes and dtypes."""
+    *blocks, rhs = operands
+    is_complex = any(block is not None and jnp.iscomplexobj(block) for block in blocks)
+    if jnp.iscomplexobj(rhs) and not is_complex:
+        options: dict[str, Any] = {
+            "axis": axis,
+            "assume": assume,
+            "periodic": periodic,
+            "pivot": pivot,
+            "is_folded": is_folded,
+        }
+        return by_columns(XP, partial(_block_tridiagonal, *blocks, **options), rhs)
     named = dict(zip((*BLOCKS, "rhs"), operands, strict=True))
     lines = blocks_of(XP, named, axis, assume, periodic=periodic)
     most = require("cpu").MOST_SIDE

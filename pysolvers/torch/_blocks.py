@@ -24,6 +24,7 @@ from .._blocks.differentiable import (
     bands_solution,
     blocks_of,
     blocks_solution,
+    by_columns,
     exchanges_rows,
     folds,
     require_assumption,
@@ -213,6 +214,22 @@ def solve_block_tridiagonal(
     """
     require_flag("periodic", periodic)
     require_assumption(assume, pivot)
+    blocks = (lower, diag, upper)
+    is_complex = any(XP.is_complex(block) for block in blocks if block is not None)
+    if isinstance(rhs, Tensor) and rhs.is_complex() and not is_complex:
+
+        def solve_real(columns: Tensor) -> Tensor:
+            return solve_block_tridiagonal(
+                *blocks,
+                columns,
+                axis=axis,
+                assume=assume,
+                periodic=periodic,
+                pivot=pivot,
+                threads=threads,
+            )
+
+        return by_columns(XP, solve_real, rhs)
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     lines = blocks_of(XP, named, axis, assume, periodic=bool(periodic))
     definite = assume != "general"

@@ -93,6 +93,7 @@ XP = ArrayLibrary(
     _like,
     _points,
     is_complex,
+    torch.complex,
     _ones,
     _rows,
     _padded,

@@ -202,6 +202,24 @@ def test_complex_blocks(side):
         assert np.allclose(x.reshape(4, -1, 2), wanted, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("side", [2, 3, 20])
+def test_parts_of_complex_right_hand_sides_stay_apart(side, periodic):
+    rng = np.random.default_rng(9)
+    case = blocks(rng, (3,), 7, side, diagonal=4 * side)
+    rhs = rng.uniform(-1, 1, (3, 7, side, 2)) * (1 + 2j)
+    rhs.imag[1, 3] = np.inf
+    options = {"periodic": periodic}
+    for x in (
+        solve_block_tridiagonal(*case, rhs, **options),
+        factor_block_tridiagonal(*case, **options).solve(rhs),
+    ):
+        known = solve_block_tridiagonal(*case, rhs.real, **options)
+        np.testing.assert_allclose(x.real, known, rtol=1e-11)
+        np.testing.assert_allclose(x.imag[[0, 2]], 2 * known[[0, 2]], rtol=1e-11)
+        assert not np.isfinite(x.imag[1]).all()
+
+
 def around(lower, diag, upper):
     """Return periodic matrices, shape (..., n k, n k)."""
     matrix, side = dense(lower, diag, upper), diag.shape[-1]
@@ -264,6 +282,9 @@ def test_periodic_matrices_whose_open_part_is_singular(factor):
 
             size = np.abs(matrix).sum(-1).max() * np.abs(x).max() + np.abs(sides).max()
             assert np.abs(matrix @ x - sides).max() < 30 * eps(x.dtype) * size
+            same = rhs.astype(x.dtype)
+            solve_block_tridiagonal(lower, diag, upper, same, periodic=True, out=same)
+            assert (same.reshape(x.shape) == x).all()
             made = factor_block_tridiagonal(lower, diag, upper, periodic=True)
             for trans, full in {"T": matrix.mT, "H": matrix.mT.conj()}.items():
                 x = made.solve(rhs.astype(x.dtype), trans=trans).reshape(sides.shape)
@@ -419,6 +440,19 @@ def test_one_factor_solves_along_any_axis():
         np.testing.assert_array_equal(x, expected)
     with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 \.\. 1"):
         factor.solve(np.ones((6, 3, 2, 1)), axis=2)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_right_hand_sides_with_fewer_axes_than_the_matrices(axis):
+    rng = np.random.default_rng(1)
+    matrix = [np.moveaxis(a, 2, axis if axis >= 0 else 2) for a in blocks(rng, (3, 4), 5, 2)]
+    factor = factor_block_tridiagonal(*matrix, axis=axis)
+    shape = [1, 1]
+    shape.insert(axis if axis >= 0 else 2, 5)
+    rhs = rng.standard_normal((*shape, 2, 1))
+    expected = solve_block_tridiagonal(*matrix, rhs, axis=axis)
+    np.testing.assert_allclose(factor.solve(rhs), expected, rtol=1e-10)
+    np.testing.assert_allclose(factor.solve(rhs.reshape(5, 2, 1)), expected, rtol=1e-10)
 
 
 def test_factors_of_no_matrix():

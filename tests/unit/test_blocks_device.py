@@ -262,6 +262,59 @@ def test_factors_of_matrices_that_right_hand_sides_share(device_library, rng, ax
         there.solve(library.array(np.ones((4, 5, 3, 8))))
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_right_hand_sides_of_all_factors(device_library, rng, axis):
+    library = device_library
+    shape = [2, 3]
+    shape.insert(axis if axis >= 0 else 2, 7)
+    bands = [rng.uniform(-0.1, 0.1, shape) for _ in range(5)]
+    bands[2] += 1
+    there = factor_pentadiagonal(*map(library.array, bands), axis=axis)
+    here = factor_pentadiagonal(*bands, axis=axis)
+    part = [1 if size < 7 else size for size in shape]
+    for own in ((7,), part, [2, *part]):
+        rhs = rng.standard_normal(own)
+        check_factor(library, there, here, rhs)
+        check_factor(library, there, here, rhs * (1 + 2j))
+    place = axis if axis >= 0 else 2
+    (*matrix, _) = (np.moveaxis(a, 2, place) for a in blocks(rng, (2, 3), -1, 7, 2, 1, "float64"))
+    there = factor_block_tridiagonal(*map(library.array, matrix), axis=axis)
+    here = factor_block_tridiagonal(*matrix, axis=axis)
+    for own in ((7,), part, [2, *part]):
+        check_factor(library, there, here, rng.standard_normal((*own, 2, 3)))
+        check_factor(library, there, here, rng.standard_normal((*own, 2, 1)) * (1 + 2j))
+    with pytest.raises(ValueError, match="the batch axes do not broadcast"):
+        there.solve(library.array(np.ones([5 if n < 7 else n for n in shape] + [2, 1])))
+
+
+@pytest.mark.parametrize("on_singular", ["raise", "nan"])
+def test_real_matrices_with_complex_right_hand_sides(device_library, rng, on_singular):
+    library = device_library
+    bands = [rng.uniform(-0.1, 0.1, (3, 9)) for _ in range(5)]
+    bands[2] += 1
+    *matrix, sides = blocks(rng, (3,), -1, 9, 3, 2, "float64")
+    for a in (*bands, *matrix):
+        a[1] = 0
+    rhs = rng.standard_normal((3, 9)) * (1 - 3j)
+    for solve, case in (
+        (solve_pentadiagonal, [*bands, rhs]),
+        (solve_block_tridiagonal, [*matrix, sides * (1 - 3j)]),
+    ):
+        there = [library.array(a) for a in case]
+        expected = solve(*case, on_singular="nan")
+        if on_singular == "raise":
+            with pytest.raises(SingularSystemError) as caught:
+                solve(*there)
+            assert caught.value.systems.tolist() == [[1]]
+        else:
+            x = solve(*there, on_singular="nan")
+            assert library.is_kind(x)
+            x = library.get(x)
+            assert np.isnan(x[1].real).all()
+            assert np.isnan(x[1].imag).all()
+            near(x[[0, 2]], expected[[0, 2]])
+
+
 def test_factors_of_one_long_matrix(device_library, rng):
     library = device_library
     for rows in (4096, 5000):

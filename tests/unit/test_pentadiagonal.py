@@ -178,6 +178,38 @@ def test_complex_right_hand_sides():
     assert np.allclose(factor_pentadiagonal(*bands).solve(rhs), x, rtol=1e-12)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+def test_parts_of_complex_right_hand_sides_stay_apart(periodic):
+    rng = np.random.default_rng(7)
+    bands = random_bands(rng, (3, 12), diagonal=9)
+    rhs = rng.uniform(-1, 1, (3, 12)) * (1 + 2j)
+    rhs.imag[1, 3] = np.inf
+    for x in (
+        solve_pentadiagonal(*bands, rhs, periodic=periodic),
+        factor_pentadiagonal(*bands, periodic=periodic).solve(rhs),
+    ):
+        np.testing.assert_allclose(
+            x.real, solve_pentadiagonal(*bands, rhs.real, periodic=periodic), rtol=1e-12
+        )
+        assert np.isfinite(x.imag[[0, 2]]).all()
+        assert not np.isfinite(x.imag[1]).all()
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_other_systems_with_complex_right_hand_sides_are_valid_after_an_error(periodic):
+    rng = np.random.default_rng(8)
+    bands = random_bands(rng, (3, 12), diagonal=9)
+    for band in bands:
+        band[1] = 0
+    rhs = rng.uniform(-1, 1, (3, 12)) * (1 + 2j)
+    out = np.full_like(rhs, np.nan)
+    with pytest.raises(SingularSystemError):
+        solve_pentadiagonal(*bands, rhs, periodic=periodic, out=out)
+    good = [0, 2]
+    own = solve_pentadiagonal(*(band[good] for band in bands), rhs[good], periodic=periodic)
+    np.testing.assert_allclose(out[good], own, rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize("periodic", [False, True])
 def test_complex_matrices(dtype, periodic):
@@ -256,6 +288,8 @@ def test_periodic_matrices_whose_open_part_is_singular(pivot, factor):
 
             assert np.linalg.cond(matrix).max() < 20
             assert modulus_error(matrix, x, rhs) < 30 * eps(x.dtype)
+            same = rhs.astype(x.dtype)
+            assert (solve_pentadiagonal(*bands, same, **options, out=same) == x).all()
             few = solve_pentadiagonal(
                 *(band[-1] for band in bands[:2]),
                 line[0],

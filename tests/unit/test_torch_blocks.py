@@ -239,3 +239,18 @@ def test_determinants_of_periodic_matrices(rows):
     operands[0][0, -1] *= -1
     found = block_tridiagonal_logdet(None, *operands, **options)
     assert found.isnan().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_real_matrices_with_complex_right_hand_sides(periodic):
+    rng = np.random.default_rng(3)
+    blocks = [rng.uniform(-1, 1, (2, 5, 2, 2)) for _ in range(3)]
+    blocks[1] += 9 * np.eye(2)
+    rhs = rng.standard_normal((2, 5, 2, 3)) * (1 + 2j)
+    rhs.imag[1, 2] = np.inf
+    operands = [torch.tensor(a) for a in (*blocks, rhs)]
+    x = solve_block_tridiagonal(*operands, periodic=periodic).numpy()
+    expected = pysolvers.solve_block_tridiagonal(*blocks, rhs, periodic=periodic)
+    np.testing.assert_allclose(x.real, expected.real, rtol=1e-10)
+    np.testing.assert_allclose(x.imag[0], expected.imag[0], rtol=1e-10)
+    assert not np.isfinite(x.imag[1]).all()

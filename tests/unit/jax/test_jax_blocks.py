@@ -211,3 +211,20 @@ def test_determinants_of_periodic_matrices():
     diag[0, -1] *= -1
     found = block_tridiagonal_logdet(None, diag, 0 * upper, **options)
     assert np.isnan(found).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_parts_of_right_hand_sides_stay_apart(periodic):
+    rng = np.random.default_rng(3)
+    blocks = [rng.uniform(-1, 1, (2, 5, 2, 2)) for _ in range(3)]
+    blocks[1] += 9 * np.eye(2)
+    rhs = rng.standard_normal((2, 5, 2, 3)) * (1 + 2j)
+    check_gradients(
+        lambda *operands: solve_block_tridiagonal(*operands, periodic=periodic), (*blocks, rhs)
+    )
+    rhs.imag[1, 2] = np.inf
+    x = np.asarray(solve_block_tridiagonal(*blocks, rhs, periodic=periodic))
+    expected = pysolvers.solve_block_tridiagonal(*blocks, rhs, periodic=periodic)
+    np.testing.assert_allclose(x.real, expected.real, rtol=1e-10)
+    np.testing.assert_allclose(x.imag[0], expected.imag[0], rtol=1e-10)
+    assert not np.isfinite(x.imag[1]).all()

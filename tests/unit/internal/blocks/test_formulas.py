@@ -1,4 +1,7 @@
-"""The formulas for arrays of CuPy, whose functions NumPy has, too: as the functions of the CPU."""
+"""The formulas for arrays of CuPy, whose functions NumPy has, too: as the functions of the CPU.
+
+Arrays that are said to be on a device are a subclass of those of NumPy.
+"""
 
 import sys
 
@@ -8,28 +11,25 @@ import pytest
 from pysolvers import SingularSystemError, solve_block_tridiagonal, solve_pentadiagonal
 from pysolvers._blocks import formulas
 
-OPTIONS = {"assume": "general", "threads": None}
-BANDS = ("lower2", "lower", "diag", "upper", "upper2", "rhs")
-BLOCKS = ("lower", "diag", "upper", "rhs")
+
+class OnDevice(np.ndarray):
+    """Arrays that are said to be on a device."""
 
 
 @pytest.fixture(autouse=True)
 def numpy_as_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", np)
     monkeypatch.setattr(formulas, "_is_of", lambda value, name: name == "cupy")
+    monkeypatch.setattr(formulas, "locate", lambda a: 0 if type(a) is OnDevice else None)
     formulas._cupy.cache_clear()
     yield
     formulas._cupy.cache_clear()
 
 
 def call(operation, operands, **options):
-    names = BANDS if operation is solve_pentadiagonal else BLOCKS
-    named = dict(zip(names, operands, strict=True))
-    solves = operation, solve_block_tridiagonal
-    policy = options.pop("on_singular", "raise")
-    out = options.pop("out", None)
-    given = {"axis": -1, "pivot": None, **OPTIONS, **options}
-    return formulas.solve(operation.__name__, *solves, named, out, policy, **given)
+    """Call with arrays that are said to be on a device."""
+    *matrix, rhs = operands
+    return operation(*matrix, rhs.view(OnDevice), **options)
 
 
 def draw(rng, is_complex, *shape):
@@ -82,13 +82,39 @@ def test_out_has_the_shape_and_the_dtype_of_the_result(rng):
         call(solve_pentadiagonal, bands, periodic=True, out=np.empty(7, np.float32))
 
 
+def test_parts_of_right_hand_sides_stay_apart(rng):
+    bands = [draw(rng, False, 2, 7) for _ in range(6)]
+    bands[2] += 9
+    matrix = [band[..., None, None] * np.eye(2) for band in bands[1:4]]
+    rhs = bands[5] * (1 + 2j)
+    rhs.imag[1, 3] = np.inf
+    for solve, operands in (
+        (solve_pentadiagonal, [*bands[:5], rhs]),
+        (solve_block_tridiagonal, [*matrix, np.stack((rhs, rhs), -1)[..., None]]),
+    ):
+        x = call(solve, operands, periodic=True)
+        assert np.isfinite(x.real).all()
+        assert np.isfinite(x.imag[0]).all()
+        assert not np.isfinite(x.imag[1]).all()
+
+
 def test_when_formulas_are_needed(rng, monkeypatch):
-    monkeypatch.setattr(formulas, "locate", lambda value: 0)
-    named = dict.fromkeys(BANDS, np.ones((2, 5)))
-    assert not formulas.needed(named, None, periodic=False)
-    assert formulas.needed(named, None, periodic=True)
-    assert formulas.needed({**named, "upper": 1j}, None, periodic=False)
-    assert not formulas.needed({**named, "rhs": 1j * named["rhs"]}, None, periodic=False)
-    blocks = dict.fromkeys(BLOCKS, np.ones((2, 5, 2, 2)))
-    assert formulas.needed({**blocks, "rhs": 1j * blocks["rhs"]}, None, periodic=False)
-    assert not formulas.needed(named, 1, periodic=True)
+    def refuse(operation, *_, **__):
+        raise NotImplementedError(operation)
+
+    monkeypatch.setattr(formulas, "_solved", refuse)
+    bands = [draw(rng, False, 2, 7) for _ in range(6)]
+    bands[2] += 9
+    matrix = [band[..., None, None] * np.eye(2) for band in bands[1:4]]
+    for solve, operands in (
+        (solve_pentadiagonal, bands),
+        (solve_block_tridiagonal, [*matrix, np.stack((bands[5],) * 2, -1)[..., None]]),
+    ):
+        for factor in (1, 1j):  # real matrices
+            rhs = factor * operands[-1]
+            expected = solve(*operands[:-1], rhs)
+            np.testing.assert_allclose(call(solve, [*operands[:-1], rhs]), expected, rtol=1e-12)
+        with pytest.raises(NotImplementedError, match=solve.__name__):
+            call(solve, operands, periodic=True)
+        with pytest.raises(NotImplementedError, match=solve.__name__):
+            call(solve, [(1 + 0j) * operands[0], *operands[1:]])
