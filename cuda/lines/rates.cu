@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "device/number.cuh"
 #include "lines/rates_packs.cuh"
@@ -344,6 +345,8 @@ __launch_bounds__(lanes *walks_a_block) rates_kernel(const __grid_constant__ Rat
     if (p.x >= r.count[3] || walk >= job.walks) {
         return;
     }
+    wait_for_last_kernel();
+    let_next_kernel_in();
     Real lines[rows] = {}, parts[rows] = {};
 
     if (job.with_lines || job.with_parts) {
@@ -386,6 +389,7 @@ launch(RatesJob &job, cudaStream_t stream)
     job.walks = r.count[0] * r.count[1] * job.chunks;
     return Launch(job.tiles * divided_up(job.walks, walks_a_block),
                   dim3(lanes, walks_a_block), 0, stream)
+        .closely()
         .run(rates_kernel<SPACE, MIXED, Index, Real>, job);
 }
 
@@ -477,10 +481,15 @@ launch_packs(RatesJob job, const Form &, cudaStream_t stream)
                         (r.d == nullptr || (r.change[o] == 1 && !has_rates));
     }
     job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
-    job.chunks = divided_up(r.count[2], Form::walk);
+    job.walk = Form::walk;
+    if (Form::rates && std::getenv("PS_WALK") != nullptr) { /* until it is measured */
+        job.walk = std::atoi(std::getenv("PS_WALK"));
+    }
+    job.chunks = divided_up(r.count[2], job.walk);
     job.walks = r.count[0] * job.chunks;
     return Launch(job.tiles * divided_up(job.walks, walks_a_block),
                   dim3(lanes, walks_a_block), 0, stream)
+        .closely()
         .run(rates_packs_kernel<WIDTH, Form, Real>, job);
 }
 

@@ -13,6 +13,7 @@
 #include "device/number.cuh"
 #include "lines/rates_job.cuh"
 #include "lines/row_walk.cuh"
+#include "runtime/launch.cuh"
 
 namespace pysolvers::lines {
 
@@ -22,7 +23,7 @@ template <bool RATES, bool CHANGED, bool MIXED> struct RatesForm {
     static constexpr int rows = RATES ? 2 : 4; /* that a thread computes at a time */
     static constexpr int walk = MIXED ? 8 : 4; /* and in all */
     /* of a multiprocessor: more limit the registers */
-    static constexpr int blocks = MIXED || !RATES ? 2 : CHANGED ? 3 : 4;
+    static constexpr int blocks = MIXED || CHANGED || !RATES ? 2 : 3;
 };
 
 /* The nodes of a thread: its first row in the box and its first node along x, which is
@@ -56,25 +57,124 @@ template <typename Real> struct RatesWeights {
     }
 };
 
-/* y = u + d in rows -1 to ROWS of a thread, node -1 along x first; the outer rows have the
- * nodes -1 and WIDTH if MIXED. */
-template <int ROWS, int WIDTH, typename Form, typename Real> struct RatesWindow {
-    Real at[ROWS + 2][WIDTH + 2];
-    int32_t before, behind; /* from the first node to the neighbours of the pack */
+/* The neighbours of a pack along x are in the lanes beside it, except those of the first and
+ * of the last lane, which load one node more. */
+template <int WIDTH> struct RatesSides {
+    int32_t outer; /* from the first node of the pack to the node that the lane loads */
+    bool is_first, is_last;
+    bool is_end; /* the node after the pack is the last one of the pack */
 
-    /* Load the first two rows. */
-    __device__ __forceinline__ RatesWindow(const ps_rates &r, const RatesPack &p)
+    __device__ __forceinline__ RatesSides(const ps_rates &r, int32_t in_row)
+        : is_first(threadIdx.x == 0), is_last(threadIdx.x == lanes - 1)
     {
         const int32_t pitch = static_cast<int32_t>(r.size[3]);
-        const int32_t in_row = p.x + static_cast<int32_t>(r.begin[3]);
+        const bool is_inner = is_first ? in_row > 0 : in_row + WIDTH < pitch;
 
-        before = in_row > 0 ? -1 : r.periodic[0] ? pitch - 1 : 0;
-        behind = in_row + WIDTH < pitch ? WIDTH : r.periodic[0] ? -in_row : WIDTH - 1;
-        load<true>(r, p);
+        is_end = in_row + WIDTH >= pitch && r.periodic[0] == 0;
+        if (is_inner) {
+            outer = is_first ? -1 : WIDTH;
+        }
+        else if (is_first) {
+            outer = r.periodic[0] != 0 ? pitch - 1 : 0;
+        }
+        else {
+            outer = r.periodic[0] != 0 ? -in_row : WIDTH - 1;
+        }
+    }
+};
+
+/* Rows of u, and of d, at a pack and at the outer node of a lane, that are being loaded. */
+template <int COUNT, int WIDTH, typename Form, typename Real> struct RatesRows {
+    Pack<Real, WIDTH> u[COUNT], d[COUNT];
+    Real outer_u[COUNT], outer_d[COUNT];
+
+    /* Rows from `first` on, counted from p.y. */
+    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p,
+                                         const RatesSides<WIDTH> &sides, int32_t first)
+    {
+        const int32_t height = static_cast<int32_t>(r.size[2]);
+        const int32_t row = p.y + static_cast<int32_t>(r.begin[2]);
+
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            int32_t step = first + k;
+
+            if (row + step >= height) { /* or a row that is not stored */
+                step = (r.periodic[1] != 0 ? 0 : height - 1) - row;
+            }
+            else if (row + step < 0) {
+                step = r.periodic[1] != 0 ? height - 1 : 0;
+            }
+            const int32_t at = p.index + step * static_cast<int32_t>(r.size[3]);
+
+            load_row(static_cast<const Real *>(r.u) + at, sides, u[k], outer_u[k]);
+            if constexpr (Form::changed) {
+                load_row(static_cast<const Real *>(r.d) + at, sides, d[k], outer_d[k]);
+            }
+        }
     }
 
-    /* Go on to the rows from p.y on. */
-    __device__ __forceinline__ void advance(const ps_rates &r, const RatesPack &p)
+    /* y = u + d as rows of a window from `first` on; called by all lanes together. */
+    template <int ROWS>
+    __device__ __forceinline__ void put(const RatesSides<WIDTH> &sides,
+                                        Real (&to)[ROWS][WIDTH + 2], int first) const
+    {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            Real(&row)[WIDTH + 2] = to[first + k];
+            Real outer = outer_u[k];
+
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+                row[i + 1] = u[k].of[i];
+                if constexpr (Form::changed) {
+                    row[i + 1] += d[k].of[i];
+                }
+            }
+            if constexpr (Form::changed) {
+                outer += outer_d[k];
+            }
+            const Real before = device::shuffle_up(row[WIDTH], 1, lanes);
+            const Real behind = device::shuffle_down(row[1], 1, lanes);
+
+            row[0] = sides.is_first ? outer : before;
+            row[WIDTH + 1] = sides.is_last ? outer : sides.is_end ? row[WIDTH] : behind;
+        }
+    }
+
+  private:
+    static __device__ __forceinline__ void load_row(const Real *own,
+                                                    const RatesSides<WIDTH> &sides,
+                                                    Pack<Real, WIDTH> &pack, Real &outer)
+    {
+        pack = *reinterpret_cast<const Pack<Real, WIDTH> *>(own);
+        outer = Real(0);
+        if (sides.is_first || sides.is_last) {
+            outer = own[sides.outer];
+        }
+    }
+};
+
+/* y = u + d in rows -1 to ROWS of a thread, node -1 along x first, while the next rows are
+ * being loaded. */
+template <int ROWS, int WIDTH, typename Form, typename Real> struct RatesWindow {
+    Real at[ROWS + 2][WIDTH + 2];
+    RatesRows<2, WIDTH, Form, Real> begin;
+    RatesRows<ROWS, WIDTH, Form, Real> next;
+
+    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p,
+                                         const RatesSides<WIDTH> &sides)
+    {
+        begin.load(r, p, sides, -1);
+        next.load(r, p, sides, 1);
+    }
+    __device__ __forceinline__ void start(const RatesSides<WIDTH> &sides)
+    {
+        begin.put(sides, at, ROWS);
+    }
+    /* Go on to the rows from p.y on; the walk ends before row `end`. */
+    __device__ __forceinline__ void advance(const ps_rates &r, const RatesPack &p,
+                                            const RatesSides<WIDTH> &sides, int32_t end)
     {
 #pragma unroll
         for (int j = 0; j < 2; j++) {
@@ -83,71 +183,9 @@ template <int ROWS, int WIDTH, typename Form, typename Real> struct RatesWindow 
                 at[j][i] = at[ROWS + j][i];
             }
         }
-        load<false>(r, p);
-    }
-
-  private:
-    /* Whether node i of row j is loaded: AT_BEGIN the last two rows only. */
-    template <bool AT_BEGIN>
-    static __device__ __forceinline__ constexpr bool has(int j, int i)
-    {
-        return (Form::mixed || (i > 0 && i <= WIDTH)) ? j >= (AT_BEGIN ? ROWS : 2)
-                                                      : !AT_BEGIN && j > 0 && j <= ROWS;
-    }
-    /* AT_BEGIN the last two rows are the one before p.y and that one. */
-    template <bool AT_BEGIN>
-    __device__ __forceinline__ void load_field(const ps_rates &r, const RatesPack &p,
-                                               const void *field,
-                                               Real (&to)[ROWS + 2][WIDTH + 2]) const
-    {
-        const int32_t pitch = static_cast<int32_t>(r.size[3]);
-        const int32_t height = static_cast<int32_t>(r.size[2]);
-        const int32_t row = p.y + static_cast<int32_t>(r.begin[2]);
-
-#pragma unroll
-        for (int j = 0; j < ROWS + 2; j++) {
-            int32_t step = AT_BEGIN ? j - ROWS - 1 : j - 1;
-
-            if (!AT_BEGIN && row + step >= height) { /* or a row that is not stored */
-                step = (r.periodic[1] != 0 ? 0 : height - 1) - row;
-            }
-            if (AT_BEGIN && row + step < 0) {
-                step = r.periodic[1] != 0 ? height - 1 : 0;
-            }
-            const Real *const own =
-                static_cast<const Real *>(field) + (p.index + step * pitch);
-
-            if (has<AT_BEGIN>(j, 1)) {
-                const auto pack = *reinterpret_cast<const Pack<Real, WIDTH> *>(own);
-
-#pragma unroll
-                for (int i = 0; i < WIDTH; i++) {
-                    to[j][i + 1] = pack.of[i];
-                }
-            }
-            if (has<AT_BEGIN>(j, 0)) {
-                to[j][0] = own[before];
-                to[j][WIDTH + 1] = own[behind];
-            }
-        }
-    }
-    template <bool AT_BEGIN>
-    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p)
-    {
-        load_field<AT_BEGIN>(r, p, r.u, at);
-        if constexpr (Form::changed) {
-            Real d[ROWS + 2][WIDTH + 2];
-
-            load_field<AT_BEGIN>(r, p, r.d, d);
-#pragma unroll
-            for (int j = 0; j < ROWS + 2; j++) {
-#pragma unroll
-                for (int i = 0; i < WIDTH + 2; i++) {
-                    if (has<AT_BEGIN>(j, i)) {
-                        at[j][i] += d[j][i];
-                    }
-                }
-            }
+        next.put(sides, at, 2);
+        if (p.y + ROWS < end) {
+            next.load(r, p, sides, ROWS + 1);
         }
     }
 };
@@ -264,7 +302,8 @@ put_sums(const RatesJob &job, const RatesPack &p)
 template <typename Form, int ROWS, int WIDTH, typename Real, typename Window>
 __device__ __forceinline__ void
 put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
-          const Real (&lines)[ROWS][WIDTH], const Real (&parts)[ROWS][WIDTH])
+          const Real (&lines)[ROWS][WIDTH], const Real (&parts)[ROWS][WIDTH],
+          const Pack<Real, WIDTH> (&own)[ROWS])
 {
     const ps_rates &r = job.r;
 
@@ -300,7 +339,10 @@ put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
 
 #pragma unroll
             for (int f = 0; f < 3; f++) {
-                if (fields.has(f) && !job.adds_y[o]) {
+                if (f == 0 && o == 0 && fields.has(0)) {
+                    fields.add(0, own, found);
+                }
+                else if (fields.has(f) && !job.adds_y[o]) {
                     Pack<Real, WIDTH> values[ROWS];
 
                     fields.load(f, p, static_cast<int32_t>(r.size[3]), values);
@@ -330,19 +372,23 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
     const int32_t pitch = static_cast<int32_t>(r.size[3]);
     RatesPack p;
 
-    p.y = (walk - plane * chunks) * Form::walk;
+    p.y = (walk - plane * chunks) * job.walk;
     p.x = in_row - static_cast<int32_t>(r.begin[3]);
     p.index = (plane * static_cast<int32_t>(r.size[2]) + p.y +
                static_cast<int32_t>(r.begin[2])) *
-                  pitch +
-              in_row;
-    if (p.x + WIDTH <= 0 || p.x >= static_cast<int32_t>(r.count[3]) ||
-        walk >= job.walks) {
+              pitch;
+    if (walk >= job.walks) {
         return;
     }
-    const int32_t end = min(p.y + Form::walk, static_cast<int32_t>(r.count[2]));
+    wait_for_last_kernel();
+    let_next_kernel_in();
+    const int32_t end = min(p.y + job.walk, static_cast<int32_t>(r.count[2]));
 
     if constexpr (!Form::rates) {
+        p.index += in_row;
+        if (p.x >= static_cast<int32_t>(r.count[3])) {
+            return;
+        }
 #pragma unroll 1
         for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
             p.rows = min(ROWS, end - p.y);
@@ -351,11 +397,18 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
         return;
     }
     else {
+        /* A lane after the row has the pack that follows the last one. */
+        const int32_t from = in_row < pitch       ? in_row
+                             : r.periodic[0] != 0 ? 0
+                                                  : pitch - WIDTH;
+        const RatesSides<WIDTH> sides(r, from);
         const RatesWeights<Real> along_y(r.rows[1], plane, r.rows[1][0].stride[2]);
         const RatesWeights<Real> across_y(r.slope[1], plane, r.slope[1][0].stride[2]);
-        RatesWindow<ROWS, WIDTH, Form, Real> y(r, p);
+        RatesWindow<ROWS, WIDTH, Form, Real> y;
         Real of_x[WIDTH][3], slope_x[WIDTH][3], mixed = 0;
 
+        p.index += from;
+        y.load(r, p, sides);
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
             const int32_t at = max(min(p.x + i, static_cast<int32_t>(r.count[3]) - 1), 0);
@@ -371,11 +424,20 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
             mixed = __ldg(static_cast<const Real *>(r.mixed[0].data) +
                           plane * static_cast<int32_t>(r.mixed[0].stride[0]));
         }
+        y.start(sides);
 #pragma unroll 1
         for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
             Real lines[ROWS][WIDTH], parts[ROWS][WIDTH], of_y[ROWS][3], slope_y[ROWS][3];
+            Pack<Real, WIDTH> own[ROWS];
 
             p.rows = min(ROWS, end - p.y);
+            if constexpr (Form::changed) {
+                const RatesFields<Real> fields(r, 0);
+
+                if (fields.has(0)) {
+                    fields.load(0, p, pitch, own);
+                }
+            }
 #pragma unroll
             for (int k = 0; k < ROWS; k++) {
                 const int32_t at = p.y + min(k, p.rows - 1);
@@ -385,7 +447,7 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
                     across_y.load(at, slope_y[k]);
                 }
             }
-            y.advance(r, p);
+            y.advance(r, p, sides, end);
 #pragma unroll
             for (int k = 0; k < ROWS; k++) {
                 Real across[WIDTH + 2];
@@ -413,7 +475,7 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
                     }
                 }
             }
-            put_rates<Form>(job, p, y, lines, parts);
+            put_rates<Form>(job, p, y, lines, parts, own);
         }
     }
 }

@@ -15,6 +15,9 @@ template <typename Number>
 __device__ __forceinline__ SharedTileRange
 range_of(const SharedJob<Number> &job, int64_t at)
 {
+    if (job.is_backward) {
+        at = job.tiles * job.lines - 1 - at;
+    }
     const int64_t line = job.lines > 1 ? quotient(at, job.tiles) : 0;
     const int64_t first = (at - line * job.tiles) * job.slots, left = job.lanes - first;
 

@@ -222,7 +222,9 @@ choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
     }
     else {
         const bool alone = p->resident == 1; /* then more copies must be in flight */
-        const int usual = alone ? 2 : 3, stages = alone ? 3 : 2;
+        const char *const form = std::getenv("PS_SHARED_ROUNDS");
+        const int usual = form != nullptr ? std::atoi(form) : alone ? 2 : 3;
+        const int stages = alone ? 3 : 2;
 
         if (lay_out(p, l, device, usual, false) && p->shape.stages >= stages) {
             rounds = usual;
@@ -294,8 +296,12 @@ ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
     all.tiles = divided_up(b.lanes, all.slots);
     const int64_t tiles = all.tiles * all.lines, blocks = divided_up(tiles, takers);
     all.blocks = blocks < most ? blocks : most;
-    all.work_queue =
-        in_bulk && p.shape.stages > 1 && pays_for_work_queue(tiles, all.blocks * takers);
+    const char *const least = std::getenv("PS_SHARED_QUEUE"); /* until it is measured */
+
+    all.is_backward = std::getenv("PS_SHARED_BACK") != nullptr;
+    all.work_queue = in_bulk && p.shape.stages > 1 &&
+                     (least != nullptr ? tiles >= std::atoi(least) * all.blocks * takers
+                                       : pays_for_work_queue(tiles, all.blocks * takers));
     return all;
 }
 
