@@ -66,7 +66,7 @@ def bands_of(
         if name in views:
             is_line = arrays[name].ndim == 1
             views[name] = _with_rows(
-                library, name, views[name], offset, rows, is_line=is_line, periodic=periodic
+                library, name, views[name], offset, rows, axis, is_line=is_line, periodic=periodic
             )
     if "lower" not in views:
         for offset, (name, other) in ((1, ("lower", "upper")), (2, ("lower2", "upper2"))):
@@ -81,6 +81,7 @@ def _with_rows(
     line: Array,
     offset: int,
     rows: int,
+    axis: int,
     *,
     is_line: bool,
     periodic: bool,
@@ -92,7 +93,7 @@ def _with_rows(
         return line
     if length != max(0, rows - least):
         less = f" or {max(0, rows - least)}" if least else ""
-        raise ValueError(f"{name} must have {rows}{less} entries along the axis, got {length}")
+        raise ValueError(f"{name} must have {rows}{less} entries along axis {axis}, got {length}")
     missing = rows - length
     before, after = (missing, 0) if offset < 0 else (0, missing)
     return library.padded(line, before, after, line.ndim - 1)
@@ -390,7 +391,7 @@ def blocks_of(
             ends = (1, 0) if name == "lower" else (0, 1)
             views[name] = library.padded(view, *ends, first)
         elif length not in (1, rows):
-            raise ValueError(f"{name} has {length} rows along the axis, the systems have {rows}")
+            raise ValueError(f"{name} has {length} rows along axis {axis}, the systems have {rows}")
     for name, other, by in (("lower", "upper", -1), ("upper", "lower", 1)):
         if name not in views:
             block = library.move(views[other], -1, -2)

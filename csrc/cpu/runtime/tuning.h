@@ -86,11 +86,11 @@ enum {
     PS_PAIR_BYTES = 1 << 22,
     PS_PAIR_PERIODIC_ROWS = 1023,
 
-    /* Bytes of the rows of a band of a factor. If adjacent systems are adjacent in
-     * memory, most of them fit in a second-level cache, otherwise they fit in a
-     * first-level cache. Twice as many in the former case, for systems of 3000 and 4096
-     * rows in memory: 1.1 to 1.5 times as long (AVX2); half as many changed nothing for 512
-     * to 2048 rows. */
+    /* Bytes of the rows of a band of a factor: most of a second-level cache if adjacent
+     * systems are adjacent in memory, a first-level cache if systems are contiguous. With
+     * twice the first number, solves of 3000 and 4096 rows in memory take 1.1 to 1.5 times
+     * as long (AVX2). Half of it changes nothing for 512 to 2048 rows.
+     */
     PS_STRIDED_BAND_BYTES = 1 << 20,
     PS_CONTIGUOUS_BAND_BYTES = 1 << 14,
 

@@ -228,3 +228,12 @@ def test_parts_of_right_hand_sides_stay_apart(periodic):
     np.testing.assert_allclose(x.real, expected.real, rtol=1e-10)
     np.testing.assert_allclose(x.imag[0], expected.imag[0], rtol=1e-10)
     assert not np.isfinite(x.imag[1]).all()
+
+
+def test_errors_name_the_axis():
+    five, three = np.ones((5, 2)), np.ones((3, 2))
+    with pytest.raises(ValueError, match="upper must have 5 or 4 entries along axis 0, got 3"):
+        solve_pentadiagonal(five, five, five, three, five, five, axis=0)
+    blocks = np.ones((5, 1, 2, 2))
+    with pytest.raises(ValueError, match="lower has 3 rows along axis 0, the systems have 5"):
+        solve_block_tridiagonal(blocks[:3], blocks, blocks, blocks, axis=0)
