@@ -22,6 +22,7 @@ from poisson_pairs import (
     set_panel,
     solvers,
 )
+from poisson_random import check_random_problems
 from poisson_reference import require_small_residual
 
 from pysolvers import FastPoisson, Neumann
@@ -458,3 +459,7 @@ def test_threads_that_repeat_solves_on_their_own_streams(streaming, rng):
         with streaming.current(streaming.stream()):
             solver.solve(f, out=out)
             np.testing.assert_array_equal(streaming.get(out), expected[0])
+
+
+def test_random_problems_have_the_exact_solution(rng):
+    check_random_problems(rng, 40, device="cuda")

@@ -26,6 +26,7 @@ from poisson_pairs import (
     set_no_graphs,
     solvers,
 )
+from poisson_random import check_random_problems
 from transform_device import Device, Plan, PlanOfWaves, Products
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
@@ -672,3 +673,7 @@ def test_words_of_the_benchmark(monkeypatch, device, shape, grid, batch, words):
     if batch:
         solver.solve(np.zeros((batch, *shape)))
     assert bench_poisson.words_of(solver, batch=bool(batch)) == pytest.approx(words, rel=0.15)
+
+
+def test_random_problems_have_the_exact_solution(device, rng):
+    check_random_problems(rng, 40, device="cuda")
