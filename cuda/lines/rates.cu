@@ -485,6 +485,7 @@ launch_packs(RatesJob job, const Form &, cudaStream_t stream)
     if (Form::rates && std::getenv("PS_WALK") != nullptr) { /* until it is measured */
         job.walk = std::atoi(std::getenv("PS_WALK"));
     }
+    job.is_passing = std::getenv("PS_RATES_PASSING") != nullptr;
     job.chunks = divided_up(r.count[2], job.walk);
     job.walks = r.count[0] * job.chunks;
     return Launch(job.tiles * divided_up(job.walks, walks_a_block),

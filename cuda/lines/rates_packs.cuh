@@ -234,7 +234,7 @@ template <typename Real> struct RatesFields {
 template <int ROWS, int WIDTH, typename Real>
 __device__ __forceinline__ void
 write_packs(const ps_rates &r, const RatesPack &p, void *out,
-            const Real (&found)[ROWS][WIDTH])
+            const Real (&found)[ROWS][WIDTH], bool is_passing = false)
 {
     const int32_t count = static_cast<int32_t>(r.count[3]);
     const bool is_whole = p.x >= 0 && p.x + WIDTH <= count;
@@ -252,7 +252,13 @@ write_packs(const ps_rates &r, const RatesPack &p, void *out,
                 for (int i = 0; i < WIDTH; i++) {
                     pack.of[i] = found[k][i];
                 }
-                *reinterpret_cast<Pack<Real, WIDTH> *>(to) = pack;
+                if (is_passing) {
+                    __stcs(reinterpret_cast<int4 *>(to),
+                           *reinterpret_cast<const int4 *>(&pack));
+                }
+                else {
+                    *reinterpret_cast<Pack<Real, WIDTH> *>(to) = pack;
+                }
             }
             else {
 #pragma unroll
@@ -350,7 +356,7 @@ put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
                 }
             }
         }
-        write_packs(r, p, r.out[o], found);
+        write_packs(r, p, r.out[o], found, job.is_passing && job.adds_y[o]);
     }
 }
 

@@ -44,6 +44,8 @@ template <typename Number> struct SharedPanels {
     int64_t rhs_row, x_row;
     int32_t rhs_lane, x_lane;
     bool in_bulk;
+    int8_t
+        passing; /* lines of the cache that are evicted first: 1 of loads, 2 of stores */
     int64_t line_info, lane_info;
     int32_t *info;  /* null, or one entry per system */
     uint8_t *marks; /* as in SharedJob */
@@ -106,8 +108,14 @@ template <typename Number> struct PanelBulk {
         const PanelRange range = batch.range_of(panel);
 
         arrivals.expect(rows * panel_columns<Number> * static_cast<int>(sizeof(Number)));
-        copy_tile(place_in(stage), batch.rhs_map[group > 0], word_of(range), start,
-                  static_cast<int>(range.line), arrivals);
+        if ((batch.passing & 1) != 0) {
+            copy_tile(place_in(stage), batch.rhs_map[group > 0], word_of(range), start,
+                      static_cast<int>(range.line), arrivals, evict_first_policy());
+        }
+        else {
+            copy_tile(place_in(stage), batch.rhs_map[group > 0], word_of(range), start,
+                      static_cast<int>(range.line), arrivals);
+        }
     }
 
     /* Call stores_read() before the stage is overwritten. */
@@ -115,8 +123,15 @@ template <typename Number> struct PanelBulk {
     {
         const PanelRange range = batch.range_of(panel);
 
-        store_tile(batch.x_map[group > 0], word_of(range), start,
-                   static_cast<int>(range.line), place_in(stage));
+        if ((batch.passing & 2) != 0) {
+            store_tile(batch.x_map[group > 0], word_of(range), start,
+                       static_cast<int>(range.line), place_in(stage),
+                       evict_first_policy());
+        }
+        else {
+            store_tile(batch.x_map[group > 0], word_of(range), start,
+                       static_cast<int>(range.line), place_in(stage));
+        }
         commit_stores();
     }
 
