@@ -22,7 +22,7 @@ namespace pysolvers::heat {
  * number of planes of a block times that of groups. */
 enum {
     HEAT_PLANES = 8,
-    HEAT_PLANE_WARPS = 10,
+    HEAT_PLANE_WARPS = 11,
     HEAT_PLANES_THREADS = 32 * (HEAT_PLANE_WARPS + 1), /* one warp loads */
     HEAT_RING = 4
 };

@@ -2,6 +2,11 @@
  */
 #include "heat/heat_volume.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <type_traits>
+
 #include "heat/heat_backward.cuh"
 #include "heat/heat_forward.cuh"
 #include "heat/heat_table.cuh"
@@ -11,11 +16,44 @@ namespace pysolvers::heat {
 
 namespace {
 
-/* Rows of a chunk along x: the smaller and the larger number; groups of a line, of which
- * more than one have chunks of the larger number. */
+/* Rows of a chunk along x, in increasing order; groups of a line, of which more than one
+ * have chunks of the largest number. */
 template <typename Real> struct Chunks {
-    static constexpr int some = 17, most = sizeof(Real) == 4 ? 33 : 17, groups = 2;
+    static constexpr int few = 9, some = 17, most = sizeof(Real) == 4 ? 33 : 17,
+                         groups = 2;
 };
+
+/* What is measured against each other: whether lines have the shortest chunks; the fewest
+ * and the most planes of a block. */
+struct Trial {
+    int shortest = 1, least = 3, most = HEAT_PLANE_WARPS;
+};
+
+Trial
+trial_of()
+{
+    const char *const text = getenv("PYSOLVERS_HEAT_SHAPE");
+    Trial t;
+
+    if (text != nullptr) {
+        (void)sscanf(text, "%d,%d,%d", &t.shortest, &t.least, &t.most);
+    }
+    return t;
+}
+
+/* call(rows), where rows is the number of rows of a chunk as an integral constant. */
+template <typename Real, typename Call>
+auto
+with_chunk(int chunk, const Call &call)
+{
+    using Of = Chunks<Real>;
+
+    if (chunk == Of::few) {
+        return call(std::integral_constant<int, Of::few>());
+    }
+    return chunk == Of::some ? call(std::integral_constant<int, Of::some>())
+                             : call(std::integral_constant<int, Of::most>());
+}
 
 /* Two numbers whose sum is 1, also in floating point. */
 template <typename Real>
@@ -78,8 +116,8 @@ template <typename Real>
 size_t
 forward_bytes(int64_t nodes, int chunk, int planes, int32_t *pitch)
 {
-    const int lead = chunk == Chunks<Real>::some ? heat_lead<Chunks<Real>::some>()
-                                                 : heat_lead<Chunks<Real>::most>();
+    const int lead =
+        with_chunk<Real>(chunk, [](auto rows) { return heat_lead<rows.value>(); });
 
     *pitch = static_cast<int32_t>(lead + (nodes + 3) / 4 * 4 + 4);
     return sizeof(Real) * static_cast<size_t>(*pitch) *
@@ -98,8 +136,12 @@ template <typename Real>
 int
 chunk_of(int64_t rows)
 {
-    return rows <= HEAT_CHUNKS * Chunks<Real>::some ? Chunks<Real>::some
-                                                    : Chunks<Real>::most;
+    using Of = Chunks<Real>;
+
+    if (rows <= HEAT_CHUNKS * Of::few && trial_of().shortest) {
+        return Of::few;
+    }
+    return rows <= HEAT_CHUNKS * Of::some ? Of::some : Of::most;
 }
 
 /* Groups of a line along x. */
@@ -129,7 +171,8 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
     const int64_t rows = heat_unknowns(h, 0).count(), groups = groups_along_x<Real>(rows);
     const size_t most = static_cast<size_t>(device->shared_bytes);
     const int usual = groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
-    int planes = static_cast<int>(HEAT_PLANE_WARPS / groups);
+    const Trial trial = trial_of();
+    int planes = static_cast<int>(trial.most / groups);
     int32_t pitch = 0;
 
     if (groups > Chunks<Real>::groups) {
@@ -146,7 +189,9 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
         return divided_up(parts_of(heat_unknowns(h, 2).count(), n),
                           static_cast<int64_t>(device->processors));
     };
-    for (int few = planes - 1; few >= usual && rounds(few) == rounds(planes); few--) {
+    const int least = rounds(planes) == 1 ? std::min(trial.least, usual) : usual;
+
+    for (int few = planes - 1; few >= least && rounds(few) == rounds(planes); few--) {
         planes = few; /* as many blocks as fill the last round */
     }
     return planes;
@@ -185,9 +230,8 @@ forward_kernel(const HeatVolume<Real> &plan)
     if (plan.line[0].groups > 1) {
         return heat_forward_kernel<Real, Chunks<Real>::most, Chunks<Real>::groups>;
     }
-    return plan.chunk == Chunks<Real>::some
-               ? heat_forward_kernel<Real, Chunks<Real>::some, 1>
-               : heat_forward_kernel<Real, Chunks<Real>::most, 1>;
+    return with_chunk<Real>(
+        plan.chunk, [](auto rows) { return heat_forward_kernel<Real, rows.value, 1>; });
 }
 
 template <typename Real>
