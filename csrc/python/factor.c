@@ -216,29 +216,36 @@ PyDoc_STRVAR(factor_solve_doc,
              "Solve for every system of rhs, write x and return the status.");
 PyDoc_STRVAR(factor_doc, "Factors of a batch of tridiagonal matrices; immutable.");
 
-/* Whether right-hand sides have the shape of the matrices, or any shape if there is one
- * matrix, with at least as many axes. */
+/* Whether right-hand sides have the shape of the matrices, perhaps after further axes along
+ * which all have the same matrix, or any shape if there is one matrix, with at least as many
+ * axes. *matrices describes the axes of the matrices. */
 static int
-fits(const ps_factor *f, const plain *p, const PyArrayObject *rhs, PyObject *shape)
+fits(const ps_factor *f, const plain *p, const PyArrayObject *rhs, PyObject *shape,
+     plain *matrices)
 {
     int same = PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) <= p->axes;
 
+    *matrices = *p;
     if (!same || f->outer * f->inner == 1) {
         return same;
     }
-    same = PyTuple_GET_SIZE(shape) == p->axes && f->outer == p->outer &&
-           f->inner == p->inner;
-    for (int k = 0; same && k < p->axes; k++) {
-        same = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) == PyArray_DIM(rhs, k);
+    const int axes = (int)PyTuple_GET_SIZE(shape), lacks = p->axes - axes;
+
+    same = plain_matrices(p, rhs, axes, matrices) && f->outer == matrices->outer &&
+           f->inner == matrices->inner;
+    for (int k = 0; same && k < axes; k++) {
+        same =
+            PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) == PyArray_DIM(rhs, lacks + k);
     }
     return same;
 }
 
 /* Describe the batch of *b, whose strides are those of the arrays. Returns how often the
  * factors are used: twice if real and imaginary parts are a third batch axis, with *b
- * for the real parts. */
+ * for the real parts, if the arrays have the axes of the matrices only. */
 static int
-describe(const ps_factor *f, const plain *p, int is_divided, ps_factor_rhs *b)
+describe(const ps_factor *f, const plain *p, const plain *matrices, int is_divided,
+         ps_factor_rhs *b)
 {
     const int is_own = f->outer * f->inner > 1;
 
@@ -246,6 +253,18 @@ describe(const ps_factor *f, const plain *p, int is_divided, ps_factor_rhs *b)
     b->inner = p->inner;
     b->outer_step = is_own && p->outer > 1;
     b->inner_step = is_own && p->inner > 1;
+    if (is_own && matrices->axes < p->axes) {
+        b->outer = p->outer * p->inner / matrices->inner;
+        b->inner = matrices->inner;
+        b->outer_step = 0;
+        b->inner_step = 1;
+        for (int k = 0; k < 2 && p->axis == p->axes - 1; k++) {
+            ps_stride *const s = k ? &b->x.stride : &b->rhs.stride;
+
+            s->outer = b->outer > 1 ? p->rows * b->inner : 0;
+        }
+        return 1;
+    }
     if (!is_divided) {
         return 1;
     }
@@ -276,7 +295,7 @@ solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream
 {
     const factor_object *const made = (factor_object *)self;
     const ps_factor *const f = &made->factor;
-    plain p = {.on_device = ps_backend_get()->memory == PS_DEVICE};
+    plain p = {.on_device = ps_backend_get()->memory == PS_DEVICE}, matrices;
     ps_factor_rhs b = {0};
     ps_dtype dtype = f->dtype, part = f->dtype;
     call c;
@@ -288,9 +307,9 @@ solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream
     }
     PyArrayObject *const rhs = plain_sides(&p, args[0], args[1]);
 
-    if (rhs == NULL || p.rows != f->rows || !fits(f, &p, rhs, args[4]) ||
+    if (rhs == NULL || p.rows != f->rows || !fits(f, &p, rhs, args[4], &matrices) ||
         !operand_dtype(p.type, &dtype) || !operand_dtype(plain_real(p.type), &part) ||
-        (dtype != f->dtype && part != f->dtype)) {
+        (dtype != f->dtype && (part != f->dtype || matrices.axes < p.axes))) {
         Py_RETURN_NOTIMPLEMENTED;
     }
     PyArrayObject *const x = plain_result(&p, args[2], args, 1);
@@ -304,7 +323,7 @@ solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream
         }
         Py_RETURN_NOTIMPLEMENTED;
     }
-    const int passes = describe(f, &p, dtype != f->dtype, &b);
+    const int passes = describe(f, &p, &matrices, dtype != f->dtype, &b);
 
     if (passes == 2 && !plain_is_small(rhs)) {
         Py_DECREF((PyObject *)x);

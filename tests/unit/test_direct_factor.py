@@ -57,8 +57,9 @@ def matrices(rng, shape, axis, dtype):
         ((5, 9), (5, 9), None, True),
         ((2, 3, 9), (2, 3, 9), -1, True),
         ((2, 3, 9), (3, 2, 9), -1, None),
-        ((2, 3, 9), (4, 2, 3, 9), -1, False),
-        ((3, 9), (2, 3, 9), None, False),
+        ((2, 3, 9), (4, 2, 3, 9), -1, "one dtype"),
+        ((3, 9), (2, 3, 9), None, "one dtype"),
+        ((3, 9), (2, 1, 3, 9), None, "one dtype"),
     ],
 )
 def test_answers_are_those_of_planned_calls(
@@ -72,6 +73,8 @@ def test_answers_are_those_of_planned_calls(
             factor.solve(sides, **options)
         assert direct == [False]
         return
+    if is_direct == "one dtype":
+        is_direct = matrix == rhs
     expected = planned(factor, sides, **options)
 
     x = factor.solve(sides, **options)
@@ -100,6 +103,22 @@ def test_matrices_along_other_axes(direct, rng, shape, axis, rhs):
     np.testing.assert_array_equal(factor.solve(sides, axis=axis), expected)
     # In large fields, both parts are first copied.
     assert direct == [not (rhs == "c16" and sides.size > 100_000)] * 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "is_direct"),
+    [((9, 5), -2, True), ((9, 3, 4), -3, True), ((3, 9, 4), -2, False), ((1, 9), -2, True)],
+)
+@pytest.mark.parametrize("batch", [(1,), (6,), (2, 3)])
+def test_batches_beside_matrices_along_other_axes(direct, rng, shape, axis, is_direct, batch):
+    factor = pysolvers.factor_tridiagonal(
+        *matrices(rng, shape, axis, "f8"), axis=axis, rows=shape[axis]
+    )
+    sides = oracle.uniform(rng, (*batch, *shape), np.dtype("f8"))
+    x = factor.solve(sides)
+    assert direct == [is_direct]
+    for place in np.ndindex(*batch):
+        np.testing.assert_array_equal(x[place], factor.solve(sides[place]))
 
 
 def test_strides(direct, rng):
