@@ -60,18 +60,13 @@ class _Work(NamedTuple):
     """Work arrays of a call, with the shape (batch, unknowns); `waves` of complex waves."""
 
     values: Array
-    other: Array | None  # for products, which cannot be made in place
-    spare: Array | None  # for the sums of even and odd eigenvectors
     waves: Array
 
     def fields(self, count: int) -> "_Work":
         """Return the arrays of the first fields."""
         if count == len(self.values):
             return self
-        values, other, spare, waves = (None if a is None else a[:count] for a in self)
-        assert values is not None
-        assert waves is not None
-        return _Work(values, other, spare, waves)
+        return _Work(self.values[:count], self.waves[:count])
 
 
 class HostPoisson:
@@ -242,7 +237,7 @@ class HostPoisson:
     def transform(self, field: Array) -> None:
         """Replace real values at the unknowns by their waves; no axis may be periodic."""
         whole = field[None]
-        self._forward(whole, _Work(whole, None, None, whole), self.threads)
+        self._forward(whole, _Work(whole, whole), self.threads)
 
     @in_default_fp_mode
     def solve_lines(self, field: Array, out: Array) -> None:
@@ -253,7 +248,7 @@ class HostPoisson:
     def transform_back(self, field: Array, result: Array) -> None:
         """Write the values whose waves `field` contains to `result`; changes `field`."""
         whole = field[None]
-        self._backward(whole, _Work(whole, None, None, whole), result[None], self.threads)
+        self._backward(whole, _Work(whole, whole), result[None], self.threads)
 
     def _count_of_threads(self, count: int) -> int:
         """Return the number of threads for a batch."""
@@ -308,61 +303,39 @@ class HostPoisson:
             if len(found.values) >= count:
                 return found
         values = np.empty((count, *self._shape), self._dtype)
-        other = np.empty_like(values) if self._products else None
-        has_halves = any(product.is_halved for product in self._products.values())
-        spare = np.empty_like(values) if has_halves else None
         if self._half is None:
-            return _Work(values, other, spare, values)
+            return _Work(values, values)
         shape = list(values.shape)
         shape[self._half + 1] = self._shape[self._half] // 2 + 1
-        return _Work(
-            values, other, spare, np.empty(shape, np.result_type(self._dtype, np.complex64))
-        )
+        return _Work(values, np.empty(shape, np.result_type(self._dtype, np.complex64)))
 
     def _is_direct(self, a: Array) -> bool:
         """Whether the first operation can read `a`."""
-        return bool(self._order) and a.dtype == self._dtype and self._fits(self._order[0], a)
-
-    def _fits(self, k: int, a: Array) -> bool:
-        """Whether an operation along axis k can read or write `a`: products need whole rows."""
-        if k not in self._products or self._products[k].is_halved:
-            return True
-        size = a.itemsize
-        rows = a.strides[-2] if a.ndim > 1 and a.shape[-2] > 1 else a.shape[-1] * size
-        is_whole = a.dtype.kind == "f" and a.strides[-1] == size and rows % size == 0
-        if k < len(self._axes) - 2:
-            return is_whole and rows == a.shape[-1] * size
-        return is_whole and rows >= a.shape[-1] * size
+        return bool(self._order) and a.dtype == self._dtype
 
     def _forward(self, source: Array, work: _Work, threads: int) -> Array:
         """Transform `source`, which can be `work.values`, and return the array of the waves."""
         for k in self._order:
             if k == self._half:
                 target = work.waves
-            elif k in self._products and source is work.values:
-                assert work.other is not None
-                target = work.other
-            elif k in self._products or not any(source is own for own in work):
+            elif not any(source is own for own in work):
                 target = work.values
             else:
                 target = source
-            self._along(k, source, target, threads, work.spare, backward=False)
+            self._along(k, source, target, threads, backward=False)
             source = target
         return source
 
     def _backward(self, source: Array, work: _Work, result: Array, threads: int) -> None:
         """Transform waves, which are in an array of `work`, to `result`."""
         for k in reversed(self._order):
-            if k == self._order[0] and self._fits(k, result):
+            if k == self._order[0]:
                 target = result
-            elif k in self._products and source is work.values:
-                assert work.other is not None
-                target = work.other
-            elif k in self._products or k == self._half:
+            elif k == self._half:
                 target = work.values
             else:
                 target = source
-            self._along(k, source, target, threads, work.spare, backward=True)
+            self._along(k, source, target, threads, backward=True)
             source = target
         if source is not result:
             result[...] = source
@@ -373,7 +346,6 @@ class HostPoisson:
         source: Array,
         target: Array,
         threads: int,
-        spare: Array | None,
         *,
         backward: bool,
     ) -> None:
@@ -381,7 +353,7 @@ class HostPoisson:
         if k in self._products:
             product = self._products[k]
             multiply = product.backward if backward else product.forward
-            multiply(source, target, k - len(self._axes), threads, spare)
+            multiply(source, target, k - len(self._axes), threads)
             return
         name, kind = self._axes[k].transform
         prefix = "i" if backward else ""
