@@ -91,7 +91,8 @@ map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
         {b.lanes * box.size / word, box.all, b.lines},
         {row, line},
         {static_cast<int32_t>(box.columns * box.size / word), box.rows, 1},
-        CU_TENSOR_MAP_L2_PROMOTION_L2_128B};
+        std::getenv("PS_PROMOTION") != nullptr ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+                                               : CU_TENSOR_MAP_L2_PROMOTION_L2_128B};
 
     return s.inner == 1 && ps_cuda_map_tiles(&tiles, map);
 }
