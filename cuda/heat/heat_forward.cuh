@@ -20,12 +20,11 @@ namespace pysolvers::heat {
 
 /* HEAT_PLANES: of a block whose lines are one group, usually; HEAT_PLANE_WARPS: the largest
  * number of planes of a block times that of groups. */
-enum {
-    HEAT_PLANES = 8,
-    HEAT_PLANE_WARPS = 11,
-    HEAT_PLANES_THREADS = 32 * (HEAT_PLANE_WARPS + 1), /* one warp loads */
-    HEAT_RING = 4
-};
+enum { HEAT_PLANES = 8, HEAT_PLANE_WARPS = 11, HEAT_RING = 4 };
+
+/* The largest number of threads of a block; one warp loads. */
+template <int GROUPS>
+constexpr int heat_planes_threads = 32 * (HEAT_PLANE_WARPS / GROUPS * GROUPS + 1);
 
 /* `end` are the values at the ends of x, with node j + k nodes[1]; `side` those at the
  * ends of y, with node i + k nodes[0]. */
@@ -354,7 +353,7 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
 /* The kernel. The last warp of a block loads the lines. */
 template <typename Real, int ROWS, int GROUPS>
 __global__ void
-__launch_bounds__(HEAT_PLANES_THREADS, 1)
+__launch_bounds__(heat_planes_threads<GROUPS>, 1)
     heat_forward_kernel(const __grid_constant__ HeatLine<Real> line,
                         const __grid_constant__ HeatForward<Real> f)
 {
