@@ -545,8 +545,18 @@ def _also(singular: Singular, border: _Border, open_rows: int, *, definite: bool
     return systems.with_last_row(singular, wrong, open_rows)
 
 
+def _scaled(schur: Array) -> tuple[Array, Array]:
+    """Return the two last equations over their largest coefficients, and these.
+
+    Products of the coefficients themselves can overflow or underflow.
+    """
+    scale = np.abs(schur).max(1)
+    return schur / scale[:, None], scale
+
+
 def _is_regular(schur: Array, *, definite: bool) -> Array:
     """Return whether the two last equations have a solution, or are positive `definite`."""
+    schur, _ = _scaled(schur)
     determinant = schur[0, 0] * schur[1, 1] - schur[0, 1] * schur[1, 0]
     if definite:
         return (determinant.real > 0) & (schur[0, 0].real > 0) & np.isfinite(determinant)
@@ -609,8 +619,9 @@ def _bordered(border: _Border, y: Array, right: Array, trans: str) -> Array:
     x = np.empty((*y.shape[:-1], n + 2), y.dtype)
     with np.errstate(all="ignore"):
         ends = y[..., _ENDS]
-        first = right[..., 0] - (lines[0] * ends).sum(-1)
-        second = right[..., 1] - (lines[1] * ends).sum(-1)
+        schur, scale = _scaled(schur)
+        first = (right[..., 0] - (lines[0] * ends).sum(-1)) / scale[0]
+        second = (right[..., 1] - (lines[1] * ends).sum(-1)) / scale[1]
         determinant = schur[0, 0] * schur[1, 1] - schur[0, 1] * schur[1, 0]
         x[..., n] = (schur[1, 1] * first - schur[0, 1] * second) / determinant
         x[..., n + 1] = (schur[0, 0] * second - schur[1, 0] * first) / determinant
@@ -741,7 +752,7 @@ def _resolve(
         )
     place = place % ndim - ndim
     views = {name: _rows_last(array, place) for name, array in operands.items()}
-    count = _rows_of(operation, operands, views, rows)
+    count = _rows_of(operation, operands, views, rows, periodic=periodic)
     if periodic and count < _LEAST_PERIODIC:
         raise ValueError(
             f"{operation}: a periodic system must have at least {_LEAST_PERIODIC} rows, got {count}"
@@ -788,22 +799,22 @@ def _rows_last(array: Array, axis: int) -> Array:
 
 
 def _rows_of(
-    operation: str, operands: dict[str, Array], views: dict[str, Array], rows: int | None
+    operation: str,
+    operands: dict[str, Array],
+    views: dict[str, Array],
+    rows: int | None,
+    *,
+    periodic: bool,
 ) -> int:
     """Return the number of rows of the systems, or raise."""
     counts = [views[name].shape[-1] for name in ("rhs", "diag") if name in views]
     count = next((size for size in counts if size != 1), 1)
-    if count == 1 and not any(operands[n].ndim == 1 for n in ("rhs", "diag") if n in operands):
-        count = max(
-            [
-                1,
-                *(
-                    v.shape[-1] + abs(_OFFSETS.get(n, 0))
-                    for n, v in views.items()
-                    if v.shape[-1] > 1
-                ),
-            ]
-        )
+    is_known = rows is not None or any(
+        operands[n].ndim == 1 for n in ("rhs", "diag") if n in operands
+    )
+    if count == 1 and not is_known:
+        lengths = {n: (v.shape[-1], abs(_OFFSETS.get(n, 0))) for n, v in views.items()}
+        count = systems.rows_of_lines(operation, lengths, periodic=periodic)
     if rows is not None:
         asked = integer("rows", rows)
         if count not in (1, asked):

@@ -730,7 +730,7 @@ def _resolve(
         )
     place = place % ndim - ndim
     views = {name: _rows_last(array, place) for name, array in operands.items()}
-    count = _rows_of(operation, views, rows)
+    count = _rows_of(operation, views, rows, periodic=periodic)
     if periodic and count < _LEAST_PERIODIC:
         raise ValueError(
             f"{operation}: a periodic system must have at least {_LEAST_PERIODIC} rows, got {count}"
@@ -820,14 +820,15 @@ def _rows_last(array: Array, axis: int) -> Array:
     return systems.last(array, axis - 2, -3)
 
 
-def _rows_of(operation: str, views: dict[str, Array], rows: int | None) -> int:
+def _rows_of(operation: str, views: dict[str, Array], rows: int | None, *, periodic: bool) -> int:
     """Return the number of rows of the systems, or raise."""
     count = 1
     for name in ("rhs", "diag"):
         if name in views and views[name].shape[-3] != 1 and count == 1:
             count = views[name].shape[-3]
-    if count == 1:
-        count = max(view.shape[-3] for view in views.values())
+    if count == 1 and rows is None:
+        lengths = {n: (v.shape[-3], int(n in ("lower", "upper"))) for n, v in views.items()}
+        count = systems.rows_of_lines(operation, lengths, periodic=periodic)
     if rows is not None:
         asked = integer("rows", rows)
         if count not in (1, asked):

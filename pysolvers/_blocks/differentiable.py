@@ -162,6 +162,9 @@ def solve_bands(
     corner = ((entry(d, n - 2), entry(u1, n - 2)), (entry(l1, n - 1), entry(d, n - 1)))
     s = [[corner[p][q] - (below[p] * z[q]).sum(-1)[..., None] for q in range(2)] for p in range(2)]
     left = [entry(rhs, n - 2 + p) - (below[p] * y).sum(-1)[..., None] for p in range(2)]
+    for p in range(2):  # products of these coefficients could overflow or underflow
+        scale = library.constant(xp.maximum(abs(s[p][0]), abs(s[p][1])))
+        s[p], left[p] = [value / scale for value in s[p]], left[p] / scale
     determinant = s[0][0] * s[1][1] - s[0][1] * s[1][0]
     first = (s[1][1] * left[0] - s[0][1] * left[1]) / determinant
     second = (s[0][0] * left[1] - s[1][0] * left[0]) / determinant

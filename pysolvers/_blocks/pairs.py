@@ -149,8 +149,10 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
 
 def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int) -> Array:
     """Solve as `systems.apply`, also complex systems of five diagonals."""
-    if rhs.dtype.kind != "c" or not rhs.size:
+    if rhs.dtype.kind != "c":
         return systems.apply(target, factors, trans, rhs, threads)
+    if not rhs.size:
+        return np.empty_like(rhs)
     if trans == "T":
         return apply(target, factors, "H", rhs.conj(), threads).conj()
     code = "N" if trans == "N" else "T"

@@ -155,6 +155,25 @@ def broadcast_batch(named: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
         raise ValueError(f"the batch axes do not broadcast: {text}") from None
 
 
+def rows_of_lines(operation: str, lengths: dict[str, tuple[int, int]], *, periodic: bool) -> int:
+    """Return the number of rows of systems whose diagonal and right-hand side are constant.
+
+    `lengths`: those of the operands, and how many entries they can omit.
+    """
+    found = {name: pair for name, pair in lengths.items() if pair[0] > 1}
+    if not found:
+        return 1
+    fits = [{size, size if periodic else size + omitted} for size, omitted in found.values()]
+    counts = sorted(set.intersection(*fits))
+    if len(counts) > 1:
+        write = "give rhs all rows" if "rhs" in lengths else "pass rows=n"
+        raise ValueError(
+            f"{operation}: by {' and '.join(found)} the systems can have {counts[0]} or "
+            f"{counts[1]} rows, and the diagonal is constant: {write}"
+        )
+    return counts[0] if counts else max(size for size, _ in found.values())
+
+
 def expanded(array: Array, shape: tuple[int, ...]) -> Array:
     """Broadcast an array that has not this shape already."""
     return array if array.shape == shape else np.broadcast_to(array, shape)

@@ -455,6 +455,19 @@ def test_right_hand_sides_with_fewer_axes_than_the_matrices(axis):
     np.testing.assert_allclose(factor.solve(rhs.reshape(5, 2, 1)), expected, rtol=1e-10)
 
 
+def test_number_of_rows_of_constant_diagonals():
+    one, diag = np.tile(np.eye(2), (5, 1, 1)), 4 * np.eye(2)
+    assert factor_block_tridiagonal(one, diag, one[1:]).rows == 5
+    assert factor_block_tridiagonal(one, diag, one, periodic=True).rows == 5
+    with pytest.raises(ValueError, match=r"can have 5 or 6 rows, .* pass rows=n"):
+        factor_block_tridiagonal(one, diag, one)
+    for rows in (5, 6):
+        factor = factor_block_tridiagonal(one, diag, one, rows=rows)
+        full = np.tile(diag, (rows, 1, 1))
+        expected = factor_block_tridiagonal(np.eye(2), full, np.eye(2)).logdet()
+        np.testing.assert_allclose(factor.logdet(), expected, rtol=1e-13)
+
+
 def test_factors_of_no_matrix():
     none = np.zeros((0, 4, 2, 2))
 

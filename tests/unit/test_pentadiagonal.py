@@ -375,6 +375,33 @@ def test_matrices_that_are_not_positive_definite_are_named(rows, periodic, dtype
     np.testing.assert_array_equal(np.isnan(x).any(-1), ~is_definite)
 
 
+def test_number_of_rows_of_constant_diagonals():
+    full, one, two = np.ones(9), np.ones(8), np.ones(7)
+    for case in ((full, full, 6, full, full), (two, one, 6, one, two), (1, full, 6, one, 1)):
+        assert factor_pentadiagonal(*case).rows == 9
+    assert factor_pentadiagonal(1, one, 6, one, 1, periodic=True).rows == 8
+    text = r"by lower and upper the systems can have 8 or 9 rows, .* pass rows=n"
+    with pytest.raises(ValueError, match=text):
+        factor_pentadiagonal(1, one, 6, one, 1)
+    for rows in (8, 9):
+        assert factor_pentadiagonal(1, one, 6, one, 1, rows=rows).rows == rows
+    with pytest.raises(ValueError, match="give rhs all rows"):
+        solve_pentadiagonal(1.0, one[None], 6.0, one[None], 1.0, np.ones((2, 1)))
+
+
+@pytest.mark.parametrize("options", [{"assume": "positive definite"}, {"pivot": False}, {}])
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_periodic_systems_of_any_scale(scale, options):
+    rng = np.random.default_rng(1)
+    rhs = rng.standard_normal((3, 9))
+    line = np.array([1.0, -4.0, 7.0, -4.0, 1.0])
+    expected = solve_pentadiagonal(*line, rhs, periodic=True)
+    x = solve_pentadiagonal(*scale * line, scale * rhs, periodic=True, **options)
+    np.testing.assert_allclose(x, expected, rtol=1e-13)
+    factor = factor_pentadiagonal(*scale * line, rows=9, periodic=True, **options)
+    np.testing.assert_allclose(factor.solve(scale * rhs), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize("periodic", [False, True])
 def test_one_factor_solves_along_any_axis(periodic):
     rng = np.random.default_rng(0)
@@ -401,3 +428,5 @@ def test_factors_of_no_matrix_and_of_no_right_hand_side(periodic):
     assert factor.logdet().shape == (0,)
     one = factor_pentadiagonal(0.1, 0.1, 2.0, 0.1, 0.1, rows=6, periodic=periodic)
     assert one.solve(np.ones((0, 6))).shape == (0, 6)
+    own = factor_pentadiagonal(0.1, 0.1j, 2.0, 0.1, 0.1, rows=6, periodic=periodic)
+    assert own.solve(np.ones((0, 6))).shape == (0, 6)

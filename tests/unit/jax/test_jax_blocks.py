@@ -230,6 +230,16 @@ def test_parts_of_right_hand_sides_stay_apart(periodic):
     assert not np.isfinite(x.imag[1]).all()
 
 
+def test_periodic_five_diagonals_of_any_scale():
+    rng = np.random.default_rng(0)
+    rhs, line = rng.standard_normal((2, 9)), np.array([1.0, -4.0, 7.0, -4.0, 1.0])
+    options = {"periodic": True, "pivot": False}
+    expected = solve_pentadiagonal(*line, rhs, **options)
+    for scale in (1e-200, 1e200):
+        x = solve_pentadiagonal(*scale * line, scale * rhs, **options)
+        np.testing.assert_allclose(x, expected, rtol=1e-13)
+
+
 def test_errors_name_the_axis():
     five, three = np.ones((5, 2)), np.ones((3, 2))
     with pytest.raises(ValueError, match="upper must have 5 or 4 entries along axis 0, got 3"):
