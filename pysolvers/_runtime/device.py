@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
-from .lines import contiguous_strides, pairs
+from .lines import pairs
 from .streams import PER_THREAD, Stream, private_stream
 
 Array = NDArray[Any]
@@ -62,12 +62,10 @@ def device_array(
     readonly : bool
         Whether nothing may be written there.
     """
-    if strides is None:
-        strides = contiguous_strides(shape, dtype.itemsize)
     interface = {
         "data": (address, readonly),
         "shape": tuple(shape),
-        "strides": tuple(strides),
+        "strides": None if strides is None else tuple(strides),
         "typestr": dtype.str,
         "version": 3,
     }
