@@ -52,11 +52,12 @@ template <typename Number> struct LaneWords {
 /* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
 template <typename Number, int ROWS> struct ColumnChunk {
-    static constexpr int words = (ROWS - 1) * 32; /* of a warp */
+    static constexpr int words = (ROWS - 1) * 32 * sides_of_number<Number>; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
-    const LaneWords<Number> g;
+    const LaneWords<ValueOf<Number>> g;
 
-    __device__ __forceinline__ explicit ColumnChunk(Number *kept) : g{kept}
+    __device__ __forceinline__ explicit ColumnChunk(Number *kept)
+        : g{reinterpret_cast<ValueOf<Number> *>(kept)}
     {
     }
 
@@ -85,8 +86,8 @@ template <typename Number, int ROWS> struct ColumnChunk {
 
     /* x_i of all rows, from the last to the first: put(i, x). */
     template <typename Put>
-    __device__ __forceinline__ void substitute(Number y_left, Number y,
-                                               const Put &put) const
+    __device__ __forceinline__ void substitute(const ValueOf<Number> &y_left,
+                                               ValueOf<Number> y, const Put &put) const
     {
         put(ROWS - 1, y);
 #pragma unroll
@@ -434,7 +435,7 @@ struct Column {
         const Ends<Number> all =
             next(ColumnUnit<Number>{s, there && lane == 0 && self.block == 0});
 
-        warps.substitute(place, all, [&](int32_t u, Number value) {
+        warps.substitute(place, all, [&](int32_t u, const ValueOf<Number> &value) {
             if (there && lane < place.group.count) {
                 exchange.y[(u + 1) * exchange.pitch + column] = value;
             }
@@ -482,9 +483,9 @@ struct Column {
                 inverter);
         });
         const Ends<Number> all = next(ColumnUnit<Number>{s, unit.writes});
-        Number mine = all.y, before = all.y_left;
+        ValueOf<Number> mine = all.y, before = all.y_left;
 
-        blocks.substitute(place, all, [&](int32_t u, Number value) {
+        blocks.substitute(place, all, [&](int32_t u, const ValueOf<Number> &value) {
             mine = u == self.block ? value : mine;
             before = u == self.block - 1 ? value : before;
         });

@@ -34,6 +34,17 @@ template <> struct ColumnTuning<Complex<double>> {
 
 template <typename Real> struct ColumnTuning<BySums<Real>> : ColumnTuning<Real> {};
 
+/* The most right-hand sides of a matrix that are eliminated together. */
+static constexpr int most_sides = 3;
+
+/* Limited by the shared memory, in which there are the right-hand sides of the chunks and of
+ * the rows that are copied. */
+template <typename Real, int COUNT> struct ColumnTuning<WithSides<Real, COUNT>> {
+    static constexpr int rows = 16, alone = 16, threads = sizeof(Real) == 4 ? 512 : 256;
+    static constexpr int shorter[] = {16, 16, 16};
+    static constexpr bool prefers_long = true;
+};
+
 /* The largest number of threads of a block with chunks of ROWS rows: chunks shorter than
  * those of clusters leave registers for more threads. */
 template <typename Number, int ROWS, bool IS_STEP = false>
@@ -77,6 +88,37 @@ template <typename Number> struct ColumnJob {
     __device__ __forceinline__ SystemRange systems(int64_t tile) const
     {
         return systems_of_tile(tile, 1 << shape.width, sharing, t.outer, t.inner);
+    }
+    template <typename Visit>
+    __device__ __forceinline__ void each_side(int64_t system, const Visit &visit) const
+    {
+        visit(system);
+    }
+};
+
+/* The same for groups of right-hand sides with one matrix: each system of the outer axis of
+ * `t` is a group. The ring has zeros for sides that the last group does not have. */
+template <typename Number> struct SideColumnJob : ColumnJob<Number> {
+    static constexpr int sides = sides_of_number<Number>, operands = 3 + sides;
+    Input<Number> inputs[operands];
+    int32_t begin[operands], end[operands];
+    int64_t rhs_side, x_side; /* from a side to the next one */
+    int32_t count;            /* of all sides */
+
+    __device__ __forceinline__ int32_t sides_of_group(int64_t group) const
+    {
+        return min(count - static_cast<int32_t>(group) * sides, sides);
+    }
+    /* The systems of the batch whose matrix is that of system `system` of `t`:
+     * visit(system). */
+    template <typename Visit>
+    __device__ __forceinline__ void each_side(int64_t system, const Visit &visit) const
+    {
+        const int64_t inner = this->t.inner, group = quotient(system, inner);
+
+        for (int p = 0; p < sides_of_group(group); p++) {
+            visit(system + (group * (sides - 1) + p) * inner);
+        }
     }
 };
 
@@ -157,9 +199,21 @@ ps_status ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
                                     const ps_cuda_device *device, uint8_t *marks,
                                     void *work, cudaStream_t stream);
 
+/* The same for several right-hand sides of each matrix, which are eliminated together:
+ * systems of real numbers that are not in row-sum form, with the sides on the outer axis. */
+bool ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                                  ColumnShape *shape);
+size_t ps_cuda_side_columns_work(const ps_tridiag *t, const ColumnShape &shape,
+                                 const ps_cuda_device *device);
+ps_status ps_cuda_side_columns_solve(const ps_tridiag *t, const ColumnShape &shape,
+                                     const ps_cuda_device *device, uint8_t *marks,
+                                     void *work, cudaStream_t stream);
+
 /* column_kernel.cuh: enqueue the kernel of a job. */
 template <typename Number>
 ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
+template <typename Number>
+ps_status launch_side_columns(const SideColumnJob<Number> &job, cudaStream_t stream);
 template <typename Number, StepKind KIND>
 ps_status launch_step_columns(const StepColumnJob<Number, KIND> &job,
                               cudaStream_t stream);

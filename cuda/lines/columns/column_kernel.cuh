@@ -20,17 +20,62 @@ namespace pysolvers::columns {
  * alignment to 32 bytes, each sector is transferred twice. */
 extern __shared__ __align__(128) int4 column_memory[];
 
-/* A row as it is stored in memory. */
+/* The right-hand sides of a row, and where its unknowns are stored. */
 template <typename Number>
-__device__ __forceinline__ Row<Number>
-row_in_memory(const Systems<Number> &t, int64_t system, int32_t row)
+__device__ __forceinline__ Number
+value_in_memory(const ColumnJob<Number> &, const ColumnPlace &, const Number *rhs)
 {
-    const ColumnPlace place(t, system);
+    return *rhs;
+}
 
-    return {t.periodic || row > 0 ? *place.at(t.lower, row) : Number(0),
-            *place.at(t.diag, row),
-            t.periodic || row < t.rows - 1 ? *place.at(t.upper, row) : Number(0),
-            *place.at(t.rhs, row)};
+template <typename Number>
+__device__ __forceinline__ ValueOf<Number>
+value_in_memory(const SideColumnJob<Number> &job, const ColumnPlace &place,
+                const Number *rhs)
+{
+    ValueOf<Number> all;
+
+    for (int p = 0; p < job.sides; p++) {
+        all.at[p] =
+            p < job.sides_of_group(place.outer) ? rhs[p * job.rhs_side].value : 0;
+    }
+    return all;
+}
+
+template <typename Number>
+__device__ __forceinline__ void
+store_value(const ColumnJob<Number> &, int32_t, char *x, const Number &value)
+{
+    *reinterpret_cast<Number *>(x) = value;
+}
+
+template <typename Number>
+__device__ __forceinline__ void
+store_value(const SideColumnJob<Number> &job, int32_t sides, char *x,
+            const ValueOf<Number> &value)
+{
+#pragma unroll
+    for (int p = 0; p < job.sides; p++) {
+        if (p < sides) {
+            reinterpret_cast<Number *>(x)[p * job.x_side].value = value.at[p];
+        }
+    }
+}
+
+/* A row as it is stored in memory. */
+template <typename Job>
+__device__ __forceinline__ auto
+row_in_memory(const Job &job, int64_t system, int32_t row)
+{
+    const auto &t = job.t;
+    const ColumnPlace place(t, system);
+    using Number = std::remove_const_t<std::remove_pointer_t<decltype(t.rhs.data)>>;
+
+    return Row<Number>{t.periodic || row > 0 ? *place.at(t.lower, row) : Number(0),
+                       *place.at(t.diag, row),
+                       t.periodic || row < t.rows - 1 ? *place.at(t.upper, row)
+                                                      : Number(0),
+                       value_in_memory(job, place, place.at(t.rhs, row))};
 }
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the rings of the
@@ -42,6 +87,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
     column_kernel(const __grid_constant__ Job job)
 {
     using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
+    constexpr bool has_source = Job::is_step && Job::operands > 4;
     constexpr int words = /* of a warp */
         column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
     __shared__ Arrivals arrivals[2];
@@ -59,8 +105,8 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
     Stage stage(job, own, scheduler, ring);
     Column<Number, ROWS, IS_CLUSTER> column(
         job.shape, own, Job::may_be_periodic && t.periodic,
-        memory + blockDim.x / 32 * words, ring + Stage::Ring::words + threadIdx.x % 32,
-        arrivals);
+        memory + blockDim.x / 32 * words,
+        ring + Stage::Ring::words + threadIdx.x % 32 * sides_of_number<Number>, arrivals);
     StepColumn<Job, ROWS> step(job, own, ring + Stage::Ring::words + threadIdx.x % 32);
 
     column.begin();
@@ -90,7 +136,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 }
             }
             if (k == 0) {
-                if constexpr (Job::operands > 4) {
+                if constexpr (has_source) {
                     stage.read(b, batch, source);
                 }
                 else {
@@ -103,7 +149,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 }
                 Number added(0);
 
-                if constexpr (Job::operands > 4) {
+                if constexpr (has_source) {
                     added = source[k];
                 }
                 return step.row(i, follows_pads, batch[k], added, system);
@@ -124,35 +170,45 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                     return step.row_in_memory(i, system);
                 }
                 else {
-                    return there ? row_in_memory(t, system, own.start + i)
+                    return there ? row_in_memory(job, system, own.start + i)
                                  : copy_row<Number>();
                 }
             },
             watches);
         scheduler.publish(column.rounds.now(), job.shape.blocks);
         column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
-            if (which < tile.count && t.info != nullptr) {
-                t.info[tile.first + which] =
-                    note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
+            if (which >= tile.count) {
+                return;
             }
-            if (which < tile.count && job.marks != nullptr) {
-                job.marks[tile.first + which] = note.not_dominant != 0;
-            }
+            job.each_side(tile.first + which, [&](int64_t of_batch) {
+                if (t.info != nullptr) {
+                    t.info[of_batch] =
+                        note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
+                }
+                if (job.marks != nullptr) {
+                    job.marks[of_batch] = note.not_dominant != 0;
+                }
+            });
         });
         if (there && (job.marks == nullptr || column.note.not_dominant == 0)) {
             const ColumnPlace place(t, system);
             char *x = reinterpret_cast<char *>(place.at(t.x, own.start + ROWS - 1));
             const int64_t row_bytes = t.x.row * static_cast<int64_t>(sizeof(Number));
+            [[maybe_unused]] int32_t sides = 1;
+
+            if constexpr (sides_of_number<Number> > 1) {
+                sides = job.sides_of_group(place.outer);
+            }
 
             /* Without branches, so that the stores overlap. */
             column.substitute([&](int i, bool is_there, auto &value) {
-                Number stored = value;
+                ValueOf<Number> stored = value;
 
                 if constexpr (Job::is_step) {
                     stored = step.stored(i, value);
                 }
                 if (is_there) {
-                    *reinterpret_cast<Number *>(x) = stored;
+                    store_value(job, sides, x, stored);
                     if constexpr (Job::has_level) {
                         step.store_unreflected(x, value);
                     }
@@ -210,6 +266,13 @@ launch_shape(const Job &job, cudaStream_t stream)
 template <typename Number>
 ps_status
 launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
+{
+    return launch_shape<Number>(job, stream);
+}
+
+template <typename Number>
+ps_status
+launch_side_columns(const SideColumnJob<Number> &job, cudaStream_t stream)
 {
     return launch_shape<Number>(job, stream);
 }

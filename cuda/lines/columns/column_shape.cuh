@@ -4,6 +4,7 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
 
+#include "device/sides.cuh"
 #include "lines/join/levels.cuh"
 
 namespace pysolvers::columns {
@@ -77,10 +78,10 @@ template <typename Number> using ColumnMessage = Message<Segment<Number>, Packed
  * of the cluster]; segments, one array per field, and unknowns, each [warp][system];
  * notes likewise; one mark per system. */
 template <typename Number> struct ColumnExchange {
-    static constexpr int fields = segment_words;
+    static constexpr int fields = sizeof(Segment<Number>) / sizeof(Number);
     ColumnMessage<Number> *messages;
-    /* y has one row more: the unknown before the first row of the block */
-    Number *field, *y;
+    Number *field;
+    ValueOf<Number> *y; /* one row more: the unknown before the first row of the block */
     Note *note;
     uint8_t *not_dominant;
     int32_t pitch, entries;
@@ -94,7 +95,7 @@ template <typename Number> struct ColumnExchange {
         entries = shape.warps * pitch;
         messages = static_cast<ColumnMessage<Number> *>(memory);
         field = reinterpret_cast<Number *>(messages + sent);
-        y = field + fields * entries;
+        y = reinterpret_cast<ValueOf<Number> *>(field + fields * entries);
         note = reinterpret_cast<Note *>(y + entries + pitch);
         not_dominant = reinterpret_cast<uint8_t *>(note + entries);
     }
@@ -107,7 +108,7 @@ template <typename Number> struct ColumnExchange {
     {
         Number value[fields];
 
-        put_words(s, value);
+        memcpy(value, &s, sizeof s);
 #pragma unroll
         for (int f = 0; f < fields; f++) {
             field[f * entries + at] = value[f];
@@ -115,11 +116,15 @@ template <typename Number> struct ColumnExchange {
     }
     __device__ __forceinline__ Segment<Number> get(int32_t at) const
     {
-        return {{field[at], field[entries + at], field[2 * entries + at]},
-                field[3 * entries + at],
-                field[4 * entries + at],
-                field[5 * entries + at],
-                field[6 * entries + at]};
+        Number value[fields];
+        Segment<Number> s;
+
+#pragma unroll
+        for (int f = 0; f < fields; f++) {
+            value[f] = field[f * entries + at];
+        }
+        memcpy(&s, value, sizeof s);
+        return s;
     }
 };
 

@@ -105,7 +105,7 @@ template <typename Number, int SPAN> struct Spans {
     {
         const Ends<Number> own = ends_of_lane(lanes, place.group, all);
 
-        chunk.substitute(own.y_left, own.y, [&](int j, Number value) {
+        chunk.substitute(own.y_left, own.y, [&](int j, const ValueOf<Number> &value) {
             if (place.unit(j) >= 0) {
                 put(place.unit(j), value);
             }

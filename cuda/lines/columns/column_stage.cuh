@@ -76,7 +76,7 @@ struct ColumnStage {
 #pragma unroll
         for (int i = 0; i < batch; i++) {
             const Number *const at = from + i * Ring::row_words;
-            row[i] = {at[0], at[32], at[64], at[96]};
+            row[i] = {at[0], at[32], at[64], value_at(at + 96)};
             ((fifth[i] = at[128]), ...);
         }
         __syncwarp();
@@ -88,6 +88,23 @@ struct ColumnStage {
     }
 
   private:
+    /* What the right-hand sides of a row have. */
+    static __device__ __forceinline__ ValueOf<Number> value_at(const Number *rhs)
+    {
+        if constexpr (sides_of_number<Number> > 1) {
+            ValueOf<Number> all;
+
+#pragma unroll
+            for (int p = 0; p < sides_of_number<Number>; p++) {
+                all.at[p] = rhs[32 * p].value;
+            }
+            return all;
+        }
+        else {
+            return *rhs;
+        }
+    }
+
     static constexpr bool by_vectors = ACCESS != ColumnAccess::elements;
     static constexpr int bytes = by_vectors ? 16 : sizeof(Number);
     static constexpr int vector = 16 / sizeof(Number);
@@ -147,9 +164,13 @@ struct ColumnStage {
             const int32_t start = self.start + ((lane >> width) - self.part) * ROWS;
             const int32_t column = lane & ((1 << width) - 1);
 
-            from[k] =
-                ColumnPlace(job.t, systems.first + column).at(job.inputs[q], start + row);
+            const ColumnPlace place(job.t, systems.first + column);
+
+            from[k] = place.at(job.inputs[q], start + row);
             wanted[k] = column < systems.count ? present(start, q) : 0;
+            if constexpr (sides_of_number<Number> > 1) {
+                wanted[k] = q - 3 < job.sides_of_group(place.outer) ? wanted[k] : 0;
+            }
             if constexpr (Job::has_absent) {
                 wanted[k] = job.inputs[q].data != nullptr ? wanted[k] : 0;
             }

@@ -48,6 +48,7 @@ struct Shapes {
     ColumnShape columns;
     bool is_there;            /* otherwise no plan fits the device */
     bool by_columns, is_long; /* otherwise by tiles */
+    bool by_sides;            /* of columns: right-hand sides of a matrix together */
 };
 
 /* A batch with its plan. */
@@ -62,7 +63,8 @@ shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
     Shapes s = {};
 
-    s.by_columns = ps_cuda_column_accepts(&t, device, &s.columns);
+    s.by_sides = ps_cuda_side_columns_accepts(&t, device, &s.columns);
+    s.by_columns = s.by_sides || ps_cuda_column_accepts(&t, device, &s.columns);
     if (s.by_columns) {
         s.is_there = true;
         return s;
@@ -91,6 +93,9 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 static size_t
 work_of(const Planned &p, const ps_cuda_device *device)
 {
+    if (p.by_sides) {
+        return ps_cuda_side_columns_work(&p.t, p.columns, device);
+    }
     if (p.by_columns) {
         return ps_cuda_column_work(&p.t, p.columns, device);
     }
@@ -122,6 +127,10 @@ static ps_status
 solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
+    if (p.by_sides) {
+        return ps_cuda_side_columns_solve(&p.t, p.columns, device, marks, work,
+                                          ps_cuda_stream(exec));
+    }
     if (p.by_columns) {
         return ps_cuda_column_solve(&p.t, p.columns, device, marks, work,
                                     ps_cuda_stream(exec));
