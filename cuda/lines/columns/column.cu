@@ -176,10 +176,7 @@ bool
 ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                              ColumnShape *shape)
 {
-    const bool is_real = t->dtype == PS_F32 || t->dtype == PS_F64;
-
-    return is_real && (t->flags & PS_ROW_SUMS) == 0 && sharing_of(*t) > 1 &&
-           lies_by_column(t) && with_real(t->dtype, [&](auto zero) {
+    return has_side_groups(*t) && lies_by_column(t) && with_real(t->dtype, [&](auto zero) {
                using Number = WithSides<decltype(zero), most_sides>;
 
                return shape_of<Number, SideColumnJob<Number>>(t->rows, 5, device, shape);
@@ -296,18 +293,6 @@ ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
     });
 }
 
-/* The batch with a system for each group of right-hand sides. */
-static ps_tridiag
-groups_of(const ps_tridiag &t)
-{
-    ps_tridiag g = t;
-
-    g.outer = divided_up(t.outer, most_sides);
-    g.rhs.stride.outer *= most_sides;
-    g.x.stride.outer *= most_sides;
-    return g;
-}
-
 size_t
 ps_cuda_side_columns_work(const ps_tridiag *t, const ColumnShape &shape,
                           const ps_cuda_device *device)
@@ -333,16 +318,13 @@ ps_cuda_side_columns_solve(const ps_tridiag *t, const ColumnShape &shape,
         static_cast<ColumnJob<Number> &>(job) =
             job_of<Number>(groups, shape, marks, counter);
         const ColumnJob<Number> &plain = job;
+        job.groups = side_groups_of(*t);
+        set_inputs(plain.t, job.groups, job.inputs);
         for (int q = 0; q < job.operands; q++) {
-            job.inputs[q] = plain.inputs[std::min(q, 3)];
-            job.inputs[q].data += std::max(q - 3, 0) * t->rhs.stride.outer;
             job.begin[q] = plain.begin[std::min(q, 3)];
             job.end[q] = plain.end[std::min(q, 3)];
         }
         job.access = access_of(*t, {&t->lower, &t->diag, &t->upper, &t->rhs});
-        job.rhs_side = t->rhs.stride.outer;
-        job.x_side = t->x.stride.outer;
-        job.count = static_cast<int32_t>(t->outer);
         return launch_side_columns(job, stream);
     });
 }

@@ -34,9 +34,6 @@ template <> struct ColumnTuning<Complex<double>> {
 
 template <typename Real> struct ColumnTuning<BySums<Real>> : ColumnTuning<Real> {};
 
-/* The most right-hand sides of a matrix that are eliminated together. */
-static constexpr int most_sides = 3;
-
 /* Limited by the shared memory, in which there are the right-hand sides of the chunks and of
  * the rows that are copied. */
 template <typename Real, int COUNT> struct ColumnTuning<WithSides<Real, COUNT>> {
@@ -102,23 +99,12 @@ template <typename Number> struct SideColumnJob : ColumnJob<Number> {
     static constexpr int sides = sides_of_number<Number>, operands = 3 + sides;
     Input<Number> inputs[operands];
     int32_t begin[operands], end[operands];
-    int64_t rhs_side, x_side; /* from a side to the next one */
-    int32_t count;            /* of all sides */
+    SideGroups groups;
 
-    __device__ __forceinline__ int32_t sides_of_group(int64_t group) const
-    {
-        return min(count - static_cast<int32_t>(group) * sides, sides);
-    }
-    /* The systems of the batch whose matrix is that of system `system` of `t`:
-     * visit(system). */
     template <typename Visit>
     __device__ __forceinline__ void each_side(int64_t system, const Visit &visit) const
     {
-        const int64_t inner = this->t.inner, group = quotient(system, inner);
-
-        for (int p = 0; p < sides_of_group(group); p++) {
-            visit(system + (group * (sides - 1) + p) * inner);
-        }
+        groups.each(system, this->t.inner, visit);
     }
 };
 

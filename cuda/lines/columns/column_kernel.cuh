@@ -37,7 +37,7 @@ value_in_memory(const SideColumnJob<Number> &job, const ColumnPlace &place,
 
     for (int p = 0; p < job.sides; p++) {
         all.at[p] =
-            p < job.sides_of_group(place.outer) ? rhs[p * job.rhs_side].value : 0;
+            p < job.groups.sides_of(place.outer) ? rhs[p * job.groups.rhs].value : 0;
     }
     return all;
 }
@@ -57,7 +57,7 @@ store_value(const SideColumnJob<Number> &job, int32_t sides, char *x,
 #pragma unroll
     for (int p = 0; p < job.sides; p++) {
         if (p < sides) {
-            reinterpret_cast<Number *>(x)[p * job.x_side].value = value.at[p];
+            reinterpret_cast<Number *>(x)[p * job.groups.x].value = value.at[p];
         }
     }
 }
@@ -197,7 +197,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
             [[maybe_unused]] int32_t sides = 1;
 
             if constexpr (sides_of_number<Number> > 1) {
-                sides = job.sides_of_group(place.outer);
+                sides = job.groups.sides_of(place.outer);
             }
 
             /* Without branches, so that the stores overlap. */

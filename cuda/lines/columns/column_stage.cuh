@@ -169,7 +169,7 @@ struct ColumnStage {
             from[k] = place.at(job.inputs[q], start + row);
             wanted[k] = column < systems.count ? present(start, q) : 0;
             if constexpr (sides_of_number<Number> > 1) {
-                wanted[k] = q - 3 < job.sides_of_group(place.outer) ? wanted[k] : 0;
+                wanted[k] = q - 3 < job.groups.sides_of(place.outer) ? wanted[k] : 0;
             }
             if constexpr (Job::has_absent) {
                 wanted[k] = job.inputs[q].data != nullptr ? wanted[k] : 0;

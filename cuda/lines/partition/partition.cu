@@ -48,7 +48,7 @@ struct Shapes {
     ColumnShape columns;
     bool is_there;            /* otherwise no plan fits the device */
     bool by_columns, is_long; /* otherwise by tiles */
-    bool by_sides;            /* of columns: right-hand sides of a matrix together */
+    bool by_groups;           /* right-hand sides of a matrix together */
 };
 
 /* A batch with its plan. */
@@ -63,11 +63,22 @@ shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
     Shapes s = {};
 
-    s.by_sides = ps_cuda_side_columns_accepts(&t, device, &s.columns);
-    s.by_columns = s.by_sides || ps_cuda_column_accepts(&t, device, &s.columns);
+    s.by_groups = ps_cuda_side_columns_accepts(&t, device, &s.columns);
+    s.by_columns = s.by_groups || ps_cuda_column_accepts(&t, device, &s.columns);
     if (s.by_columns) {
         s.is_there = true;
         return s;
+    }
+    if (has_side_groups(t)) {
+        const ps_tridiag groups = groups_of(t);
+        Choice of_groups;
+
+        s.by_groups = ps_cuda_choose_groups(&groups, device, &of_groups) &&
+                      ps_cuda_plan(&groups, device, of_groups, &s.plan);
+        if (s.by_groups) {
+            s.is_there = true;
+            return s;
+        }
     }
     const Choice c = ps_cuda_choose(&t, device);
     s.is_long = c.warps > 0;
@@ -93,11 +104,9 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 static size_t
 work_of(const Planned &p, const ps_cuda_device *device)
 {
-    if (p.by_sides) {
-        return ps_cuda_side_columns_work(&p.t, p.columns, device);
-    }
     if (p.by_columns) {
-        return ps_cuda_column_work(&p.t, p.columns, device);
+        return p.by_groups ? ps_cuda_side_columns_work(&p.t, p.columns, device)
+                           : ps_cuda_column_work(&p.t, p.columns, device);
     }
     if (p.is_long) {
         return ps_cuda_long_work(&p.t, p.plan, device);
@@ -123,17 +132,32 @@ solve_at_once(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
                             p.plan, stream);
 }
 
+template <typename Real>
+static ps_status
+solve_groups(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
+{
+    using Number = WithSides<Real, most_sides>;
+    SideJob<Number> job = {};
+
+    static_cast<Job<Number> &>(job) =
+        job_of<Number>(groups_of(p.t), p.plan, marks, work);
+    job.groups = side_groups_of(p.t);
+    set_inputs(job.t, job.groups, job.inputs);
+    return launch_side_partition(job, p.plan, stream);
+}
+
 static ps_status
 solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
-    if (p.by_sides) {
-        return ps_cuda_side_columns_solve(&p.t, p.columns, device, marks, work,
-                                          ps_cuda_stream(exec));
-    }
     if (p.by_columns) {
-        return ps_cuda_column_solve(&p.t, p.columns, device, marks, work,
-                                    ps_cuda_stream(exec));
+        return (p.by_groups ? ps_cuda_side_columns_solve : ps_cuda_column_solve)(
+            &p.t, p.columns, device, marks, work, ps_cuda_stream(exec));
+    }
+    if (p.by_groups) {
+        return with_real(p.t.dtype, [&](auto zero) {
+            return solve_groups<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
+        });
     }
     if (p.is_long) {
         return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);

@@ -39,14 +39,15 @@ __global__ void
 __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     partition_kernel(const __grid_constant__ AnyJob job)
 {
-    __shared__ TileStateOf<TOP == TOP_DEVICES> state;
+    __shared__ TileStateOf<TOP == TOP_DEVICES, sides_of_number<Number>> state;
     __shared__ WarpExchange<Number> exchange;
     __shared__ uint8_t skip[Tuning<Number, BY_ROW>::threads];
     __shared__ uint32_t shared_ticket;
     constexpr int ROWS = Tuning<Number, BY_ROW>::rows;
     using Work = Worker<Number, ROWS, TOP, BY_ROW, AnyJob>;
     constexpr bool is_cluster = TOP == TOP_CLUSTER;
-    constexpr bool may_be_ahead = is_cluster && BY_ROW && !AnyJob::is_step;
+    constexpr bool may_be_ahead =
+        is_cluster && BY_ROW && !AnyJob::is_step && sides_of_number<Number> == 1;
     const bool is_ahead = may_be_ahead && job.tiling.stage > 0;
     const int32_t blocks = is_cluster ? job.shape.blocks : 1;
     const int32_t rank = is_cluster ? static_cast<int32_t>(blockIdx.x % blocks) : 0;
@@ -216,6 +217,13 @@ launch_step(const AnyJob &job, const Plan &plan, cudaStream_t stream)
                               TOP_CLUSTER, plan, stream)
                : launch_tiles(partition_kernel<Number, TOP_BLOCK, true, AnyJob>, job,
                               TOP_BLOCK, plan, stream);
+}
+
+template <typename Number>
+ps_status
+launch_side_partition(const SideJob<Number> &job, const Plan &plan, cudaStream_t stream)
+{
+    return launch_step<Number>(job, plan, stream);
 }
 
 template <typename Number, bool IS_MASKED>

@@ -43,6 +43,10 @@ template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
 };
 template <typename Real, bool BY_ROW>
 struct Tuning<BySums<Real>, BY_ROW> : Tuning<Real, BY_ROW> {};
+template <typename Real, int COUNT>
+struct Tuning<WithSides<Real, COUNT>, true> { /* fewer threads fill the shared memory */
+    static constexpr int rows = sizeof(Real) == 4 ? 17 : 9, threads = 384;
+};
 
 /* The last level of a block: its segment is a whole system; the segments of a cluster
  * are joined; the segment is stored for the coarse system; y is known from the coarse
@@ -63,6 +67,7 @@ struct Choice {
     int32_t blocks;      /* per cluster */
     int32_t warps;       /* per part of a system; 0: systems are not divided into parts */
     int32_t devices = 1; /* per system */
+    int32_t sides = 1;   /* right-hand sides that are eliminated together */
 };
 
 struct Plan {
@@ -76,6 +81,10 @@ struct Plan {
 /* The batch of `t` with one axis of systems if the strides allow it. */
 ps_tridiag ps_cuda_merged(const ps_tridiag *t);
 Choice ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device);
+/* The choice for groups_of(): along the rows, with systems that fit a block or a cluster; false if
+ * there is none. */
+bool ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *device,
+                           Choice *choice);
 /* The choice for the rows that one of `devices` devices has of each system. */
 Choice ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device,
                             int32_t devices);
@@ -103,6 +112,13 @@ template <typename Number> struct Job {
     DeviceExchange<Number> devices;
     bool has_left, has_next; /* whether row 0 has a left and the last row a right
                                 neighbour */
+};
+
+/* The same for groups of right-hand sides with one matrix, which are systems of the outer
+ * axis. */
+template <typename Number> struct SideJob : Job<Number> {
+    Input<Number> inputs[3 + sides_of_number<Number>];
+    SideGroups groups;
 };
 
 /* The mask of a step, for systems of two batch axes. */
@@ -149,6 +165,10 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 template <typename Number>
 ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
                            cudaStream_t stream);
+/* The same for groups of right-hand sides, along the rows. */
+template <typename Number>
+ps_status launch_side_partition(const SideJob<Number> &job, const Plan &plan,
+                                cudaStream_t stream);
 /* The same for a step along the rows, in one pass over memory. */
 template <typename Number, bool IS_MASKED>
 ps_status launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,

@@ -44,10 +44,15 @@ sizes()
 }
 
 static Sizes
-sizes_of(ps_dtype dtype, bool by_row)
+sizes_of(ps_dtype dtype, bool by_row, int32_t sides = 1)
 {
     Sizes size = {};
 
+    if (sides > 1) {
+        return with_real(dtype, [](auto zero) {
+            return sizes<WithSides<decltype(zero), most_sides>, true>();
+        });
+    }
     (void)with_number(dtype, [&](auto zero) {
         using Number = decltype(zero);
         size = by_row ? sizes<Number, true>() : sizes<Number, false>();
@@ -62,7 +67,7 @@ sizes_of(ps_dtype dtype, bool by_row)
 static Shape
 shape_of(const ps_tridiag &t, const Choice &c)
 {
-    const Sizes size = sizes_of(t.dtype, c.by_row);
+    const Sizes size = sizes_of(t.dtype, c.by_row, c.sides);
     const int64_t chunks = divided_up(t.rows, size.rows);
     const int64_t of_block = divided_up(chunks, c.blocks);
     const int64_t short_chunks = c.by_row ? 32 : 32 / size.vector;
@@ -175,7 +180,7 @@ allows_vectors(const ps_tridiag &t, const void *data, int most, const ps_stride 
  * off-diagonal of a transposed matrix, is copied with the elements between its systems.
  * Vectors of more than one element can include one beyond its ends. */
 static void
-set_copies(const ps_tridiag &t, bool by_row, Tiling *how)
+set_copies(const ps_tridiag &t, bool by_row, int32_t sides, Tiling *how)
 {
     const Sizes size = sizes_of(t.dtype, by_row);
     const void *const data[] = {t.lower.data, t.diag.data, t.upper.data, t.rhs.data,
@@ -194,11 +199,12 @@ set_copies(const ps_tridiag &t, bool by_row, Tiling *how)
         const ps_stride &s = *strides[q];
         const bool is_cut = by_row && (how->shorts & bit) != 0;
         const bool is_dense = is_on_inner_axis(t, *how) && s.inner == t.rows;
+        const bool is_aligned = s.outer / sides % size.vector == 0 || sides == 1;
 
         if ((!is_cut || t.rows > 1) && is_run(t, s, *how, by_row)) {
             how->runs |= bit;
         }
-        else if ((!is_cut || (is_dense && size.vector > 1)) &&
+        else if (is_aligned && (!is_cut || (is_dense && size.vector > 1)) &&
                  allows_vectors(t, data[q], is_cut ? size.bytes : 0, s, *how, by_row)) {
             how->vectors |= bit;
             how->dense |= is_dense ? bit : 0;
@@ -223,7 +229,7 @@ threads_along(int64_t threads, int64_t count, int64_t across)
 bool
 ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *plan)
 {
-    const Sizes size = sizes_of(t->dtype, c.by_row);
+    const Sizes size = sizes_of(t->dtype, c.by_row, c.sides);
     const Shape s = shape_of(*t, c);
     const int64_t warps = s.warps * divided_up(c.systems, s.groups);
     const int64_t rows =
@@ -249,7 +255,8 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
                              : c.devices > 1 ? c.systems * c.devices * size.device_message
                                              : 0;
     const bool direct = !c.by_row && s.groups * size.bytes >= sector;
-    const int64_t bytes = (direct ? 4 : 5) * words * size.bytes + exchange;
+    const int64_t arrays = 3 + c.sides + (direct ? 0 : c.sides);
+    const int64_t bytes = arrays * words * size.bytes + exchange;
     const int64_t along = c.by_row ? rows : c.systems;
     const int64_t across = c.by_row ? c.systems : 1; /* no thread has two systems */
 
@@ -262,7 +269,7 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     how.wide = threads_along(warps * 32, divided_up(along, size.vector), across);
     how.divisor = static_cast<uint32_t>(
         divided_up(1 << 20, std::max<int64_t>(1, t->rows / size.vector)));
-    set_copies(*t, c.by_row, &how);
+    set_copies(*t, c.by_row, c.sides, &how);
     *plan = {s,
              how,
              static_cast<int32_t>(warps * 32),
@@ -338,7 +345,9 @@ rows_at_once(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 static Choice
 cut_finer(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {
-    const Choice finer = {c.by_row, c.systems, c.blocks / 2 * 3, c.warps};
+    Choice finer = c;
+
+    finer.blocks = c.blocks / 2 * 3;
 
     return c.blocks > 1 && finer.blocks <= largest_cluster(device) &&
                    8 * rows_at_once(t, device, finer) > 9 * rows_at_once(t, device, c)
@@ -349,7 +358,8 @@ cut_finer(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 /* The fewest blocks that hold `systems` systems, such that two of them, or else one,
  * fit a multiprocessor; parts of systems if no cluster can hold them. */
 static Choice
-cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t systems)
+cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t systems,
+    int32_t sides = 1)
 {
     const int largest = largest_cluster(device);
 
@@ -357,7 +367,7 @@ cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t syst
         const int most = by_row || count == 1 ? largest : std::min(largest, 8);
 
         for (int blocks = 1; blocks <= most; blocks *= 2) {
-            const Choice c = {by_row, systems, blocks, 0};
+            const Choice c = {by_row, systems, blocks, 0, 1, sides};
 
             if (fits(t, device, c, count)) {
                 return by_row ? cut_finer(t, device, c) : c;
@@ -405,12 +415,12 @@ systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {
     const int64_t each = t.outer * t.inner / (4 * device->processors);
     const int64_t bytes = sizes_of(t.dtype, c.by_row).bytes * t.rows;
-    const int64_t most = tile_bytes / bytes;
+    const int64_t most = tile_bytes * 5 / (3 + 2 * c.sides) / bytes;
 
     if (!c.by_row) {
         return multiple_of(t, device, c, c.systems, std::min(most, each));
     }
-    const int64_t warp = shape_of(t, {true, 32, 1, 0, c.devices}).groups;
+    const int64_t warp = shape_of(t, {true, 32, 1, 0, c.devices, c.sides}).groups;
     const int64_t lines = std::lcm(warp, line / std::gcd<int64_t>(line, bytes));
 
     if (lines <= std::min(most, each)) {
@@ -445,6 +455,19 @@ ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device)
         c.systems = systems_for(*t, device, c);
     }
     return c;
+}
+
+bool
+ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *device, Choice *choice)
+{
+    if (!lies_by_row(*groups)) {
+        return false;
+    }
+    *choice = cut(*groups, device, true, 1, most_sides);
+    if (choice->blocks == 1) {
+        choice->systems = systems_for(*groups, device, *choice);
+    }
+    return choice->warps == 0;
 }
 
 /* One block per system, of one if possible with another one on the same

@@ -17,6 +17,7 @@ namespace pysolvers::partition {
 template <typename Number, int ROWS, Top TOP, bool BY_ROW, typename AnyJob = Job<Number>>
 struct Worker {
     static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
+    static constexpr int sides = sides_of_number<Number>, inputs = 3 + sides;
     const AnyJob &job;
     const Shape &shape;
     Tiles<Number, BY_ROW, AnyJob::is_flux, TOP == TOP_DEVICES> tiles;
@@ -41,21 +42,30 @@ struct Worker {
     };
 
     __device__ __forceinline__ Worker(const AnyJob &j, void *memory,
-                                      TileStateOf<TOP == TOP_DEVICES> &state,
+                                      TileStateOf<TOP == TOP_DEVICES, sides> &state,
                                       WarpExchange<Number> &place, uint8_t *not_stored)
         : job(j), shape(j.shape),
-          tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
+          tiles{j.t,   j.inputs,      j.tiling, static_cast<Number *>(memory),
+                state, side_groups(j)},
           exchange(place), skip(not_stored),
           messages(reinterpret_cast<TileMessage<Number> *>(tiles.memory +
-                                                           (j.tiling.direct      ? 4
+                                                           (j.tiling.direct      ? inputs
                                                             : j.tiling.stage > 0 ? 9
-                                                                                 : 5) *
+                                                                                 : inputs + sides) *
                                                                j.tiling.words)),
           device_messages(reinterpret_cast<DeviceMessage<Number> *>(messages)), step(j)
     {
         if (TOP == TOP_DEVICES) {
             device_round = job.devices.round();
         }
+    }
+
+    static __device__ __forceinline__ const SideGroups *side_groups(const AnyJob &job)
+    {
+        if constexpr (sides > 1) {
+            return &job.groups;
+        }
+        return nullptr;
     }
 
     __device__ __forceinline__ int turn() const
@@ -105,9 +115,25 @@ struct Worker {
         const Number *const rhs = tiles.array(3, turn()) + offset;
         const bool ends = !job.has_next && self.start + ROWS == shape.rows;
         bool not_dominant = false;
+        const Number *others[sides]; /* right-hand sides after the first one */
+#pragma unroll
+        for (int p = 1; p < sides; p++) {
+            others[p] = tiles.array(3 + p, turn()) + offset;
+        }
         const auto row_at = [&](int i) {
-            return Row<Number>{lower[i * pitch], diag[i * pitch], upper[i * pitch],
-                               rhs[i * pitch]};
+            Row<Number> row = {lower[i * pitch], diag[i * pitch], upper[i * pitch], {}};
+
+            if constexpr (sides > 1) {
+                row.rhs.at[0] = rhs[i * pitch].value;
+#pragma unroll
+                for (int p = 1; p < sides; p++) {
+                    row.rhs.at[p] = others[p][i * pitch].value;
+                }
+            }
+            else {
+                row.rhs = rhs[i * pitch];
+            }
+            return row;
         };
 
         if constexpr (AnyJob::is_step) {
@@ -200,8 +226,13 @@ struct Worker {
                                                const TileRange &range,
                                                const Ends<Number> &ends)
     {
-        Number *const x =
-            tiles.array(4, turn()) + offset_of(self.slot, self.start, range);
+        const int offset = offset_of(self.slot, self.start, range);
+        Number *const x = tiles.array(inputs, turn()) + offset;
+        Number *others[sides];
+#pragma unroll
+        for (int p = 1; p < sides; p++) {
+            others[p] = tiles.array(inputs + p, turn()) + offset;
+        }
 
         levels.chunk.substitute(ends.y_left, ends.y, [&](int i, auto &value) {
             if (self.start + i >= 0) {
@@ -212,6 +243,13 @@ struct Worker {
                 }
                 else if constexpr (AnyJob::is_step) {
                     x[i * tiles.row_pitch()] = step.stored(i, value, levels.chunk);
+                }
+                else if constexpr (sides > 1) {
+                    x[i * tiles.row_pitch()] = value.at[0];
+#pragma unroll
+                    for (int p = 1; p < sides; p++) {
+                        others[p][i * tiles.row_pitch()] = value.at[p];
+                    }
                 }
                 else {
                     x[i * tiles.row_pitch()] = value;
@@ -425,15 +463,23 @@ struct Worker {
         if (TOP == TOP_CLUSTER && self.block != 0) {
             return;
         }
-        if (job.t.info != nullptr) {
-            const int32_t row = levels.bad_pivot.row;
+        const auto of_side = [&](int64_t of_batch) {
+            if (job.t.info != nullptr) {
+                const int32_t row = levels.bad_pivot.row;
 
-            job.t.info[system] = TOP == TOP_DEVICES && row < 0 ? -job.devices.late()
-                                 : row == BadPivot::none       ? 0
-                                                               : row + 1;
+                job.t.info[of_batch] = TOP == TOP_DEVICES && row < 0 ? -job.devices.late()
+                                       : row == BadPivot::none       ? 0
+                                                                     : row + 1;
+            }
+            if (job.marks != nullptr) {
+                job.marks[of_batch] = not_dominant;
+            }
+        };
+        if constexpr (sides > 1) {
+            job.groups.each(system, job.t.inner, of_side);
         }
-        if (job.marks != nullptr) {
-            job.marks[system] = not_dominant;
+        else {
+            of_side(system);
         }
         if (TOP == TOP_DEVICES &&
             (not_dominant || levels.bad_pivot.row != BadPivot::none)) {
@@ -500,12 +546,13 @@ struct Worker {
     __device__ __forceinline__ void
     store(const ThreadPlace<ROWS> &self, const TileRange &range, const Ends<Number> &ends)
     {
-        if (!BY_ROW && job.tiling.direct) {
-            substitute_directly(self, range, ends);
+        if constexpr (!BY_ROW) {
+            if (job.tiling.direct) {
+                substitute_directly(self, range, ends);
+                return;
+            }
         }
-        else {
-            substitute(self, range, ends);
-        }
+        substitute(self, range, ends);
     }
 };
 

@@ -10,7 +10,7 @@
 #ifndef PS_CUDA_LINES_PARTITION_TILE_CUH
 #define PS_CUDA_LINES_PARTITION_TILE_CUH
 
-#include "device/operand.cuh"
+#include "device/sides.cuh"
 #include "device/run_copy.cuh"
 #include "runtime/copy.cuh"
 
@@ -65,40 +65,44 @@ visit_rest(const Run<Number> &run, int lane, const Visit &visit)
 }
 
 /* Data about the tiles that the threads of a block share. */
-struct TileState {
+template <int ARRAYS = 8> struct TileState {
     Arrivals arrivals;
     Arrivals others[2]; /* for the messages of the other blocks of a cluster, for this
                            tile and the next one */
-    int32_t skew[2][8]; /* offsets of the five arrays, of this tile and the next one */
+    int32_t skew[2][ARRAYS]; /* offsets of the arrays, of this tile and the next one */
 };
 
 /* The same for tiles that may be aligned; 128 bytes more. Apart, and four numbers longer than
  * needed: with 64 bytes more, by which the arrays of a tile lie elsewhere between two multiples
  * of 128 bytes, the same machine code took 1.09 of the time on an H200. */
-struct AlignedTileState : TileState {
+struct AlignedTileState : TileState<> {
     struct {
         const void *data;
         int64_t inner;
     } origin[8]; /* of the four inputs */
 };
 
-template <bool MAY_BE_ALIGNED>
-using TileStateOf = std::conditional_t<MAY_BE_ALIGNED, AlignedTileState, TileState>;
+template <bool MAY_BE_ALIGNED, int SIDES>
+using TileStateOf = std::conditional_t<MAY_BE_ALIGNED, AlignedTileState,
+                                       TileState<(SIDES > 1 ? 3 + 2 * SIDES : 8)>>;
 
 /* The tiles of a kernel. BY_ROW: rows are contiguous in shared memory. HAS_ABSENT: inputs
  * with null data are not copied. MAY_BE_ALIGNED: whether Tiling::aligned may be set. Then four
  * threads start the copies without the 1 us of load_runs(), which only the kernel of parts,
- * whose blocks wait for other devices, does not hide. */
+ * whose blocks wait for other devices, does not hide. With several right-hand sides of each
+ * system, `groups` has them; there is an array for each of them, and one for each x. */
 template <typename Number, bool BY_ROW, bool HAS_ABSENT = false,
           bool MAY_BE_ALIGNED = false>
 struct Tiles {
-    static constexpr int vector = 16 / sizeof(Number), inputs_count = 4;
+    static constexpr int sides = sides_of_number<Number>;
+    static constexpr int vector = 16 / sizeof(Number), inputs_count = 3 + sides;
     static constexpr uint32_t all_operands = 31;
     const Systems<Number> &t;
-    const Input<Number> *inputs; /* the four of t */
+    const Input<Number> *inputs; /* lower, diag, upper, and the right-hand sides */
     const Tiling &how;
-    Number *memory; /* arrays of how.words elements; the last one is that of x */
-    TileStateOf<MAY_BE_ALIGNED> &state;
+    Number *memory; /* arrays of how.words elements; the last ones are those of x */
+    TileStateOf<MAY_BE_ALIGNED, sides> &state;
+    const SideGroups *groups; /* null for one right-hand side */
 
     __device__ __forceinline__ int row_pitch() const
     {
@@ -128,7 +132,7 @@ struct Tiles {
         }
     }
 
-    /* Operand q of the current tile, or the array for x. */
+    /* Input q of the current tile, or the array for x of side q - inputs_count. */
     __device__ __forceinline__ Number *array(int q, int turn) const
     {
         return (q < inputs_count ? inputs_of(turn) : memory) + q * how.words +
@@ -194,13 +198,31 @@ struct Tiles {
     __device__ __forceinline__ void store(const TileRange &range, int turn,
                                           const uint8_t *skip) const
     {
-        const Number *const x = array(4, turn);
+        if constexpr (sides > 1) {
+            const int32_t count = sides_of(range);
+            Output<Number> to = t.x;
 
+#pragma unroll 1
+            for (int p = 0; p < count; p++) {
+                store_side(to, array(inputs_count + p, turn), range, skip);
+                to.data += groups->x;
+            }
+        }
+        else {
+            store_side(t.x, array(4, turn), range, skip);
+        }
+    }
+
+  private:
+    __device__ __forceinline__ void store_side(const Output<Number> &out, const Number *x,
+                                               const TileRange &range,
+                                               const uint8_t *skip) const
+    {
         if (skip == nullptr && has(how.runs, 4)) {
-            store_run(at(t.x, range.system, range.begin), x, range.systems * range.rows);
+            store_run(at(out, range.system, range.begin), x, range.systems * range.rows);
         }
         else if (BY_ROW && skip == nullptr && has(how.dense, 4)) {
-            Number *const to = at(t.x, range.system, range.begin);
+            Number *const to = at(out, range.system, range.begin);
 
             walk_dense(range, [&](int along, int offset) {
                 *reinterpret_cast<int4 *>(to + along) =
@@ -208,13 +230,13 @@ struct Tiles {
             });
         }
         else if (skip == nullptr && has(how.vectors, 4)) {
-            walk<vector>(t.x, range, how.wide, [&](int, int, Number *to, int offset) {
+            walk<vector>(out, range, how.wide, [&](int, int, Number *to, int offset) {
                 *reinterpret_cast<int4 *>(to) =
                     *reinterpret_cast<const int4 *>(x + offset);
             });
         }
         else {
-            walk<1>(t.x, range, how.fast, [&](int, int s, Number *to, int offset) {
+            walk<1>(out, range, how.fast, [&](int, int s, Number *to, int offset) {
                 if (skip == nullptr || skip[s] == 0) {
                     *to = x[offset];
                 }
@@ -222,6 +244,7 @@ struct Tiles {
         }
     }
 
+  public:
     template <typename Operand>
     __device__ __forceinline__ auto at(const Operand &operand, int64_t system,
                                        int32_t row) const -> decltype(operand.data)
@@ -236,6 +259,16 @@ struct Tiles {
     }
 
   private:
+    /* How many right-hand sides the systems of a tile have. */
+    __device__ __forceinline__ int32_t sides_of(const TileRange &range) const
+    {
+        return sides > 1 ? groups->sides_of(quotient(range.system, t.inner)) : 1;
+    }
+    /* The operand of Tiling that input q is. */
+    static __device__ __forceinline__ int operand_of(int q)
+    {
+        return sides > 1 ? min(q, 3) : q;
+    }
     /* The arrays of the inputs of a tile. */
     __device__ __forceinline__ Number *inputs_of(int turn) const
     {
@@ -293,11 +326,32 @@ struct Tiles {
     /* Copy the contiguous operands: lane 8 q + k is the k-th of operand q. */
     __device__ __forceinline__ void load_runs(const TileRange &range, int turn) const
     {
-        const int q = threadIdx.x / 8, lane = threadIdx.x % 8;
+#pragma unroll
+        for (int first = 0; first < inputs_count; first += 4) {
+            const int q = first + threadIdx.x / 8;
+
+            if (inputs_count % 4 == 0 || q < inputs_count) {
+                load_runs(q, range, turn);
+            }
+        }
+        if (threadIdx.x == 1) { /* any thread that is not lane 0 of eight */
+#pragma unroll
+            for (int p = 0; p < sides; p++) {
+                const Number *const x = at(t.x, range.system, range.begin);
+
+                state.skew[turn][inputs_count + p] =
+                    has(how.runs, 4) ? skew_of(sides > 1 ? x + p * groups->x : x) : 0;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void load_runs(int q, const TileRange &range, int turn) const
+    {
+        const int lane = threadIdx.x % 8;
         uint32_t bytes = 0;
         int skew = 0;
 
-        if (has(how.runs, q)) {
+        if (has(how.runs, operand_of(q)) && has_side(q, range)) {
             const RunCopy copy = run_copy(q, range, inputs_of(turn));
             const Run<Number> &run = copy.run;
 
@@ -311,16 +365,12 @@ struct Tiles {
                 copy_async<sizeof(Number)>(copy.to + i, copy.from + i);
             });
         }
-        else if (BY_ROW && has(how.dense, q)) {
+        else if (BY_ROW && has(how.dense, operand_of(q))) {
             skew = dense_copy(q, range).skew;
         }
         if (lane == 0) {
             state.skew[turn][q] = skew;
             state.arrivals.expect(bytes);
-        }
-        if (threadIdx.x == 1) { /* any thread that is not lane 0 of eight */
-            state.skew[turn][4] =
-                has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
         }
     }
 
@@ -375,9 +425,14 @@ struct Tiles {
         }
     }
 
-    __device__ __forceinline__ bool is_there(int q) const
+    __device__ __forceinline__ bool is_there(int q, const TileRange &range) const
     {
-        return !HAS_ABSENT || inputs[q].data != nullptr;
+        return (!HAS_ABSENT || inputs[q].data != nullptr) && has_side(q, range);
+    }
+    /* Whether input q is not a right-hand side that the last group does not have. */
+    __device__ __forceinline__ bool has_side(int q, const TileRange &range) const
+    {
+        return sides == 1 || q - 3 < sides_of(range);
     }
 
     /* The row that a short operand does not have. */
@@ -394,19 +449,22 @@ struct Tiles {
             Number *const to = all + q * how.words;
             const int32_t absent = absent_row(q);
 
-            if (has(how.runs, q)) {
-                if (!has_bulk) {
+            if (has(how.runs, operand_of(q))) {
+                if (!has_bulk && has_side(q, range)) {
                     load_run(q, range, all);
                 }
             }
-            else if (BY_ROW && has(how.dense, q)) {
+            else if (!is_there(q, range)) {
+                continue;
+            }
+            else if (BY_ROW && has(how.dense, operand_of(q))) {
                 const DenseCopy copy = dense_copy(q, range);
 
                 walk_dense(range, [&](int along, int offset) {
                     copy_async_cached(to + copy.to + offset, copy.from + along);
                 });
             }
-            else if (is_there(q)) {
+            else {
                 walk<1>(inputs[q], range, how.fast,
                         [&](int i, int, const Number *from, int offset) {
                             if (i != absent) {
@@ -441,7 +499,7 @@ struct Tiles {
             for (int i = row0; i < range.rows; i += row_step) {
 #pragma unroll
                 for (int q = 0; q < inputs_count; q++) {
-                    if (is_there(q) && (q % 2 == 1 || range.begin + i != absent_row(q))) {
+                    if (is_there(q, range) && (q == 1 || q > 2 || range.begin + i != absent_row(q))) {
                         copy_async_of_line<WIDTH * sizeof(Number)>(
                             to + q * how.words + offset, from[q]);
                     }
