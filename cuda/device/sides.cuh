@@ -114,7 +114,8 @@ has_side_groups(const ps_tridiag &t)
 /* The inputs of groups from those of side 0: lower, diag, upper, and the right-hand sides. */
 template <typename Number, int COUNT>
 inline void
-set_inputs(const Systems<Number> &s, const SideGroups &groups, Input<Number> (&inputs)[COUNT])
+set_inputs(const Systems<Number> &s, const SideGroups &groups,
+           Input<Number> (&inputs)[COUNT])
 {
     const Input<Number> of_system[] = {s.lower, s.diag, s.upper, s.rhs};
 

@@ -176,7 +176,8 @@ bool
 ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                              ColumnShape *shape)
 {
-    return has_side_groups(*t) && lies_by_column(t) && with_real(t->dtype, [&](auto zero) {
+    return has_side_groups(*t) && lies_by_column(t) &&
+           with_real(t->dtype, [&](auto zero) {
                using Number = WithSides<decltype(zero), most_sides>;
 
                return shape_of<Number, SideColumnJob<Number>>(t->rows, 5, device, shape);

@@ -52,7 +52,8 @@ template <typename Number> struct LaneWords {
 /* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
 template <typename Number, int ROWS> struct ColumnChunk {
-    static constexpr int words = (ROWS - 1) * 32 * sides_of_number<Number>; /* of a warp */
+    static constexpr int words =
+        (ROWS - 1) * 32 * sides_of_number<Number>; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
     const LaneWords<ValueOf<Number>> g;
 

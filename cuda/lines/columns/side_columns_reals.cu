@@ -4,7 +4,8 @@
 
 namespace pysolvers::columns {
 
-template ps_status launch_side_columns(const SideColumnJob<WithSides<PS_NUMBER, most_sides>> &,
-                                       cudaStream_t);
+template ps_status
+launch_side_columns(const SideColumnJob<WithSides<PS_NUMBER, most_sides>> &,
+                    cudaStream_t);
 
 } // namespace pysolvers::columns

@@ -6,6 +6,8 @@
  * store their solution; the pivoted solver, which runs after them, solves the marked
  * ones.
  */
+#include <cstdlib>
+
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
 #include "lines/geometry.h"
@@ -58,18 +60,26 @@ struct Planned : Shapes {
 
 } // namespace
 
+/* PS_SIDES_APART: the former path, until both are measured. */
+static bool
+groups_are_off()
+{
+    return std::getenv("PS_SIDES_APART") != nullptr;
+}
+
 static Shapes
 shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
     Shapes s = {};
 
-    s.by_groups = ps_cuda_side_columns_accepts(&t, device, &s.columns);
+    s.by_groups =
+        !groups_are_off() && ps_cuda_side_columns_accepts(&t, device, &s.columns);
     s.by_columns = s.by_groups || ps_cuda_column_accepts(&t, device, &s.columns);
     if (s.by_columns) {
         s.is_there = true;
         return s;
     }
-    if (has_side_groups(t)) {
+    if (!groups_are_off() && has_side_groups(t)) {
         const ps_tridiag groups = groups_of(t);
         Choice of_groups;
 
@@ -96,8 +106,9 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
     static thread_local Remembered<Geometry, Shapes, 32> known;
 
     p->t = ps_cuda_merged(t);
-    static_cast<Shapes &>(*p) = remembered_plan(known, geometry_of(p->t, device, 0),
-                                                [&] { return shapes_of(p->t, device); });
+    static_cast<Shapes &>(*p) =
+        remembered_plan(known, geometry_of(p->t, device, groups_are_off()),
+                        [&] { return shapes_of(p->t, device); });
     return p->is_there;
 }
 
@@ -139,8 +150,7 @@ solve_groups(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
     using Number = WithSides<Real, most_sides>;
     SideJob<Number> job = {};
 
-    static_cast<Job<Number> &>(job) =
-        job_of<Number>(groups_of(p.t), p.plan, marks, work);
+    static_cast<Job<Number> &>(job) = job_of<Number>(groups_of(p.t), p.plan, marks, work);
     job.groups = side_groups_of(p.t);
     set_inputs(job.t, job.groups, job.inputs);
     return launch_side_partition(job, p.plan, stream);

@@ -458,7 +458,8 @@ ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device)
 }
 
 bool
-ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *device, Choice *choice)
+ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *device,
+                      Choice *choice)
 {
     if (!lies_by_row(*groups)) {
         return false;

@@ -48,11 +48,11 @@ struct Worker {
           tiles{j.t,   j.inputs,      j.tiling, static_cast<Number *>(memory),
                 state, side_groups(j)},
           exchange(place), skip(not_stored),
-          messages(reinterpret_cast<TileMessage<Number> *>(tiles.memory +
-                                                           (j.tiling.direct      ? inputs
-                                                            : j.tiling.stage > 0 ? 9
-                                                                                 : inputs + sides) *
-                                                               j.tiling.words)),
+          messages(reinterpret_cast<TileMessage<Number> *>(
+              tiles.memory + (j.tiling.direct      ? inputs
+                              : j.tiling.stage > 0 ? 9
+                                                   : inputs + sides) *
+                                 j.tiling.words)),
           device_messages(reinterpret_cast<DeviceMessage<Number> *>(messages)), step(j)
     {
         if (TOP == TOP_DEVICES) {

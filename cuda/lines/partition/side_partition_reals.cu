@@ -4,7 +4,8 @@
 
 namespace pysolvers::partition {
 
-template ps_status launch_side_partition(const SideJob<WithSides<PS_NUMBER, most_sides>> &,
-                                         const Plan &, cudaStream_t);
+template ps_status
+launch_side_partition(const SideJob<WithSides<PS_NUMBER, most_sides>> &, const Plan &,
+                      cudaStream_t);
 
 } // namespace pysolvers::partition

@@ -345,7 +345,8 @@ struct Tiles {
         }
     }
 
-    __device__ __forceinline__ void load_runs(int q, const TileRange &range, int turn) const
+    __device__ __forceinline__ void load_runs(int q, const TileRange &range,
+                                              int turn) const
     {
         const int lane = threadIdx.x % 8;
         uint32_t bytes = 0;
@@ -499,7 +500,8 @@ struct Tiles {
             for (int i = row0; i < range.rows; i += row_step) {
 #pragma unroll
                 for (int q = 0; q < inputs_count; q++) {
-                    if (is_there(q, range) && (q == 1 || q > 2 || range.begin + i != absent_row(q))) {
+                    if (is_there(q, range) &&
+                        (q == 1 || q > 2 || range.begin + i != absent_row(q))) {
                         copy_async_of_line<WIDTH * sizeof(Number)>(
                             to + q * how.words + offset, from[q]);
                     }
