@@ -1,0 +1,119 @@
+"""Several right-hand sides of each of several matrices on a device, in groups of three."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+# Around the chunks of a thread, the rows of a warp, a block and clusters; the longest without
+# groups.
+ROWS = (1, 2, 9, 16, 17, 33, 100, 257, 513, 1000, 1025, 2049, 4097, 9000)
+
+
+def batch(rng, rows, count, sides, axis, dtype):
+    """Return the diagonals and the right-hand sides of systems along axis 0 or 1."""
+    *matrix, _ = oracle.dominant(rng, (count, rows), dtype)
+    rhs = oracle.uniform(rng, (sides, count, rows), dtype)
+    if axis == 0:
+        matrix, rhs = [a.T for a in matrix], rhs.swapaxes(1, 2)
+    return matrix, rhs
+
+
+def solve(matrix, rhs, axis, **options):
+    """Solve on the device."""
+    cupy = pytest.importorskip("cupy")
+    arrays = [cupy.asarray(np.ascontiguousarray(a)) for a in (*matrix, rhs)]
+    return cupy.asnumpy(pysolvers.solve_tridiagonal(*arrays, axis=axis + 1, **options))
+
+
+def error(matrix, rhs, x, axis, **options):
+    """Return the largest backward error of a side in eps of the dtype."""
+    if axis == 0:
+        matrix, rhs, x = [a.T for a in matrix], rhs.swapaxes(1, 2), x.swapaxes(1, 2)
+    found = [oracle.backward_error(*matrix, b, y, **options) for b, y in zip(rhs, x, strict=True)]
+    return max(found) / oracle.eps(x.dtype)
+
+
+@pytest.mark.parametrize("sides", [2, 3, 4, 8])
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lengths(rng, dtype, axis, rows, sides):
+    matrix, rhs = batch(rng, rows, 37, sides, axis, dtype)
+
+    x = solve(matrix, rhs, axis, pivot=False)
+
+    assert error(matrix, rhs, x, axis) <= 20
+
+
+@pytest.mark.parametrize("sides", [1, 5, 6, 7, 9, 10, 16, 17])
+@pytest.mark.parametrize("count", [1, 2, 32, 33, 40, 130])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_of_sides_and_systems(rng, dtype, axis, count, sides):
+    matrix, rhs = batch(rng, 70, count, sides, axis, dtype)
+
+    x = solve(matrix, rhs, axis)
+
+    assert error(matrix, rhs, x, axis) <= 20
+
+
+@pytest.mark.parametrize("rows", [3, 70, 600])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_periodic(rng, dtype, axis, rows):
+    matrix, rhs = batch(rng, rows, 40, 4, axis, dtype)
+
+    x = solve(matrix, rhs, axis, periodic=True)
+
+    assert error(matrix, rhs, x, axis, periodic=True) <= 20
+
+
+@pytest.mark.parametrize("rows", [20, 70, 600])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parts_of_arrays_in_place(rng, dtype, axis, rows):
+    """The arrays have other numbers before and after the systems, which stay as they are."""
+    cupy = pytest.importorskip("cupy")
+    matrix, rhs = batch(rng, rows, 40, 5, axis, dtype)
+    around = [np.pad(a, [(0, 0)] * (a.ndim - 1) + [(3, 2)]) for a in (*matrix, rhs)]
+    arrays = [cupy.asarray(np.ascontiguousarray(a)) for a in around]
+    parts = [a[..., 3:-2] for a in arrays]
+
+    pysolvers.solve_tridiagonal(*parts, axis=axis + 1, out=parts[3])
+
+    assert error(matrix, rhs, cupy.asnumpy(parts[3]), axis) <= 20
+    for array, before in zip(arrays[:3], around, strict=False):
+        np.testing.assert_array_equal(cupy.asnumpy(array), before)
+    parts[3][...] = 0
+    assert not cupy.asnumpy(arrays[3]).any()
+
+
+@pytest.mark.parametrize("rows", [20, 70, 600])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, rows):
+    matrix, rhs = batch(rng, rows, 40, 4, axis, dtype)
+    by_row = [a if axis == 1 else a.T for a in matrix]
+    for a in by_row:
+        a[5, rows // 2] = 0
+    by_row[1][7, 0] = 1e-3  # smaller than upper: rows are exchanged
+
+    x = solve(matrix, rhs, axis, on_singular="nan")
+
+    x, rhs = (a if axis == 1 else a.swapaxes(1, 2) for a in (x, rhs))
+    assert np.isnan(x[:, 5]).all()
+    others = np.arange(40) != 5
+    of_others = [a[others] for a in by_row]
+    assert error(of_others, rhs[:, others], x[:, others], 1) <= 20
+
+
+def test_a_side_that_is_not_finite_harms_no_other(rng):
+    matrix, rhs = batch(rng, 70, 40, 3, 0, np.float64)
+    rhs[1, 3, :] = np.nan
+
+    x = solve(matrix, rhs, 0)
+
+    assert np.isnan(x[1]).any()
+    assert error(matrix, rhs[::2], x[::2], 0) <= 20
