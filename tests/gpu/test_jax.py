@@ -7,6 +7,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import pysolvers  # noqa: E402
+from pysolvers.jax import FastPoisson as JaxPoisson  # noqa: E402
 from pysolvers.jax import linear_recurrence as jax_recurrence  # noqa: E402
 from pysolvers.jax import (  # noqa: E402
     solve_block_tridiagonal,
@@ -189,3 +190,39 @@ def test_singular_blocks_and_smoothers(rng):
     y = rng.standard_normal((40, 100))
     for order in (1, 2):
         grads_on_both(lambda y, lam, o=order: whittaker(y, lam, order=o), (y, 7.0), 1e6)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "grid", "dtype"),
+    [("cartesian", "nodes", "float64"), ("cylinder", "cells", "float32")],
+)
+def test_poisson_and_its_gradients(rng, geometry, grid, dtype):
+    """Transforms, products and lines; f, a side and the number c."""
+    shape = 24, 17
+    r = np.linspace(0, 1, shape[1] + (grid == "cells")) ** 1.5
+    boundary = {"x+": pysolvers.Robin(2.0, 0.5), "y-": pysolvers.Neumann(0.3), "y+": 0.0}
+    if geometry == "cartesian":
+        boundary["x-"] = 1.0
+    options = {"boundary": boundary, "grid": grid, "geometry": geometry, "helmholtz": 0.7}
+    solver = JaxPoisson(shape, (r, 0.1), **options)
+    f, side = rng.random(shape).astype(dtype), rng.random(shape[1]).astype(dtype)
+    weight = rng.random(shape).astype(dtype)
+
+    def loss(f, side, number):
+        boundary = {"y+": side}
+        return (weight * solver.solve(f, boundary=boundary, helmholtz=number) ** 2).sum()
+
+    host = pysolvers.FastPoisson(shape, (r, 0.1), dtype=dtype, **options)
+    expected = host.solve(f, boundary={"y+": side})
+    close(
+        solver.solve(jax.numpy.asarray(f), boundary={"y+": jax.numpy.asarray(side)}), expected, 200
+    )
+    arguments = f, side, np.asarray(0.7, dtype)
+    gradients = jax.grad(loss, argnums=(0, 1, 2))
+    for own, wanted in zip(
+        jax.jit(gradients)(*map(jax.numpy.asarray, arguments)),
+        on_host(gradients, *arguments),
+        strict=True,
+    ):
+        assert own.devices() == {jax.devices("cuda")[0]}
+        close(own, wanted, 200)
