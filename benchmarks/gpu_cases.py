@@ -35,6 +35,7 @@ _BARS = (
     (("periodic",), ("last",), 4096, 0.90, 0.85),
     (("product",), ("last", "first"), 4096, 0.90, 0.90),
     (("theta",), ("last", "first"), 4096, 0.90, 0.90),
+    (("3 sides", "10 sides"), ("last", "first"), 4096, 0.90, 0.90),
 )
 _ONE_SYSTEM_BAR = 0.52
 # Batches whose rows begin anywhere in memory, or whose lengths fill no shape of a kernel: matrix,
@@ -78,7 +79,8 @@ class GpuCase(Batch):
         A matrix for each system; the same, with a test for dominance; one matrix for all; one for
         all, factored before; a periodic matrix for each; a matrix for each, not dominant. Of the
         part `steps`: 'product', 'theta' (`theta_step`), 'masked' (with `where`) and 'diffusion'
-        (`implicit_diffusion` with one thickness), with a matrix for each system.
+        (`implicit_diffusion` with one thickness), with a matrix for each system; '3 sides' and
+        '10 sides', with a matrix for so many right-hand sides.
     axis, dtype, rows, systems
         As in `Batch`.
     method : str
@@ -92,8 +94,15 @@ class GpuCase(Batch):
     variant: int = 0
 
     @property
+    def sides(self) -> int:
+        """int: right-hand sides of each matrix."""
+        return int(self.matrix.split()[0]) if self.matrix.endswith("sides") else 1
+
+    @property
     def words(self) -> float:
         """float: smallest number of words moved per unknown."""
+        if self.sides > 1:
+            return 2 + 3 / self.sides
         if self.matrix == "masked":
             return 5 + 8 / int(self.dtype.removeprefix("float"))  # a byte of the mask
         return 3.0 if self.matrix == "diffusion" else super().words
@@ -226,6 +235,9 @@ def _crossover(part: str, dtype: str) -> Iterator[GpuCase]:
 def _steps(part: str, dtype: str) -> Iterator[GpuCase]:
     for matrix in ("product", "theta", "masked", "diffusion"):
         yield from _batches(part, matrix, ("last", "first"), dtype, (64, 100, 512, 1000))
+    for matrix in ("3 sides", "10 sides"):
+        for case in _batches(part, matrix, ("last", "first"), dtype, (64, 100, 512, 1000)):
+            yield replace(case, systems=case.systems - case.systems % case.sides)
 
 
 def _small(part: str, dtype: str) -> Iterator[GpuCase]:
@@ -273,6 +285,7 @@ def _shrunk(case: GpuCase) -> GpuCase:
     if case.part == "cached":
         return replace(case, rows=case.rows // 8, systems=case.systems // 8)
     systems = QUICK_UNKNOWNS // case.rows
+    systems -= systems % case.sides
     if case.axis == "middle":
         systems -= systems % GpuCase.inner(systems)
     return replace(case, systems=systems)

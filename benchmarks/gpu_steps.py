@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pysolvers import implicit_diffusion, theta_step, tridiagonal_matvec
+from pysolvers import implicit_diffusion, solve_tridiagonal, theta_step, tridiagonal_matvec
 
 from .gpu_cases import GpuCase
 from .timing import require_cupy
@@ -30,6 +30,8 @@ def step_solver(
         diffuse = partial(implicit_diffusion, u, faces, 1.0, STEP, **options)
         error = partial(_diffusion_error, case, faces, u, x)
         return diffuse, error, {"used": "diffusion", "kernel": ""}
+    if case.sides > 1:
+        return _sides_solver(case, system)
     options |= {"dt": STEP, "theta": THETA, "pivot": False, "on_singular": "ignore"}
     if case.matrix == "masked":
         options["where"] = u < INSIDE - 0.5
@@ -38,6 +40,35 @@ def step_solver(
     _, info = step(return_info=True)
     error = partial(_theta_error, case, (lower, decaying, upper), u, x, options.get("where"))
     return step, error, {"used": info.method, "kernel": info.kernel}
+
+
+def _sides_solver(
+    case: GpuCase, system: list[Any]
+) -> tuple[Callable[[], object], Callable[[], float], dict[str, Any]]:
+    """Return the same for several right-hand sides of each matrix, one after the other."""
+    count = case.systems // case.sides
+    shape = case.shape(count)
+    size = count * case.rows
+    *matrix, u, x = (array.reshape(-1) for array in system)
+    matrix = [array[:size].reshape(shape) for array in matrix]
+    u, x = (array[: case.sides * size].reshape(case.sides, *shape) for array in (u, x))
+    axis = case.axis_number if case.axis == "last" else case.axis_number + 1
+    solve: Any = partial(
+        solve_tridiagonal, *matrix, u, axis=axis, out=x, pivot=False, on_singular="ignore"
+    )
+    _, info = solve(return_info=True)
+    error = partial(_sides_error, case, matrix, u, x)
+    return solve, error, {"used": info.method, "kernel": info.kernel}
+
+
+def _sides_error(case: GpuCase, matrix: list[Any], u: Any, x: Any) -> float:
+    lower, diag, upper = _rows_last(case, *matrix)
+    errors = []
+    for side, of_side in zip(u, x, strict=True):
+        b, y = _rows_last(case, side, of_side)
+        terms = _terms(lower, diag, upper, y)
+        errors.append(_in_eps(case, b - sum(terms), abs(b) + sum(map(abs, terms))))
+    return max(errors)
 
 
 def _part_along(array: Any, case: GpuCase, begin: int) -> Any:
