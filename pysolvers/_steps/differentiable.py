@@ -241,6 +241,51 @@ def require_theta(theta: float) -> None:
     require(0 < theta <= 1, "theta_step: theta must be greater than 0 and at most 1", theta)
 
 
+def _solved_lines(
+    solve: Callable[..., Array], of: dict[str, Array], form: RowSums | None, *, periodic: bool
+) -> Array:
+    """Solve the equations of named lines."""
+    rows = of["lower"], of["diag"], of["upper"]
+    return _solved(solve, *rows, of["rhs"], form, periodic=periodic)
+
+
+def _in_contact(library: ArrayLibrary, lines: dict[str, Array], contact: Array) -> dict[str, Array]:
+    """Return equations whose rows in contact say that y is the bound."""
+    values = {"lower": 0.0, "diag": 1.0, "upper": 0.0, "rhs": lines["least"]}
+    return {name: library.xp.where(contact, value, lines[name]) for name, value in values.items()}
+
+
+def _contact(
+    library: ArrayLibrary,
+    solve: Callable[..., Array],
+    lines: dict[str, Array],
+    inside: Array | None,
+    form: RowSums | None,
+    repeat: Callable[[Callable[[Array], Array], Array, int], Array],
+    *,
+    periodic: bool,
+) -> Array:
+    """Return the rows in which the solution of an obstacle problem is equal to its bound.
+
+    The primal-dual active set method: rows below the bound come to the rows in contact, and those
+    with a negative residual leave them. It ends after a finite number of steps if the matrix is an
+    M-matrix (M. Hintermueller, K. Ito and K. Kunisch, SIAM J. Optim. 13 (2002) 865-888).
+    """
+    fixed = {name: library.constant(line) for name, line in lines.items()}
+    rows = fixed["rhs"].shape[-1]
+
+    def advance(contact: Array) -> Array:
+        own = _in_contact(library, fixed, contact)
+        y = _solved_lines(solve, own, form, periodic=periodic)
+        product = _product(library, fixed, y, periodic=periodic, has_sums=form is not None)
+        found = library.xp.where(contact, product >= fixed["rhs"], y < fixed["least"])
+        return found if inside is None else found & inside
+
+    first = sum(library.xp.zeros_like(line) for line in fixed.values()) + fixed["rhs"]
+    first = first < fixed["least"]
+    return repeat(advance, first if inside is None else first & inside, rows + 1)
+
+
 def step(
     library: ArrayLibrary,
     solve: Callable[..., Array],
@@ -255,21 +300,38 @@ def step(
     axis: int = -1,
     periodic: bool = False,
     where: Any = None,
+    projected: Any = None,
+    repeat: Callable[[Callable[[Array], Array], Array, int], Array] | None = None,
 ) -> Array:
-    """Make the step of `pysolvers.theta_step`; dt can be an array without axes."""
+    """Make the step of `pysolvers.theta_step`; dt can be an array without axes.
+
+    With `projected`, repeat(advance, first, most) calls advance until its result is the argument.
+    """
     require_theta(theta)
     diag, form = form_of(diag)
     named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
     if source is not None:
         named["source"] = source
+    if projected is not None:
+        named["projected"] = projected
     of, shape = _lines(library, named, where, axis=axis, leader="u", periodic=periodic)
+    if projected is not None and library.is_complex(of["u"]):
+        raise TypeError(f"theta_step: projected needs real operands, got {of['u'].dtype}")
     h, inside = _length(library, dt, theta, of["u"]), of.get("where")
     lower, diag, upper = _masked(library, of, 0.0, periodic=periodic)
     rhs = start = _clean(library, of["u"], inside)
     if source is not None:
         rhs = start + h * _clean(library, of["source"], inside)
-    y = _solved(solve, -h * lower, 1 - h * diag, -h * upper, rhs, form, periodic=periodic)
+    lines = {"lower": -h * lower, "diag": 1 - h * diag, "upper": -h * upper, "rhs": rhs}
+    if projected is not None and repeat is not None:
+        bound = _clean(library, of["projected"], inside)
+        lines["least"] = start + float(theta) * (bound - start)
+        contact = _contact(library, solve, lines, inside, form, repeat, periodic=periodic)
+        lines = _in_contact(library, lines, contact)
+    y = _solved_lines(solve, lines, form, periodic=periodic)
     x = y if theta == 1 else start + (y - start) / float(theta)
+    if projected is not None:
+        x = library.xp.where(contact, bound, x)
     if inside is not None:
         x = library.xp.where(inside, x, of["u"])
     return library.move(x, -1, shape.axis)

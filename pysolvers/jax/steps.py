@@ -1,8 +1,11 @@
 """Products and implicit steps as functions of JAX; the formulas of _steps/differentiable.py."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
+from jax import numpy as jnp
 from jax.typing import ArrayLike
 
 from .._row_sums import RowSums
@@ -95,6 +98,18 @@ def residual(
     return differentiable.residual(XP, lower, diag, upper, x, rhs, axis=axis, periodic=periodic)
 
 
+def _until_same(advance: Callable[[Any], Any], first: Any, most: int) -> Any:
+    """Advance until nothing changes, at most a number of times."""
+
+    def differs(state: tuple[Any, Any, Any]) -> Any:
+        return (state[0] < most) & jnp.any(state[1] != state[2])
+
+    def go_on(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        return state[0] + 1, state[2], advance(state[2])
+
+    return jax.lax.while_loop(differs, go_on, (0, first, advance(first)))[2]
+
+
 def theta_step(
     lower: ArrayLike,
     diag: ArrayLike | RowSums,
@@ -108,6 +123,7 @@ def theta_step(
     periodic: bool = False,
     pivot: bool | None = None,
     where: ArrayLike | None = None,
+    projected: ArrayLike | None = None,
 ) -> jax.Array:
     r"""Make an implicit step of :math:`u_t = A u + s`, as a function of JAX.
 
@@ -123,6 +139,8 @@ def theta_step(
         Greater than 0 and at most 1; a number.
     source, axis, periodic, pivot, where
         As in `pysolvers.theta_step`.
+    projected : array_like, optional
+        Lower bound of x, broadcastable with `u`, for real operands; see Notes.
 
     Returns
     -------
@@ -140,6 +158,17 @@ def theta_step(
     `pysolvers.jax.solve_tridiagonal`. It writes the three diagonals of :math:`I - \theta\, dt\, A`,
     3 words per unknown (none of one matrix) more than `pysolvers.theta_step` moves. The gradients
     outside `where` are those of the identity.
+
+    With `projected` the step solves the complementarity problem of `pysolvers.theta_step`, for rows
+    in contact with the bound anywhere, by the primal-dual active set method ([1]_): solves, until
+    the rows in contact do not change. The solution is that of the problem if :math:`I - \theta\,
+    dt\, A` is an M-matrix. In contact the gradient is that of the bound, elsewhere that of the
+    equations.
+
+    References
+    ----------
+    .. [1] M. Hintermueller, K. Ito and K. Kunisch, "The primal-dual active set strategy as a
+       semismooth Newton method", SIAM J. Optim. 13 (2002) 865-888.
 
     Examples
     --------
@@ -164,6 +193,8 @@ def theta_step(
         axis=axis,
         periodic=periodic,
         where=where,
+        projected=projected,
+        repeat=_until_same,
     )
 
 

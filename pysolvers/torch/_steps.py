@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .._row_sums import RowSums
@@ -99,6 +101,17 @@ def residual(
     return differentiable.residual(XP, lower, diag, upper, x, rhs, axis=axis, periodic=periodic)
 
 
+def _until_same(advance: Callable[[Tensor], Tensor], first: Tensor, most: int) -> Tensor:
+    """Advance until nothing changes, at most a number of times."""
+    with torch.no_grad():
+        for _ in range(most):
+            found = advance(first)
+            if torch.equal(found, first):
+                break
+            first = found
+    return found
+
+
 def theta_step(
     lower: Tensor | float,
     diag: Tensor | float | RowSums,
@@ -112,6 +125,7 @@ def theta_step(
     periodic: bool = False,
     pivot: bool | None = None,
     where: Tensor | None = None,
+    projected: Tensor | float | None = None,
 ) -> Tensor:
     r"""Make an implicit step of :math:`u_t = A u + s`, with gradients.
 
@@ -127,6 +141,8 @@ def theta_step(
         Greater than 0 and at most 1; a number.
     source, axis, periodic, pivot, where
         As in `pysolvers.theta_step`.
+    projected : Tensor or number, optional
+        Lower bound of x, broadcastable with `u`, for real operands; see Notes.
 
     Returns
     -------
@@ -146,6 +162,18 @@ def theta_step(
     :math:`I - \theta\, dt\, A`, 3 words per unknown (none of one matrix) more. The gradients
     outside `where` are those of the identity.
 
+    With `projected` the step solves the complementarity problem of `pysolvers.theta_step`, for rows
+    in contact with the bound anywhere, by the primal-dual active set method ([1]_): solves, until
+    the rows in contact do not change. The solution is that of the problem if :math:`I - \theta\,
+    dt\, A` is an M-matrix. In contact the gradient is that of the bound, elsewhere that of the
+    equations. The method looks at values: it is not possible under
+    `torch.vmap`.
+
+    References
+    ----------
+    .. [1] M. Hintermueller, K. Ito and K. Kunisch, "The primal-dual active set strategy as a
+       semismooth Newton method", SIAM J. Optim. 13 (2002) 865-888.
+
     Examples
     --------
     >>> import torch
@@ -155,7 +183,7 @@ def theta_step(
     >>> print(theta_step(inner, -2 * inner, inner, u, dt=1.0, theta=1))
     tensor([0.0000, 0.1905, 0.5714, 1.5238, 4.0000])
     """
-    if where is None and takes(lower, diag, upper, u, source):
+    if where is None and projected is None and takes(lower, diag, upper, u, source):
         require_theta(theta)
         named = {"lower": lower, "diag": diag, "upper": upper, "u": u}
         given = named if source is None else {**named, "source": source}
@@ -174,6 +202,8 @@ def theta_step(
         axis=axis,
         periodic=periodic,
         where=where,
+        projected=projected,
+        repeat=_until_same,
     )
 
 

@@ -103,6 +103,65 @@ def test_steps_of_one_line_take_numbers_and_keep_single_precision(differentiable
     np.testing.assert_allclose(x, truth, rtol=1e-6)
 
 
+@pytest.mark.each_value
+@pytest.mark.parametrize("theta", [0.5, 1])
+@pytest.mark.parametrize("masked", [False, True])
+def test_steps_with_an_obstacle_are_those_of_numpy(differentiable, theta, masked):
+    n = 50
+    s = np.linspace(0, 4, n)
+    h = s[1]
+    vol = np.array([[0.2], [0.4], [0.3]])
+    second, first = 0.5 * vol**2 * s**2 / h**2, 0.5 * 0.05 * s / h
+    lower, diag, upper = second - first, -2 * second - 0.05, second + first
+    for entries in (lower, diag, upper):
+        entries[:, [0, -1]] = 0
+    least = np.maximum(1 - s, 0)
+    inside = np.broadcast_to(s < 3, lower.shape)
+    u, bound, mask = least, least, {}
+    if masked:
+        bound, mask = np.where(inside, least, np.nan), {"where": differentiable.array(inside)}
+    u = np.broadcast_to(u, lower.shape)
+    own = [differentiable.array(np.ascontiguousarray(a)) for a in (lower, diag, upper)]
+    here, there = u, differentiable.array(u.copy())
+    for _ in range(4):
+        here = pysolvers.theta_step(
+            lower,
+            diag,
+            upper,
+            here,
+            dt=0.05,
+            theta=theta,
+            projected=bound,
+            where=inside if masked else None,
+        )
+        there = differentiable.functions.theta_step(
+            *own, there, dt=0.05, theta=theta, projected=differentiable.array(bound), **mask
+        )
+        found = differentiable.get(there)
+        np.testing.assert_allclose(found, here, rtol=0, atol=1e-13)
+        assert ((found == least) == (here == least))[inside].all()
+        assert 3 < (found == least)[inside].sum() < 40
+    wave = differentiable.array(u * 1j)
+    with pytest.raises(TypeError, match="projected needs real operands, got"):
+        differentiable.functions.theta_step(*own, wave, dt=0.1, projected=0.0)
+
+
+def test_derivatives_of_steps_with_an_obstacle(differentiable):
+    rng = np.random.default_rng(8)
+    lower, upper, u, least = rng.uniform(size=(4, 2, 9))
+    least[:, ::2] -= 1.0
+    diag = -(lower + upper) - 0.1
+    weights = differentiable.array(np.cos(np.arange(9.0)))
+
+    def loss(lower, diag, upper, u, least):
+        x = differentiable.functions.theta_step(lower, diag, upper, u, dt=0.3, projected=least)
+        return (x * weights).sum()
+
+    x = pysolvers.theta_step(lower, diag, upper, u, dt=0.3)
+    assert 0 < (x < least).sum() < 9
+    check_derivatives(differentiable, loss, [lower, diag, upper, u, least], rng, orders=1)
+
+
 def test_derivatives_of_masked_steps(differentiable):
     lower, diag, upper, u, inside = system(4, (2, 7))
     lower, diag = (np.where(inside, a, np.nan) for a in (lower, diag))
