@@ -52,9 +52,13 @@ rates(const ps_rates *r, const ps_exec *exec)
 extern "C" const ps_number_entries *
 ps_number_entries_get(void)
 {
-    static const ps_number_entries entries = {
-        pysolvers::recurrence_work, pysolvers::recurrence, pysolvers::blocks_store,
-        pysolvers::blocks_work,     pysolvers::blocks_run, pysolvers::rates};
+    static const ps_number_entries entries = {pysolvers::recurrence_work,
+                                              pysolvers::recurrence,
+                                              pysolvers::blocks_store,
+                                              pysolvers::blocks_work,
+                                              pysolvers::blocks_run,
+                                              pysolvers::rates,
+                                              nullptr};
 
     return &entries;
 }

@@ -3,6 +3,7 @@
 #include "ps_numbers.h"
 
 #include "blocks.h"
+#include "modes.h"
 #include "rates.h"
 #include "recurrence.h"
 #include "runtime/fp_mode.h"
@@ -15,6 +16,9 @@ PS_IN_DEFAULT_MODE(blocks_run, ps_cpu_blocks_run,
 PS_IN_DEFAULT_MODE(rates, ps_cpu_rates, (const ps_rates *r, const ps_exec *exec),
                    (r, exec))
 
+PS_IN_DEFAULT_MODE(modes, ps_cpu_modes, (const ps_modes *p, const ps_exec *exec),
+                   (p, exec))
+
 static const ps_number_entries entries = {
     .recurrence_work = ps_cpu_recurrence_work,
     .recurrence = recurrence,
@@ -22,6 +26,7 @@ static const ps_number_entries entries = {
     .blocks_work = ps_cpu_blocks_work,
     .blocks_run = blocks_run,
     .rates = rates,
+    .modes = modes,
 };
 
 const ps_number_entries *

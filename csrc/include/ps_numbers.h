@@ -1,11 +1,13 @@
 /* ps_numbers.h - the entries of a backend for linear recurrences, for systems of
- * blocks and of five diagonals, and for rates of equations: a second table, so that
+ * blocks and of five diagonals, for rates of equations and for products with
+ * eigenvectors: a second table, so that
  * a change of its headers compiles its users again and nothing else.
  */
 #ifndef PS_NUMBERS_H
 #define PS_NUMBERS_H
 
 #include "ps_blocks.h"
+#include "ps_modes.h"
 #include "ps_rates.h"
 #include "ps_recurrence.h"
 
@@ -25,6 +27,9 @@ typedef struct {
     ps_status (*blocks_run)(const ps_blocks *b, const ps_exec *exec, ps_report *report);
 
     ps_status (*rates)(const ps_rates *r, const ps_exec *exec);
+
+    ps_status (*modes)(const ps_modes *p,
+                       const ps_exec *exec); /* null: of the host only */
 } ps_number_entries;
 
 const ps_number_entries *ps_number_entries_get(void);

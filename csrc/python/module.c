@@ -17,6 +17,7 @@
 #include "diffusion.h"
 #include "heat.h"
 #include "memory.h"
+#include "modes.h"
 #include "part.h"
 #include "ps_api.h"
 #include "pysolvers.h"
@@ -142,7 +143,7 @@ module_exec(PyObject *module)
     }
     if (cylinder_add(module) < 0 || spline_add(module) < 0 || diffusion_add(module) < 0 ||
         step_add(module) < 0 || recurrence_add(module) < 0 || blocks_add(module) < 0 ||
-        rates_add(module) < 0 || add_c_api(module) < 0) {
+        rates_add(module) < 0 || modes_add(module) < 0 || add_c_api(module) < 0) {
         return -1;
     }
     return add_constants(module);

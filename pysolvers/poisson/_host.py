@@ -52,7 +52,7 @@ from ._products import Product
 
 Array = NDArray[Any]
 
-_IN_CACHE = 1 << 20  # bytes of the fields of a batch that are solved together
+_IN_CACHE = 1 << 19  # bytes of the fields of a batch that are solved together
 _SERIAL_BELOW = 1 << 18  # unknowns: below, starting threads costs more than they save
 
 
@@ -311,7 +311,7 @@ class HostPoisson:
 
     def _is_direct(self, a: Array) -> bool:
         """Whether the first operation can read `a`."""
-        return bool(self._order) and a.dtype == self._dtype
+        return bool(self._order) and a.dtype == self._dtype and a.flags.aligned
 
     def _forward(self, source: Array, work: _Work, threads: int) -> Array:
         """Transform `source`, which can be `work.values`, and return the array of the waves."""

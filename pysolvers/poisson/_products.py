@@ -3,14 +3,11 @@
 Where these are even and odd, the values are added to and subtracted from their mirror images first,
 and each half is multiplied by a matrix of half the size: half the operations.
 
-Values are multiplied in parts, which are copied, or added and subtracted, to memory that stays in
-the cache of a core. Each thread of the solver multiplies parts of its own, with one thread of the
-BLAS, by matrices of up to about 128 rows. Larger matrices multiply parts of 16 MB by the threads of
-the BLAS. The parts do not depend on the number of threads. As they are copied, the target can be
-the source.
+Matrices of up to 128 rows multiply by a kernel of the backend (``ps_modes.h``), whose result has
+the same bits for any number of threads. Larger ones multiply parts of 16 MB by the threads of the
+BLAS of NumPy, which has twice the speed with them. The target can be the source.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
@@ -18,17 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._columns import share
+from .._errors import raise_for_status
+from .._runtime import backends
 from ._modes import Block, Modes
 
 Array = NDArray[Any]
 
-# Operations / 2 of a product up to which OpenBLAS uses one thread. More threads of it wait for each
-# other, which takes 50 times as long where other processes keep the cores busy.
-_SERIAL = 1 << 18
-_LEAST = 16  # columns of a product of such a size that are worth a call
-_TOGETHER = 1 << 16  # values of a part for one thread
-_LARGE = 1 << 21  # values of a part for the threads of the BLAS
+_MOST = 128  # rows of a matrix for the kernel
+_TOGETHER = 1 << 21  # values of a part for the BLAS
 
 
 class Product:
@@ -47,9 +41,7 @@ class Product:
             Block(*(np.ascontiguousarray(a, dtype) for a in block)) for block in modes.blocks
         ]
         self._size = len(modes.values)
-        most = _SERIAL // max(block.forward.size for block in self._blocks)
-        self._is_serial = most >= _LEAST
-        self._columns = most if self._is_serial else _LARGE
+        self._is_small = len(self._blocks[0].forward) <= _MOST
         self._spare: list[Array] = []
 
     @property
@@ -64,49 +56,61 @@ class Product:
         return 2 * total if len(self._blocks) == 2 else total
 
     def forward(self, source: Array, target: Array, axis: int, threads: int = 1) -> None:
-        """Write the amplitudes of values along an axis, -3 .. -1.
+        """Write the amplitudes of values along an axis, -3 .. -1, of two to four axes.
 
         `source` has any strides; `target` is contiguous and can be `source`.
         """
-        self._run(self._forward, source, target, axis, threads)
+        self._run(source, target, axis, threads, is_backward=False)
 
     def backward(self, source: Array, target: Array, axis: int, threads: int = 1) -> None:
-        """Write the values of amplitudes along an axis, -3 .. -1.
+        """Write the values of amplitudes along an axis, -3 .. -1, of two to four axes.
 
         `source` is contiguous; `target` has any strides and can be `source`.
         """
-        self._run(self._backward, source, target, axis, threads)
+        self._run(source, target, axis, threads, is_backward=True)
 
-    def _run(self, multiply: Any, source: Array, target: Array, axis: int, threads: int) -> None:
-        """Multiply parts of the vectors along an axis."""
+    def _run(
+        self, source: Array, target: Array, axis: int, threads: int, *, is_backward: bool
+    ) -> None:
+        """Multiply real numbers, or real and imaginary parts."""
+        if source.dtype.kind != "c":
+            pairs = [(source, target)]
+        elif axis < -1 and all(a.strides[-1] == a.itemsize for a in (source, target)):
+            real = self._blocks[0].forward.dtype
+            pairs = [(source.view(real), target.view(real))]
+        else:
+            pairs = [(source.real, target.real), (source.imag, target.imag)]
+        for values, products in pairs:
+            if self._is_small:
+                self._by_kernel(values, products, axis, threads, is_backward)
+            else:
+                self._by_blas(values, products, axis, is_backward)
+
+    def _by_kernel(
+        self, source: Array, target: Array, axis: int, threads: int, is_backward: bool
+    ) -> None:
+        """Multiply by the kernel of the backend."""
+        backend = backends.require("cpu")
+        even, *odd = (block.backward if is_backward else block.forward for block in self._blocks)
+        status = backend.modes(
+            *(is_backward, even, odd[0] if odd else None),
+            *(_four_axes(source, axis), _four_axes(target, axis), threads),
+        )
+        raise_for_status(status, backend.STATUS, "FastPoisson")
+
+    def _by_blas(self, source: Array, target: Array, axis: int, is_backward: bool) -> None:
+        """Multiply by the BLAS, in parts whose copies take little memory."""
+        if target.strides[-1] != target.itemsize:  # a part of complex numbers
+            whole = np.ascontiguousarray(source)
+            self._by_blas(whole, whole, axis, is_backward)
+            target[...] = whole
+            return
+        along = max(axis, -2)
         if axis == -3:
             source, target = source.swapaxes(-3, -2), target.swapaxes(-3, -2)
-        along = max(axis, -2)
-        is_pair = source.dtype.kind == "c"
-        if is_pair and along == -2 and all(a.strides[-1] == a.itemsize for a in (source, target)):
-            source, target = (a.view(self._blocks[0].forward.dtype) for a in (source, target))
-            is_pair = False
-        parts = deque(self._parts(source.shape, along))
-
-        def run(_: int, place: tuple[Any, ...]) -> None:
-            values, products = source[place], target[place]
-            if is_pair:
-                for part in ("real", "imag"):
-                    whole = np.ascontiguousarray(getattr(values, part))
-                    multiply(whole, whole, along)
-                    getattr(products, part)[...] = whole
-                return
-            multiply(values, products, along)
-
-        share(lambda: run, parts, threads if self._is_serial else 1)
-
-    def _parts(self, shape: tuple[int, ...], along: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield the indices of parts that stay in a cache."""
-        others, whole = shape[-3 - along], slice(None)
-        count = max(1, (_TOGETHER if self._is_serial else _LARGE) // self._size)
-        for head in _places(shape[:-2], max(1, count // max(1, others))):
-            for one in _slices(others, count):
-                yield 0, (*head, one, whole) if along == -1 else (*head, whole, one)
+        multiply = self._backward if is_backward else self._forward
+        for place in _parts(source.shape, along, max(1, _TOGETHER // self._size)):
+            multiply(source[place], target[place], along)
 
     def _forward(self, source: Array, target: Array, along: int) -> None:
         """Write the amplitudes of a part."""
@@ -114,7 +118,7 @@ class Product:
         if len(self._blocks) == 1:
             values = scratch[: source.size].reshape(source.shape)
             values[...] = source
-            self._multiply(self._blocks[0].forward, values, target, along)
+            _multiply(self._blocks[0].forward, values, target, along)
         else:
             mirrored, sums, used, start = np.flip(source, along), [], 0, 0
             for block, operation in zip(self._blocks, (np.add, np.subtract), strict=True):
@@ -125,7 +129,7 @@ class Product:
                 used += values.size
             for block, half in zip(self._blocks, sums, strict=True):
                 part = target[_part(along, start, len(block.forward))]
-                self._multiply(block.forward, half, part, along)
+                _multiply(block.forward, half, part, along)
                 start += len(block.forward)
         self._spare.append(scratch)
 
@@ -139,7 +143,7 @@ class Product:
             shape[along] = len(matrix)
             out = scratch[used : used + prod(shape)].reshape(shape)
             part = source[_part(along, start, matrix.shape[1])]
-            self._multiply(matrix, part, out, along)
+            _multiply(matrix, part, out, along)
             halves.append(out)
             used += out.size
             start += matrix.shape[1]
@@ -155,14 +159,6 @@ class Product:
                 target[_part(along, size, 1)] = even[_part(along, size, 1)]
         self._spare.append(scratch)
 
-    def _multiply(self, matrix: Array, source: Array, target: Array, along: int) -> None:
-        """Call the BLAS of NumPy for vectors along the last axis (-1) or the one before."""
-        for one in _slices(source.shape[-3 - along], self._columns):
-            if along == -1:
-                np.matmul(source[..., one, :], matrix.T, out=target[..., one, :])
-            else:
-                np.matmul(matrix, source[..., one], out=target[..., one])
-
     def _take(self, size: int) -> Array:
         """Return memory that no other thread uses: 1 MB of new memory is four times as slow."""
         while self._spare:
@@ -175,19 +171,42 @@ class Product:
         return np.empty(size, self._blocks[0].forward.dtype)
 
 
+def _four_axes(a: Array, axis: int) -> Array:
+    """Return a view whose axis 2 is that of the vectors: axes of a batch, vectors, and more."""
+    if axis != -2:
+        a = a.swapaxes(axis, -2)
+    return a[(None,) * (4 - a.ndim)]
+
+
+def _multiply(matrix: Array, source: Array, target: Array, along: int) -> None:
+    """Call the BLAS of NumPy for vectors along the last axis (-1) or the one before."""
+    if along == -1:
+        np.matmul(source, matrix.T, out=target)
+    else:
+        np.matmul(matrix, source, out=target)
+
+
 def _part(axis: int, start: int, count: int) -> tuple[Any, ...]:
     """Return the index of consecutive entries along an axis, counted from the end."""
     return (..., slice(start, start + count), *(slice(None),) * (-1 - axis))
 
 
-def _places(sizes: Sequence[int], count: int) -> Iterator[tuple[slice, ...]]:
-    """Yield slices of axes that contain at most `count` entries, or one."""
+def _parts(shape: tuple[int, ...], along: int, most: int) -> Iterator[tuple[slice, ...]]:
+    """Yield the indices of parts of at most `most` vectors along an axis, -2 or -1."""
+    others, whole = shape[-3 - along], slice(None)
+    for head in _places(shape[:-2], max(1, most // max(1, others))):
+        for one in _slices(others, most):
+            yield (*head, one, whole) if along == -1 else (*head, whole, one)
+
+
+def _places(sizes: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
+    """Yield slices of axes of at most `most` entries."""
     if not sizes:
         yield ()
         return
     *rest, size = sizes
-    for head in _places(rest, max(1, count // max(size, 1))):
-        for one in _slices(size, count):
+    for head in _places(rest, max(1, most // max(1, size))):
+        for one in _slices(size, most):
             yield (*head, one)
 
 
