@@ -224,8 +224,10 @@ def solve_block_tridiagonal(
         else:
             wide = matrices._replace(batch=(len(columns), *matrices.batch))
             singular = systems.solve(target, wide, columns, to, code, count).of_first()
-        systems.react(singular, matrices, to, policy, 2)
-        _unstacked(view, x, place)
+        try:
+            systems.react(singular, matrices, to, policy, 2)
+        finally:
+            _unstacked(view, x, place)
     return target.finish(result, rhs, out)
 
 

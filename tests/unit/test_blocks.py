@@ -220,6 +220,22 @@ def test_parts_of_complex_right_hand_sides_stay_apart(side, periodic):
         assert not np.isfinite(x.imag[1]).all()
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("factors", [(1, 1j), (1j, 1)])
+def test_other_complex_systems_are_valid_after_an_error(factors, periodic):
+    rng = np.random.default_rng(10)
+    case = [factors[0] * block for block in blocks(rng, (3,), 7, 2, diagonal=8)]
+    for block in case:
+        block[1] = 0
+    rhs = factors[1] * rng.uniform(-1, 1, (3, 7, 2, 2)) + 0j
+    out = np.full_like(rhs, np.nan)
+    with pytest.raises(SingularSystemError):
+        solve_block_tridiagonal(*case, rhs, periodic=periodic, out=out)
+    good = [0, 2]
+    own = solve_block_tridiagonal(*(block[good] for block in case), rhs[good], periodic=periodic)
+    np.testing.assert_allclose(out[good], own, rtol=1e-12)
+
+
 def around(lower, diag, upper):
     """Return periodic matrices, shape (..., n k, n k)."""
     matrix, side = dense(lower, diag, upper), diag.shape[-1]
