@@ -317,6 +317,15 @@ def blocks_factored(
     threads: object,
     /,
 ) -> Any: ...
+def modes(
+    is_backward: bool,
+    even: _Array,
+    odd: _Array | None,
+    source: _Array,
+    target: _Array,
+    threads: int,
+    /,
+) -> int: ...
 def rates(
     level: tuple[
         tuple[bool, bool, bool],

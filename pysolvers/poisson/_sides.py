@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._axis import DIRICHLET, NEUMANN, ON_AXIS, PERIODIC, ROBIN
 from .._boundary import Dirichlet, Neumann, Robin, sides_of
-from .._checks import require, require_broadcast, require_finite, short
+from .._checks import broadcasts, require, require_finite, short
 from .._functions import call
 from .._plain import require_plain
 
@@ -122,6 +122,7 @@ def values_at(
     dtype: np.dtype,
     *,
     batch: bool = False,
+    remedy: str = "",
 ) -> Array:
     """Return values on a grid as an array that broadcasts to `shape`.
 
@@ -139,6 +140,8 @@ def values_at(
         float32, float64, complex64 or complex128.
     batch : bool, default: False
         Whether the values can have leading axes of a batch.
+    remedy : str, optional
+        What messages say about lists that are no such values.
 
     Raises
     ------
@@ -150,17 +153,27 @@ def values_at(
     in_order = dict(sorted(places.items()))
     found = call(name, given, in_order) if callable(given) else given
     require_plain(name, found)
+    advice = remedy if isinstance(found, list | tuple) else ""
     try:
         array = np.asarray(found)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number, an array of numbers or a function, but the entries of "
+            f"{short(found)} have different shapes{advice}"
+        ) from None
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"{name} must be numbers, got dtype {array.dtype}")
+        raise TypeError(
+            f"{name} must be a number, an array of numbers or a function, got {short(found)}"
+            f"{advice}"
+        )
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError(
             f"{name} is {array.dtype}, but the solver is {dtype}: "
             "create FastPoisson with dtype=np.complex128"
         )
     own = array.shape[max(array.ndim - len(shape), 0) :] if batch else array.shape
-    require_broadcast(name, own, shape)
+    if not broadcasts(own, shape):
+        raise ValueError(
+            f"{name} must broadcast to shape {tuple(shape)}, got shape {tuple(own)}{advice}"
+        )
     return array

@@ -37,6 +37,7 @@ Array = NDArray[Any]
 
 _OPERATION = "FastPoisson"
 _NAMES = "xyz"
+_OF_SIDES = ": conditions of several sides are a mapping, for example {'x': 0.0, 'y': Neumann()}"
 
 Grid = Literal["nodes", "cells"]
 OnIncompatible = Literal["warn", "raise", "ignore"]
@@ -610,7 +611,9 @@ class FastPoisson(ShownAsText):
         places[side[0]] = axis.edges[0 if side[1] == "-" else -1]
         shape = tuple(other.size for other in kept)
         given = condition_value(condition)
-        values = values_at(f"boundary {side}", given, places, shape, self.dtype, batch=batch)
+        values = values_at(
+            f"boundary {side}", given, places, shape, self.dtype, batch=batch, remedy=_OF_SIDES
+        )
         return np.array(values, self.dtype)
 
     def _changed(self, boundary: Mapping[str, Any]) -> dict[str, Array]:
