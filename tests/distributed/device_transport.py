@@ -19,8 +19,6 @@ CHECKS = (
     "check_fields_of_one_process",
     "check_the_halo_is_exchanged",
     "check_held_grids_that_grow_alone",
-    "check_saved_states_by_halo",
-    "check_arrays_of_the_whole_grid",
     "check_steps_that_differ",
 )
 

@@ -82,7 +82,8 @@ def check_unsplit_steps_have_the_bits_of_one_device(group, rng, links):
 
 
 def check_unsplit_steps_of_a_bar_stay_in_the_range_of_the_data(group, rng, links):
-    for shape, dtype, axes in (((65, 60), "float64", (0, 1)), ((14, 19, 17), "float32", (1,))):
+    boxes = ((14, 19, 17), "float32", (1,)), ((65, 60), "float64", (0, 1))
+    for shape, dtype, axes in few(boxes, 2):
         k, sides = bar_of(shape), BAR | ({"z": Neumann()} if len(shape) == 3 else {})
         problem = {"shape": shape, "spacing": 1.0, "dt": 10.0, "boundary": sides, "dtype": dtype}
         one = OnDevice(**problem, diffusivity=k).step(4)
@@ -127,7 +128,7 @@ def check_unsplit_steps_of_all_sizes_of_steps(group, rng, links):
     equal(group, OnDevice(**problem, group=group, split=Slab(1)).step(2), one.u, 1)
     k = bar_of((101, 104))
     problem = {"shape": k.shape, "spacing": 1.0, "boundary": BAR, "initial": 0.5}
-    for dts, axis in (((1.0, 0.003, 1.0), 0), ((0.003, 2.0, 0.002), 1)):
+    for dts, axis in few((((1.0, 0.003, 1.0), 0), ((0.003, 2.0, 0.002), 1)), 2):
         one = OnDevice(**problem, diffusivity=k, dt=dts[0])
         own = {"diffusivity": part_of(group, k, axis), "group": group, "split": Slab(axis)}
         split = OnDevice(**problem, **own, dt=dts[0])
@@ -189,7 +190,7 @@ def check_unsplit_steps_go_on_after_an_error(group, rng, links):
     equal(group, split.step(2), one.step(2).u, 0)
 
 
-def check_halos_of_unsplit_steps(group, rng, links, each=2):
+def check_halos_of_unsplit_steps(group, rng, links, each=4):
     """Each device holds its nodes and a halo: T is that of one device up to the tolerance."""
     for name, problem in few(HALOS.items(), each):
         shape = problem["shape"]

@@ -11,11 +11,12 @@ import shared_device
 import shared_nccl
 import shared_parts
 from rank_hooks import field_on_device, halo_between
+from ranks_few import PLANE, solvers
 from slabs import anew
 
 import pysolvers
 from pysolvers import DistributedError
-from pysolvers.distributed import Group, Slab
+from pysolvers.distributed import Group, Slab, _mpi
 
 SHAPE = (3, 40)
 FOLDER = Path(sys.argv[1])  # where each rank writes a file of what it found
@@ -79,27 +80,9 @@ def attempt(group, name, call):
         note(group, name, "no error")
 
 
-PLANE = {"shape": (16, 14), "extent": ((0.0, 1.0), (0.0, 1.0))}
-
-
 def heat(group, **options):
     split = {"group": group, "split": Slab(0)}
     return pysolvers.HeatADI(**(PLANE | {"dt": 0.01, "boundary": 0.0} | split | options))
-
-
-def solvers(group, rows):
-    """Return a function for each solver that makes it with a number of rows."""
-    split = {"group": group, "split": Slab(0)}
-    plane = {"shape": (rows, 14), "extent": PLANE["extent"]}
-    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, boundary=0.0, **plane)
-    return {
-        "heat": lambda **o: pysolvers.HeatADI(
-            **(plane | split | {"dt": 0.01, "boundary": 0.0} | o)
-        ),
-        "poisson": lambda **o: pysolvers.FastPoisson(**(plane | split | {"boundary": 0.0} | o)),
-        "lmsor": lambda **o: pysolvers.LMSOR(problem, **(split | o)),
-        "plate": lambda **o: pysolvers.RedBlackSOR(**(plane | split | {"boundary": 1.0} | o)),
-    }
 
 
 def solvers_differ(group):
@@ -120,16 +103,6 @@ def solvers_differ(group):
     }
     for name, call in calls.items():
         attempt(group, name, call)
-
-
-def few(group):
-    """There are fewer rows than ranks."""
-    for name, make in solvers(group, 3).items():
-        attempt(group, name, make)
-    own = np.ones(0 if group.rank == group.size - 1 else 1)
-    split = {"group": group, "split": Slab(0)}
-    attempt(group, "solve", lambda: pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, own, **split))
-    attempt(group, "factor", lambda: pysolvers.factor_tridiagonal(-1.0, 4 + own, -1.0, **split))
 
 
 def sizes(group):
@@ -268,5 +241,6 @@ def loop(group):
 
 if __name__ == "__main__":
     _, what, *arguments = sys.argv[1:]
+    _mpi._GRACE = 1.0  # the others need less, and each job waits for that long
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell ignores it
     globals()[what](Group(timeout=2 if what == "die" or "stop" in arguments else 20), *arguments)

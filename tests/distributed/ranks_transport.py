@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from rank_hooks import few_steps
-from slabs import chosen, few, part_of, same
+from slabs import EVERY, chosen, few, part_of, same
 
 import pysolvers
 from pysolvers import (
@@ -139,7 +139,7 @@ def check_fields_by_halo(group, rng):
                 states.append(one.step(steps).u.copy())
             one.run(one.time + 2.4 * one.dt)
             bound = 1e-13 if method.get("dtype") is not np.float32 else 2e-6
-            for axis in (0, 1):
+            for axis in chosen(number, (0, 1)):
                 split = GCEIDD(given, **LARGE, **method, group=group, split=Slab(axis))
                 # One strip along the cut axis needs a deep halo.
                 if method["strips"][1 - axis] > 1 or (name == "values" and group.size == 2):
@@ -209,7 +209,7 @@ def require_halo(group, solver):
 
 def check_the_halo_is_exchanged(group, rng):
     """Each scheme in turn along one axis, with one strip or several ones along the cut axis."""
-    for number, method in enumerate(SCHEMES):
+    for number, method in enumerate(few(SCHEMES, 2)):
         for axis, strips in chosen(number, ((0, 1), (1, 60), (0, 60), (1, 1))):
             given, options = long(axis, strips)
             one = GCEIDD(given, **options, **method)
@@ -230,8 +230,8 @@ def check_the_halo_is_exchanged(group, rng):
 def check_fields_that_are_not_by_halo(group, rng):
     """The velocity changes with time, or no held grid has strips like those of the whole grid."""
     turning = {"velocity": (lambda t: 0.5 * np.cos(t), 0.8)}
-    for strips, changes in ((60, turning), (97, {}), (1, turning)):
-        for method in SCHEMES[::3]:
+    for number, (strips, changes) in enumerate(((60, turning), (97, {}), (1, turning))):
+        for method in chosen(number, SCHEMES[::3]):
             given, options = long(0, strips, **changes)
             one = GCEIDD(given, **options, **method)
             split = GCEIDD(given, **options, **method, group=group, split=Slab(0))
@@ -247,7 +247,7 @@ def check_steps_that_are_too_long_for_the_halo(group, rng):
     """With one strip, long steps need a deeper halo than the neighbours have nodes."""
     for axis in (0, 1):
         given, options = long(axis, 1)
-        for method in SCHEMES[::3]:
+        for method in chosen(axis, SCHEMES[::3]):
             one = GCEIDD(given, **options, **method)
             split = GCEIDD(given, **options, **method, group=group, split=Slab(axis))
             assert by_halo(split)
@@ -317,10 +317,10 @@ def require_saved_states(group, given, options, methods, steps, require_exchange
             one.save(folder / "one.npz")
         group.objects("test", None)
         one.step(STEPS)
-        for name in ("one.npz", "split0.npz", "split1.npz"):
+        for number, name in enumerate(("one.npz", "split0.npz", "split1.npz")):
             alone = GCEIDD.load(folder / name, given).step(STEPS)
             np.testing.assert_allclose(alone.u, one.u, rtol=0, atol=1e-13)
-            for axis in (0, 1):
+            for axis in chosen(number, (0, 1)):
                 more = GCEIDD.load(folder / name, given, group=group, split=Slab(axis))
                 if require_exchange:
                     require_exchange(group, more)
@@ -364,6 +364,8 @@ def check_run_and_result(group, rng):
 
 
 def check_saved_states(group, rng):
+    if not EVERY:  # those by a halo have one field more
+        return
     require_saved_states(group, PROBLEMS["turning"], METHOD, few(METHODS[5:3:-1], 2), STEPS)
 
 

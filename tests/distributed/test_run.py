@@ -31,7 +31,7 @@ def heat(*options, ranks=None):
     [
         (None, ("--shape", 17, 14, "--ranks", 3)),
         slow(2, ("--shape", 17, 14, "--split", "x")),
-        (2, ("--shape", 9, 11, 10, "--split", "y", "--ranks", 2)),
+        slow(2, ("--shape", 9, 11, 10, "--split", "y", "--ranks", 2)),
     ],
 )
 def test_ranks_compute_one_field(ranks, options, tmp_path):
@@ -60,7 +60,7 @@ def test_ranks_compute_one_field(ranks, options, tmp_path):
         slow(("--dt", "much"), 2, "argument --dt: invalid float value"),
         slow(("--shape", 2, 9), 2, "shape must be at least 3 along y"),
         slow(("--shape", 9, 9, "--split", "z"), 2, "--split must be one of x, y"),
-        (("--ranks", 3), 1, "--ranks is 3, but MPI has 2 ranks"),
+        slow(("--ranks", 3), 1, "--ranks is 3, but MPI has 2 ranks"),
     ],
 )
 def test_errors_of_all_ranks_are_printed_once(options, status, text, tmp_path):

@@ -5,6 +5,7 @@ run_checks.py SUBJECT/CHECK,...    some of them: check_CHECK, ...
 run_checks.py SUBJECT... every     all combinations of their cases; see `slabs.chosen`
 """
 
+import gc
 import importlib
 import sys
 import traceback
@@ -34,6 +35,7 @@ def run_checks(members, of="", names=()):
 
 
 if __name__ == "__main__":
+    gc.freeze()  # what the imports made is not searched for garbage
     for words in sys.argv[1:]:
         if words != "every":
             subject, *names = words.replace("/", ",").split(",")
