@@ -79,9 +79,11 @@ def test_sides_of_all_kinds(differentiable, make, rng, grid, ends):
 @pytest.mark.parametrize(
     ("case", "dtype"),
     [
-        *((case, np.float64) for case in GRIDS if case not in ("periodic", "stretched")),
+        ("line", np.float64),
+        ("box", np.float64),
         ("stretched", np.complex128),
         ("stretched, all Neumann", np.float32),
+        *(slow(case, np.float64) for case in GRIDS if case not in ("line", "box")),
         *(slow(case, np.complex128) for case in GRIDS if case != "stretched"),
         *(slow(case, np.float32) for case in GRIDS if case != "stretched, all Neumann"),
     ],
@@ -134,7 +136,6 @@ def test_the_jacobian_is_the_inverse_of_a_dense_matrix(
 @pytest.mark.parametrize(
     ("case", "grid"),
     [
-        ("given values", "nodes"),
         ("stretched", "cells"),
         ("stretched, all Neumann", "nodes"),
         *(slow(case, grid) for case in GRIDS for grid in ("nodes", "cells")),
@@ -293,10 +294,8 @@ def test_fields_and_values_broadcast(differentiable, make, rng):
     f, flux = rng.random(5), rng.random(1)
     wide = np.broadcast_to(f, (4, 5)).copy(), np.broadcast_to(flux, 5).copy()
 
-    small, full = (
-        solver.solve(differentiable.array(a), boundary={"y-": Neumann(differentiable.array(b))})
-        for a, b in ((f, flux), wide)
-    )
+    solve = differentiable.jit(lambda f, v: solver.solve(f, boundary={"y-": Neumann(v)}))
+    small, full = (solve(*map(differentiable.array, given)) for given in ((f, flux), wide))
 
     close(differentiable, small, differentiable.get(full), 10)
 
@@ -311,11 +310,7 @@ def test_batches_by_vmap(everywhere, rng):
     def slope(f, value):
         return everywhere.gradient_of(lambda v: (solve(f, v) ** 3).sum())(value)
 
-    for fields, values, axes in (
-        (f, value[0], (1, None)),
-        (f[:, 0], value, (None, 0)),
-        (f, value, (1, 0)),
-    ):
+    for fields, values, axes in ((f[:, 0], value, (None, 0)), (f, value, (1, 0))):
         fields, values = converted(everywhere, (fields.copy(), values))
         for function in (solve, slope):
             together = everywhere.vmap(function, axes)(fields, values)
@@ -343,7 +338,8 @@ def test_compiled_without_graph_breaks(differentiable, make, rng):
 def test_types_promote(differentiable, make):
     f = differentiable.array(np.ones(5, np.float32))
     for boundary, dtype in ((1.0, np.float32), (1j, np.complex64), (np.array(1.0), np.float64)):
-        assert differentiable.dtype(make(5, 0.1, boundary).solve(f)) == dtype
+        solve = differentiable.jit(make(5, 0.1, boundary).solve)
+        assert differentiable.dtype(solve(f)) == dtype
     whole = differentiable.array(np.ones(5, np.int64))
     assert differentiable.dtype(make(5, 0.1, 0.0).solve(whole)) == np.float64
 

@@ -102,8 +102,8 @@ def test_derivatives_of_solves_with_factors(differentiable, factor, rng, periodi
 @pytest.mark.parametrize(
     "mapped",
     [
-        # The entries of one off-diagonal, the sides, and all.
-        case if case in ((1, 0, 0, 0), (0, 0, 0, 1), (1, 1, 1, 1)) else slow(case)
+        # The entries of one off-diagonal, and the sides.
+        case if case in ((1, 0, 0, 0), (0, 0, 0, 1)) else slow(case)
         for case in itertools.product((False, True), repeat=4)
         if any(case)
     ],
@@ -115,10 +115,11 @@ def test_vmap_over_subsets_of_operands(differentiable, solve, rng, mapped):
     slope = differentiable.gradient_of(lambda *a: (solve(*a) ** 2).sum())
 
     found = differentiable.vmap(slope, axes)(*converted(differentiable, given))
+    alone = differentiable.jit(slope)
 
     for k in range(3):
         one = [a[k] if m else a for a, m in zip(given, mapped, strict=True)]
-        truth = slope(*converted(differentiable, one))
+        truth = alone(*converted(differentiable, one))
         close(differentiable, found[k], differentiable.get(truth), 1e5)
 
 

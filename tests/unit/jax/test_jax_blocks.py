@@ -29,9 +29,9 @@ def bands(rng, shape, *, short=False):
 @pytest.mark.parametrize(
     ("rows", "periodic"),
     [
-        *((rows, False) for rows in (1, 2, 9)),
+        *((rows, False) for rows in (1, 9)),
         *((rows, True) for rows in (5, 9)),
-        *(slow(rows, False) for rows in (3, 5, 6)),
+        *(slow(rows, False) for rows in (2, 3, 5, 6)),
         slow(6, True),
     ],
 )
@@ -123,7 +123,7 @@ def test_periodic_matrices_whose_open_part_is_singular():
 
 
 @pytest.mark.parametrize(
-    ("rows", "side"), [(1, 3), (4, 2), slow(1, 2), slow(1, 5), slow(4, 3), slow(4, 5)]
+    ("rows", "side"), [(4, 2), slow(1, 3), slow(1, 2), slow(1, 5), slow(4, 3), slow(4, 5)]
 )
 def test_blocks(rows, side):
     rng = np.random.default_rng(side)
@@ -169,7 +169,7 @@ def test_symmetric_and_complex_blocks():
         solve_block_tridiagonal(lower, diag, lower, rhs[..., 0, 0])
 
 
-@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("rows", [slow(1), 4])
 def test_logarithms_of_determinants(rows):
     rng = np.random.default_rng(rows)
     lower, diag, upper = rng.uniform(-1, 1, (3, 3, rows, 2, 2))

@@ -14,7 +14,14 @@ import pysolvers.jax
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("name", pysolvers.jax.__all__)
+# The examples of the methods of splines take seconds.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "CubicSpline"))
+        for name in pysolvers.jax.__all__
+    ],
+)
 def test_public_name_is_documented_and_its_examples_run(name):
     value = getattr(pysolvers.jax, name)
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
