@@ -1,6 +1,7 @@
 """The benchmark of the GPU: its cases and bars, its record, and what is made from the record."""
 
 import copy
+import functools
 import json
 import math
 import os
@@ -18,19 +19,21 @@ import command_line
 import pytest
 
 import pysolvers
-from benchmarks import machine
+from benchmarks import machine, sources
 from benchmarks.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
 from benchmarks.gpu_solvers import made_solver, solver_cases
 from benchmarks.gpu_table import best_peer, missed, misses, slow_against_peer, tables
 from pysolvers.cases.tables import Column, Table
 
 ROOT = Path(__file__).parents[2]
+FILE_HASHES = functools.cache(sources.file_hashes)
 
 
 @pytest.fixture
 def tools(monkeypatch):
-    """Let the modules of tools/ be imported."""
+    """Let the modules of tools/ be imported, which read the sources of the package once."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.setattr(sources, "file_hashes", FILE_HASHES)
 
 
 def entry_of(case):

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import gradients_cpu
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_quick_run_writes_the_record(tmp_path, capsys, monkeypatch):
     pytest.importorskip("jax")
     monkeypatch.setattr(gradients_cpu, "SMALL", (((5, 4), -1),))

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import implicit
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_quick_run_counts_iterations_and_writes_the_record(tmp_path, capsys):
     path = tmp_path / "record.json"
     assert command_line.main(["bench", "implicit", "--quick", "--json", str(path)]) == 0

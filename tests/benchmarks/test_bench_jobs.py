@@ -65,6 +65,7 @@ def test_job_of_columns_conserves_heat(jobs):
     np.testing.assert_allclose(job.calls["package"]().sum(0), before.sum(0), atol=1e-13)
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_command_writes_a_record(tmp_path):
     path = tmp_path / "record.json"
     command = ["bench", "jobs", "--only", "small", "--samples", "1", "--json", str(path)]
@@ -81,6 +82,7 @@ def test_record_of_the_machine_has_all_jobs(capsys):
     assert "all jobs" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_jobs_run_without_scipy(tmp_path):
     # An import of SciPy fails, as where it is not installed; JAX needs it.
     (tmp_path / "scipy").mkdir()

@@ -3,10 +3,12 @@
 import json
 
 import command_line
+import pytest
 
 from benchmarks import parabolic
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_quick_run_has_a_share_for_each_plate(tmp_path, capsys):
     path = tmp_path / "record.json"
     assert (

@@ -23,6 +23,7 @@ def test_small_benchmark_writes_a_record(tmp_path):
             assert residual < (1e-6 if name == "pyamg" else 1e-14), name
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_small_benchmark_of_grids_and_a_batch(tmp_path):
     pytest.importorskip("scipy")
     path = tmp_path / "record.json"

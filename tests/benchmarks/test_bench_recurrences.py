@@ -3,10 +3,12 @@
 import json
 
 import command_line
+import pytest
 
 from benchmarks import recurrences
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_a_quick_run_without_optional_packages(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recurrences, "installed", lambda name: None)
     path = tmp_path / "record.json"

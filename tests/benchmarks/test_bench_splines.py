@@ -6,6 +6,7 @@ import command_line
 import pytest
 
 
+@pytest.mark.slow  # a quick run of a benchmark
 def test_small_benchmark_writes_a_record(tmp_path):
     pytest.importorskip("scipy")
     path = tmp_path / "record.json"

@@ -47,6 +47,7 @@ def steady_wake():
     return SquareCylinder(30, (65, 401), steady=True).solve(1e-3)
 
 
+@pytest.mark.slow  # computes a wake
 def test_streamlines_in_the_wake_are_closed_ones_of_the_backflow(steady_wake):
     (axes,) = plot_fields([steady_wake]).axes
     lines = [line.get_xydata() for line in axes.lines]
@@ -62,6 +63,7 @@ def test_streamlines_in_the_wake_are_closed_ones_of_the_backflow(steady_wake):
     assert len(through) >= 20
 
 
+@pytest.mark.slow  # computes a wake
 def test_vorticity_of_several_flows_has_one_scale_of_colours(steady_wake):
     figure = plot_fields([steady_wake, replace(steady_wake, reynolds=31.0)], vorticity=True)
     figure.draw_without_rendering()

@@ -59,6 +59,7 @@ def test_modified_upwind_differences_are_not_those_of_table_2():
     assert printed == pytest.approx(1.94e-4, rel=0.01)
 
 
+@pytest.mark.slow  # a figure of the paper
 def test_curves_have_a_point_for_each_run():
     curves = [
         strip_curves(2, (1, 4), cells=32),
@@ -84,6 +85,7 @@ def test_fronts_have_the_reference_at_the_section_of_the_paper():
     assert np.interp([0.1, 0.2, 0.3], y, u) == pytest.approx([1, 0.5, 0], abs=0.06)
 
 
+@pytest.mark.slow  # a figure of the paper
 def test_temperature_at_a_rises_and_is_that_of_the_reference_with_cfd_and_cp():
     curves = channel_curves(1, cells=(128, 32), strips=(16, 4))
 
@@ -100,6 +102,7 @@ def test_temperature_at_a_rises_and_is_that_of_the_reference_with_cfd_and_cp():
     assert case.channel_verdict(curves).outcome == "not confirmed"
 
 
+@pytest.mark.slow  # a figure of the paper
 def test_growth_of_the_error_of_mu_is_the_published_one():
     curves = [strip_curves(k, (1, 4), cells=16, courant=c) for k in (1, 2) for c in (0.5, 1, 2)]
     for curve, growth in zip(curves[3:], (2.25, 2.68, 2.77), strict=True):

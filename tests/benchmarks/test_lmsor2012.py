@@ -70,6 +70,7 @@ def test_time_is_that_of_the_iterations_measured():
     assert solver.iterations == 8
 
 
+@pytest.mark.slow  # the commands of papers differ in their tables
 def test_command_sets_measured_beside_published(tmp_path, capsys):
     tables, pictures = repeat("lmsor2012", tmp_path)
 

@@ -128,6 +128,7 @@ def test_command_has_a_quick_run(tmp_path, monkeypatch):
         return run_experiment((16, 24), iterations=4)
 
     monkeypatch.setattr(pta2020_case, "run_experiment", experiment)
+    monkeypatch.setattr(pta2020_case, "run_profiles", lambda *_: run_profiles(33, (100,)))
     assert command_line.main(["reproduce", "pta2020", "--quick", "--output", str(tmp_path)]) == 0
 
     ((grids, iterations),) = calls
@@ -197,6 +198,7 @@ def test_times_of_a_step_with_the_default_grids(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("Claimed: ")
 
 
+@pytest.mark.slow  # flows of a cylinder for seconds
 def test_figures_before_an_error_are_kept(tmp_path, monkeypatch, capsys):
     def fail(*_, **__):
         raise ValueError("a grid is refused")
@@ -227,6 +229,7 @@ def test_verdicts_of_the_cylinder(facts, outcomes):
     assert [v.outcome for v in pta2020_figures.verdicts(facts)] == outcomes
 
 
+@pytest.mark.slow  # flows of a cylinder for seconds
 def test_steady_flows_and_times_of_the_cylinder(tmp_path, monkeypatch):
     seconds = {pta2020_cylinder.ONE_CORE: 9.0, pta2020_cylinder.PTA: 1.0}
     monkeypatch.setattr(

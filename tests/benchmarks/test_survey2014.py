@@ -24,6 +24,7 @@ def test_errors_are_those_of_walls_half_a_cell_away():
     assert [row[3] for row in table.rows] == pytest.approx([0.25] * 3, abs=1e-9)
 
 
+@pytest.mark.slow  # the commands of papers differ in their tables
 def test_command_writes_times_of_both_dtypes(tmp_path, capsys):
     tables, pictures = repeat("survey2014", tmp_path)
 

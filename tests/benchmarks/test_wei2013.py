@@ -80,6 +80,7 @@ def test_difference_is_that_of_two_fields(monkeypatch):
     assert case.relative_difference(16, 5) == pytest.approx(1e-3, rel=1e-4)
 
 
+@pytest.mark.slow  # the commands of papers differ in their tables
 def test_command_writes_what_schemes_advance(tmp_path, capsys):
     tables, pictures = repeat("wei2013", tmp_path)
 
