@@ -34,7 +34,9 @@ def setup(*command, **variables):
     )
 
 
-@pytest.mark.parametrize("wanted", [{}, {"PYSOLVERS_CUDA": "auto"}])
+@pytest.mark.parametrize(
+    "wanted", [{}, pytest.param({"PYSOLVERS_CUDA": "auto"}, marks=pytest.mark.slow)]
+)
 def test_without_nvcc_the_cuda_backend_is_left_out_aloud(wanted):
     run = setup(NVCC="no-such-compiler", **wanted)
 
@@ -54,10 +56,15 @@ def test_cuda_backend_is_left_out_in_silence_when_unwanted():
     [
         ({"PYSOLVERS_CUDA": "1", "NVCC": "no-such-compiler"}, "PYSOLVERS_CUDA=1: no nvcc"),
         ({"PYSOLVERS_CUDA": "yes"}, "PYSOLVERS_CUDA must be auto, 0 or 1, not yes"),
-        ({"PYSOLVERS_DISTRIBUTION": "all"}, "PYSOLVERS_DISTRIBUTION must be cuda or not set"),
-        (
+        pytest.param(
+            {"PYSOLVERS_DISTRIBUTION": "all"},
+            "PYSOLVERS_DISTRIBUTION must be cuda or not set",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             {"PYSOLVERS_DISTRIBUTION": "cuda", "NVCC": "no-such-compiler"},
             "PYSOLVERS_DISTRIBUTION=cuda: no nvcc",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -142,11 +142,12 @@ def test_default_number_of_threads_follows_the_affinity_mask():
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        ({"PYSOLVERS_NUM_THREADS": "1"}, 1),
-        ({"OMP_NUM_THREADS": "1"}, 1),
         ({"OMP_NUM_THREADS": "1,4"}, 1),
         ({"PYSOLVERS_NUM_THREADS": "100000", "OMP_NUM_THREADS": "1"}, None),
-        ({}, None),
+        # The first variable alone is a test of test_arguments.py.
+        pytest.param({"PYSOLVERS_NUM_THREADS": "1"}, 1, marks=pytest.mark.slow),
+        pytest.param({"OMP_NUM_THREADS": "1"}, 1, marks=pytest.mark.slow),
+        pytest.param({}, None, marks=pytest.mark.slow),
     ],
 )
 def test_environment_reduces_the_default_number_of_threads(monkeypatch, variables, expected):

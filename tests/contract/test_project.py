@@ -287,6 +287,7 @@ def test_line_of_the_readme_solves_its_job(number):
     JOBS[number](run)
 
 
+@pytest.mark.slow  # a case of test_cli.py, with the grid of the README
 def test_demo_of_the_readme_runs(tmp_path):
     assert "`make demo`" in README
     makefile = (ROOT / "Makefile").read_text()

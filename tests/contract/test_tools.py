@@ -104,6 +104,7 @@ def test_device_kernels_have_registers_local_memory_and_bytes(tmp_path, monkeypa
     assert (kernel.registers, kernel.local, kernel.size) == (40, 1, 32)
 
 
+@pytest.mark.slow  # a tool of the laboratory, which measures for seconds
 def test_two_builds_are_measured(tmp_path):
     name, report = "small/f64/last/1x8", tmp_path / "report.json"
     options = ("--rounds", 1, "--limit", "inf", "--json", report)

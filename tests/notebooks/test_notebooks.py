@@ -44,7 +44,9 @@ def test_notebook_is_kept_without_output(path):
         assert not kept and all(cell.execution_count is None for cell in code)
 
 
-# The kernel's own libraries warn of what no notebook can change.
+# The documentation runs the notebooks when it is built. The kernel's own libraries warn of what no
+# notebook can change.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", SHORT, ids=lambda path: path.stem)
 def test_notebook_runs(path, tmp_path, monkeypatch):

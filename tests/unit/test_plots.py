@@ -104,7 +104,7 @@ def result(request):
     return result_of(request.param)
 
 
-FIGURES = ("heat", "transport", "staggered", "heat in a box", "heat in a strip", "cavity", "plate")
+FIGURES = ("transport", "staggered", "heat in a box", "heat in a strip")
 
 
 def colour_bars(figure):
@@ -192,6 +192,7 @@ def test_package_does_not_import_matplotlib_before_a_plot():
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 
+@pytest.mark.slow  # starts a kernel of Jupyter, for seconds
 def test_notebook_shows_the_figure_without_another_import(tmp_path, monkeypatch):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")

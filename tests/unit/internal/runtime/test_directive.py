@@ -16,10 +16,15 @@ from pysolvers.papers.survey2014 import RedBlackSOR, StaggeredCavity
 
 TOOL = Path(__file__).parents[4] / "tools" / "build_directive.py"
 
-# The tests of a wheel have neither the tool nor the sources.
-pytestmark = pytest.mark.skipif(
-    shutil.which("gcc") is None or not TOOL.exists(), reason="needs gcc and a copy of the source"
-)
+# The tests of a wheel have neither the tool nor the sources. The kernels are those of one paper,
+# and the tests compile them for seconds.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which("gcc") is None or not TOOL.exists(),
+        reason="needs gcc and a copy of the source",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
