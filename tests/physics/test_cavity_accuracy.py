@@ -18,7 +18,7 @@ DISCRETE = [
     (65, 1000, "thom", -0.105221, -1.87433, -0.33777, 0.32457, -0.45853),
     pytest.param(129, 100, "thom", -0.103325, -3.16422, -0.21343, 0.17888, -0.25283, marks=slow),
     pytest.param(129, 400, "thom", -0.112771, -2.28142, -0.32445, 0.29908, -0.44767, marks=slow),
-    (129, 1000, "thom", -0.115466, -2.01865, -0.37535, 0.36340, -0.51002),
+    pytest.param(129, 1000, "thom", -0.115466, -2.01865, -0.37535, 0.36340, -0.51002, marks=slow),
     (129, 1000, "jensen", -0.116009, -2.02556, -0.37729, 0.36539, -0.51258),
 ]
 
@@ -39,7 +39,7 @@ def test_converged_values_on_the_nodes(n, re, wall, psi, omega, u_min, v_max, v_
     assert result.centreline_v().min() == pytest.approx(v_min, abs=1e-5)
 
 
-@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+@pytest.mark.parametrize("wall", ["thom", "woods", pytest.param("jensen", marks=slow)])
 def test_order_of_convergence_is_two(wall):
     values = [psi_extreme(n, 100, wall) for n in (33, 65, 129)]
 
@@ -78,7 +78,7 @@ def test_extrapolated_profiles_meet_the_spectral_ones():
         np.testing.assert_allclose(extrapolated, values, atol=2e-3)
 
 
-@pytest.mark.parametrize("re", [100, 400])
+@pytest.mark.parametrize("re", [100, pytest.param(400, marks=slow)])
 def test_profiles_are_those_of_ghia_within_both_errors(re):
     table = ghia_profiles(re)
     result = LidDrivenCavity(re, 129).solve()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
 
-few = settings(max_examples=150)
+few = settings(max_examples=75)
 many = settings(
     max_examples=20_000, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
 )

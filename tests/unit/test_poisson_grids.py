@@ -209,7 +209,7 @@ def test_closed_radius_has_all_digits(rng, geometry, method):
 @pytest.mark.parametrize("ends", ["PP", "RR", "RN"])
 def test_eigenvectors_of_any_number_of_unknowns(ends):
     """Nearly equal pairs of eigenvalues of periodic axes, and uniform axes with Robin sides."""
-    for n in range(3, 131):
+    for n in (*range(3, 40), *range(60, 131, 5)):
         s = np.linspace(0, 1, n + 1)
         edges = s + 0.05 * np.sin(2 * np.pi * s) if ends == "PP" and n % 4 else s
         boundary = conditions_of("x", ends, (1.0, 1.0))

@@ -1,6 +1,6 @@
 """Random calls for a bounded time: everything that a call can be, against oracles.
 
-PYSOLVERS_RANDOM_SECONDS is the time for each backend, 3 by default. PYSOLVERS_RANDOM_SEED chooses
+PYSOLVERS_RANDOM_SECONDS is the time for each backend, 1.5 by default. PYSOLVERS_RANDOM_SEED chooses
 other calls, and PYSOLVERS_RANDOM_CASE makes the one of that number, which a failure prints.
 PYSOLVERS_RANDOM_PARTS is the number of tests that share the calls and the time, for as many
 processes.
@@ -12,7 +12,7 @@ import time
 import pytest
 import random_calls
 
-SECONDS = float(os.environ.get("PYSOLVERS_RANDOM_SECONDS", "3"))
+SECONDS = float(os.environ.get("PYSOLVERS_RANDOM_SECONDS", "1.5"))
 SEED = int(os.environ.get("PYSOLVERS_RANDOM_SEED", "20240607"))
 CASE = os.environ.get("PYSOLVERS_RANDOM_CASE")
 PARTS = int(os.environ.get("PYSOLVERS_RANDOM_PARTS", "1"))

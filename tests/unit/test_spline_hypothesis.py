@@ -42,7 +42,7 @@ def splines(draw):
     return x, y, axis, conditions, points
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(splines(), st.integers(0, 3), st.sampled_from([True, False, "periodic", None]))
 def test_values_are_those_of_scipy(problem, nu, extrapolate):
     x, y, axis, conditions, points = problem

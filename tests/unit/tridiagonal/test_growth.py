@@ -444,8 +444,9 @@ def test_a_solution_that_overflows_is_not_finite(solve, draws):
     draws.check()
 
 
-# In the default run only families that chunks find hard.
-HARD = {"float64": ("uniform constant", "piecewise")}
+# In the default run only families that chunks find hard; of complex numbers with the width that
+# has twice the lanes.
+HARD = {"float64": ("uniform constant", "piecewise"), "complex128": ()}
 OF_LONG_SYSTEMS = [
     pytest.param(
         family, dtype, marks=() if family in HARD.get(dtype, ("uniform constant",)) else slow

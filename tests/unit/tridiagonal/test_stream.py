@@ -41,6 +41,7 @@ def in_pieces(lower, diag, upper, rhs, **options):
     )
 
 
+@pytest.mark.each_value  # the lanes of a type are those of the other kernels
 @pytest.mark.parametrize("offset", [0, 1])
 @pytest.mark.parametrize("rows", [1, 7, 16, 63, 65, 1000])
 @pytest.mark.parametrize("dtype", DTYPES)

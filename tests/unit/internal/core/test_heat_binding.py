@@ -144,6 +144,7 @@ def test_single_unknown(rng):
     check(Case(rng, (3, 3), ((D, D), (D, D)), True, "none"), "peaceman-rachford")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("scheme", REFERENCES)
 @pytest.mark.parametrize("varied", [False, True], ids=["k", "k(x)"])
 def test_same_bits_for_any_threads(rng, scheme, varied):

@@ -73,8 +73,8 @@ def test_every_layout_dtype_and_number_of_systems(rng, dtype, rows):
     ("dtype", "order"),
     [
         (np.float32, "rows"),
-        (np.float32, "outer"),
-        pytest.param(np.float64, "rows", marks=pytest.mark.slow),  # the check takes seconds
+        pytest.param(np.float32, "outer", marks=pytest.mark.slow),  # the check takes seconds
+        pytest.param(np.float64, "rows", marks=pytest.mark.slow),
         pytest.param(np.complex64, "rows", marks=pytest.mark.slow),
     ],
 )
