@@ -7,13 +7,48 @@
 #ifndef PS_CUDA_DEVICE_SIDES_CUH
 #define PS_CUDA_DEVICE_SIDES_CUH
 
-#include "device/block.cuh"
 #include "device/operand.cuh"
+#include "device/pivot.cuh"
 
 namespace pysolvers::device {
 
+/* One number for each right-hand side. */
+template <typename Real, int COUNT> struct SideValues {
+    Real at[COUNT];
+
+    SideValues() = default;
+    /* All of them are x. */
+    __device__ __forceinline__ explicit SideValues(Real x)
+    {
+#pragma unroll
+        for (int p = 0; p < COUNT; p++) {
+            at[p] = x;
+        }
+    }
+    friend __device__ __forceinline__ SideValues operator-(SideValues a,
+                                                           const SideValues &b)
+    {
+#pragma unroll
+        for (int p = 0; p < COUNT; p++) {
+            a.at[p] -= b.at[p];
+        }
+        return a;
+    }
+};
+
+template <typename Real, int COUNT>
+__device__ __forceinline__ SideValues<Real, COUNT>
+shuffle(unsigned mask, SideValues<Real, COUNT> a, int lane)
+{
+#pragma unroll
+    for (int p = 0; p < COUNT; p++) {
+        a.at[p] = __shfl_sync(mask, a.at[p], lane);
+    }
+    return a;
+}
+
 template <typename Real, int COUNT> struct WithSides {
-    using Value = Column<Real, COUNT>;
+    using Value = SideValues<Real, COUNT>;
     Real value;
 
     WithSides() = default;
@@ -47,7 +82,7 @@ template <typename Real, int COUNT> struct WithSides {
 };
 
 template <typename Real, int COUNT> struct ValueOfNumber<WithSides<Real, COUNT>> {
-    using type = Column<Real, COUNT>;
+    using type = SideValues<Real, COUNT>;
 };
 
 template <typename Real, int COUNT>
