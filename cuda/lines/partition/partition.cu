@@ -67,6 +67,15 @@ groups_are_off()
     return std::getenv("PS_SIDES_APART") != nullptr;
 }
 
+/* PS_SIDES_TILE: bytes of an operand of a tile, until they are measured. */
+static int64_t
+tried_tile()
+{
+    const char *const bytes = std::getenv("PS_SIDES_TILE");
+
+    return groups_are_off() ? 1 : bytes != nullptr ? std::atoi(bytes) : 0;
+}
+
 static Shapes
 shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
@@ -107,7 +116,7 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 
     p->t = ps_cuda_merged(t);
     static_cast<Shapes &>(*p) =
-        remembered_plan(known, geometry_of(p->t, device, groups_are_off()),
+        remembered_plan(known, geometry_of(p->t, device, tried_tile()),
                         [&] { return shapes_of(p->t, device); });
     return p->is_there;
 }

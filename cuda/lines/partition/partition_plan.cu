@@ -415,7 +415,10 @@ systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {
     const int64_t each = t.outer * t.inner / (4 * device->processors);
     const int64_t bytes = sizes_of(t.dtype, c.by_row).bytes * t.rows;
-    const int64_t most = tile_bytes * 5 / (3 + 2 * c.sides) / bytes;
+    const char *const tried = c.sides > 1 ? std::getenv("PS_SIDES_TILE") : nullptr;
+    const int64_t most =
+        (tried != nullptr ? std::atoi(tried) : tile_bytes * 5 / (3 + 2 * c.sides)) /
+        bytes;
 
     if (!c.by_row) {
         return multiple_of(t, device, c, c.systems, std::min(most, each));
