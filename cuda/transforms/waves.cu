@@ -22,8 +22,7 @@
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
-#include "transforms/halved.cuh"
-#include "transforms/mirrored.cuh"
+#include "transforms/mirrored_tile.cuh"
 #include "transforms/waves.cuh"
 
 namespace pysolvers::transforms {
@@ -576,158 +575,32 @@ __launch_bounds__(Rows::slots == 4 ? row_threads : most_threads, Rows::slots == 
     }
 }
 
-/* Groups of values of a block, at most; a group has `slots` values of a line. */
+/* Groups of places of a block, at most. */
 static constexpr int most_groups = 36;
-static constexpr int tile_threads = most_groups * 8;
+static constexpr int slots_of_group = 8;
 
-/* Grid: for each plane and group of rows, blocks of `width` groups of values. A thread has the
- * values of the rows in one place of the lines, and then those of a line that determine each
- * other, or these first: they are exchanged in shared memory, so that a thread has no more than 8
- * at a time. Shared memory: Rows::slots x 8 x `width` numbers. */
+/* Grid: for each plane and group of rows, blocks of `width` groups of places. */
 template <typename Real, bool LOADS, typename Rows>
 static __global__ void
-__launch_bounds__(tile_threads)
+__launch_bounds__(most_groups *slots_of_group)
     mirrored_tiles_kernel(const __grid_constant__ Output<Real> field,
                           const __grid_constant__ ps_waves w, int blocks_a_group,
                           int width)
 {
-    using Line = HalvedLine<Real, HalvedRows::levels>;
-    using Two = Complex<Real>;
-    constexpr int lines = Rows::slots, slots = Line::slots;
     extern __shared__ __align__(16) unsigned char memory[];
-    Real *const shared = reinterpret_cast<Real *>(memory);
-    const bool sine = w.kind == PS_DST1;
-    const int shift = sine ? 1 : 0; /* place of value 0 */
-    const int size = static_cast<int>(w.size);
-    const HalvedRows parts = {size + 2 * shift - 1, sine};
-    const Rows rows = {static_cast<int>(w.rows), w.row_kind};
-    const int64_t group = static_cast<int64_t>(blockIdx.x) / blocks_a_group;
-    const int block = static_cast<int>(blockIdx.x - group * blocks_a_group);
-    const int64_t plane = quotient(group, rows.groups());
-    const int u = static_cast<int>(group - plane * rows.groups());
-    const int own = static_cast<int>(threadIdx.x);
-    const int which = own / width; /* the slot of the line, or of the rows */
-    const int t = block * width + own - which * width;
-    const bool exists = which < slots && t < parts.groups();
-    const Real scale = static_cast<Real>(w.scale);
-    /* Column: the number of row 0 in the slot of this thread. Line: those of its row. */
-    Real *const column = shared + own;
-    Real *const line = shared + which * (slots - 1) * width + own;
-
-    /* The place of a line, or -1. */
-    const auto place_of = [&](int number, int r) {
-        return number < 0 ? int64_t(-1)
-                          : plane * w.rows + rows.start(rows.part(r)) + number;
-    };
-    const auto numbers = [&](int part, int64_t place) {
-        return static_cast<Real *>(w.waves) + w.planes * w.rows * parts.before(part) +
-               place * parts.pitch(part);
-    };
-    const int i = Line::place(which, t, parts.last()) - shift;
-    const bool has_value = exists && i >= 0 && i < size;
-    const int64_t place =
-        exists && which < lines ? place_of(rows.number(u, which), which) : -1;
+    const MirroredTile<Real, Rows> tile(field, w, blockIdx.x,
+                                        static_cast<int>(threadIdx.x), blocks_a_group,
+                                        width, reinterpret_cast<Real *>(memory));
 
     if constexpr (LOADS) {
-        Real x[lines];
-
-        if (exists) {
-            const int64_t from = min(max(i, 0), size - 1) * field.row;
-
-#pragma unroll
-            for (int r = 0; r < lines; r++) {
-                x[r] = __ldcs(field.system(plane, max(rows.value(u, r), 0)) + from);
-            }
-#pragma unroll
-            for (int r = 0; r < lines; r++) {
-                x[r] = has_value && rows.value(u, r) >= 0 ? scale * x[r] : Real(0);
-            }
-            rows.load(x);
-#pragma unroll
-            for (int r = 0; r < lines; r++) {
-                column[r * slots * width] = x[r];
-            }
-        }
+        tile.load_rows();
         __syncthreads();
-        if (place < 0) {
-            return;
-        }
-        const Line found(t, parts.last());
-        const int sum = parts.sum(t), rest = parts.rest(t);
-        Real *const last = numbers(0, place);
-        Real y[slots];
-
-#pragma unroll
-        for (int s = 0; s < slots; s++) {
-            y[s] = line[s * width];
-        }
-        found.split(sine, y, [&](int level, int index, const Two &number) {
-            reinterpret_cast<Two *>(numbers(level, place))[index] = number;
-        });
-        if (sum >= 0) {
-            last[sum] = y[0] + y[1];
-        }
-        if (rest >= 0) {
-            last[parts.half() + rest] = y[0] - y[1];
-        }
-        for (int k = t; k < parts.between(true); k += parts.groups()) {
-            last[2 * parts.half() - 1 - k] = Real(0);
-            if (k < parts.between(false)) {
-                last[parts.half() - 1 - k] = Real(0);
-            }
-        }
+        tile.write_lines();
     }
     else {
-        Real y[slots] = {};
-
-        if (place >= 0) {
-            const Line found(t, parts.last());
-            const int sum = parts.sum(t), rest = parts.rest(t);
-            const Real *const last = numbers(0, place);
-            const Real even = __ldcs(last + max(sum, 0));
-            const Real odd = __ldcs(last + parts.half() + max(rest, 0));
-            Two given[Line::numbers];
-            int k = 0;
-            const auto read = [&](int level, int index) {
-                const Real *const number = numbers(level, place) + 2 * index;
-
-                given[k++] = {__ldcs(number), __ldcs(number + 1)};
-            };
-
-            /* In the order of merge(). */
-            read(2, found.place(0));
-            read(1, found.place(0));
-            read(1, found.place(1));
-            y[0] = (sum < 0 ? Real(0) : even) + (rest < 0 ? Real(0) : odd);
-            y[1] = (sum < 0 ? Real(0) : even) - (rest < 0 ? Real(0) : odd);
-            k = 0;
-            found.merge(sine, y, [&](int, int) { return given[k++]; });
-        }
-        if (exists && which < lines) {
-#pragma unroll
-            for (int s = 0; s < slots; s++) {
-                line[s * width] = scale * y[s];
-            }
-        }
+        tile.read_lines();
         __syncthreads();
-        if (!has_value) {
-            return;
-        }
-        Real x[lines];
-
-#pragma unroll
-        for (int r = 0; r < lines; r++) {
-            x[r] = column[r * slots * width];
-        }
-        rows.store(x);
-#pragma unroll
-        for (int r = 0; r < lines; r++) {
-            const int j = rows.value(u, r);
-
-            if (j >= 0) {
-                field.system(plane, j)[i * field.row] = x[r];
-            }
-        }
+        tile.store_rows();
     }
 }
 
@@ -743,11 +616,11 @@ move_mirrored_tiles(const ps_waves *w, cudaStream_t stream)
     const int blocks_a_group = divided_up(parts.groups(), most);
     const int width = divided_up(parts.groups(), blocks_a_group);
     const int64_t blocks = w->planes * rows.groups() * blocks_a_group;
-    const size_t shared = size_t(Rows::slots) * 8 * width * sizeof(Real);
+    const size_t shared = MirroredTile<Real, Rows>::numbers(width) * sizeof(Real);
 
     return blocks > INT32_MAX
                ? PS_BAD_ARGUMENT
-               : Launch(blocks, rounded_up(8 * width, 32), shared, stream)
+               : Launch(blocks, rounded_up(slots_of_group * width, 32), shared, stream)
                      .run(mirrored_tiles_kernel<Real, LOADS, Rows>,
                           output_of<Real>(w->field), *w, blocks_a_group, width);
 }
