@@ -12,7 +12,7 @@ from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiag
 from .._checks import integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._memory import RELEASES
-from .._runtime.arrays import real_of
+from .._runtime.arrays import check_out, real_of
 from .._runtime.backends import require as require_backend
 from .._runtime.interop import host_array, kind_of, library_of, locate
 from .._steps import tridiagonal_matvec
@@ -20,6 +20,8 @@ from ..factor import TridiagonalFactor, factor_tridiagonal
 from .formulas import FORMULAS, end_weights
 
 Array = NDArray[Any]
+
+_REALS = np.finfo(np.float64)
 
 _NAME = "compact_derivative"
 
@@ -189,8 +191,7 @@ def compact_derivative(
     elif accuracy == 8:
         x = _solve_pentadiagonal(right, place, order, periodic=bool(periodic))
         if out is not None:
-            _require_out(host_out, x)
-            host_out[...] = x
+            check_out(host_out, x.shape, x.dtype, {})[...] = x
             return out
     else:
         dtype = real_of(_dtype_of(right))
@@ -207,6 +208,12 @@ def _check_options(order: int, accuracy: int, spacing: float, closure: int | Non
     require(integer("accuracy", accuracy) in (4, 6, 8), "accuracy must be 4, 6 or 8", accuracy)
     require_finite("spacing", spacing)
     require(spacing > 0, "spacing must be greater than 0", spacing)
+    least, most = (float(end) ** (1 / order) for end in (_REALS.tiny, _REALS.max))
+    require(
+        least <= spacing <= most,
+        f"spacing must be from {least:.2g} to {most:.2g} for order {order}",
+        spacing,
+    )
     if closure is not None:
         require(
             3 <= integer("closure", closure, "an int or None") <= accuracy,
@@ -293,14 +300,6 @@ def _solve_pentadiagonal(right: Array, axis: int, order: int, *, periodic: bool)
     name = real_of(right.dtype).name
     factor = _factor_of(order, 8, right.shape[axis], name, periodic, None)
     return factor.solve(right, axis=axis)
-
-
-def _require_out(out: Array, x: Array) -> None:
-    """Raise unless an array can hold the result."""
-    if out.dtype != x.dtype:
-        raise TypeError(f"out must have the dtype {x.dtype}, got {out.dtype}")
-    if out.shape != x.shape:
-        raise ValueError(f"out must have the shape {x.shape}, got {out.shape}")
 
 
 def _factor_of(

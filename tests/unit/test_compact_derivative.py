@@ -159,3 +159,22 @@ def test_options_that_are_refused(options, rule):
         compact_derivative(np.ones(9), periodic="no")
     with pytest.raises(ValueError, match="one dimension"):
         compact_derivative(2.0)
+
+
+@pytest.mark.parametrize("accuracy", [6, 8])
+def test_out_is_an_array_with_an_element_at_each_index(accuracy):
+    f = np.ones((3, 12))
+    with pytest.raises(TypeError, match="out must be an ndarray|out is a list"):
+        compact_derivative(f, accuracy=accuracy, out=[0.0])
+    repeated = np.lib.stride_tricks.as_strided(np.empty(12), f.shape, (0, 8))
+    with pytest.raises(ValueError, match="out must hold each element at one index"):
+        compact_derivative(f, accuracy=accuracy, out=repeated)
+
+
+@pytest.mark.parametrize("spacing", [1e-200, 1e200])
+def test_spacings_whose_square_is_no_number_are_refused(spacing):
+    with pytest.raises(
+        ValueError, match=r"spacing must be from 1\.5e-154 to 1\.3e\+154 for order 2"
+    ):
+        compact_derivative(np.ones(12), order=2, spacing=spacing)
+    assert (compact_derivative(np.ones(12), spacing=spacing) == 0).all()
