@@ -4,6 +4,7 @@ import signal
 import time
 
 import pytest
+from covering import slow
 from mpi_job import LAUNCHER, finished, is_mpich, start
 
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
@@ -11,49 +12,52 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
-SOLVERS = (
-    "heat",
-    "poisson",
-    "relaxation",
-    "transport",
-    "new_solver",
-    "conformance",
-    "device_unsplit",
-    "device_poisson",
-)
-SUBJECTS = ("solve", "factor", "steps", *SOLVERS, "device", "repeats", "unsplit")
+LINES = ("solve", "factor", "steps")
+SOLVERS = ("heat", "poisson", "relaxation", "transport", "new_solver", "conformance")
+ON_DEVICES = ("device_unsplit", "device_poisson", "device", "repeats")
+SUBJECTS = (*LINES, *SOLVERS, *ON_DEVICES, "unsplit")
 
 
-# Of lines, what depends on the number of ranks: with 2 ranks both neighbours are one rank, with 4
-# ranks two parts that are not at the ends are neighbours.
+# What a rank with two neighbours decides: parts of lines, halos and the levels of a slab. 2 ranks
+# make all other checks, as every rank computes the references of its checks.
+OF_THREE = {
+    "solve": "every_remainder,parts_of_more_rows_than_the_ends_reach,unequal_parts,row_exchanges,"
+    "rows_at_the_ends_decide,ends_in_all_rows_in_one_pass,rows_inside_decide_in_one_pass,long_lines",
+    "factor": "every_remainder,parts_of_more_rows_than_the_ends_reach,shared_matrices",
+    "heat": "fields_of_one_process,kernels_with_a_halo_for_several_steps,windows_that_shrink,"
+    "long_steps,last_part_of_one_node,unsplit_steps_have_the_bits_of_one_process",
+    "poisson": "fields_of_one_process",
+    "relaxation": "bits_of_one_process,plates",
+    "transport": "fields_of_one_process,fields_by_halo,the_halo_is_exchanged,"
+    "steps_that_are_too_long_for_the_halo",
+}
+# Both neighbours of a rank are one rank.
 OF_TWO = (
-    "solve/every_axis_and_dtype,every_remainder,row_exchanges,rows_at_the_ends_decide,"
-    "matrices_that_are_not_finite,singular_systems,exchanges_of_a_call,"
-    "an_error_of_one_rank_in_its_elimination,closed_groups_free_their_communicators",
-    "factor/every_remainder,singular_matrices,arrays_on_a_device",
+    "solve/every_remainder,row_exchanges,rows_at_the_ends_decide",
+    "factor/every_remainder",
+    *(f"{subject}/not,{checks}" for subject, checks in OF_THREE.items()),
+    *("steps", "new_solver", "conformance", "device", "repeats"),
 )
+# Two parts that are not at the ends are neighbours.
 OF_FOUR = (
     "solve/every_remainder,unequal_parts,row_exchanges,rows_at_the_ends_decide,sub_communicators",
     "factor/every_remainder",
     "few",
 )
-# What a rank with two neighbours changes in the halos of these are halos of other solvers, too; the
-# fewer the ranks, the less their references cost, which every rank computes.
-OF_TWO_OR_MORE = ("steps", "new_solver", "conformance")
 
 
 def jobs():
     """The checks on 1 to 4 ranks; in the default run those of the solvers on one number of ranks.
 
-    Of 3 ranks one has two neighbours, and their parts are of different lengths. A job has several
-    subjects, as its ranks take longer to start than for most of them; a slow one has one subject,
-    with all combinations of its cases: a minute and more for some.
+    The parts of 3 ranks are of different lengths. A job has several subjects, as its ranks take
+    longer to start than for most of them; a slow one has one subject, with all combinations of its
+    cases: a minute and more for some.
     """
-    lines = ("solve", "factor", "steps")
+    of_three = (f"{subject}/{checks}" for subject, checks in OF_THREE.items())
     yield from (
-        (1, lines),
-        (2, (*OF_TWO, *OF_TWO_OR_MORE, "device", "repeats")),
-        (3, ("solve", "factor", *(name for name in SOLVERS if name not in OF_TWO_OR_MORE))),
+        (1, LINES),
+        (2, OF_TWO),
+        (3, (*of_three, "device_unsplit", "device_poisson")),
         (4, OF_FOUR),
     )
     for subject in SUBJECTS:
@@ -66,9 +70,9 @@ def test_ranks(ranks, subjects):
     status, out, errors = finished(start(ranks, "../support/run_checks.py", *subjects))
 
     assert status == 0, errors
-    for subject in subjects:
-        if subject != "every":
-            assert out.count(f": {subject.split('/')[0]} all checks passed") == ranks
+    for subject in {words.split("/")[0] for words in subjects} - {"every"}:
+        made = sum(words.split("/")[0] == subject for words in subjects)
+        assert out.count(f": {subject} all checks passed") == ranks * made
 
 
 def notes(folder, rank):
@@ -90,6 +94,45 @@ def survived(tmp_path_factory):
 
     assert status == 0, errors
     return found_by_ranks(folder, 3)
+
+
+@pytest.fixture(scope="module")
+def started_jobs():
+    """The jobs of `job` that run, by the test that needs them, and their folders."""
+    jobs = {}
+    yield jobs
+    for process, _ in jobs.values():
+        process.kill()
+
+
+@pytest.fixture
+def job(request, started_jobs, tmp_path_factory):
+    """Status, errors and folder of a job of faults: ranks, and arguments of ranks_faults.py.
+
+    Such a job waits for most of its time: that of the next test starts together with it.
+    """
+    here = [
+        item
+        for item in request.session.items
+        if item.path == request.node.path and "job" in item.fixturenames
+    ]
+    number = here.index(request.node)
+    for item in here[number : number + 2]:
+        if item.nodeid not in started_jobs:
+            ranks, *arguments = item.callspec.params["job"]
+            folder = tmp_path_factory.mktemp("job")
+            process = start(ranks, "ranks_faults.py", folder, *arguments)
+            started_jobs[item.nodeid] = process, folder
+    process, folder = started_jobs.pop(request.node.nodeid)
+    status, _, errors = finished(process, 30)
+    return status, errors, folder
+
+
+def faults(*jobs):
+    """Return a mark that gives a test some jobs of faults."""
+    return pytest.mark.parametrize(
+        "job", jobs, indirect=True, ids=lambda job: " ".join(map(str, job))
+    )
 
 
 def test_ranks_that_differ_raise_on_all_ranks(survived):
@@ -132,11 +175,12 @@ def test_options_of_solvers_that_differ_raise_on_all_ranks(survived):
     assert len(found[0]) == 7
 
 
-def test_messages_of_other_sizes_are_named(tmp_path):
-    status, *_ = finished(start(3, "ranks_faults.py", tmp_path, "sizes"), 60)
+@faults((3, "sizes"))
+def test_messages_of_other_sizes_are_named(job):
+    status, _, folder = job
 
     assert status != 0
-    for rank, words in enumerate(found_by_ranks(tmp_path, 3)):
+    for rank, words in enumerate(found_by_ranks(folder, 3)):
         kind, ranks, text, seconds = words["sizes"]
         assert (kind, ranks) == ("DistributedError", "(0, 2)" if rank == 1 else "(1,)")
         assert "it makes another call" in text
@@ -144,38 +188,43 @@ def test_messages_of_other_sizes_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("how", "reason"),
-    [("ends", "it raised RuntimeError: no data"), ("goes on", "it makes another call")],
+    ("job", "reason"),
+    [
+        ((3, "midway", "ends"), "it raised RuntimeError: no data"),
+        ((3, "midway", "goes on"), "it makes another call"),
+    ],
+    indirect=["job"],
 )
-def test_error_in_the_middle_of_a_run_is_named_at_once(how, reason, tmp_path):
-    status, _, errors = finished(start(3, "ranks_faults.py", tmp_path, "midway", how), 60)
+def test_error_in_the_middle_of_a_run_is_named_at_once(job, reason):
+    status, errors, folder = job
 
     assert status != 0
-    assert ("RuntimeError: no data" in errors) == (how == "ends")
-    found = found_by_ranks(tmp_path, 3)
+    assert ("RuntimeError: no data" in errors) == ("raised" in reason)
+    found = found_by_ranks(folder, 3)
     for words in (found[0], found[2]):
         kind, ranks, text, seconds = words["run"]
         assert (kind, ranks) == ("DistributedError", "(1,)")
         assert f"no message from rank 1: {reason}" in text
         assert float(seconds) < 10  # the timeout is 20 s
         assert "cannot be used after" in words["next"][2]
-    if how == "goes on":
+    if "raised" not in reason:
         assert found[1]["run"][0] == "RuntimeError"
         assert found[1]["next"][0] == "DistributedError"
 
 
 @pytest.mark.parametrize(
-    ("how", "reason"),
+    ("job", "reason"),
     [
-        ("ends", "it raised RuntimeError: no data"),
-        pytest.param("exit", "it has ended", marks=pytest.mark.slow),
+        ((3, "kernel", "ends"), "it raised RuntimeError: no data"),
+        slow((3, "kernel", "exit"), "it has ended"),
     ],
+    indirect=["job"],
 )
-def test_rank_that_ends_while_a_kernel_waits_for_it_is_named_at_once(how, reason, tmp_path):
-    status, *_ = finished(start(3, "ranks_faults.py", tmp_path, "kernel", how), 60)
+def test_rank_that_ends_while_a_kernel_waits_for_it_is_named_at_once(job, reason):
+    status, _, folder = job
 
     assert status != 0
-    for words in found_by_ranks(tmp_path, 3)[::2]:
+    for words in found_by_ranks(folder, 3)[::2]:
         kind, ranks, text, seconds = words["run"]
         assert (kind, ranks) == ("DistributedError", "(1,)")
         assert f"no message from rank 1: {reason}" in text
@@ -184,26 +233,23 @@ def test_rank_that_ends_while_a_kernel_waits_for_it_is_named_at_once(how, reason
 
 
 @pytest.mark.parametrize(
-    ("how", "reasons"),
+    ("job", "reasons"),
     [
-        ("silent", ["by NCCL: waited 1 s"] * 2),
-        pytest.param(
-            "failing",
-            ["by NCCL: waited 1 s", "by NCCL: remote process exited"],
-            marks=pytest.mark.slow,
-        ),
-        ("ends", ["from rank 1: it raised RuntimeError: no data", None]),
+        ((2, "nccl", "silent"), ["by NCCL: waited 1 s"] * 2),
+        slow((2, "nccl", "failing"), ["by NCCL: waited 1 s", "by NCCL: remote process exited"]),
+        ((2, "nccl", "ends"), ["from rank 1: it raised RuntimeError: no data", None]),
     ],
+    indirect=["job"],
 )
-def test_message_by_nccl_that_does_not_arrive_ends_the_wait_in_time(how, reasons, tmp_path):
-    status, *_ = finished(start(2, "ranks_faults.py", tmp_path, "nccl", how), 60)
+def test_message_by_nccl_that_does_not_arrive_ends_the_wait_in_time(job, reasons):
+    status, _, folder = job
 
     assert status != 0
-    for rank, (words, reason) in enumerate(zip(found_by_ranks(tmp_path, 2), reasons, strict=True)):
+    for rank, (words, reason) in enumerate(zip(found_by_ranks(folder, 2), reasons, strict=True)):
         if reason is None:
             continue
         kind, ranks, text, seconds = words["run"]
-        assert (kind, ranks) == ("DistributedError", "(1,)" if how == "ends" else "()")
+        assert (kind, ranks) == ("DistributedError", "(1,)" if "raised" in reason else "()")
         assert f"rank {rank} of 2 gets no message {reason}" in text
         assert float(seconds) < 10
         assert words["next"][0] == "DistributedError"
@@ -211,21 +257,20 @@ def test_message_by_nccl_that_does_not_arrive_ends_the_wait_in_time(how, reasons
 
 
 @pytest.mark.parametrize(
-    ("how", "reason"),
+    ("job", "reason"),
     [
-        ("stop", "waited 2 s"),
-        ("exit", "it has ended"),
-        pytest.param("leave", "it has ended", marks=pytest.mark.slow),
+        ((3, "lose", "stop"), "waited 2 s"),
+        ((3, "lose", "exit"), "it has ended"),
+        slow((3, "lose", "leave"), "it has ended"),
     ],
+    indirect=["job"],
 )
-def test_rank_that_is_missing_is_named_by_the_others_in_time(how, reason, tmp_path):
-    begun = time.monotonic()
-    status, *_ = finished(start(3, "ranks_faults.py", tmp_path, "lose", how), 60)
+def test_rank_that_is_missing_is_named_by_the_others_in_time(job, reason):
+    status, _, folder = job
 
     assert status != 0
-    assert time.monotonic() - begun < 30
     for rank in (0, 2):
-        first, second = notes(tmp_path, rank)
+        first, second = notes(folder, rank)
         assert first[0] == "(1,)"
         assert float(first[1]) < 10  # the timeout is 20 s, and 2 s for a rank that stopped
         assert f"no message from rank 1: {reason}" in first[2]
@@ -237,21 +282,17 @@ def test_rank_that_ended_after_its_part_of_a_call_is_not_missing(survived):
 
 
 @pytest.mark.slow  # between two calls; in a run it is killed below
-def test_rank_that_is_killed_ends_the_job_in_time(tmp_path):
-    begun = time.monotonic()
-    status, *_ = finished(start(4, "ranks_faults.py", tmp_path, "lose", "kill"), 60)
-
-    assert status != 0  # the launcher may end the other ranks before they notice
-    assert time.monotonic() - begun < 30
+@faults((4, "lose", "kill"))
+def test_rank_that_is_killed_ends_the_job_in_time(job):
+    assert job[0] != 0  # the launcher may end the other ranks before they notice
 
 
-def test_rank_that_is_killed_in_a_run_ends_the_job_in_time(tmp_path):
-    begun = time.monotonic()
-    status, *_ = finished(start(3, "ranks_faults.py", tmp_path, "die"), 60)
+@faults((3, "die"))
+def test_rank_that_is_killed_in_a_run_ends_the_job_in_time(job):
+    status, _, folder = job
 
     assert status != 0
-    assert time.monotonic() - begun < 30
-    for words in found_by_ranks(tmp_path, 3):  # of those that the launcher left to themselves
+    for words in found_by_ranks(folder, 3):  # of those that the launcher left to themselves
         kind, _, text, _ = words.get("run", ("DistributedError", "", "no message from rank", ""))
         assert kind == "DistributedError"
         assert "no message from rank" in text

@@ -2,6 +2,7 @@
 
 run_checks.py SUBJECT...           those of tests/distributed/ranks_SUBJECT.py
 run_checks.py SUBJECT/CHECK,...    some of them: check_CHECK, ...
+run_checks.py SUBJECT/not,CHECK,...    all but some of them
 run_checks.py SUBJECT... every     all combinations of their cases; see `slabs.chosen`
 """
 
@@ -18,12 +19,18 @@ from pysolvers.distributed import Group
 def run_checks(members, of="", names=()):
     """Call every ``check_...(group, rng)``, or those named; end with status 1 if one fails here.
 
+    Names after "not" are those that are not called.
+
     The random numbers are the same on all ranks. A failure ends the rank, and the others end when
     they have waited for it.
     """
     group = Group(timeout=20)
-    names = [f"check_{name}" for name in names] or [n for n in members if n.startswith("check_")]
-    for name in names:
+    every, named = [n for n in members if n.startswith("check_")], [f"check_{n}" for n in names]
+    if names and names[0] == "not":
+        if unknown := set(named[1:]) - set(every):
+            raise ValueError(f"no checks of {of}: {', '.join(sorted(unknown))}")
+        named = [name for name in every if name not in named]
+    for name in named or every:
         check = members[name]
         try:
             check(group, np.random.default_rng(20240607))
