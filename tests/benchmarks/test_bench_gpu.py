@@ -279,6 +279,7 @@ def test_documents_get_their_tables(record):
     assert "1.7 × to 38.45 ×, 8.6 at 1024²" in paper
 
 
+@pytest.mark.slow  # pictures of a record, which the documentation draws
 def test_pictures_are_drawn(record, tmp_path):
     from benchmarks.documents import roofline_picture as roofline
 

@@ -120,6 +120,7 @@ def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys, monkey
         assert (tmp_path / "new" / f"pta2020-{name}.png").stat().st_size > 10000
 
 
+@pytest.mark.slow  # the same calls as those of the tables
 def test_command_has_a_quick_run(tmp_path, monkeypatch):
     calls = []
 

@@ -215,9 +215,17 @@ else:
 """
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("method", ["pcr", "pivoted", "partition"])
+@pytest.mark.parametrize(
+    ("method", "threads"),
+    [
+        ("pivoted", 2),
+        *(
+            pytest.param(method, threads, marks=pytest.mark.slow)  # of one loop over tiles
+            for method in ("pcr", "pivoted", "partition")
+            for threads in (1, 2)
+        ),
+    ],
+)
 def test_interrupt_leaves_a_long_batch_within_a_second(method, threads):
     seconds, left_out = run_python(INTERRUPT.format(method=method, threads=threads)).split()
 

@@ -45,6 +45,7 @@ def test_literals_are_the_choices_of_the_backend(literal, table):
     assert set(get_args(literal)) == set(getattr(require("cpu"), table))
 
 
+@pytest.mark.slow  # without a cache mypy reads the stubs of NumPy for ten seconds
 def test_misspelt_options_are_found(tmp_path):
     path, config = tmp_path / "calls.py", tmp_path / "mypy.ini"
     path.write_text(CALLS)

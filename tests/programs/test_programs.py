@@ -71,6 +71,7 @@ def test_cpp(tmp_path):
     assert repeated == "operands overlap, or x repeats an element"
 
 
+@pytest.mark.slow  # the interface of C, which test_c and test_cpp use
 def test_fortran(tmp_path):
     compiler = compiler_of(".f90")
     (module,) = config("--fortran")

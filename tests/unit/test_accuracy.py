@@ -24,7 +24,10 @@ def stacked(number, rows, draws):
 
 
 @pytest.mark.parametrize("draws", DRAWS)
-@pytest.mark.parametrize("number", oracle.ACCURACY_SET)
+@pytest.mark.parametrize(
+    "number",  # of matrices of given singular values, which take long, one kind
+    [pytest.param(k, marks=[pytest.mark.slow] * (k in (8, 9, 11))) for k in oracle.ACCURACY_SET],
+)
 def test_pivoted_forward_error_is_that_of_lapack(solve, number, draws):
     *system, exact = stacked(number, ROWS, draws)
 

@@ -120,8 +120,8 @@ def test_precision_promotes_as_in_numpy(backend, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("bc", CONDITIONS)
 def test_splines_have_knots_and_points_of_their_own(backend, rng, bc, dtype):
-    many = 130 if dtype is np.float64 else 20  # 260 splines are more than a tile of 256
-    for rest, axis in ((5,), 1), ((5,), 0), ((2, 3), 1), ((2, many), 1):
+    many = 130 if bc == "periodic" else 3  # 260 splines are more than a tile of 256
+    for rest, axis in ((5,), 0), ((2, 3), 1), ((2, many), 1):
         n, m = 21, 8
         y = batch(rng, n, rest, axis, dtype, periodic=bc == "periodic")
         for alone in ((), (-1,)):  # x can be shared along some axes of the batch

@@ -73,12 +73,12 @@ def test_masks_and_vectors_of_one_row_broadcast(differentiable, periodic):
     own_u, own_column, mask = map(differentiable.array, (u, column, inside))
     functions, options = differentiable.functions, {"periodic": periodic}
     truth = pysolvers.residual(lower, diag, upper, column, u, **options)
-    r = functions.residual(*own, own_column, own_u, **options)
+    r = differentiable.jit(lambda *a: functions.residual(*a, **options))(*own, own_column, own_u)
     np.testing.assert_allclose(differentiable.get(r), truth, atol=1e-14)
     options["where"] = inside
     truth = pysolvers.theta_step(lower, diag, upper, u, dt=0.3, **options)
     options["where"] = mask
-    x = functions.theta_step(*own, own_u, dt=0.3, **options)
+    x = differentiable.jit(lambda *a: functions.theta_step(*a, dt=0.3, **options))(*own, own_u)
     np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
     with pytest.raises(TypeError, match="where: need booleans, got"):
         functions.theta_step(*own, own_u, dt=0.3, where=own_u)
@@ -91,13 +91,15 @@ def test_steps_of_one_line_take_numbers_and_keep_single_precision(differentiable
     u = np.arange(4, dtype=np.float32)
     lengths = {"dt": np.float64(0.1), "theta": np.float64(0.5), "periodic": periodic}
     functions, own = differentiable.functions, differentiable.array(u)
-    x = differentiable.get(functions.theta_step(1.0, -2.0, 1.0, own, **lengths))
+    step = differentiable.jit(lambda u: functions.theta_step(1.0, -2.0, 1.0, u, **lengths))
+    x = differentiable.get(step(own))
     truth = pysolvers.theta_step(1.0, -2.0, 1.0, u, **lengths)
     assert x.dtype == truth.dtype == np.float32
     np.testing.assert_allclose(x, truth, rtol=1e-6)
     mask = np.array([True, True, False, True])
     masked = {"where": differentiable.array(mask), "periodic": periodic}
-    x = differentiable.get(functions.solve_tridiagonal(-1.0, 3.0, -1.0, own, **masked))
+    solve = differentiable.jit(lambda u: functions.solve_tridiagonal(-1.0, 3.0, -1.0, u, **masked))
+    x = differentiable.get(solve(own))
     masked["where"] = mask
     truth = pysolvers.solve_tridiagonal(-1.0, 3.0, -1.0, u, **masked)
     np.testing.assert_allclose(x, truth, rtol=1e-6)

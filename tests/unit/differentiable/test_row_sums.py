@@ -96,7 +96,8 @@ def test_derivatives_of_solves_with_factors(differentiable, factor, rng, periodi
         x = factor(lower, sums, upper, periodic=periodic).solve(rhs, trans=trans)
         return (weight * x**2).sum()
 
-    check_derivatives(differentiable, loss, system(rng, "own"), rng, rtol=1e-5)
+    orders = 1 if trans == "H" else 2  # of a transposed solve derivatives are solves
+    check_derivatives(differentiable, loss, system(rng, "own"), rng, rtol=1e-5, orders=orders)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ class TestElsewhere:
     @pytest.mark.parametrize(
         ("rows", "periodic", "pivot"),
         [  # in turn: row exchanges, with complex numbers, and none
-            *((2, True, False), (17, False, None)),
+            (2, True, False),
+            (17, False, None),
             *(
                 pytest.param(*case, marks=pytest.mark.slow)
                 for case in (
@@ -88,7 +89,10 @@ class TestElsewhere:
         x = solve_tridiagonal(0.0, diag, 0.0, np.ones((2, 3)))
         assert np.isnan(x[1]).all() and (x[0] == 0.5).all()
 
-    @pytest.mark.parametrize(("trans", "axis"), [("N", 0), ("T", -1), ("H", 0)])
+    @pytest.mark.parametrize(
+        ("trans", "axis"),
+        [("T", -1), *(pytest.param(t, 0, marks=pytest.mark.slow) for t in "NH")],
+    )
     def test_short_shared_and_transposed_matrices(self, rng, trans, axis):
         lower, diag, upper, _ = oracle.dominant(rng, (6,))
         rhs = oracle.uniform(rng, (6, 6))

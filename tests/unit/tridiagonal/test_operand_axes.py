@@ -52,7 +52,7 @@ def test_factors_and_their_right_hand_sides(factor, rng, axis):
         one = {a.shape[axis] if a.ndim > 1 else a.size for a in (lower, diag, upper)} == {1}
         return factor(lower, diag, upper, axis=axis, rows=1 if one else None)
 
-    for shape in PLANES:
+    for shape in PLANES[axis::2]:
         rows = shape[axis]
         for shapes, at in cases(shape, axis, NAMES[:3]):
             named = filled(rng, shapes)
