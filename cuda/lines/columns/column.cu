@@ -1,6 +1,5 @@
 /* column.cu - the choice of shape and kernel for batches along a strided axis. */
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 
@@ -15,24 +14,6 @@ static constexpr int least = 64;           /* fewest bytes of neighbouring syste
 static constexpr int most_blocks = 8;      /* of a cluster */
 static constexpr int statics_bytes = 1024; /* static shared memory of a block */
 
-/* Shapes of fluxes that are measured against each other: rows of a chunk, log2 of the
- * systems of a block, threads of a block. */
-struct Trial {
-    int chunk = 0, width = 5, threads = 1024;
-};
-
-static Trial
-trial_of()
-{
-    const char *const text = getenv("PYSOLVERS_FLUX_SHAPE");
-    Trial t;
-
-    if (text != nullptr) {
-        (void)sscanf(text, "%d,%d,%d", &t.chunk, &t.width, &t.threads);
-    }
-    return t;
-}
-
 /* Warps that hold a system in chunks, 1 << width systems side by side. */
 static int32_t
 warps_of(int64_t rows, int32_t chunk, int32_t width)
@@ -46,11 +27,7 @@ template <typename Tuned>
 static int32_t
 blocks_of(int64_t rows, int32_t chunk, int32_t width)
 {
-    const int32_t threads = Tuned::prefers_long && Tuned::rows < 32
-                                ? std::min(Tuned::threads, trial_of().threads)
-                                : Tuned::threads;
-
-    return 1 << log2_up(divided_up(warps_of(rows, chunk, width), threads / 32));
+    return 1 << log2_up(divided_up(warps_of(rows, chunk, width), Tuned::threads / 32));
 }
 
 /* Rows of a chunk. If a block is as wide as a warp and holds whole systems, several
@@ -64,15 +41,7 @@ chunk_of(int64_t rows, int32_t width)
     int32_t best = Tuned::rows;
 
     if (Tuned::prefers_long) {
-        const int32_t least = Tuned::shorter[2];
-        const bool is_long = trial_of().chunk > least;
-
-        if (rows <= Tuned::shorter[0] && width == 5) {
-            return Tuned::shorter[0];
-        }
-        return !is_long && blocks > 1 && blocks_of<Tuned>(rows, least, width) == blocks
-                   ? least
-                   : best;
+        return rows <= Tuned::shorter[0] && width == 5 ? Tuned::shorter[0] : best;
     }
     if (rows > best && rows <= Tuned::alone && width == 5) {
         return Tuned::alone;
@@ -194,7 +163,7 @@ ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
                switch (kind) {
                case StepKind::flux:
                    return shape_of<Real, FluxColumnJob<Real, FluxKind::level>>(
-                       t->rows, trial_of().width, device, shape);
+                       t->rows, 5, device, shape);
                case StepKind::more:
                    return shape_of<Real, StepColumnJob<Real, StepKind::more>>(
                        t->rows, 5, device, shape);

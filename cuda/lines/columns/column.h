@@ -109,12 +109,10 @@ template <typename Number> struct SideColumnJob : ColumnJob<Number> {
 };
 
 /* The shapes of steps: the longest chunks, because the registers of shorter ones leave no
- * room for another block. Clusters have chunks of LEAST rows, that is more threads, if as
- * many blocks then hold a system. */
-template <typename Number, int MOST, int LEAST = MOST>
-struct StepColumnTuning : ColumnTuning<Number> {
+ * room for another block. */
+template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Number> {
     static constexpr int rows = MOST, alone = MOST;
-    static constexpr int shorter[] = {16, 16, LEAST};
+    static constexpr int shorter[] = {16, 16, MOST};
     static constexpr bool prefers_long = true;
 };
 
@@ -138,7 +136,7 @@ template <typename Number, StepKind KIND> struct StepColumnJob : ColumnJob<Numbe
  * after row i, and u[i + 1]. What is not there, and a thickness that holds for all
  * systems, is not copied. A face has one diffusivity, which is that of `upper`. */
 template <typename Real, FluxKind KIND> struct FluxColumnJob : ColumnJob<BySums<Real>> {
-    using Tuned = StepColumnTuning<Real, 24, 16>;
+    using Tuned = StepColumnTuning<Real, 24>;
     static constexpr bool is_step = true, has_absent = true;
     static constexpr bool keeps_u = KIND == FluxKind::more;
     static constexpr bool has_level = KIND == FluxKind::level;
