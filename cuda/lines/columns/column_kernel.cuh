@@ -111,9 +111,6 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
 
     column.begin();
     scheduler.begin();
-    if constexpr (Job::has_level) {
-        wait_for_last_kernel();
-    }
     if constexpr (Job::is_step) {
         step.start();
         step.fetch(job.systems(scheduler.tile).first + own.column);
@@ -160,9 +157,6 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
         };
 
         scheduler.draw_ticket();
-        if constexpr (Job::has_level) {
-            let_next_kernel_in();
-        }
         column.template eliminate<Job::is_step>(
             rows,
             [&](int i) {
@@ -227,14 +221,12 @@ launch_rings(const Job &job, cudaStream_t stream)
         column_kernel<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
     const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ACCESS, Job>(job.shape);
     const auto start = [&](Launch &launch) {
-        const bool draws = job.work_queue != nullptr;
-        const ps_status status =
-            draws ? clear_work_queue(job.work_queue, 1, stream) : PS_OK;
-
-        if (draws || Job::has_level) {
-            launch.closely();
+        if (job.work_queue == nullptr) {
+            return launch.run(kernel, job);
         }
-        return status == PS_OK ? launch.run(kernel, job) : status;
+        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
+
+        return status == PS_OK ? launch.closely().run(kernel, job) : status;
     };
 
     return with_column_grid<IS_CLUSTER>(kernel, job.shape, job.tiles, bytes, stream,

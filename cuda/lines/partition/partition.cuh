@@ -62,10 +62,6 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
         job.devices.announce();
     }
     worker.tiles.init();
-    if constexpr (AnyJob::has_level) {
-        wait_for_last_kernel();
-        let_next_kernel_in();
-    }
     if constexpr (AnyJob::is_flux) {
         worker.step.start(worker.tiles, worker.range_of(0, rank));
     }
@@ -182,16 +178,12 @@ launch_tiles(void (*kernel)(const AnyJob), const AnyJob &job, Top top, const Pla
     if (blocks > 1) {
         launch.in_clusters(blocks);
     }
-    const bool draws = job.work_queue != nullptr && top != TOP_DEVICES;
-
-    if (draws) { /* blocks for devices clear it */
+    if (job.work_queue != nullptr && top != TOP_DEVICES) { /* whose blocks clear it */
         const ps_status status = clear_work_queue(job.work_queue, 1, stream);
 
         if (status != PS_OK) {
             return status;
         }
-    }
-    if (draws || AnyJob::has_level) {
         launch.closely();
     }
     return launch.run(kernel, job);
