@@ -18,9 +18,10 @@
 
 namespace pysolvers::heat {
 
-/* HEAT_PLANES: of a block whose lines are one group, usually; HEAT_PLANE_WARPS: the largest
- * number of planes of a block times that of groups. */
-enum { HEAT_PLANES = 8, HEAT_PLANE_WARPS = 11, HEAT_RING = 4 };
+/* HEAT_PLANES: of a block whose lines are one group, usually; HEAT_FEW_PLANES: at least, if
+ * the blocks do not fill the device; HEAT_PLANE_WARPS: the largest number of planes of a block
+ * times that of groups. */
+enum { HEAT_PLANES = 8, HEAT_FEW_PLANES = 5, HEAT_PLANE_WARPS = 11, HEAT_RING = 4 };
 
 /* The largest number of threads of a block; one warp loads. */
 template <int GROUPS>

@@ -3,8 +3,6 @@
 #include "heat/heat_volume.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <type_traits>
 
 #include "heat/heat_backward.cuh"
@@ -17,29 +15,12 @@ namespace pysolvers::heat {
 namespace {
 
 /* Rows of a chunk along x, in increasing order; groups of a line, of which more than one
- * have chunks of the largest number. */
+ * have chunks of the largest number. Lines of 200 nodes leave 20 of 32 lanes idle with 17
+ * rows: 200 million nodes in float64 take 3.95 ms, and 3.23 with 9 rows (H200). */
 template <typename Real> struct Chunks {
     static constexpr int few = 9, some = 17, most = sizeof(Real) == 4 ? 33 : 17,
                          groups = 2;
 };
-
-/* What is measured against each other: whether lines have the shortest chunks; the fewest
- * and the most planes of a block. */
-struct Trial {
-    int shortest = 1, least = 3, most = HEAT_PLANE_WARPS;
-};
-
-Trial
-trial_of()
-{
-    const char *const text = getenv("PYSOLVERS_HEAT_SHAPE");
-    Trial t;
-
-    if (text != nullptr) {
-        (void)sscanf(text, "%d,%d,%d", &t.shortest, &t.least, &t.most);
-    }
-    return t;
-}
 
 /* call(rows), where rows is the number of rows of a chunk as an integral constant. */
 template <typename Real, typename Call>
@@ -138,7 +119,7 @@ chunk_of(int64_t rows)
 {
     using Of = Chunks<Real>;
 
-    if (rows <= HEAT_CHUNKS * Of::few && trial_of().shortest) {
+    if (rows <= HEAT_CHUNKS * Of::few) {
         return Of::few;
     }
     return rows <= HEAT_CHUNKS * Of::some ? Of::some : Of::most;
@@ -160,10 +141,13 @@ parts_of(int64_t nodes, int width)
 }
 
 /* Planes of a block of the first kernel, as many as shared memory holds and the rounds of
- * blocks need; 0 if a line is too long. On an H200, lines of 768 nodes in two groups take
- * 2.98 ms for 201 million nodes in float64, and 4.32 ms by separate sweeps; a box of 512^2
- * nodes and 548 planes takes 2.2 ms with blocks of 9 planes, and 3.1 ms with blocks of 8,
- * of which not all are resident at once. */
+ * blocks need, but fewer if all blocks are resident at once with planes to spare; 0 if a line
+ * is too long. On an H200, lines of 768 nodes in two groups take 2.98 ms for 201 million nodes
+ * in float64, and 4.32 ms by separate sweeps; a box of 512^2 nodes and 548 planes takes 2.2 ms
+ * with blocks of 9 planes, and 3.1 ms with blocks of 8, of which not all are resident at once;
+ * one of 700^3 nodes in float32 3.61 ms with 11 planes and 4.17 with 8; one of 500 x 400 x 300
+ * nodes in float64 1.13 ms with 5 planes and 1.66 by separate sweeps, as 8 planes leave too few
+ * blocks. */
 template <typename Real>
 int
 planes_for(const ps_heat *h, const ps_cuda_device *device)
@@ -171,8 +155,7 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
     const int64_t rows = heat_unknowns(h, 0).count(), groups = groups_along_x<Real>(rows);
     const size_t most = static_cast<size_t>(device->shared_bytes);
     const int usual = groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
-    const Trial trial = trial_of();
-    int planes = static_cast<int>(trial.most / groups);
+    int planes = static_cast<int>(HEAT_PLANE_WARPS / groups);
     int32_t pitch = 0;
 
     if (groups > Chunks<Real>::groups) {
@@ -189,7 +172,8 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
         return divided_up(parts_of(heat_unknowns(h, 2).count(), n),
                           static_cast<int64_t>(device->processors));
     };
-    const int least = rounds(planes) == 1 ? std::min(trial.least, usual) : usual;
+    const int least =
+        rounds(planes) == 1 ? std::min(static_cast<int>(HEAT_FEW_PLANES), usual) : usual;
 
     for (int few = planes - 1; few >= least && rounds(few) == rounds(planes); few--) {
         planes = few; /* as many blocks as fill the last round */
