@@ -8,7 +8,7 @@
  * A thread of rows or points computes the weights of a row, or locates a point, once for
  * several splines, if these share knots (and points): for splines of the inner axis, whose
  * values in one row or at one point are neighbours, or, if that axis is short, for splines
- * of the outer axis.
+ * of the outer axis. Rows of the inner axis: once for a block.
  *
  * Words moved per value of a cubic at a point: 1 written, 4 read, which neighbouring
  * points share in the cache: 3 for one point per knot.
@@ -25,7 +25,7 @@ using namespace device;
 using namespace runtime;
 
 static constexpr int threads = 128;
-static constexpr int splines_a_thread = 8, rows_a_thread = 4;
+static constexpr int splines_a_thread = 8, rows_a_thread = 4, rows_a_block = 8;
 
 template <typename Real> constexpr bool is_single = sizeof(Real) == sizeof(float);
 
@@ -122,7 +122,19 @@ read_values(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
     return read;
 }
 
-/* Right-hand side of one row, copy and check of its value. */
+/* Store the right-hand side of a row, and copy and check its value. */
+template <typename Real>
+static __device__ __forceinline__ void
+put_side(const ps_spline_rows &r, const RowValues<Real> &read, const Place &at)
+{
+    if (!isfinite(read.own)) {
+        r.faults[PS_FAULT_VALUES] = 1;
+    }
+    put<Real>(r.rhs, at, read.side);
+    put<Real>(r.values, at, read.own);
+}
+
+/* The same for any row: at an end with what is given there. */
 template <typename Real>
 static __device__ __forceinline__ void
 write_side(const ps_spline_rows &r, RowValues<Real> read, double rate, const Place &at)
@@ -138,11 +150,7 @@ write_side(const ps_spline_rows &r, RowValues<Real> read, double rate, const Pla
         ps_spline_is_open(&r, line_of<Real>(r.y, at.j, at.k), is_single<Real>, at.k)) {
         r.faults[PS_FAULT_PERIOD] = 1;
     }
-    if (!isfinite(read.own)) {
-        r.faults[PS_FAULT_VALUES] = 1;
-    }
-    put<Real>(r.rhs, at, read.side);
-    put<Real>(r.values, at, read.own);
+    put_side(r, read, at);
 }
 
 /* A row of one spline. */
@@ -162,12 +170,12 @@ write_row(const ps_spline_rows &r, const Place &at)
     }
 }
 
-/* Row at.i of splines (at.j, at.k) + m (dj, dk) that share their knots, as long as they
- * exist, at most rows_a_thread: the row, with its divisions, is computed once, and all
- * values are read before the first is written. */
+/* Row at.i of splines (at.j + m, at.k) that share their knots, as long as they exist, at
+ * most rows_a_thread: the row, with its divisions, is computed once, and all values are
+ * read before the first is written. */
 template <typename Real>
 static __device__ __forceinline__ void
-write_sides(const ps_spline_rows &r, const Place &at, int64_t dj, int64_t dk)
+write_sides(const ps_spline_rows &r, const Place &at)
 {
     const double rate = knots_of<Real>(r.x, r.knots, 0, 0).rate;
     const ps_spline_row row =
@@ -176,18 +184,14 @@ write_sides(const ps_spline_rows &r, const Place &at, int64_t dj, int64_t dk)
 
 #pragma unroll
     for (int m = 0; m < rows_a_thread; m++) {
-        const Place own = {at.i, at.j + m * dj, at.k + m * dk};
-
-        if (own.j < r.outer && own.k < r.inner) {
-            read[m] = read_values<Real>(r, row, own);
+        if (at.j + m < r.outer) {
+            read[m] = read_values<Real>(r, row, {at.i, at.j + m, at.k});
         }
     }
 #pragma unroll
     for (int m = 0; m < rows_a_thread; m++) {
-        const Place own = {at.i, at.j + m * dj, at.k + m * dk};
-
-        if (own.j < r.outer && own.k < r.inner) {
-            write_side<Real>(r, read[m], rate, own);
+        if (at.j + m < r.outer) {
+            write_side<Real>(r, read[m], rate, {at.i, at.j + m, at.k});
         }
     }
 }
@@ -202,17 +206,64 @@ template <typename Real> struct OwnRows {
     }
 };
 
-/* Sides of several splines of the inner axis, whose elements are neighbours. */
+/* Sides of some rows of splines of the inner axis, which share their knots: the first
+ * threads of a block compute the rows, with their divisions, and each thread has a spline,
+ * whose values it reads once, though three rows need each. The first and the last row need
+ * others. Blocks follow parts of the inner axis, then rows. */
 template <typename Real> struct InnerSides {
     ps_spline_rows r;
-    int64_t parts;
+    int64_t parts, tiles;
 
-    __device__ __forceinline__ void operator()(int64_t e) const
+    __device__ __forceinline__ void operator()() const
     {
-        Place at = place_of(e / threads, r.knots, parts);
+        __shared__ ps_spline_row row[rows_a_block];
+        const Place block = place_of(blockIdx.x, tiles, parts);
+        const int64_t first = block.i * rows_a_block, last = r.knots - 1;
+        const int64_t j = block.j, k = block.k * threads + threadIdx.x;
+        const int64_t own = first + threadIdx.x;
 
-        at.k = at.k * threads * rows_a_thread + e % threads;
-        write_sides<Real>(r, at, 0, threads);
+        wait_for_last_kernel();
+        const Real *const x = line_of<Real>(r.x, 0, 0);
+        const double rate = knots_of<Real>(r.x, r.knots, 0, 0).rate;
+
+        if (threadIdx.x < rows_a_block && own <= last) {
+            row[threadIdx.x] = ps_spline_row_of(&r, x, is_single<Real>, rate, own);
+        }
+        __syncthreads();
+        if (k >= r.inner) {
+            return;
+        }
+        const Real *const y = line_of<Real>(r.y, j, k);
+        Real value[rows_a_block + 2]; /* from the row before the first one on */
+
+#pragma unroll
+        for (int m = 0; m < rows_a_block + 2; m++) {
+            const int64_t i = min(max(first + m - 1, int64_t{0}), last);
+
+            value[m] = y[i * r.y.stride.row];
+        }
+#pragma unroll
+        for (int m = 0; m < rows_a_block; m++) {
+            const int64_t i = first + m;
+
+            if (i > 0 && i < last) {
+                const Real side =
+                    static_cast<Real>(row[m].weight[0]) * (value[m + 1] - value[m]) +
+                    static_cast<Real>(row[m].weight[1]) * (value[m + 2] - value[m + 1]);
+
+                put_side<Real>(r, {value[m + 1], side}, {i, j, k});
+            }
+        }
+#pragma unroll 1
+        for (int end = 0; end < 2; end++) {
+            const int64_t i = end == 0 ? 0 : last, m = i - first;
+
+            if (m >= 0 && m < rows_a_block) {
+                const Place at = {i, j, k};
+
+                write_side<Real>(r, read_values<Real>(r, row[m], at), rate, at);
+            }
+        }
     }
 };
 
@@ -225,7 +276,7 @@ template <typename Real> struct OuterSides {
         Place at = place_of(e, r.knots, r.inner);
 
         at.j *= rows_a_thread;
-        write_sides<Real>(r, at, 1, 0);
+        write_sides<Real>(r, at);
     }
 };
 
@@ -238,10 +289,11 @@ launch_rows(const ps_spline_rows &r, cudaStream_t stream)
                                      OwnRows<Real>{r});
     }
     if (r.inner >= threads) {
-        const int64_t parts = divided_up(r.inner, threads * rows_a_thread);
+        const int64_t parts = divided_up(r.inner, threads);
+        const int64_t tiles = divided_up(r.knots, rows_a_block);
 
-        return for_elements<threads>(r.outer * r.knots * parts * threads, stream,
-                                     InnerSides<Real>{r, parts});
+        return for_threads<threads>(r.outer * tiles * parts, stream,
+                                    InnerSides<Real>{r, parts, tiles});
     }
     return for_elements<threads>(divided_up(r.outer, rows_a_thread) * r.knots * r.inner,
                                  stream, OuterSides<Real>{r});
