@@ -123,7 +123,6 @@ class HostPoisson:
         # The axis of a real transform to half the waves comes first among the periodic ones.
         self._order = [*self._products, *cosines, *reversed(waves)]
         self._half = waves[-1] if waves and dtype.kind == "f" else None
-        self._is_complex = bool(waves) or dtype.kind == "c"
         self.is_singular = not helmholtz and all(axis.has_null_vector for axis in axes)
         sums = wave_sums(
             [self._eigenvalues(k) for k in range(len(axes))],
@@ -283,9 +282,7 @@ class HostPoisson:
         along = (-1,) + (1,) * (ndim - 1 - self._line)
         operands = [lower.reshape(along), np.broadcast_to(sums, shape), upper.reshape(along)]
         operands = [np.asarray(a, self._real) for a in operands]
-        if self._is_complex:  # real and imaginary part are two right sides of one matrix
-            operands = [a[..., None] for a in operands]
-        place = self._line - ndim - int(self._is_complex)
+        place = self._line - ndim
         options: dict[str, Any] = {"rows": axis.count, "periodic": axis.is_periodic}
         if self._group.size > 1:
             options |= {"group": self._group, "split": Slab(place)}
@@ -387,9 +384,6 @@ class HostPoisson:
         assert self._factor is not None
         if len(field) == 1:
             field, out = field[0], out[0]
-        if self._is_complex:
-            field = field.view(self._real).reshape(*field.shape, 2)
-            out = out.view(self._real).reshape(*out.shape, 2)
         self._factor.solve(field, out=out, threads=threads)
 
     def _subtract_mean(self, field: Array) -> Array:
