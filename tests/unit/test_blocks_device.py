@@ -277,7 +277,10 @@ def test_right_hand_sides_of_all_factors(device_library, rng, axis):
         check_factor(library, there, here, rhs)
         check_factor(library, there, here, rhs * (1 + 2j))
     place = axis if axis >= 0 else 2
-    (*matrix, _) = (np.moveaxis(a, 2, place) for a in blocks(rng, (2, 3), -1, 7, 2, 1, "float64"))
+    (*matrix, _) = (
+        np.ascontiguousarray(np.moveaxis(a, 2, place))
+        for a in blocks(rng, (2, 3), -1, 7, 2, 1, "float64")
+    )
     there = factor_block_tridiagonal(*map(library.array, matrix), axis=axis)
     here = factor_block_tridiagonal(*matrix, axis=axis)
     for own in ((7,), part, [2, *part]):
