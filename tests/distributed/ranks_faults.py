@@ -10,13 +10,13 @@ import numpy as np
 import shared_device
 import shared_nccl
 import shared_parts
-from rank_hooks import field_on_device, halo_between
+from rank_hooks import field_on_device, halo_between, shorten_the_end
 from ranks_few import PLANE, solvers
 from slabs import anew
 
 import pysolvers
 from pysolvers import DistributedError
-from pysolvers.distributed import Group, Slab, _mpi
+from pysolvers.distributed import Group, Slab
 
 SHAPE = (3, 40)
 FOLDER = Path(sys.argv[1])  # where each rank writes a file of what it found
@@ -241,6 +241,6 @@ def loop(group):
 
 if __name__ == "__main__":
     _, what, *arguments = sys.argv[1:]
-    _mpi._GRACE = 1.0  # the others need less, and each job waits for that long
+    shorten_the_end()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell ignores it
     globals()[what](Group(timeout=2 if what == "die" or "stop" in arguments else 20), *arguments)

@@ -10,7 +10,7 @@ from pysolvers import _progress
 from pysolvers._runtime import mailboxes
 from pysolvers._runtime.device import address_of  # noqa: F401  for devices of host memory
 from pysolvers._runtime.fields import DeviceFields, make_fields
-from pysolvers.distributed import _devices, _group, _inbox, _solve
+from pysolvers.distributed import _devices, _group, _inbox, _mpi, _solve
 from pysolvers.distributed._ends import Matrices
 from pysolvers.distributed._halo import faces_of, halo_of
 from pysolvers.heat import _split, _unsplit, _unsplit_slab
@@ -44,6 +44,11 @@ def failing(part, error):
 def failing_reduction(error=None):
     """Return a context in which the elimination of a rank raises an error, or does not."""
     return patch.object(Matrices, "reduce", autospec=True, side_effect=error or _REDUCE)
+
+
+def shorten_the_end():
+    """Let jobs that end by an error wait less for the other ranks; these need less in tests."""
+    _mpi._GRACE = 1.0
 
 
 def one_iteration():
