@@ -40,10 +40,6 @@ template <typename Real, int LEVELS> struct HalvedLine {
     }
     __device__ __forceinline__ int place(int s) const
     {
-        return place(s, t, m);
-    }
-    __host__ __device__ __forceinline__ static int place(int s, int t, int m)
-    {
         return s % 2 == 0 ? s / 2 * m + t : (s + 1) / 2 * m - t;
     }
 

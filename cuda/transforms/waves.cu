@@ -16,13 +16,12 @@
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
  */
-#include <cstdlib>
-
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
-#include "transforms/mirrored_tile.cuh"
+#include "transforms/halved.cuh"
+#include "transforms/mirrored.cuh"
 #include "transforms/waves.cuh"
 
 namespace pysolvers::transforms {
@@ -407,7 +406,7 @@ static constexpr int row_threads = 128;
  * Mirroring, or MirroredRows, whose 64 values of a thread leave two blocks a multiprocessor. */
 template <typename Real, bool LOADS, typename Rows>
 static __global__ void
-__launch_bounds__(Rows::slots == 4 ? row_threads : most_threads, Rows::slots == 4 ? 4 : 1)
+__launch_bounds__(row_threads, Rows::slots == 4 ? 4 : 2)
     mirrored_rows_kernel(const __grid_constant__ Output<Real> field,
                          const __grid_constant__ ps_waves w, int blocks_a_plane)
 {
@@ -575,75 +574,20 @@ __launch_bounds__(Rows::slots == 4 ? row_threads : most_threads, Rows::slots == 
     }
 }
 
-/* Groups of places of a block, at most. */
-static constexpr int most_groups = 36;
-static constexpr int slots_of_group = 8;
-
-/* Grid: for each plane and group of rows, blocks of `width` groups of places. */
-template <typename Real, bool LOADS, typename Rows>
-static __global__ void
-__launch_bounds__(most_groups *slots_of_group)
-    mirrored_tiles_kernel(const __grid_constant__ Output<Real> field,
-                          const __grid_constant__ ps_waves w, int blocks_a_group,
-                          int width)
-{
-    extern __shared__ __align__(16) unsigned char memory[];
-    const MirroredTile<Real, Rows> tile(field, w, blockIdx.x,
-                                        static_cast<int>(threadIdx.x), blocks_a_group,
-                                        width, reinterpret_cast<Real *>(memory));
-
-    if constexpr (LOADS) {
-        tile.load_rows();
-        __syncthreads();
-        tile.write_lines();
-    }
-    else {
-        tile.read_lines();
-        __syncthreads();
-        tile.store_rows();
-    }
-}
-
-template <typename Real, bool LOADS, typename Rows>
-static ps_status
-move_mirrored_tiles(const ps_waves *w, cudaStream_t stream)
-{
-    const bool sine = w->kind == PS_DST1;
-    const HalvedRows parts = {static_cast<int>(w->size) + (sine ? 1 : -1), sine};
-    const Rows rows = {static_cast<int>(w->rows), w->row_kind};
-    const char *const text = getenv("PS_MOST_GROUPS"); /* to be measured */
-    const int most = text == nullptr ? most_groups : atoi(text);
-    const int blocks_a_group = divided_up(parts.groups(), most);
-    const int width = divided_up(parts.groups(), blocks_a_group);
-    const int64_t blocks = w->planes * rows.groups() * blocks_a_group;
-    const size_t shared = MirroredTile<Real, Rows>::numbers(width) * sizeof(Real);
-
-    return blocks > INT32_MAX
-               ? PS_BAD_ARGUMENT
-               : Launch(blocks, rounded_up(slots_of_group * width, 32), shared, stream)
-                     .run(mirrored_tiles_kernel<Real, LOADS, Rows>,
-                          output_of<Real>(w->field), *w, blocks_a_group, width);
-}
-
 template <typename Real, bool LOADS, typename Rows>
 static ps_status
 move_mirrored_rows(const ps_waves *w, cudaStream_t stream)
 {
-    if (getenv("PS_MOST_GROUPS") != nullptr) {
-        return move_mirrored_tiles<Real, LOADS, Rows>(w, stream);
-    }
     const bool sine = w->kind == PS_DST1;
     const HalvedRows parts = {static_cast<int>(w->size) + (sine ? 1 : -1), sine};
     const Rows rows = {static_cast<int>(w->rows), w->row_kind};
     const int64_t groups = int64_t(rows.groups()) * parts.groups();
-    const char *const text = getenv("PS_ROW_THREADS"); /* to be measured */
-    const int threads = Rows::slots == 4 || text == nullptr ? row_threads : atoi(text);
-    const int64_t blocks_a_plane = divided_up(groups, int64_t(threads));
+    const int64_t blocks_a_plane = divided_up(groups, int64_t(row_threads));
     const int64_t blocks = w->planes * blocks_a_plane;
 
     return blocks > INT32_MAX || groups > INT32_MAX - row_threads
                ? PS_BAD_ARGUMENT
-               : Launch(blocks, threads, 0, stream)
+               : Launch(blocks, row_threads, 0, stream)
                      .run(mirrored_rows_kernel<Real, LOADS, Rows>,
                           output_of<Real>(w->field), *w,
                           static_cast<int>(blocks_a_plane));

@@ -57,7 +57,6 @@ class Products:
         stream: Stream,
         apart: int = 0,
         work: tuple[int, int] | None = None,
-        lead: int = 0,
     ) -> None:
         """Enqueue target[i] = matrix @ source[i] for all i, or matrix[i] @ source[i].
 
@@ -81,17 +80,15 @@ class Products:
         work : (int, int), optional
             Address and bytes of a work area, so that a graph shares none with other calls; by
             default that of the library for the stream.
-        lead : int, default: 0
-            Numbers from one row of the arrays to the next; 0 if there are no others between them.
         """
         count, n, width = sizes
         for start in range(0, count, _MOST):
             # In Fortran order: target[i]^T = source[i]^T matrix^T.
             skip = start * distance * dtype.itemsize
             operands = (
-                (source + skip, lead or width, distance),
+                (source + skip, width, distance),
                 (matrix[0] + start * apart * dtype.itemsize, matrix[1], apart),
-                (target + skip, lead or width, distance),
+                (target + skip, width, distance),
             )
             part = min(_MOST, count - start)
             self._run((_PLAIN, _PLAIN), (width, n, n), operands, part, dtype, stream, work)

@@ -42,6 +42,9 @@ class CufftPlan:
         Of the reals.
     ordinal : int
         Number of the device.
+    reals : int, optional
+        Reals from one line of reals to the next, if results do not replace the lines; otherwise
+        `pitch`.
 
     Raises
     ------
@@ -57,6 +60,7 @@ class CufftPlan:
         lines: int,
         dtype: np.dtype,
         ordinal: int,
+        reals: int | None = None,
     ) -> None:
         self._library = _library()
         self._ordinal, self._form = ordinal, form
@@ -68,8 +72,8 @@ class CufftPlan:
         *rows, size = [length] if isinstance(length, int) else length
         counts = ctypes.c_longlong * (len(rows) + 1)
         # Distances of lines in their own numbers, real or complex.
-        before = pitch if form == REAL_TO_COMPLEX else pitch // 2
-        after = pitch if form == COMPLEX_TO_REAL else pitch // 2
+        before = (reals or pitch) if form == REAL_TO_COMPLEX else pitch // 2
+        after = (reals or pitch) if form == COMPLEX_TO_REAL else pitch // 2
         with current_device(ordinal):
             self._call("cufftCreate", ctypes.byref(plan))
             self._plan = plan

@@ -224,7 +224,7 @@ class PackedWaves:
             tables = waves.shifts - helmholtz, waves.turns, waves.row_turns
             kept = tuple(keep(np.asarray(table, dtype)) for table in tables)
             self._parts.append(_Part(waves, start, plans, kept))
-            self._pitch += waves.rows * waves.pitch
+            self._pitch += rows.count * lines[k].pitch if mirrored else waves.rows * waves.pitch
         #: Reals from one line of all parts to the next.
         self._line = self._pitch // (others[0].count if mirrored else found[0].rows)
         #: Bytes of the waves.

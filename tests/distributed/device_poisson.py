@@ -75,7 +75,7 @@ def check_poisson_of_nodes_in_parts(group, rng, links):
 def check_poisson_of_mirrored_boxes(group, rng, links):
     """Products of both other axes, also with transforms, and the constant wave."""
     cases = itertools.product(
-        [(11, 9, 8), (11, 8, 9)], [(1.0, 0.0), (Neumann(), 0.0), (Neumann(), 0.5)]
+        [(11, 9, 8), (11, 8, 9), (11, 9, 17)], [(1.0, 0.0), (Neumann(), 0.0), (Neumann(), 0.5)]
     )
     for shape, (side, helmholtz) in cases:
         problem = {"shape": shape, "spacing": 0.3, "boundary": side, "helmholtz": helmholtz}

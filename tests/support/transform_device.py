@@ -459,12 +459,10 @@ class Products:
     def __init__(self, device):
         self.device = device
 
-    def columns(
-        self, matrix, source, target, sizes, distance, dtype, stream, apart=0, work=None, lead=0
-    ):
+    def columns(self, matrix, source, target, sizes, distance, dtype, stream, apart=0, work=None):
         count, n, width = sizes
         if not apart:
-            self._multiply(matrix, source, target, (count, n, width), distance, dtype, lead)
+            self._multiply(matrix, source, target, (count, n, width), distance, dtype)
             return
         for k in range(count):
             address, lead = matrix
@@ -508,17 +506,17 @@ class Products:
             (lead * dtype.itemsize, dtype.itemsize),
         )
 
-    def _multiply(self, matrix, source, target, shape, distance, dtype, row=0):
+    def _multiply(self, matrix, source, target, shape, distance, dtype):
         self.device.calls.append(("product", shape))
         count, n, width = shape
-        size, row = dtype.itemsize, row or width
-        numbers = (count - 1) * distance + (n - 1) * row + width
+        size = dtype.itemsize
+        numbers = (count - 1) * distance + n * width
         with self.device.open():
             values, there = (
                 np.lib.stride_tricks.as_strided(
                     fake_device._as_host(a, numbers * size).view(dtype),
                     shape,
-                    (distance * size, row * size, size),
+                    (distance * size, width * size, size),
                 )
                 for a in (source, target)
             )
@@ -545,22 +543,27 @@ class Plan:
 class PlanOfWaves(Plan):
     """A plan that transforms lines or planes by SciPy."""
 
-    def __init__(self, device, form, lengths, pitch, count, dtype, ordinal):
+    def __init__(self, device, form, lengths, pitch, count, dtype, ordinal, reals=None):
         self.device, self.form, self.lengths = device, form, lengths
         self.shape, self.dtype = (count, *lengths[:-1], pitch), dtype
+        self.reals = (count, *lengths[:-1], reals or pitch)
 
     def execute(self, lines, work, stream, target=None):
         assert work
+        assert target or self.reals == self.shape
         size, axes = self.lengths[-1], tuple(range(1, len(self.shape)))
+        makes_reals = self.form == COMPLEX_TO_REAL
+        shapes = (self.shape, self.reals) if makes_reals else (self.reals, self.shape)
         with self.device.open():
-            nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
             given, values = (
-                fake_device._as_host(a, nbytes).view(self.dtype).reshape(self.shape)
-                for a in (lines, target or lines)
+                fake_device._as_host(a, int(np.prod(shape)) * self.dtype.itemsize)
+                .view(self.dtype)
+                .reshape(shape)
+                for a, shape in zip((lines, target or lines), shapes, strict=True)
             )
-            waves = given[..., : 2 * (size // 2 + 1)]
-            numbers = waves[..., ::2] + 1j * waves[..., 1::2]
-            if self.form == COMPLEX_TO_REAL:
+            if makes_reals:
+                waves = given[..., : 2 * (size // 2 + 1)]
+                numbers = waves[..., ::2] + 1j * waves[..., 1::2]
                 gain = np.prod(self.lengths)
                 values[..., :size] = scipy.fft.irfftn(numbers, self.lengths, axes) * gain
             else:

@@ -17,13 +17,11 @@ COSINES = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
 # Stands for device/number.cuh, which needs the CUDA compiler.
 NUMBER = """
 #pragma once
-#include <algorithm>
 #include <cmath>
 #define __host__
 #define __device__
 #define __forceinline__ inline
 namespace pysolvers::device {
-using std::max, std::min;
 template <typename Real> struct Complex {
     Real re, im;
     Complex() = default;
@@ -34,10 +32,6 @@ Complex<Real> operator*(Complex<Real> a, Complex<Real> b)
 {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
-}
-template <typename Real> Real __ldcs(const Real *from)
-{
-    return *from;
 }
 inline void sincospi(double x, double *s, double *c)
 {
@@ -54,7 +48,7 @@ PROGRAM = """
 #include <vector>
 #include "transforms/element.cuh"
 #include "transforms/halved.cuh"
-#include "transforms/mirrored_tile.cuh"
+#include "transforms/mirrored.cuh"
 #include "transforms/waves.cuh"
 using namespace pysolvers::transforms;
 
@@ -247,36 +241,6 @@ extern "C" int fold_in_five(int kind, int n, int loads, const double *from, doub
         }
     }
     return rows.start(5);
-}
-/* The steps of all threads of a block, one after the other. */
-template <typename Rows>
-void move_tiles(const ps_waves &w, const Output<double> &field, int loads, int width)
-{
-    const HalvedRows parts = {(int)w.size + (w.kind == PS_DST1 ? 1 : -1), w.kind == PS_DST1};
-    const Rows rows = {(int)w.rows, w.row_kind};
-    const int blocks_a_group = (parts.groups() + width - 1) / width, threads = 8 * width + 3;
-    std::vector<double> shared(MirroredTile<double, Rows>::numbers(width), NAN);
-    for (int block = 0; block < w.planes * rows.groups() * blocks_a_group; block++) {
-        const auto each = [&](auto step) {
-            for (int k = 0; k < threads; k++) {
-                step(MirroredTile<double, Rows>(field, w, block, k, blocks_a_group, width,
-                                                shared.data()));
-            }
-        };
-        each([&](const auto &tile) { loads ? tile.load_rows() : tile.read_lines(); });
-        each([&](const auto &tile) { loads ? tile.write_lines() : tile.store_rows(); });
-    }
-}
-extern "C" void move_rows(const int *kinds, const long long *shape, int in_five, int loads,
-                          int width, double *field, const long long *strides, double *waves,
-                          double scale)
-{
-    ps_waves w = {};
-    w.row_kind = (ps_transform_kind)kinds[0], w.kind = (ps_transform_kind)kinds[1];
-    w.planes = shape[0], w.rows = shape[1], w.size = shape[2], w.waves = waves, w.scale = scale;
-    const Output<double> values = {field, strides[2], strides[0], strides[1]};
-    in_five ? move_tiles<MirroredRows>(w, values, loads, width)
-            : move_tiles<Mirroring>(w, values, loads, width);
 }
 /* The sums and differences of the last transform in lines of PS_MIRRORED_ROWS. */
 extern "C" int fold_last(int n, int is_sine, const double *from, double *to)
@@ -600,47 +564,6 @@ def test_rows_in_five_parts(library, rng, kind, intervals):
         assert library.fold_in_five(KINDS.index(kind), n, loads, *arrays) == n
         np.testing.assert_allclose(found, matrix @ x, rtol=0, atol=1e-13)
         assert (writes > 0).all()
-
-
-@pytest.mark.parametrize("intervals", [(8, 16), (24, 40), (16, 96)])
-@pytest.mark.parametrize("kind", ["dct1", "dst1"])
-@pytest.mark.parametrize("row_kind", ["dct1", "dst1", "rfft"])
-@pytest.mark.parametrize("in_five", [False, True])
-def test_lines_of_mirrored_rows(library, rng, in_five, row_kind, kind, intervals):
-    """Those of the fake device, by the definition; no place beside the field is written."""
-    if in_five and row_kind == "rfft":
-        pytest.skip("the rows are nodes")
-    more = {"dct1": 1, "dst1": -1, "rfft": 0}
-    n = intervals[1]
-    shape = 2, intervals[0] + more[row_kind], n + more[kind]
-    pitch = 2 * (-(-(n // 8 + (kind == "dct1")) // 4) * 4) + 2 * (n // 4 + 1) + 2 * (n // 8 + 1)
-    kinds = np.array([KINDS.index(row_kind), KINDS.index(kind)], np.int32)
-    device = transform_device.Device()
-    whole = rng.standard_normal((2, shape[1] + 2, shape[2] + 3))
-    field = whole[:, 1:-1, 1:-2]
-    folding = device._row_folding(-3 if in_five else -2, kinds[0], field)
-    for width in (1, 5, 36):
-
-        def move(loads, field, waves, width=width):
-            sizes, strides = np.array(shape), np.array(field.strides) // 8
-            arrays = pointer(field), pointer(strides), pointer(waves)
-            options = int(in_five), loads, width
-            library.move_rows(
-                pointer(kinds), pointer(sizes), *options, *arrays, ctypes.c_double(0.3)
-            )
-
-        waves, expected = (np.full((shape[0] * shape[1] * pitch), np.nan) for _ in range(2))
-        move(1, field, waves)
-        rest = expected.ctypes.data, expected.nbytes, 0.3
-        device._load_mirrored_rows(kinds, folding, field, *rest)
-        np.testing.assert_allclose(waves, expected, rtol=0, atol=1e-13)
-
-        waves *= rng.uniform(0.5, 2, waves.shape)  # zeros stay zeros
-        result, found = np.full_like(whole, np.nan), np.full(shape, np.nan)
-        move(0, result[:, 1:-1, 1:-2], waves)
-        device._store_mirrored_rows(kinds, folding, found, waves.ctypes.data, waves.nbytes, 0.3)
-        np.testing.assert_allclose(result[:, 1:-1, 1:-2], found, rtol=0, atol=1e-12)
-        assert np.isfinite(result).sum() == found.size
 
 
 def test_order_of_values_before_the_library(library):
