@@ -10,8 +10,8 @@ the project: without it its column is empty.
 With --grids, stretched grids, each beside the uniform one of the same size, SciPy's sparse LU,
 PyAMG and, with one stretched axis, a loop over the waves of `scipy.fft` with
 `scipy.linalg.solve_banded`; and a batch of fields beside a loop over them. The stretched axes have
-tanh(2 s) / tanh(2), which is symmetric; the products with eigenvectors run on the threads of the
-BLAS of NumPy.
+tanh(2 s) / tanh(2), which is symmetric; products with matrices of more than 128 rows run on the
+threads of the BLAS of NumPy.
 
 With --gpu, float64 and float32, beside the transforms of cuFFT alone and a solver made of CuPy:
 `cuFFT alone` is one real transform forward and one back along each axis but x, of all lines at

@@ -127,8 +127,8 @@ class FastPoisson(ShownAsText):
         device and back. It needs cuFFT and cuBLAS, which are in the extra ``cuda``.
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits for
-        any number. Products with more than about 128 eigenvectors run on the threads of the BLAS
-        of NumPy.
+        any number. Products with matrices of more than 128 rows run on the threads of the BLAS
+        of NumPy; those of n eigenvectors of a symmetric axis have (n + 1) // 2 rows.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of the solution; see Notes.
     split : pysolvers.distributed.Slab, optional
