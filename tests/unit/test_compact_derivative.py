@@ -164,7 +164,7 @@ def test_options_that_are_refused(options, rule):
 @pytest.mark.parametrize("accuracy", [6, 8])
 def test_out_is_an_array_with_an_element_at_each_index(accuracy):
     f = np.ones((3, 12))
-    with pytest.raises(TypeError, match="out must be an ndarray, got list"):
+    with pytest.raises(TypeError, match=r"out must be an ndarray, got list"):
         compact_derivative(f, accuracy=accuracy, out=[0.0])
     repeated = np.lib.stride_tricks.as_strided(np.empty(12), f.shape, (0, 8))
     with pytest.raises(ValueError, match="out must hold each element at one index"):

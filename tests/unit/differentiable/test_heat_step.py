@@ -362,6 +362,21 @@ def test_imaginary_parts_are_not_dropped(differentiable, heat_step, name):
             heat_step(u, dt=0.1, spacing=0.1, boundary=side)
 
 
+@pytest.mark.parametrize("differentiable", ["jax"], indirect=True)
+def test_complex_fields_are_two_real_ones(differentiable, heat_step, rng):
+    """Real data belong to the real part; the imaginary part has none."""
+    u, source, wall = rng.random((2, 5, 6)), rng.random((5, 6)), rng.random(5)
+    options = {"dt": 0.3, "spacing": 0.2, "diffusivity": rng.random((5, 6)) + 0.5}
+    boundary = {"x": wall, "y": Neumann()}
+    step = differentiable.jit(lambda u: heat_step(u, source=source, boundary=boundary, **options))
+    none = differentiable.jit(
+        lambda u: heat_step(u, boundary={"x": 0.0, "y": Neumann()}, **options)
+    )
+    found = differentiable.get(step(differentiable.array(u[0] + 1j * u[1])))
+    np.testing.assert_allclose(found.real, step(u[0]), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found.imag, none(u[1]), rtol=0, atol=1e-14)
+
+
 def test_bad_arguments_are_refused(differentiable, heat_step):
     u = differentiable.array(np.zeros((3, 4)))
     sides = {"x-": 0.0, "x+": 0.0, "y-": 0.0}

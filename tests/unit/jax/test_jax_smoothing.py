@@ -43,3 +43,21 @@ def test_trend_and_cycle():
         whittaker(y, np.ones(2))
     with pytest.raises(TypeError, match="y must be real"):
         whittaker(1j * y, 1.0)
+
+
+def test_order_one_with_weights_of_each_series():
+    rng = np.random.default_rng(3)
+    y, weights, lam = (
+        rng.standard_normal((7, 3)),
+        rng.uniform(0.5, 1, (7, 3)),
+        np.array([1.0, 9, 99]),
+    )
+    found = jax.jit(lambda *a: whittaker(*a[:2], axis=0, order=1, weights=a[2]))(y, lam, weights)
+    expected = smoothing.whittaker(y, lam, axis=0, order=1, weights=weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="at least one dimension"):
+        whittaker(1.0, 1.0)
+    with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -2 .. 1, got 2"):
+        whittaker(y, 1.0, axis=2)
+    with pytest.raises(ValueError, match="order must be"):
+        whittaker(y, 1.0, order=3)
