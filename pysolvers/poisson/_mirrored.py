@@ -19,7 +19,7 @@ Where the intervals along x are a multiple of 8 without large prime factors, the
 remain, 1.5 n operations, and x has the parts of two halvings (`_waves`, PS_MIRRORED_ROWS):
 transforms of 3/4 of its values, and products by the even and odd eigenvectors of the rest, which
 take n / 8 operations. The words are the same. A part of the lines is an array of its own.
-Where the intervals along y are a multiple of 8 as well, the rows are in five parts
+Where the intervals along y are a multiple of 8 as well, and many, the rows are in five parts
 (PS_MIRRORED_IN_FIVE), and 0.875 n operations along y remain.
 """
 
@@ -47,6 +47,9 @@ _LEAST = 32  # places of an axis whose halves are worth their own products
 # Intervals up to which they replace extended transforms: boxes of 97, 129, 257, 1025 nodes take
 # 0.08, 0.13, 0.72, 77 ms, with extended transforms 0.50, 0.40, -, 135 ms (H200).
 _MOST = 1500
+# Intervals from which rows are in five parts: boxes of 129 nodes take 128 us in three, 134 in five,
+# of 257 773 and 723 (H200).
+_LEAST_IN_FIVE = 192
 _HALVINGS = 2  # of PS_MIRRORED_ROWS
 _MOST_FACTOR = 7  # of the intervals of halved lines
 
@@ -151,8 +154,8 @@ def mirrored_lines(axis: Axis) -> list[MirroredLines]:
 
 
 def has_rows_in_five(axis: Axis) -> bool:
-    """Return whether an axis has the rows of PS_MIRRORED_IN_FIVE."""
-    return is_twice(axis) and axis.intervals % 8 == 0
+    """Return whether an axis has the rows of PS_MIRRORED_IN_FIVE, which pay on long axes."""
+    return is_twice(axis) and axis.intervals % 8 == 0 and axis.intervals >= _LEAST_IN_FIVE
 
 
 def mirrored_rows(axis: Axis, *, in_five: bool) -> list[_Part]:

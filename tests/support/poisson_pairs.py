@@ -168,7 +168,8 @@ def set_no_graphs(monkeypatch):
 
 def set_mirrored(monkeypatch):
     """Let symmetric axes of all boxes on a device have products of even and odd eigenvectors."""
-    monkeypatch.setattr(_mirrored, "_LEAST", 1)
+    for name in ("_LEAST", "_LEAST_IN_FIVE"):
+        monkeypatch.setattr(_mirrored, name, 1)
     monkeypatch.setattr(_mirrored, "method_of_device", lambda *_: "eigenvectors")
 
 
