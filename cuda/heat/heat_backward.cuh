@@ -17,7 +17,8 @@
 
 namespace pysolvers::heat {
 
-enum { HEAT_SIDE_ROWS = 8, HEAT_AHEAD = 3 };
+/* Rows of nodes in shared memory, those that are copied in advance included. */
+enum { HEAT_AHEAD = 3 };
 
 /* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for begin <= i < end
  * along x, and at the same index of t; i is less than `nodes`. The values at the ends
@@ -34,7 +35,7 @@ template <typename Real> struct HeatBackward {
  * in column `place` of the block, which is `column` of the fields. `own` and `joined` are
  * the columns of the boundary values for the thread, and for its warp when it joins the
  * chunks. */
-template <typename Real> struct HeatThreadPlace {
+template <typename Real, int ROWS> struct HeatThreadPlace {
     int place, number, block, start, pads;
     unsigned half;
     int64_t tile, column, own, joined;
@@ -44,7 +45,7 @@ template <typename Real> struct HeatThreadPlace {
                                                const HeatBackward<Real> &s)
         : place(threadIdx.x % HEAT_WIDTH), number(threadIdx.x / HEAT_WIDTH),
           block(line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0),
-          start((block * HEAT_CHUNKS + number) * HEAT_SIDE_ROWS - line.pads)
+          start((block * HEAT_CHUNKS + number) * ROWS - line.pads)
     {
         const unsigned cluster = blockIdx.x / static_cast<unsigned>(line.groups);
 
@@ -54,7 +55,7 @@ template <typename Real> struct HeatThreadPlace {
         own = min(column, s.end - 1);
         joined = min(tile + threadIdx.x / 32, s.end - 1);
         is_inside = column >= s.begin && column < s.end;
-        pads = min(max(-start, 0), static_cast<int>(HEAT_SIDE_ROWS));
+        pads = min(max(-start, 0), ROWS);
     }
 };
 
@@ -64,8 +65,9 @@ template <typename Real> struct HeatNext {
     Real own[2], joined[2];
     TwoSidedRow<Real> factor_row;
 
+    template <int ROWS>
     __device__ __forceinline__ HeatNext(const HeatBackward<Real> &s,
-                                        const HeatThreadPlace<Real> &self, int j)
+                                        const HeatThreadPlace<Real, ROWS> &self, int j)
         : own{s.side[0].at(self.own + j * s.pitch), s.side[1].at(self.own + j * s.pitch)},
           joined{s.side[0].at(self.joined + j * s.pitch),
                  s.side[1].at(self.joined + j * s.pitch)},
@@ -75,12 +77,13 @@ template <typename Real> struct HeatNext {
 };
 
 /* The copy of the rows of the chunks of a warp: 16 bytes per lane, `passes` times. */
-template <typename Real> struct HeatBatch {
+template <typename Real, int ROWS> struct HeatBatch {
     static constexpr int words = 16 / sizeof(Real), pieces = HEAT_WIDTH / words;
     static constexpr int chunks = 32 / HEAT_WIDTH, rows = 32 / pieces / chunks;
-    static constexpr int passes = HEAT_SIDE_ROWS / rows;
+    static constexpr int passes = ROWS / rows;
     /* elements of a field in a stage */
-    static constexpr int stage = HEAT_SIDE_ROWS * HEAT_COLUMN_THREADS;
+    static constexpr int stage = ROWS * HEAT_COLUMN_THREADS;
+    static_assert(ROWS % rows == 0);
     const HeatBackward<Real> &s;
     HalfRows half_rows;
     Real *keep;
@@ -89,19 +92,18 @@ template <typename Real> struct HeatBatch {
 
     __device__ __forceinline__ HeatBatch(const HeatBackward<Real> &of,
                                          const HalfRows &along,
-                                         const HeatThreadPlace<Real> &self, int line_pads,
-                                         char *memory)
+                                         const HeatThreadPlace<Real, ROWS> &self,
+                                         int line_pads, char *memory)
         : s(of), half_rows(along), keep(reinterpret_cast<Real *>(memory))
     {
         const int lane = threadIdx.x % 32, piece = lane % pieces, row = lane / pieces;
         const int number = threadIdx.x / 32 * chunks + row % chunks, first = row / chunks;
-        const int start =
-            (self.block * HEAT_CHUNKS + number) * HEAT_SIDE_ROWS - line_pads + first;
+        const int start = (self.block * HEAT_CHUNKS + number) * ROWS - line_pads + first;
         const int64_t column = self.tile + piece * words;
 
         from = start * s.plane + column;
         to = first * HEAT_COLUMN_THREADS + number * HEAT_WIDTH + piece * words;
-        pads = column < s.nodes ? -start : HEAT_SIDE_ROWS;
+        pads = column < s.nodes ? -start : ROWS;
     }
 
     /* Row n from the middle. */
@@ -176,7 +178,7 @@ start_in_middle(const HeatBackward<Real> &s, unsigned half, int64_t from, int pa
     }
 }
 
-template <typename Real>
+template <typename Real, int ROWS>
 __global__ void
 __launch_bounds__(HEAT_COLUMN_THREADS, 1)
     heat_backward_kernel(const __grid_constant__ HeatLine<Real> line,
@@ -184,23 +186,23 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
 {
     extern __shared__ __align__(16) char memory[];
     __shared__ HeatExchange<Real> shared;
-    const HeatThreadPlace<Real> self(line, s);
+    const HeatThreadPlace<Real, ROWS> self(line, s);
     const bool is_first = self.block == 0, is_last = self.block == line.groups - 1;
-    const int lane = threadIdx.x % 32, pads = self.is_inside ? self.pads : HEAT_SIDE_ROWS;
+    const int lane = threadIdx.x % 32, pads = self.is_inside ? self.pads : ROWS;
     const bool is_edge =
         __any_sync(all_lanes, (is_first && self.number <= line.first_chunk) || pads > 0);
     const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
     const int64_t from = self.start * s.plane + self.column;
-    HeatChunk<Real, HEAT_SIDE_ROWS> chunk = {line, self.pads,
-                                             is_first && self.number == line.first_chunk,
-                                             is_last && self.number == HEAT_CHUNKS - 1};
-    Real x[HEAT_SIDE_ROWS];
+    HeatChunk<Real, ROWS> chunk = {line, self.pads,
+                                   is_first && self.number == line.first_chunk,
+                                   is_last && self.number == HEAT_CHUNKS - 1};
+    Real x[ROWS];
 
     shared.begin(line.groups);
     wait_for_last_kernel();
     const HeatShare<Real> share(*line.table, lane, self.block);
-    const HeatBatch<Real> batch(s, HalfRows(*s.two_sided, self.half), self, line.pads,
-                                memory);
+    const HeatBatch<Real, ROWS> batch(s, HalfRows(*s.two_sided, self.half), self,
+                                      line.pads, memory);
     const int rows = batch.half_rows.count;
 
     for (int n = 0; n < HEAT_AHEAD - 1; n++) {
@@ -221,7 +223,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
         copies_done_but<HEAT_AHEAD - 1>();
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < HEAT_SIDE_ROWS; i++) {
+        for (int i = 0; i < ROWS; i++) {
             x[i] = fma(now.factor_row.next, x[i],
                        now.factor_row.own * w[i * HEAT_COLUMN_THREADS]);
         }

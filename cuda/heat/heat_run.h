@@ -19,6 +19,7 @@ template <typename Real> struct HeatVolume {
     TwoSidedFactor<Real> *two_sided;
     int32_t chunk, pitch; /* rows of a chunk, elements of a line */
     int32_t planes;       /* of a block */
+    int32_t side_chunk;   /* rows of a chunk along z */
     size_t shared;
 };
 

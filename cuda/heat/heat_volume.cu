@@ -36,6 +36,11 @@ with_chunk(int chunk, const Call &call)
                              : call(std::integral_constant<int, Of::most>());
 }
 
+/* Rows of a chunk along z: a multiple of those that a warp copies at once. */
+template <typename Real> struct SideChunks {
+    static constexpr int few = sizeof(Real) == 4 ? 8 : 6, most = 8;
+};
+
 /* Two numbers whose sum is 1, also in floating point. */
 template <typename Real>
 __device__ void
@@ -107,9 +112,10 @@ forward_bytes(int64_t nodes, int chunk, int planes, int32_t *pitch)
 
 template <typename Real>
 constexpr size_t
-backward_bytes()
+backward_bytes(int rows)
 {
-    return sizeof(Real) * HEAT_AHEAD * 2 * HEAT_COLUMN_THREADS * HEAT_SIDE_ROWS;
+    return sizeof(Real) * HEAT_AHEAD * 2 * HEAT_COLUMN_THREADS *
+           static_cast<size_t>(rows);
 }
 
 /* Rows of a chunk along x. */
@@ -181,30 +187,40 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
     return planes;
 }
 
-/* Blocks of a cluster along z. */
-int64_t
-groups_of(int64_t rows)
+/* Rows of a chunk along z: the smaller number if as many blocks then hold a line. */
+template <typename Real>
+int
+side_chunk_of(const ps_heat *h)
 {
-    constexpr int64_t group = HEAT_CHUNKS * HEAT_SIDE_ROWS;
+    using Of = SideChunks<Real>;
+    const int64_t rows = heat_unknowns(h, 2).count();
 
-    return divided_up(rows, group);
+    return divided_up(rows, int64_t{HEAT_CHUNKS} * Of::few) ==
+                   divided_up(rows, int64_t{HEAT_CHUNKS} * Of::most)
+               ? Of::few
+               : Of::most;
 }
 
 template <typename Real>
 bool
 fits(const ps_heat *h, const ps_cuda_device *device)
 {
-    const int64_t z = heat_unknowns(h, 2).count();
     const size_t most = static_cast<size_t>(device->shared_bytes);
     const uintptr_t places = reinterpret_cast<uintptr_t>(h->t) |
                              reinterpret_cast<uintptr_t>(h->w) |
                              static_cast<uintptr_t>(h->nodes[0]) * sizeof(Real);
     const int planes = planes_for<Real>(h, device);
+    const int64_t z = heat_unknowns(h, 2).count();
+    const int side = side_chunk_of<Real>(h);
+    const int64_t groups = divided_up(z, int64_t{HEAT_CHUNKS} * side); /* of a cluster */
 
     return places % 16 == 0 && planes > 0 &&
+           /* with blocks for less than two thirds of the multiprocessors, separate sweeps
+            * are faster */
            3 * parts_of(z, planes) >= 2 * device->processors &&
-           groups_of(z) <= HEAT_CLUSTER && groups_of(z) <= device->cluster_blocks &&
-           backward_bytes<Real>() + sizeof(HeatExchange<Real>) <= most;
+           3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups >= 2 * device->processors &&
+           groups <= HEAT_CLUSTER && groups <= device->cluster_blocks &&
+           backward_bytes<Real>(side) + sizeof(HeatExchange<Real>) <= most;
 }
 
 template <typename Real>
@@ -216,6 +232,16 @@ forward_kernel(const HeatVolume<Real> &plan)
     }
     return with_chunk<Real>(
         plan.chunk, [](auto rows) { return heat_forward_kernel<Real, rows.value, 1>; });
+}
+
+template <typename Real>
+auto
+backward_kernel(const HeatVolume<Real> &plan)
+{
+    using Of = SideChunks<Real>;
+
+    return plan.side_chunk == Of::few ? heat_backward_kernel<Real, Of::few>
+                                      : heat_backward_kernel<Real, Of::most>;
 }
 
 template <typename Real>
@@ -241,13 +267,7 @@ heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
         heat_pitch(h, 2) > UINT32_MAX / 8) {
         return false;
     }
-    const int64_t z = heat_unknowns(h, 2).count();
-
-    /* with blocks for less than two thirds of the multiprocessors, separate sweeps are
-     * faster */
-    return 3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups_of(z) >=
-               2 * device->processors &&
-           with_real(h->dtype,
+    return with_real(h->dtype,
                      [&](auto zero) { return fits<decltype(zero)>(h, device); });
 }
 
@@ -269,6 +289,7 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
 
     plan->chunk = chunk_of<Real>(heat_unknowns(h, 0).count());
     plan->planes = planes_for<Real>(h, ps_cuda_device_get());
+    plan->side_chunk = side_chunk_of<Real>(h);
     plan->shared =
         forward_bytes<Real>(h->nodes[0], plan->chunk, plan->planes, &plan->pitch);
     plan->two_sided = reinterpret_cast<TwoSidedFactor<Real> *>(tables + 2 * table);
@@ -278,10 +299,11 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
         status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
     }
     if (status == PS_OK) {
-        status = ps_cuda_status(allow_shared(heat_backward_kernel<Real>));
+        status = ps_cuda_status(allow_shared(backward_kernel(*plan)));
     }
     if (status == PS_OK) {
-        status = make_line(h, 2, HEAT_SIDE_ROWS, tables + table, stream, &plan->line[1]);
+        status =
+            make_line(h, 2, plan->side_chunk, tables + table, stream, &plan->line[1]);
     }
     return status == PS_OK
                ? for_threads<2>(
@@ -340,11 +362,11 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     b.two_sided = run.volume.two_sided;
     b.tiles = parts / 2;
 
-    return Launch(parts * line.groups, HEAT_COLUMN_THREADS, backward_bytes<Real>(),
-                  run.stream)
+    return Launch(parts * line.groups, HEAT_COLUMN_THREADS,
+                  backward_bytes<Real>(run.volume.side_chunk), run.stream)
         .closely()
         .in_clusters(line.groups)
-        .run(heat_backward_kernel<Real>, line, b);
+        .run(backward_kernel(run.volume), line, b);
 }
 
 #define PS_INSTANTIATE(real)                                                   \
