@@ -13,7 +13,10 @@ namespace pysolvers::heat {
 
 namespace {
 
-constexpr int block_width = 64, block_lines = 8, block_planes = 32;
+constexpr int block_width = 64, block_lines = 8;
+/* Planes of a block: fewer where blocks would be too few for the device, because a thread
+ * waits for each plane. */
+constexpr int most_planes = 32, fewest_planes = 8;
 constexpr int block_threads = block_width * block_lines;
 constexpr int blocks = resident_threads < 3 * block_threads ? 2 : 3;
 
@@ -109,7 +112,8 @@ make_change(const HeatStencil<Real> &s, const BlockedSweep &m)
 template <typename Real>
 __global__ void
 __launch_bounds__(block_threads, blocks)
-    change_kernel(const __grid_constant__ HeatStencil<Real> s, unsigned lines)
+    change_kernel(const __grid_constant__ HeatStencil<Real> s, unsigned lines,
+                  unsigned planes)
 {
     const unsigned row = blockIdx.x / static_cast<unsigned>(s.tiles), slab = row / lines;
     const int thread = static_cast<int>(threadIdx.x);
@@ -117,8 +121,8 @@ __launch_bounds__(block_threads, blocks)
 
     m.i = (blockIdx.x - row * s.tiles) * block_width + thread % block_width;
     m.j = s.axis[1].begin + (row - slab * lines) * block_lines + thread / block_width;
-    m.first = s.axis[2].begin + static_cast<int64_t>(slab) * block_planes;
-    m.end = min(m.first + block_planes, s.axis[2].end);
+    m.first = s.axis[2].begin + static_cast<int64_t>(slab) * planes;
+    m.end = min(m.first + planes, s.axis[2].end);
     wait_for_last_kernel();
     if (m.i < s.axis[0].begin || m.i >= s.axis[0].end || m.j >= s.axis[1].end) {
         return;
@@ -144,13 +148,20 @@ heat_make_change(const ps_heat *h, int64_t s, cudaStream_t stream)
     }
     const int64_t lines =
         divided_up(stencil.axis[1].end - stencil.axis[1].begin, block_lines);
-    const int64_t slabs =
-        divided_up(stencil.axis[2].end - stencil.axis[2].begin, block_planes);
+    const int64_t along_z = stencil.axis[2].end - stencil.axis[2].begin;
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    int planes = most_planes;
 
     stencil.tiles = divided_up(stencil.axis[0].end, block_width);
-    return launch_closely(change_kernel<Real>, stencil.tiles * lines * slabs,
-                          block_threads, 0, stream, stencil,
-                          static_cast<unsigned>(lines));
+    const auto count = [&] {
+        return stencil.tiles * lines * divided_up(along_z, planes);
+    };
+    while (device != nullptr && planes > fewest_planes &&
+           count() < 4 * device->processors) {
+        planes /= 2;
+    }
+    return launch_closely(change_kernel<Real>, count(), block_threads, 0, stream, stencil,
+                          static_cast<unsigned>(lines), static_cast<unsigned>(planes));
 }
 
 template ps_status heat_make_change<float>(const ps_heat *, int64_t, cudaStream_t);
