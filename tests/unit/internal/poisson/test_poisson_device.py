@@ -29,7 +29,13 @@ from poisson_pairs import (
 from poisson_random import check_random_problems
 from transform_device import Device, Plan, PlanOfWaves, Products
 
-from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers import (
+    Dirichlet,
+    FastPoisson,
+    Neumann,
+    SingularSystemError,
+    SingularSystemWarning,
+)
 from pysolvers._runtime import device as _runtime_device
 from pysolvers._runtime import interop
 from pysolvers._runtime.streams import Stream
@@ -677,3 +683,19 @@ def test_words_of_the_benchmark(monkeypatch, device, shape, grid, batch, words):
 
 def test_random_problems_have_the_exact_solution(device, rng):
     check_random_problems(rng, 40, device="cuda")
+
+
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_number_next_to_an_eigenvalue(device, grid):
+    """The distance is that of the CPU; an eigenvalue is an error."""
+    options = {"boundary": {"x": 0.0, "y": Neumann()}, "grid": grid}
+    for number in (0.0, 0.8, -3.0):
+        given = options | {"helmholtz": number}
+        here, there = (FastPoisson((7, 9), 0.3, device=d, **given) for d in ("cpu", "cuda"))
+        assert there.eigenvalue_distance == pytest.approx(here.eigenvalue_distance, rel=1e-13)
+    count = 8 if grid == "nodes" else 9
+    first = -4 / 0.09 * np.sin(np.pi / (2 * count)) ** 2  # constant along y
+    with pytest.raises(SingularSystemError):
+        FastPoisson((7, 9), 0.3, device="cuda", helmholtz=first, **options)
+    with pytest.warns(SingularSystemWarning):
+        FastPoisson((7, 9), 0.3, device="cuda", helmholtz=first * (1 + 1e-10), **options)
