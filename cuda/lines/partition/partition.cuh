@@ -55,6 +55,8 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     const bool work_queue = !is_cluster && job.work_queue != nullptr;
     Work worker(job, partition_memory, state, exchange, skip);
     const ThreadPlace<ROWS> own(job.shape, rank);
+    const int32_t groups = sides_of_number<Number> > 1 ? job.tiling.sharing : 1;
+    int32_t group = 0;   /* of the next tile */
     uint32_t ticket = 0; /* of thread 0, for the next tile or the one after it */
     TileRange range = {};
 
@@ -69,7 +71,8 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     if (is_cluster) {
         cluster_sync(); /* every block has started, so that its memory may be written */
     }
-    for (int64_t tile = blockIdx.x / blocks;; tile += step, worker.round++) {
+    for (int64_t tile = blockIdx.x / blocks;;
+         tile += groups > 1 ? 0 : step, worker.round++) {
         /* in the first iteration there is only a next tile */
         const bool is_there = worker.round >= 0;
         ThreadPlace<ROWS> self = own;
@@ -97,7 +100,13 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                 shared_ticket = ticket;
             }
             __syncthreads(); /* the tile is in registers */
-            if (work_queue && TOP == TOP_DEVICES) {
+            if (groups > 1) {
+                group = group + 1 < groups ? group + 1 : 0;
+                if (group == 0) {
+                    tile = step + (work_queue ? shared_ticket : tile);
+                }
+            }
+            else if (work_queue && TOP == TOP_DEVICES) {
                 tile = step + shared_ticket;
             }
             else if (work_queue && worker.round > 0) {
@@ -105,7 +114,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
             }
         }
         const bool has_next = tile < job.tiling.tiles;
-        const TileRange next = worker.range_of(tile, rank);
+        const TileRange next = worker.range_of(tile, rank, group);
 
         if (has_next && !(is_ahead && is_there)) {
             worker.tiles.load(next, worker.turn() ^ 1);
@@ -113,7 +122,8 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                 worker.step.fetch(own, next);
             }
         }
-        if (work_queue && TOP != TOP_DEVICES && is_there && threadIdx.x == 0) {
+        if (work_queue && TOP != TOP_DEVICES && is_there && threadIdx.x == 0 &&
+            (groups == 1 || group == 1)) {
             if (worker.round == 0) {
                 wait_for_last_kernel();
             }

@@ -245,6 +245,9 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     how.systems = c.systems;
     how.sharing = c.warps > 0 || c.devices > 1 ? 1 : sharing_of(*t);
     how.tiles = count_of_tiles(*t, c.systems, how.sharing) * (c.warps > 0 ? s.blocks : 1);
+    if (c.sides > 1) { /* a tile has all groups of its systems */
+        how.tiles /= how.sharing;
+    }
     how.row_pitch = c.by_row ? 1 : pitch_of(s, size, c.systems, 1);
     how.system_pitch = c.by_row ? pitch_of(s, size, rows, 4) : 1;
 
@@ -413,7 +416,8 @@ multiple_of(const ps_tridiag &t, const ps_cuda_device *device, Choice c, int64_t
 static int32_t
 systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {
-    const int64_t each = t.outer * t.inner / (4 * device->processors);
+    const int64_t systems = c.sides > 1 ? t.inner : t.outer * t.inner;
+    const int64_t each = systems / (4 * device->processors);
     const int64_t bytes = sizes_of(t.dtype, c.by_row).bytes * t.rows;
     const char *const tried = c.sides > 1 ? std::getenv("PS_SIDES_TILE") : nullptr;
     const int64_t most =

@@ -73,9 +73,14 @@ struct Worker {
         return round & 1;
     }
 
-    /* The systems of tile `tile` for block `rank` of a cluster. */
-    __device__ __forceinline__ TileRange range_of(int64_t tile, int32_t rank) const
+    /* The systems of tile `tile` for block `rank` of a cluster; of several groups of right-hand
+     * sides that the tile has, group `of_sides`. */
+    __device__ __forceinline__ TileRange range_of(int64_t tile, int32_t rank,
+                                                  int32_t of_sides = 0) const
     {
+        if (sides > 1) {
+            tile = tile * job.tiling.sharing + of_sides;
+        }
         const int64_t group = in_parts ? quotient(tile, shape.blocks) : tile;
         const SystemRange systems =
             systems_of_tile(group, job.tiling.systems, in_parts ? 1 : job.tiling.sharing,
@@ -85,6 +90,7 @@ struct Worker {
         range.block = in_parts ? static_cast<int32_t>(tile - group * shape.blocks) : rank;
         const int32_t chunk = range.block * shape.warps * shape.lanes;
         const int32_t next = chunk + shape.warps * shape.lanes;
+        range.group = of_sides;
         range.system = systems.first;
         range.systems = systems.count;
         range.begin = max(shape.template start_of<ROWS>(chunk), 0);

@@ -46,6 +46,7 @@ struct TileRange {
     int64_t system; /* the first one */
     int32_t block;  /* index of the part of the systems */
     int32_t systems, begin, rows;
+    int32_t group; /* of right-hand sides: the first one comes with the matrices */
 };
 
 /* visit(i) for the elements of a range outside of its vectors, by lane `lane` of eight.
@@ -352,9 +353,10 @@ struct Tiles {
         uint32_t bytes = 0;
         int skew = 0;
 
-        if (has(how.runs, operand_of(q)) && has_side(q, range)) {
+        if (has(how.runs, operand_of(q))) {
             const RunCopy copy = run_copy(q, range, inputs_of(turn));
-            const Run<Number> &run = copy.run;
+            const Run<Number> run =
+                is_wanted(q, range) ? copy.run : Run<Number>(copy.run.head, 0);
 
             skew = copy.skew;
             bytes = run.vectors * 16;
@@ -428,12 +430,13 @@ struct Tiles {
 
     __device__ __forceinline__ bool is_there(int q, const TileRange &range) const
     {
-        return (!HAS_ABSENT || inputs[q].data != nullptr) && has_side(q, range);
+        return (!HAS_ABSENT || inputs[q].data != nullptr) && is_wanted(q, range);
     }
-    /* Whether input q is not a right-hand side that the last group does not have. */
-    __device__ __forceinline__ bool has_side(int q, const TileRange &range) const
+    /* Whether input q is copied for this group: not matrices that are there already, nor sides
+     * that the last group does not have. */
+    __device__ __forceinline__ bool is_wanted(int q, const TileRange &range) const
     {
-        return sides == 1 || q - 3 < sides_of(range);
+        return sides == 1 || (q < 3 ? range.group == 0 : q - 3 < sides_of(range));
     }
 
     /* The row that a short operand does not have. */
@@ -451,7 +454,7 @@ struct Tiles {
             const int32_t absent = absent_row(q);
 
             if (has(how.runs, operand_of(q))) {
-                if (!has_bulk && has_side(q, range)) {
+                if (!has_bulk && is_wanted(q, range)) {
                     load_run(q, range, all);
                 }
             }
