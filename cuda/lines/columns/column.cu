@@ -142,18 +142,6 @@ ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
 }
 
 bool
-ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
-                             ColumnShape *shape)
-{
-    return has_side_groups(*t) && lies_by_column(t) &&
-           with_real(t->dtype, [&](auto zero) {
-               using Number = WithSides<decltype(zero), most_sides>;
-
-               return shape_of<Number, SideColumnJob<Number>>(t->rows, 5, device, shape);
-           });
-}
-
-bool
 ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
                             const ps_cuda_device *device, ColumnShape *shape)
 {
@@ -202,6 +190,24 @@ access_of(const ps_tridiag &t, std::initializer_list<const ps_input *> inputs)
         return ColumnAccess::elements;
     }
     return by_sectors || t.dtype != PS_F32 ? ColumnAccess::sectors : ColumnAccess::halves;
+}
+
+/* Rows that are copied element by element take 1.15 times as long as one side after the other.
+ */
+bool
+ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                             ColumnShape *shape)
+{
+    return has_side_groups(*t) && lies_by_column(t) &&
+           access_of(*t, {&t->lower, &t->diag, &t->upper, &t->rhs}) !=
+               ColumnAccess::elements &&
+           with_real(t->dtype, [&](auto zero) {
+               using Number = WithSides<decltype(zero), most_sides>;
+               const char *const tried = std::getenv("PS_SIDES_TILE");
+
+               return shape_of<Number, SideColumnJob<Number>>(
+                   t->rows, tried != nullptr ? std::atoi(tried) : 5, device, shape);
+           });
 }
 
 static int64_t

@@ -249,9 +249,13 @@ launch_shape(const Job &job, cudaStream_t stream)
                                                                               stream);
             }
         }
-        return job.access == Access::elements
-                   ? launch_rings<Number, ROWS, IS_CLUSTER, Access::elements>(job, stream)
-                   : launch_rings<Number, ROWS, IS_CLUSTER, Access::sectors>(job, stream);
+        if constexpr (sides_of_number<Number> == 1) {
+            if (job.access == Access::elements) {
+                return launch_rings<Number, ROWS, IS_CLUSTER, Access::elements>(job,
+                                                                                stream);
+            }
+        }
+        return launch_rings<Number, ROWS, IS_CLUSTER, Access::sectors>(job, stream);
     });
 }
 

@@ -67,7 +67,8 @@ groups_are_off()
     return std::getenv("PS_SIDES_APART") != nullptr;
 }
 
-/* PS_SIDES_TILE: bytes of an operand of a tile, until they are measured. */
+/* PS_SIDES_TILE: bytes of an operand of a tile, or the largest width of columns, until they
+ * are measured. */
 static int64_t
 tried_tile()
 {
