@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.pta2020 import SouriTiming, souri_timings
 
+from .. import gpu_solvers
 from ..papers.pta2020 import RUNS
 from ..record import Record
 
@@ -39,6 +40,13 @@ def summary(record: Record) -> Iterator[str]:
     )
     columns += [Column("cuSPARSE"), Column("JAX")]
     yield from Table("", columns, rows, (note,)).markdown()
+
+
+def solvers(record: Record) -> Iterator[str]:
+    """Yield the table of docs/measurements.md of steps on grids and of splines."""
+    yield from gpu_solvers.table(record["bench"]["solvers"]).markdown()
+    yield ""
+    yield machine_of(record)
 
 
 def claim(record: Record) -> Iterator[str]:

@@ -186,6 +186,7 @@ TABLES: dict[str, dict[str, Lines]] = {
     "docs/measurements.md": {
         "speed": summary,
         "gpu speed": gpu_tables.summary,
+        "gpu solvers": gpu_tables.solvers,
         "steps": of(steps.tables),
         "parabolic": of(parabolic.tables),
         "parabolic gpu": of(parabolic.tables),
