@@ -728,6 +728,7 @@ def _resolve(
     stream: object = None,
 ) -> tuple[_Bands, Array, Array]:
     """Check operands; return them, the right-hand sides, rows last, and the result."""
+    systems.require_operands(operation, named)
     missing = [name for name in _NAMES if named[name] is None]
     if missing and (assume != "positive definite" or missing != ["lower2", "lower"]):
         raise ValueError(

@@ -713,6 +713,7 @@ def _resolve(
     stream: object = None,
 ) -> tuple[_Blocks, Array, Array]:
     """Check operands; return them, the right-hand sides, rows last but two, and the result."""
+    systems.require_operands(operation, named)
     given = {name: value for name, value in named.items() if value is not None}
     _require_halves(operation, named, assume)
     if "rhs" in named:

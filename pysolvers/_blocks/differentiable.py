@@ -15,6 +15,7 @@ from .._checks import integer
 from .._xp import ArrayLibrary
 from .pairs import embedded, paired, pairs_of_rows, rows_of_pairs
 from .rings import folded_matrix, folded_rows, unfolded_rows
+from .systems import require_operands
 
 Array = Any
 
@@ -466,6 +467,7 @@ def _place(axis: int, ndim: int) -> int:
 
 def _require_given(operation: str, named: dict[str, Any], assume: str, *allowed: list[str]) -> None:
     """Raise unless all diagonals, or those that define symmetric matrices, are given."""
+    require_operands(operation, named)
     missing = [name for name, value in named.items() if value is None]
     if missing and (assume != "positive definite" or missing not in allowed):
         halves = " and ".join(f"{name}=None" for name in allowed[0])

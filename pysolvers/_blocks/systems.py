@@ -724,6 +724,13 @@ def _not_finite(matrices: Matrices) -> Entry | None:
     return None
 
 
+def require_operands(operation: str, named: dict[str, Any]) -> None:
+    """Raise TypeError for a diagonal or a right-hand side that is None."""
+    for name in ("diag", "rhs"):
+        if name in named and named[name] is None:
+            raise TypeError(f"{operation}: {name} is None: pass an array")
+
+
 def real_parts(rhs: Array, x: Array, *, is_complex: bool) -> list[tuple[Array, Array]]:
     """Return the pairs of right-hand sides and solutions of a matrix that `is_complex`, or real."""
     if x.dtype.kind == "c" and not is_complex:

@@ -12,7 +12,7 @@ from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiag
 from .._checks import integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._memory import RELEASES
-from .._runtime.arrays import check_out, real_of
+from .._runtime.arrays import as_array, check_out, real_of
 from .._runtime.backends import require as require_backend
 from .._runtime.interop import host_array, kind_of, library_of, locate
 from .._steps import tridiagonal_matvec
@@ -143,8 +143,8 @@ def compact_derivative(
     require_flag("periodic", periodic)
     own = host_array(f)
     ordinal = locate(own)
-    if isinstance(own, list | tuple | int | float | complex):
-        own = np.asarray(own)
+    if not (hasattr(own, "shape") or hasattr(own, "__cuda_array_interface__")):
+        own = as_array("f", own)
     shape = _shape_of(own)
     ndim = len(shape)
     if ndim == 0:

@@ -934,6 +934,9 @@ def implicit_diffusion(
     _require_steps(dt, theta)
     require(dt >= 0, "implicit_diffusion: dt must be at least 0", dt)
     require(theta > 0, "implicit_diffusion: theta must be greater than 0", theta)
+    for name, value in (("T", T), ("K", K), ("dz", dz)):
+        if value is None:
+            raise TypeError(f"implicit_diffusion: {name} is None: pass a number or an array")
     named = {
         "T": T,
         "K": K,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._blocks import factor_pentadiagonal
+from .._blocks.systems import host_target
 from .._checks import require_flag
 from ..spline import CubicSpline
 from .penalised import series_of
@@ -138,8 +139,12 @@ def make_smoothing_spline(
     True
     """
     require_flag("return_lam", return_lam)
-    series = series_of("make_smoothing_spline", y, 0.0 if lam is None else lam, w, axis)
-    knots = np.asarray(x, np.float64)
+    operation = "make_smoothing_spline"
+    series = series_of(operation, y, 0.0 if lam is None else lam, w, axis)
+    (given,), dtype, _ = host_target(operation, {"x": x}, None, "x").operands({"x": x})
+    if dtype.kind == "c":
+        raise TypeError(f"{operation}: x must be real, got {dtype}")
+    knots = given.astype(np.float64)
     n = series.y.shape[-1]
     if knots.ndim != 1 or len(knots) != n:
         raise ValueError(
@@ -160,7 +165,7 @@ def make_smoothing_spline(
         chosen = _best(equations, batch, threads)
     z = _solved(equations, chosen, threads, has_score=False)[0]
     values = series.finish(np.asarray(z, series.y.dtype), y)
-    spline = CubicSpline(np.asarray(x, values.dtype), values, axis=axis, bc_type="natural")
+    spline = CubicSpline(knots.astype(values.dtype), values, axis=axis, bc_type="natural")
     return (spline, np.array(chosen)) if return_lam else spline
 
 

@@ -491,3 +491,12 @@ def test_factors_of_no_matrix():
 
     assert factor.solve(np.ones((0, 4, 2, 3))).shape == (0, 4, 2, 3)
     assert factor.logdet().shape == (0,)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_operands_that_are_none_are_errors(periodic):
+    one = np.eye(2)
+    with pytest.raises(TypeError, match="rhs is None: pass an array"):
+        solve_block_tridiagonal(one, 4 * one, one, None, periodic=periodic)
+    with pytest.raises(TypeError, match="factor_block_tridiagonal: diag is None: pass an array"):
+        factor_block_tridiagonal(one, None, one, rows=5, periodic=periodic)

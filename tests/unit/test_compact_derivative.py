@@ -178,3 +178,9 @@ def test_spacings_whose_square_is_no_number_are_refused(spacing):
     ):
         compact_derivative(np.ones(12), order=2, spacing=spacing)
     assert (compact_derivative(np.ones(12), spacing=spacing) == 0).all()
+
+
+@pytest.mark.parametrize("f", [None, "abc"])
+def test_values_that_are_no_numbers_are_refused(f):
+    with pytest.raises(TypeError, match="f: need float32, float64"):
+        compact_derivative(f)

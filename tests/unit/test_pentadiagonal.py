@@ -430,3 +430,9 @@ def test_factors_of_no_matrix_and_of_no_right_hand_side(periodic):
     assert one.solve(np.ones((0, 6))).shape == (0, 6)
     own = factor_pentadiagonal(0.1, 0.1j, 2.0, 0.1, 0.1, rows=6, periodic=periodic)
     assert own.solve(np.ones((0, 6))).shape == (0, 6)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_operands_that_are_none_are_errors(periodic):
+    with pytest.raises(TypeError, match="rhs is None: pass an array"):
+        solve_pentadiagonal(1.0, 1.0, 7.0, 1.0, 1.0, None, periodic=periodic)

@@ -165,6 +165,13 @@ def test_errors_name_the_argument():
         make_smoothing_spline(np.arange(4), np.ones(4))
     with pytest.raises(ValueError, match="x must have one dimension and the 9 values"):
         make_smoothing_spline(np.arange(4), y, axis=1)
+    knots = np.arange(9)
+    with pytest.raises(TypeError, match="x must be a plain array, got MaskedArray"):
+        make_smoothing_spline(np.ma.masked_array(knots, knots > 7), y, axis=1)
+    with pytest.raises(TypeError, match=r"x: need float32, .* got datetime64"):
+        make_smoothing_spline(knots.astype("datetime64[s]"), y, axis=1)
+    with pytest.raises(TypeError, match="x must be real, got complex128"):
+        make_smoothing_spline(1j * knots, y, axis=1)
 
 
 def test_a_lam_that_hides_the_weights_is_refused():

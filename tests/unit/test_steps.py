@@ -410,3 +410,10 @@ def test_options_that_contradict_projected():
         theta_step(1.0, -2.0, 1.0, u, dt=1.0, projected=0.0, periodic=True)
     with pytest.raises(ValueError, match="contact must be 'first' or 'last', got 'left'"):
         theta_step(1.0, -2.0, 1.0, u, dt=1.0, projected=0.0, contact="left")
+
+
+@pytest.mark.parametrize("name", ["T", "K", "dz"])
+def test_operands_of_diffusion_that_are_none_are_errors(name):
+    given = {"T": np.ones(5), "K": 1.0, "dz": 1.0, name: None}
+    with pytest.raises(TypeError, match=f"implicit_diffusion: {name} is None: pass a number"):
+        pysolvers.implicit_diffusion(*given.values(), 0.1, axis=0)

@@ -247,3 +247,8 @@ def test_errors_name_the_axis():
     blocks = np.ones((5, 1, 2, 2))
     with pytest.raises(ValueError, match="lower has 3 rows along axis 0, the systems have 5"):
         solve_block_tridiagonal(blocks[:3], blocks, blocks, blocks, axis=0)
+
+
+def test_a_right_hand_side_that_is_none_is_an_error():
+    with pytest.raises(TypeError, match="solve_pentadiagonal: rhs is None: pass an array"):
+        solve_pentadiagonal(1.0, 1.0, 7.0, 1.0, 1.0, None)
