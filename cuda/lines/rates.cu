@@ -345,8 +345,6 @@ __launch_bounds__(lanes *walks_a_block) rates_kernel(const __grid_constant__ Rat
     if (p.x >= r.count[3] || walk >= job.walks) {
         return;
     }
-    wait_for_last_kernel();
-    let_next_kernel_in();
     Real lines[rows] = {}, parts[rows] = {};
 
     if (job.with_lines || job.with_parts) {
@@ -389,7 +387,6 @@ launch(RatesJob &job, cudaStream_t stream)
     job.walks = r.count[0] * r.count[1] * job.chunks;
     return Launch(job.tiles * divided_up(job.walks, walks_a_block),
                   dim3(lanes, walks_a_block), 0, stream)
-        .closely()
         .run(rates_kernel<SPACE, MIXED, Index, Real>, job);
 }
 
@@ -482,16 +479,20 @@ launch_packs(RatesJob job, const Form &, cudaStream_t stream)
     }
     job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
     job.walk = Form::walk;
-    if (Form::rates && std::getenv("PS_WALK") != nullptr) { /* until it is measured */
+    job.is_close =
+        (std::atoi(std::getenv("PS_CLOSE") ? std::getenv("PS_CLOSE") : "0") & 2) != 0;
+    if (Form::mixed && std::getenv("PS_WALK") != nullptr) { /* until it is measured */
         job.walk = std::atoi(std::getenv("PS_WALK"));
     }
-    job.is_passing = std::getenv("PS_RATES_PASSING") != nullptr;
     job.chunks = divided_up(r.count[2], job.walk);
     job.walks = r.count[0] * job.chunks;
-    return Launch(job.tiles * divided_up(job.walks, walks_a_block),
-                  dim3(lanes, walks_a_block), 0, stream)
-        .closely()
-        .run(rates_packs_kernel<WIDTH, Form, Real>, job);
+    Launch how(job.tiles * divided_up(job.walks, walks_a_block),
+               dim3(lanes, walks_a_block), 0, stream);
+
+    if (std::getenv("PS_CLOSE") != nullptr) {
+        how.closely();
+    }
+    return how.run(rates_packs_kernel<WIDTH, Form, Real>, job);
 }
 
 template <int WIDTH, typename Real>

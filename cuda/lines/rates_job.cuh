@@ -14,7 +14,7 @@ struct RatesJob {
     int64_t chunks;       /* of these along y */
     int32_t walk;         /* nodes of a thread along y */
     bool with_lines, with_parts;
-    bool is_passing;            /* the sum is evicted first from the cache */
+    bool is_close;              /* blocks of the next kernel may become resident */
     bool adds_y[PS_RATES_OUTS]; /* whether base u + change d of a result is y */
 };
 

@@ -10,6 +10,8 @@
 #ifndef PS_CUDA_LINES_RATES_PACKS_CUH
 #define PS_CUDA_LINES_RATES_PACKS_CUH
 
+#include <type_traits>
+
 #include "device/number.cuh"
 #include "lines/rates_job.cuh"
 #include "lines/row_walk.cuh"
@@ -20,10 +22,10 @@ namespace pysolvers::lines {
 /* Whether a pass has L and M, or neither, whether it adds d, and has a mixed derivative. */
 template <bool RATES, bool CHANGED, bool MIXED> struct RatesForm {
     static constexpr bool rates = RATES, changed = CHANGED, mixed = MIXED;
-    static constexpr int rows = RATES ? 2 : 4; /* that a thread computes at a time */
-    static constexpr int walk = MIXED ? 8 : 4; /* and in all */
+    static constexpr int rows = RATES ? 2 : 4;  /* that a thread computes at a time */
+    static constexpr int walk = MIXED ? 32 : 4; /* and in all */
     /* of a multiprocessor: more limit the registers */
-    static constexpr int blocks = MIXED || CHANGED || !RATES ? 2 : 3;
+    static constexpr int blocks = MIXED || !RATES ? 2 : CHANGED ? 3 : 4;
 };
 
 /* The nodes of a thread: its first row in the box and its first node along x, which is
@@ -155,26 +157,122 @@ template <int COUNT, int WIDTH, typename Form, typename Real> struct RatesRows {
     }
 };
 
-/* y = u + d in rows -1 to ROWS of a thread, node -1 along x first, while the next rows are
- * being loaded. */
+/* y = u + d in rows -1 to ROWS of a thread, node -1 along x first; the outer rows have no
+ * nodes -1 and WIDTH. */
 template <int ROWS, int WIDTH, typename Form, typename Real> struct RatesWindow {
     Real at[ROWS + 2][WIDTH + 2];
-    RatesRows<2, WIDTH, Form, Real> begin;
+    int32_t before, behind; /* from the first node to the neighbours of the pack */
+
+    /* Load the first two rows. */
+    __device__ __forceinline__ RatesWindow(const ps_rates &r, const RatesPack &p,
+                                           int32_t in_row)
+    {
+        const int32_t pitch = static_cast<int32_t>(r.size[3]);
+
+        before = in_row > 0 ? -1 : r.periodic[0] ? pitch - 1 : 0;
+        behind = in_row + WIDTH < pitch ? WIDTH : r.periodic[0] ? -in_row : WIDTH - 1;
+        load<true>(r, p);
+    }
+
+    /* Go on to the rows from p.y on. */
+    __device__ __forceinline__ void advance(const ps_rates &r, const RatesPack &p,
+                                            int32_t)
+    {
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+#pragma unroll
+            for (int i = 0; i < WIDTH + 2; i++) {
+                at[j][i] = at[ROWS + j][i];
+            }
+        }
+        load<false>(r, p);
+    }
+
+  private:
+    /* Whether node i of row j is loaded: AT_BEGIN the last two rows only. */
+    template <bool AT_BEGIN>
+    static __device__ __forceinline__ constexpr bool has(int j, int i)
+    {
+        return i > 0 && i <= WIDTH ? j >= (AT_BEGIN ? ROWS : 2)
+                                   : !AT_BEGIN && j > 0 && j <= ROWS;
+    }
+    /* AT_BEGIN the last two rows are the one before p.y and that one. */
+    template <bool AT_BEGIN>
+    __device__ __forceinline__ void load_field(const ps_rates &r, const RatesPack &p,
+                                               const void *field,
+                                               Real (&to)[ROWS + 2][WIDTH + 2]) const
+    {
+        const int32_t pitch = static_cast<int32_t>(r.size[3]);
+        const int32_t height = static_cast<int32_t>(r.size[2]);
+        const int32_t row = p.y + static_cast<int32_t>(r.begin[2]);
+
+#pragma unroll
+        for (int j = 0; j < ROWS + 2; j++) {
+            int32_t step = AT_BEGIN ? j - ROWS - 1 : j - 1;
+
+            if (!AT_BEGIN && row + step >= height) { /* or a row that is not stored */
+                step = (r.periodic[1] != 0 ? 0 : height - 1) - row;
+            }
+            if (AT_BEGIN && row + step < 0) {
+                step = r.periodic[1] != 0 ? height - 1 : 0;
+            }
+            const Real *const own =
+                static_cast<const Real *>(field) + (p.index + step * pitch);
+
+            if (has<AT_BEGIN>(j, 1)) {
+                const auto pack = *reinterpret_cast<const Pack<Real, WIDTH> *>(own);
+
+#pragma unroll
+                for (int i = 0; i < WIDTH; i++) {
+                    to[j][i + 1] = pack.of[i];
+                }
+            }
+            if (has<AT_BEGIN>(j, 0)) {
+                to[j][0] = own[before];
+                to[j][WIDTH + 1] = own[behind];
+            }
+        }
+    }
+    template <bool AT_BEGIN>
+    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p)
+    {
+        load_field<AT_BEGIN>(r, p, r.u, at);
+        if constexpr (Form::changed) {
+            Real d[ROWS + 2][WIDTH + 2];
+
+            load_field<AT_BEGIN>(r, p, r.d, d);
+#pragma unroll
+            for (int j = 0; j < ROWS + 2; j++) {
+#pragma unroll
+                for (int i = 0; i < WIDTH + 2; i++) {
+                    if (has<AT_BEGIN>(j, i)) {
+                        at[j][i] += d[j][i];
+                    }
+                }
+            }
+        }
+    }
+};
+
+/* The same with all nodes, while the next rows are being loaded. */
+template <int ROWS, int WIDTH, typename Form, typename Real> struct RatesWindowAhead {
+    Real at[ROWS + 2][WIDTH + 2];
+    RatesSides<WIDTH> sides;
     RatesRows<ROWS, WIDTH, Form, Real> next;
 
-    __device__ __forceinline__ void load(const ps_rates &r, const RatesPack &p,
-                                         const RatesSides<WIDTH> &sides)
+    __device__ __forceinline__ RatesWindowAhead(const ps_rates &r, const RatesPack &p,
+                                                int32_t in_row)
+        : sides(r, in_row)
     {
+        RatesRows<2, WIDTH, Form, Real> begin;
+
         begin.load(r, p, sides, -1);
         next.load(r, p, sides, 1);
-    }
-    __device__ __forceinline__ void start(const RatesSides<WIDTH> &sides)
-    {
         begin.put(sides, at, ROWS);
     }
     /* Go on to the rows from p.y on; the walk ends before row `end`. */
     __device__ __forceinline__ void advance(const ps_rates &r, const RatesPack &p,
-                                            const RatesSides<WIDTH> &sides, int32_t end)
+                                            int32_t end)
     {
 #pragma unroll
         for (int j = 0; j < 2; j++) {
@@ -234,7 +332,7 @@ template <typename Real> struct RatesFields {
 template <int ROWS, int WIDTH, typename Real>
 __device__ __forceinline__ void
 write_packs(const ps_rates &r, const RatesPack &p, void *out,
-            const Real (&found)[ROWS][WIDTH], bool is_passing = false)
+            const Real (&found)[ROWS][WIDTH])
 {
     const int32_t count = static_cast<int32_t>(r.count[3]);
     const bool is_whole = p.x >= 0 && p.x + WIDTH <= count;
@@ -252,13 +350,7 @@ write_packs(const ps_rates &r, const RatesPack &p, void *out,
                 for (int i = 0; i < WIDTH; i++) {
                     pack.of[i] = found[k][i];
                 }
-                if (is_passing) {
-                    __stcs(reinterpret_cast<int4 *>(to),
-                           *reinterpret_cast<const int4 *>(&pack));
-                }
-                else {
-                    *reinterpret_cast<Pack<Real, WIDTH> *>(to) = pack;
-                }
+                *reinterpret_cast<Pack<Real, WIDTH> *>(to) = pack;
             }
             else {
 #pragma unroll
@@ -345,7 +437,7 @@ put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
 
 #pragma unroll
             for (int f = 0; f < 3; f++) {
-                if (f == 0 && o == 0 && fields.has(0)) {
+                if (Form::mixed && f == 0 && o == 0 && fields.has(0)) {
                     fields.add(0, own, found);
                 }
                 else if (fields.has(f) && !job.adds_y[o]) {
@@ -356,7 +448,7 @@ put_rates(const RatesJob &job, const RatesPack &p, const Window &y,
                 }
             }
         }
-        write_packs(r, p, r.out[o], found, job.is_passing && job.adds_y[o]);
+        write_packs(r, p, r.out[o], found);
     }
 }
 
@@ -387,7 +479,9 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
         return;
     }
     wait_for_last_kernel();
-    let_next_kernel_in();
+    if (job.is_close) {
+        let_next_kernel_in();
+    }
     const int32_t end = min(p.y + job.walk, static_cast<int32_t>(r.count[2]));
 
     if constexpr (!Form::rates) {
@@ -407,14 +501,20 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
         const int32_t from = in_row < pitch       ? in_row
                              : r.periodic[0] != 0 ? 0
                                                   : pitch - WIDTH;
-        const RatesSides<WIDTH> sides(r, from);
         const RatesWeights<Real> along_y(r.rows[1], plane, r.rows[1][0].stride[2]);
         const RatesWeights<Real> across_y(r.slope[1], plane, r.slope[1][0].stride[2]);
-        RatesWindow<ROWS, WIDTH, Form, Real> y;
-        Real of_x[WIDTH][3], slope_x[WIDTH][3], mixed = 0;
+        using Window =
+            std::conditional_t<Form::mixed, RatesWindowAhead<ROWS, WIDTH, Form, Real>,
+                               RatesWindow<ROWS, WIDTH, Form, Real>>;
+        Real of_x[WIDTH][3], slope_x[WIDTH][3];
 
         p.index += from;
-        y.load(r, p, sides);
+        if (!Form::mixed &&
+            (p.x + WIDTH <= 0 || p.x >= static_cast<int32_t>(r.count[3]))) {
+            return;
+        }
+        Window y(r, p, from);
+
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
             const int32_t at = max(min(p.x + i, static_cast<int32_t>(r.count[3]) - 1), 0);
@@ -427,17 +527,24 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
             }
         }
         if constexpr (Form::mixed) {
-            mixed = __ldg(static_cast<const Real *>(r.mixed[0].data) +
-                          plane * static_cast<int32_t>(r.mixed[0].stride[0]));
+            const Real mixed = __ldg(static_cast<const Real *>(r.mixed[0].data) +
+                                     plane * static_cast<int32_t>(r.mixed[0].stride[0]));
+
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+#pragma unroll
+                for (int w = 0; w < 3; w++) {
+                    slope_x[i][w] *= mixed;
+                }
+            }
         }
-        y.start(sides);
 #pragma unroll 1
         for (; p.y < end; p.y += ROWS, p.index += ROWS * pitch) {
             Real lines[ROWS][WIDTH], parts[ROWS][WIDTH], of_y[ROWS][3], slope_y[ROWS][3];
             Pack<Real, WIDTH> own[ROWS];
 
             p.rows = min(ROWS, end - p.y);
-            if constexpr (Form::changed) {
+            if constexpr (Form::mixed && Form::changed) {
                 const RatesFields<Real> fields(r, 0);
 
                 if (fields.has(0)) {
@@ -453,7 +560,7 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
                     across_y.load(at, slope_y[k]);
                 }
             }
-            y.advance(r, p, sides, end);
+            y.advance(r, p, end);
 #pragma unroll
             for (int k = 0; k < ROWS; k++) {
                 Real across[WIDTH + 2];
@@ -475,9 +582,9 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
                     lines[k][i] += of_y[k][1] * -y.at[k + 1][i + 1];
                     lines[k][i] += of_y[k][2] * -y.at[k + 2][i + 1];
                     if constexpr (Form::mixed) {
-                        parts[k][i] = mixed * (slope_x[i][0] * across[i] +
-                                               slope_x[i][1] * across[i + 1] +
-                                               slope_x[i][2] * across[i + 2]);
+                        parts[k][i] = slope_x[i][0] * across[i] +
+                                      slope_x[i][1] * across[i + 1] +
+                                      slope_x[i][2] * across[i + 2];
                     }
                 }
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -217,7 +218,7 @@ class SplitSolver(NodeLines, TimeStepping[R], is_base=True):
 
     def _is_in_bounds(self) -> bool:
         xp = self._operators.xp
-        return bool(xp.isfinite(xp.sum(self._u)) or xp.isfinite(self._u).all())
+        return isfinite(float(xp.sum(self._u))) or bool(xp.isfinite(self._u).all())
 
     def _facts(self) -> dict[str, Any]:
         return {

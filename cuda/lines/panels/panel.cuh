@@ -330,7 +330,6 @@ __launch_bounds__(PANEL_THREADS, 1)
         cluster_arrive();
     }
     wait_for_last_kernel();
-    let_next_kernel_in();
     table.request();
     block.load(0, 0);
     block.clear_pads();

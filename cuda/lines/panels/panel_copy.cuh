@@ -108,7 +108,7 @@ template <typename Number> struct PanelBulk {
         const PanelRange range = batch.range_of(panel);
 
         arrivals.expect(rows * panel_columns<Number> * static_cast<int>(sizeof(Number)));
-        if ((batch.passing & 1) != 0) {
+        if (batch.is_passing) {
             copy_tile(place_in(stage), batch.rhs_map[group > 0], word_of(range), start,
                       static_cast<int>(range.line), arrivals, evict_first_policy());
         }
@@ -123,7 +123,7 @@ template <typename Number> struct PanelBulk {
     {
         const PanelRange range = batch.range_of(panel);
 
-        if ((batch.passing & 2) != 0) {
+        if (batch.is_passing) {
             store_tile(batch.x_map[group > 0], word_of(range), start,
                        static_cast<int>(range.line), place_in(stage),
                        evict_first_policy());

@@ -14,8 +14,9 @@ namespace pysolvers::panels {
 static constexpr int least_rows = 257;
 static constexpr int least_lanes = 16; /* neighbouring systems */
 static constexpr int least_rounds = 4; /* rounds of a block for which a table is faster */
-static constexpr int static_bytes = 128; /* static shared memory of a block */
-static constexpr int sector = 32;        /* bytes of a memory transaction */
+static constexpr int static_bytes = 128;          /* static shared memory of a block */
+static constexpr int sector = 32;                 /* bytes of a memory transaction */
+static constexpr int64_t cached_bytes = 64 << 20; /* more than the cache has */
 /* smallest used fraction of the multiprocessors */
 static constexpr double least_use = 0.95;
 
@@ -91,8 +92,7 @@ map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
         {b.lanes * box.size / word, box.all, b.lines},
         {row, line},
         {static_cast<int32_t>(box.columns * box.size / word), box.rows, 1},
-        std::getenv("PS_PROMOTION") != nullptr ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B
-                                               : CU_TENSOR_MAP_L2_PROMOTION_L2_128B};
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B};
 
     return s.inner == 1 && ps_cuda_map_tiles(&tiles, map);
 }
@@ -128,6 +128,8 @@ template <typename Number> struct PanelPlan {
         panels.rhs = static_cast<const Number *>(t->rhs.data);
         panels.x = static_cast<Number *>(t->x.data);
         panels.info = t->info;
+        panels.is_passing = b.lines * b.lanes * t->rows >
+                            cached_bytes / static_cast<int64_t>(sizeof(Number));
         teams.periodic = (t->flags & PS_PERIODIC) != 0;
         teams.teams = teams_of(panels.panels, device->processors / teams.groups);
         in_clusters = teams.groups <= PANEL_CLUSTER && is_of_sectors();
@@ -292,8 +294,7 @@ ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
 
         plan.map(t);
         if (std::getenv("PS_PASSING") != nullptr) { /* until it is measured */
-            plan.panels.passing =
-                static_cast<int8_t>(std::atoi(std::getenv("PS_PASSING")));
+            plan.panels.is_passing = false;
         }
         plan.panels.marks = marks;
         plan.teams.conjugated = conjugated;
