@@ -77,6 +77,31 @@ def test_sides_of_all_kinds(differentiable, make, rng, grid, ends):
 
 
 @pytest.mark.parametrize(
+    ("ends", "grid", "dtype"),
+    [
+        ("DD", "nodes", np.float64),
+        ("DN", "cells", np.complex128),
+        slow("ND", "nodes", np.float32),
+        ("NN", "cells", np.float64),
+        ("PP", "nodes", np.complex128),
+    ],
+)
+def test_transforms_along_the_first_axes(everywhere, rng, ends, grid, dtype):
+    """Both axes that are not lines; the size alone would choose products for them."""
+    shape, step = (3, 6, 7), (0.1, 0.2, 0.3)
+    boundary = poisson_reference.conditions(("NN", ends, "PP"), shape, lambda sizes: 0.5)
+    f = rng.random(shape).astype(dtype)
+    options = {"grid": grid, "methods": {"x": "transform", "y": "transform", "z": "lines"}}
+    host = on_host(shape, step, boundary, dtype=dtype, **options)
+    solver = everywhere.functions.FastPoisson(shape, step, boundary=boundary, **options)
+
+    u = everywhere.jit(solver.solve)(everywhere.array(f))
+
+    assert everywhere.dtype(u) == dtype
+    close(everywhere, u, host.solve(f))
+
+
+@pytest.mark.parametrize(
     ("case", "dtype"),
     [
         ("line", np.float64),

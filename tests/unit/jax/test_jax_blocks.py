@@ -240,6 +240,24 @@ def test_periodic_five_diagonals_of_any_scale():
         np.testing.assert_allclose(x, expected, rtol=1e-13)
 
 
+def test_errors_name_the_rule():
+    line, blocks = np.ones(5), np.ones((5, 2, 2))
+    with pytest.raises(ValueError, match="assume must be 'general' or 'positive definite'"):
+        solve_pentadiagonal(*[line] * 6, assume="definite")
+    with pytest.raises(ValueError, match="pivot=True contradicts assume='positive definite'"):
+        solve_block_tridiagonal(*[blocks] * 4, assume="positive definite", pivot=True)
+    with pytest.raises(ValueError, match="rhs must have at least one dimension"):
+        solve_pentadiagonal(*[line] * 5, 1.0)
+    with pytest.raises(np.exceptions.AxisError, match=r"axis must be in -1 .. 0, got 1"):
+        solve_pentadiagonal(*[line] * 6, axis=1)
+    with pytest.raises(ValueError, match="a periodic system must have at least"):
+        solve_block_tridiagonal(*[blocks[:2]] * 4, periodic=True)
+    with pytest.raises(ValueError, match="blocks must have 2 to"):
+        solve_block_tridiagonal(*[np.ones((5, 1, 1))] * 4)
+    assert solve_pentadiagonal(*[np.ones((0, 5))] * 6).shape == (0, 5)
+    assert solve_block_tridiagonal(*[np.ones((0, 5, 2, 2))] * 4).shape == (0, 5, 2, 2)
+
+
 def test_errors_name_the_axis():
     five, three = np.ones((5, 2)), np.ones((3, 2))
     with pytest.raises(ValueError, match="upper must have 5 or 4 entries along axis 0, got 3"):
