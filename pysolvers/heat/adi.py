@@ -184,7 +184,8 @@ class HeatADI(NodeLines, OverRanks, TimeStepping[HeatResult]):
         the solution, or a function of the coordinates. See Notes.
     hole_temperature : number, array_like or callable, optional
         Temperature of the nodes in holes, which does not change with time: a number, an array or
-        a function of the coordinates. By default holes are insulated.
+        a function of the coordinates. By default holes are insulated. Nodes of holes on a
+        `Dirichlet` side have the value of the side.
     initial : number, ndarray or callable, default: 0
         T at the start: a number, an array of the shape of the solution, or a function of the
         coordinates. Nodes of Dirichlet sides have the values of the sides instead.

@@ -256,3 +256,14 @@ def test_group_is_refused(monkeypatch):
     holes = np.eye(9, dtype=bool)
     with pytest.raises(ValueError, match="holes need a solver without group"):
         HeatADI((9, 9), 0.1, 0.1, boundary=0.0, holes=holes, group=Group(), split=Slab(0))
+
+
+def test_holes_on_a_dirichlet_side_have_its_value():
+    holes = np.zeros((5, 6), bool)
+    holes[:2, 3] = True  # at y-, and the node next to it
+    boundary = {"x": Neumann(), "y-": 0.25, "y+": Neumann()}
+    options = {"boundary": boundary, "holes": holes, "hole_temperature": 2.0}
+    solver = HeatADI((5, 6), 1.0, 0.1, **options)
+    solver.step(3)
+    assert (solver.u[0] == 0.25).all()
+    assert solver.u[1, 3] == 2.0
