@@ -58,6 +58,22 @@ def test_recurrences_are_those_of_a_loop(rows, dtype, order):
                     assert error.max() <= 20 * eps(dtype) * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_with_cancellation_satisfy_their_equations(dtype):
+    """Of a random walk the values are at times much smaller than those of the chunk before."""
+    rows, longest = 40000, 400  # a line of chunks of at most 400 entries
+    for seed in range(5):
+        steps = np.random.default_rng(seed).standard_normal(rows).astype(dtype)
+        x = linear_recurrence(1.0, steps)
+        before = np.concatenate(([0], x[:-1]))
+        terms = np.abs(before) + np.abs(steps)
+        error = np.abs(x.astype(np.longdouble) - before - steps) / eps(dtype)
+        starts = error > 2 * terms
+        assert starts.sum() < 128
+        nearby = [terms[max(0, i - longest) : i + 1].max() for i in np.flatnonzero(starts)]
+        assert (error[starts] < 64 * np.array(nearby)).all()
+
+
 @pytest.mark.parametrize("rows", [1000, LONG])
 def test_filters_are_those_of_scipy(rows):
     lfilter = pytest.importorskip("scipy.signal").lfilter  # which takes seconds to import
