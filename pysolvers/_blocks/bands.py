@@ -273,7 +273,7 @@ def factor_pentadiagonal(
     )
 
 
-class PentadiagonalFactor:
+class PentadiagonalFactor(systems.Uncopied):
     """Factors of a batch of pentadiagonal matrices; see `factor_pentadiagonal`.
 
     Attributes

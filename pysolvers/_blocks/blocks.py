@@ -304,7 +304,7 @@ def factor_block_tridiagonal(
     )
 
 
-class BlockTridiagonalFactor:
+class BlockTridiagonalFactor(systems.Uncopied):
     """Factors of a batch of block tridiagonal matrices; see `factor_block_tridiagonal`.
 
     Attributes

@@ -71,6 +71,16 @@ class ExchangesNeededError(BackendError):
     """Factors on a device would need row exchanges across blocks, which they do not have."""
 
 
+class Uncopied:
+    """Factors that only their process has."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be pickled or copied: keep the diagonals and factor "
+            "them again"
+        )
+
+
 # What takes arrays on a device in place of an operation.
 _ON_DEVICE = {
     **dict.fromkeys(

@@ -1,5 +1,8 @@
 """Block tridiagonal systems: dense systems, LAPACK, and the identities of factors."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from oracle import eps
@@ -500,3 +503,10 @@ def test_operands_that_are_none_are_errors(periodic):
         solve_block_tridiagonal(one, 4 * one, one, None, periodic=periodic)
     with pytest.raises(TypeError, match="factor_block_tridiagonal: diag is None: pass an array"):
         factor_block_tridiagonal(one, None, one, rows=5, periodic=periodic)
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_factors_are_not_copied(copied):
+    factor = factor_block_tridiagonal(np.eye(2), 4 * np.eye(2), np.eye(2), rows=6)
+    with pytest.raises(TypeError, match="cannot be pickled or copied: keep the diagonals"):
+        copied(factor)

@@ -1,5 +1,8 @@
 """Pentadiagonal systems: dense systems, LAPACK, and the identities of factors."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from oracle import eps
@@ -436,3 +439,10 @@ def test_factors_of_no_matrix_and_of_no_right_hand_side(periodic):
 def test_operands_that_are_none_are_errors(periodic):
     with pytest.raises(TypeError, match="rhs is None: pass an array"):
         solve_pentadiagonal(1.0, 1.0, 7.0, 1.0, 1.0, None, periodic=periodic)
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_factors_are_not_copied(copied):
+    factor = factor_pentadiagonal(1.0, -4.0, 7.0, -4.0, 1.0, rows=6)
+    with pytest.raises(TypeError, match="cannot be pickled or copied: keep the diagonals"):
+        copied(factor)
