@@ -44,8 +44,7 @@ template <typename Number> struct SharedPanels {
     int64_t rhs_row, x_row;
     int32_t rhs_lane, x_lane;
     bool in_bulk;
-    int8_t
-        passing; /* lines of the cache that are evicted first: 1 of loads, 2 of stores */
+    bool is_passing; /* rows leave the cache first: more of them than the cache has */
     int64_t line_info, lane_info;
     int32_t *info;  /* null, or one entry per system */
     uint8_t *marks; /* as in SharedJob */
