@@ -16,7 +16,7 @@ from .._options import Trans, check_choice, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
-from .._steps.differentiable import masked_matrix, solve_masked
+from .._steps.differentiable import masked_matrix, matvec, solve_masked
 from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines
 from ._mesh import equally_varying, varying_axes
@@ -287,6 +287,42 @@ class TridiagonalFactor:
             (x,) = jax.linear_transpose(solve, b)(b.conj() if trans == "H" else b)
             x = x.conj() if trans == "H" else x
         return x if self.where is None else jnp.where(self.where, x, outside)
+
+    def multiply(self, x: ArrayLike) -> jax.Array:
+        """Multiply the matrices by arrays.
+
+        Parameters
+        ----------
+        x : array_like, shape (..., n, ...)
+            As `rhs` of `solve`.
+
+        Returns
+        -------
+        jax.Array
+            The products A x; outside `where` x.
+
+        Raises
+        ------
+        ValueError
+            If `x` does not have n rows.
+        """
+        middle, form = form_of(self.diag)
+        lower, diag, upper = (
+            a.reshape(()) if a.shape == (1,) != (self.rows,) else a
+            for a in (self.lower, middle, self.upper)
+        )
+        own = as_plain("x", x)
+        if own.ndim == 1:  # along the axis of the matrices
+            own = own.reshape(own.shape + (1,) * (-self.axis - 1))
+        if own.ndim < -self.axis or own.shape[self.axis] != self.rows:
+            raise ValueError(
+                f"x must have {self.rows} rows along axis {self.axis}, got shape {own.shape}"
+            )
+        inside = own if self.where is None else jnp.where(self.where, own, 0)
+        middle = diag if form is None else RowSums(diag, check_signs=False)
+        options: dict[str, Any] = {"axis": self.axis, "periodic": self.periodic}
+        y = matvec(XP, lower, middle, upper, inside, **options)
+        return y if self.where is None else jnp.where(self.where, y, own)
 
 
 def factor_tridiagonal(

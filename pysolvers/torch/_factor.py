@@ -33,7 +33,7 @@ from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import require_rows, resolve_shape
 from .._runtime.backends import require as require_backend
-from .._steps.differentiable import masked_matrix
+from .._steps.differentiable import masked_matrix, matvec
 from ._by_sums import solve_transposed_sums
 from ._operands import (
     as_tensors,
@@ -191,6 +191,47 @@ class TridiagonalFactor:
         x = _Differentiable.apply(self._number, *padded, inside, trans, *self._options)
         x = x if self.where is None else torch.where(self.where, x, b)
         return x.movedim(-1, place)
+
+    def multiply(self, x: Tensor, *, axis: int | None = None) -> Tensor:
+        """Multiply the matrices by tensors.
+
+        Parameters
+        ----------
+        x, axis
+            As `rhs` and `axis` of `solve`.
+
+        Returns
+        -------
+        Tensor
+            The products A x; outside `where` x.
+
+        Raises
+        ------
+        TypeError
+            If `x` is no tensor.
+        ValueError
+            If `x` does not have the rows of the matrices, or shapes do not broadcast.
+        """
+        (own,) = as_tensors({"x": x}).values()
+        place = self.axis if axis is None else axis
+        if own.ndim == 1:
+            place = self.axis
+        elif not -own.ndim <= place < own.ndim:
+            raise ValueError(f"axis must be in {-own.ndim} .. {own.ndim - 1}, got {place}")
+        else:
+            place %= own.ndim
+            own = own.movedim(place, -1)
+        if own.shape[-1:] != (self.rows,):
+            raise ValueError(f"x must have {self.rows} rows, got shape {tuple(x.shape)}")
+        inside = own if self.where is None else torch.where(self.where, own, 0)
+        lower, diag, upper = (
+            a.reshape(()) if tuple(a.shape) == (1,) != (self.rows,) else a
+            for a in (self.lower, self.diag, self.upper)
+        )
+        middle = RowSums(diag, check_signs=False) if self._options[4] else diag
+        y = matvec(XP, lower, middle, upper, inside, axis=-1, periodic=self.periodic)
+        y = y if self.where is None else torch.where(self.where, y, own)
+        return y.movedim(-1, place)
 
 
 def factor_tridiagonal(

@@ -240,6 +240,33 @@ def test_factors_with_a_mask_are_those_of_numpy(differentiable, kind, axis):
                 **options,
             )
             np.testing.assert_allclose(x, clean.solve(b, trans="T"), atol=1e-13)
+    product = differentiable.get(factor.multiply(differentiable.array(b)))
+    kept = pysolvers.factor_tridiagonal(
+        lower, diag, upper, where=inside, keep_matrix=True, **options
+    )
+    np.testing.assert_allclose(product, np.where(inside, kept.multiply(u), b), atol=1e-13)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_factors_multiply_shared_and_own_matrices(differentiable, periodic):
+    lower, diag, upper, u, _ = system(12, (5, 3, 7))
+    functions, options = differentiable.functions, {"axis": 0, "periodic": periodic}
+    own = [differentiable.array(a) for a in (lower, diag, upper, u)]
+    factor = functions.factor_tridiagonal(*own[:3], **options)
+    truth = pysolvers.tridiagonal_matvec(lower, diag, upper, u, **options)
+    np.testing.assert_allclose(differentiable.get(factor.multiply(own[3])), truth, atol=1e-14)
+    line = np.cos(np.arange(5.0))
+    truth = pysolvers.tridiagonal_matvec(lower, diag, upper, line, **options)
+    product = factor.multiply(differentiable.array(line))
+    np.testing.assert_allclose(differentiable.get(product), truth, atol=1e-14)
+    off = differentiable.array(np.full(5, -1.0))
+    factor = functions.factor_tridiagonal(off, 2.5, off, periodic=periodic)
+    lines = np.ascontiguousarray(np.moveaxis(u, 0, -1))
+    truth = pysolvers.tridiagonal_matvec(-1.0, 2.5, -1.0, lines, periodic=periodic)
+    product = factor.multiply(differentiable.array(lines))
+    np.testing.assert_allclose(differentiable.get(product), truth, atol=1e-14)
+    with pytest.raises(ValueError, match="x must have 5 rows"):
+        factor.multiply(own[3])
 
 
 def test_gradients_of_factors_with_a_mask_are_those_of_solves(differentiable):
