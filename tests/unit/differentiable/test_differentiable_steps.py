@@ -45,10 +45,11 @@ def test_steps_are_those_of_numpy(differentiable, theta, masked):
     )
     own = [differentiable.array(a) for a in (lower, diag, upper, u)]
     mask = {"where": differentiable.array(inside)} if masked else {}
-    x = differentiable.functions.theta_step(
-        *own, source=differentiable.array(source), **mask, **options
+    own_source = differentiable.array(source)
+    step = differentiable.jit(
+        lambda *a: differentiable.functions.theta_step(*a, source=own_source, **mask, **options)
     )
-    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-13)
+    np.testing.assert_allclose(differentiable.get(step(*own)), truth, atol=1e-13)
     if masked:
         x = differentiable.functions.solve_tridiagonal(*own, **mask)
         truth = pysolvers.solve_tridiagonal(lower, diag, upper, u, where=inside)
@@ -61,7 +62,10 @@ def test_steps_with_short_diagonals_and_row_sums(differentiable):
     truth = pysolvers.theta_step(k, RowSums(np.zeros(12)), k, u, dt=0.4)
     own, faces = differentiable.array(u), differentiable.array(k)
     sums = RowSums(differentiable.array(np.zeros(12)))
-    x = differentiable.functions.theta_step(faces, sums, faces, own, dt=0.4)
+    step = differentiable.jit(
+        lambda u: differentiable.functions.theta_step(faces, sums, faces, u, dt=0.4)
+    )
+    x = step(own)
     np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-14)
 
 
@@ -125,6 +129,13 @@ def test_steps_with_an_obstacle_are_those_of_numpy(differentiable, theta, masked
     u = np.broadcast_to(u, lower.shape)
     own = [differentiable.array(np.ascontiguousarray(a)) for a in (lower, diag, upper)]
     here, there = u, differentiable.array(u.copy())
+    own_bound = differentiable.array(bound)
+
+    @differentiable.jit
+    def step(u):
+        options = {"dt": 0.05, "theta": theta, "projected": own_bound, **mask}
+        return differentiable.functions.theta_step(*own, u, **options)
+
     for _ in range(4):
         here = pysolvers.theta_step(
             lower,
@@ -136,9 +147,7 @@ def test_steps_with_an_obstacle_are_those_of_numpy(differentiable, theta, masked
             projected=bound,
             where=inside if masked else None,
         )
-        there = differentiable.functions.theta_step(
-            *own, there, dt=0.05, theta=theta, projected=differentiable.array(bound), **mask
-        )
+        there = step(there)
         found = differentiable.get(there)
         np.testing.assert_allclose(found, here, rtol=0, atol=1e-13)
         assert ((found == least) == (here == least))[inside].all()
