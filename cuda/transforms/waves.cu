@@ -16,8 +16,6 @@
  * Fields of fewer values than the lines are continued while they are read, so that no
  * kernel copies them: mirrored values are in the cache.
  */
-#include <cstdlib>
-
 #include "device/operand.cuh"
 #include "runtime/backend.h"
 #include "runtime/launch.cuh"
@@ -406,9 +404,9 @@ static constexpr int row_threads = 128;
 
 /* Grid: for each plane, blocks of pairs of a group of rows and a group of values. `Rows`:
  * Mirroring, or MirroredRows, whose 64 values of a thread leave two blocks a multiprocessor. */
-template <typename Real, bool LOADS, typename Rows, int BLOCKS>
+template <typename Real, bool LOADS, typename Rows>
 static __global__ void
-__launch_bounds__(row_threads, BLOCKS)
+__launch_bounds__(row_threads, Rows::slots == 4 ? 4 : 2)
     mirrored_rows_kernel(const __grid_constant__ Output<Real> field,
                          const __grid_constant__ ps_waves w, int blocks_a_plane)
 {
@@ -587,16 +585,11 @@ move_mirrored_rows(const ps_waves *w, cudaStream_t stream)
     const int64_t blocks_a_plane = divided_up(groups, int64_t(row_threads));
     const int64_t blocks = w->planes * blocks_a_plane;
 
-    constexpr int usual = Rows::slots == 4 ? 4 : 2;
-    const char *const text = getenv("PS_ROW_BLOCKS"); /* to be measured */
-    const auto kernel = Rows::slots == 8 && text != nullptr && atoi(text) == 3
-                            ? mirrored_rows_kernel<Real, LOADS, Rows, 3>
-                            : mirrored_rows_kernel<Real, LOADS, Rows, usual>;
-
     return blocks > INT32_MAX || groups > INT32_MAX - row_threads
                ? PS_BAD_ARGUMENT
                : Launch(blocks, row_threads, 0, stream)
-                     .run(kernel, output_of<Real>(w->field), *w,
+                     .run(mirrored_rows_kernel<Real, LOADS, Rows>,
+                          output_of<Real>(w->field), *w,
                           static_cast<int>(blocks_a_plane));
 }
 

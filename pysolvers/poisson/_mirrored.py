@@ -47,9 +47,9 @@ _LEAST = 32  # places of an axis whose halves are worth their own products
 # Intervals up to which they replace extended transforms: boxes of 97, 129, 257, 1025 nodes take
 # 0.08, 0.13, 0.72, 77 ms, with extended transforms 0.50, 0.40, -, 135 ms (H200).
 _MOST = 1500
-# Intervals from which rows are in five parts: boxes of 129 nodes take 128 us in three, 134 in five,
-# of 257 773 and 723 (H200).
-_LEAST_IN_FIVE = 192
+# Intervals from which rows are in five parts: boxes of 129, 257, 513 nodes take 144, 696, 5410 us,
+# and in three parts 124, 692, 6030 (H200).
+_LEAST_IN_FIVE = 320
 _HALVINGS = 2  # of PS_MIRRORED_ROWS
 _MOST_FACTOR = 7  # of the intervals of halved lines
 
