@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "device/number.cuh"
 #include "lines/rates_packs.cuh"
@@ -478,21 +477,12 @@ launch_packs(RatesJob job, const Form &, cudaStream_t stream)
                         (r.d == nullptr || (r.change[o] == 1 && !has_rates));
     }
     job.tiles = divided_up(r.begin[3] + r.count[3], lanes * WIDTH);
-    job.walk = Form::walk;
-    job.is_close =
-        (std::atoi(std::getenv("PS_CLOSE") ? std::getenv("PS_CLOSE") : "0") & 2) != 0;
-    if (Form::mixed && std::getenv("PS_WALK") != nullptr) { /* until it is measured */
-        job.walk = std::atoi(std::getenv("PS_WALK"));
-    }
-    job.chunks = divided_up(r.count[2], job.walk);
+    job.chunks = divided_up(r.count[2], Form::walk);
     job.walks = r.count[0] * job.chunks;
-    Launch how(job.tiles * divided_up(job.walks, walks_a_block),
-               dim3(lanes, walks_a_block), 0, stream);
-
-    if (std::getenv("PS_CLOSE") != nullptr) {
-        how.closely();
-    }
-    return how.run(rates_packs_kernel<WIDTH, Form, Real>, job);
+    return Launch(job.tiles * divided_up(job.walks, walks_a_block),
+                  dim3(lanes, walks_a_block), 0, stream)
+        .closely()
+        .run(rates_packs_kernel<WIDTH, Form, Real>, job);
 }
 
 template <int WIDTH, typename Real>

@@ -12,9 +12,7 @@ struct RatesJob {
     ps_rates r;
     int64_t tiles, walks; /* warps along x; threads along all other axes */
     int64_t chunks;       /* of these along y */
-    int32_t walk;         /* nodes of a thread along y */
     bool with_lines, with_parts;
-    bool is_close;              /* blocks of the next kernel may become resident */
     bool adds_y[PS_RATES_OUTS]; /* whether base u + change d of a result is y */
 };
 

@@ -6,6 +6,10 @@
  * along x have one weight for all y, and rows along y one for all x. A pass of two words
  * takes 82 us, with weights of any strides (rates.cu) 130, and a copy 63 (4096 x 4096,
  * float64, H200): rates.cu has about 125 instructions for a node, this kernel 39.
+ *
+ * With a mixed derivative a lane gets the nodes beside its pack by shuffles and loads the
+ * next rows while it computes: the pass of 4 words takes 161 us, 183 without. Other passes
+ * have registers for more warps instead: with shuffles they took 1.03 to 1.09 of the time.
  */
 #ifndef PS_CUDA_LINES_RATES_PACKS_CUH
 #define PS_CUDA_LINES_RATES_PACKS_CUH
@@ -470,7 +474,7 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
     const int32_t pitch = static_cast<int32_t>(r.size[3]);
     RatesPack p;
 
-    p.y = (walk - plane * chunks) * job.walk;
+    p.y = (walk - plane * chunks) * Form::walk;
     p.x = in_row - static_cast<int32_t>(r.begin[3]);
     p.index = (plane * static_cast<int32_t>(r.size[2]) + p.y +
                static_cast<int32_t>(r.begin[2])) *
@@ -479,10 +483,8 @@ __launch_bounds__(lanes *walks_a_block, Form::blocks)
         return;
     }
     wait_for_last_kernel();
-    if (job.is_close) {
-        let_next_kernel_in();
-    }
-    const int32_t end = min(p.y + job.walk, static_cast<int32_t>(r.count[2]));
+    let_next_kernel_in();
+    const int32_t end = min(p.y + Form::walk, static_cast<int32_t>(r.count[2]));
 
     if constexpr (!Form::rates) {
         p.index += in_row;

@@ -10,14 +10,13 @@
 
 namespace pysolvers::shared {
 
-/* The location of tile `at` of all lines. */
+/* The location of tile `at` of all lines, from the last one on: what was written last is
+ * still in the cache. */
 template <typename Number>
 __device__ __forceinline__ SharedTileRange
 range_of(const SharedJob<Number> &job, int64_t at)
 {
-    if (job.is_backward) {
-        at = job.tiles * job.lines - 1 - at;
-    }
+    at = job.tiles * job.lines - 1 - at;
     const int64_t line = job.lines > 1 ? quotient(at, job.tiles) : 0;
     const int64_t first = (at - line * job.tiles) * job.slots, left = job.lanes - first;
 

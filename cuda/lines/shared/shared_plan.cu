@@ -297,13 +297,10 @@ ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
     all.tiles = divided_up(b.lanes, all.slots);
     const int64_t tiles = all.tiles * all.lines, blocks = divided_up(tiles, takers);
     all.blocks = blocks < most ? blocks : most;
-    const bool are_warps = p.shape.warps > 1 && tiles <= INT32_MAX &&
-                           std::getenv("PS_SHARED_QUEUE") == nullptr;
-
-    all.is_backward = std::getenv("PS_SHARED_BACK") == nullptr; /* until it is measured */
     all.work_queue = in_bulk && p.shape.stages > 1 &&
                      (pays_for_work_queue(tiles, all.blocks * takers) ||
-                      (are_warps && tiles >= least_tiles * all.blocks * takers));
+                      (p.shape.warps > 1 && tiles <= INT32_MAX &&
+                       tiles >= least_tiles * all.blocks * takers));
     return all;
 }
 
