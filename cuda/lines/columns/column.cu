@@ -192,28 +192,12 @@ access_of(const ps_tridiag &t, std::initializer_list<const ps_input *> inputs)
     return by_sectors || t.dtype != PS_F32 ? ColumnAccess::sectors : ColumnAccess::halves;
 }
 
-/* Whether the kernel of walks is tried: unless a width is given. */
-static bool
-walks()
-{
-    return std::getenv("PS_SIDES_TILE") == nullptr;
-}
-
 /* Rows that are copied element by element take 1.15 times as long as one side after the other.
  */
 bool
 ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                              ColumnShape *shape)
 {
-    if (walks()) {
-        return has_side_groups(*t) && lies_by_column(t) &&
-               with_real(t->dtype, [&](auto zero) {
-                   using Number = decltype(zero);
-
-                   return shape_of<Number, WalkColumnJob<Number>>(t->rows, 5, device,
-                                                                  shape);
-               });
-    }
     return has_side_groups(*t) && lies_by_column(t) &&
            access_of(*t, {&t->lower, &t->diag, &t->upper, &t->rhs}) !=
                ColumnAccess::elements &&
@@ -291,7 +275,7 @@ ps_cuda_side_columns_work(const ps_tridiag *t, const ColumnShape &shape,
 {
     const ps_tridiag groups = groups_of(*t);
 
-    return ps_cuda_column_work(walks() ? t : &groups, shape, device);
+    return ps_cuda_column_work(&groups, shape, device);
 }
 
 ps_status
@@ -299,20 +283,6 @@ ps_cuda_side_columns_solve(const ps_tridiag *t, const ColumnShape &shape,
                            const ps_cuda_device *device, uint8_t *marks, void *work,
                            cudaStream_t stream)
 {
-    if (walks()) {
-        uint32_t *const tickets =
-            uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
-
-        return with_real(t->dtype, [&](auto zero) {
-            using Number = decltype(zero);
-            WalkColumnJob<Number> job = {};
-
-            static_cast<ColumnJob<Number> &>(job) =
-                job_of<Number>(*t, shape, marks, tickets);
-            job.tiles /= job.sharing;
-            return launch_walk_columns(job, stream);
-        });
-    }
     const ps_tridiag groups = groups_of(*t);
     uint32_t *const counter =
         uses_work_queue(groups, shape, device) ? static_cast<uint32_t *>(work) : nullptr;

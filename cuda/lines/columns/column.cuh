@@ -49,19 +49,9 @@ template <typename Number> struct LaneWords {
     }
 };
 
-/* What a chunk keeps for more right-hand sides of its matrix: nothing; or `lower` and the
- * inverse pivot of each row, the rows that x_first does not have, and `lower` of the last row. */
-template <typename Number, int ROWS, bool KEEPS> struct KeptRows {};
-
-template <typename Number, int ROWS> struct KeptRows<Number, ROWS, true> {
-    Number lower[ROWS - 1], inverse[ROWS - 1], last_lower;
-    int kept_pads;
-};
-
 /* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
-template <typename Number, int ROWS, bool KEEPS = false>
-struct ColumnChunk : KeptRows<Number, ROWS, KEEPS> {
+template <typename Number, int ROWS> struct ColumnChunk {
     static constexpr int words =
         (ROWS - 1) * 32 * sides_of_number<Number>; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
@@ -82,47 +72,17 @@ struct ColumnChunk : KeptRows<Number, ROWS, KEEPS> {
 #pragma unroll
         for (int i = 0; i < ROWS - 1; i++) {
             const Row<Number> row = rows(i);
-            const Number inverse = inverter.invert(above.pivot_of(row), start + i);
 
-            above = above.below(row, inverse);
+            above = above.below(row, inverter.invert(above.pivot_of(row), start + i));
             g[i] = above.g;
             l[i] = above.l;
             u[i] = above.u;
-            if constexpr (KEEPS) {
-                this->lower[i] = row.lower;
-                this->inverse[i] = inverse;
-            }
             if (i >= pads) {
                 first = {first.g - first.u * above.g, first.l - first.u * above.l,
                          -(first.u * above.u)};
             }
         }
-        const Row<Number> last = rows(ROWS - 1);
-
-        if constexpr (KEEPS) {
-            this->last_lower = last.lower;
-            this->kept_pads = pads;
-        }
-        return Segment<Number>::closed(first, above, last);
-    }
-
-    /* The same for another right-hand side of the rows, value(i): g and d of the segment. */
-    template <typename Values>
-    __device__ __forceinline__ void follow(const Values &value, Segment<Number> &s)
-    {
-        Number before(0), of_first(0), first_u(-1);
-
-#pragma unroll
-        for (int i = 0; i < ROWS - 1; i++) {
-            before = this->inverse[i] * (value(i) - this->lower[i] * before);
-            g[i] = before;
-            if (i >= this->kept_pads) {
-                of_first = of_first - first_u * before;
-                first_u = -(first_u * u[i]);
-            }
-        }
-        s.first.g = of_first;
-        s.d = value(ROWS - 1) - this->last_lower * before;
+        return Segment<Number>::closed(first, above, rows(ROWS - 1));
     }
 
     /* x_i of all rows, from the last to the first: put(i, x). */
@@ -141,7 +101,7 @@ struct ColumnChunk : KeptRows<Number, ROWS, KEEPS> {
 
 /* The same in row-sum form. */
 template <typename Real, int ROWS>
-struct ColumnChunk<BySums<Real>, ROWS, false>
+struct ColumnChunk<BySums<Real>, ROWS>
     : SummedRows<Real, ROWS, const LaneWords<BySums<Real>>> {
     static constexpr int words = (ROWS - 1) * 32;
 
@@ -169,19 +129,17 @@ template <typename Number> struct ColumnUnit {
     bool writes;
 };
 
-template <typename Number, int ROWS, bool IS_CLUSTER, typename Top = WholeSystem,
-          bool KEEPS = false>
+template <typename Number, int ROWS, bool IS_CLUSTER, typename Top = WholeSystem>
 struct Column {
     const ColumnShape &shape;
     const ColumnThreadPlace<ROWS> &self;
     const bool periodic;
     const ColumnExchange<Number> exchange;
     ClusterRounds rounds; /* one for each exchange */
-    ColumnChunk<Number, ROWS, KEEPS> chunk;
+    ColumnChunk<Number, ROWS> chunk;
     Segment<Number> own;
     Lanes<Number> parts;
     Note note; /* of the rows of this thread, then of the system */
-    Note kept; /* of the rows of this thread */
     Ends<Number> ends;
     Top top;
 
@@ -266,14 +224,6 @@ struct Column {
             own = chunk.eliminate(safe_row, self.start, self.pads, safe_inverter);
         }
         note.bad_pivot = bad_pivot.row;
-        kept = note;
-    }
-
-    /* The same for another right-hand side of the rows: value(i), called by whole warps. */
-    template <typename Values> __device__ __forceinline__ void follow(const Values &value)
-    {
-        note = kept;
-        chunk.follow(value, own);
     }
 
     /* Compute the ends of the chunk from its segment, through the chunks of a warp, the warps

@@ -67,7 +67,6 @@ enum class ColumnAccess { sectors, halves, elements };
 template <typename Number> struct ColumnJob {
     using Tuned = ColumnTuning<Number>;
     static constexpr bool is_step = false, keeps_u = false, has_absent = false;
-    static constexpr bool walks = false;
     static constexpr bool has_level = false;
     static constexpr bool may_be_periodic = true;
     static constexpr int operands = 4; /* that the ring copies */
@@ -107,22 +106,6 @@ template <typename Number> struct SideColumnJob : ColumnJob<Number> {
     {
         groups.each(system, this->t.inner, visit);
     }
-};
-
-/* The shapes of jobs that walk over the right-hand sides of each matrix: the registers hold four
- * numbers of each row. */
-template <typename Number> struct WalkColumnTuning : ColumnTuning<Number> {
-    static constexpr int rows = 16, alone = 16;
-    static constexpr int shorter[] = {16, 16, 16};
-    static constexpr bool prefers_long = true;
-};
-
-/* The same with several right-hand sides of each matrix on the outer axis: a block or a cluster
- * eliminates the matrix with the first one, and keeps it for the others. `tiles` counts groups of
- * tiles, one for each side. */
-template <typename Number> struct WalkColumnJob : ColumnJob<Number> {
-    using Tuned = WalkColumnTuning<Number>;
-    static constexpr bool walks = true;
 };
 
 /* The shapes of steps: the longest chunks, because the registers of shorter ones leave no
@@ -214,8 +197,6 @@ ps_status ps_cuda_side_columns_solve(const ps_tridiag *t, const ColumnShape &sha
 template <typename Number>
 ps_status launch_columns(const ColumnJob<Number> &job, cudaStream_t stream);
 template <typename Number>
-ps_status launch_walk_columns(const WalkColumnJob<Number> &job, cudaStream_t stream);
-template <typename Number>
 ps_status launch_side_columns(const SideColumnJob<Number> &job, cudaStream_t stream);
 template <typename Number, StepKind KIND>
 ps_status launch_step_columns(const StepColumnJob<Number, KIND> &job,
@@ -228,13 +209,10 @@ ps_status launch_flux_columns(const FluxColumnJob<Real, KIND> &job, cudaStream_t
  * disturb the order in which memory is read, except in clusters, whose blocks wait for
  * each other; three are used if there is room. Copies of halves of sectors use the L1
  * cache and need no larger ring. */
-template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS = 4,
-          bool WALKS = false>
+template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS = 4>
 struct ColumnRing {
     static constexpr int batch = 4; /* rows */
-    /* of most tiles of a walk only one operand is copied */
-    static constexpr int slots = WALKS ? 4
-                                 : IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
+    static constexpr int slots = IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
                                          OPERANDS == 4 &&
                                          !number_traits<Number>::is_complex
                                      ? 3
@@ -247,7 +225,7 @@ struct ColumnRing {
  * registers, and those of its job. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
 static constexpr int column_words =
-    ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands, Job::walks>::words +
+    ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>::words +
     ColumnChunk<Number, ROWS>::words + 32 * Job::template words<ROWS>;
 
 /* Dynamic shared memory of a block. */

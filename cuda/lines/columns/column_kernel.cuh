@@ -83,7 +83,7 @@ row_in_memory(const Job &job, int64_t system, int32_t row)
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
           typename Job = ColumnJob<Number>>
 __global__ void
-__launch_bounds__(column_threads<Number, ROWS, Job::is_step || Job::walks>(), 1)
+__launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
     column_kernel(const __grid_constant__ Job job)
 {
     using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
@@ -99,11 +99,11 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step || Job::walks>(), 1)
     const ColumnThreadPlace<ROWS> own(job.shape, rank);
     Number *const memory = reinterpret_cast<Number *>(column_memory);
     Number *const ring = memory + threadIdx.x / 32 * words;
-    typename Stage::Scheduler scheduler(
-        job.work_queue, tickets, rank, IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
-        gridDim.x / job.shape.blocks, Job::walks ? job.sharing : 1);
+    ColumnTileScheduler<IS_CLUSTER> scheduler(job.work_queue, tickets, rank,
+                                              IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
+                                              gridDim.x / job.shape.blocks);
     Stage stage(job, own, scheduler, ring);
-    Column<Number, ROWS, IS_CLUSTER, WholeSystem, Job::walks> column(
+    Column<Number, ROWS, IS_CLUSTER> column(
         job.shape, own, Job::may_be_periodic && t.periodic,
         memory + blockDim.x / 32 * words,
         ring + Stage::Ring::words + threadIdx.x % 32 * sides_of_number<Number>, arrivals);
@@ -118,7 +118,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step || Job::walks>(), 1)
     stage.begin();
     column.started();
     for (; scheduler.tile < job.tiles; scheduler.advance()) {
-        const SystemRange tile = job.systems(scheduler.at(0));
+        const SystemRange tile = job.systems(scheduler.tile);
         const bool there = own.column < tile.count;
         const int64_t system = there ? tile.first + own.column : systems;
         Row<Number> batch[Stage::batch];
@@ -157,32 +157,18 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step || Job::walks>(), 1)
         };
 
         scheduler.draw_ticket();
-        const auto eliminate = [&] {
-            column.template eliminate<Job::is_step>(
-                rows,
-                [&](int i) {
-                    if constexpr (Job::is_step) {
-                        return step.row_in_memory(i, system);
-                    }
-                    else {
-                        return there ? row_in_memory(job, system, own.start + i)
-                                     : copy_row<Number>();
-                    }
-                },
-                watches);
-        };
-
-        if constexpr (Job::walks) {
-            if (scheduler.is_first_side()) {
-                eliminate();
-            }
-            else {
-                column.follow([&](int i) { return rows(i, false).rhs; });
-            }
-        }
-        else {
-            eliminate();
-        }
+        column.template eliminate<Job::is_step>(
+            rows,
+            [&](int i) {
+                if constexpr (Job::is_step) {
+                    return step.row_in_memory(i, system);
+                }
+                else {
+                    return there ? row_in_memory(job, system, own.start + i)
+                                 : copy_row<Number>();
+                }
+            },
+            watches);
         scheduler.publish(column.rounds.now(), job.shape.blocks);
         column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
             if (which >= tile.count) {
@@ -276,13 +262,6 @@ launch_shape(const Job &job, cudaStream_t stream)
 template <typename Number>
 ps_status
 launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
-{
-    return launch_shape<Number>(job, stream);
-}
-
-template <typename Number>
-ps_status
-launch_walk_columns(const WalkColumnJob<Number> &job, cudaStream_t stream)
 {
     return launch_shape<Number>(job, stream);
 }

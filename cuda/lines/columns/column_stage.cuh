@@ -37,13 +37,13 @@ struct ColumnPlace {
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
           typename Job = ColumnJob<Number>>
 struct ColumnStage {
-    using Ring = ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands, Job::walks>;
-    using Scheduler = ColumnTileScheduler<IS_CLUSTER, Job::walks>;
+    using Ring = ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>;
     static constexpr int batch = Ring::batch, batches = ROWS / batch;
 
     __device__ __forceinline__ ColumnStage(const Job &j,
                                            const ColumnThreadPlace<ROWS> &place,
-                                           const Scheduler &tiles, Number *memory)
+                                           const ColumnTileScheduler<IS_CLUSTER> &tiles,
+                                           Number *memory)
         : job(j), self(place), scheduler(tiles), ring(memory)
     {
     }
@@ -113,7 +113,7 @@ struct ColumnStage {
         by_vectors ? (vectors + 31) / 32 : Job::operands;
     const Job &job;
     const ColumnThreadPlace<ROWS> &self;
-    const Scheduler &scheduler;
+    const ColumnTileScheduler<IS_CLUSTER> &scheduler;
     Number *const ring;
     int32_t slot = 0;
     /* sources of this lane in the tile that is being loaded */
@@ -168,9 +168,6 @@ struct ColumnStage {
 
             from[k] = place.at(job.inputs[q], start + row);
             wanted[k] = column < systems.count ? present(start, q) : 0;
-            if constexpr (Job::walks) { /* the matrix comes with the first side */
-                wanted[k] = q == 3 || place.outer == 0 ? wanted[k] : 0;
-            }
             if constexpr (sides_of_number<Number> > 1) {
                 wanted[k] = q - 3 < job.groups.sides_of(place.outer) ? wanted[k] : 0;
             }

@@ -15,9 +15,7 @@
 
 namespace pysolvers::columns {
 
-/* WALKS: a block or cluster processes `sides` tiles, one for each right-hand side, one after the
- * other; what is drawn are such groups of tiles, which `tile` and `next` count. */
-template <bool IS_CLUSTER, bool WALKS = false> struct ColumnTileScheduler {
+template <bool IS_CLUSTER> struct ColumnTileScheduler {
     uint32_t *const work_queue; /* null: equal shares */
     uint32_t *const tickets;    /* of the block, alternating */
     const bool draws_tickets;   /* whether this thread draws, for its block or cluster */
@@ -25,15 +23,13 @@ template <bool IS_CLUSTER, bool WALKS = false> struct ColumnTileScheduler {
     int64_t tile, next;
     uint32_t ticket = 0;
     int32_t turn = 0;
-    int32_t side = 0;
-    const int32_t sides;
 
     __device__ __forceinline__ ColumnTileScheduler(uint32_t *of_all, uint32_t *of_block,
                                                    int32_t rank, int64_t first,
-                                                   int64_t takers, int32_t of_group = 1)
+                                                   int64_t takers)
         : work_queue(of_all), tickets(of_block),
           draws_tickets(rank == 0 && threadIdx.x == 0), step(takers), tile(first),
-          next(first + takers), sides(of_group)
+          next(first + takers)
     {
     }
 
@@ -50,17 +46,12 @@ template <bool IS_CLUSTER, bool WALKS = false> struct ColumnTileScheduler {
      * one. */
     __device__ __forceinline__ int64_t at(int ahead) const
     {
-        if (WALKS) { /* ahead is at most one */
-            const int32_t then = side + ahead;
-
-            return then < sides ? tile * sides + then : next * sides;
-        }
         return ahead == 0 ? tile : next + (ahead - 1) * step;
     }
 
     __device__ __forceinline__ void draw_ticket()
     {
-        if (work_queue != nullptr && draws_tickets && is_first_side()) {
+        if (work_queue != nullptr && draws_tickets) {
             ticket = atomicAdd(work_queue, 1u);
         }
     }
@@ -68,14 +59,14 @@ template <bool IS_CLUSTER, bool WALKS = false> struct ColumnTileScheduler {
     /* Bytes that each block of a cluster receives with the messages of an exchange. */
     __device__ __forceinline__ uint32_t bytes() const
     {
-        return IS_CLUSTER && work_queue != nullptr && is_first_side() ? sizeof ticket : 0;
+        return IS_CLUSTER && work_queue != nullptr ? sizeof ticket : 0;
     }
 
     /* Before an exchange, whose messages are counted by `arrivals`. */
     __device__ __forceinline__ void publish(const Arrivals &arrivals,
                                             int32_t blocks) const
     {
-        if (work_queue == nullptr || !draws_tickets || !is_first_side()) {
+        if (work_queue == nullptr || !draws_tickets) {
             return;
         }
         if constexpr (IS_CLUSTER) {
@@ -93,19 +84,9 @@ template <bool IS_CLUSTER, bool WALKS = false> struct ColumnTileScheduler {
     __device__ __forceinline__ void advance()
     {
         __syncwarp(); /* a block of one warp has passed no barrier */
-        if (WALKS && side + 1 < sides) {
-            side++;
-            return;
-        }
-        side = 0;
         tile = next;
         next = work_queue != nullptr ? 2 * step + tickets[turn] : next + step;
         turn ^= 1;
-    }
-
-    __device__ __forceinline__ bool is_first_side() const
-    {
-        return !WALKS || side == 0;
     }
 };
 

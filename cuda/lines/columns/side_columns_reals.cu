@@ -8,6 +8,4 @@ template ps_status
 launch_side_columns(const SideColumnJob<WithSides<PS_NUMBER, most_sides>> &,
                     cudaStream_t);
 
-template ps_status launch_walk_columns(const WalkColumnJob<PS_NUMBER> &, cudaStream_t);
-
 } // namespace pysolvers::columns
