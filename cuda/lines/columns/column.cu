@@ -203,10 +203,8 @@ ps_cuda_side_columns_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                ColumnAccess::elements &&
            with_real(t->dtype, [&](auto zero) {
                using Number = WithSides<decltype(zero), most_sides>;
-               const char *const tried = std::getenv("PS_SIDES_TILE");
 
-               return shape_of<Number, SideColumnJob<Number>>(
-                   t->rows, tried != nullptr ? std::atoi(tried) : 5, device, shape);
+               return shape_of<Number, SideColumnJob<Number>>(t->rows, 5, device, shape);
            });
 }
 

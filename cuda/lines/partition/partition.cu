@@ -6,8 +6,6 @@
  * store their solution; the pivoted solver, which runs after them, solves the marked
  * ones.
  */
-#include <cstdlib>
-
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
 #include "lines/geometry.h"
@@ -60,36 +58,18 @@ struct Planned : Shapes {
 
 } // namespace
 
-/* PS_SIDES_APART: the former path, until both are measured. */
-static bool
-groups_are_off()
-{
-    return std::getenv("PS_SIDES_APART") != nullptr;
-}
-
-/* PS_SIDES_TILE: bytes of an operand of a tile, or the largest width of columns, until they
- * are measured. */
-static int64_t
-tried_tile()
-{
-    const char *const bytes = std::getenv("PS_SIDES_TILE");
-
-    return groups_are_off() ? 1 : bytes != nullptr ? std::atoi(bytes) : 0;
-}
-
 static Shapes
 shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
     Shapes s = {};
 
-    s.by_groups =
-        !groups_are_off() && ps_cuda_side_columns_accepts(&t, device, &s.columns);
+    s.by_groups = ps_cuda_side_columns_accepts(&t, device, &s.columns);
     s.by_columns = s.by_groups || ps_cuda_column_accepts(&t, device, &s.columns);
     if (s.by_columns) {
         s.is_there = true;
         return s;
     }
-    if (!groups_are_off() && has_side_groups(t)) {
+    if (has_side_groups(t)) {
         const ps_tridiag groups = groups_of(t);
         Choice of_groups;
 
@@ -116,9 +96,8 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
     static thread_local Remembered<Geometry, Shapes, 32> known;
 
     p->t = ps_cuda_merged(t);
-    static_cast<Shapes &>(*p) =
-        remembered_plan(known, geometry_of(p->t, device, tried_tile()),
-                        [&] { return shapes_of(p->t, device); });
+    static_cast<Shapes &>(*p) = remembered_plan(known, geometry_of(p->t, device, 0),
+                                                [&] { return shapes_of(p->t, device); });
     return p->is_there;
 }
 

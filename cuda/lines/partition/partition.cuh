@@ -225,7 +225,8 @@ template <typename Number>
 ps_status
 launch_side_partition(const SideJob<Number> &job, const Plan &plan, cudaStream_t stream)
 {
-    return launch_step<Number>(job, plan, stream);
+    return launch_tiles(partition_kernel<Number, TOP_BLOCK, true, SideJob<Number>>, job,
+                        TOP_BLOCK, plan, stream);
 }
 
 template <typename Number, bool IS_MASKED>

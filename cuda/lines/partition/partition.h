@@ -81,8 +81,8 @@ struct Plan {
 /* The batch of `t` with one axis of systems if the strides allow it. */
 ps_tridiag ps_cuda_merged(const ps_tridiag *t);
 Choice ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device);
-/* The choice for groups_of(): along the rows, with systems that fit a block or a cluster; false if
- * there is none. */
+/* The choice for groups_of(): along the rows, with systems that fit a block; false if there is
+ * none. In clusters, 4000 rows took 1.0 to 1.2 times as long as one side after the other. */
 bool ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *device,
                            Choice *choice);
 /* The choice for the rows that one of `devices` devices has of each system. */

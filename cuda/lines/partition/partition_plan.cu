@@ -419,10 +419,7 @@ systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
     const int64_t systems = c.sides > 1 ? t.inner : t.outer * t.inner;
     const int64_t each = systems / (4 * device->processors);
     const int64_t bytes = sizes_of(t.dtype, c.by_row).bytes * t.rows;
-    const char *const tried = c.sides > 1 ? std::getenv("PS_SIDES_TILE") : nullptr;
-    const int64_t most =
-        (tried != nullptr ? std::atoi(tried) : tile_bytes * 5 / (3 + 2 * c.sides)) /
-        bytes;
+    const int64_t most = tile_bytes / bytes;
 
     if (!c.by_row) {
         return multiple_of(t, device, c, c.systems, std::min(most, each));
@@ -472,10 +469,11 @@ ps_cuda_choose_groups(const ps_tridiag *groups, const ps_cuda_device *device,
         return false;
     }
     *choice = cut(*groups, device, true, 1, most_sides);
-    if (choice->blocks == 1) {
-        choice->systems = systems_for(*groups, device, *choice);
+    if (choice->blocks > 1 || choice->warps > 0) {
+        return false;
     }
-    return choice->warps == 0;
+    choice->systems = systems_for(*groups, device, *choice);
+    return true;
 }
 
 /* One block per system, of one if possible with another one on the same
