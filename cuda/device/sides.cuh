@@ -6,7 +6,7 @@
  * Groups of three read 2 words per unknown from the L2 cache, in place of the 4 of one side after
  * the other: on an H200 3 sides take 0.58 to 0.81 of the time of 3 solves in place of 0.69 to
  * 1.07, and 10 sides 0.54 to 0.88 in place of 0.61 to 1.08. Not faster: a kernel of columns that
- * keeps the eliminated rows in registers for all sides (0.84 to 1.35 of the time of 3 solves): only
+ * keeps the eliminated rows in registers for all sides (0.78 to 1.35 of the time of 3 solves): only
  * one block fits a multiprocessor, and waits at its joins.
  */
 #ifndef PS_CUDA_DEVICE_SIDES_CUH
