@@ -122,6 +122,30 @@ def matvec(
     return library.move(y, -1, shape.axis)
 
 
+def single(diagonal: Array, rows: int) -> Array:
+    """Return a diagonal of factors of `rows` rows; of one entry, which all rows have, a number."""
+    return diagonal.reshape(()) if tuple(diagonal.shape) == (1,) != (rows,) else diagonal
+
+
+def masked_product(
+    library: ArrayLibrary,
+    diagonals: tuple[Array, Array, Array],
+    rows: int,
+    x: Array,
+    where: Array | None,
+    *,
+    has_sums: bool,
+    axis: int,
+    periodic: bool,
+) -> Array:
+    """Return A x with the diagonals of factors; outside `where` x."""
+    lower, diag, upper = (single(diagonal, rows) for diagonal in diagonals)
+    middle = RowSums(diag, check_signs=False) if has_sums else diag
+    inside = x if where is None else library.xp.where(where, x, 0)
+    y = matvec(library, lower, middle, upper, inside, axis=axis, periodic=periodic)
+    return y if where is None else library.xp.where(where, y, x)
+
+
 def residual(
     library: ArrayLibrary,
     lower: Any,

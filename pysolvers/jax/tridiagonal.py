@@ -16,7 +16,7 @@ from .._options import Trans, check_choice, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
-from .._steps.differentiable import masked_matrix, matvec, solve_masked
+from .._steps.differentiable import masked_matrix, masked_product, single, solve_masked
 from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines
 from ._mesh import equally_varying, varying_axes
@@ -252,9 +252,7 @@ class TridiagonalFactor:
             operands["rhs"] = as_plain("rhs", rhs)
         *matrix, b = operands.values()
         # Constant coefficients of one matrix: an array of one axis has an entry for each row.
-        lower, diag, upper = (
-            a.reshape(()) if a.shape == (1,) != (self.rows,) else a for a in matrix
-        )
+        lower, diag, upper = (single(a, self.rows) for a in matrix)
         if b.ndim > 1 and (not -self.axis <= b.ndim or b.shape[self.axis] != self.rows):
             raise ValueError(
                 f"rhs must have {self.rows} rows along axis {self.axis}, got shape {b.shape}"
@@ -306,11 +304,7 @@ class TridiagonalFactor:
         ValueError
             If `x` does not have n rows.
         """
-        middle, form = form_of(self.diag)
-        lower, diag, upper = (
-            a.reshape(()) if a.shape == (1,) != (self.rows,) else a
-            for a in (self.lower, middle, self.upper)
-        )
+        diag, form = form_of(self.diag)
         own = as_plain("x", x)
         if own.ndim == 1:  # along the axis of the matrices
             own = own.reshape(own.shape + (1,) * (-self.axis - 1))
@@ -318,11 +312,16 @@ class TridiagonalFactor:
             raise ValueError(
                 f"x must have {self.rows} rows along axis {self.axis}, got shape {own.shape}"
             )
-        inside = own if self.where is None else jnp.where(self.where, own, 0)
-        middle = diag if form is None else RowSums(diag, check_signs=False)
-        options: dict[str, Any] = {"axis": self.axis, "periodic": self.periodic}
-        y = matvec(XP, lower, middle, upper, inside, **options)
-        return y if self.where is None else jnp.where(self.where, y, own)
+        return masked_product(
+            XP,
+            (self.lower, diag, self.upper),
+            self.rows,
+            own,
+            self.where,
+            has_sums=form is not None,
+            axis=self.axis,
+            periodic=self.periodic,
+        )
 
 
 def factor_tridiagonal(

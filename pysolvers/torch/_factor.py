@@ -33,7 +33,7 @@ from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
 from .._runtime.arrays import require_rows, resolve_shape
 from .._runtime.backends import require as require_backend
-from .._steps.differentiable import masked_matrix, matvec
+from .._steps.differentiable import masked_matrix, masked_product
 from ._by_sums import solve_transposed_sums
 from ._operands import (
     as_tensors,
@@ -223,14 +223,16 @@ class TridiagonalFactor:
             own = own.movedim(place, -1)
         if own.shape[-1:] != (self.rows,):
             raise ValueError(f"x must have {self.rows} rows, got shape {tuple(x.shape)}")
-        inside = own if self.where is None else torch.where(self.where, own, 0)
-        lower, diag, upper = (
-            a.reshape(()) if tuple(a.shape) == (1,) != (self.rows,) else a
-            for a in (self.lower, self.diag, self.upper)
+        y = masked_product(
+            XP,
+            (self.lower, self.diag, self.upper),
+            self.rows,
+            own,
+            self.where,
+            has_sums=self._options[4],
+            axis=-1,
+            periodic=self.periodic,
         )
-        middle = RowSums(diag, check_signs=False) if self._options[4] else diag
-        y = matvec(XP, lower, middle, upper, inside, axis=-1, periodic=self.periodic)
-        y = y if self.where is None else torch.where(self.where, y, own)
         return y.movedim(-1, place)
 
 
