@@ -7,7 +7,7 @@
  * takes 82 us, with weights of any strides (rates.cu) 130, and a copy 63 (4096 x 4096,
  * float64, H200): rates.cu has about 125 instructions for a node, this kernel 39.
  *
- * With a mixed derivative a lane gets the nodes beside its pack by shuffles and loads the
+ * With a mixed derivative a lane gets the nodes next to its pack by shuffles and loads the
  * next rows while it computes: the pass of 4 words takes 161 us, 183 without. Other passes
  * have registers for more warps instead: with shuffles they took 1.03 to 1.09 of the time.
  */
@@ -63,7 +63,7 @@ template <typename Real> struct RatesWeights {
     }
 };
 
-/* The neighbours of a pack along x are in the lanes beside it, except those of the first and
+/* The neighbours of a pack along x are in the lanes next to it, except those of the first and
  * of the last lane, which load one node more. */
 template <int WIDTH> struct RatesSides {
     int32_t outer; /* from the first node of the pack to the node that the lane loads */

@@ -104,10 +104,10 @@ def _until_same(advance: Callable[[Any], Any], first: Any, most: int) -> Any:
     def differs(state: tuple[Any, Any, Any]) -> Any:
         return (state[0] < most) & jnp.any(state[1] != state[2])
 
-    def go_on(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    def next_state(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         return state[0] + 1, state[2], advance(state[2])
 
-    return jax.lax.while_loop(differs, go_on, (0, first, advance(first)))[2]
+    return jax.lax.while_loop(differs, next_state, (0, first, advance(first)))[2]
 
 
 def theta_step(
