@@ -27,6 +27,9 @@ ps_spline_rows_check(const ps_spline_rows *r)
     if (r->parts < 1 || (has_values && r->inner % r->parts != 0)) {
         return PS_BAD_ARGUMENT;
     }
+    if (r->has_one_matrix && (r->x.stride.outer != 0 || r->x.stride.inner != 0)) {
+        return PS_BAD_ARGUMENT;
+    }
     if (r->x.data == NULL || r->faults == NULL || has_matrix != (r->lower.data != NULL) ||
         has_matrix != (r->upper.data != NULL) || has_values != (r->rhs.data != NULL) ||
         has_values != (r->values.data != NULL)) {

@@ -71,7 +71,9 @@ enum { PS_SPLINE_ORDERS = 12 };
  * with h_i in the unit of the line, but for the rows of the ends. The system of a
  * periodic spline has knots - 1 rows; the last row that is written does not belong to it.
  * Arrays whose data is null are neither read nor written; without y only the matrix is
- * computed, without lower, diag and upper only the rhs. */
+ * computed, without lower, diag and upper only the rhs. If has_one_matrix is set, which
+ * requires knots that all splines share, the matrix and the copy of the knots are those of
+ * the first spline and written once. */
 struct ps_spline_rows {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     int64_t knots;  /* at least 2 */
@@ -82,7 +84,9 @@ struct ps_spline_rows {
     ps_input x, y;
     ps_input given[2]; /* derivatives at the ends, one row; null: 0 */
     ps_output lower, diag, upper, rhs;
-    ps_output values; /* copy of y; written if y is read */
+    ps_output values;     /* copy of y; written if y is read */
+    ps_output knots_copy; /* can be null; written with the matrix */
+    int32_t has_one_matrix;
     /* Entry f is set to 1 if any knot or value has the fault f: a knot or a value is not
      * finite, the knots do not increase, or y_0 and y_{n-1} of a periodic spline differ
      * by more than 8 eps of the largest value of the series. The other entries are left

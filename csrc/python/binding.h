@@ -37,6 +37,12 @@ PyObject *tridiag_borrowed(PyObject *module, PyObject *const *args, Py_ssize_t c
  * library, which `stream` can use from then on, or None if the backend cannot use it */
 PyObject *borrow(PyObject *module, PyObject *args);
 
+/* borrow_operands(operand, ..., device, library)
+ * -> (device, stream, ndarray, ...), see borrowed.h: the device of the last operand, which
+ * must be `device` unless that is -1, the current stream of the library, and ndarrays over
+ * the operands, numbers and None; or None if the backend cannot use one of them */
+PyObject *borrow_operands(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
 /* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0,
  *             count=0) -> (status, report, Factor or None); count as above */
 PyObject *factor_make(PyObject *module, PyObject *args);

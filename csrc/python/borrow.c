@@ -368,9 +368,14 @@ library_of(PyObject *functions, PyObject *object, library *from)
 /* borrowed_begin() without the result; 0, perhaps with an exception, if it is not possible.
  */
 static int
-take_operands(borrowed *l, PyObject *const *operands, int wanted, const library *from)
+take_operands(borrowed *l, PyObject *const *operands, int wanted, PyObject *functions,
+              library *from)
 {
-    if (!device_of(from, operands[l->count - 1], &l->device) ||
+    const ps_backend *const backend = ps_backend_get();
+
+    if ((backend->unavailable != NULL && backend->unavailable() != NULL) ||
+        !library_of(functions, operands[l->count - 1], from) ||
+        !device_of(from, operands[l->count - 1], &l->device) ||
         (wanted >= 0 && wanted != l->device) ||
         !current_stream(from, l->device, &l->stream)) {
         return 0;
@@ -390,13 +395,10 @@ int
 borrowed_begin(borrowed *l, PyObject *const *operands, int count, PyObject *out,
                int wanted, PyObject *functions)
 {
-    const ps_backend *const backend = ps_backend_get();
     library from;
 
     *l = (borrowed){.count = count};
-    if ((backend->unavailable != NULL && backend->unavailable() != NULL) ||
-        !library_of(functions, operands[count - 1], &from) ||
-        !take_operands(l, operands, wanted, &from)) {
+    if (!take_operands(l, operands, wanted, functions, &from)) {
         PyErr_Clear();
         return 0;
     }
@@ -431,4 +433,44 @@ borrowed_answer(const borrowed *l, PyObject *answer)
     }
     Py_DECREF(answer);
     return Py_NewRef(l->result);
+}
+
+PyObject *
+borrow_operands(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    const int operands = (int)count - 2;
+    PyObject *answer = Py_None;
+    library from;
+    borrowed l;
+
+    if (operands < 1 || operands > BORROWED_MOST - 1) {
+        return PyErr_Format(PyExc_TypeError,
+                            "borrow_operands: need 3 to %d arguments, got %zd",
+                            BORROWED_MOST + 1, count);
+    }
+    const int wanted = (int)PyLong_AsLong(args[count - 2]);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    l = (borrowed){.count = operands};
+    if (take_operands(&l, args, wanted, args[count - 1], &from)) {
+        answer = PyTuple_New(operands + 2);
+        if (answer != NULL) {
+            PyTuple_SET_ITEM(answer, 0, PyLong_FromLong(l.device));
+            PyTuple_SET_ITEM(answer, 1, PyLong_FromUnsignedLongLong(l.stream));
+        }
+        for (int k = 0; answer != NULL && k < operands; k++) {
+            PyTuple_SET_ITEM(answer, k + 2, Py_NewRef(l.arrays[k]));
+        }
+        if (PyErr_Occurred()) {
+            Py_CLEAR(answer);
+        }
+    }
+    else {
+        PyErr_Clear();
+        Py_INCREF(answer);
+    }
+    borrowed_end(&l);
+    return answer;
 }

@@ -228,6 +228,10 @@ PyDoc_STRVAR(copy_doc,
 PyDoc_STRVAR(borrow_doc,
              "borrow($module, array, device=0, stream=0, /)\n--\n\n"
              "View an array of another library as an ndarray, or return None.");
+PyDoc_STRVAR(borrow_operands_doc,
+             "borrow_operands($module, *operands_device_library)\n--\n\n"
+             "View operands from a library on its current stream as ndarrays; return "
+             "device, stream and ndarrays, or None.");
 PyDoc_STRVAR(describe_doc, "describe($module)\n--\n\n"
                            "Say what the backend runs on.");
 PyDoc_STRVAR(default_threads_doc,
@@ -251,6 +255,8 @@ static PyMethodDef module_methods[] = {
     {"diffusion_solve", diffusion_solve, METH_VARARGS, diffusion_solve_doc},
     {"copy", copy, METH_VARARGS, copy_doc},
     {"borrow", borrow, METH_VARARGS, borrow_doc},
+    {"borrow_operands", (PyCFunction)(void (*)(void))borrow_operands, METH_FASTCALL,
+     borrow_operands_doc},
     {"describe", describe, METH_NOARGS, describe_doc},
     {"default_threads", default_threads, METH_NOARGS, default_threads_doc},
     {NULL, NULL, 0, NULL},

@@ -5,6 +5,7 @@
 #include "codes.h"
 #include "operand.h"
 #include "ps_spline.h"
+#include "tridiag.h"
 
 #define PS_TEXT_(name, text) text,
 static const char *const ends[] = {PS_SPLINE_END_LIST(PS_TEXT_)};
@@ -122,75 +123,181 @@ borrow_spread(PyObject *array, const char *name, const operand *like, int64_t ro
     return operand_match(&op, like, rows);
 }
 
-/* `sides` are the systems without their matrices, which are those of `matrix`. */
+/* Splines whose slopes are computed. The matrices have the batch of the knots. */
+typedef struct {
+    ps_spline_rows rows, matrix; /* matrix: if some splines share theirs, but not all */
+    operand knots, slopes;
+} splines;
+
+/* Whether there is a matrix for each spline. */
 static int
-borrow_rows(PyObject *x, PyObject *y, PyObject *const *given, PyObject *to_matrix,
-            PyObject *to_sides, ps_spline_rows *sides, ps_spline_rows *matrix)
+has_own_matrices(const splines *s)
 {
-    ps_output *const of_matrix[] = {&matrix->lower, &matrix->diag, &matrix->upper};
-    ps_output *const of_sides[] = {&sides->rhs, &sides->values};
-    operand values, knots, end;
+    return s->knots.outer == s->rows.outer && s->knots.inner == s->rows.inner;
+}
+
+static int
+borrow_splines(PyObject *x, PyObject *y, PyObject *const *given, PyObject *to_knots,
+               PyObject *cubic, splines *s)
+{
+    ps_spline_rows *const rows = &s->rows;
+    ps_output *const of_cubic[] = {&rows->rhs, &rows->values};
+    operand values, end;
 
     if (operand_read(y, "y", &values) < 0 ||
-        borrow_spread(x, "x", &values, values.rows, &knots, &sides->x) < 0) {
+        borrow_spread(x, "x", &values, values.rows, &s->knots, &rows->x) < 0) {
         return -1;
     }
-    sides->y = operand_input(&values);
+    rows->y = operand_input(&values);
     for (int k = 0; k < 2; k++) {
         if (given[k] != Py_None &&
-            borrow_spread(given[k], "given", &values, 1, &end, &sides->given[k]) < 0) {
+            borrow_spread(given[k], "given", &values, 1, &end, &rows->given[k]) < 0) {
             return -1;
         }
     }
-    matrix->x = operand_input(&knots);
-    sides->dtype = matrix->dtype = values.dtype;
-    sides->knots = matrix->knots = values.rows;
-    sides->outer = values.outer;
-    sides->inner = values.inner;
-    matrix->outer = knots.outer;
-    matrix->inner = knots.inner;
-    if (borrow_outputs(to_matrix, "matrix", &knots, knots.rows, of_matrix, 3) < 0) {
+    rows->dtype = values.dtype;
+    rows->knots = values.rows;
+    rows->outer = values.outer;
+    rows->inner = values.inner;
+    if (borrow_output(to_knots, "knots", &s->knots, s->knots.rows, &rows->knots_copy) <
+        0) {
         return -1;
     }
-    return borrow_outputs(to_sides, "sides", &values, values.rows, of_sides, 2);
+    if (borrow_outputs(cubic, "slopes and values", &values, values.rows, of_cubic, 2) <
+        0) {
+        return -1;
+    }
+    return operand_read(PyTuple_GET_ITEM(cubic, 0), "slopes", &s->slopes);
+}
+
+/* Set the matrices to parts of a block of 3 * outer * rows * inner numbers, and where they
+ * are computed: with the right-hand sides, unless some splines share theirs. */
+static void
+place_matrices(splines *s, char *data)
+{
+    const int64_t rows = s->knots.rows, outer = s->knots.outer, inner = s->knots.inner;
+    const int64_t bytes = rows * outer * inner * ps_dtype_size(s->rows.dtype);
+    const ps_stride stride = {inner, outer > 1 ? rows * inner : 0, inner > 1};
+
+    s->rows.lower = (ps_output){data, stride};
+    s->rows.diag = (ps_output){data + bytes, stride};
+    s->rows.upper = (ps_output){data + 2 * bytes, stride};
+    s->rows.has_one_matrix = !has_own_matrices(s) && outer == 1 && inner == 1;
+    s->matrix = s->rows;
+    if (has_own_matrices(s) || s->rows.has_one_matrix) {
+        return;
+    }
+    s->matrix.outer = outer;
+    s->matrix.inner = inner;
+    s->matrix.x = operand_input(&s->knots);
+    s->matrix.y = s->matrix.given[0] = s->matrix.given[1] = (ps_input){0};
+    s->matrix.rhs = s->matrix.values = (ps_output){0};
+    s->rows.lower = s->rows.diag = s->rows.upper = (ps_output){0};
+}
+
+static ps_tridiag
+systems_of(const splines *s, int is_periodic)
+{
+    const ps_spline_rows *const matrix = &s->matrix;
+
+    return (ps_tridiag){.dtype = s->rows.dtype,
+                        .flags = is_periodic ? PS_PERIODIC : 0,
+                        .rows = s->rows.knots - is_periodic,
+                        .outer = s->rows.outer,
+                        .inner = s->rows.inner,
+                        .lower = {matrix->lower.data, matrix->lower.stride},
+                        .diag = {matrix->diag.data, matrix->diag.stride},
+                        .upper = {matrix->upper.data, matrix->upper.stride},
+                        .rhs = operand_input(&s->slopes),
+                        .x = operand_output(&s->slopes)};
+}
+
+/* The slope of the last knot of a periodic spline is that of the first one. */
+static ps_status
+close_periods(const splines *s, const ps_exec *exec)
+{
+    const operand *const o = &s->slopes;
+    const int64_t size = ps_dtype_size(o->dtype);
+    const ps_relayout r = {
+        .element = (int32_t)size,
+        .axes = 2,
+        .shape = {o->outer, o->inner},
+        .to = (char *)o->data + (o->rows - 1) * o->stride.row * size,
+        .to_stride = {o->stride.outer, o->stride.inner},
+        .from = o->data,
+        .from_stride = {o->stride.outer, o->stride.inner},
+    };
+
+    if (ps_backend_get()->memory == PS_DEVICE) {
+        return ps_backend_get()->relayout(&r, exec);
+    }
+    for (int64_t j = 0; j < o->outer; j++) {
+        for (int64_t k = 0; k < o->inner; k++) {
+            const int64_t at = (j * o->stride.outer + k * o->stride.inner) * size;
+
+            memcpy((char *)r.to + at, (const char *)r.from + at, (size_t)size);
+        }
+    }
+    return PS_OK;
+}
+
+/* Compute the rows, solve, and copy knots and values: 0, or -1 with an exception. */
+static int
+compute_slopes(splines *s, call *c, ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    const ps_options options = {.method = PS_AUTO, .pivot = PS_PIVOT_NEVER};
+    const int is_periodic = s->rows.end[0] == PS_SPLINE_PERIODIC;
+    const int64_t size = 3 * s->knots.rows * s->knots.outer * s->knots.inner;
+    ps_report report;
+    block matrices;
+
+    if (block_allocate((size_t)(size * ps_dtype_size(s->rows.dtype)), FOR_STREAM,
+                       &c->exec, &matrices) < 0) {
+        return -1;
+    }
+    place_matrices(s, matrices.data);
+    call_enter(c);
+    *status = backend->spline_rows(&s->rows, &c->exec);
+    if (*status == PS_OK && s->rows.diag.data == NULL) {
+        *status = backend->spline_rows(&s->matrix, &c->exec);
+    }
+    int raised = call_leave(c);
+
+    if (raised == 0 && *status == PS_OK) {
+        const ps_tridiag t = systems_of(s, is_periodic);
+
+        raised = tridiag_run(&t, &options, 0, c, status, &report);
+    }
+    if (raised == 0 && *status == PS_OK && is_periodic) {
+        *status = close_periods(s, &c->exec);
+    }
+    block_free(&matrices);
+    return raised;
 }
 
 static PyObject *
-spline_rows(PyObject *Py_UNUSED(module), PyObject *args)
+spline_make(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    const ps_backend *const backend = ps_backend_get();
     int first, last, parts, threads, device = 0;
     unsigned long long stream = 0;
-    PyObject *x, *y, *given[2], *to_matrix, *to_sides, *found;
-    ps_spline_rows sides = {0}, matrix = {0};
+    PyObject *x, *y, *given[2], *knots, *cubic, *found;
+    splines s = {0};
+    ps_status status = PS_OK;
     call c;
 
-    if (!PyArg_ParseTuple(args, "(ii)iOO(OO)O!O!Oi|iK:spline_rows", &first, &last, &parts,
-                          &x, &y, &given[0], &given[1], &PyTuple_Type, &to_matrix,
-                          &PyTuple_Type, &to_sides, &found, &threads, &device, &stream) ||
-        borrow_rows(x, y, given, to_matrix, to_sides, &sides, &matrix) < 0 ||
-        operand_info(found, PS_SPLINE_FAULTS, &sides.faults) < 0 ||
+    if (!PyArg_ParseTuple(args, "(ii)iOO(OO)OO!Oi|iK:spline_make", &first, &last, &parts,
+                          &x, &y, &given[0], &given[1], &knots, &PyTuple_Type, &cubic,
+                          &found, &threads, &device, &stream) ||
+        borrow_splines(x, y, given, knots, cubic, &s) < 0 ||
+        operand_info(found, PS_SPLINE_FAULTS, &s.rows.faults) < 0 ||
         call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
-    sides.end[0] = matrix.end[0] = (ps_spline_end)first;
-    sides.end[1] = matrix.end[1] = (ps_spline_end)last;
-    sides.parts = matrix.parts = parts;
-    matrix.faults = sides.faults;
-    const int is_own = matrix.outer == sides.outer && matrix.inner == sides.inner;
-
-    if (is_own) { /* a matrix for each spline */
-        sides.lower = matrix.lower;
-        sides.diag = matrix.diag;
-        sides.upper = matrix.upper;
-    }
-    call_enter(&c);
-    ps_status status = backend->spline_rows(&sides, &c.exec);
-
-    if (status == PS_OK && !is_own) {
-        status = backend->spline_rows(&matrix, &c.exec);
-    }
-    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+    s.rows.end[0] = (ps_spline_end)first;
+    s.rows.end[1] = (ps_spline_end)last;
+    s.rows.parts = parts;
+    return compute_slopes(&s, &c, &status) < 0 ? NULL : PyLong_FromLong(status);
 }
 
 static PyObject *
@@ -263,11 +370,12 @@ spline_points(PyObject *Py_UNUSED(module), PyObject *args)
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
-PyDoc_STRVAR(spline_rows_doc,
-             "spline_rows($module, ends, parts, x, y, given, matrix, sides, faults, "
-             "threads, device=0, stream=0, /)\n--\n\n"
-             "Write the systems for the slopes of splines; return status. x, given and "
-             "matrix have the batch of y, or length 1 along its axes.");
+PyDoc_STRVAR(spline_make_doc,
+             "spline_make($module, ends, parts, x, y, given, knots, (slopes, values), "
+             "faults, threads, device=0, stream=0, /)\n--\n\n"
+             "Compute the slopes of splines, and copy their knots and values; return "
+             "status. x, given and knots have the batch of y, or length 1 along its "
+             "axes.");
 PyDoc_STRVAR(spline_pieces_doc,
              "spline_pieces($module, form, nu, is_absolute, x, coefficients, result, "
              "threads, device=0, stream=0, /)\n--\n\n"
@@ -278,7 +386,7 @@ PyDoc_STRVAR(spline_points_doc,
              "Evaluate splines at points; return status.");
 
 static PyMethodDef methods[] = {
-    {"spline_rows", spline_rows, METH_VARARGS, spline_rows_doc},
+    {"spline_make", spline_make, METH_VARARGS, spline_make_doc},
     {"spline_pieces", spline_pieces, METH_VARARGS, spline_pieces_doc},
     {"spline_points", spline_points, METH_VARARGS, spline_points_doc},
     {NULL, NULL, 0, NULL},

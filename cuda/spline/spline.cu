@@ -82,7 +82,7 @@ is_shared(const ps_input &in)
     return in.stride.outer == 0 && in.stride.inner == 0;
 }
 
-/* Matrix of one row, and a check of its knot. */
+/* Matrix of one row, and a copy and a check of its knot. */
 template <typename Real>
 static __device__ void
 write_matrix(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
@@ -98,6 +98,9 @@ write_matrix(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
     put<Real>(r.lower, at, row.lower);
     put<Real>(r.diag, at, row.diag);
     put<Real>(r.upper, at, row.upper);
+    if (r.knots_copy.data != nullptr) {
+        put<Real>(r.knots_copy, at, x[0]);
+    }
 }
 
 /* What a row reads of the values of a spline: its own one, and the part of its rhs that
@@ -182,6 +185,9 @@ write_sides(const ps_spline_rows &r, const Place &at)
         ps_spline_row_of(&r, line_of<Real>(r.x, 0, 0), is_single<Real>, rate, at.i);
     RowValues<Real> read[rows_a_thread];
 
+    if (r.diag.data != nullptr && at.j == 0 && at.k == 0) {
+        write_matrix<Real>(r, row, at);
+    }
 #pragma unroll
     for (int m = 0; m < rows_a_thread; m++) {
         if (at.j + m < r.outer) {
@@ -228,6 +234,9 @@ template <typename Real> struct InnerSides {
 
         if (threadIdx.x < rows_a_block && own <= last) {
             row[threadIdx.x] = ps_spline_row_of(&r, x, is_single<Real>, rate, own);
+            if (r.diag.data != nullptr && block.j == 0 && block.k == 0) {
+                write_matrix<Real>(r, row[threadIdx.x], {own, 0, 0});
+            }
         }
         __syncthreads();
         if (k >= r.inner) {
@@ -284,7 +293,9 @@ template <typename Real>
 static ps_status
 launch_rows(const ps_spline_rows &r, cudaStream_t stream)
 {
-    if (!is_shared(r.x) || r.diag.data != nullptr || r.y.data == nullptr) {
+    const bool has_own = r.diag.data != nullptr && !r.has_one_matrix;
+
+    if (!is_shared(r.x) || has_own || r.y.data == nullptr) {
         return for_elements<threads>(r.outer * r.knots * r.inner, stream,
                                      OwnRows<Real>{r});
     }

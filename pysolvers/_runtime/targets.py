@@ -738,6 +738,37 @@ def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int]
     return None if name == "cpu" else (require("cuda"), library.fast_access, ordinal)
 
 
+def plain_operands(
+    operands: Sequence[Any], device: str | None, operation: str
+) -> tuple[Target, list[Any]] | None:
+    """Return where a call on a device runs, and its operands, if they need no conversion.
+
+    Parameters
+    ----------
+    operands : sequence
+        Arrays of one library with fast access, numbers and None; an array last.
+    device : str or None
+        As the caller gave it. The stream is the current one of the library.
+    operation : str
+        Who asks, for messages.
+
+    Returns
+    -------
+    target, operands
+        ndarrays over the memory of the arrays, whose dtypes are those of the contract or bool.
+        None for all else: those calls need `find_target`.
+    """
+    access = fast_access_of(operands[-1], device)
+    if access is None:
+        return None
+    backend, functions, asked = access
+    found = backend.borrow_operands(*operands, asked, functions)
+    if found is None:
+        return None
+    ordinal, stream, *arrays = found
+    return _DeviceArrays(backend, ordinal, Stream(stream), operation, ()), arrays
+
+
 @cache
 def _host() -> Target:
     """Return the target of calls whose arrays are all on the host."""

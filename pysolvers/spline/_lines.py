@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._errors import raise_for_status
 from .._runtime.arrays import as_operands, real_of
-from .._runtime.interop import host_array, locate
+from .._runtime.interop import host_array, library_of, locate
 from .._runtime.targets import Target, find_target
 
 Array = NDArray[Any]
@@ -82,6 +82,27 @@ def parts_of(block: Array, count: int, shape: tuple[int, ...]) -> list[Array]:
 def is_of_library(value: Any) -> bool:
     """Whether a value is an array of a library other than NumPy."""
     return locate(value) is not None or host_array(value) is not value
+
+
+# Arrays of one element of libraries, which all splines of a device share.
+_smallest: dict[tuple[Any, ...], Any] = {}
+
+
+def smallest_like(target: Target, like: Any, array: Array) -> Any:
+    """Return an array of one element of the library of `like`, of the dtype of `array`."""
+    if type(like) is np.ndarray:
+        return np.empty(1, array.dtype)
+    if target.is_synchronous:
+        result = target.result(None, {"rhs": like}, np.empty(0), (1,), array.dtype)
+        return target.finish(result, like)
+    library = library_of(like)
+    key = type(like), target.ordinal, array.dtype.num
+    found = _smallest.get(key)
+    if found is None:
+        found = library.empty(like, array, (1,), target.ordinal)
+        if library.has_fast_access:
+            _smallest[key] = found
+    return found
 
 
 def in_real(target: Target, name: str, array: Array, dtype: np.dtype) -> Array:

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._options import check_threads
-from .._runtime.arrays import real_of
+from .._runtime.arrays import DTYPES, real_of
 from .._runtime.device import is_device_array
-from .._runtime.interop import library_of
-from .._runtime.lines import solve_lines
-from .._runtime.targets import Target, find_target
+from .._runtime.targets import Target, find_target, plain_operands
 from ._arguments import (
     ENDS,
     Conditions,
@@ -25,7 +23,7 @@ from ._arguments import (
     conditions_of,
     outside_of,
 )
-from ._lines import Layout, call, in_real, is_of_library, parts_of, stacked
+from ._lines import Layout, call, in_real, is_of_library, parts_of, smallest_like
 from .piecewise import Form, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
@@ -150,34 +148,84 @@ class CubicSpline(PiecewisePolynomial):
             extrapolate = "periodic" if kinds[0] == "periodic" else True
         self.extrapolate = extrapolate
         outside_of(extrapolate)
-        named = {"y": y, **given}
+        if given or stream is not None or not self._make_of_plain(x, y, axis, kinds, device):
+            self._make_of_any(x, {"y": y, **given}, axis, kinds, device, stream)
+
+    def _make_of_plain(
+        self, x: Any, y: Any, axis: int, kinds: tuple[str, str], device: str | None
+    ) -> bool:
+        """Compute the slopes from arrays on a device that need no copies; False for others."""
+        found = plain_operands((x, y), device, "CubicSpline")
+        if found is None:
+            return False
+        target, (knots, values) = found
+        if (
+            type(knots) is not np.ndarray
+            or knots.ndim != 1
+            or values.dtype.num not in DTYPES
+            or knots.dtype != real_of(values.dtype)
+            or not values.flags.c_contiguous
+        ):
+            return False
+        self._begin(target, axis, knots.shape, values.shape, values.dtype)
+        lines = self._layout.result_lines(values, len(knots))
+        self._make(target, kinds, knots[None, None], lines, {}, y)
+        return True
+
+    def _make_of_any(
+        self,
+        x: Any,
+        named: dict[str, Any],
+        axis: int,
+        kinds: tuple[str, str],
+        device: str | None,
+        stream: object,
+    ) -> None:
+        """Compute the slopes from `y`, and derivatives at the ends, of any library."""
         target = find_target(device, stream, {"x": x, **named}, operation="CubicSpline", leader="y")
-        self._device = target.device_name
         (knots,), x_dtype, _ = target.operands({"x": x})
         if x_dtype.kind == "c":
             raise ValueError(f"`x` must contain real values, got {x_dtype}")
         operands, dtype, _ = target.operands(named)
-        self.axis = checked_axis(axis, operands[0].ndim)
-        check_knots(knots.shape, operands[0].shape, self.axis)
-        rest = operands[0].shape[: self.axis], operands[0].shape[self.axis + 1 :]
-        for name, array in zip(given, operands[1:], strict=True):
-            check_given(name, array.shape, rest[0] + rest[1])
+        dtype = dtype if dtype == x_dtype else np.result_type(dtype, x_dtype)
+        self._begin(target, axis, knots.shape, operands[0].shape, dtype)
+        layout = self._layout
+        for name, array in zip(list(named)[1:], operands[1:], strict=True):
+            check_given(name, array.shape, layout.shape())
             if not is_device_array(array):  # those of a device stay there
                 check_finite(name, array)
-        self.dtype = dtype if dtype == x_dtype else np.result_type(dtype, x_dtype)
-        self._layout = Layout(*rest, self.dtype)
+        y = named["y"]
         like = y if not target.is_synchronous or is_of_library(y) else x
 
-        real = real_of(self.dtype)
         values, *ends = (
-            in_real(target, name, array, self.dtype)
-            for name, array in zip(named, operands, strict=True)
+            in_real(target, name, array, dtype) for name, array in zip(named, operands, strict=True)
         )
-        knots, values, *ends = target.move(in_real(target, "x", knots, real), values, *ends)
+        knots, values, *ends = target.move(
+            in_real(target, "x", knots, real_of(dtype)), values, *ends
+        )
         if knots.ndim == 1:
-            knots = knots[(*(None,) * self.axis, slice(None), *(None,) * len(rest[1]))]
-        ends = [np.expand_dims(array, self.axis) for array in ends]
-        self._make(target, kinds, knots, values, dict(zip(given, ends, strict=True)), like)
+            knots = knots[(*(None,) * self.axis, slice(None), *(None,) * len(layout.after))]
+        given = {
+            name: layout.lines(target, np.expand_dims(array, self.axis))
+            for name, array in zip(list(named)[1:], ends, strict=True)
+        }
+        lines = (layout.lines(target, array) for array in (knots, values))
+        self._make(target, kinds, *lines, given, like)
+
+    def _begin(
+        self,
+        target: Target,
+        axis: int,
+        knots: tuple[int, ...],
+        values: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> None:
+        """Set what the shapes of knots and values and the dtype determine, or raise."""
+        self.axis = checked_axis(axis, len(values))
+        check_knots(knots, values, self.axis)
+        self._device = target.device_name
+        self.dtype = dtype
+        self._layout = Layout(values[: self.axis], values[self.axis + 1 :], dtype)
 
     def _make(
         self,
@@ -188,22 +236,35 @@ class CubicSpline(PiecewisePolynomial):
         given: dict[str, Array],
         like: Any,
     ) -> None:
-        """Compute the slopes. What can follow the first kernels is done while these run."""
+        """Compute the slopes from lines. What can follow the kernels is done while these run."""
         layout, backend, real = self._layout, target.backend, real_of(self.dtype)
-        lines = layout.lines(target, knots)
-        count = lines.shape[-1]
+        count = knots.shape[-1]
         size = layout.outer * layout.inner * count
         self._keeper = target.keeper
-        block = target.kept((2 * size + lines.size,), real, self._keeper)
+        block = target.kept((2 * size + knots.size,), real, self._keeper)
         values, slopes = parts_of(block[: 2 * size], 2, (layout.outer, layout.inner, count))
-        (self._knots,) = parts_of(block[2 * size :], 1, lines.shape)
-        self._arrays, self._form = (values, slopes), Form(0)
+        (self._knots,) = parts_of(block[2 * size :], 1, knots.shape)
         flags = target.flags(len(backend.SPLINE_FAULTS))
         try:
             if size:
-                self._enqueue(target, kinds, lines, layout.lines(target, y), given, flags)
-            target.write(self._knots, lines)
-            self._like = self._smallest(target, like, y)
+                call(
+                    target,
+                    "CubicSpline",
+                    backend.spline_make,
+                    tuple(backend.SPLINE_ENDS[kind] for kind in kinds),
+                    prod(layout.parts),
+                    knots,
+                    y,
+                    tuple(given.get(name) for name in ENDS),
+                    self._knots,
+                    (slopes, values),
+                    flags,
+                    self._threads,
+                )
+            else:
+                target.write(self._knots, knots)
+            self._arrays, self._form = (values, slopes), Form(0)
+            self._like = smallest_like(target, like, y)
         finally:
             found = target.flags_on_host(flags)
         if any(found):
@@ -212,46 +273,6 @@ class CubicSpline(PiecewisePolynomial):
             )
         if self._device == "cpu":  # those of a device stay there
             _check_slopes(slopes, self._knots)
-
-    def _enqueue(
-        self,
-        target: Target,
-        kinds: tuple[str, str],
-        knots: Array,
-        y: Array,
-        given: dict[str, Array],
-        flags: Array,
-    ) -> None:
-        """Compute the slopes from lines of knots and of values, which are copied."""
-        layout, backend, threads = self._layout, target.backend, self._threads
-        values, slopes = self._arrays
-        codes = tuple(backend.SPLINE_ENDS[kind] for kind in kinds)
-        matrix = stacked(target.empty((3 * knots.size,), values.dtype), 3, knots.shape)
-        ends = tuple(layout.lines(target, given[n]) if n in given else None for n in ENDS)
-        rows = tuple(matrix), (slopes, values), flags, threads
-        call(
-            target,
-            "CubicSpline",
-            backend.spline_rows,
-            *(codes, prod(layout.parts), knots, y, ends, *rows),
-        )
-        systems = [*np.broadcast_to(matrix, (3, *slopes.shape)), slopes]
-        periodic = kinds[0] == "periodic"
-        if periodic:
-            systems = [lines[..., :-1] for lines in systems]
-        lines = systems.pop()
-        solve_lines(target, "spline", systems, lines, lines, periodic=periodic, threads=threads)
-        if periodic:
-            target.write(slopes[..., -1:], slopes[..., :1])
-
-    def _smallest(self, target: Target, like: Any, array: Array) -> Any:
-        """Return an array of one element of the library of the caller."""
-        if type(like) is np.ndarray:
-            return np.empty(1, array.dtype)
-        if not target.is_synchronous:
-            return library_of(like).empty(like, array, (1,), target.ordinal)
-        result = self._result(target, like, (1,), array.dtype)
-        return target.finish(result, like)
 
 
 def _check_slopes(slopes: Array, knots: Array) -> None:

@@ -229,8 +229,8 @@ class Device:
         pivoted = report["pivoted"] if status == 0 and count else -1
         return status, report and {**report, "pivoted": pivoted}, factor and _Factor(self, factor)
 
-    def spline_rows(self, *arguments):
-        return self._run("spline_rows", arguments)
+    def spline_make(self, *arguments):
+        return self._run("spline_make", arguments)
 
     def spline_pieces(self, *arguments):
         return self._run("spline_pieces", arguments)

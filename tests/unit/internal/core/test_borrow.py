@@ -319,3 +319,25 @@ def test_factor_on_a_device_needs_no_planning(device, rng, foreign, monkeypatch)
     np.testing.assert_array_equal(y.values, expected[1])
     assert factor.solve(foreign(rhs), out=out) is out
     np.testing.assert_array_equal(out.values, expected[0])
+
+
+def test_operands_are_borrowed_together(device, rng, foreign):
+    library = targets.fast_access_of(foreign(np.zeros(2)), None)[1]
+    one, two = foreign(rng.random((3, 4))), foreign(rng.random(5).astype("f4"))
+
+    ordinal, stream, first, none, number, second = _core.borrow_operands(
+        one, None, 2.5, two, -1, library
+    )
+
+    assert (ordinal, stream, none, number) == (0, 0, None, 2.5)
+    for view, lent in ((first, one), (second, two)):
+        np.testing.assert_array_equal(view, lent.values)
+        assert view.ctypes.data == lent.values.ctypes.data
+    for operands, wanted in [((one, two), 1), ((one.values, two), 0), (("x", two), 0)]:
+        assert _core.borrow_operands(*operands, wanted, library) is None
+    two.lazy = True
+    assert _core.borrow_operands(one, two, 0, library) is None
+    with pytest.raises(TypeError, match="need 3 to"):
+        _core.borrow_operands(0, library)
+    with pytest.raises(TypeError):
+        _core.borrow_operands(one, "0", library)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 from pysolvers import _core
 
@@ -19,16 +20,16 @@ def knots():
     return np.broadcast_to(np.arange(float(KNOTS)), LINES)
 
 
-def rows(**changes):
-    """Return the arguments of a call of spline_rows that is right, but for `changes`."""
+def make(**changes):
+    """Return the arguments of a call of spline_make that is right, but for `changes`."""
     given = {
         "ends": (_core.SPLINE_ENDS["slope"], _core.SPLINE_ENDS["curvature"]),
         "parts": 1,
         "x": knots(),
         "y": lines(),
         "given": (np.ones((OUTER, INNER, 1)), None),
-        "matrix": tuple(lines() for _ in range(3)),
-        "sides": (lines(), lines()),
+        "copy": lines(),
+        "cubic": (lines(), lines()),
         "faults": np.zeros(len(_core.SPLINE_FAULTS), np.int32),
         "threads": 1,
     }
@@ -65,9 +66,12 @@ def points(**changes):
 
 
 def test_right_calls_compute():
-    given = rows()
-    assert TEXTS[_core.spline_rows(*given)] == "PS_OK"
-    assert given[6][0][0, 0].tolist() == [1, 0, 0, 0, 0]
+    given = make()
+    assert TEXTS[_core.spline_make(*given)] == "PS_OK"
+    scipy_spline = CubicSpline(range(KNOTS), np.zeros(KNOTS), bc_type=((1, 1.0), "natural"))
+    slopes = np.broadcast_to(scipy_spline(range(KNOTS), 1), LINES)
+    np.testing.assert_allclose(given[6][0], slopes, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(given[5], knots())
     assert not given[7].any()
     assert TEXTS[_core.spline_pieces(*pieces())] == "PS_OK"
     given = points()
@@ -79,24 +83,54 @@ def test_right_calls_compute():
 def test_knots_and_derivatives_broadcast_to_the_batch_of_the_values(rng, batch):
     x = np.cumsum(0.5 + rng.random((*batch, KNOTS)), axis=-1)
     y, given = rng.random(LINES), rng.random((*batch, 1))
-    own = tuple(lines((*batch, KNOTS)) for _ in range(3))
-    few = rows(x=x, y=y, given=(given, given), matrix=own)
+    few = make(x=x, y=y, given=(given, given), copy=lines(x.shape))
     spread = [np.broadcast_to(a, (OUTER, INNER, a.shape[-1])) for a in (x, given)]
-    full = rows(x=spread[0], y=y, given=(spread[1],) * 2)
+    full = make(x=spread[0], y=y, given=(spread[1],) * 2)
 
     for call in (few, full):
-        assert TEXTS[_core.spline_rows(*call)] == "PS_OK"
+        assert TEXTS[_core.spline_make(*call)] == "PS_OK"
 
-    for a, b in zip(few[5] + few[6], full[5] + full[6], strict=True):
-        np.testing.assert_array_equal(np.broadcast_to(a, LINES), b)
+    np.testing.assert_array_equal(few[5], x)
+    np.testing.assert_array_equal(few[6][1], y)
+    for a, b in zip((few[5], *few[6]), (full[5], *full[6]), strict=True):
+        np.testing.assert_allclose(np.broadcast_to(a, LINES), b, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("batch", [(1, 1), (OUTER, 1), (OUTER, INNER)])
+def test_the_last_slope_of_a_periodic_spline_is_the_first_one(rng, batch):
+    x = np.cumsum(0.5 + rng.random((*batch, KNOTS)), axis=-1)
+    y = rng.random(LINES)
+    y[..., -1] = y[..., 0]
+    ends = (_core.SPLINE_ENDS["periodic"],) * 2
+    call = make(x=x, y=y, ends=ends, given=(None, None), copy=lines(x.shape))
+
+    assert TEXTS[_core.spline_make(*call)] == "PS_OK"
+
+    slopes, _ = call[6]
+    assert not call[7].any()
+    np.testing.assert_array_equal(slopes[..., -1], slopes[..., 0])
+    for at in np.ndindex(OUTER, INNER):
+        own = x[tuple(min(i, n - 1) for i, n in zip(at, batch, strict=True))]
+        unit = 2.0 ** -np.floor(np.log2((KNOTS - 1) / (own[-1] - own[0])))
+        expected = unit * CubicSpline(own, y[at], bc_type="periodic")(own, 1)
+        np.testing.assert_allclose(slopes[at], expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("batch", [(1, 1), (OUTER, 1), (OUTER, INNER)])
+def test_faults_of_any_spline_are_found(batch):
+    for at, value, fault in [(-1, np.nan, "knots"), (0, 7.0, "order")]:
+        x = np.broadcast_to(np.arange(float(KNOTS)), (*batch, KNOTS)).copy()
+        x[-1, -1, at] = value
+        call = make(x=x, copy=lines(x.shape))
+        assert TEXTS[_core.spline_make(*call)] == "PS_OK"
+        assert call[7][_core.SPLINE_FAULTS[fault]] == 1
 
 
 def test_empty_batches_are_left_alone():
     empty = lines((0, INNER, KNOTS))
     short = lines((0, INNER, KNOTS - 1))
-    assert TEXTS[_core.spline_rows(
-        *rows(x=empty, y=empty, given=(None, None), matrix=(empty,) * 3, sides=(empty,) * 2)
-    )] == "PS_OK"  # fmt: skip
+    call = make(x=empty, y=empty, given=(None, None), copy=empty, cubic=(empty,) * 2)
+    assert TEXTS[_core.spline_make(*call)] == "PS_OK"
     given = pieces(x=empty, coefficients=(empty, empty), result=(short,) * 3)
     assert TEXTS[_core.spline_pieces(*given)] == "PS_OK"
 
@@ -104,20 +138,21 @@ def test_empty_batches_are_left_alone():
 @pytest.mark.parametrize(
     ("call", "changes", "error", "message"),
     [
-        ("rows", {"x": lines((OUTER, KNOTS))}, ValueError, "x: need 3 axes"),
-        ("rows", {"y": lines((OUTER, INNER, 6))}, ValueError, "x: need shape"),
-        ("rows", {"y": lines(dtype="f4")}, TypeError, "x: the dtype"),
-        ("rows", {"y": None}, TypeError, "y: need an ndarray"),
-        ("rows", {"x": lines((1, 2, KNOTS))}, ValueError, "x: need shape"),
-        ("rows", {"x": knots()[:1]}, ValueError, "matrix: need shape"),
-        ("rows", {"given": (lines(), None)}, ValueError, "given: need shape"),
-        ("rows", {"matrix": (lines(),)}, TypeError, "matrix: need a tuple of 3"),
-        ("rows", {"matrix": (lines(PIECES),) * 3}, ValueError, "matrix: need shape"),
-        ("rows", {"sides": (knots(),) * 2}, ValueError, "sides: .*read-only"),
-        ("rows", {"sides": (lines(),)}, TypeError, "sides: need a tuple of 2"),
-        ("rows", {"sides": [lines()]}, TypeError, "must be tuple"),
-        ("rows", {"matrix": None}, TypeError, "must be tuple"),
-        ("rows", {"faults": np.zeros(2, np.int32)}, ValueError, "info: need 4"),
+        ("make", {"x": lines((OUTER, KNOTS))}, ValueError, "x: need 3 axes"),
+        ("make", {"y": lines((OUTER, INNER, 6))}, ValueError, "x: need shape"),
+        ("make", {"y": lines(dtype="f4")}, TypeError, "x: the dtype"),
+        ("make", {"y": None}, TypeError, "y: need an ndarray"),
+        ("make", {"x": lines((1, 2, KNOTS))}, ValueError, "x: need shape"),
+        ("make", {"x": knots()[:1]}, ValueError, "knots: need shape"),
+        ("make", {"given": (lines(), None)}, ValueError, "given: need shape"),
+        ("make", {"copy": lines(PIECES)}, ValueError, "knots: need shape"),
+        ("make", {"copy": knots()}, ValueError, "knots: .*read-only"),
+        ("make", {"copy": None}, TypeError, "knots: need an ndarray"),
+        ("make", {"cubic": (knots(),) * 2}, ValueError, "slopes and values: .*read-only"),
+        ("make", {"cubic": (lines(),)}, TypeError, "slopes and values: need a tuple of 2"),
+        ("make", {"cubic": (lines(), lines(PIECES))}, ValueError, "need shape"),
+        ("make", {"cubic": [lines()]}, TypeError, "must be tuple"),
+        ("make", {"faults": np.zeros(2, np.int32)}, ValueError, "info: need 4"),
         ("pieces", {"coefficients": (lines(),)}, ValueError, "coefficients: need 2"),
         ("pieces", {"coefficients": (lines(PIECES),) * 2}, ValueError, "need shape"),
         (
@@ -157,13 +192,13 @@ def test_what_does_not_fit_is_refused(call, changes, error, message):
 @pytest.mark.parametrize(
     ("call", "changes"),
     [
-        ("rows", {"ends": (0, 9)}),
-        ("rows", {"ends": (_core.SPLINE_ENDS["periodic"], 0)}),
-        ("rows", {"parts": 0}),
-        ("rows", {"parts": 2}),
-        ("rows", {"x": lines((OUTER, INNER, 1)), "y": lines((OUTER, INNER, 1)),
-                  "given": (None, None), "sides": (lines((OUTER, INNER, 1)),) * 2,
-                  "matrix": (lines((OUTER, INNER, 1)),) * 3}),
+        ("make", {"ends": (0, 9)}),
+        ("make", {"ends": (_core.SPLINE_ENDS["periodic"], 0)}),
+        ("make", {"parts": 0}),
+        ("make", {"parts": 2}),
+        ("make", {"x": lines((OUTER, INNER, 1)), "y": lines((OUTER, INNER, 1)),
+                  "given": (None, None), "cubic": (lines((OUTER, INNER, 1)),) * 2,
+                  "copy": lines((OUTER, INNER, 1))}),
         ("pieces", {"form": (-1, 0, False), "result": (lines(PIECES),)}),
         ("pieces", {"form": (0, 1, False)}),
         ("pieces", {"form": (0, 0, True)}),
@@ -182,7 +217,7 @@ def test_the_check_refuses(call, changes):
     assert TEXTS[status] == "PS_BAD_ARGUMENT"
 
 
-@pytest.mark.parametrize("call", ["rows", "pieces", "points"])
+@pytest.mark.parametrize("call", ["make", "pieces", "points"])
 def test_complex_numbers_are_refused(call):
     given = globals()[call]()
     swap = {np.dtype(np.float64): np.complex128}
