@@ -516,6 +516,10 @@ class _DeviceArrays(DeviceTarget):
         self._named = {**self._named, name: value}
         return _booleans(name, self._view_or_scalar(name, value))
 
+    def is_of(self, library: Library) -> None:
+        """Note that operands are arrays of a library."""
+        self._libraries.add(library)
+
     @property
     def is_captured(self) -> bool:
         return any(library.is_captured(self.ordinal) for library in self._libraries)
@@ -590,7 +594,7 @@ class _DeviceArrays(DeviceTarget):
                 f"on a device, got {array.dtype}"
             )
         self._views[name] = array
-        self._libraries.add(library_of(value))
+        self.is_of(library_of(value))
         return array
 
 
@@ -766,7 +770,19 @@ def plain_operands(
     if found is None:
         return None
     ordinal, stream, *arrays = found
-    return _DeviceArrays(backend, ordinal, Stream(stream), operation, ()), arrays
+    target = _DeviceArrays(backend, ordinal, Stream(stream), operation, ())
+    target.is_of(library_of(operands[-1]))
+    return target, arrays
+
+
+def plain_result(
+    target: Target, like: Any, shape: tuple[int, ...], dtype: np.dtype
+) -> tuple[Any, Array]:
+    """Return a new array of the library of a plain operand, and the ndarray over its memory."""
+    library = library_of(like)
+    result = library.empty(like, np.empty(0, dtype), shape, target.ordinal)
+    *_, array = target.backend.borrow_operands(result, target.ordinal, library.fast_access)
+    return result, array
 
 
 @cache

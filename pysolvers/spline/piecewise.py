@@ -17,7 +17,7 @@ from .._runtime.arrays import real_of
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.lines import solve_lines
 from .._runtime.streams import Stream
-from .._runtime.targets import Target
+from .._runtime.targets import Target, plain_operands, plain_result
 from ._arguments import Extrapolate, check_points, outside_of
 from ._lines import (
     Layout,
@@ -207,6 +207,10 @@ class PiecewisePolynomial(ShownAsText):
         """
         order = min(index("nu", nu, 0), _MOST_COEFFICIENTS)
         outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
+        if self._device != "cpu" and stream is None and not per_spline:
+            values = self._at_plain(x, order, outside)
+            if values is not None:
+                return values
         like = x if is_of_library(x) else self._like
         target = target_for(self._device, like, stream)
         points = points_of(target, x, real_of(self.dtype))
@@ -216,21 +220,44 @@ class PiecewisePolynomial(ShownAsText):
         if size:
             layout = self._layout
             lines = layout.lines(target, points) if per_spline else flat(target, points)[None, None]
-            call(
-                target,
-                "spline",
-                target.backend.spline_points,
-                self._form,
-                order,
-                target.backend.SPLINE_OUTSIDES[outside],
-                layout.spread(self._knots),
-                self._arrays,
-                layout.spread(lines),
-                layout.result_lines(target.destination(result), count),
-                self._threads,
-            )
-            target.has_read_kept(self._keeper)
+            written = layout.result_lines(target.destination(result), count)
+            self._evaluate(target, order, outside, lines, written)
         return target.finish(result, like).reshape(shape)
+
+    def _at_plain(self, x: Any, order: int, outside: str) -> Any:
+        """Return what a call does for points on a device that need no copy; None for others."""
+        found = plain_operands((x,), self._device, "spline")
+        if found is None:
+            return None
+        target, (points,) = found
+        layout = self._layout
+        is_plain = points.dtype == real_of(self.dtype) and points.flags.c_contiguous
+        if not is_plain or not layout.outer * layout.inner:
+            return None
+        result, array = plain_result(target, x, layout.shape(*points.shape), self.dtype)
+        written = layout.result_lines(array, points.size)
+        self._evaluate(target, order, outside, points.reshape(1, 1, -1), written)
+        return result
+
+    def _evaluate(
+        self, target: Target, order: int, outside: str, points: Array, written: Array
+    ) -> None:
+        """Write a derivative at lines of points to lines."""
+        spread, backend = self._layout.spread, target.backend
+        call(
+            target,
+            "spline",
+            backend.spline_points,
+            self._form,
+            order,
+            backend.SPLINE_OUTSIDES[outside],
+            spread(self._knots),
+            self._arrays,
+            spread(points),
+            written,
+            self._threads,
+        )
+        target.has_read_kept(self._keeper)
 
     def derivative(self, nu: int = 1) -> PiecewisePolynomial:
         """Return the derivative of order `nu`; with `nu` below 0, an antiderivative.

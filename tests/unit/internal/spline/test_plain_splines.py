@@ -10,7 +10,7 @@ from device_splines import SHAPES, data, near
 
 from pysolvers import CubicSpline
 from pysolvers._runtime import interop
-from pysolvers.spline import cubic
+from pysolvers.spline import cubic, piecewise
 
 
 class Plain(interop.Library):
@@ -55,10 +55,14 @@ def test_plain_arrays_need_no_general_checks(
     calls = [name for name, *_ in plain_device.calls]
     assert calls == ["order", "spline_make", "wait"]
     assert spline.axis == expected.axis and spline.dtype == y.dtype
-    for nu in range(3):
-        near(
-            spline(plain_device.array(points), nu).get(), expected(points, nu), np.finfo(dtype).eps
-        )
+    plain_device.calls.clear()
+    at = plain_device.array(points)
+    with monkeypatch.context() as plain:
+        plain.setattr(piecewise, "target_for", None)
+        found = [spline(at, nu, False).get() for nu in range(3)]
+    assert [name for name, *_ in plain_device.calls] == ["spline_points", "order"] * 3
+    for nu, values in enumerate(found):
+        near(values, expected(points, nu, False), np.finfo(dtype).eps)
     np.testing.assert_array_equal(spline.x.get(), x)
 
 
@@ -72,6 +76,7 @@ def test_arrays_that_are_not_plain(plain_device, rng):
         (x, y, {"stream": 5}),
         (x, y, {"bc_type": ((1, slopes), "natural")}),
         (x, y, {"device": "cuda:0"}),
+        (x, np.empty((8, 0)), {}),
     ]:
         there = plain_device.array(knots), plain_device.array(values)
         bc = ((1, np.ones(5)), "natural") if "bc_type" in options else "not-a-knot"
@@ -79,6 +84,15 @@ def test_arrays_that_are_not_plain(plain_device, rng):
             CubicSpline(*there, **options)(plain_device.array(points)).get(),
             CubicSpline(knots, values, bc_type=bc)(points),
         )
+    spline, expected = CubicSpline(plain_device.array(x), plain_device.array(y)), CubicSpline(x, y)
+    for at in (np.asfortranarray(points), points[:0], points[0, 0]):
+        near(spline(plain_device.array(at)).get(), expected(at))
+    near(spline(points).get(), expected(points))
+    near(spline(plain_device.array(points), stream=5).get(), expected(points))
+    with pytest.raises(TypeError, match="cannot be converted"):
+        spline(plain_device.array(points.astype("f4")))
+    with pytest.raises(TypeError, match="real values"):
+        spline(plain_device.array(points + 1j))
     for knots, values, error, message in [
         (x[:-1], y, ValueError, "doesn't match the length of `x`"),
         (x * 1j, y, ValueError, "must contain real values"),
@@ -112,3 +126,15 @@ def test_knots_that_change_in_place_are_read_again(plain_device, rng):
     at = plain_device.array(points)
     near(first(at).get(), CubicSpline(x, y)(points))
     near(second(at).get(), CubicSpline(other, y)(points), 2e-12)
+
+
+def test_a_graph_of_the_caller_keeps_what_it_reads(plain_device, rng, monkeypatch):
+    x, y, points = data(rng, (9, 4), 0)
+    spline = CubicSpline(plain_device.array(x), plain_device.array(y))
+    monkeypatch.setattr(Plain, "is_captured", lambda self, ordinal: True)
+    plain_device.calls.clear()
+
+    values = spline(plain_device.array(points))
+
+    assert [name for name, *_ in plain_device.calls] == ["spline_points"]
+    near(values.get(), CubicSpline(x, y)(points))
