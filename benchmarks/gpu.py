@@ -25,8 +25,7 @@ from pysolvers.factor import factor_tridiagonal
 from pysolvers.papers import wei2013
 from pysolvers.tridiagonal import solve_tridiagonal
 
-from . import gpu_peers as peers
-from . import machine
+from . import gpu_peers as peers, machine
 from .batches import Buffers
 from .gpu_cases import DTYPES, PARTS, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
 from .gpu_solvers import measure_solver, solver_cases

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from .batches import Batch
-from .small import ROWS as SMALL_ROWS
-from .small import SYSTEMS as SMALL_SYSTEMS
+from .small import ROWS as SMALL_ROWS, SYSTEMS as SMALL_SYSTEMS
 
 UNKNOWNS = 2**26
 DTYPES = ("float32", "float64")

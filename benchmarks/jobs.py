@@ -33,8 +33,7 @@ from pysolvers._progress import progress
 from pysolvers._runtime import backends
 from pysolvers.cases.tables import Column, Table
 
-from . import peers, small
-from . import poisson as poisson_benchmark
+from . import peers, poisson as poisson_benchmark, small
 from .options import add_options
 from .record import Measurement, Record, finish
 from .timing import Call, medians
@@ -459,8 +458,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--record writes the record of all jobs: leave out --only")
     makers, on_host = JOBS, np.asarray
     if args.gpu:
-        from .jobs_gpu import JOBS as makers
-        from .jobs_gpu import device_values as on_host
+        from .jobs_gpu import JOBS as makers, device_values as on_host
     measurement, cases = Measurement("jobs", PACKAGES, gpu=args.gpu), {}
     for name in progress([name for name in args.only if name in makers], "jobs"):
         try:

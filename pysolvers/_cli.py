@@ -23,15 +23,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import _building as building
-from . import _machine as machine
+from . import _building as building, _machine as machine
 from ._errors import DistributedError, PysolversError
 from ._runtime import backends as _backends
 from ._version import __version__
-from .cases import cavity as cavity_case
-from .cases import cylinder as cylinder_case
-from .cases import heat as heat_case
-from .cases import poisson as poisson_case
+from .cases import (
+    cavity as cavity_case,
+    cylinder as cylinder_case,
+    heat as heat_case,
+    poisson as poisson_case,
+)
 from .distributed._launch import launched
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

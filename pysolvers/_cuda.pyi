@@ -3,103 +3,105 @@ from typing import Any, Final, Self, final
 from numpy import int32
 from numpy.typing import NDArray
 
-from ._core import ABI as ABI
-from ._core import BLOCK_TASKS as BLOCK_TASKS
-from ._core import CLOCK as CLOCK
-from ._core import COLUMNS as COLUMNS
-from ._core import CRITERIA as CRITERIA
-from ._core import CYLINDER_COLUMNS as CYLINDER_COLUMNS
-from ._core import CYLINDER_TABLES as CYLINDER_TABLES
-from ._core import DIFFUSION_KEPT as DIFFUSION_KEPT
-from ._core import DIFFUSION_MARGIN as DIFFUSION_MARGIN
-from ._core import DIRECTIONS as DIRECTIONS
-from ._core import DTYPES as DTYPES
-from ._core import FAST_SIDE as FAST_SIDE
-from ._core import GCEIDD_FEET as GCEIDD_FEET
-from ._core import GCEIDD_KERNELS as GCEIDD_KERNELS
-from ._core import GCEIDD_KINDS as GCEIDD_KINDS
-from ._core import GCEIDD_PARTS as GCEIDD_PARTS
-from ._core import GCEIDD_PREDICTORS as GCEIDD_PREDICTORS
-from ._core import GCEIDD_SCHEMES as GCEIDD_SCHEMES
-from ._core import GCEIDD_SIDES as GCEIDD_SIDES
-from ._core import GCEIDD_STRATEGIES as GCEIDD_STRATEGIES
-from ._core import GCEIDD_UPWINDS as GCEIDD_UPWINDS
-from ._core import HEAT_KERNELS as HEAT_KERNELS
-from ._core import HEAT_MEMORY as HEAT_MEMORY
-from ._core import HEAT_SCHEMES as HEAT_SCHEMES
-from ._core import HEAT_SIDES as HEAT_SIDES
-from ._core import HEAT_STAGES as HEAT_STAGES
-from ._core import LAPLACE_COEFFICIENTS as LAPLACE_COEFFICIENTS
-from ._core import LAPLACE_VARIANTS as LAPLACE_VARIANTS
-from ._core import LMSOR_KERNELS as LMSOR_KERNELS
-from ._core import MAX_ROWS as MAX_ROWS
-from ._core import METHODS as METHODS
-from ._core import MOST_SIDE as MOST_SIDE
-from ._core import NAME as NAME
-from ._core import NORMS as NORMS
-from ._core import PERIODIC as PERIODIC
-from ._core import PIVOTS as PIVOTS
-from ._core import PRESSURES as PRESSURES
-from ._core import RELAXATIONS as RELAXATIONS
-from ._core import REVERSED as REVERSED
-from ._core import ROW_SUMS as ROW_SUMS
-from ._core import SCHEMES as SCHEMES
-from ._core import SHORT_LOWER as SHORT_LOWER
-from ._core import SHORT_UPPER as SHORT_UPPER
-from ._core import SPLINE_ENDS as SPLINE_ENDS
-from ._core import SPLINE_FAULTS as SPLINE_FAULTS
-from ._core import SPLINE_OUTSIDES as SPLINE_OUTSIDES
-from ._core import STAGES as STAGES
-from ._core import STAGGERED_ENDS as STAGGERED_ENDS
-from ._core import STAGGERED_KERNELS as STAGGERED_KERNELS
-from ._core import STAGGERED_STAGES as STAGGERED_STAGES
-from ._core import STATUS as STATUS
-from ._core import STEP_KINDS as STEP_KINDS
-from ._core import TABLE_ROWS as TABLE_ROWS
-from ._core import TRANS as TRANS
-from ._core import TRANSPOSED as TRANSPOSED
-from ._core import WALLS as WALLS
-from ._core import Factor as Factor
-from ._core import _DiffusionSystem
-from ._core import bands_direct as bands_direct
-from ._core import blocks_direct as blocks_direct
-from ._core import blocks_factored as blocks_factored
-from ._core import blocks_run as blocks_run
-from ._core import blocks_store as blocks_store
-from ._core import borrow as borrow
-from ._core import cavity_iterate as cavity_iterate
-from ._core import copy as copy
-from ._core import cylinder_step as cylinder_step
-from ._core import default_threads as default_threads
-from ._core import describe as describe
-from ._core import diffusion_apply as diffusion_apply
-from ._core import diffusion_solve as diffusion_solve
-from ._core import factor_make as factor_make
-from ._core import factor_step as factor_step
-from ._core import gceidd_step as gceidd_step
-from ._core import heat_step as heat_step
-from ._core import laplace_iterate as laplace_iterate
-from ._core import lmsor_iterate as lmsor_iterate
-from ._core import product as product
-from ._core import product_direct as product_direct
-from ._core import products as products
-from ._core import recurrence as recurrence
-from ._core import recurrence_borrowed as recurrence_borrowed
-from ._core import recurrence_direct as recurrence_direct
-from ._core import spline_pieces as spline_pieces
-from ._core import spline_points as spline_points
-from ._core import spline_rows as spline_rows
-from ._core import staggered_step as staggered_step
-from ._core import step_solve as step_solve
-from ._core import tridiag_borrowed as tridiag_borrowed
-from ._core import tridiag_solve as tridiag_solve
-from ._core import xla_blocks as xla_blocks
-from ._core import xla_blocks_work as xla_blocks_work
-from ._core import xla_products as xla_products
-from ._core import xla_recurrence as xla_recurrence
-from ._core import xla_recurrence_work as xla_recurrence_work
-from ._core import xla_tridiag as xla_tridiag
-from ._core import xla_tridiag_work as xla_tridiag_work
+from ._core import (
+    ABI as ABI,
+    BLOCK_TASKS as BLOCK_TASKS,
+    CLOCK as CLOCK,
+    COLUMNS as COLUMNS,
+    CRITERIA as CRITERIA,
+    CYLINDER_COLUMNS as CYLINDER_COLUMNS,
+    CYLINDER_TABLES as CYLINDER_TABLES,
+    DIFFUSION_KEPT as DIFFUSION_KEPT,
+    DIFFUSION_MARGIN as DIFFUSION_MARGIN,
+    DIRECTIONS as DIRECTIONS,
+    DTYPES as DTYPES,
+    FAST_SIDE as FAST_SIDE,
+    GCEIDD_FEET as GCEIDD_FEET,
+    GCEIDD_KERNELS as GCEIDD_KERNELS,
+    GCEIDD_KINDS as GCEIDD_KINDS,
+    GCEIDD_PARTS as GCEIDD_PARTS,
+    GCEIDD_PREDICTORS as GCEIDD_PREDICTORS,
+    GCEIDD_SCHEMES as GCEIDD_SCHEMES,
+    GCEIDD_SIDES as GCEIDD_SIDES,
+    GCEIDD_STRATEGIES as GCEIDD_STRATEGIES,
+    GCEIDD_UPWINDS as GCEIDD_UPWINDS,
+    HEAT_KERNELS as HEAT_KERNELS,
+    HEAT_MEMORY as HEAT_MEMORY,
+    HEAT_SCHEMES as HEAT_SCHEMES,
+    HEAT_SIDES as HEAT_SIDES,
+    HEAT_STAGES as HEAT_STAGES,
+    LAPLACE_COEFFICIENTS as LAPLACE_COEFFICIENTS,
+    LAPLACE_VARIANTS as LAPLACE_VARIANTS,
+    LMSOR_KERNELS as LMSOR_KERNELS,
+    MAX_ROWS as MAX_ROWS,
+    METHODS as METHODS,
+    MOST_SIDE as MOST_SIDE,
+    NAME as NAME,
+    NORMS as NORMS,
+    PERIODIC as PERIODIC,
+    PIVOTS as PIVOTS,
+    PRESSURES as PRESSURES,
+    RELAXATIONS as RELAXATIONS,
+    REVERSED as REVERSED,
+    ROW_SUMS as ROW_SUMS,
+    SCHEMES as SCHEMES,
+    SHORT_LOWER as SHORT_LOWER,
+    SHORT_UPPER as SHORT_UPPER,
+    SPLINE_ENDS as SPLINE_ENDS,
+    SPLINE_FAULTS as SPLINE_FAULTS,
+    SPLINE_OUTSIDES as SPLINE_OUTSIDES,
+    STAGES as STAGES,
+    STAGGERED_ENDS as STAGGERED_ENDS,
+    STAGGERED_KERNELS as STAGGERED_KERNELS,
+    STAGGERED_STAGES as STAGGERED_STAGES,
+    STATUS as STATUS,
+    STEP_KINDS as STEP_KINDS,
+    TABLE_ROWS as TABLE_ROWS,
+    TRANS as TRANS,
+    TRANSPOSED as TRANSPOSED,
+    WALLS as WALLS,
+    Factor as Factor,
+    _DiffusionSystem,
+    bands_direct as bands_direct,
+    blocks_direct as blocks_direct,
+    blocks_factored as blocks_factored,
+    blocks_run as blocks_run,
+    blocks_store as blocks_store,
+    borrow as borrow,
+    cavity_iterate as cavity_iterate,
+    copy as copy,
+    cylinder_step as cylinder_step,
+    default_threads as default_threads,
+    describe as describe,
+    diffusion_apply as diffusion_apply,
+    diffusion_solve as diffusion_solve,
+    factor_make as factor_make,
+    factor_step as factor_step,
+    gceidd_step as gceidd_step,
+    heat_step as heat_step,
+    laplace_iterate as laplace_iterate,
+    lmsor_iterate as lmsor_iterate,
+    product as product,
+    product_direct as product_direct,
+    products as products,
+    recurrence as recurrence,
+    recurrence_borrowed as recurrence_borrowed,
+    recurrence_direct as recurrence_direct,
+    spline_pieces as spline_pieces,
+    spline_points as spline_points,
+    spline_rows as spline_rows,
+    staggered_step as staggered_step,
+    step_solve as step_solve,
+    tridiag_borrowed as tridiag_borrowed,
+    tridiag_solve as tridiag_solve,
+    xla_blocks as xla_blocks,
+    xla_blocks_work as xla_blocks_work,
+    xla_products as xla_products,
+    xla_recurrence as xla_recurrence,
+    xla_recurrence_work as xla_recurrence_work,
+    xla_tridiag as xla_tridiag,
+    xla_tridiag_work as xla_tridiag_work,
+)
 
 _Array = NDArray[Any]
 

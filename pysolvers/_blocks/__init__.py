@@ -1,13 +1,12 @@
 """Block tridiagonal and pentadiagonal systems."""
 
-from .bands import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiagonal
-from .blocks import BlockTridiagonalFactor, factor_block_tridiagonal, solve_block_tridiagonal
-
-__all__ = [
-    "BlockTridiagonalFactor",
-    "PentadiagonalFactor",
-    "factor_block_tridiagonal",
-    "factor_pentadiagonal",
-    "solve_block_tridiagonal",
-    "solve_pentadiagonal",
-]
+from .bands import (
+    PentadiagonalFactor as PentadiagonalFactor,
+    factor_pentadiagonal as factor_pentadiagonal,
+    solve_pentadiagonal as solve_pentadiagonal,
+)
+from .blocks import (
+    BlockTridiagonalFactor as BlockTridiagonalFactor,
+    factor_block_tridiagonal as factor_block_tridiagonal,
+    solve_block_tridiagonal as solve_block_tridiagonal,
+)

@@ -22,8 +22,7 @@ from .._runtime.arrays import real_of
 from .._runtime.backends import require
 from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.direct import call_directly
-from .._runtime.interop import library_of, locate
-from .._runtime.interop import view as device_view
+from .._runtime.interop import library_of, locate, view as device_view
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
 from .._runtime.streams import Stream

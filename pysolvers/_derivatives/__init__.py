@@ -1,5 +1,3 @@
 """Derivatives of values on uniform grids."""
 
-from .compact import compact_derivative
-
-__all__ = ["compact_derivative"]
+from .compact import compact_derivative as compact_derivative

@@ -1,5 +1,3 @@
 """Linear recurrences."""
 
-from .calls import linear_recurrence
-
-__all__ = ["linear_recurrence"]
+from .calls import linear_recurrence as linear_recurrence

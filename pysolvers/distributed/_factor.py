@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require_flag
-from .._lines.factor import Matrices as Operands
 from .._lines.factor import (
+    Matrices as Operands,
     TridiagonalFactor,
     require_same_form,
     resolve_matrices,

@@ -9,8 +9,10 @@ import numpy as np
 from jax import numpy as jnp
 from jax.typing import ArrayLike
 
-from .._blocks import solve_block_tridiagonal as solve_block_arrays
-from .._blocks import solve_pentadiagonal as solve_band_arrays
+from .._blocks import (
+    solve_block_tridiagonal as solve_block_arrays,
+    solve_pentadiagonal as solve_band_arrays,
+)
 from .._blocks.blocks import inverses, log_determinants
 from .._blocks.differentiable import (
     BANDS,

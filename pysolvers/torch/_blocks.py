@@ -17,8 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._blocks import solve_block_tridiagonal as solve_block_arrays
-from .._blocks import solve_pentadiagonal as solve_band_arrays
+from .._blocks import (
+    solve_block_tridiagonal as solve_block_arrays,
+    solve_pentadiagonal as solve_band_arrays,
+)
 from .._blocks.differentiable import (
     bands_of,
     bands_solution,

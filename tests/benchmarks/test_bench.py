@@ -11,8 +11,7 @@ import command_line
 import numpy as np
 import pytest
 
-from benchmarks import small, timing
-from benchmarks import tridiagonal as bench_tridiagonal
+from benchmarks import small, timing, tridiagonal as bench_tridiagonal
 from benchmarks.batches import AXES, MATRICES, Case
 from benchmarks.sources import source_hash
 from benchmarks.tridiagonal import misses

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from paper_report import check_shapes, repeat
 
-from benchmarks.papers import gceidd2022 as case
-from benchmarks.papers import gceidd2022_runs
+from benchmarks.papers import gceidd2022 as case, gceidd2022_runs
 from benchmarks.papers.figures import Curves
 from benchmarks.papers.gceidd2022_runs import (
     METHODS,

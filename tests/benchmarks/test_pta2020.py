@@ -5,8 +5,7 @@ import json
 import command_line
 import pytest
 
-from benchmarks.papers import pta2020 as pta2020_case
-from benchmarks.papers import pta2020_cylinder, pta2020_figures
+from benchmarks.papers import pta2020 as pta2020_case, pta2020_cylinder, pta2020_figures
 from benchmarks.papers.pta2020 import CPU_RUNS, RUNS, Experiment, run_experiment
 from benchmarks.papers.pta2020_cavity import run_profiles
 from benchmarks.papers.pta2020_cylinder import TIMING_GRIDS, CylinderTimes

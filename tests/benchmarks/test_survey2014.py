@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from paper_report import check_shapes, look_for_directives, repeat
 
-from benchmarks.papers import survey2014 as case
-from benchmarks.papers import survey2014_cavity as cavity
+from benchmarks.papers import survey2014 as case, survey2014_cavity as cavity
 
 
 def test_exact_temperature_is_that_of_the_series():

@@ -12,10 +12,10 @@ from benchmarks.papers import (
     lmsor2012,
     pta2020,
     pta2020_cavity,
+    report as papers,
     survey2014,
     wei2013,
 )
-from benchmarks.papers import report as papers
 from benchmarks.papers.pta2020 import Experiment
 from benchmarks.papers.report import Verdict
 from pysolvers import HeatADI

@@ -7,8 +7,7 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from ranks_factor import factored
-from ranks_factor import solved as solved_by_factor
+from ranks_factor import factored, solved as solved_by_factor
 from ranks_solve import solved
 
 import pysolvers

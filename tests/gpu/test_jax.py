@@ -7,9 +7,9 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import pysolvers  # noqa: E402
-from pysolvers.jax import FastPoisson as JaxPoisson  # noqa: E402
-from pysolvers.jax import linear_recurrence as jax_recurrence  # noqa: E402
 from pysolvers.jax import (  # noqa: E402
+    FastPoisson as JaxPoisson,
+    linear_recurrence as jax_recurrence,
     solve_block_tridiagonal,
     solve_pentadiagonal,
     solve_tridiagonal,

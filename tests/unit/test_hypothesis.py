@@ -9,8 +9,7 @@ import oracle
 import pytest
 
 pytest.importorskip("hypothesis")
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
 

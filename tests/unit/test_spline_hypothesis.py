@@ -5,8 +5,7 @@ import pytest
 
 pytest.importorskip("hypothesis")
 pytest.importorskip("scipy")
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import interpolate
 
 from pysolvers import CubicSpline

@@ -36,8 +36,7 @@ from pysolvers import (
     SingularSystemError,
     SingularSystemWarning,
 )
-from pysolvers._runtime import device as _runtime_device
-from pysolvers._runtime import interop
+from pysolvers._runtime import device as _runtime_device, interop
 from pysolvers._runtime.streams import Stream
 from pysolvers.poisson import _device, _longer, _mirrored, _waves
 from pysolvers.poisson._methods import methods_of

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pysolvers._runtime import arrays as _arrays
-from pysolvers._runtime import lines as _lines
+from pysolvers._runtime import arrays as _arrays, lines as _lines
 
 
 def make_operands(**values):
