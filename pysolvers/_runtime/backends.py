@@ -154,6 +154,12 @@ def require(name: str) -> ModuleType:
     return found
 
 
+@cache
+def host() -> ModuleType:
+    """Return the extension module of the CPU."""
+    return require("cpu")
+
+
 def require_device(ordinal: int) -> ModuleType:
     """Return the extension module of CUDA, or raise BackendError if a device does not exist.
 

@@ -40,6 +40,8 @@ class Settings:
     @property
     def backend(self) -> Any:
         """The extension module that computes; BackendError if it is not available."""
+        if self.device is None:
+            return backends.host()
         return backends.require(backends.parse_device(self.device)[0])
 
     @property

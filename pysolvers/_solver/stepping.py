@@ -116,7 +116,7 @@ class TimeStepping(Solver[R], is_base=True):
             function or the callback that calls this method.
         """
         self._goal = NO_GOAL
-        self._step_to(self.steps + index("count", count, 0), self.dt)
+        self._step_to(self._made + index("count", count, 0), self.dt)
         return self
 
     @explain_run
@@ -267,7 +267,7 @@ class TimeStepping(Solver[R], is_base=True):
 
     def _step_to(self, end: int, dt: float) -> None:
         """Make steps of this length up to step `end`."""
-        if self._made < end:
+        if dt != self._clock.segment.dt and self._made < end:
             self._set_length(dt)
         self._make(end)
 

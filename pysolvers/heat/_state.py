@@ -66,6 +66,7 @@ class HeatState:
             self._state.set("k", k)
         self._codes: tuple[int, ...] | None = None  # of the settings, for the backend
         self._segment: Segment | None = None  # of the steps whose data are in the tables
+        self._ratio: tuple[float, ...] = ()  # of these steps, for the backend
 
     @property
     def store(self) -> Fields:
@@ -125,6 +126,8 @@ class HeatState:
         """Bring the data of steps `first` to `first + count - 1` to where they are read."""
         segment = self._grid.clock.segment
         is_there = self._segment is segment
+        if not is_there:
+            self._ratio = (*self._grid.ratio, *(0.0,) * (3 - self._grid.axes))
         self._segment = None
         if self._tables.size and (self._tables.varies or not is_there):
             self._state.set("tables", self._tables.fill(first, count))
@@ -193,7 +196,7 @@ class HeatState:
     @property
     def largest(self) -> float:
         """Largest magnitude of T after the last call; not finite if T is not."""
-        return float(self._state.get("largest")[0])
+        return self._state.get("largest").item()
 
     def set_t(self, field: Array) -> None:
         """Replace T."""
@@ -238,10 +241,9 @@ class HeatState:
             steps = (nodes if source.varies else 0, 0 if nodes == 1 else 1)
             start = first * steps[0] + lost[0] * prod(shape[1:]) * steps[1]
             values = values.reshape(-1)[start:]
-        ratio = (*self._grid.ratio, *(0.0,) * (3 - self._grid.axes))
         k = self._read("k")
         return (
-            ratio,
+            self._ratio,
             self._tables.arguments(kinds, first=first, row=lost[0]),
             self._read("tables"),
             values,

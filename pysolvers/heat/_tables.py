@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._solver.clock import Segment
 from ._sides import PERIODIC, Grid, Side
 
 Array = NDArray[np.float64]
@@ -51,7 +52,8 @@ class SideTables:
         self.varies = any(side.varies for side in self._given)
         self.size = 0
         self._places = [self._place(side) for side in self._sides]
-        self._from = (0, 0), self._places  # of the last call of `arguments`
+        # What the last call of `arguments` was for, and returned.
+        self._last: tuple[Segment | None, tuple[int, int], tuple[Any, ...]] = (None, (0, 0), ())
 
     def fill(self, first: int, count: int) -> Array:
         """Return the tables for steps `first` to `first + count - 1`."""
@@ -89,22 +91,14 @@ class SideTables:
         row : int
             First row of the field, along its first axis.
         """
-        begin = first, row
-        if self._from[0] != begin:
-            pairs = zip(self._sides, self._places, strict=True)
-            self._from = (
-                begin,
-                [
-                    (self._moved(side, level, *begin), self._moved(side, sweep, *begin))
-                    for side, (level, sweep) in pairs
-                ],
-            )
-        return tuple(
-            [
-                (kinds[side.kind], side.exchange, level, sweep)
-                for side, (level, sweep) in zip(self._sides, self._from[1], strict=True)
+        segment, begin = self._grid.clock.segment, (first, row)
+        if self._last[0] is not segment or self._last[1] != begin:
+            found = [
+                (kinds[side.kind], side.exchange, *(self._moved(side, p, *begin) for p in places))
+                for side, places in zip(self._sides, self._places, strict=True)
             ]
-        )
+            self._last = segment, begin, tuple(found)
+        return self._last[2]
 
     def _moved(self, side: Side, places: Places, first: int, row: int) -> Places:
         """Return the places from a step and a row on."""

@@ -887,7 +887,9 @@ class HeatADI(NodeLines, OverRanks, TimeStepping[HeatResult]):
             )
 
     def _note(self, report: dict[str, Any]) -> None:
-        self._run_by = RunBy(report["kernel"], report["threads"])
+        run_by = report["kernel"], report["threads"]
+        if self._run_by != run_by:
+            self._run_by = RunBy(*run_by)
         self._add_seconds(report["seconds"])
 
     def _check_accuracy(self, *, is_damped: bool) -> None:
