@@ -425,7 +425,9 @@ def tridiag_direct(
     stream: int = 0,
     singular: int = 1,
     sums: int = 0,
-    step: tuple[Any, ...] | None = ...,
+    step: tuple[Any, ...] | None = None,
+    method: int = 0,
+    reports: bool = False,
     /,
 ) -> Any: ...
 def recurrence_borrowed(

@@ -151,7 +151,9 @@ def tridiag_direct(
     stream: int = 0,
     singular: int = 1,
     sums: int = 0,
-    step: tuple[Any, ...] = ...,
+    step: tuple[Any, ...] | None = None,
+    method: int = 0,
+    reports: bool = False,
     /,
 ) -> Any: ...
 

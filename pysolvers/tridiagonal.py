@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import require_flag
-from ._lines import step
-from ._lines.eager import programs_for
-from ._lines.engine import (
-    solve_call,
-    solve_directly,
-    solve_on_device,
-    solve_sums_directly,
-    step_directly,
-)
+from ._lines.engine import solve
 from ._options import Choice, Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
 from ._row_sums import RowSums, form_of, warn_of_singular_ring
-from ._runtime.targets import fast_access_of
 
 if TYPE_CHECKING:
     from .distributed import Group, Slab
@@ -319,45 +309,22 @@ def solve_tridiagonal(
     diag, form = form_of(diag)
     if periodic is True and form is None and where is None and on_singular in ("raise", "warn"):
         warn_of_singular_ring(lower, diag, upper)
-    if (
-        group is None
-        and split is None
-        and return_info is False
-        and (method, stream) == ("auto", None)
-        and on_singular in ("raise", "nan", "ignore")
-        and check_finite is False
-    ):
-        access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
-        direct = None
-        if where is not None:
-            if form is None and access is None and (device is None or device == "cpu"):
-                direct = step_directly(
-                    (lower, diag, upper, rhs),
-                    (axis, out, pivot, periodic, threads),
-                    *(on_singular, device, "solve_tridiagonal", "matrix"),
-                    (0.0, 1.0, None, where),
-                )
-        elif form is not None:
-            if access is None and (device is None or device == "cpu"):
-                direct = solve_sums_directly(
-                    lower, form, upper, rhs, axis, out, pivot, periodic, threads, on_singular
-                )
-        elif access is not None:
-            direct = solve_on_device(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, access
-            )
-        elif device is None or device == "cpu":
-            direct = solve_directly(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular
-            )
-            if direct is None and out is None and threads is None:
-                programs = programs_for(rhs)
-                if programs is not None:
-                    options = axis, pivot, periodic
-                    asks = on_singular == "raise"
-                    direct = programs.solve((lower, diag, upper, rhs), options, asks=asks)
-        if direct is not None:
-            return direct
+    if group is None and split is None:
+        return solve(
+            *(lower, diag, upper, rhs, form, where, axis, method, periodic, pivot, out),
+            *(on_singular, device, stream, threads, check_finite, return_info),
+        )
+    if where is not None:
+        raise ValueError(
+            "solve_tridiagonal does not take where with a group: it needs method 'auto' and arrays "
+            "of one process"
+        )
+    if form is not None:
+        raise ValueError(
+            "solve_tridiagonal does not take RowSums with a group: write factor_tridiagonal("
+            "lower, RowSums(s), upper, group=group, split=split).solve(rhs)"
+        )
+    from .distributed._solve import solve_split
 
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     choice = Choice(
@@ -372,36 +339,8 @@ def solve_tridiagonal(
         threads=threads,
         check_finite=check_finite,
         return_info=return_info,
-        has_sums=form is not None,
-        check_signs=form is not None and form.check_signs,
     )
-    if where is not None:
-        if group is not None or method != "auto":
-            given = "a group" if group is not None else f"method={method!r}"
-            raise ValueError(
-                f"solve_tridiagonal does not take where with {given}: it needs method 'auto' and "
-                "arrays of one process"
-            )
-        require_flag("return_info", return_info)
-        rows = step.Step(
-            kind="matrix",
-            vector="rhs",
-            pivot=pivot,
-            on_singular=on_singular,
-            has_sums=form is not None,
-        )
-        call = step.prepare(named, where, step.SOLVE, choice)
-        return step.make_step(call, rows, return_info=bool(return_info))
-    if form is not None and group is not None:
-        raise ValueError(
-            "solve_tridiagonal does not take RowSums with a group: write factor_tridiagonal("
-            "lower, RowSums(s), upper, group=group, split=split).solve(rhs)"
-        )
-    if group is not None or split is not None:
-        from .distributed._solve import solve_split
-
-        return solve_split(group, split, named, choice)
-    return solve_call(named, choice)
+    return solve_split(group, split, named, choice)
 
 
 def from_banded(ab: Any) -> tuple[Any, Any, Any]:

@@ -16,7 +16,7 @@
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
 /* tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads,
- *                device=0, stream=0, singular=1, sums=0, step)
+ *                device=0, stream=0, singular=1, sums=0, step=None, method, reports)
  * -> x, or (x, info) if a system is singular, or a status that is not PS_OK, or
  * NotImplemented if the call is not one of those that need no planning. Arguments as
  * those of pysolvers.solve_tridiagonal; its other options have their defaults. singular:
@@ -24,7 +24,9 @@ PyObject *tridiag_solve(PyObject *module, PyObject *args);
  * on a device only, writes NaN to their solutions. sums: `diag` holds row sums, with
  * signs that are known (1) or checked (2); on the CPU only. step: (kind, step, gain,
  * source, where, flux_first, flux_last, value_first, value_last) for the step of ps_step
- * from the values `rhs`; each of those after gain can be None, and all can be left out. */
+ * from the values `rhs`; each of those after gain can be None, and all can be left out.
+ * method: its code. reports, with singular=1 on the CPU: whether the answer is (x, info,
+ * report), info None if no system is singular, in the place of x and of (x, info). */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* tridiag_borrowed(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,

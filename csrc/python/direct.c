@@ -53,7 +53,8 @@ typedef struct {
     matrix_form form;
     uint32_t flags;
     ps_tridiag t;
-    ps_step s; /* without t; gain 0 for a solve */
+    ps_step s;         /* without t; gain 0 for a solve */
+    ps_report *report; /* of the solve; null if nobody asks for it */
     PyObject *extras[EXTRAS];
     double numbers[NUMBERS][2];     /* operands that are numbers, in their dtype */
     PyArrayObject *widened[INPUTS]; /* complex copies of diagonals; owned */
@@ -236,12 +237,12 @@ read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
 
 /* The options; 0 if one of them is not what Python allows. */
 static int
-read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, direct *d,
-             ps_options *options, int *count)
+read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, ps_method method,
+             direct *d, ps_options *options, int *count)
 {
     const int is_count = plain_threads(threads, count);
 
-    *options = (ps_options){.method = PS_AUTO,
+    *options = (ps_options){.method = method,
                             .pivot = pivot == Py_None   ? PS_PIVOT_AUTO
                                      : pivot == Py_True ? PS_PIVOT_ALWAYS
                                                         : PS_PIVOT_NEVER};
@@ -355,10 +356,13 @@ info_array(const int32_t *info, npy_intp systems, npy_intp step)
  * on a device, their solutions become NaN without waiting. */
 enum { IGNORED, REPORTED, FILLED };
 
-/* Where a call runs, and what it does about singular systems. */
+/* Where a call runs, by which method, what it does about singular systems, and whether it
+ * reports what it did. */
 typedef struct {
     int device, singular;
     unsigned long long stream;
+    ps_method method;
+    int reports;
 } place;
 
 /* The operands that can be numbers, in the order of d->numbers. */
@@ -418,7 +422,7 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
 {
     direct d = *given;
     ps_input *inputs[NUMBERS];
-    ps_report report = {0};
+    ps_report own = {0}, *const report = d.report != NULL ? d.report : &own;
     block numbers = {0};
     call c;
 
@@ -437,10 +441,10 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
 
     if (raised == 0 && *status == PS_OK && d.s.gain != 0) {
         d.s.t = d.t;
-        raised = step_run(&d.s, options->pivot, 0, &c, status, &report);
+        raised = step_run(&d.s, options->pivot, 0, &c, status, report);
     }
     else if (raised == 0 && *status == PS_OK) {
-        raised = tridiag_run(&d.t, options, 0, &c, status, &report);
+        raised = tridiag_run(&d.t, options, 0, &c, status, report);
     }
     block_free(&numbers);
     return raised;
@@ -580,6 +584,22 @@ run_and_fill(const direct *d, const ps_options *options, int threads, const plac
     return raised;
 }
 
+/* (x, numbers of the systems or None, report) of a solve that reports what it did. */
+static PyObject *
+report_of(const direct *d, PyArrayObject *x, const int32_t *info, npy_intp parts)
+{
+    ps_report report = *d->report;
+
+    if (parts == 2) { /* every matrix is counted twice */
+        report.pivoted = (report.pivoted + 1) / 2;
+        report.repeated = (report.repeated + 1) / 2;
+    }
+    return Py_BuildValue("(ONN)", (PyObject *)x,
+                         info == NULL ? Py_NewRef(Py_None)
+                                      : info_array(info, systems_of(&d->p), parts),
+                         call_report(PS_OK, &report));
+}
+
 static PyObject *
 solve(const direct *d, const ps_options *options, int threads, const place *where,
       PyArrayObject *x)
@@ -611,10 +631,11 @@ solve(const direct *d, const ps_options *options, int threads, const place *wher
         for (npy_intp k = 0; !is_clear && k < count; k++) {
             failed += info[k] != 0;
         }
-        answer = status != PS_OK ? PyLong_FromLong((long)status)
-                 : failed > 0    ? Py_BuildValue("(ON)", (PyObject *)x,
-                                                 info_array(info, systems_of(&d->p), parts))
-                                 : Py_NewRef((PyObject *)x);
+        answer = status != PS_OK     ? PyLong_FromLong((long)status)
+                 : d->report != NULL ? report_of(d, x, failed > 0 ? info : NULL, parts)
+                 : failed > 0        ? Py_BuildValue("(ON)", (PyObject *)x,
+                                                     info_array(info, systems_of(&d->p), parts))
+                                     : Py_NewRef((PyObject *)x);
     }
     if (info != few) {
         PyMem_RawFree(info);
@@ -649,8 +670,9 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     ps_options options;
     int threads;
 
-    if (!read_options(args[6], args[7], args[8], d, &options, &threads) ||
-        !read_operands(d, args, args[4]) || !accepts_form(d, args, options.pivot)) {
+    if (!read_options(args[6], args[7], args[8], where->method, d, &options, &threads) ||
+        !read_operands(d, args, args[4]) || !accepts_form(d, args, options.pivot) ||
+        (where->reports && (d->use == WIDENED || d->use == PARTS))) {
         if (PyErr_Occurred()) {
             return NULL;
         }
@@ -703,8 +725,11 @@ static PyObject *
 solve_arguments(PyObject *const *args, const place *where, matrix_form form,
                 const ps_step *s, PyObject *const *extras)
 {
-    direct d = {
-        .p.on_device = ps_backend_get()->memory == PS_DEVICE, .form = form, .s = *s};
+    ps_report report = {0};
+    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE,
+                .form = form,
+                .s = *s,
+                .report = where->reports ? &report : NULL};
 
     memcpy(d.extras, extras, sizeof d.extras);
     PyObject *const answer = solve_plain(&d, args, where);
@@ -723,23 +748,28 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
     PyObject *extras[EXTRAS] = {NULL};
     ps_step s = {0};
 
-    if (count != 9 && (count < 12 || count > 14)) {
+    if (count != 9 && count != 16 && (count < 12 || count > 14)) {
         return PyErr_Format(PyExc_TypeError,
-                            "tridiag_direct: need 9, 12, 13 or 14 arguments, got %zd",
+                            "tridiag_direct: need 9, 12, 13, 14 or 16 arguments, got %zd",
                             count);
     }
-    if (count == 14 && read_step(args[13], &s, extras) < 0) {
+    if (count >= 14 && args[13] != Py_None && read_step(args[13], &s, extras) < 0) {
         return NULL;
     }
     if (count >= 13) {
         form = (matrix_form)PyLong_AsLong(args[12]);
     }
     if (count >= 12) {
-        where = (place){(int)PyLong_AsLong(args[9]), (int)PyLong_AsLong(args[11]),
-                        PyLong_AsUnsignedLongLong(args[10])};
-        if (PyErr_Occurred()) {
-            return NULL;
-        }
+        where = (place){.device = (int)PyLong_AsLong(args[9]),
+                        .singular = (int)PyLong_AsLong(args[11]),
+                        .stream = PyLong_AsUnsignedLongLong(args[10])};
+    }
+    if (count == 16) {
+        where.method = (ps_method)PyLong_AsLong(args[14]);
+        where.reports = PyObject_IsTrue(args[15]);
+    }
+    if (PyErr_Occurred()) {
+        return NULL;
     }
     return solve_arguments(args, &where, form, &s, extras);
 }
@@ -774,7 +804,8 @@ tridiag_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t 
         PyObject *const *const own = l.arrays + extras;
         PyObject *const given[] = {own[LOWER],  own[DIAG], own[UPPER], own[RHS], args[4],
                                    own[INPUTS], args[6],   args[7],    args[8]};
-        const place where = {l.device, singular, l.stream};
+        const place where = {
+            .device = l.device, .singular = singular, .stream = l.stream};
 
         answer =
             borrowed_answer(&l, solve_arguments(given, &where, DIAGONALS, &s, l.arrays));

@@ -357,8 +357,8 @@ PyDoc_STRVAR(unavailable_doc, "unavailable($module, /)\n--\n\n"
 
 PyDoc_STRVAR(tridiag_direct_doc,
              "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, device=0, stream=0, singular=1, sums=0, step=0, "
-             "gain=0, /)\n--\n\n"
+             "periodic, threads, device=0, stream=0, singular=1, sums=0, step=None, "
+             "method=0, reports=False, /)\n--\n\n"
              "Solve for arrays from borrow() that need no planning; return out, "
              "(out, info), a status or NotImplemented.");
 

@@ -168,13 +168,13 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "info, threads, variant=0, device=0, stream=0, count=0, /)\n--\n\n"
              "Solve a batch of systems of shape (outer, inner, rows); return status "
              "and report.");
-PyDoc_STRVAR(tridiag_direct_doc,
-             "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, device=0, stream=0, singular=1, sums=0, step=None, "
-             "/)\n--\n\n"
-             "Solve, or make a step, for operands that need no planning; return x, (x, "
-             "info), a status "
-             "or NotImplemented.");
+PyDoc_STRVAR(
+    tridiag_direct_doc,
+    "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
+    "periodic, threads, device=0, stream=0, singular=1, sums=0, step=None, "
+    "method=0, reports=False, /)\n--\n\n"
+    "Solve, or make a step, for operands that need no planning; return x, (x, "
+    "info), a status or NotImplemented; with a report (x, info or None, report).");
 PyDoc_STRVAR(tridiag_borrowed_doc,
              "tridiag_borrowed($module, lower, diag, upper, rhs, axis, out, pivot, "
              "periodic, threads, device, asks, library, step=None, /)\n--\n\n"

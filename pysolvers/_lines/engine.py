@@ -1,13 +1,13 @@
 """One direct solve: checks, targets, calls of the backend, reports.
 
-`solve_directly` and `solve_on_device` make it in one call of the extension where the operands need
-no planning. Otherwise `prepare` checks a call and moves its operands, `solve_views` or
-`solve_spikes` solves, and `finish` gives the result out; `solve_call` is all three.
+`solve` is one call of the extension where the operands need no planning. Otherwise `prepare` checks
+a call and moves its operands, `solve_views` or `solve_spikes` solves, and `finish` gives the result
+out; `solve_call` is all three.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from .._checks import integer, require_flag
 from .._errors import raise_for_status
 from .._options import (
     Choice,
+    Method,
     OnSingular,
     SolveInfo,
     check_choice,
@@ -29,13 +30,15 @@ from .._options import (
 )
 from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import Shape, resolve_shape
-from .._runtime.backends import require
+from .._runtime.backends import host
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import Plan, batch_strides, pairs, plan_lines
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
+from .eager import programs_for
+from .step import solve_step
 
 Array = NDArray[Any]
 
@@ -69,6 +72,85 @@ class Call(NamedTuple):
     converted: tuple[str, ...]
     result: Array
     views: list[Array]  # lower, diag, upper, rhs and x, the axis of the systems last
+
+
+def solve(
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    rhs: Any,
+    form: RowSums | None,
+    where: Any,
+    axis: int,
+    method: Method,
+    periodic: bool,
+    pivot: bool | None,
+    out: Any,
+    policy: OnSingular,
+    device: str | None,
+    stream: object,
+    threads: int | None,
+    check_finite: bool,
+    return_info: Any,
+) -> Any:
+    """Do what `solve_tridiagonal` does for arrays of one process; with a `form`, `diag` has sums.
+
+    Calls that need no planning are one call of the extension.
+    """
+    if (
+        stream is None
+        and check_finite is False
+        and type(return_info) is bool
+        and policy in ("raise", "warn", "nan", "ignore")
+    ):
+        answer = None
+        access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
+        if access is not None:
+            is_plain = form is None and where is None and return_info is False
+            if is_plain and method == "auto" and policy != "warn":
+                answer = solve_on_device(
+                    lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy, access
+                )
+        elif (device is None or device == "cpu") and (where is None or method == "auto"):
+            answer = solve_directly(
+                *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy),
+                form=form,
+                step=None if where is None else _kept_outside(where),
+                method=method,
+                return_info=return_info,
+            )
+            is_plain = form is None and where is None and method == "auto" and policy != "warn"
+            if answer is None and is_plain and out is None and threads is None and not return_info:
+                programs = programs_for(rhs)
+                if programs is not None:
+                    options, asks = (axis, pivot, periodic), policy == "raise"
+                    answer = programs.solve((lower, diag, upper, rhs), options, asks=asks)
+        if answer is not None:
+            return answer
+    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    choice = Choice(
+        axis=axis,
+        method=method,
+        periodic=periodic,
+        pivot=pivot,
+        out=out,
+        on_singular=policy,
+        device=device,
+        stream=stream,
+        threads=threads,
+        check_finite=check_finite,
+        return_info=return_info,
+        has_sums=form is not None,
+        check_signs=form is not None and form.check_signs,
+    )
+    if where is None:
+        return solve_call(named, choice, stacklevel=3)
+    if method != "auto":
+        raise ValueError(
+            f"solve_tridiagonal does not take where with method={method!r}: it needs method 'auto' "
+            "and arrays of one process"
+        )
+    return solve_step(named, where, choice, stacklevel=3)
 
 
 def solve_call(named: dict[str, Any], choice: Choice, *, stacklevel: int = 2) -> Any:
@@ -230,7 +312,10 @@ def solve_directly(
     policy: OnSingular,
     *,
     operation: str = _OPERATION,
+    form: RowSums | None = None,
     step: tuple[Any, ...] | None = None,
+    method: str = "auto",
+    return_info: bool = False,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
@@ -246,49 +331,68 @@ def solve_directly(
             return None
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
         step = step and (*step[:3], *map(host_array, step[3:]))
-    backend = require("cpu")
-    more = () if step is None else (0, step)
-    answer = backend.tridiag_direct(
-        *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
-        *(0, 0, policy != "ignore", *more),
-    )
+    backend = host()
+    arguments = (lower, diag, upper, rhs, axis, out)
+    if form is None and step is None and method == "auto" and not return_info:
+        answer = backend.tridiag_direct(
+            *arguments, pivot, periodic, threads, 0, 0, policy != "ignore"
+        )
+    else:
+        code, pivot = _direct_method(backend.METHODS, method, pivot, form)
+        if code is None or (return_info and not rhs.size):
+            return None
+        sums = 0 if form is None else 2 if form.check_signs else 1
+        reports = return_info or policy != "ignore"
+        more = 0, 0, reports, sums, step, code, return_info
+        answer = backend.tridiag_direct(*arguments, pivot, periodic, threads, *more)
     if answer is NotImplemented:
         return None
+    report = None
+    if return_info and type(answer) is tuple:
+        x, failures, report = answer
+        answer = x if failures is None else (x, failures)
+    singular = None
     if type(answer) is not np.ndarray:
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
         target = find_target("cpu", None, named, operation=operation, leader="rhs")
         facts: dict[str, Any] = {"operation": operation, "explains": _explains(step)}
-        answer = _answer(answer, named, target, axis, periodic, policy, **facts)
-    if rhs is sides[0]:
-        return answer
-    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+        has_sums = form is not None
+        answer, singular = _answer(
+            answer, named, target, axis, periodic, policy, has_sums=has_sums, **facts
+        )
+    given = answer
+    if rhs is not sides[0]:
+        given = library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+    return given if report is None else (given, _info_of(answer, axis, report, singular))
 
 
-def solve_sums_directly(
-    lower: object,
-    form: RowSums,
-    upper: object,
-    rhs: object,
-    axis: object,
-    out: object,
-    pivot: object,
-    periodic: object,
-    threads: object,
-    policy: OnSingular,
-) -> Any:
-    """Solve as `solve_directly` does, with row sums and for arrays of NumPy."""
-    if type(rhs) is not np.ndarray or not (pivot is None or pivot is False):
-        return None
-    sums = 2 if form.check_signs else 1
-    answer = require("cpu").tridiag_direct(
-        *(lower, form.s, upper, rhs, axis, out, False, periodic, threads),
-        *(0, 0, policy != "ignore", sums),
+def _direct_method(
+    codes: Mapping[str, int], method: str, pivot: object, form: RowSums | None
+) -> tuple[int | None, object]:
+    """Return the code of a method and what it makes of `pivot`; no code for what Python refuses."""
+    if form is not None:
+        is_plain = method == "auto" and (pivot is None or pivot is False)
+        return codes["auto"] if is_plain else None, False
+    if method == "auto":
+        return codes["auto"], pivot
+    exchanges = method == "pivoted"
+    is_plain = type(method) is str and (pivot is None or pivot is exchanges)
+    return codes.get(method) if is_plain else None, exchanges
+
+
+def _info_of(x: Array, axis: Any, report: dict[str, Any], singular: Singular | None) -> SolveInfo:
+    """Return the report of a solve in one call of the extension."""
+    rows = x.shape[axis]
+    target = find_target("cpu", None, {}, operation=_OPERATION, leader="rhs")
+    if singular is None:
+        singular = find_singular(np.zeros(0, np.int32), Plan((0,) * (x.ndim - 1), (), ()))
+    return SolveInfo(
+        **target.description(report, singular),
+        systems=x.size // rows,
+        rows=rows,
+        dtype=x.dtype,
+        copied=(),
     )
-    if answer is NotImplemented or type(answer) is np.ndarray:
-        return None if answer is NotImplemented else answer
-    named = {"lower": lower, "diag": form.s, "upper": upper, "rhs": rhs}
-    target = find_target("cpu", None, named, operation=_OPERATION, leader="rhs")
-    return _answer(answer, named, target, axis, periodic, policy, has_sums=True)
 
 
 def solve_on_device(
@@ -322,7 +426,7 @@ def solve_on_device(
         named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
         target = find_target(None, None, named, out, operation=operation, leader="rhs")
         facts: dict[str, Any] = {"operation": operation, "explains": _explains(step)}
-        _answer(answer, named, target, axis, periodic, policy, **facts)
+        return _answer(answer, named, target, axis, periodic, policy, **facts)[0]
     return answer
 
 
@@ -341,7 +445,7 @@ def step_directly(
     step and gain (ps_step.h), then those of source, where, both fluxes and both values that are
     needed.
     """
-    code = require("cpu").STEP_KINDS[kind]
+    code = host().STEP_KINDS[kind]
     facts: dict[str, Any] = {"operation": operation, "step": (code, *step)}
     arguments: tuple[Any, ...] = (*operands, *options, policy)
     u = operands[_RHS]
@@ -354,12 +458,17 @@ def step_directly(
     return None
 
 
+def _kept_outside(where: Any) -> tuple[Any, ...]:
+    """Return the step of a solve that keeps the right-hand sides outside of a mask."""
+    return host().STEP_KINDS["matrix"], 0.0, 1.0, None, where
+
+
 def _explains(step: tuple[Any, ...] | None) -> bool:
     """Return whether the matrices of a call are those of its operands, in all rows."""
     if step is None:
         return True
     kind, _, _, _, where, *_ = (*step, None, None)
-    return kind != require("cpu").STEP_KINDS["flux"] and where is None
+    return kind != host().STEP_KINDS["flux"] and where is None
 
 
 def _answer(
@@ -373,8 +482,8 @@ def _answer(
     has_sums: bool = False,
     operation: str = _OPERATION,
     explains: bool = True,
-) -> Array:
-    """Return the array of an answer of the extension with singular systems, or raise an error."""
+) -> tuple[Array, Singular]:
+    """Return the array of an answer of the extension, and its singular systems, or raise."""
     if isinstance(answer, int):
         raise_for_status(answer, target.backend.STATUS, operation)
     x, info = answer
@@ -382,15 +491,16 @@ def _answer(
     batch = rows_last.shape[:-1]
     plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
     singular = find_singular(info, plan)
-    if policy == "raise" and explains:
+    if policy in ("raise", "warn") and explains:
         operands, _, _ = target.operands(named)
         shape = _solve_shape(operands, axis, bool(periodic), target.backend.MAX_ROWS)
         views = shape.operands(operands)
         names = matrix_names(has_sums=has_sums)
         singular = explained(singular, target, views, shape, periodic=bool(periodic), names=names)
-    singular.report(policy, operation, stacklevel=4)
-    singular.fill_nan(rows_last, batch)
-    return x
+    singular.report(policy, operation, stacklevel=5)
+    if policy == "nan":
+        singular.fill_nan(rows_last, batch)
+    return x, singular
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:

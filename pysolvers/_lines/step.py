@@ -389,6 +389,20 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
     return answer, description
 
 
+def solve_step(named: Mapping[str, Any], where: Any, choice: Choice, *, stacklevel: int = 2) -> Any:
+    """Solve for the rows inside of a mask, and keep the right-hand sides outside."""
+    require_flag("return_info", choice.return_info)
+    rows = Step(
+        kind="matrix",
+        vector="rhs",
+        pivot=choice.pivot,
+        on_singular=choice.on_singular,
+        has_sums=choice.has_sums,
+    )
+    call = prepare(named, where, SOLVE, choice)
+    return make_step(call, rows, return_info=choice.return_info, stacklevel=stacklevel + 1)
+
+
 def _singular(call: Prepared, step: Step, info: Array, plan: Plan) -> Singular:
     """Return the singular systems, and write NaN to them if the call wants that."""
     singular = find_singular(info, plan)

@@ -8,7 +8,8 @@ import oracle
 import pytest
 
 import pysolvers
-from pysolvers import _core, tridiagonal
+from pysolvers import _core
+from pysolvers._lines import engine
 from pysolvers._runtime import interop, targets
 
 
@@ -179,11 +180,11 @@ def device(monkeypatch, foreign):
     answers = []
 
     def solve(*arguments):
-        answers.append(tridiagonal_solve(*arguments))
+        answers.append(solve_on_device(*arguments))
         return answers[-1]
 
-    tridiagonal_solve = tridiagonal.solve_on_device
-    monkeypatch.setattr(tridiagonal, "solve_on_device", solve)
+    solve_on_device = engine.solve_on_device
+    monkeypatch.setattr(engine, "solve_on_device", solve)
     monkeypatch.setattr(
         targets, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
     )
@@ -277,7 +278,7 @@ def test_calls_that_are_planned_on_a_device(device, rng, foreign):
         axis, out = options.get("axis", -1), options.get("out")
         access = targets.fast_access_of(operands[3], options.get("device"))
         others = (axis, out, None, False, None, "raise", access)
-        assert tridiagonal.solve_on_device(*operands, *others) is None
+        assert engine.solve_on_device(*operands, *others) is None
     assert targets.fast_access_of(arrays[3], "cpu") is None
 
 

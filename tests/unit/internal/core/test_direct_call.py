@@ -1,6 +1,6 @@
 """Calls that need no planning go to the extension directly; they must change no bit.
 
-With ``return_info=True`` a call is planned in Python, so that each test compares both ways.
+Each test compares them with calls that are planned in Python.
 """
 
 import contextlib
@@ -13,28 +13,39 @@ import oracle
 import pytest
 
 import pysolvers
-from pysolvers import tridiagonal
 from pysolvers._lines import engine
+
+SOLVE = engine.solve_directly
 
 
 @pytest.fixture
 def direct(monkeypatch):
     """Count the calls that the extension solved directly."""
     answers = []
-    solve = tridiagonal.solve_directly
 
     def counted(*arguments, **options):
         try:
-            answer = solve(*arguments, **options)
+            answer = SOLVE(*arguments, **options)
         except pysolvers.SingularSystemError:
             answers.append(True)
             raise
         answers.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(tridiagonal, "solve_directly", counted)
     monkeypatch.setattr(engine, "solve_directly", counted)
     return answers
+
+
+def by(way, *arguments, **options):
+    """Solve with another function in the place of `solve_directly`."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(engine, "solve_directly", way)
+        return pysolvers.solve_tridiagonal(*arguments, **options)
+
+
+def planned_call(*arguments, **options):
+    """Solve by a call that is planned in Python."""
+    return by(lambda *_, **__: None, *arguments, **options)
 
 
 def operands(rng, shape, axis, dtype):
@@ -43,8 +54,28 @@ def operands(rng, shape, axis, dtype):
     return [np.ascontiguousarray(a) for a in made]
 
 
+FACTS = (
+    "method",
+    "pivoted",
+    "repeated",
+    "systems",
+    "rows",
+    "dtype",
+    "backend",
+    "kernel",
+    "threads",
+)
+
+
 def both(*arguments, **options):
-    planned, info = pysolvers.solve_tridiagonal(*arguments, return_info=True, **options)
+    """Return the solutions of both ways, and the info, which is the same in both."""
+    planned, info = planned_call(*arguments, return_info=True, **options)
+    x, found = by(SOLVE, *arguments, return_info=True, **options)
+    np.testing.assert_array_equal(x, planned)
+    for name in FACTS:
+        assert getattr(found, name) == getattr(info, name), name
+    np.testing.assert_array_equal(found.singular, info.singular)
+    np.testing.assert_array_equal(found.singular_rows, info.singular_rows)
     return pysolvers.solve_tridiagonal(*arguments, **options), planned, info
 
 
@@ -185,7 +216,7 @@ def test_strides_and_offsets(direct, rng):
 @pytest.mark.parametrize("axis", [0, 1])
 def test_out(direct, rng, axis):
     arrays = operands(rng, (30, 40), axis, float)
-    planned = pysolvers.solve_tridiagonal(*arrays, axis=axis, return_info=True)[0]
+    planned = planned_call(*arrays, axis=axis)
     out = np.empty_like(arrays[3])
     fortran = np.asfortranarray(out)
     for target in (out, fortran, arrays[3]):
@@ -196,7 +227,7 @@ def test_out(direct, rng, axis):
 
 def test_out_that_is_another_view_of_rhs(direct, rng):
     arrays = operands(rng, (6, 40), 1, float)
-    planned = pysolvers.solve_tridiagonal(*arrays, return_info=True)[0]
+    planned = planned_call(*arrays)
     view = arrays[3][...]
 
     assert pysolvers.solve_tridiagonal(*arrays, out=view) is view
@@ -211,7 +242,7 @@ def test_out_that_is_another_view_of_rhs(direct, rng):
 
 def test_out_that_is_refused_or_planned(direct, rng):
     arrays = operands(rng, (6, 40), 1, float)
-    planned = pysolvers.solve_tridiagonal(*arrays, return_info=True)[0]
+    planned = planned_call(*arrays)
     wide = np.empty((6, 80))
     pysolvers.solve_tridiagonal(*arrays, out=wide[:, ::2])
     np.testing.assert_array_equal(wide[:, ::2], planned)
@@ -254,9 +285,9 @@ def test_singular_systems_are_those_of_a_planned_call(direct, rng, shape, axis, 
         for place in chosen:
             np.moveaxis(array, axis, -1)[(*place, slice(2, 4))] = 0
     errors = []
-    for return_info in (False, True):
+    for solve in (pysolvers.solve_tridiagonal, planned_call):
         with pytest.raises(pysolvers.SingularSystemError) as caught:
-            pysolvers.solve_tridiagonal(*arrays, axis=axis, return_info=return_info)
+            solve(*arrays, axis=axis)
         errors.append(caught.value)
     assert direct == [True]
     assert str(errors[0]) == str(errors[1])
@@ -265,10 +296,49 @@ def test_singular_systems_are_those_of_a_planned_call(direct, rng, shape, axis, 
     assert len(errors[0].rows) == len(chosen)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("pivot", [None, False, True])
+@pytest.mark.parametrize("method", oracle.METHODS)
+def test_methods(direct, rng, method, pivot, periodic):
+    arrays = operands(rng, (6, 40), 1, float)
+    options = {"method": method, "pivot": pivot, "periodic": periodic}
+    if method != "auto" and pivot is (method != "pivoted"):
+        with pytest.raises(ValueError, match="pivot"):
+            both(*arrays, **options)
+        return
+
+    x, planned, info = both(*arrays, **options)
+
+    np.testing.assert_array_equal(x, planned)
+    assert method == "auto" or info.method == method
+    assert direct == [True]
+
+
+@pytest.mark.parametrize("method", ["none", None, ["auto"]])
+def test_methods_that_do_not_exist_are_refused(direct, rng, method):
+    with pytest.raises((TypeError, ValueError), match="method must be"):
+        pysolvers.solve_tridiagonal(*operands(rng, (6, 40), 1, float), method=method)
+    assert not any(direct)
+
+
+@pytest.mark.parametrize("options", [{}, {"return_info": True}])
+def test_warnings_of_singular_systems_name_the_caller(rng, options):
+    arrays = operands(rng, (5, 9), 1, float)
+    for a in arrays[:3]:
+        a[2] = 0
+    texts = []
+    for more in ({}, {"check_finite": True}, {"where": np.ones((5, 9), bool)}):  # two are planned
+        with pytest.warns(pysolvers.SingularSystemWarning) as caught:
+            pysolvers.solve_tridiagonal(*arrays, on_singular="warn", **options, **more)
+        texts.append(str(caught[0].message))
+        assert caught[0].filename == __file__
+    assert texts[0] == texts[1] == texts[2]
+
+
 def test_singular_systems_that_are_ignored(direct, rng):
     arrays = operands(rng, (5, 9), 1, float)
     arrays[0][2], arrays[1][2], arrays[2][2] = 0, 0, 0
-    planned = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore", return_info=True)[0]
+    planned = planned_call(*arrays, on_singular="ignore")
 
     x = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore")
 
@@ -352,9 +422,9 @@ def test_singular_matrices_without_the_first_axes(direct, rng):
         a[3, 7] = 0
     rhs = rng.standard_normal((2, 5, 40))
     errors = []
-    for return_info in (False, True):
+    for solve in (pysolvers.solve_tridiagonal, planned_call):
         with pytest.raises(pysolvers.SingularSystemError) as caught:
-            pysolvers.solve_tridiagonal(*matrix, rhs, return_info=return_info)
+            solve(*matrix, rhs)
         errors.append(caught.value)
     x, planned, _ = both(*matrix, rhs, on_singular="nan")
 

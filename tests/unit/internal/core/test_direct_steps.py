@@ -10,9 +10,8 @@ from pysolvers import (
     residual,
     solve_tridiagonal,
     theta_step,
-    tridiagonal,
 )
-from pysolvers._lines import step
+from pysolvers._lines import engine, step
 from pysolvers._steps import calls
 
 
@@ -100,7 +99,7 @@ def test_solves_with_masks(shape, axis, pivot, rng, monkeypatch):
     with monkeypatch.context() as without:
         without.setattr(step, "prepare", None)
         found = solve_tridiagonal(lower, diag + 2, upper, rhs, **options)
-    monkeypatch.setattr(tridiagonal, "step_directly", lambda *_: None)
+    monkeypatch.setattr(engine, "solve_directly", lambda *_, **__: None)
     expected = solve_tridiagonal(lower, diag + 2, upper, rhs, **options)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(found[~where], np.nan)

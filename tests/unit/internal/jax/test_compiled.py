@@ -8,7 +8,7 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("pysolvers.jax")
 
 import pysolvers  # noqa: E402
-from pysolvers import tridiagonal  # noqa: E402
+from pysolvers._lines import engine  # noqa: E402
 from pysolvers._lines.eager import kept_for_programs  # noqa: E402
 from pysolvers.jax import _eager as programs  # noqa: E402
 
@@ -27,7 +27,7 @@ def compiled(monkeypatch):
 
     solve_compiled = programs.solve
     monkeypatch.setattr(programs, "solve", solve)
-    monkeypatch.setattr(tridiagonal, "solve_directly", lambda *arguments: None)
+    monkeypatch.setattr(engine, "solve_directly", lambda *arguments, **options: None)
     monkeypatch.setattr(programs, "_is_on_one_device", lambda array: True)
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)

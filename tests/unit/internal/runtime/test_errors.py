@@ -123,6 +123,7 @@ def registry(monkeypatch):
         monkeypatch.setitem(backends._MODULES, name, (module_name,))
         if module is not None:
             monkeypatch.setitem(sys.modules, module_name, module)
+        backends.host.cache_clear()
 
     yield add
     backends._load.cache_clear()
