@@ -82,10 +82,12 @@ def factor_tridiagonal(
         `on_singular` says, also in ``refactor``.
     where : array_like of bool, optional
         Rows that are inside, broadcastable with the diagonals, as in `solve_tridiagonal`; solves
-        leave the values of right-hand sides outside as they are. On the CPU, without a `group`.
+        leave the values of right-hand sides outside as they are. ``refactor`` does not take another
+        mask.
     keep_matrix : bool, default: False
         Whether the factor keeps the diagonals for products, ``factor.multiply(x)``: the arrays
-        themselves, which must not change; with `where` copies with rows of the identity outside.
+        themselves, which must not change; with `where`, on the CPU, copies with rows of the
+        identity outside. Without a `group`.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Each rank passes
         its part of the diagonals; `rows` is the number of rows that it holds.
@@ -106,7 +108,7 @@ def factor_tridiagonal(
         If an option is unknown, a diagonal of one dimension does not have n entries, other
         shapes do not broadcast, or all diagonals have one entry along `axis` and `rows` is
         not given. On the CPU, if `on_singular` is ``'raise'`` and an entry of a matrix is NaN or
-        infinite. With `RowSums`, as in `solve_tridiagonal`, but a `group` is allowed.
+        infinite. With `RowSums`, as in `solve_tridiagonal`; signs inside `where` are checked, too.
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError
@@ -157,14 +159,16 @@ def factor_tridiagonal(
     if periodic is True and where is None and on_singular in ("raise", "warn"):
         warn_of_singular_ring(lower, diag, upper)
     if group is not None or split is not None:
-        if where is not None or keep_matrix:
-            option = "where" if where is not None else "keep_matrix"
-            raise ValueError(f"factor_tridiagonal does not take {option} with a group")
+        if keep_matrix:
+            raise ValueError(
+                "factor_tridiagonal does not take keep_matrix with a group: write "
+                "tridiagonal_matvec(lower, diag, upper, x, group=group, split=split)"
+            )
         from .distributed._factor import SplitFactor
 
         named = {"lower": lower, "diag": diag, "upper": upper}
         options = (axis, rows, pivot, periodic, on_singular, device, threads, check_finite)
-        return SplitFactor(group, split, named, stream, options)
+        return SplitFactor(group, split, named, stream, options, where)
     return TridiagonalFactor(
         lower,
         diag,

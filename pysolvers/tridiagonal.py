@@ -171,7 +171,7 @@ def solve_tridiagonal(
         x there is `rhs`, and the off-diagonals that couple to it count as 0: whatever the
         operands hold outside, also NaN, the solution inside is that of the rows inside. With
         `RowSums` the row sums are those without these off-diagonals, and their signs are not
-        checked. Needs method ``'auto'`` and no `group`.
+        checked. Needs method ``'auto'``.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays and solve together; see Notes.
     split : pysolvers.distributed.Slab, optional
@@ -201,7 +201,7 @@ def solve_tridiagonal(
         arrays are on two devices. On the CPU, if `on_singular` is ``'raise'`` and an entry of a
         matrix is NaN or infinite; the other systems of `out` are valid. With `check_finite`, if
         an entry of any operand is. With `RowSums`, if an entry has a sign that the form excludes,
-        if `pivot` is True, if `method` is not ``'auto'``, or if there is a `group`.
+        if `pivot` is True, or if `method` is not ``'auto'``.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``. The other systems of
         `out` are valid.
@@ -270,20 +270,21 @@ def solve_tridiagonal(
     as `pysolvers.jax.solve_tridiagonal`. With a `device`, NumPy arrays are copied to this
     device and the result is copied back.
 
-    With a `group`, every rank passes its part of the operands, with all other options equal,
-    and gets its part of the solution. Operands that broadcast along the split axis are passed as
-    they are; only the first rank can omit the first entry of `lower`, and only the last rank the
-    last entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
+    With a `group`, every rank passes its part of the operands, with all other options equal, and
+    gets its part of the solution. Operands that broadcast along the split axis are passed as they
+    are; only the first rank can omit the first entry of `lower`, and only the last rank the last
+    entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
     singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
     partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
-    device. 5 words per unknown are moved, as on one device, and more where the coupling to other
-    ranks has not yet decayed: up to 6 on the CPU, and 18 on a device or in long systems. Systems
-    that need row exchanges, and all systems with ``pivot=True``, are distributed over the ranks as
-    whole systems instead: 5 numbers per unknown are exchanged, and the solution is the one of one
-    device. ``info.exchange`` names what was exchanged. The same number of ranks gives the same
-    bits. With NumPy arrays ``device="cuda"`` gives each rank its own device. On a device, the first
-    call of a kind waits for the other ranks; later ones, between devices of one host, wait as calls
-    without a group do, and with ``pivot=None`` for the result.
+    device; with `where` one entry of the mask more, and each rank copies its operands, with rows
+    of the identity outside. 5 words per unknown are moved, as on one device, and more where the
+    coupling to other ranks has not yet decayed: up to 6 on the CPU, and 18 on a device or in long
+    systems. Systems that need row exchanges, and all systems with ``pivot=True``, are distributed
+    over the ranks as whole systems instead: 5 numbers per unknown are exchanged, and the solution
+    is the one of one device. ``info.exchange`` names what was exchanged. The same number of ranks
+    gives the same bits. With NumPy arrays ``device="cuda"`` gives each rank its own device. On a
+    device, the first call of a kind waits for the other ranks; later ones, between devices of one
+    host, wait as calls without a group do, and with ``pivot=None`` for the result.
 
     References
     ----------
@@ -314,15 +315,9 @@ def solve_tridiagonal(
             *(lower, diag, upper, rhs, form, where, axis, method, periodic, pivot, out),
             *(on_singular, device, stream, threads, check_finite, return_info),
         )
-    if where is not None:
+    if where is not None and method != "auto":
         raise ValueError(
-            "solve_tridiagonal does not take where with a group: it needs method 'auto' and arrays "
-            "of one process"
-        )
-    if form is not None:
-        raise ValueError(
-            "solve_tridiagonal does not take RowSums with a group: write factor_tridiagonal("
-            "lower, RowSums(s), upper, group=group, split=split).solve(rhs)"
+            f"solve_tridiagonal does not take where with method={method!r}: it needs method 'auto'"
         )
     from .distributed._solve import solve_split
 
@@ -339,8 +334,10 @@ def solve_tridiagonal(
         threads=threads,
         check_finite=check_finite,
         return_info=return_info,
+        has_sums=form is not None,
+        check_signs=form is not None and form.check_signs,
     )
-    return solve_split(group, split, named, choice)
+    return solve_split(group, split, named, choice, where)
 
 
 def from_banded(ab: Any) -> tuple[Any, Any, Any]:

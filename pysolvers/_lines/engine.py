@@ -72,6 +72,8 @@ class Call(NamedTuple):
     converted: tuple[str, ...]
     result: Array
     views: list[Array]  # lower, diag, upper, rhs and x, the axis of the systems last
+    sign: int | None = None  # of matrices given by row sums, as far as it is known
+    mask: Array | None = None  # as it was given: the matrices and rhs do not yet have it
 
 
 def solve(
@@ -147,8 +149,7 @@ def solve(
         return solve_call(named, choice, stacklevel=3)
     if method != "auto":
         raise ValueError(
-            f"solve_tridiagonal does not take where with method={method!r}: it needs method 'auto' "
-            "and arrays of one process"
+            f"solve_tridiagonal does not take where with method={method!r}: it needs method 'auto'"
         )
     return solve_step(named, where, choice, stacklevel=3)
 
@@ -160,12 +161,16 @@ def solve_call(named: dict[str, Any], choice: Choice, *, stacklevel: int = 2) ->
     return finish(call, report, singular, stacklevel=stacklevel + 1)
 
 
-def prepare(named: dict[str, Any], choice: Choice) -> Call:
-    """Check the operands and the options of `solve_tridiagonal`."""
+def prepare(named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
+    """Check the operands and the options of `solve_tridiagonal`.
+
+    With a mask `where`, the signs of matrices given by row sums are not checked.
+    """
+    given = named if where is None else {**named, "where": where}
     target = find_target(
         choice.device,
         choice.stream,
-        named,
+        given,
         choice.out,
         operation=_OPERATION,
         leader="rhs",
@@ -189,20 +194,26 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
     require_flag("check_finite", choice.check_finite)
     require_flag("return_info", choice.return_info)
     operands, dtype, converted = target.operands(named)
-    shape = _solve_shape(operands, choice.axis, choice.periodic, backend.MAX_ROWS)
+    mask = None if where is None else target.mask("where", where)
+    shape = _solve_shape(operands, choice.axis, choice.periodic, backend.MAX_ROWS, mask)
     if choice.check_finite:
         arrays = dict(zip(_NAMES, operands, strict=False))
+        if mask is not None:
+            arrays["where"] = mask
         require_finite_operands(_OPERATION, target, arrays, shape, periodic=choice.periodic)
+    sign = None
     if choice.has_sums:
-        require_form(
+        sign = require_form(
             _OPERATION,
             target,
             operands,
             shape,
             periodic=choice.periodic,
-            check_signs=choice.check_signs and target.reports_singular(options.policy),
+            check_signs=mask is None
+            and choice.check_signs
+            and target.reports_singular(options.policy),
         )
-    result = target.result(choice.out, named, operands[_RHS], shape.full, dtype)
+    result = target.result(choice.out, given, operands[_RHS], shape.full, dtype)
     x = result
     if result.size:
         if not choice.has_sums:
@@ -210,7 +221,8 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
             converted = (*converted, *widened)
         operands, x = target.move(*operands), target.destination(result)
     views = [*shape.operands(operands), shape.batch_first(x)]
-    return Call(named["rhs"], choice, target, options, shape, dtype, converted, result, views)
+    own = target, options, shape, dtype, converted, result, views, sign, mask
+    return Call(named["rhs"], choice, *own)
 
 
 def solve_views(
@@ -503,11 +515,19 @@ def _answer(
     return x, singular
 
 
-def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:
+def _solve_shape(
+    operands: Sequence[Array],
+    axis: int,
+    periodic: bool,
+    max_rows: int,
+    mask: Array | None = None,
+) -> Shape:
     """Return the shape of the systems that an array of right-hand sides leads, or raise."""
     if operands[_RHS].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     named = dict(zip(_NAMES, operands, strict=False))
+    if mask is not None:
+        named["where"] = mask
     shape = resolve_shape(named, axis, leader="rhs", periodic=periodic)
     if shape.rows > max_rows:
         raise ValueError(f"a system can have at most {max_rows} rows, got {shape.rows}")

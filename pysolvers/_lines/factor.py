@@ -39,6 +39,7 @@ from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
 from .eager import kept_for_programs, programs_for
+from .masks import beyond_ends, inside_of, masked_matrices
 from .step import Operation, multiply, prepare
 
 Array = NDArray[Any]
@@ -322,14 +323,23 @@ class TridiagonalFactor:
                     "factor_tridiagonal: keep_matrix=True with where needs the CPU: on a device "
                     "keep the diagonals, and write tridiagonal_matvec(lower, diag, upper, x)"
                 )
-            named = self._take_mask(target, named, where, axis, rows, periodic=bool(periodic))
+            checks = form is not None and form.check_signs
+            named = self._take_mask(
+                target,
+                named,
+                where,
+                axis,
+                rows,
+                periodic=bool(periodic),
+                form=form,
+                check_signs=checks and target.reports_singular(check_policy(on_singular)),
+            )
+            form = None if form is None else RowSums(named["diag"], check_signs=False)
             axis = self._where_axis
             rows = np.shape(named["diag"])[axis]
             if keep_matrix:
                 middle = named["diag"]
-                if form is not None:
-                    middle = RowSums(middle, check_signs=form.check_signs)
-                self._kept = (named["lower"], middle, named["upper"])
+                self._kept = (named["lower"], middle if form is None else form, named["upper"])
         require_flag("periodic", periodic)
         require_flag("check_finite", check_finite)
         pivot_code(pivot, target.backend.PIVOTS, has_sums=self._has_sums)
@@ -360,6 +370,8 @@ class TridiagonalFactor:
         rows: int | None,
         *,
         periodic: bool,
+        form: RowSums | None,
+        check_signs: bool,
     ) -> dict[str, Any]:
         """Keep a mask; return diagonals with rows of the identity outside, not coupled to others.
 
@@ -370,22 +382,22 @@ class TridiagonalFactor:
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "where": mask}
         shape = resolve_shape(arrays, axis, leader="diag", periodic=periodic, rows=rows)
         full = (*shape.batch, shape.rows)
-        inside = np.broadcast_to(shape.batch_first(_on_host(target, mask)), full)
-        before, after = np.roll(inside, 1, -1), np.roll(inside, -1, -1)
-        if not periodic:
-            before[..., :1] = after[..., -1:] = False
-        counts = inside & before, inside, inside & after
-        masked = {}
-        for (name, array), omits, counted in zip(
-            zip(_NAMES, operands, strict=True), shape.omits, counts, strict=False
-        ):
-            part = np.s_[..., 1:] if name == "lower" else np.s_[..., :-1]
-            counts = counted[part] if omits else counted
-            own = target.selected(shape.batch_first(array), counts, float(name == "diag"))
-            masked[name] = np.moveaxis(own, -1, shape.axis)
+        inside = np.broadcast_to(inside_of(target, mask, shape), full)
+        masked, _ = masked_matrices(
+            "factor_tridiagonal",
+            target,
+            shape.operands(operands),
+            shape,
+            inside,
+            beyond_ends(inside, periodic=periodic),
+            periodic=periodic,
+            has_sums=form is not None,
+            check_signs=check_signs,
+        )
         self._where = np.moveaxis(inside, -1, shape.axis)
         self._where_axis = shape.axis
-        return masked
+        moved = (np.moveaxis(array, -1, shape.axis) for array in masked)
+        return dict(zip(_NAMES, moved, strict=True))
 
     @classmethod
     def _of_matrices(

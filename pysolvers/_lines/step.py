@@ -27,8 +27,7 @@ from .._options import (
 )
 from .._row_sums import matrix_names
 from .._runtime.arrays import Shape, resolve_shape
-from .._runtime.device import is_device_array
-from .._runtime.finite import explained, find_not_finite
+from .._runtime.finite import explained, require_finite_operands
 from .._runtime.lines import Plan, batch_strides, pairs, plan_lines
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, find_target, report_of_nothing
@@ -101,7 +100,7 @@ def prepare(named: Mapping[str, Any], where: Any, operation: Operation, choice: 
     for name in columns:
         _require_columns(name, arrays[name], shape)
     if choice.check_finite:
-        _require_finite(
+        require_finite_operands(
             operation.name,
             target,
             lines,
@@ -173,35 +172,6 @@ def _require_columns(name: str, array: Array, shape: Shape) -> None:
             f"{name} must broadcast to {shape.batch}, one value for each column, got shape "
             f"{tuple(array.shape)}"
         )
-
-
-def _require_finite(
-    operation: str,
-    target: Target,
-    named: Mapping[str, Array],
-    shape: Shape,
-    *,
-    periodic: bool,
-    labels: Mapping[str, str],
-) -> None:
-    """Raise ValueError if an entry of an operand inside the mask is NaN or infinite."""
-    views = {name: shape.batch_first(array) for name, array in named.items()}
-    on_host = {
-        name: target.download(view) if is_device_array(view) else view
-        for name, view in views.items()
-    }
-    inside = on_host.pop("where", None)
-    omits = dict(zip(named, shape.omits, strict=False))
-    for name, view in on_host.items():
-        counts = view
-        if inside is not None and not omits[name]:
-            counts = np.where(inside, view, 0)
-        elif inside is not None:
-            rows = inside[..., 1:] if name == "lower" else inside[..., :-1]
-            counts = np.where(rows if inside.shape[-1] > 1 else inside, view, 0)
-        found = find_not_finite(labels.get(name, name), counts, shape.rows, omits[name], periodic)
-        if found is not None:
-            raise ValueError(f"{operation}: {found}, and check_finite=True requires finite values")
 
 
 class _Lines(NamedTuple):

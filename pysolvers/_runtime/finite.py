@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .targets import Target
 Array = NDArray[Any]
 
 _MATRIX = ("lower", "diag", "upper")
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _ENTRIES = 1 << 20  # of the matrices that are searched at once
 
 
@@ -25,6 +27,7 @@ def require_finite_operands(
     shape: Shape,
     *,
     periodic: bool,
+    labels: Mapping[str, str] = _NO_LABELS,
 ) -> None:
     """Raise ValueError if an entry of an operand that counts is NaN or infinite.
 
@@ -35,21 +38,31 @@ def require_finite_operands(
     target : Target
         Where the operands are; those on a device are copied to the host.
     named : mapping of str to ndarray
-        Operands before they are moved, by name.
+        Operands before they are moved, by name. With ``where``, a mask, entries outside of it do
+        not count.
     shape : Shape
         Their common shape.
     periodic : bool
         Whether the first entry of ``lower`` and the last one of ``upper`` count.
+    labels : mapping of str to str
+        Names in messages, where others.
     """
-    for (name, array), omits in zip(named.items(), shape.omits, strict=False):
+
+    def on_host(array: Array) -> Array:
         view = shape.batch_first(array)
-        found = find_not_finite(
-            name,
-            target.download(view) if is_device_array(view) else view,
-            shape.rows,
-            omits,
-            periodic,
-        )
+        return target.download(view) if is_device_array(view) else view
+
+    inside = on_host(named["where"]) if "where" in named else None
+    for (name, array), omits in zip(named.items(), shape.omits, strict=False):
+        if name == "where":
+            continue
+        counts = on_host(array)
+        if inside is not None:
+            rows = inside
+            if omits and inside.shape[-1] > 1:
+                rows = inside[..., 1:] if name == "lower" else inside[..., :-1]
+            counts = np.where(rows, counts, 0)
+        found = find_not_finite(labels.get(name, name), counts, shape.rows, omits, periodic)
         if found is not None:
             raise ValueError(f"{operation}: {found}, and check_finite=True requires finite values")
 

@@ -247,14 +247,12 @@ class Target:
         """Copy values to a view, to whose shape they broadcast."""
         view[...] = values
 
-    def selected(self, values: Array, where: Array, other: float) -> Array:
-        """Return a new array: values where a mask of the host is True, and a number elsewhere.
+    def selected(self, values: Array, where: Array, other: Array | float) -> Array:
+        """Return a new array: values where a mask of the host is True, and others elsewhere.
 
-        The mask has the shape of the array, to which the values broadcast.
+        The mask has the shape of the array, to which the values and the others broadcast.
         """
-        found = np.full(where.shape, other, values.dtype)
-        np.copyto(found, values, where=where)
-        return found
+        return np.where(where, values, np.asarray(other, values.dtype))
 
     def upload(self, array: Array) -> Array:
         """Return an array of the host as one that `write` takes."""
@@ -428,11 +426,14 @@ class DeviceTarget(Device, Target):
     def fill_nan(self, lines: Array, info: Array) -> None:
         self.enqueue(self.backend.fill_nan, lines, info)
 
-    def selected(self, values: Array, where: Array, other: float) -> Array:
+    def selected(self, values: Array, where: Array, other: Array | float) -> Array:
         if not is_device_array(values):
             return super().selected(values, where, other)
-        # The step u = 0, whose matrix is 0, is the source inside of a mask, and u elsewhere.
-        found = self.upload(np.where(where, 0, other).astype(values.dtype, order="C"))
+        # A step of u, 0 inside of a mask, whose matrix is 0, is the source there, and u elsewhere.
+        if isinstance(other, float):
+            found = self.upload(np.where(where, 0, other).astype(values.dtype, order="C"))
+        else:
+            found = self.selected(other, ~where, 0.0)
         if not found.size:
             return found
         lines = (1, -1, found.shape[-1] if found.ndim else 1)

@@ -21,6 +21,7 @@ from .._runtime.backends import require as require_backend
 from .._runtime.direct import call_directly
 from .._runtime.targets import find_target
 from .blocks import any_lazy, by_blocks
+from .operands import numbers_of, shape_of
 
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
@@ -386,7 +387,9 @@ def theta_step(
         Whether to raise an error if an entry of an operand, inside `where`, is NaN or infinite.
     group, split : pysolvers.distributed.Group and Slab, optional
         As in `solve_tridiagonal`. Systems that are cut are solved as there, between two passes over
-        the parts; without `where`, `projected` and `RowSums`.
+        the parts, with theta > 0. With `projected` they are distributed over the ranks as whole
+        systems, because the substitution takes the rows in order: 5 numbers per unknown are
+        exchanged, one for each further operand more, and the result is that of one device.
 
     Returns
     -------
@@ -490,17 +493,18 @@ def theta_step(
     if group is not None or split is not None:
         from .split import step_split
 
-        settings = {"dt": dt, "theta": theta, "pivot": pivot, "on_singular": on_singular}
-        whole = partial(theta_step, where=where, contact=contact, **settings)
+        settings: dict[str, Any] = {"dt": dt, "theta": theta, "pivot": pivot, "contact": contact}
+        settings["on_singular"] = on_singular
         return step_split(
             group,
             split,
             named,
+            where,
+            form,
             _THETA,
             choice,
-            whole,
+            partial(theta_step, **settings),
             settings,
-            refused={"where": where, "projected": projected, "RowSums": form},
             has_info=return_info,
         )
     if theta == 0:
@@ -664,7 +668,8 @@ class ThetaFactor:
             target = find_target(*own, operation=operation, leader="u")
             arrays, dtype, _ = target.operands(named, like, widens=True)
             start = arrays[0]
-            shape = rhs_shape(self.shape, self.axis, start, options["axis"], "u").full
+            full = rhs_shape(self.shape, self.axis, start, options["axis"], "u")
+            shape, place = full.full, full.axis
             for name, array in zip(named, arrays, strict=True):
                 fits = array.ndim == len(shape) and all(
                     size in (1, asked) for size, asked in zip(array.shape, shape, strict=True)
@@ -678,13 +683,22 @@ class ThetaFactor:
             if out is not None:
                 target.result(out, named, start, shape, dtype, leader="u", replaces="u")
             agreed.same = {"count": steps, "whether there is a source": source is not None}
-        x: Any = _numbers(u)
-        added = None if source is None else self.theta * self.dt * _numbers(source)
+        x: Any = numbers_of(u)
+        first = x
+        added = None if source is None else self.theta * self.dt * numbers_of(source)
+        inside = factor._inside
         for step in range(steps):
-            is_whole = step == steps - 1 and self.theta == 1  # the solve gives the result
+            # The solve gives the result.
+            is_whole = step == steps - 1 and self.theta == 1 and inside is None
             right = x if added is None else x + added
             y = factor.solve(right, out=out if is_whole else None, **options)
             x = y if self.theta == 1 else x + (y - x) / self.theta
+        if inside is not None:
+            from .split import keep_u_outside
+
+            device, stream = factor._device, options["stream"]
+            choice = Choice(axis=place, out=out, device=device, stream=stream)
+            return keep_u_outside(operation, first, x, inside, choice)
         if out is None or self.theta == 1:
             return x
         out[...] = x
@@ -767,21 +781,16 @@ def factor_theta(
     dt, theta = float(dt), float(theta)
     h = theta * dt
     diag, form = form_of(diag)
-    middle = 1 - h * _numbers(diag)
+    middle = 1 - h * numbers_of(diag)
     if form is not None:
         middle = RowSums(middle, check_signs=form.check_signs)
-    lower, upper = -h * _numbers(lower), -h * _numbers(upper)
+    lower, upper = -h * numbers_of(lower), -h * numbers_of(upper)
     if group is not None or split is not None:
-        if where is not None:
-            raise ValueError(
-                "factor_theta does not take where with a group: pass coefficients that are 0 in "
-                "the rows outside and between rows inside and outside"
-            )
         from ..distributed._factor import SplitFactor
 
         named = {"lower": lower, "diag": middle, "upper": upper}
         own = (axis, rows, pivot, periodic, on_singular, device, threads, check_finite)
-        return ThetaFactor(SplitFactor(group, split, named, stream, own), dt, theta)
+        return ThetaFactor(SplitFactor(group, split, named, stream, own, where), dt, theta)
     factor = TridiagonalFactor(
         lower,
         middle,
@@ -798,21 +807,6 @@ def factor_theta(
         where=where,
     )
     return ThetaFactor(factor, dt, theta)
-
-
-def _numbers(value: Any) -> Any:
-    """Return an operand that arithmetic of its library takes: arrays and numbers as they are."""
-    if hasattr(value, "dtype") or hasattr(value, "__cuda_array_interface__") or np.isscalar(value):
-        return value
-    return np.asarray(value)
-
-
-def _shape_of(value: Any) -> tuple[int, ...]:
-    """Return the shape of an array of any library, or () of a number."""
-    interface = (
-        None if hasattr(value, "shape") else getattr(value, "__cuda_array_interface__", None)
-    )
-    return tuple(np.shape(value) if interface is None else interface["shape"])
 
 
 def implicit_diffusion(
@@ -885,9 +879,10 @@ def implicit_diffusion(
         Whether to raise an error if an entry of an operand, inside `where`, is NaN or infinite.
     group, split : pysolvers.distributed.Group and Slab, optional
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Columns can be
-        cut, along `axis`, of arrays of the host without `where`: K then is a number or has all
-        n + 1 faces of the n layers of the rank, so that both ranks at a cut pass its face, and
-        conditions at the first and the last face are passed on all ranks.
+        cut, along `axis`, of arrays of the host: K then is a number or has all n + 1 faces of the
+        n layers of the rank, so that both ranks at a cut pass its face, and conditions at the
+        first and the last face are passed on all ranks. With `where` they act on the first and the
+        last layer inside, on whatever rank it is.
 
     Returns
     -------
@@ -976,7 +971,7 @@ def implicit_diffusion(
     from .split import diffuse_split
 
     whole = [v for name, v in named.items() if not name.startswith(("flux_", "value_"))]
-    ndim = max(1, *(len(_shape_of(value)) for value in whole))
+    ndim = max(1, *(len(shape_of(value)) for value in whole))
     return diffuse_split(
         group,
         split,
@@ -1038,8 +1033,8 @@ def _diffuse(
     given = {name: value for name, value in named.items() if not _has_no_effect(name, value)}
     columns = tuple(n for n in given if n.startswith(("flux_", "value_")))
     where = given.pop("where", None)
-    T, K = (_numbers(given.pop(name)) for name in ("T", "K"))
-    _along(axis, max(len(_shape_of(T)), len(_shape_of(K)), 1))
+    T, K = (numbers_of(given.pop(name)) for name in ("T", "K"))
+    _along(axis, max(len(shape_of(T)), len(shape_of(K)), 1))
     lower, upper = faces_of(K, T, axis, columns)
     dz = given.pop("dz")
     if stream is None and not check_finite:
@@ -1082,7 +1077,7 @@ def faces_of(K: Any, T: Any, axis: int, columns: tuple[str, ...]) -> tuple[Any, 
 
     `columns` has the names of the conditions at the ends.
     """
-    shape, own = _shape_of(K), _shape_of(T)
+    shape, own = shape_of(K), shape_of(T)
     ndim = max(len(shape), len(own), 1)
     place = 0 if len(shape) == 1 else axis % ndim - (ndim - len(shape))
     layers = own[axis % ndim - (ndim - len(own))] if own else 0
@@ -1173,7 +1168,7 @@ def _explicit(
     if where is not None or info:
         option = "where" if where is not None else "return_info"
         raise ValueError(f"theta_step: {option} needs theta > 0, got theta=0: nothing is solved")
-    arrays = {name: _numbers(value) for name, value in named.items()}
+    arrays = {name: numbers_of(value) for name, value in named.items()}
     if "source" in arrays:
         arrays["base"] = _moved_by(arrays, arrays.pop("source"), float(dt), choice.axis)
     if choice.out is not None:
@@ -1185,7 +1180,7 @@ def _explicit(
 
 def _moved_by(arrays: dict[str, Any], source: Any, dt: float, axis: int) -> Any:
     """Return u + dt source, each with all axes of a call: one axis is that of the systems."""
-    u, source = arrays["u"], _numbers(source)
+    u, source = arrays["u"], numbers_of(source)
     shapes = [np.shape(a) for a in (u, source)]
     ndim = max(1, *(np.ndim(a) for a in (*arrays.values(), source)))
     padded = [padded_shape(s, integer("axis", axis) % ndim, ndim) if s else () for s in shapes]

@@ -8,32 +8,38 @@ needs the thickness of the layers beyond the cuts; it is a split solve by row su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError
+from .._lines.masks import Beyond
 from .._lines.step import Operation, Prepared, finish, prepare
-from .._options import Choice
-from .._row_sums import RowSums
+from .._options import Choice, SolveInfo
+from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import padded_shape
 from .._runtime.device import is_device_array
 from .._runtime.interop import locate
+from .._runtime.targets import find_target
 from ..distributed import Group, Slab
 from ..distributed._group import own_device
-from ..distributed._halo import faces_of, refresh_halo
+from ..distributed._halo import with_neighbours
+from ..distributed._masks import beyond_part, keep_outside
 from ..distributed._systems import check_short, check_sizes, checked_group
+from ..distributed._whole import solve_whole_lines
 from ..factor import factor_tridiagonal
 from ..tridiagonal import solve_tridiagonal
 from .flux_rows import End, conductance, sums_and_sides
+from .operands import numbers_of, shape_of
 
 Array = NDArray[Any]
 Multiply = Callable[[Prepared], Array]
 
 _MATRIX = ("lower", "diag", "upper")
-_NODES = 4  # the x of the rank before, the first and the last own one, and that of the rank after
 
 
 def multiply_split(
@@ -94,11 +100,8 @@ def _on_host(call: Prepared, name: str, row: int) -> Array:
 
 def _ends_of(call: Prepared, group: Group) -> Array:
     """Return the first and the last x of this rank, between those of its neighbours."""
-    own = [_on_host(call, "x", row) for row in (0, -1)]
-    field = np.concatenate([own[0], own[0], own[1], own[1]], axis=-1)
-    axis = field.ndim - 1
-    refresh_halo(group, call.operation.name, faces_of(group, axis, _NODES, (1, 1)), field)
-    return field
+    own = np.concatenate([_on_host(call, "x", row) for row in (0, -1)], axis=-1)
+    return with_neighbours(group, call.operation.name, own)
 
 
 def _end_rows(
@@ -139,17 +142,18 @@ def step_split(
     group: Group | None,
     split: Slab | None,
     named: dict[str, Any],
+    where: Any,
+    form: RowSums | None,
     about: Operation,
     choice: Choice,
     whole: Callable[..., Any],
     settings: Mapping[str, Any],
     *,
-    refused: Mapping[str, Any],
     has_info: bool,
 ) -> Any:
     """Make a theta step of operands of which each rank holds its part.
 
-    `whole` makes that of systems that are not cut; `refused` has operands that others cannot have.
+    `whole` makes that of systems that are not cut; `form` is that of ``named["diag"]``.
     """
     operation = about.name
     group, split = checked_group(group, split)
@@ -158,52 +162,71 @@ def step_split(
         "periodic": choice.periodic,
         "threads": choice.threads,
     }
+    call = None
     with group.agreement(operation) as agreed:
-        given = named if choice.out is None else {**named, "out": choice.out}
+        given = named if where is None else {**named, "where": where}
+        given = given if choice.out is None else {**given, "out": choice.out}
         choice = choice._replace(device=own_device(choice.device, group, given))
         options |= {"device": choice.device, "stream": choice.stream}
-        arrays = {name: _with_axes(value) for name, value in named.items()}
-        ndim = max(np.ndim(value) for value in arrays.values())
+        arrays = {name: numbers_of(value) for name, value in named.items()}
+        ndim = max(len(shape_of(value)) for value in (*arrays.values(), where))
         along = split.of(ndim)
         is_cut = along == choice.axis % ndim and group.size > 1
-        for name, value in refused.items():
-            if is_cut and value is not None:
-                raise ValueError(
-                    f"{operation} does not take {name} if its systems are cut over the ranks of a "
-                    "group: split the arrays along another axis"
-                )
         if is_cut and settings["theta"] == 0:
             raise ValueError(
                 f"{operation}: theta must be greater than 0 if systems are cut: write u + dt * "
                 "(tridiagonal_matvec(lower, diag, upper, u, group=group, split=split) + source)"
             )
-        if is_cut and choice.out is not None:
-            prepare(named, None, about, choice)  # has the errors of out, which is written last
-        agreed.same = {"is cut": is_cut, "return_info": has_info, **settings}
+        if is_cut and (choice.out is not None or where is not None or "projected" in named):
+            call = prepare(named, where, about, choice)
+        agreed.own = 0 if call is None else call.shape.rows
+        agreed.same = {
+            "is cut": is_cut,
+            "return_info": has_info,
+            "operands": [*named, "RowSums" * (form is not None), "where" * (where is not None)],
+            **settings,
+        }
+        if "projected" in named and call is not None:
+            full = call.shape.full
+            rest = tuple(":" if axis == along else size for axis, size in enumerate(full))
+            agreed.same |= {"dtype": str(call.dtype), "shape": rest, "axis": call.shape.axis}
     if not is_cut:
+        diag = named["diag"] if form is None else RowSums(named["diag"], check_signs=False)
         with group.agreement(operation):
             return whole(
-                *(named[name] for name in (*_MATRIX, "u")),
+                named["lower"],
+                diag,
+                named["upper"],
+                named["u"],
                 source=named.get("source"),
                 projected=named.get("projected"),
+                where=where,
                 out=choice.out,
                 check_finite=choice.check_finite,
                 return_info=has_info,
                 **options,
             )
+    if "projected" in named:
+        assert call is not None
+        check_sizes(along, agreed.found)
+        found = _step_of_whole_lines(group, call, agreed.found, whole, form, settings)
+        return found if has_info else found[0]
     theta = float(settings["theta"])
     h = theta * float(settings["dt"])
     for name in {"u", "source"} & arrays.keys():  # sums need all axes
-        if np.ndim(arrays[name]) == 1:
-            full = padded_shape(np.shape(arrays[name]), choice.axis % ndim, ndim)
+        shape = shape_of(arrays[name])
+        if len(shape) == 1:
+            full = padded_shape(shape, choice.axis % ndim, ndim)
             arrays[name] = arrays[name].reshape(full)
     lower, diag, upper, u = (arrays[name] for name in (*_MATRIX, "u"))
+    middle = 1 - h * diag
     y, info = solve_tridiagonal(
         -h * lower,
-        1 - h * diag,
+        middle if form is None else RowSums(middle, check_signs=False),
         -h * upper,
         u + h * arrays["source"] if "source" in arrays else u,
         pivot=settings["pivot"],
+        where=where,
         on_singular=settings["on_singular"],
         check_finite=choice.check_finite,
         group=group,
@@ -212,10 +235,77 @@ def step_split(
         **options,
     )
     x = y if theta == 1 else u + (y - u) / theta
-    if choice.out is not None:
+    if call is not None and where is not None:
+        x = keep_u_outside(operation, u, x, _inside_of(call), choice)
+    elif choice.out is not None:
         choice.out[...] = x
         x = choice.out
     return (x, info) if has_info else x
+
+
+def _inside_of(call: Prepared) -> Array:
+    """Return the mask of a call on the host, the rows last."""
+    mask = call.views["where"] if call.result.size else np.ones((1,) * len(call.shape.full), bool)
+    own = call.target.download(mask) if is_device_array(mask) else mask
+    return own[0] if call.paired else own
+
+
+def keep_u_outside(operation: str, u: Any, x: Any, inside: Array, choice: Choice) -> Any:
+    """Return x inside a mask of the host, its rows last, and u outside, as the result of a call."""
+    about = Operation(operation, "u", ("u", "x"), "u")
+    call = prepare({"u": u, "x": x}, None, about, choice._replace(check_finite=False))
+    if call.result.size:
+        views = call.views
+        keep_outside(call.target, views["result"], views["x"], inside, views["u"])
+    return finish(call)
+
+
+def _step_of_whole_lines(
+    group: Group,
+    call: Prepared,
+    sizes: Sequence[int],
+    whole: Callable[..., Any],
+    form: RowSums | None,
+    settings: Mapping[str, Any],
+) -> tuple[Any, SolveInfo]:
+    """Make a step whose substitution follows the rows in order: every system on one rank."""
+    target, choice, policy = call.target, call.choice, settings["on_singular"]
+    names = [name for name in call.views if name not in (*_MATRIX, "result")]
+
+    def solve(lines: list[Array]) -> tuple[Array, SolveInfo]:
+        """Make the steps of complete systems of the host."""
+        lower, diag, upper, *others = lines
+        answer: tuple[Array, SolveInfo] = whole(
+            lower,
+            diag if form is None else RowSums(diag, check_signs=False),
+            upper,
+            **dict(zip(names, others, strict=True)),
+            on_singular="nan" if policy == "nan" else "ignore",
+            device=target.device_name,
+            threads=choice.threads,
+            return_info=True,
+        )
+        return answer
+
+    info, counts, singular = solve_whole_lines(
+        group,
+        call.operation.name,
+        target,
+        call.shape,
+        [call.views[name] for name in (*_MATRIX, *names)],
+        call.views["result"],
+        sizes,
+        solve,
+        periodic=False,
+        names=matrix_names(has_sums=form is not None),
+        explains="where" not in names,
+    )
+    answer = finish(call)
+    singular.report(policy, call.operation.name, stacklevel=5)
+    systems, rows = prod(call.shape.batch), sum(sizes)
+    facts: dict[str, Any] = {"systems": systems, "rows": rows, "ranks": group.size, **counts}
+    facts |= {"singular": singular.systems, "singular_rows": singular.rows}
+    return answer, replace(info, dtype=call.dtype, exchange="lines", copied=(), **facts)
 
 
 class _Columns(NamedTuple):
@@ -226,6 +316,8 @@ class _Columns(NamedTuple):
     dz: Array
     source: Array | None
     ends: dict[str, Array]
+    inside: Array  # the mask, True without any
+    has_mask: bool
 
 
 def diffuse_split(
@@ -262,24 +354,20 @@ def diffuse_split(
             agreed.same |= {
                 "dtype": str(own.T.dtype),
                 "shape of K and dz": _ends_of_columns(own).shape,
+                "batch shape of where": own.inside.shape[:-1] if own.has_mask else None,
                 "conditions": sorted(own.ends),
             }
     if not is_cut:
         with group.agreement(operation):
             return whole(device=device)
     check_sizes(along, agreed.found)
-    halo = _ends_of_columns(own)
-    refresh_halo(group, operation, faces_of(group, halo.ndim - 1, _NODES, (1, 1)), halo)
-    with group.agreement(operation):
-        for end, is_outer, name in ((0, group.rank == 0, "first"), (1, _is_last(group), "last")):
-            beyond, face = halo[1, ..., 3 * end], halo[1, ..., 1 + end]
-            if not is_outer and not np.array_equal(beyond, face, equal_nan=True):
-                raise ValueError(
-                    f"{operation}: K must have the same value on both ranks at the face between "
-                    f"them, but differs at the {name} face of rank {group.rank}"
-                )
+    halo = with_neighbours(group, operation, _ends_of_columns(own))
+    beyond = beyond_part(group, operation, own.inside, is_cut=True, periodic=False)
+    _require_same_faces(group, operation, own, halo[1], beyond)
+    others = _layers_of_others(group, operation, own)
     h = theta * float(dt)
-    lower, sums, upper, right = _rows_of_columns(own, halo[0], h, group)
+    rows = _rows_of_columns(own, halo[0], beyond, others, h)
+    lower, sums, upper, right, T = rows
     options: dict[str, Any] = {"threads": threads, "check_finite": check_finite}
     matrix = (np.moveaxis(a, -1, place) for a in (lower, sums, upper))
     lower, sums, upper = matrix
@@ -293,34 +381,57 @@ def diffuse_split(
         split=split,
         **options,
     )
-    T = np.moveaxis(own.T, -1, place)
+    T = np.moveaxis(T, -1, place)
     y = factor.solve(np.ascontiguousarray(np.moveaxis(right, -1, place)), **options)
     x = y if theta == 1 else T + (y - T) / theta
+    if own.has_mask:
+        x = np.where(np.moveaxis(own.inside, -1, place), x, np.moveaxis(own.T, -1, place))
     if out is None:
         return x
     out[...] = x
     return out
 
 
-def _is_last(group: Group) -> bool:
-    """Return whether this rank has the last layers."""
-    return group.rank == group.size - 1
+def _require_same_faces(
+    group: Group, operation: str, own: _Columns, K: Array, beyond: Beyond
+) -> None:
+    """Raise ValueError if K at a cut differs from that of the neighbour; collective.
+
+    `K` has the faces at the ends between those of the neighbours. Faces between a layer inside and
+    one outside do not count.
+    """
+    with group.agreement(operation):
+        for end, name in ((0, "first"), (1, "last")):
+            counts = own.inside[..., -end] & beyond[end][..., 0]
+            differ = K[..., 3 * end] != K[..., 1 + end]
+            if np.any(differ & counts):
+                raise ValueError(
+                    f"{operation}: K must have the same value on both ranks at the face between "
+                    f"them, but differs at the {name} face of rank {group.rank}"
+                )
+
+
+def _layers_of_others(group: Group, operation: str, own: _Columns) -> tuple[Array, Array]:
+    """Return which columns have layers inside on ranks before, and after, this one; collective."""
+    if not own.has_mask:
+        return np.array(group.rank > 0), np.array(group.rank < group.size - 1)
+    found = group.allgather(operation, np.asarray(own.inside.any(-1)))
+    before, after = found[: group.rank], found[group.rank + 1 :]
+    return np.asarray(before.any(0)), np.asarray(after.any(0))
 
 
 def _cut_columns(given: dict[str, Any], place: int, ndim: int, out: Any) -> _Columns:
     """Check the operands of cut columns, and view them with the layers along the last axis."""
     what = "implicit_diffusion: if columns are cut over the ranks of a group,"
-    if "where" in given:
-        raise ValueError(
-            f"{what} where must be None: pass K of 0 at the faces of the layers outside, or split "
-            "the arrays along another axis"
-        )
     named = given if out is None else {**given, "out": out}
     for name, value in named.items():
         if locate(value) is not None:
             raise BackendError(
                 f"{what} arrays must be in memory of the host, {name} is on a device"
             )
+    target = find_target("cpu", None, {}, operation="implicit_diffusion", leader="")
+    mask = target.mask("where", given.get("where", True))
+    given = {name: value for name, value in given.items() if name != "where"}
     arrays = {name: np.asarray(value) for name, value in given.items()}
     dtype = np.result_type(*(arrays[n] if np.ndim(value) else value for n, value in given.items()))
     if dtype.kind in "biu":
@@ -335,6 +446,8 @@ def _cut_columns(given: dict[str, Any], place: int, ndim: int, out: Any) -> _Col
         else:
             full = padded_shape(array.shape, place, ndim) if array.ndim else (1,) * ndim
             views[name] = np.moveaxis(array.astype(dtype).reshape(full), place, -1)
+    full = padded_shape(mask.shape, place, ndim) if mask.ndim else (1,) * ndim
+    inside = np.moveaxis(mask.reshape(full), place, -1)
     T, K = views["T"], views["K"]
     layers = T.shape[-1]
     if K.shape[-1] not in (1, layers + 1):
@@ -342,56 +455,63 @@ def _cut_columns(given: dict[str, Any], place: int, ndim: int, out: Any) -> _Col
             f"{what} K must be a number or have the {layers + 1} faces of the layers of this rank, "
             f"also those at the cuts, got {K.shape[-1]} along axis {place}"
         )
-    batch = np.broadcast_shapes(*(view.shape[:-1] for view in (*views.values(), *ends.values())))
-    shape = np.broadcast_shapes(
-        (*batch, layers), *(view.shape for name, view in views.items() if name != "K")
-    )
+    everything = (*views.values(), *ends.values(), inside)
+    batch = np.broadcast_shapes(*(view.shape[:-1] for view in everything))
+    whole = (view.shape for name, view in views.items() if name != "K")
+    shape = np.broadcast_shapes((*batch, layers), inside.shape, *whole)
     if shape[-1] != layers:
         raise ValueError(f"{what} T must have all layers along axis {place}, got {layers}")
     if out is not None:
         full = (*shape[:-1][:place], layers, *shape[:-1][place:])
         if out.shape != full or out.dtype != dtype:
             raise ValueError(f"{what} out must have the shape {full} and the dtype {dtype}")
-    return _Columns(np.broadcast_to(T, shape), K, views["dz"], views.get("source"), ends)
+    inside = np.broadcast_to(inside, (*inside.shape[:-1], layers))
+    own = views["dz"], views.get("source"), ends, inside, "where" in named
+    return _Columns(np.broadcast_to(T, shape), K, *own)
 
 
 def _ends_of_columns(own: _Columns) -> Array:
-    """Return dz, and K, at the first and the last layer, or face, between those of neighbours."""
-    pairs = [(a[..., :1], a[..., -1:]) for a in (own.dz, own.K)]
-    shape = np.broadcast_shapes(*(first.shape for first, _ in pairs))
-    found = []
-    for first, last in pairs:
-        one, two = np.broadcast_to(first, shape), np.broadcast_to(last, shape)
-        found.append(np.concatenate([one, one, two, two], axis=-1))
-    return np.stack(found)
+    """Return dz, and K, at the first and the last layer, or face."""
+    pairs = [np.concatenate([a[..., :1], a[..., -1:]], axis=-1) for a in (own.dz, own.K)]
+    return np.stack(np.broadcast_arrays(*pairs))
 
 
 def _rows_of_columns(
-    own: _Columns, halo: Array, h: float, group: Group
-) -> tuple[Array, Array, Array, Array]:
-    """Return the off-diagonals, the row sums and the right side; `halo` has dz beyond the ends."""
-    layers, has_before, has_after = own.T.shape[-1], group.rank > 0, not _is_last(group)
-    batch = halo.shape[:-1]
-    d = np.broadcast_to(own.dz, (*batch, layers))
-    before = halo[..., :1] if has_before else np.zeros_like(halo[..., :1])
-    after = halo[..., 3:] if has_after else np.zeros_like(halo[..., :1])
-    around = np.concatenate([before, d, after], axis=-1)
-    k = conductance(own.K, h, around[..., :-1], around[..., 1:])
-    lower, upper, ends = -k[..., :-1], -k[..., 1:], []
-    for end, is_there, name in ((0, not has_before, "first"), (-1, not has_after, "last")):
-        if not is_there:
-            continue
-        row = np.arange(layers) == end % layers
-        (upper if end else lower)[..., row] = 0
+    own: _Columns, halo: Array, beyond: Beyond, others: tuple[Array, Array], h: float
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the off-diagonals, the row sums, the right side, and T, which is 0 outside the mask.
+
+    `halo` has dz beyond the ends, `beyond` the mask there; `others` says which columns have layers
+    inside on the ranks before and after this one. What counts outside is finite: rows there are
+    those of the identity, and K between a layer inside and one outside is 0.
+    """
+    inside, K, layers = own.inside, own.K, own.T.shape[-1]
+    within = np.concatenate([beyond[0], inside, beyond[1]], axis=-1)
+    dz = np.broadcast_to(own.dz, (*own.dz.shape[:-1], layers))
+    around = np.concatenate(
+        [
+            np.broadcast_to(a, (*halo.shape[:-1], a.shape[-1]))
+            for a in (halo[..., :1], dz, halo[..., 3:])
+        ],
+        axis=-1,
+    )
+    around = np.where(within, around, np.ones_like(around))
+    faces = np.where(within[..., :-1] & within[..., 1:], K, np.zeros_like(K))
+    k = conductance(faces, h, around[..., :-1], around[..., 1:])
+    ends = []
+    count = np.cumsum(inside, axis=-1)
+    for end, name in ((0, "first"), (1, "last")):
+        nearer = count if end == 0 else count[..., -1:] - count + 1
+        at = inside & (nearer == 1) & ~others[end][..., None]
         if f"flux_{name}" in own.ends:
-            ends.append(End(row, own.ends[f"flux_{name}"]))
+            ends.append(End(at, own.ends[f"flux_{name}"]))
         if f"value_{name}" in own.ends:
-            face = np.where(row, own.K[..., :1] if end == 0 else own.K[..., -1:], 0)
-            ends.append(End(row, own.ends[f"value_{name}"], face.astype(own.K.dtype)))
-    sums, right = sums_and_sides(np, d, own.T, own.source, h, ends)
-    return lower, sums, upper, right
-
-
-def _with_axes(value: Any) -> Any:
-    """Return an operand with arithmetic: an array of any library, or one of NumPy."""
-    return value if hasattr(value, "shape") else np.asarray(value)
+            outer = K if K.shape[-1] == 1 else K[..., 1:] if end else K[..., :-1]
+            face = np.where(at, outer, np.zeros_like(outer))
+            ends.append(End(at, own.ends[f"value_{name}"], face))
+    T, source = own.T, own.source
+    if own.has_mask:
+        T = np.where(inside, T, np.zeros_like(T))
+        source = None if source is None else np.where(inside, source, np.zeros_like(source))
+    sums, right = sums_and_sides(np, around[..., 1:-1], T, source, h, ends)
+    return -k[..., :-1], sums, -k[..., 1:], right, T

@@ -156,6 +156,8 @@ def facts_of(group: Group, call: Call) -> Facts | None:
     is_possible = {"peers", "nccl"} & set(group.links)
     if not is_possible or not hasattr(call.target.backend, "part_solve"):  # a host has none
         return None
+    if call.choice.has_sums:
+        return None
     plan = plan_of(call.shape.batch, call.views)
     one_dtype = len({view.dtype for view in call.views}) == 1
     if plan.copied or any(call.shape.short) or not one_dtype:

@@ -272,7 +272,8 @@ class Matrices:
         """Return a copy of the row sums of the whole matrices, in host memory."""
         view = self._views[1]
         part = self._target.download(view if view.shape[-1] == 1 else view[..., rows])
-        return np.array(np.broadcast_to(part, (*self.batch, rows.stop - rows.start)))
+        full = (*self.batch, rows.stop - rows.start)
+        return part if part.shape == full else np.array(np.broadcast_to(part, full))
 
     def _coupling(self, *, is_left: bool) -> Array:
         """Return the entries of the interior rows that couple to the unknown on one side."""

@@ -19,6 +19,7 @@ from .._lines.factor import (
     rhs_shape,
     rhs_view,
 )
+from .._lines.masks import inside_of, masked_matrices
 from .._options import (
     OnSingular,
     SolveInfo,
@@ -29,7 +30,7 @@ from .._options import (
     pivot_code,
 )
 from .._row_sums import RowSums, form_of, matrix_names
-from .._runtime.arrays import Shape
+from .._runtime.arrays import Shape, resolve_shape
 from .._runtime.finite import require_finite_operands
 from .._runtime.singular import Singular
 from .._runtime.targets import Target, find_target
@@ -45,6 +46,7 @@ from ._ends import (
     values_of,
 )
 from ._group import Group, own_device
+from ._masks import beyond_part, keep_outside
 from ._slab import Slab
 from ._systems import (
     NO_FAILURES,
@@ -96,6 +98,7 @@ class _Whole:
 
 
 _State = TridiagonalFactor | _Ends | _Whole
+_Given = tuple[Target, Operands]
 
 
 def _solver(target: Target, interior: TridiagonalFactor | None, threads: int) -> Solve:
@@ -154,13 +157,18 @@ class SplitFactor:
         named: dict[str, Any],
         stream: object,
         options: Sequence[Any],
+        where: Any = None,
     ) -> None:
         self._group, self._split = checked_group(group, split)
         self._options = _Options(*options)
         self.pivot = self._options.pivot
         diag, form = form_of(named["diag"])
         self._has_sums = form is not None
-        self._factor({**named, "diag": diag}, stream, form)
+        #: The rows inside on this rank, on the host, the rows last; None without a mask.
+        self._inside: Array | None = None
+        named = {**named, "diag": diag}
+        given = None if where is None else self._masked(named, where, stream, form)
+        self._factor(named, stream, form, given)
 
     @property
     def nbytes(self) -> int:
@@ -228,18 +236,27 @@ class SplitFactor:
             shape = rhs_shape(self.shape, self.axis, array, axis)
             require_flag("check_finite", check_finite)
             if check_finite:
-                require_finite_operands(
-                    _SOLVE, target, {"rhs": array}, shape, periodic=self.periodic
-                )
+                finite = {"rhs": array}
+                if self._inside is not None:
+                    inside = np.broadcast_to(self._inside, (*shape.batch, shape.rows))
+                    finite["where"] = np.moveaxis(inside, -1, shape.axis)
+                require_finite_operands(_SOLVE, target, finite, shape, periodic=self.periodic)
             result = target.result(out, named, array, shape.full, dtype)
             (array,) = target.move(array) if result.size else (array,)
             x = target.destination(result) if result.size else result
             agreed.own = shape.batch
             same_batch = None if isinstance(self._state, TridiagonalFactor) else shape.batch
             agreed.same = {"dtype": str(dtype), "batch shape": same_batch, "trans": trans}
-        views = rhs_view(shape, array), shape.batch_first(x)
-        if result.size:
-            self._solve(target, *views, code, count)
+        right, solution = rhs_view(shape, array), shape.batch_first(x)
+        mask = self._inside
+        if result.size and mask is None:
+            self._solve(target, right, solution, code, count)
+        elif result.size and mask is not None:
+            # Right-hand sides outside count as 0: NaN times 0 is NaN.
+            where = np.broadcast_to(mask, solution.shape)
+            inner = target.selected(right, where, 0.0)
+            self._solve(target, inner, inner, code, count)
+            keep_outside(target, solution, inner, where, right)
         return target.finish(result, rhs, out)
 
     def _solve_views(self, target: Target, rhs: Array, x: Array, threads: int = 0) -> None:
@@ -271,6 +288,10 @@ class SplitFactor:
         ValueError
             If the matrices have another shape, dtype or form than before. The old factors are kept.
         """
+        if self._inside is not None:
+            raise ValueError(
+                "SplitFactor.refactor: the factor has a mask: make a new factor with where"
+            )
         named = {"lower": lower, "diag": diag, "upper": upper}
         new = SplitFactor(self._group, self._split, named, stream, self._options)
         with self._group.agreement(_FACTOR):
@@ -292,32 +313,99 @@ class SplitFactor:
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a SplitFactor cannot be pickled or copied: factor the diagonals again")
 
-    def _factor(self, named: dict[str, Any], stream: object, form: RowSums | None) -> None:
-        """Factor by the ends, or as whole lines where rows are exchanged; collective."""
+    def _target(self, named: dict[str, Any], stream: object) -> Target:
+        """Check the options, and return where the diagonals are."""
+        options = self._options
+        target = find_target(
+            own_device(options.device, self._group, named),
+            stream,
+            named,
+            operation=_FACTOR,
+            leader="diag",
+            timed=True,
+        )
+        require_flag("periodic", options.periodic)
+        pivot_code(options.pivot, target.backend.PIVOTS, has_sums=self._has_sums)
+        check_threads(options.threads)
+        check_policy(options.on_singular)
+        require_flag("check_finite", options.check_finite)
+        return target
+
+    def _masked(
+        self, named: dict[str, Any], where: Any, stream: object, form: RowSums | None
+    ) -> _Given:
+        """Keep a mask; return diagonals with rows of the identity outside; collective."""
+        group, options, periodic = self._group, self._options, bool(self._options.periodic)
+        with group.agreement(_FACTOR) as agreed:
+            target = self._target({**named, "where": where}, stream)
+            operands, dtype, copied = target.operands(named)
+            mask = target.mask("where", where)
+            arrays = {**dict(zip(named, operands, strict=True)), "where": mask}
+            shape = resolve_shape(
+                arrays, options.axis, leader="diag", periodic=periodic, rows=options.rows
+            )
+            if options.check_finite:
+                require_finite_operands(_FACTOR, target, arrays, shape, periodic=periodic)
+            inside = inside_of(target, mask, shape)
+            along = self._split.of(len(shape.full))
+            is_cut = along == shape.axis and group.size > 1
+            if is_cut:
+                check_short(group, shape)
+            agreed.own = shape.full[along]
+            agreed.same = {
+                "batch shape of where": inside.shape[:-1] if is_cut else None,
+                "whether systems are cut": is_cut,
+                "periodic": periodic,
+            }
+        check_sizes(along, agreed.found)
+        beyond = beyond_part(
+            group, _FACTOR, inside, is_cut=is_cut and shape.rows > 0, periodic=periodic
+        )
+        with group.agreement(_FACTOR):
+            checks = form is not None and form.check_signs
+            masked, sign = masked_matrices(
+                _FACTOR,
+                target,
+                shape.operands(operands),
+                shape,
+                inside,
+                beyond,
+                periodic=periodic,
+                has_sums=self._has_sums,
+                check_signs=checks and target.reports_singular(options.on_singular),
+            )
+        self._inside = inside
+        moved = [np.moveaxis(array, -1, shape.axis) for array in masked]
+        own = Shape(moved[1].shape, shape.axis, shape.omits[:3])
+        return target, Operands(moved, dtype, own, copied, sign)
+
+    def _factor(
+        self,
+        named: dict[str, Any],
+        stream: object,
+        form: RowSums | None,
+        masked: _Given | None,
+    ) -> None:
+        """Factor by the ends, or as whole lines where rows are exchanged; collective.
+
+        `masked` replaces the diagonals `named`.
+        """
         group, options = self._group, self._options
         with group.agreement(_FACTOR) as agreed:
-            target = find_target(
-                own_device(options.device, group, named),
-                stream,
-                named,
-                operation=_FACTOR,
-                leader="diag",
-                timed=True,
-            )
-            require_flag("periodic", options.periodic)
-            pivot_code(options.pivot, target.backend.PIVOTS, has_sums=self._has_sums)
-            check_threads(options.threads)
-            require_flag("check_finite", options.check_finite)
-            given = resolve_matrices(
-                target,
-                named,
-                options.axis,
-                options.rows,
-                periodic=bool(options.periodic),
-                check_finite=bool(options.check_finite),
-                form=form,
-                policy=check_policy(options.on_singular),
-            )
+            if masked is not None:
+                target, given = masked
+            else:
+                target = self._target(named, stream)
+                given = resolve_matrices(
+                    target,
+                    named,
+                    options.axis,
+                    options.rows,
+                    periodic=bool(options.periodic),
+                    check_finite=bool(options.check_finite),
+                    form=form,
+                    policy=options.on_singular,
+                )
             full = given.shape.full
             along = self._split.of(len(full))
             is_cut = along == given.shape.axis

@@ -7,6 +7,7 @@ after some steps. How they travel: _exchange.py.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require
@@ -111,6 +112,19 @@ def slab_nodes(group: Group, split: Slab, shape: Sequence[int], depth: int) -> S
     require(least >= depth, f"every rank needs at least {depth} nodes along axis {axis}", least)
     halo = depth * (group.rank > 0), depth * (group.rank < group.size - 1)
     return SlabNodes(group, axis, parts[group.rank], halo)
+
+
+def with_neighbours(group: Group, operation: str, part: Array) -> Array:
+    """Return the first and the last entry along the last axis between those of the neighbours.
+
+    The entries are that of the rank before, the first and the last one of this rank, and that of
+    the next rank; the first rank follows the last one. Collective.
+    """
+    first, last = part[..., :1], part[..., -1:]
+    field = np.concatenate([first, first, last, last], axis=-1)
+    faces = faces_of(group, field.ndim - 1, field.shape[-1], (1, 1))
+    refresh_halo(group, operation, faces, field)
+    return field
 
 
 def refresh_halo(group: Group, operation: str, faces: Sequence[HaloFace], field: Array) -> None:

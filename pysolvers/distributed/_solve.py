@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from .._lines.engine import (
     solve_spikes,
     solve_views,
 )
+from .._lines.masks import Beyond, inside_of, masked_matrices
 from .._options import Choice, SolveInfo
+from .._row_sums import matrix_names
 from .._runtime.arrays import Shape
 from .._runtime.device import packed_strides
 from .._runtime.singular import Singular
@@ -40,17 +42,17 @@ from ._ends import (
     unpacked,
 )
 from ._group import Group, own_device
+from ._masks import beyond_part, keep_outside
 from ._repeats import solve_again
 from ._slab import Slab
 from ._systems import (
     check_short,
     check_sizes,
     checked_group,
-    failures_of,
     merged,
     numbered,
 )
-from ._whole import whole_lines
+from ._whole import solve_whole_lines
 
 Array = NDArray[Any]
 Report = dict[str, Any]
@@ -67,18 +69,22 @@ _KEPT_BYTES = 1 << 26  # larger scratch arrays are not kept
 
 
 def solve_split(
-    group: Group | None, split: Slab | None, named: dict[str, Any], choice: Choice
+    group: Group | None,
+    split: Slab | None,
+    named: dict[str, Any],
+    choice: Choice,
+    where: Any = None,
 ) -> Array | tuple[Array, SolveInfo]:
     """Solve with operands of which each rank holds its part; see `solve_tridiagonal`."""
     group, split = checked_group(group, split)
-    if "calls" in group.kept:
+    if "calls" in group.kept and where is None:
         answer = solve_again(group, split, named, choice)
         if answer is not None:
             return answer
+    mask = None if where is None else _mask_of(group, split, named, choice, where)
     with group.agreement(_OPERATION) as agreed:
-        given = named if choice.out is None else {**named, "out": choice.out}
-        choice = choice._replace(device=own_device(choice.device, group, given))
-        call = prepare(named, choice)
+        call = _prepared(group, named, choice) if mask is None else _masked(mask)
+        choice = call.choice
         full = call.shape.full
         along = split.of(len(full))
         is_cut = along == call.shape.axis
@@ -91,6 +97,8 @@ def solve_split(
             "axis": call.shape.axis,
             "batch shape of the matrices": matrix_batch(call) if is_cut else None,
             **{name: getattr(choice, name) for name in _SAME},
+            "use of RowSums": choice.has_sums,
+            "signs of the matrices": call.sign,
         }
     sizes, facts = zip(*agreed.found, strict=True)
     check_sizes(along, sizes)
@@ -100,6 +108,9 @@ def solve_split(
     else:
         report, singular = _solve_systems(group, call, along, sizes)
         exchange = "none"
+    if mask is not None and call.result.size:
+        *_, rhs, x = mask.call.views
+        keep_outside(call.target, x, call.views[_X], mask.inside, rhs)
     answer = finish(
         call,
         report,
@@ -113,6 +124,65 @@ def solve_split(
     if exchange == "peers" and isinstance(answer, tuple):
         describe(group, signature_of(call, along), sizes, answer[1])
     return answer
+
+
+class _Mask(NamedTuple):
+    """A call whose operands do not yet have its mask, and the mask."""
+
+    call: Call
+    inside: Array
+    beyond: Beyond
+
+
+def _prepared(group: Group, named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
+    """Check the operands of this rank."""
+    given = named if choice.out is None else {**named, "out": choice.out}
+    device = own_device(choice.device, group, given if where is None else {**given, "where": where})
+    return prepare(named, choice._replace(device=device), where)
+
+
+def _mask_of(group: Group, split: Slab, named: dict[str, Any], choice: Choice, where: Any) -> _Mask:
+    """Return the call of this rank, its mask, and that of the rows beyond its part; collective."""
+    with group.agreement(_OPERATION) as agreed:
+        call = _prepared(group, named, choice, where)
+        assert call.mask is not None
+        inside = inside_of(call.target, call.mask, call.shape)
+        along = split.of(len(call.shape.full))
+        is_cut = along == call.shape.axis and group.size > 1
+        agreed.own = call.shape.full[along]
+        agreed.same = {
+            "batch shape of where": inside.shape[:-1] if is_cut else None,
+            "whether systems are cut": is_cut,
+            "periodic": choice.periodic,
+        }
+    check_sizes(along, agreed.found)
+    options = {"is_cut": is_cut and call.shape.rows > 0, "periodic": choice.periodic}
+    return _Mask(call, inside, beyond_part(group, _OPERATION, inside, **options))
+
+
+def _masked(mask: _Mask) -> Call:
+    """Return a call with rows of the identity outside of its mask, whose solution is a new array.
+
+    Right-hand sides outside count as 0: NaN times 0 is NaN.
+    """
+    call, inside = mask.call, mask.inside
+    if not call.result.size:
+        return call
+    target, choice = call.target, call.choice
+    *matrix, rhs, x = call.views
+    matrix, _ = masked_matrices(
+        _OPERATION,
+        target,
+        matrix,
+        call.shape,
+        inside,
+        mask.beyond,
+        periodic=choice.periodic,
+        has_sums=choice.has_sums,
+        check_signs=False,
+    )
+    right = target.selected(rhs, np.broadcast_to(inside, x.shape), 0.0)
+    return call._replace(views=[*matrix, right, target.packed(right)])
 
 
 def _solve_systems(
@@ -198,8 +268,8 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         return found
 
     *matrix, rhs, x = call.views
-    is_host = call.target.name == "cpu"
-    is_one_pass = is_host and matrix_batch(call) == x.shape[:-1]
+    is_host, has_sums = call.target.name == "cpu", call.choice.has_sums
+    is_one_pass = is_host and not has_sums and matrix_batch(call) == x.shape[:-1]
     # Systems that need row exchanges are solved from the right-hand sides.
     g = x
     if np.may_share_memory(rhs, x):
@@ -213,6 +283,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
             call.shape,
             (rank, group.size),
             periodic=periodic,
+            has_sums=has_sums,
         )
         never = call.options.pivot == call.target.backend.PIVOTS["never"]
         usable.append(never or matrices.is_dominant)
@@ -237,6 +308,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
             on_singular="ignore",
             threads=call.choice.threads,
             return_info=True,
+            has_sums=has_sums,
         ),
     )
     assert info.singular is not None  # of arrays of the host
@@ -265,11 +337,11 @@ def _scratch(group: Group, number: int, like: Array) -> Array:
 
 def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report, Singular | None]:
     """Solve every line on one rank, as on one device."""
-    target, choice, rows = call.target, call.choice, call.shape.rows
-    views = call.views[: _RHS + 1]
-    shares, lines, _ = whole_lines(group, _OPERATION, target, call.shape, views, sizes)
-    with group.agreement(_OPERATION) as done:
-        x, info = solve_call(
+    target, choice = call.target, call.choice
+
+    def solve(lines: list[Array]) -> tuple[Array, SolveInfo]:
+        """Solve complete lines."""
+        answer: tuple[Array, SolveInfo] = solve_call(
             dict(zip(_OPERANDS, lines, strict=True)),
             Choice(
                 method=choice.method,
@@ -279,16 +351,22 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
                 device=target.device_name,
                 threads=choice.threads,
                 return_info=True,
+                has_sums=choice.has_sums,
             ),
         )
-        counted = {key: getattr(info, key) or 0 for key in _COUNTS}
-        failures = failures_of(info, lines[:_RHS], shares.own.start, periodic=choice.periodic)
-        done.own = failures, counted
-    part = shares.from_lines(x).reshape(*call.shape.batch, rows)
-    with group.agreement(_OPERATION):
-        target.write(call.views[_X], target.upload(part))
-    failed, counts = zip(*done.found, strict=True)
-    singular = numbered(failed, call.shape.batch)
+        return answer
+
+    info, counts, singular = solve_whole_lines(
+        group,
+        _OPERATION,
+        target,
+        call.shape,
+        call.views[: _RHS + 1],
+        call.views[_X],
+        sizes,
+        solve,
+        periodic=choice.periodic,
+        names=matrix_names(has_sums=choice.has_sums),
+    )
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}
-    report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
-    return report, singular
+    return report | counts, singular

@@ -107,12 +107,15 @@ def failures_of(
     """Return the failures of a call with whole lines of the host, of which `info` is the report.
 
     `lines` are the diagonals, shape (systems, rows), or (1, rows) for one that all systems have,
-    from system number `first` on. They are not read if there is no failure.
+    from system number `first` on. They are not read if there is no failure; without any the
+    failures are not explained.
     """
     assert info.singular is not None  # a call with arrays of the host waits
     assert info.singular_rows is not None
     failed = info.singular
     systems = failed[:, :1] if failed.shape[1] else np.zeros((len(failed), 1), np.intp)
+    if not lines:
+        return Failures(first + systems[:, 0], info.singular_rows, None)
     size = max(len(line) for line in lines), lines[1].shape[-1]
     entry = explained(
         Singular(systems, np.zeros(len(systems), np.intp)),

@@ -8,21 +8,25 @@ a zero pivot in the order of elimination of one device.
 Words per unknown: 5 through the network (4 there, 1 back), in addition to those of the solve.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._options import SolveInfo
 from .._runtime.arrays import Shape
+from .._runtime.singular import Singular
 from .._runtime.targets import Target
 from ._group import Group
+from ._systems import failures_of, numbered
 
 Array = NDArray[Any]
 
 
 _DIAGONALS = 3
+_COUNTS = ("pivoted", "repeated")
 
 
 def whole_lines(
@@ -44,7 +48,7 @@ def whole_lines(
     shape : Shape
         Of the rows of this rank.
     views : sequence of array
-        lower, diag and upper, and further operands, which have rows for each line; the rows last.
+        lower, diag and upper, and further operands, which broadcast to all lines; the rows last.
     sizes : sequence of int
         Number of rows of each rank.
 
@@ -57,10 +61,12 @@ def whole_lines(
     is_shared : bool
         Whether there is one line, which every rank has.
     """
+    full = (*shape.batch, shape.rows)
     with group.agreement(operation) as gathered:
         parts = [_whole_rows(target, shape, k, v) for k, v in enumerate(views[:_DIAGONALS])]
         gathered.own = [(len(part) == 1, part.dtype) for part in parts]
-        others = [target.download(v).reshape(-1, shape.rows) for v in views[_DIAGONALS:]]
+        downloaded = (np.broadcast_to(target.download(v), full) for v in views[_DIAGONALS:])
+        others = [part.reshape(-1, shape.rows) for part in downloaded]
     forms = [tuple(zip(*found, strict=True)) for found in zip(*gathered.found, strict=True)]
     are_one = [all(is_one) for is_one, _ in forms]
     is_shared = all(are_one) and not others
@@ -85,6 +91,60 @@ def _whole_rows(target: Target, shape: Shape, k: int, view: Array) -> Array:
     batch = (1,) if prod(view.shape[:-1]) == 1 else shape.batch
     part = part.reshape(1, -1) if batch == (1,) else part
     return np.array(np.broadcast_to(part, (*batch, shape.rows))).reshape(-1, shape.rows)
+
+
+def solve_whole_lines(
+    group: Group,
+    operation: str,
+    target: Target,
+    shape: Shape,
+    views: Sequence[Array],
+    x: Array,
+    sizes: Sequence[int],
+    solve: Callable[[list[Array]], tuple[Array, SolveInfo]],
+    *,
+    periodic: bool,
+    names: Sequence[str],
+    explains: bool = True,
+) -> tuple[SolveInfo, dict[str, int], Singular]:
+    """Solve every line on one rank, as on one device, and write the part of this rank; collective.
+
+    Parameters
+    ----------
+    group, operation, target, shape, views, sizes
+        As of `whole_lines`.
+    x : array
+        Where the part of the solution of this rank is written, the rows last.
+    solve : callable
+        Solves complete lines of the host, without an error for singular systems.
+    periodic : bool
+        Whether the first entry of ``lower`` and the last one of ``upper`` count.
+    names : sequence of str
+        Names of the diagonals in messages.
+    explains : bool
+        Whether an entry of the diagonals that is not finite is why a system is singular.
+
+    Returns
+    -------
+    info : SolveInfo
+        That of the lines of this rank.
+    counts : dict of str to int
+        Counts of all ranks.
+    singular : Singular
+        The singular systems of all ranks.
+    """
+    shares, lines, _ = whole_lines(group, operation, target, shape, views, sizes)
+    with group.agreement(operation) as done:
+        solution, info = solve(lines)
+        counted = {key: getattr(info, key) or 0 for key in _COUNTS}
+        own = info, lines[:_DIAGONALS] if explains else (), shares.own.start
+        done.own = failures_of(*own, periodic=periodic, names=names), counted
+    part = shares.from_lines(solution).reshape(*shape.batch, shape.rows)
+    with group.agreement(operation):
+        target.write(x, target.upload(part))
+    failed, counts = zip(*done.found, strict=True)
+    total = {key: sum(own[key] for own in counts) for key in _COUNTS}
+    return info, total, numbered(failed, shape.batch)
 
 
 class Shares:

@@ -12,7 +12,7 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
-LINES = ("solve", "factor", "steps")
+LINES = ("solve", "factor", "steps", "masks")
 SOLVERS = ("heat", "poisson", "relaxation", "transport", "new_solver", "conformance")
 ON_DEVICES = ("device_unsplit", "device_poisson", "device", "repeats")
 SUBJECTS = (*LINES, *SOLVERS, *ON_DEVICES, "unsplit")
@@ -24,6 +24,8 @@ OF_THREE = {
     "solve": "every_remainder,parts_of_more_rows_than_the_ends_reach,unequal_parts,row_exchanges,"
     "rows_at_the_ends_decide,ends_in_all_rows_in_one_pass,rows_inside_decide_in_one_pass,long_lines",
     "factor": "every_remainder,parts_of_more_rows_than_the_ends_reach,shared_matrices",
+    "masks": "masks_of_solves_and_factors,row_sums_of_any_condition,"
+    "diffusion_of_cut_columns_with_masks",
     "heat": "fields_of_one_process,kernels_with_a_halo_for_several_steps,windows_that_shrink,"
     "long_steps,last_part_of_one_node,unsplit_steps_have_the_bits_of_one_process",
     "poisson": "fields_of_one_process",
@@ -35,6 +37,7 @@ OF_THREE = {
 OF_TWO = (
     "solve/every_remainder,row_exchanges,rows_at_the_ends_decide",
     "factor/every_remainder",
+    "masks/masks_of_solves_and_factors,row_sums_of_any_condition",
     *(f"{subject}/not,{checks}" for subject, checks in OF_THREE.items()),
     *("steps", "new_solver", "conformance", "device", "repeats"),
 )
@@ -42,6 +45,7 @@ OF_TWO = (
 OF_FOUR = (
     "solve/every_remainder,unequal_parts,row_exchanges,rows_at_the_ends_decide,sub_communicators",
     "factor/every_remainder",
+    "masks/row_sums_of_any_condition,row_sums_of_tiny_size",
     "few",
 )
 

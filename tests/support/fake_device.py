@@ -321,6 +321,12 @@ class Array:
     def __add__(self, other):
         return Array(self.device, np.asarray(self.get() + other.get()))
 
+    def __rsub__(self, number):
+        return Array(self.device, np.asarray(number - self.get()))
+
+    def __truediv__(self, number):
+        return Array(self.device, np.asarray(self.get() / number))
+
     def __neg__(self):
         return Array(self.device, -self.get())
 

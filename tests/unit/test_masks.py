@@ -100,6 +100,19 @@ def test_masks_of_one_line_of_periodic_and_of_long_systems(rows):
     assert np.isnan(x[:, ~inside]).all()
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_factors_of_row_sums_of_either_sign_check_the_signs_inside(sign):
+    inside = np.array([True, True, False, True, True])
+    off, rhs = np.full(5, -sign), sign * np.arange(5.0)
+    sums = np.where(inside, sign, np.nan)
+    x = factor_tridiagonal(off, RowSums(sums), off, where=inside).solve(rhs)
+    truth = np.linalg.solve([[2, -1], [-1, 2]], [[0, 3], [1, 4]])
+    np.testing.assert_allclose(x, [*truth[:, 0], rhs[2], *truth[:, 1]], rtol=1e-14)
+    sums[4] = -sign
+    with pytest.raises(ValueError, match="row sums"):
+        factor_tridiagonal(off, RowSums(sums), off, where=inside)
+
+
 @pytest.mark.parametrize("theta", [0.5, 1])
 @pytest.mark.parametrize("axis", [-1, 0])
 def test_theta_steps_with_masks(theta, axis):
