@@ -213,6 +213,18 @@ def part_leave(
     stream: int = 0,
     /,
 ) -> int: ...
+def part_barrier(
+    part: int,
+    count: int,
+    slots: tuple[int, ...],
+    round: int,
+    fails: bool,
+    patience: int,
+    clock: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def reach(other: int, device: int, /) -> int: ...
 def share(address: int, device: int, /) -> tuple[int, bytes]: ...
 def open_shared(name: bytes, device: int, /) -> tuple[int, int]: ...

@@ -27,6 +27,12 @@
  * call of another key, or gave up: it then gives up at once, not after its patience.
  * Two steps have no systems: PS_PART_LEAVE says that this part makes a call of another
  * kind, and PS_PART_END, outside of all streams, that a call of this part gives up.
+ *
+ * Two further steps are a barrier of streams, for what the parts copy into each other's
+ * memory. PS_PART_BARRIER: what the stream of a part has after it begins when all that the
+ * streams of all parts had before it is complete; the host waits for nothing. Its key is the
+ * number of the round, from 1 on. PS_PART_FAIL: this part takes part in no round up to that
+ * of the key, and the others do not wait for it.
  */
 #ifndef PS_PART_H
 #define PS_PART_H
@@ -42,12 +48,17 @@ enum { PS_MOST_PARTS = 8, PS_PART_CLOCK_BYTES = 64, PS_PART_LOG_BYTES = 256 };
 /* `late` of the clock is PS_PART_ELSEWHERE + 1 + the part if this part makes another call. */
 enum { PS_PART_ELSEWHERE = 256 };
 
+/* The mailbox of a barrier: for each part a slot of so many bytes. */
+enum { PS_PART_SLOT_BYTES = 16 };
+
 typedef enum {
     PS_PART_WHOLE,
     PS_PART_SEND,
     PS_PART_RECEIVE,
     PS_PART_LEAVE,
     PS_PART_END,
+    PS_PART_BARRIER,
+    PS_PART_FAIL,
     PS_PART_STEPS
 } ps_part_step;
 
@@ -87,11 +98,11 @@ struct ps_part {
     ps_part_step step;
     /* PS_PART_WHOLE: of each part, zero before the first call. PS_PART_SEND: that of
      * this part gets its numbers, and the others are not used. PS_PART_RECEIVE: those of
-     * the other parts have their numbers. */
+     * the other parts have their numbers. Barriers: of each part, zero before round 1. */
     void *mailbox[PS_MOST_PARTS];
     void *log[PS_MOST_PARTS]; /* of each part: ps_part_log; all null: none */
     uint64_t key;
-    void *clock;      /* of this part: ps_part_clock */
+    void *clock;      /* of this part: ps_part_clock; barriers write `late` only */
     int64_t patience; /* nanoseconds to wait for another part */
     /* Null, or one byte per system: 1, and x is not written, if a row of the whole system
      * is not dominant; else 0. PS_PART_SEND does not write it, but it must be given if

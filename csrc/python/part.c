@@ -25,35 +25,49 @@ read_numbers(PyObject *tuple, const char *name, int count, unsigned long long *n
 
 /* Read which part this is; 0, or -1 with an exception. */
 static int
-read_part(int part, int count, PyObject *logs, ps_part *p)
+read_place(int part, int count, ps_part *p)
 {
-    unsigned long long addresses[PS_MOST_PARTS];
-
     if (count < 2 || count > PS_MOST_PARTS || part < 0 || part >= count) {
         PyErr_Format(PyExc_ValueError,
                      "part: need 2 to %d parts and one of them, got part %d of %d",
                      PS_MOST_PARTS, part, count);
         return -1;
     }
-    if (read_numbers(logs, "logs", count, addresses) < 0) {
-        return -1;
-    }
     p->part = part;
     p->count = count;
-    for (int k = 0; k < count; k++) {
-        p->log[k] = (void *)(uintptr_t)addresses[k];
+    return 0;
+}
+
+/* Read addresses of memory of all parts; 0, or -1 with an exception. */
+static int
+read_addresses(PyObject *tuple, const char *name, const ps_part *p, void **of_part)
+{
+    unsigned long long addresses[PS_MOST_PARTS];
+
+    if (read_numbers(tuple, name, p->count, addresses) < 0) {
+        return -1;
+    }
+    for (int k = 0; k < p->count; k++) {
+        of_part[k] = (void *)(uintptr_t)addresses[k];
     }
     return 0;
+}
+
+/* Read which part this is, and the logs; 0, or -1 with an exception. */
+static int
+read_part(int part, int count, PyObject *logs, ps_part *p)
+{
+    return read_place(part, count, p) < 0 ? -1 : read_addresses(logs, "logs", p, p->log);
 }
 
 static int
 read_rows(PyObject *last_rows, PyObject *mailboxes, ps_part *p)
 {
-    unsigned long long rows[PS_MOST_PARTS], addresses[PS_MOST_PARTS];
+    unsigned long long rows[PS_MOST_PARTS];
     const int count = p->count;
 
     if (read_numbers(last_rows, "last_rows", count, rows) < 0 ||
-        read_numbers(mailboxes, "mailboxes", count, addresses) < 0) {
+        read_addresses(mailboxes, "mailboxes", p, p->mailbox) < 0) {
         return -1;
     }
     for (int k = 0; k < count; k++) {
@@ -62,7 +76,6 @@ read_rows(PyObject *last_rows, PyObject *mailboxes, ps_part *p)
             return -1;
         }
         p->last_row[k] = (int32_t)rows[k];
-        p->mailbox[k] = (void *)(uintptr_t)addresses[k];
     }
     return 0;
 }
@@ -263,6 +276,33 @@ close_shared(PyObject *Py_UNUSED(module), PyObject *args)
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
+static PyObject *
+part_barrier(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long round, clock, stream = 0;
+    long long patience;
+    int part, count, fails, device = 0;
+    PyObject *slots;
+    ps_part p = {0};
+    call c;
+
+    if (!PyArg_ParseTuple(args, "iiOKpLK|iK:part_barrier", &part, &count, &slots, &round,
+                          &fails, &patience, &clock, &device, &stream) ||
+        read_place(part, count, &p) < 0 ||
+        read_addresses(slots, "slots", &p, p.mailbox) < 0 ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    p.step = fails ? PS_PART_FAIL : PS_PART_BARRIER;
+    p.key = round;
+    p.patience = patience;
+    p.clock = (void *)(uintptr_t)clock;
+    call_enter(&c);
+    const ps_status status = ps_backend_get()->part_solve(&p, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
 PyDoc_STRVAR(part_mailbox_doc,
              "part_mailbox($module, dtype, systems, count, step, /)\n--\n\n"
              "Return status and the bytes of the mailbox of a part.");
@@ -285,6 +325,12 @@ PyDoc_STRVAR(
     "part_leave($module, part, count, logs, ends, device=0, stream=0, /)\n--\n\n"
     "Write into the logs of the other parts that this part makes another call, or, "
     "with `ends`, into its own one that its call gives up; return status.");
+PyDoc_STRVAR(
+    part_barrier_doc,
+    "part_barrier($module, part, count, slots, round, fails, patience, clock, "
+    "device=0, stream=0, /)\n--\n\n"
+    "Let a stream wait for those of other parts, or, with `fails`, let these not "
+    "wait for it up to a round; return status.");
 PyDoc_STRVAR(reach_doc, "reach($module, other, device, /)\n--\n\n"
                         "Let a device use the memory of another one; return status.");
 PyDoc_STRVAR(share_doc, "share($module, address, device, /)\n--\n\n"
@@ -296,12 +342,12 @@ PyDoc_STRVAR(open_shared_doc, "open_shared($module, name, device, /)\n--\n\n"
 PyDoc_STRVAR(close_shared_doc, "close_shared($module, address, device, /)\n--\n\n"
                                "End the use of memory of another process; return "
                                "status.");
-
 static PyMethodDef methods[] = {
     {"part_mailbox", part_mailbox, METH_VARARGS, part_mailbox_doc},
     {"part_check", part_check, METH_VARARGS, part_check_doc},
     {"part_solve", part_solve, METH_VARARGS, part_solve_doc},
     {"part_leave", part_leave, METH_VARARGS, part_leave_doc},
+    {"part_barrier", part_barrier, METH_VARARGS, part_barrier_doc},
     {"reach", reach, METH_VARARGS, reach_doc},
     {"share", share, METH_VARARGS, share_doc},
     {"open_shared", open_shared, METH_VARARGS, open_shared_doc},

@@ -107,6 +107,15 @@ template <typename Unit> struct TeamMailbox {
     }
 };
 
+/* The time, for waits that are bounded. */
+__device__ __forceinline__ uint64_t
+nanoseconds()
+{
+    uint64_t time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+}
+
 /* Messages between devices. */
 __device__ __forceinline__ void
 post_word_to_device(MailboxSlot *to, const MailboxSlot &w)

@@ -25,6 +25,7 @@ from .streams import PER_THREAD, Stream, private_stream
 Array = NDArray[Any]
 
 _ALIGNMENT = 256  # bytes between the starts of two arrays in one block of memory
+_BLOCK = 1 << 14  # elements of a product that are computed at once: they stay in a cache
 _LEAST_COPIED = 4  # bytes of the smallest elements that the backend copies with strides
 
 
@@ -132,6 +133,21 @@ class Host:
     def download(self, view: Array) -> Array:
         """Return a copy of an array."""
         return np.array(view)
+
+    def hold(self, array: Array) -> Array:
+        """Return an array."""
+        return array
+
+    def write(self, view: Array, values: Array) -> None:
+        """Copy values to a view, to whose shape they broadcast."""
+        view[...] = values
+
+    def add_product(self, view: Array, factor: Array, values: Array) -> None:
+        """Add the product of two arrays to a view, to which both broadcast."""
+        pair = [np.broadcast_to(a, view.shape) for a in (factor, values)]
+        rows = max(1, _BLOCK * len(view) // max(view.size, 1))
+        for k in range(0, len(view), rows):
+            view[k : k + rows] += pair[0][k : k + rows] * pair[1][k : k + rows]
 
 
 class Device:

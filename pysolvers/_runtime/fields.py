@@ -22,7 +22,6 @@ _CACHE_LINE = 64  # bytes that the start of a field on the host is a multiple of
 # nodes per second) or on a large GPU (3e10 to 6e10).
 _UPDATES = {"cpu": 1 << 29, "cuda": 1 << 36}
 _LEAST = 16  # steps in a call: what a call does once costs a few percent of them
-_BLOCK = 1 << 14  # elements of a product that are computed at once: they stay in a cache
 
 
 class Fields:
@@ -34,6 +33,11 @@ class Fields:
 
     #: What every call of the backend takes last.
     arguments: tuple[int, ...] = ()
+
+    @property
+    def memory(self) -> Host | Device:
+        """What copies and combines the arrays that `operand` returns; a device only enqueues."""
+        raise NotImplementedError
 
     def operand(self, name: str, *, changes: bool = True) -> Array:
         """Return a field for the backend, which can change it unless `changes` is False."""
@@ -95,6 +99,10 @@ class HostFields(Fields):
     def __init__(self, layout: Mapping[str, Layout]) -> None:
         self._arrays = {name: _zeros(shape, dtype) for name, (shape, dtype) in layout.items()}
 
+    @property
+    def memory(self) -> Host:
+        return Host()
+
     def operand(self, name: str, *, changes: bool = True) -> Array:
         del changes
         return self._arrays[name]
@@ -128,11 +136,7 @@ class HostFields(Fields):
         return values
 
     def add_product(self, name: str, at: Index, factor: Array, values: Array) -> None:
-        to = self._arrays[name][at]
-        pair = [np.broadcast_to(a, to.shape) for a in (factor, values)]
-        rows = max(1, _BLOCK * len(to) // max(to.size, 1))
-        for k in range(0, len(to), rows):
-            to[k : k + rows] += pair[0][k : k + rows] * pair[1][k : k + rows]
+        self.memory.add_product(self._arrays[name][at], factor, values)
 
 
 class DeviceFields(Fields):
@@ -153,6 +157,11 @@ class DeviceFields(Fields):
         self._host = {name: np.zeros(shape, dtype) for name, (shape, dtype) in layout.items()}
         self._current = set(self._host)  # fields of which the array of the host is right
         self._there = device.pack(self._host)
+
+    @property
+    def memory(self) -> Device:
+        """What copies and combines its arrays."""
+        return self.device
 
     def __reduce__(self) -> tuple[Any, ...]:
         owner = self.device.operation

@@ -10,12 +10,14 @@ inbox; by NCCL, 1 over the link and 4 for copies if the nodes lie with gaps; thr
 the host, 4 over the link of the host and 4 in its memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._errors import DistributedError
 from .._runtime.fields import DeviceFields, Fields, Index
 from ._group import Group
 from ._inbox import Inbox
@@ -91,6 +93,8 @@ class Exchange:
     """
 
     _link = "host"
+    #: Whether the devices wait for each other in `in_order`.
+    is_in_order = False
 
     def __init__(
         self,
@@ -145,6 +149,17 @@ class Exchange:
         """Get the parts of a field that does not change since `post`; collective."""
         self.refresh(name)
 
+    @contextmanager
+    def in_order(self, count: int) -> Iterator[Callable[[str], None]]:
+        """Return a context with a function that exchanges the parts of a field; collective.
+
+        All ranks call the function `count` times. If `is_in_order`, the devices wait for each
+        other, the host waits at the end of the context only, and a rank that raises in the context
+        raises on all ranks.
+        """
+        del count
+        yield self.refresh
+
 
 class _OnDevices(Exchange):
     """Parts of fields on devices, which travel between them."""
@@ -183,6 +198,7 @@ class _PeerExchange(_OnDevices):
     ) -> None:
         super().__init__(*arguments)
         self._inbox, self._places, self._places_there = inbox, places, places_there
+        self.is_in_order = inbox.crosses
         self._posted = ""
         self._arrived: str | None = None  # the field whose parts are in the inbox
 
@@ -205,7 +221,34 @@ class _PeerExchange(_OnDevices):
         self._arrived = self._posted
         self._inbox.passed(self)
 
-    def take(self) -> None:
+    @contextmanager
+    def in_order(self, count: int) -> Iterator[Callable[[str], None]]:
+        inbox, device = self._inbox, self._source.device
+        if not self.is_in_order:
+            yield self.refresh
+            return
+        inbox.prepare()
+        last = inbox.round + count
+        try:
+            with self._group._barrier(self._operation):
+                try:
+                    yield self._refresh_in_order
+                except BaseException:
+                    inbox.give_up(device, last)
+                    raise
+        except DistributedError:
+            inbox.forget(device)
+            raise
+        inbox.check(self._operation, device)
+
+    def _refresh_in_order(self, name: str) -> None:
+        """Exchange the parts of a field in the order of the streams."""
+        self.post(name)
+        self._inbox.cross(self._source.device)
+        self.passed()
+        self.take(waits=False)
+
+    def take(self, *, waits: bool = True) -> None:
         """Copy the parts that have arrived to the field."""
         if self._arrived is None:
             return
@@ -213,7 +256,8 @@ class _PeerExchange(_OnDevices):
         for rank, parts in self._others(self._receives).items():
             for at, place in zip(parts, self._places[rank], strict=True):
                 self._target.write(self._arrived, at, self._inbox.here(place, field[at]))
-        self._target.wait()
+        if waits:
+            self._target.wait()
         self._arrived = None
 
     def complete(self, name: str) -> None:

@@ -5,25 +5,33 @@ three steps: each rank copies what it sends into the inboxes of the others; a ba
 enters when its device has completed the copies; and each rank copies what it got to its place. A
 rank writes into a slot again only after the barrier of the other one, and so after the first one
 was read: one barrier per message is enough.
+
+The barrier is one of the ranks, by the transport of the group, or one of the streams of their
+devices (`Inbox.cross`), for which no host waits. A rank whose device does not get the messages of
+another one within the timeout finds this in `Inbox.check`; a rank that fails lets the devices of
+the others go on at once (`Inbox.give_up`).
 """
 
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError
-from .._runtime.device import Device, device_array
+from .._errors import BackendError, DistributedError
+from .._runtime.device import Device, address_of, device_array
 from .._runtime.fields import DeviceFields
-from .._runtime.mailboxes import MailboxAddress, SharedMemory
+from .._runtime.mailboxes import CLOCK_BYTES, MailboxAddress, Outcome, SharedMemory
 from ._group import Group, host_name
 
 Array = NDArray[Any]
 
 _SLOTS = 2
 _ALIGNMENT = 512  # bytes
+_SLOT_BYTES = 16  # PS_PART_SLOT_BYTES of ps_part.h
+_MOST_PARTS = 8  # PS_MOST_PARTS
 
 
 class Receiver(Protocol):
@@ -54,6 +62,8 @@ class Inbox:
         self._addresses: list[int] = []  # by rank
         self._slot = 0  # of what arrived last
         self._last: weakref.ref[Receiver] | None = None  # whose message this is
+        #: Number of the barriers of the streams so far.
+        self.round = 0
 
     def reserve(self, operation: str, nbytes: int) -> bool:
         """Make room for messages of some bytes, the most of all ranks; collective.
@@ -65,7 +75,7 @@ class Inbox:
             return True
         capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
         with self._group.agreement(operation) as made:
-            memory = SharedMemory(self._device, _SLOTS * capacity, self._group.rank)
+            memory = self._memory_of(capacity)
             made.own = memory.own
         with self._group.agreement(operation) as opened:
             addresses = self._open(memory, made.found)
@@ -74,12 +84,20 @@ class Inbox:
         unused: SharedMemory | None = memory
         if all(opened.found):
             unused, self._memory = self._memory, memory
-            self._addresses, self.capacity = addresses, capacity
+            self._addresses, self.capacity, self.round = addresses, capacity, 0
         if unused is not None:
             # The other ranks close memory before it is freed here.
             with self._group.agreement(operation):
                 unused.close()
         return unused is not memory
+
+    def _memory_of(self, capacity: int) -> SharedMemory:
+        """Return memory for slots of some bytes, and for the barriers of streams."""
+        size = self._group.size * _SLOT_BYTES + CLOCK_BYTES
+        memory = SharedMemory(self._device, _SLOTS * capacity + size, self._group.rank)
+        self._device.write(memory.octets[_SLOTS * capacity :], np.zeros(size, np.uint8))
+        self._device.wait()
+        return memory
 
     def _open(self, memory: SharedMemory, found: Sequence[MailboxAddress]) -> list[int]:
         """Open the inboxes of the other ranks; return the addresses, none if it is not possible."""
@@ -126,6 +144,70 @@ class Inbox:
         """Take note of a barrier after a message for this receiver was sent."""
         self._slot = 1 - self._slot
         self._last = weakref.ref(receiver)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether there are barriers of streams for so many ranks."""
+        return self._group.size <= _MOST_PARTS
+
+    def cross(self, device: Device) -> None:
+        """Let the stream of each rank wait for those of all ranks; all ranks do."""
+        self.round += 1
+        self._barrier(device, is_failed=False)
+
+    def give_up(self, device: Device, last: int) -> None:
+        """Let the devices of the other ranks wait for this one no more, up to a round."""
+        if (last - self.round) % _SLOTS:
+            self._slot = 1 - self._slot
+        self.round, self._last = last, None
+        with suppress(BackendError):  # the error of this rank is another one
+            self._barrier(device, is_failed=True)
+            device.wait()
+
+    def check(self, operation: str, device: Device) -> None:
+        """Wait for the device; raise if a rank did not take part in a barrier of streams.
+
+        Raises
+        ------
+        DistributedError
+            The group cannot be used after that.
+        """
+        outcome = Outcome.of(device.download(self._clock))
+        if outcome.late < 0:
+            return
+        self.forget(device)
+        group = self._group
+        reason = "it failed" if outcome.is_elsewhere else f"waited {group.timeout:g} s"
+        group._lose(
+            f"{operation}: rank {group.rank} of {group.size} gets no message from rank "
+            f"{outcome.late}: {reason}"
+        )
+        raise DistributedError(group._lost, (outcome.late,))
+
+    def forget(self, device: Device) -> None:
+        """Take no note of ranks that failed, after their errors have been raised."""
+        with suppress(BackendError):
+            device.write(self._clock, np.zeros(CLOCK_BYTES, np.uint8))
+            device.wait()
+
+    @property
+    def _clock(self) -> Array:
+        """What the device notes of the barriers of streams."""
+        own = self._addresses[self._group.rank] + _SLOTS * self.capacity
+        address = own + self._group.size * _SLOT_BYTES
+        return device_array(address, (CLOCK_BYTES,), None, np.dtype(np.uint8), self._memory)
+
+    def _barrier(self, device: Device, *, is_failed: bool) -> None:
+        device.enqueue(
+            device.backend.part_barrier,
+            self._group.rank,
+            self._group.size,
+            tuple(base + _SLOTS * self.capacity for base in self._addresses),
+            self.round,
+            is_failed,
+            int(self._group.timeout * 1e9),
+            address_of(self._clock),
+        )
 
 
 def inbox_of(group: Group, operation: str, device: Device, nbytes: int) -> Inbox | None:

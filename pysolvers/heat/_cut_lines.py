@@ -15,24 +15,31 @@ once. T changes by l (x_before - g_before) + u (x_after - g_after), and w = 2 T 
 much, at the nodes where l and u are not below rounding errors.
 
 Operations and words per node and step: those of a call of the kernels for one step, and 2 and 2 for
-each of l and u near the cuts; one exchange of 2 numbers per line, or of 4. Stability: l and u are
-positive and their sum is below 1, so that the reduced system is diagonally dominant; for k dt/h^2
-of 10^5 and more, the sum comes close to 1, and rounding errors of the differences grow.
+each of l and u near the cuts; one exchange of 2 numbers per line, or of 4. The differences of
+Douglas and Gunn's scheme are exchanged and added where T lies, and only between ranks that the
+reduced system couples by more than rounding errors: on devices of one host the host waits after all
+steps of a call. Stability: l and u are positive and their sum is below 1, so that the reduced
+system is diagonally dominant; for k dt/h^2 of 10^5 and more, the sum comes close to 1, and rounding
+errors of the differences grow.
 
 Source: Polizzi and Sameh, Parallel Computing 32 (2006) 177-194.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._runtime.fields import Fields, Index, make_fields
+from .._solver.counter import Counter
 from ..distributed import Group
+from ..distributed._exchange import exchange_of
 from ..distributed._halo import HaloFace
 from ..distributed._halo_run import negligible
 from ._damped_start import FieldOps, solve_axis
-from ._halo import OPERATION, HeatHalo, Plan, Stage
+from ._halo import OPERATION, HeatHalo, Plan, Stage, joined
 from ._sides import Grid, Side
 from ._state import HeatState
 
@@ -74,7 +81,6 @@ class CutLines(HeatHalo):
         sides: Sequence[Side],
     ) -> None:
         super().__init__(group, state, faces, _PLAN, exchanged)
-        self._most = 1
         self._pending: Array | None = None  # what T at the nodes beyond the cuts still changes
         first, last = (int(cut is not None) for cut in cuts)
         nodes = grid.nodes[-1]
@@ -91,13 +97,15 @@ class CutLines(HeatHalo):
                 given = {cut: np.ones(())}
                 solve_axis(grid, sides, grid.axes - 1, given, spike, FieldOps(None, None))
         own = spikes[:, self._own]
-        self._weights = _weights(group.allgather(OPERATION, own[:, [0, -1]]), group.rank)
         #: 1 at lines of unknowns, 0 at lines on a side of given values.
-        self._is_unknown = np.ones(grid.nodes[-2::-1])
-        layer = self._is_unknown[None]
+        is_unknown = np.ones(grid.nodes[-2::-1])
+        layer = is_unknown[None]
         for side in sides:
             if side.axis < grid.axes - 1 and side.kind == "value":
                 side.of(layer)[...] = 0
+        weights = _weights(group.allgather(OPERATION, own[:, [0, -1]]), group.rank)
+        #: x - g of the nodes beyond the cuts for v - g of the first and the last node of each rank.
+        self._weights = weights * is_unknown
         self._dtype = dtype = state.t.dtype
         #: g beyond both cuts, 0 where there is none.
         self._given = np.zeros((2, *grid.nodes[-2::-1]), dtype)
@@ -113,6 +121,23 @@ class CutLines(HeatHalo):
                 if len(spike)
             ]
         self._changing = [k for k, n in enumerate((stop, own.shape[1] - start)) if n]
+        self._changes_of_t: _Changes | None = None
+        if exchanged == "t":
+            outer = [(slice(at, at + 1),) for at in (0, nodes - 1)]
+            self._changes_of_t = _Changes(
+                group,
+                state.store,
+                [(slice(at, at + 1),) for at in (self._own.start, self._own.stop - 1)],
+                [at if cut is not None else None for at, cut in zip(outer, cuts, strict=True)],
+                self._weights,
+                {k: spike for spike, k in zip(self._spikes, self._changing, strict=True)},
+                state.device,
+            )
+        if self._changes_of_t is not None and self._changes_of_t.is_in_order:
+            # Ranks that make other numbers of steps are found before the first one.
+            self._agrees = True
+        else:
+            self._most = 1
 
     def _apply_pending(self) -> None:
         if self._pending is not None:
@@ -125,39 +150,176 @@ class CutLines(HeatHalo):
             self._state.store.add_product(name, at, spike, beyond[k : k + 1])
 
     def _make(self, count: int, *, measures: bool) -> dict[str, Any]:
-        """Make a step with the kernels, and what the nodes of other ranks change of it."""
+        """Make steps with the kernels, and what the nodes of other ranks change of each."""
+        changes, report = self._changes_of_t, None
+        if changes is None:
+            for s in range(count):
+                report = joined(report, self._step_of_w(s, measures=measures and s == count - 1))
+        else:
+            with changes.in_order(count) as change:
+                for s in range(count):
+                    changes.begin()
+                    measured = measures and s == count - 1
+                    report = joined(report, self._step_kernels(s, measures=measured))
+                    change()
+        assert report is not None
+        return report
+
+    def _step_kernels(self, s: int, *, measures: bool) -> dict[str, Any]:
+        """Make step s of a call with the kernels; return their report."""
+        return self._state.step(
+            1,
+            is_fresh=self._is_fresh and s == 0,
+            made=Counter().begin(),
+            first=s,
+            measures=measures,
+        )
+
+    def _step_of_w(self, s: int, *, measures: bool) -> dict[str, Any]:
+        """Make step s of a call of Peaceman and Rachford's scheme; return the report."""
         store = self._state.store
-        if self._exchanged == "t":
-            before, halo = store.part("t", self._ends), store.part("t", self._beyond)
-            report = super()._make(count, measures=measures)
-            ends = store.part("t", self._ends).astype(np.float64) - before
-            beyond = self._changes(self._group.allgather(OPERATION, ends))
-            self._add("t", beyond)
-            store.set_part("t", self._beyond, halo + beyond[self._is_cut])
-            return report
-        if self._is_fresh:
+        if self._is_fresh and s == 0:
             self._given[self._is_cut] = store.part("t", self._beyond)
         for side, values in zip(self._cut_sides, self._given, strict=True):
             if side is not None:
                 self._state.set_level(side, values)
-        report = super()._make(count, measures=measures)
+        report = self._step_kernels(s, measures=measures)
         ends = store.part("t", self._ends)
         found = self._group.allgather(OPERATION, np.stack([ends, self._given]).astype(np.float64))
         solved, given = found[:, 0], found[:, 1]
         # Of the first node of a rank what the rank before took for it, of the last one the next.
         known = np.stack([np.roll(given[:, 1], 1, 0), np.roll(given[:, 0], -1, 0)], axis=1)
-        beyond = self._changes(solved - known)
+        differences = (solved - known).reshape(-1, *solved.shape[2:])
+        beyond = np.einsum("ej...,j...->e...", self._weights, differences).astype(self._dtype)
         self._given += beyond
         self._given[~self._is_cut] = 0
         self._add("w", 2 * beyond)  # the next step reads w alone
         self._pending = beyond
         return report
 
-    def _changes(self, ends: Array) -> Array:
-        """Return x - g of the nodes beyond the cuts, from v - g of the ends of all ranks."""
-        ends = ends.reshape(-1, *ends.shape[2:])
-        beyond = np.einsum("ej...,j...->e...", self._weights, ends)
-        return (beyond * self._is_unknown).astype(self._dtype)
+
+class _Changes:
+    """What the nodes beyond the cuts change in T, computed where T lies.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    store : Fields
+        What has T.
+    ends : sequence of index
+        The first and the last own node of each line.
+    beyond : sequence of (index or None)
+        The nodes beyond the cuts.
+    weights : array, shape (2, 2 ranks, ...)
+        As of `_weights`.
+    spikes : mapping of int to (index, array)
+        The nodes that the first and the second of the nodes beyond change, and l or u there.
+    device : str or None
+        Where T lies.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        store: Fields,
+        ends: Sequence[Index],
+        beyond: Sequence[Index | None],
+        weights: Array,
+        spikes: Mapping[int, tuple[Index, Array]],
+        device: str | None,
+    ) -> None:
+        t = store.operand("t", changes=False)
+        dtype, lines, rank = t.dtype, t.shape[1:], group.rank
+        self._store, self._ends, self._beyond, self._spikes = store, ends, beyond, spikes
+        is_large = np.abs(weights).max(axis=tuple(range(2, weights.ndim))) > negligible(dtype)
+        for k, at in enumerate(beyond):
+            is_large[k] &= at is not None
+        wanted = group.allgather(OPERATION, is_large.any(axis=0))
+        with group.agreement(OPERATION):  # a rank can have too little memory
+            layout = {"ends": ((2 * group.size, *lines), dtype), "outer": ((2, *lines), dtype)}
+            self._fields = make_fields(layout | {"change": ((2, *lines), dtype)}, device, OPERATION)
+            hold = store.hold
+            self._minus = hold(np.full((1,) * t.ndim, -1, dtype))
+            self._one = hold(np.ones((1,) * t.ndim, dtype))
+            self._zero = hold(np.zeros((1,) * t.ndim, dtype))
+            # The numbers that are exchanged are g - v.
+            self._weights = [
+                [(j, hold(-own[j : j + 1].astype(dtype))) for j in np.flatnonzero(large).tolist()]
+                for own, large in zip(weights, is_large, strict=True)
+            ]
+        #: Numbers, among the ends of all ranks, of those of this rank that a rank needs.
+        self._needed = [end for end in (0, 1) if wanted[:, 2 * rank + end].any()]
+        self._rank, fields = rank, self._fields
+        others = [other for other in range(group.size) if other != rank]
+        sends = _some({other: _ends_of(rank, wanted[other]) for other in others})
+        receives = _some({other: _ends_of(other, wanted[rank]) for other in others})
+        self._exchange = exchange_of(group, OPERATION, fields, fields, sends, receives, "ends")
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the devices wait for each other, so that a call can make several steps."""
+        return self._exchange.is_in_order
+
+    @contextmanager
+    def in_order(self, count: int) -> Iterator[Callable[[], None]]:
+        """Return a context of some steps, with a function that ends a step; collective."""
+        memory = self._store.memory
+        for k, at in self._cuts():
+            t = self._store.operand("t")
+            memory.write(self._fields.operand("outer")[k : k + 1], t[at])
+        with self._exchange.in_order(count) as exchange:
+            yield lambda: self._end(exchange)
+
+    def begin(self) -> None:
+        """Take note of T at the ends, before a step."""
+        memory, t, ends = self._store.memory, *self._operands("ends")
+        for end in self._needed:
+            memory.write(ends[_line(2 * self._rank + end)], t[self._ends[end]])
+
+    def _end(self, exchange: Callable[[str], None]) -> None:
+        """Add what the nodes beyond the cuts change, after a step of the kernels; collective."""
+        memory, t, ends = self._store.memory, *self._operands("ends")
+        for end in self._needed:
+            memory.add_product(ends[_line(2 * self._rank + end)], self._minus, t[self._ends[end]])
+        exchange("ends")
+        ends, change = (self._fields.operand(name) for name in ("ends", "change"))
+        outer = self._fields.operand("outer")
+        for k, at in self._cuts():
+            own = change[k : k + 1]
+            memory.write(own, self._zero)
+            for j, weight in self._weights[k]:
+                memory.add_product(own, weight, ends[_line(j)])
+            if k in self._spikes:
+                near, spike = self._spikes[k]
+                memory.add_product(t[near], spike, own)
+            memory.add_product(outer[k : k + 1], self._one, own)
+            memory.write(t[at], outer[k : k + 1])
+
+    def _operands(self, name: str) -> tuple[Array, Array]:
+        """Return T and another field where they lie."""
+        return self._store.operand("t"), self._fields.operand(name)
+
+    def _cuts(self) -> Iterator[tuple[int, Index]]:
+        """Yield which of the nodes beyond there are, and where they are."""
+        for k, at in enumerate(self._beyond):
+            if at is not None:
+                yield k, at
+
+
+def _line(j: int) -> Index:
+    """Return the index of the ends with a number."""
+    return (slice(j, j + 1),)
+
+
+def _ends_of(rank: int, wanted: Array) -> list[Index]:
+    """Return those of the ends of a rank that are wanted."""
+    return [_line(2 * rank + end) for end in (0, 1) if wanted[2 * rank + end]]
+
+
+def _some(parts: Mapping[int, list[Index]]) -> dict[int, list[Index]]:
+    """Return the parts of ranks that have any."""
+    return {rank: own for rank, own in parts.items() if own}
 
 
 def _weights(ends: Array, rank: int) -> Array:

@@ -53,6 +53,8 @@ class Costs(NamedTuple):
     ----------
     call : mapping
         Steps, by scheme: of a call of the kernels and an exchange.
+    cut : mapping
+        Steps, by scheme: of a call of the kernels for one step with cut lines.
     change : mapping
         Steps, by scheme: of changing the field that the next step depends on at all nodes.
     pace : mapping
@@ -62,6 +64,8 @@ class Costs(NamedTuple):
         Nodes: of the time of an exchange, however deep the halo is.
     node : float
         Nodes: of the time in which one node of the halo travels.
+    ends : int
+        Nodes: of the time of an exchange of the ends of cut lines by Douglas and Gunn's scheme.
     stage : int
         Nodes: of the time of a further call of the kernels without an exchange.
     most : int
@@ -69,10 +73,12 @@ class Costs(NamedTuple):
     """
 
     call: Mapping[str, float]
+    cut: Mapping[str, float]
     change: Mapping[str, float]
     pace: Mapping[str, float]
     message: int
     node: float
+    ends: int
     stage: int
     most: int
 
@@ -84,25 +90,30 @@ class Costs(NamedTuple):
 # NVLink; between hosts the latency and the bandwidth of the network are not known.
 _OF_DEVICE = (
     {"peaceman-rachford": 0.5, "douglas-gunn": 0.15},
+    {"peaceman-rachford": 0.5, "douglas-gunn": 0.02},
     {"peaceman-rachford": 0.75, "douglas-gunn": 0.4},
     {"peaceman-rachford": 1.0, "douglas-gunn": 2.5},
 )
 _OF_CALLS = 30_000_000  # nodes in 0.2 ms
 _OF_STAGE = 6_000_000  # nodes in 0.04 ms
+_OF_ENDS = 15_000_000  # nodes in 0.1 ms
 COSTS = {
     "cpu": Costs(
+        {"peaceman-rachford": 0.6, "douglas-gunn": 0.15},
         {"peaceman-rachford": 0.6, "douglas-gunn": 0.15},
         {"peaceman-rachford": 0.4, "douglas-gunn": 0.35},
         {"peaceman-rachford": 1.0, "douglas-gunn": 1.0},
         60_000,
         0,
         60_000,
+        60_000,
         32,
     ),
-    "host": Costs(*_OF_DEVICE, _OF_CALLS, 600, _OF_STAGE, 128),
-    "nccl": Costs(*_OF_DEVICE, _OF_CALLS + 3_000_000, 8, _OF_STAGE, 128),
-    "peers": Costs(*_OF_DEVICE, _OF_CALLS, 6, _OF_STAGE, 128),
+    "host": Costs(*_OF_DEVICE, _OF_CALLS, 600, _OF_CALLS, _OF_STAGE, 128),
+    "nccl": Costs(*_OF_DEVICE, _OF_CALLS + 3_000_000, 8, _OF_CALLS, _OF_STAGE, 128),
+    "peers": Costs(*_OF_DEVICE, _OF_CALLS, 6, _OF_ENDS, _OF_STAGE, 128),
 }
+_CUT_NODES = 2  # of each line that travel in a step with cut lines
 _STAGES = (1, 2, 4, 8)  # numbers of stages that are tried
 
 
@@ -221,8 +232,13 @@ def cost_of_cuts(
     decay = np.log((1 + ratio + np.sqrt(1 + 2 * ratio)) / ratio)
     reach = -np.log(negligible(dtype)) / decay
     change = costs.change[scheme] * min(1.0, reach / nodes)
-    message = costs.message / costs.pace[scheme]
-    return float(1 + costs.call[scheme] + change + message / (nodes * lines))
+    if scheme == "douglas-gunn":
+        message, node = costs.ends, costs.node
+    else:  # whose ends pass through the host
+        message, node = costs.message, max(costs.node, COSTS["host"].node * (costs.node > 0))
+    pace = costs.pace[scheme]
+    exchange = cost_of_exchange(message / pace, node / pace, _CUT_NODES, nodes, lines)
+    return float(1 + costs.cut[scheme] + change + exchange)
 
 
 class HeatHalo(HaloRun):
@@ -260,7 +276,8 @@ class HeatHalo(HaloRun):
         # Sides whose data change with time can be those of some ranks only.
         facts = np.array([state.most_steps, -int(state.varies)])
         self._most, varies = group.allgather(OPERATION, facts).min(axis=0).tolist()
-        self._varies = varies < 0
+        #: Whether the ranks agree before the steps of a call.
+        self._agrees = varies < 0  # functions of the caller can raise
         #: Steps after which T is measured at the latest, as by one process, and those since then.
         self._longest, self._unmeasured = self._most, 0
 
@@ -293,7 +310,7 @@ class HeatHalo(HaloRun):
         """
         state = self._state
         count = self.begin_steps(min(end - first, self._most))
-        if self._varies:  # functions of the caller, which can raise
+        if self._agrees:
             with self._group.agreement(OPERATION) as agreed:
                 state.prepare(first, count)
                 agreed.same = {"steps": (first, count)}
@@ -320,7 +337,7 @@ class HeatHalo(HaloRun):
                 lost=lost,
                 measures=measures and end == count,
             )
-            report = found if report is None else _joined(report, found)
+            report = joined(report, found)
         assert report is not None
         return report
 
@@ -336,7 +353,9 @@ class HeatHalo(HaloRun):
                 yield first, end, (lost * self._cuts[0], lost * self._cuts[1])
 
 
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return the report of two calls of the kernels."""
+def joined(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of two calls of the kernels; `one` is None before the first one."""
+    if one is None:
+        return other
     seconds = {name: value + other["seconds"][name] for name, value in one["seconds"].items()}
     return other | {"seconds": seconds}

@@ -74,6 +74,11 @@ class HeatState:
         return self._state
 
     @property
+    def device(self) -> str | None:
+        """Where the fields lie, as the setting."""
+        return self._settings.device
+
+    @property
     def dt(self) -> float:
         """Length of the steps."""
         return self._grid.clock.segment.dt

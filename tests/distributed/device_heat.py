@@ -1,12 +1,15 @@
 """Checks of HeatADI with a group on devices, for devices of host memory and for GPUs."""
 
 import tempfile
+import time
+from contextlib import nullcontext
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 import ranks_heat
+from rank_hooks import failing_steps
 from ranks_heat import BOX, PLANE, PROBLEMS, wave
 from slabs import EVERY, chosen, few, on_device, same
 
@@ -61,6 +64,25 @@ def check_heat_by_cut_lines(group, rng, links):
         ranks_heat.check_long_steps(group, rng)
         ranks_heat.check_bits_do_not_depend_on_the_calls(group, rng)
         ranks_heat.check_ranks_that_step_differently(group, rng)
+
+
+def check_heat_by_cut_lines_that_fails(group, rng, links):
+    """A rank that fails between two steps of a call ends the wait of the others at once."""
+    if group.size == 1 or links != ("peers",):
+        return
+    problem = BOX | {"shape": (40, 11, 10), "dt": 0.5, "initial": 1.0, "damped_start": False}
+    problem |= {"boundary": {"x": 0.0, "y": Neumann(), "z": 1.0}}
+    one = OnDevice(**problem).step(9)
+    split = OnDevice(**problem, group=group, split=Slab(0)).step(1)
+    began = time.monotonic()
+    with (
+        failing_steps(3, OSError("no data")) if group.rank == 1 else nullcontext(),
+        pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"),
+    ):
+        split.step(8)
+    assert time.monotonic() - began < group.timeout / 2
+    again = OnDevice(**problem, group=group, split=Slab(0)).step(9)
+    same(group, again, one.u, 0, bound_of(problem, one))
 
 
 def check_heat_of_two_solvers_in_turn(group, rng, links):

@@ -16,6 +16,7 @@ from pysolvers.distributed._halo import faces_of, halo_of
 from pysolvers.heat import _split, _unsplit, _unsplit_slab
 from pysolvers.heat._halo import COSTS
 from pysolvers.heat._levels import Levels
+from pysolvers.heat._state import HeatState
 from pysolvers.transport import _plan
 
 own_device = _group.own_device
@@ -44,6 +45,19 @@ def failing(part, error):
 def failing_reduction(error=None):
     """Return a context in which the elimination of a rank raises an error, or does not."""
     return patch.object(Matrices, "reduce", autospec=True, side_effect=error or _REDUCE)
+
+
+def failing_steps(count, error):
+    """Return a context in which the kernels of HeatADI raise an error after some calls."""
+    step, made = HeatState.step, []
+
+    def counted(state, *arguments, **options):
+        made.append(None)
+        if len(made) > count:
+            raise error
+        return step(state, *arguments, **options)
+
+    return patch.object(HeatState, "step", counted)
 
 
 def shorten_the_end():

@@ -19,10 +19,12 @@ from unittest import mock
 import fake_device
 import numpy as np
 import transform_device
+from rank_hooks import clock_at
 
 from pysolvers import _core
 from pysolvers.poisson import _device, _mirrored, _waves
 
+ELSEWHERE = 256  # PS_PART_ELSEWHERE
 _NAME = 64  # bytes of the name of shared memory
 
 
@@ -199,6 +201,40 @@ class SharedDevice(transform_device.Device):
         address = ctypes.addressof(view) + int(offset)
         self._opened[address] = view  # which keeps the memory
         return 0, address
+
+    def part_barrier(
+        self, own, count, slots, number, fails, patience, clock, ordinal=0, stream=0, /
+    ):
+        """Wait for other devices, as csrc/include/ps_part.h says."""
+        others = [k for k in range(count) if k != own]
+        began = []
+
+        def pair(owner, sender):
+            """Return the slot of a device in the memory of another one."""
+            return fake_device._as_host(slots[owner] + 16 * sender, 16).view(np.uint64)
+
+        def advance():
+            with self.open():
+                noted = clock_at(clock)["late"]
+                if not began:
+                    began.append(time.monotonic_ns())
+                    for other in others:
+                        pair(other, own)[0] = fails
+                        pair(other, own)[1] = number
+                if fails:
+                    return True
+                for other in others:
+                    word, found = pair(own, other).tolist()
+                    if noted[0] == 0 and found >= number and word:
+                        noted[0] = ELSEWHERE + 1 + other
+                    if noted[0] == 0 and found < number:
+                        if time.monotonic_ns() - began[0] <= patience:
+                            return False
+                        noted[0] = 1 + other
+            return True
+
+        self._queue.append(advance)
+        return 0
 
     def close_shared(self, address, ordinal, /):
         self._flush()

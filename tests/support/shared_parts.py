@@ -22,7 +22,7 @@ MESSAGE = 1 << 16  # bytes
 TAG = np.dtype([("tag", "u8"), ("nbytes", "u8")])
 ENTRY = np.dtype([("key", "u8"), ("call", "u8")])
 STATUS = {text: code for code, (text, _) in _core.STATUS.items()}
-ELSEWHERE, ROUND_BITS = 256, 0xFFFF
+ROUND_BITS = 0xFFFF
 PERIODIC = _core.PERIODIC
 
 
@@ -98,7 +98,7 @@ class Part:
             self.received[sender] = pickle.loads(octets.tobytes())
         elif clock["late"][0] == 0:
             reason = (
-                ELSEWHERE
+                shared_device.ELSEWHERE
                 if elsewhere
                 else 0
                 if time.monotonic_ns() - self.begun > self.patience
@@ -115,7 +115,7 @@ class Part:
             if self.marks == 0:
                 x[...] = np.nan
             if info is not None:
-                info[...] = -(int(clock["late"][0]) % ELSEWHERE)
+                info[...] = -(int(clock["late"][0]) % shared_device.ELSEWHERE)
             failed = True
         else:
             failed = self.solve(x, info)

@@ -220,7 +220,7 @@ template <typename Number> struct DeviceExchange {
     __device__ __forceinline__ uint64_t receive(const MailboxSlot *from, int sender,
                                                 uint64_t tag) const
     {
-        const uint64_t begin = now();
+        const uint64_t begin = nanoseconds();
 
         for (bool is_first = true;; is_first = false) {
             for (int i = 0; i < polls; i++) {
@@ -245,7 +245,7 @@ template <typename Number> struct DeviceExchange {
                 }
                 give_up(PS_PART_ELSEWHERE + 1 + sender);
             }
-            else if (static_cast<int64_t>(now() - begin) > patience) {
+            else if (static_cast<int64_t>(nanoseconds() - begin) > patience) {
                 give_up(1 + sender);
             }
         }
@@ -284,14 +284,6 @@ template <typename Number> struct DeviceExchange {
 #if __CUDA_ARCH__ >= 700
         __nanosleep(200);
 #endif
-    }
-
-    /* Nanoseconds. */
-    static __device__ __forceinline__ uint64_t now()
-    {
-        uint64_t time;
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-        return time;
     }
 };
 

@@ -3,6 +3,7 @@
  * The kernel is that of the partition method, with the devices as the level above the
  * block.
  */
+#include "device/barrier.h"
 #include "lines/geometry.h"
 #include "lines/partition/partition.h"
 #include "runtime/backend.h"
@@ -213,6 +214,9 @@ ps_cuda_part_solve(const ps_part *p, const ps_exec *exec)
 
     if (p->step == PS_PART_LEAVE) {
         return leave(*p, ps_cuda_stream(exec));
+    }
+    if (p->step == PS_PART_BARRIER || p->step == PS_PART_FAIL) {
+        return ps_cuda_barrier(p, exec);
     }
     if (p->step == PS_PART_END) {
         return end(*p);
