@@ -202,11 +202,12 @@ def masked_matrix(
     *,
     axis: int,
     periodic: bool,
+    outside: float = 1.0,
 ) -> tuple[Array, Array, Array, Array, int]:
     """Return the diagonals of the matrices inside a mask, the mask, and the axis of the rows.
 
-    The arrays have equally many axes. Rows outside are those of the identity, also if ``diag`` has
-    row sums.
+    The arrays have equally many axes. In rows outside ``diag`` is `outside`, by default that of the
+    identity, also if it has row sums.
     """
     mask = library.checked("where", where)
     named = {"lower": lower, "diag": diag, "upper": upper}
@@ -214,7 +215,7 @@ def masked_matrix(
         number = library.operands(named)["diag"].reshape(())
         named["diag"] = library.xp.zeros_like(mask * number) + number
     of, shape = _lines(library, named, where, axis=axis, leader="diag", periodic=periodic)
-    lines = (*_masked(library, of, 1.0, periodic=periodic), of["where"])
+    lines = (*_masked(library, of, outside, periodic=periodic), of["where"])
     ndim = len(shape.full)
     found = (
         library.move(line[(None,) * (ndim - line.ndim) + (...,)], -1, shape.axis) for line in lines
@@ -259,10 +260,10 @@ def _solved(
     return solve(lower, middle, upper, rhs, axis=-1, periodic=periodic)
 
 
-def require_theta(theta: float) -> None:
+def require_theta(theta: float, operation: str = "theta_step") -> None:
     """Raise unless theta of a step is a number in its range."""
     require_number("theta", theta)
-    require(0 < theta <= 1, "theta_step: theta must be greater than 0 and at most 1", theta)
+    require(0 < theta <= 1, f"{operation}: theta must be greater than 0 and at most 1", theta)
 
 
 def _solved_lines(
@@ -359,6 +360,72 @@ def step(
     if inside is not None:
         x = library.xp.where(inside, x, of["u"])
     return library.move(x, -1, shape.axis)
+
+
+class ThetaMatrix(NamedTuple):
+    """The matrices I - theta dt A, as arguments of `factor_tridiagonal`, and the mask."""
+
+    lower: Array
+    diag: Array | RowSums
+    upper: Array
+    axis: int
+    inside: Array | None  # with as many axes as the diagonals
+
+
+def theta_matrix(
+    library: ArrayLibrary,
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    where: Any,
+    *,
+    dt: Any,
+    theta: float,
+    axis: int,
+    periodic: bool,
+) -> ThetaMatrix:
+    """Return the matrices of steps; entries of A outside a mask enter nothing, also if NaN."""
+    require_theta(theta, "factor_theta")
+    diag, form = form_of(diag)
+    named, inside = {"lower": lower, "diag": diag, "upper": upper}, None
+    if where is not None:
+        options: dict[str, Any] = {"axis": axis, "periodic": periodic, "outside": 0.0}
+        *matrix, inside, axis = masked_matrix(library, lower, diag, upper, where, **options)
+        named = dict(zip(named, matrix, strict=True))
+    of = library.operands(named)
+    h = _length(library, dt, theta, of["diag"])
+    middle = 1 - h * of["diag"]
+    if form is not None:
+        middle = RowSums(middle, check_signs=form.check_signs)
+    return ThetaMatrix(-h * of["lower"], middle, -h * of["upper"], axis, inside)
+
+
+def steps_by_factor(
+    library: ArrayLibrary,
+    solve: Callable[[Array], Array],
+    u: Array,
+    source: Array | None,
+    inside: Array | None,
+    *,
+    dt: Any,
+    theta: float,
+    repeat: Callable[[Callable[[Array], Array], Array], Array],
+) -> Array:
+    """Make steps by solves with the matrices of `theta_matrix`.
+
+    The arrays broadcast to u, whose shape is that of the solutions; repeat(advance, first) calls
+    advance once for each step.
+    """
+    start, added = _clean(library, u, inside), None
+    if source is not None:
+        added = _length(library, dt, theta, u) * _clean(library, source, inside)
+
+    def advance(x: Array) -> Array:
+        y = solve(x if added is None else x + added)
+        return y if theta == 1 else x + (y - x) / float(theta)
+
+    x = repeat(advance, start)
+    return x if inside is None else library.xp.where(inside, x, u)
 
 
 def diffusion(

@@ -15,6 +15,8 @@ from .recurrence import linear_recurrence  # noqa: E402
 from .smoothing import hodrick_prescott, whittaker  # noqa: E402
 from .spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 from .steps import (  # noqa: E402
+    ThetaFactor,
+    factor_theta,
     implicit_diffusion,
     residual,
     theta_step,
@@ -30,8 +32,10 @@ __all__ = [
     "CubicSpline",
     "FastPoisson",
     "PiecewisePolynomial",
+    "ThetaFactor",
     "TridiagonalFactor",
     "block_tridiagonal_logdet",
+    "factor_theta",
     "factor_tridiagonal",
     "heat_step",
     "hodrick_prescott",

@@ -1,20 +1,31 @@
 """Products and implicit steps as functions of JAX; the formulas of _steps/differentiable.py."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import jax
 from jax import numpy as jnp
+from jax.tree_util import register_dataclass
 from jax.typing import ArrayLike
 
+from .._checks import integer, require
 from .._row_sums import RowSums
+from .._runtime.arrays import padded_shape
 from .._steps import differentiable
 from ._row_sums import solve_row_sums
-from ._xp import XP
-from .tridiagonal import solve_tridiagonal
+from ._xp import XP, as_plain
+from .tridiagonal import TridiagonalFactor, factor_tridiagonal, solve_tridiagonal
 
-__all__ = ["implicit_diffusion", "residual", "theta_step", "tridiagonal_matvec"]
+__all__ = [
+    "ThetaFactor",
+    "factor_theta",
+    "implicit_diffusion",
+    "residual",
+    "theta_step",
+    "tridiagonal_matvec",
+]
 
 
 def tridiagonal_matvec(
@@ -196,6 +207,161 @@ def theta_step(
         projected=projected,
         repeat=_until_same,
     )
+
+
+@register_dataclass
+@dataclass(frozen=True)
+class ThetaFactor:
+    r"""Matrices :math:`I - \theta\, dt\, A`, as a pytree of JAX; see `factor_theta`.
+
+    Attributes
+    ----------
+    factor : TridiagonalFactor
+        The matrices, with the mask.
+    dt : jax.Array
+        Length of the steps.
+    theta : float
+        The argument of `factor_theta`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import factor_theta
+    >>> inner = jnp.array([0.0, 1.0, 1.0, 0.0])  # the values at the ends stay
+    >>> rod = factor_theta(inner, -2 * inner, inner, dt=0.1, theta=1.0)
+    >>> print(rod.step(jnp.array([1.0, 0.0, 0.0, 0.0]), count=1000).round(3))
+    [1.    0.667 0.333 0.   ]
+    """
+
+    factor: TridiagonalFactor
+    dt: jax.Array
+    theta: float = field(metadata={"static": True})
+
+    def step(self, u: ArrayLike, source: ArrayLike | None = None, *, count: int = 1) -> jax.Array:
+        """Make steps as `theta_step` makes them.
+
+        Parameters
+        ----------
+        u : array_like, shape (..., n, ...)
+            The values at the time t, of a shape as the right-hand sides of
+            `TridiagonalFactor.solve`.
+        source : array_like, optional
+            The source s, per time, the same in all steps; broadcastable with `u`.
+        count : int, default: 1
+            Number of steps, made by ``scan``: reverse mode keeps the values of each.
+
+        Returns
+        -------
+        jax.Array, shape of `u`, or of the matrices if `u` has one dimension
+            The values at the time t + count dt; NaN in systems with a singular matrix.
+
+        Raises
+        ------
+        TypeError
+            If `u` or `source` has a dtype that `theta_step` does not take.
+        ValueError
+            If `u` does not have n rows, `source` does not broadcast, or `count` is less than 1.
+        """
+        steps = integer("count", count)
+        require(steps >= 1, "count must be at least 1", count)
+        factor, given = self.factor, {"u": u} if source is None else {"u": u, "source": source}
+        arrays = {name: as_plain(name, value) for name, value in given.items()}
+        kind = jnp.result_type(*arrays.values(), factor.lower)
+        struct = jax.eval_shape(factor.solve, arrays["u"].astype(kind))
+        shape, axis = struct.shape, factor.axis % len(struct.shape)
+        for name, array in arrays.items():
+            padded = array.reshape(padded_shape(array.shape, axis, len(shape)))
+            fits = padded.ndim == len(shape) and all(
+                size in (1, full) for size, full in zip(padded.shape, shape, strict=True)
+            )
+            require(fits, f"{name} must broadcast to the shape {shape} of the result", array.shape)
+            arrays[name] = padded.astype(struct.dtype)
+        values = jnp.broadcast_to(arrays["u"], shape)
+
+        def repeat(advance: Callable[[jax.Array], jax.Array], first: jax.Array) -> jax.Array:
+            """Advance once for each step."""
+            if steps == 1:
+                return advance(first)
+            return jax.lax.scan(lambda x, _: (advance(x), None), first, None, length=steps)[0]
+
+        return differentiable.steps_by_factor(
+            XP,
+            factor.solve,
+            values,
+            arrays.get("source"),
+            factor.where,
+            dt=self.dt,
+            theta=self.theta,
+            repeat=repeat,
+        )
+
+
+def factor_theta(
+    lower: ArrayLike,
+    diag: ArrayLike | RowSums,
+    upper: ArrayLike,
+    *,
+    dt: ArrayLike,
+    theta: float = 0.5,
+    axis: int = -1,
+    rows: int | None = None,
+    periodic: bool = False,
+    pivot: bool | None = None,
+    where: ArrayLike | None = None,
+) -> ThetaFactor:
+    r"""Prepare the matrices of `theta_step`, for many steps of :math:`u_t = A u + s`.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shapes that broadcast
+        The diagonals of A, in 1 / time. `diag` can be `pysolvers.RowSums`.
+    dt : float or array without axes
+        Length of the steps; it can be traced, and differentiated.
+    theta : float, default: 0.5
+        Greater than 0 and at most 1; a number.
+    axis, rows, periodic, pivot, where
+        As in `factor_tridiagonal`, for the matrices :math:`I - \theta\, dt\, A`.
+
+    Returns
+    -------
+    ThetaFactor
+        A pytree with the method ``step``. It can be an argument or a result of functions that JAX
+        transforms, and a loop can carry it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `factor_tridiagonal`, and if `theta` is not in its range.
+
+    Notes
+    -----
+    A step is a solve with the pytree of `factor_tridiagonal` and, with theta < 1, an extrapolation.
+    The eliminated matrix is not kept between calls. The gradients outside `where` are those of the
+    identity.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import factor_theta
+    >>> u = jnp.array([0.0, 1.0, 0.0])
+    >>> def last(k):
+    ...     return factor_theta(k, -2 * k, k, dt=0.1, rows=3).step(u, count=20)[1]
+    >>> print(f"{jax.jit(last)(1.0):.4f} {jax.grad(last)(1.0):.4f}")
+    0.1554 -0.1852
+    """
+    found = differentiable.theta_matrix(
+        *(XP, lower, diag, upper, where),
+        dt=dt,
+        theta=theta,
+        axis=axis,
+        periodic=bool(periodic),
+    )
+    options: dict[str, Any] = {"rows": rows, "periodic": periodic, "pivot": pivot}
+    factor = factor_tridiagonal(found.lower, found.diag, found.upper, axis=found.axis, **options)
+    if found.inside is not None:
+        factor = replace(factor, where=found.inside)
+    return ThetaFactor(factor, as_plain("dt", dt), float(theta))
 
 
 def implicit_diffusion(

@@ -19,13 +19,16 @@ from ._steps import (  # noqa: E402
     theta_step,
     tridiagonal_matvec,
 )
+from ._theta_factor import ThetaFactor, factor_theta  # noqa: E402
 
 __all__ = [
     "CubicSpline",
     "FastPoisson",
     "PiecewisePolynomial",
+    "ThetaFactor",
     "TridiagonalFactor",
     "block_tridiagonal_logdet",
+    "factor_theta",
     "factor_tridiagonal",
     "heat_step",
     "hodrick_prescott",

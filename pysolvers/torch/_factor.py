@@ -166,7 +166,7 @@ class TridiagonalFactor:
         b = b.to(torch.promote_types(b.dtype, self.diag.dtype))
         place = self.axis if axis is None else axis
         diagonals = (self.lower, self.diag, self.upper)
-        batch = _batch(*diagonals)
+        batch = batch_of(*diagonals)
         ndim = len(batch) + 1 if b.ndim == 1 else b.ndim
         if not -ndim <= place < ndim:
             raise ValueError(f"axis must be in {-ndim} .. {ndim - 1}, got {place}")
@@ -402,14 +402,14 @@ def _run_solve(
         lower, diag, upper = (a.detach() for a in diagonals)
         return x.copy_(solve_transposed_sums(lower, diag, upper, wide, periodic=periodic))
     owner = _OWNERS.get(int(number))
-    if owner is not None and _varying(owner.factors.shape[:-1]) == _varying(_batch(*diagonals)):
+    if owner is not None and _varying(owner.factors.shape[:-1]) == _varying(batch_of(*diagonals)):
         factors = owner.factors
     else:
         factors = _factors(*diagonals, *options)
     return factors.solve(rhs.detach().expand(x.shape), axis=-1, trans=trans, out=x)
 
 
-def _batch(*tensors: Tensor) -> tuple[int, ...]:
+def batch_of(*tensors: Tensor) -> tuple[int, ...]:
     """Return the common batch shape."""
     return tuple(torch.broadcast_shapes(*(tensor.shape[:-1] for tensor in tensors)))
 

@@ -299,3 +299,149 @@ def test_gradients_of_factors_with_a_mask_are_those_of_solves(differentiable):
         found, expected = differentiable.get(one), differentiable.get(other)
         assert np.isfinite(found).all()
         np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def theta_case(kind, shape, axis):
+    """Return diagonals of A, values, a mask, and what belongs to the kind of matrices."""
+    lower, diag, upper, u, inside = system(20, shape)
+    rows = shape[axis]
+    if kind == "masked":
+        lower, diag = (np.where(inside, a, np.nan) for a in (lower, diag))
+        return (lower, diag, upper), np.where(inside, u, np.nan), {"where": inside}
+    if kind == "sums":
+        return (np.abs(lower), RowSums(-np.abs(diag)), np.abs(upper)), u, {}
+    if kind == "shared":
+        line = [np.moveaxis(a, axis, -1)[0, 0] for a in (lower, diag, upper)]
+        return tuple(line), u, {"periodic": True}
+    if kind == "numbers":
+        return (np.full(rows, 1.0), -2.0, 1.0), u, {"rows": rows}
+    return (lower, diag, upper), u, {}
+
+
+def of_library(library, operands):
+    """Return operands as arrays of a library; numbers stay."""
+    return [
+        RowSums(library.array(a.s))
+        if isinstance(a, RowSums)
+        else library.array(a)
+        if np.ndim(a)
+        else a
+        for a in operands
+    ]
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("theta", [0.5, 1])
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+@pytest.mark.parametrize("kind", ["own", "masked", "sums", "shared", "numbers"])
+def test_theta_factors_make_the_steps_of_numpy(differentiable, kind, axis, theta):
+    matrix, u, options = theta_case(kind, (5, 6, 9), axis)
+    source = np.cos(u)  # also NaN outside of a mask
+    options |= {"dt": 0.3, "theta": theta, "axis": axis}
+    if kind in ("shared", "numbers") and axis != -1:
+        options["axis"] = -1  # of the matrices
+        u, source = (np.ascontiguousarray(np.moveaxis(a, axis, -1)) for a in (u, source))
+    truth = pysolvers.factor_theta(*matrix, **options).step(u, source, count=3)
+    own = of_library(differentiable, matrix)
+    if kind == "masked":
+        options["where"] = differentiable.array(options["where"])
+
+    def steps(own_u, own_source, *own):
+        factor = differentiable.functions.factor_theta(*own, **options)
+        return factor.step(own_u, own_source, count=3)
+
+    given = [differentiable.array(a) for a in (u, source)]
+    numbers = {k + 2 for k, a in enumerate(own) if not hasattr(a, "shape") and a in (-2.0, 1.0)}
+    made = (
+        differentiable.jit(lambda a, b: steps(a, b, *own))(*given)
+        if numbers
+        else differentiable.jit(steps)(*given, *own)
+    )
+    np.testing.assert_allclose(differentiable.get(made), truth, atol=1e-13)
+    once = pysolvers.theta_step(
+        *matrix,
+        u,
+        **{k: v for k, v in options.items() if k not in ("rows", "where")},
+        where=np.isfinite(u) if kind == "masked" else None,
+    )
+    factor = differentiable.functions.factor_theta(*own, **options)
+    np.testing.assert_allclose(differentiable.get(factor.step(given[0])), once, atol=1e-13)
+
+
+def test_theta_factors_take_values_and_sources_of_fewer_axes(differentiable):
+    lower, diag, upper, u, _ = system(21, (5, 5, 4))
+    line, column, options = np.arange(5.0), np.arange(4.0), {"dt": 0.4, "axis": 1}
+    factor = pysolvers.factor_theta(lower, diag, upper, **options)
+    own = [differentiable.array(a) for a in (lower, diag, upper)]
+    there = differentiable.functions.factor_theta(*own, **options)
+    for values, source in ((u, line), (line, 0.5), (line, column[None]), (u, u[:, :1]), (u, 2.0)):
+        truth = factor.step(values, source, count=2)
+        given = (differentiable.array(a) if np.ndim(a) else a for a in (values, source))
+        np.testing.assert_allclose(
+            differentiable.get(there.step(*given, count=2)), truth, atol=1e-13
+        )
+    own_u = differentiable.array(u)
+    with pytest.raises(ValueError, match="source must broadcast to the shape"):
+        there.step(own_u, differentiable.array(np.ones((3, 4))))
+    with pytest.raises(ValueError, match="count must be at least 1, got 0"):
+        there.step(own_u, count=0)
+    with pytest.raises(ValueError, match=r"have 5 rows|do not broadcast"):
+        there.step(differentiable.array(np.ones((5, 3, 4))))
+    with pytest.raises(ValueError, match="factor_theta: theta must be greater than 0"):
+        differentiable.functions.factor_theta(*own, dt=0.1, theta=0)
+
+
+def test_theta_factors_of_complex_values_and_of_single_precision(differentiable):
+    lower, diag, upper, u, _ = system(22, (3, 8))
+    factor = pysolvers.factor_theta(lower, diag, upper, dt=0.2)
+    own = [differentiable.array(a) for a in (lower, diag, upper)]
+    there = differentiable.functions.factor_theta(*own, dt=0.2)
+    truth = factor.step(u * (1 + 2j), 1j, count=2)
+    x = differentiable.get(there.step(differentiable.array(u * (1 + 2j)), 1j, count=2))
+    np.testing.assert_allclose(x, truth, atol=1e-13)
+    own = [differentiable.array(a.astype(np.float32)) for a in (lower, diag, upper, u)]
+    there = differentiable.functions.factor_theta(*own[:3], dt=np.float64(0.2))
+    x = there.step(own[3])
+    assert differentiable.dtype(x) == np.float32
+    np.testing.assert_allclose(differentiable.get(x), factor.step(u), atol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_derivatives_of_steps_with_factors(differentiable, masked):
+    lower, diag, upper, u, inside = system(23, (2, 6))
+    hidden = np.where(inside, 0.0, np.nan) if masked else 0.0
+    mask = {"where": differentiable.array(inside)} if masked else {}
+    weights = differentiable.array(np.cos(np.arange(6.0)))
+    spoils = differentiable.array(np.broadcast_to(hidden, u.shape).copy())
+
+    def loss(lower, diag, upper, u, source, h):
+        functions = differentiable.functions
+        factor = functions.factor_theta(lower + spoils, diag, upper, dt=h.sum(), **mask)
+        return (factor.step(u, source + spoils, count=2) * weights).sum()
+
+    arguments = [lower, diag, upper, u, np.sin(u), np.full(1, 0.3)]
+    rng = np.random.default_rng(5)
+    check_derivatives(differentiable, loss, arguments, rng, orders=1 if masked else 2)
+
+
+def test_theta_factors_in_a_batch(differentiable):
+    lower, diag, upper, u, _ = system(24, (4, 3, 7))
+    own = [differentiable.array(a) for a in (lower, diag, upper, u)]
+    lengths = np.array([0.1, 0.2, 0.3, 0.4])
+    functions = differentiable.functions
+    factor = functions.factor_theta(*own[:3], dt=0.2)
+    shared = functions.factor_theta(*(a[0, 0] for a in own[:3]), dt=0.2)
+
+    x = differentiable.vmap(lambda u: shared.step(u, u, count=2))(own[3])
+    truth = pysolvers.factor_theta(lower[0, 0], diag[0, 0], upper[0, 0], dt=0.2)
+    np.testing.assert_allclose(differentiable.get(x), truth.step(u, u, count=2), atol=1e-13)
+
+    def step(lower, diag, upper, u, h):
+        return functions.factor_theta(lower, diag, upper, dt=h).step(u, count=2)
+
+    x = differentiable.get(differentiable.vmap(step)(*own, differentiable.array(lengths)))
+    for k, h in enumerate(lengths):
+        truth = pysolvers.factor_theta(lower[k], diag[k], upper[k], dt=h).step(u[k], count=2)
+        np.testing.assert_allclose(x[k], truth, atol=1e-13)
+    truth = pysolvers.factor_theta(lower, diag, upper, dt=0.2).step(u, count=2)
+    np.testing.assert_allclose(differentiable.get(factor.step(own[3], count=2)), truth, atol=1e-13)
