@@ -10,6 +10,7 @@ exchange, too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 
 from .._errors import DistributedError
 from .._runtime.fields import DeviceFields, Fields
-from ._group import Agreement, Group
+from ._group import AgreedNumbers, Agreement, Group
 from ._halo import HaloFace, halo_of
 
 Array = NDArray[Any]
 
+_FACTS = 4  # numbers that the ranks compare after the steps of a call
 _BELOW = 1 / 64  # of a rounding error
 
 
@@ -85,6 +87,48 @@ class HaloRun:
             self._halo.refresh(name)
         self._left, self._is_stale = self.steps, False
 
+    @contextmanager
+    def windows(self, count: int) -> Iterator[Iterator[int]]:
+        """Return a context with the numbers of steps of calls that make `count` steps; collective.
+
+        Between two calls the halo is exchanged: on devices that can wait for each other, without
+        waiting of the host.
+        """
+        windows = -(-max(count - self._left, 0) // self.steps)
+        if windows:
+            with self._halo.in_order(windows * len(self._names)) as exchange:
+                yield self._sizes(count, exchange)
+        else:
+            yield self._sizes(count, self._halo.refresh)
+
+    def _sizes(self, count: int, exchange: Callable[[str], None]) -> Iterator[int]:
+        """Yield the numbers of steps of calls, and exchange the halo where it is used up."""
+        while count:
+            if self._left == 0:
+                for name in self._names:
+                    exchange(name)
+                self._left, self._is_stale = self.steps, False
+            size = min(count, self._left)
+            self._left -= size
+            count -= size
+            yield size
+
+    @contextmanager
+    def kernels(self) -> Iterator[None]:
+        """Return a context of the kernels of a call, which ends before `end_steps`.
+
+        A rank that raises in it raises on all ranks at once.
+        """
+        try:
+            yield
+        except Exception:
+            with self._facts():
+                raise
+
+    def _facts(self) -> AgreedNumbers:
+        """Return the context in which the ranks compare their steps."""
+        return self._group._agreed_numbers(self._operation, _FACTS, np.dtype(np.float64))
+
     def begin_steps(self, most: int) -> int:
         """Return how many of some steps can be made in one call; collective if an exchange is due.
 
@@ -137,8 +181,10 @@ class HaloRun:
 
         Parameters as of `end_steps`.
         """
-        own = np.array([value, dt, first, count], np.float64)
-        found = self._group.allgather(self._operation, own)
+        with self._facts() as compared:
+            compared.mine = np.array([value, dt, first, count], np.float64)
+        found = compared.numbers
+        assert found is not None
         others = np.flatnonzero((found[:, 1:] != found[0, 1:]).any(axis=1))
         if others.size:
             steps = [f"{int(n)} steps of {dt:g} after step {int(at)}" for _, dt, at, n in found]

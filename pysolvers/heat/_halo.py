@@ -328,16 +328,17 @@ class HeatHalo(HaloRun):
     def _make(self, count: int, *, measures: bool) -> dict[str, Any]:
         """Make steps with the kernels; return their report."""
         report: dict[str, Any] | None = None
-        for first, end, lost in self._stages(count):
-            found = self._state.step(
-                end - first,
-                is_fresh=self._is_fresh and first == 0,
-                made=Counter().begin(),
-                first=first,
-                lost=lost,
-                measures=measures and end == count,
-            )
-            report = joined(report, found)
+        with self.kernels():
+            for first, end, lost in self._stages(count):
+                found = self._state.step(
+                    end - first,
+                    is_fresh=self._is_fresh and first == 0,
+                    made=Counter().begin(),
+                    first=first,
+                    lost=lost,
+                    measures=measures and end == count,
+                )
+                report = joined(report, found)
         assert report is not None
         return report
 

@@ -264,14 +264,12 @@ class HaloRows(HaloRun, WholeRows):
         while made < count:
             # Up to the next measured iteration or exchange.
             measured = min(count, (made // every + 1) * every)
-            number = self.begin_steps(measured - made)
-            is_measured = made + number == measured
-            stop = (*codes, number if is_measured else 0, -1.0, None, *self.counted)
-            report = solver._call_backend(number, stop)
-            made += number
-            self._left -= number
-            if not is_measured:
-                continue
+            with self.windows(measured - made) as numbers:
+                for number in numbers:
+                    is_measured = made + number == measured
+                    stop = (*codes, number if is_measured else 0, -1.0, None, *self.counted)
+                    report = solver._call_backend(number, stop)
+                    made += number
             value = self._joined(report["measure"], names[1])
             solver._note(value * scale)
             if not isfinite(value) or value <= bound:

@@ -175,7 +175,10 @@ class TransportHalo(HaloRun):
         lost = self._plan.cuts[group.rank].lost
         made = Counter().begin()
         limits = allowed.begin(first, count, segment.dt, np.array([row]))
-        report = state.step(segment.dt, limits, count, threads, made, lost=lost, keeps=count > 1)
+        with self.kernels():
+            report = state.step(
+                segment.dt, limits, count, threads, made, lost=lost, keeps=count > 1
+            )
         self.reports = (report,)
         grown = self.end_steps(segment.dt, first, count, lambda: report["grown"])
         if grown.any():

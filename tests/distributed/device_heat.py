@@ -64,6 +64,7 @@ def check_heat_by_cut_lines(group, rng, links):
         ranks_heat.check_long_steps(group, rng)
         ranks_heat.check_bits_do_not_depend_on_the_calls(group, rng)
         ranks_heat.check_ranks_that_step_differently(group, rng)
+        ranks_heat.check_kernels_that_fail_on_one_rank(group, rng)
 
 
 def check_heat_by_cut_lines_that_fails(group, rng, links):

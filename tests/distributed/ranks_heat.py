@@ -1,12 +1,14 @@
 """Checks of HeatADI on slabs, run by every rank of an MPI job; see test_distributed.py."""
 
 import tempfile
+import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rank_hooks import cheap_stages, no_cut_lines
+from rank_hooks import cheap_stages, failing_steps, no_cut_lines
 from slabs import EVERY, chosen, dividing, few, part_of, same
 from unsplit_cases import BOX, PLANE, UNSPLIT, wave
 
@@ -271,6 +273,20 @@ def check_ranks_that_step_differently(group, rng):
     solver.dt = (0.9 if group.rank == 1 else 0.8) * solver.dt
     with pytest.raises(DistributedError, match="must"):
         solver.step(3)
+
+
+def check_kernels_that_fail_on_one_rank(group, rng):
+    """The others do not wait until the timeout."""
+    if group.size == 1:
+        return
+    solver = HeatADI(**fine(PROBLEMS["values"]), group=group, split=Slab(0)).step(1)
+    began = time.monotonic()
+    with (
+        failing_steps(0, OSError("no data")) if group.rank == 1 else nullcontext(),
+        pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"),
+    ):
+        solver.step(8)
+    assert time.monotonic() - began < group.timeout / 2
 
 
 def check_arrays_of_the_part(group, rng):
