@@ -102,7 +102,8 @@ struct ps_part {
     void *mailbox[PS_MOST_PARTS];
     void *log[PS_MOST_PARTS]; /* of each part: ps_part_log; all null: none */
     uint64_t key;
-    void *clock;      /* of this part: ps_part_clock; barriers write `late` only */
+    void *clock; /* of this part: ps_part_clock. Barriers write `late`, and to the answer
+                    `late` and the number of the round in place of `calls` */
     int64_t patience; /* nanoseconds to wait for another part */
     /* Null, or one byte per system: 1, and x is not written, if a row of the whole system
      * is not dominant; else 0. PS_PART_SEND does not write it, but it must be given if

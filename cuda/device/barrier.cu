@@ -31,14 +31,17 @@ struct Barrier {
         const int other = static_cast<int>(threadIdx.x);
 
         wait_for_last_kernel();
-        if (other >= count || other == part) {
-            return;
-        }
-        __threadfence_system();
-        post_word_to_device(mailbox[other] + part, {fails ? 1u : 0u, round});
-        if (!fails) {
-            wait_for(other);
+        if (other < count && other != part) {
             __threadfence_system();
+            post_word_to_device(mailbox[other] + part, {fails ? 1u : 0u, round});
+            if (!fails) {
+                wait_for(other);
+                __threadfence_system();
+            }
+        }
+        __syncwarp();
+        if (other == 0) {
+            answer();
         }
     }
 
@@ -70,6 +73,19 @@ struct Barrier {
     __device__ __forceinline__ void note(int reason) const
     {
         atomicCAS(&clock->late, 0u, static_cast<uint32_t>(reason));
+    }
+
+    /* Write the outcome of the rounds so far to the memory of the host. */
+    __device__ __forceinline__ void answer() const
+    {
+        const volatile ps_part_clock *const now = clock;
+        auto *const to = static_cast<volatile ps_part_clock *>(clock->answer);
+
+        if (to != nullptr) {
+            to->late = now->late;
+            __threadfence_system();
+            to->calls = round;
+        }
     }
 };
 

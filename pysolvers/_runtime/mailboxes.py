@@ -180,6 +180,16 @@ class CallLog(SharedMemory):
         device.check(device.backend.part_leave(*arguments))
 
 
+def answer_of(device: Device, clock: Array) -> Any:
+    """Return memory of the host whose address is written to the octets of a clock, or None."""
+    try:
+        answer = device.backend.Answer(*device.arguments)
+    except RuntimeError:  # none is free
+        return None
+    _ANSWER.pack_into(clock.data, 0, 0, 0, 0, 0, 0, answer.address)
+    return answer
+
+
 def mailbox_bytes(device: Device, dtype: np.dtype, systems: int, count: int, step: str) -> int:
     """Return the size of the mailbox of a part of `count` parts, for a step of `PART_STEPS`."""
     backend = device.backend
@@ -227,12 +237,8 @@ class Mailboxes(SharedMemory):
         self._marks: dict[int, Any] = {}  # by stream
         self._addresses: tuple[int, ...] = ()
         octets = np.zeros(CLOCK_BYTES + size, np.uint8)
-        try:
-            #: Memory of the host that has the outcome of the last call; None if none was free.
-            self.answer: Any = device.backend.Answer(*device.arguments)
-            _ANSWER.pack_into(octets.data, 0, 0, 0, 0, 0, 0, self.answer.address)
-        except RuntimeError:
-            self.answer = None
+        #: Memory of the host that has the outcome of the last call; None if none was free.
+        self.answer = answer_of(device, octets)
         device.write(self.octets, octets)
         device.wait()
 

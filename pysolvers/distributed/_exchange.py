@@ -150,14 +150,14 @@ class Exchange:
         self.refresh(name)
 
     @contextmanager
-    def in_order(self, count: int) -> Iterator[Callable[[str], None]]:
+    def in_order(self, count: int, *, waits: bool = True) -> Iterator[Callable[[str], None]]:
         """Return a context with a function that exchanges the parts of a field; collective.
 
         All ranks call the function `count` times. If `is_in_order`, the devices wait for each
-        other, the host waits at the end of the context only, and a rank that raises in the context
-        raises on all ranks.
+        other, the host waits for them at the end of the context only, or not at all, and a rank
+        that raises in the context raises on all ranks.
         """
-        del count
+        del count, waits
         yield self.refresh
 
 
@@ -209,7 +209,7 @@ class _PeerExchange(_OnDevices):
         self.take()
 
     def post(self, name: str) -> None:
-        self._inbox.prepare()
+        self._inbox.prepare(self._source.device)
         field = self._source.array(name)
         for rank, parts in self._others(self._sends).items():
             for at, place in zip(parts, self._places_there[rank], strict=True):
@@ -222,24 +222,24 @@ class _PeerExchange(_OnDevices):
         self._inbox.passed(self)
 
     @contextmanager
-    def in_order(self, count: int) -> Iterator[Callable[[str], None]]:
-        inbox, device = self._inbox, self._source.device
+    def in_order(self, count: int, *, waits: bool = True) -> Iterator[Callable[[str], None]]:
+        inbox = self._inbox
         if not self.is_in_order:
             yield self.refresh
             return
-        inbox.prepare()
+        inbox.check(self._operation, self._source.device, waits=False)
         last = inbox.round + count
         try:
             with self._group._barrier(self._operation):
                 try:
                     yield self._refresh_in_order
                 except BaseException:
-                    inbox.give_up(device, last)
+                    inbox.give_up(self._source.device, last)
                     raise
         except DistributedError:
-            inbox.forget(device)
+            inbox.forget(self._source.device)
             raise
-        inbox.check(self._operation, device)
+        inbox.check(self._operation, self._source.device, waits=waits)
 
     def _refresh_in_order(self, name: str) -> None:
         """Exchange the parts of a field in the order of the streams."""

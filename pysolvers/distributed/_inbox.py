@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from .._errors import BackendError, DistributedError
 from .._runtime.device import Device, address_of, device_array
 from .._runtime.fields import DeviceFields
-from .._runtime.mailboxes import CLOCK_BYTES, MailboxAddress, Outcome, SharedMemory
+from .._runtime.mailboxes import CLOCK_BYTES, MailboxAddress, Outcome, SharedMemory, answer_of
 from ._group import Group, host_name
 
 Array = NDArray[Any]
@@ -32,6 +32,8 @@ _SLOTS = 2
 _ALIGNMENT = 512  # bytes
 _SLOT_BYTES = 16  # PS_PART_SLOT_BYTES of ps_part.h
 _MOST_PARTS = 8  # PS_MOST_PARTS
+_CALLS = 8  # bytes of the number of the last round in ps_part_clock
+_LATE = slice(3, 4)  # of its words of 4 bytes
 
 
 class Receiver(Protocol):
@@ -64,6 +66,9 @@ class Inbox:
         self._last: weakref.ref[Receiver] | None = None  # whose message this is
         #: Number of the barriers of the streams so far.
         self.round = 0
+        self._crossed: Device | None = None  # with the stream of the last of them
+        self._is_checked = True  # whether no rank was late in them
+        self._answer: Any = None  # memory of the host that has their outcome
 
     def reserve(self, operation: str, nbytes: int) -> bool:
         """Make room for messages of some bytes, the most of all ranks; collective.
@@ -75,29 +80,36 @@ class Inbox:
             return True
         capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
         with self._group.agreement(operation) as made:
-            memory = self._memory_of(capacity)
+            memory, answer = self._memory_of(capacity)
             made.own = memory.own
         with self._group.agreement(operation) as opened:
             addresses = self._open(memory, made.found)
             opened.own = bool(addresses)
             self.prepare()  # what has arrived is read
-        unused: SharedMemory | None = memory
+        unused: tuple[SharedMemory | None, Any] = memory, answer
         if all(opened.found):
-            unused, self._memory = self._memory, memory
+            unused = self._memory, self._answer
+            self._memory, self._answer = memory, answer
             self._addresses, self.capacity, self.round = addresses, capacity, 0
-        if unused is not None:
+        if unused[0] is not None:
             # The other ranks close memory before it is freed here.
             with self._group.agreement(operation):
-                unused.close()
-        return unused is not memory
+                unused[0].close()
+                if unused[1] is not None:
+                    unused[1].end()
+        return unused[0] is not memory
 
-    def _memory_of(self, capacity: int) -> SharedMemory:
-        """Return memory for slots of some bytes, and for the barriers of streams."""
-        size = self._group.size * _SLOT_BYTES + CLOCK_BYTES
-        memory = SharedMemory(self._device, _SLOTS * capacity + size, self._group.rank)
-        self._device.write(memory.octets[_SLOTS * capacity :], np.zeros(size, np.uint8))
+    def _memory_of(self, capacity: int) -> tuple[SharedMemory, Any]:
+        """Return memory for slots of some bytes and for the barriers of streams; and an answer."""
+        size = self._group.size * _SLOT_BYTES
+        memory = SharedMemory(
+            self._device, _SLOTS * capacity + size + CLOCK_BYTES, self._group.rank
+        )
+        octets = np.zeros(size + CLOCK_BYTES, np.uint8)
+        answer = answer_of(self._device, octets[size:])
+        self._device.write(memory.octets[_SLOTS * capacity :], octets)
         self._device.wait()
-        return memory
+        return memory, answer
 
     def _open(self, memory: SharedMemory, found: Sequence[MailboxAddress]) -> list[int]:
         """Open the inboxes of the other ranks; return the addresses, none if it is not possible."""
@@ -123,12 +135,22 @@ class Inbox:
         address = base + slot * self.capacity + offset
         return device_array(address, like.shape, None, like.dtype, self._memory)
 
-    def prepare(self) -> None:
-        """Bring the message that has arrived to its place, before the next one is sent."""
+    def prepare(self, device: Device | None = None) -> None:
+        """Bring the message that has arrived to its place, before the next one is sent.
+
+        The stream of the next one follows that of the last one; without it, the host waits.
+        """
         last = None if self._last is None else self._last()
         if last is not None:
             last.take()
-        self._last = None
+        self._last, before = None, self._crossed
+        if before is None:
+            return
+        if device is None:
+            before.wait()
+            self._crossed = None
+        elif device.stream.address != before.stream.address:
+            device.follow(before)
 
     @contextmanager
     def barrier(self, operation: str, source: DeviceFields) -> Iterator[None]:
@@ -153,6 +175,7 @@ class Inbox:
     def cross(self, device: Device) -> None:
         """Let the stream of each rank wait for those of all ranks; all ranks do."""
         self.round += 1
+        self._is_checked, self._crossed = False, device
         self._barrier(device, is_failed=False)
 
     def give_up(self, device: Device, last: int) -> None:
@@ -164,15 +187,27 @@ class Inbox:
             self._barrier(device, is_failed=True)
             device.wait()
 
-    def check(self, operation: str, device: Device) -> None:
-        """Wait for the device; raise if a rank did not take part in a barrier of streams.
+    def check(self, operation: str, device: Device, *, waits: bool) -> None:
+        """Raise if a rank did not take part in a barrier of streams.
+
+        If the barriers need not be complete, because this does not wait for the device, a later
+        call checks them.
 
         Raises
         ------
         DistributedError
             The group cannot be used after that.
         """
-        outcome = Outcome.of(device.download(self._clock))
+        if self._is_checked:
+            return
+        if waits or self._answer is None:
+            octets = device.download(self._clock)
+        else:
+            octets = np.frombuffer(self._answer.read(CLOCK_BYTES), np.uint8)
+            if int(octets[:_CALLS].view(np.uint64)[0]) != self.round:
+                return
+        outcome = Outcome.of(octets)
+        self._is_checked = True
         if outcome.late < 0:
             return
         self.forget(device)
@@ -186,8 +221,10 @@ class Inbox:
 
     def forget(self, device: Device) -> None:
         """Take no note of ranks that failed, after their errors have been raised."""
+        self._is_checked = True
+        octets = self._clock.view(np.uint32)[_LATE]
         with suppress(BackendError):
-            device.write(self._clock, np.zeros(CLOCK_BYTES, np.uint8))
+            device.write(octets, np.zeros(1, np.uint32))
             device.wait()
 
     @property

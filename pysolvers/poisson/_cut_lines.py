@@ -20,7 +20,8 @@ rank. The rows themselves are read once more than on one device by the kernel of
 per unknown.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ class CutLines:
         self._lines, self._periodic = self._starts[-1], periodic
         self._fields = DeviceViews(device)
         self._exchange: Exchange | None = None
+        self._refresh: Callable[[str], None] | None = None
         self._matrices: list[Array] = []  # lower, row sums and upper, shape (ranks, lines)
         self._next: Array | None = None  # C of all ranks
         #: The arguments.
@@ -109,6 +111,21 @@ class CutLines:
         receives = {rank: part[rank] for rank in others}
         where = group, self._operation, self._fields, self._fields
         self._exchange = exchange_of(*where, sends, receives, _FIELD)
+        self._refresh = self._exchange.refresh
+
+    @contextmanager
+    def in_order(self, count: int) -> Iterator[None]:
+        """Return a context of so many calls of `between`; collective.
+
+        Devices that can wait for each other do so, and the host waits for nothing.
+        """
+        assert self._exchange is not None
+        with self._exchange.in_order(count, waits=False) as refresh:
+            self._refresh = refresh
+            try:
+                yield
+            finally:
+                self._refresh = self._exchange.refresh
 
     def place(self, numbers: int, k: int = 0) -> int:
         """Return where this rank writes G and D of lines that are eliminated together.
@@ -135,7 +152,7 @@ class CutLines:
         owner : object
             What keeps this memory.
         """
-        assert self._exchange is not None
+        assert self._refresh is not None
         assert self._next is not None
         self._take(device, numbers, owner)
         ranks, rank, size = self._group.size, self._group.rank, self._dtype.itemsize
@@ -152,8 +169,8 @@ class CutLines:
             if self._periodic:
                 products.append((y[-1:, own], self._next[-1:, own], ends[:1, 0]))
             parts.append((y[:, own], ends[:, 1], products))
-        # The device waits for what follows the exchange: all else is prepared before it.
-        self._exchange.refresh(_FIELD)
+        # The device can wait for what follows the exchange: all else is prepared before it.
+        self._refresh(_FIELD)
         for own_y, of_y, products in parts:
             device.write(own_y, of_y)
             for product in products:

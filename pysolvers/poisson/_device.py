@@ -35,6 +35,7 @@ exchange 2 numbers per line (_cut_lines).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property, partial
 from math import prod
 from typing import Any, NamedTuple
@@ -539,7 +540,9 @@ class DevicePoisson:
             # Ranks solve one field at once; one without memory raises on all of them.
             buffers = {1: self._buffers(target)} if self._group.size > 1 else {}
         sources = np.moveaxis(np.broadcast_to(right, whole), line, -1)
-        self._solve_batch(target, sources, additions, values, solution, buffers)
+        fields = prod(sources.shape[: sources.ndim - len(self._axes)])
+        with nullcontext() if self._cut is None else self._cut.in_order(fields):
+            self._solve_batch(target, sources, additions, values, solution, buffers)
         return target.finish(result)
 
     def _solve_batch(
