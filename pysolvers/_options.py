@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ._checks import integer, require_flag
 from ._errors import singular_text
 from ._repr import Shown, counted
-from ._runtime.arrays import Shape
+from ._runtime.lines import Shape
 
 Method = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 OnSingular = Literal["raise", "warn", "nan", "ignore"]

@@ -312,8 +312,23 @@ def solve_tridiagonal(
         warn_of_singular_ring(lower, diag, upper)
     if group is None and split is None:
         return solve(
-            *(lower, diag, upper, rhs, form, where, axis, method, periodic, pivot, out),
-            *(on_singular, device, stream, threads, check_finite, return_info),
+            lower,
+            diag,
+            upper,
+            rhs,
+            form,
+            where,
+            axis,
+            method,
+            periodic,
+            pivot,
+            out,
+            on_singular,
+            device,
+            stream,
+            threads,
+            check_finite,
+            return_info,
         )
     if where is not None and method != "auto":
         raise ValueError(

@@ -29,11 +29,21 @@ from .._options import (
     shape_flags,
 )
 from .._row_sums import RowSums, matrix_names
-from .._runtime.arrays import Shape, resolve_shape
+from .._runtime.arrays import resolve_shape
 from .._runtime.backends import host
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
-from .._runtime.lines import Plan, batch_strides, pairs, plan_lines
+from .._runtime.lines import (
+    Parts,
+    Plan,
+    Shape,
+    arranged,
+    brought,
+    lines_of,
+    parts_of,
+    plan_of,
+    shares_one_matrix,
+)
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
@@ -71,7 +81,8 @@ class Call(NamedTuple):
     dtype: np.dtype
     converted: tuple[str, ...]
     result: Array
-    views: list[Array]  # lower, diag, upper, rhs and x, the axis of the systems last
+    operands: list[Array]  # lower, diag, upper and rhs, before they are moved
+    views: list[Array]  # of these and of x, moved, the axis of the systems last; by `prepare`
     sign: int | None = None  # of matrices given by row sums, as far as it is known
     mask: Array | None = None  # as it was given: the matrices and rhs do not yet have it
 
@@ -106,14 +117,24 @@ def solve(
         and policy in ("raise", "warn", "nan", "ignore")
     ):
         answer = None
+        is_plain = form is None and where is None and method == "auto" and return_info is False
+        on_host = device is None or device == "cpu"
         access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
         if access is not None:
-            is_plain = form is None and where is None and return_info is False
-            if is_plain and method == "auto" and policy != "warn":
+            if is_plain and policy != "warn":
                 answer = solve_on_device(
                     lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy, access
                 )
-        elif (device is None or device == "cpu") and (where is None or method == "auto"):
+        elif is_plain and on_host:
+            answer = solve_directly(
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy
+            )
+            if answer is None and out is None and threads is None and policy != "warn":
+                programs = programs_for(rhs)
+                if programs is not None:
+                    options, asks = (axis, pivot, periodic), policy == "raise"
+                    answer = programs.solve((lower, diag, upper, rhs), options, asks=asks)
+        elif on_host and (where is None or method == "auto"):
             answer = solve_directly(
                 *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy),
                 form=form,
@@ -121,12 +142,6 @@ def solve(
                 method=method,
                 return_info=return_info,
             )
-            is_plain = form is None and where is None and method == "auto" and policy != "warn"
-            if answer is None and is_plain and out is None and threads is None and not return_info:
-                programs = programs_for(rhs)
-                if programs is not None:
-                    options, asks = (axis, pivot, periodic), policy == "raise"
-                    answer = programs.solve((lower, diag, upper, rhs), options, asks=asks)
         if answer is not None:
             return answer
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
@@ -156,16 +171,34 @@ def solve(
 
 def solve_call(named: dict[str, Any], choice: Choice, *, stacklevel: int = 2) -> Any:
     """Do what `solve_tridiagonal` does, in the general way; `stacklevel` is that of a warning."""
-    call = prepare(named, choice)
-    report, singular = solve_views(call, call.shape, choice.periodic, call.views)
+    call = _checked(named, choice)
+    target, shape, x = call.target, call.shape, call.result
+    if x.size:
+        views, parts = arranged(target, shape, call.operands, target.destination(x))
+    else:
+        views = shape.operands([*call.operands, x])
+        parts = parts_of(target, shape, views)
+    report, singular = _solve(call, shape, choice.periodic, views, parts)
     return finish(call, report, singular, stacklevel=stacklevel + 1)
 
 
 def prepare(named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
-    """Check the operands and the options of `solve_tridiagonal`.
+    """Check the operands and the options of `solve_tridiagonal`; bring them to where they are used.
 
-    With a mask `where`, the signs of matrices given by row sums are not checked.
+    For callers that divide the systems before they solve them. With a mask `where`, the signs of
+    matrices given by row sums are not checked.
     """
+    call = _checked(named, choice, where)
+    target, shape, x = call.target, call.shape, call.result
+    operands = call.operands
+    if call.result.size:
+        x = target.destination(x)
+        return call._replace(views=[*brought(target, shape, operands), shape.batch_first(x)])
+    return call._replace(views=shape.operands([*operands, x]))
+
+
+def _checked(named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
+    """Check the operands and the options of `solve_tridiagonal`."""
     given = named if where is None else {**named, "where": where}
     target = find_target(
         choice.device,
@@ -214,15 +247,23 @@ def prepare(named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
             and target.reports_singular(options.policy),
         )
     result = target.result(choice.out, given, operands[_RHS], shape.full, dtype)
-    x = result
-    if result.size:
-        if not choice.has_sums:
-            operands, widened = _widen_shared(target, operands, shape, dtype)
-            converted = (*converted, *widened)
-        operands, x = target.move(*operands), target.destination(result)
-    views = [*shape.operands(operands), shape.batch_first(x)]
-    own = target, options, shape, dtype, converted, result, views, sign, mask
-    return Call(named["rhs"], choice, *own)
+    if result.size and not choice.has_sums:
+        operands, widened = _widen_shared(target, operands, shape, dtype)
+        converted = (*converted, *widened)
+    return Call(
+        rhs=named["rhs"],
+        choice=choice,
+        target=target,
+        options=options,
+        shape=shape,
+        dtype=dtype,
+        converted=converted,
+        result=result,
+        operands=operands,
+        views=[],
+        sign=sign,
+        mask=mask,
+    )
 
 
 def solve_views(
@@ -233,8 +274,14 @@ def solve_views(
     Return the report of the backend, with the names of the operands that were copied, and, if the
     call asks for them, the singular systems.
     """
+    return _solve(call, shape, periodic, views, parts_of(call.target, shape, views))
+
+
+def _solve(
+    call: Call, shape: Shape, periodic: bool, views: list[Array], parts: Parts
+) -> tuple[dict[str, Any], Singular | None]:
+    """Do what `solve_views` does, with the calls of the backend."""
     target, options = call.target, call.options
-    parts = _parts(target, shape, views)
     report = report_of_nothing()
     failed = np.zeros(0, np.int32) if target.reports_singular(options.policy) else None
     if views[_X].size:
@@ -268,7 +315,7 @@ def solve_spikes(
     outputs = [views[_X], *(view for view in (left, right) if view is not None)]
     operands = [*views[:_X], *outputs]
     plan = plan_of(shape.batch, operands)
-    lines = target.lines(plan, operands, views[_X].shape[-1])
+    lines = lines_of(target, plan, operands, views[_X].shape[-1])
     more = iter(lines[_X + 1 :])
     info = target.info(prod(shape.batch))
     status, report = target.backend.spikes_solve(
@@ -344,10 +391,9 @@ def solve_directly(
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
         step = step and (*step[:3], *map(host_array, step[3:]))
     backend = host()
-    arguments = (lower, diag, upper, rhs, axis, out)
     if form is None and step is None and method == "auto" and not return_info:
         answer = backend.tridiag_direct(
-            *arguments, pivot, periodic, threads, 0, 0, policy != "ignore"
+            lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, policy != "ignore"
         )
     else:
         code, pivot = _direct_method(backend.METHODS, method, pivot, form)
@@ -355,10 +401,14 @@ def solve_directly(
             return None
         sums = 0 if form is None else 2 if form.check_signs else 1
         reports = return_info or policy != "ignore"
-        more = 0, 0, reports, sums, step, code, return_info
-        answer = backend.tridiag_direct(*arguments, pivot, periodic, threads, *more)
+        answer = backend.tridiag_direct(
+            *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
+            *(0, 0, reports, sums, step, code, return_info),
+        )
     if answer is NotImplemented:
         return None
+    if type(answer) is np.ndarray and rhs is sides[0]:
+        return answer
     report = None
     if return_info and type(answer) is tuple:
         x, failures, report = answer
@@ -542,72 +592,27 @@ def _widen_shared(
     That is the case if all systems share the matrix, so that its copy is small, and the rows of
     the complex right-hand sides are contiguous. Return the names of the copies, too.
     """
-    if operands[_DIAG].dtype == dtype:
-        return operands, []
-    *matrix, rhs = shape.operands(operands)
-    if (
-        not target.converts
-        or prod(shape.batch) < 2
-        or rhs.shape[-1] < 2
-        or rhs.strides[-1] != rhs.itemsize
-        or any(size != 1 for view in matrix for size in view.shape[:-1])
-    ):
+    is_real = operands[_DIAG].dtype != dtype
+    if not (is_real and target.converts and shares_one_matrix(shape, operands)):
         return operands, []
     named = dict(zip(_NAMES, operands[:_RHS], strict=False))
     copies = [target.widen(name, array, dtype) for name, array in named.items()]
     return [*copies, operands[_RHS]], [name for name, array in named.items() if array.ndim]
 
 
-class _Parts(NamedTuple):
-    """The calls of the backend for one call: their operands, rows last, and their plan."""
-
-    views: list[list[Array]]
-    plan: Plan
-    paired: bool = False  # whether the first batch axis has the real and the imaginary part
-    work: Array | None = None  # contiguous copy of the right-hand sides, in place of x
-
-
-def _parts(target: Target, shape: Shape, views: list[Array]) -> _Parts:
-    """Divide a call with a real matrix and complex right-hand sides into real systems.
-
-    Real and imaginary parts are two right-hand sides of one matrix: the two indices of one more
-    batch axis. If the batch axes then do not merge to two without more copies, the parts are
-    solved one after the other.
-    """
-    plan = plan_of(shape.batch, views)
-    if views[_RHS].dtype == views[_DIAG].dtype:
-        return _Parts([views], plan)
-    matrix = views[:_RHS]
-    sides = [pairs(view) for view in views[_RHS:]]
-    together = [*(view[None] for view in matrix), *sides]
-    paired = plan_of((2, *shape.batch), together)
-    if len(paired.copied) <= len(plan.copied) or not views[_X].size:
-        return _Parts([together], paired, paired=True)
-    parts = [[*matrix, rhs, x] for rhs, x in zip(*sides, strict=True)]
-    work = target.packed(parts[0][_X])
-    return _Parts(parts, plan_of(shape.batch, [*matrix, work, work]), work=work)
-
-
-def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
-    """Return the order of the batch axes: that of the solution decides."""
-    strides = [batch_strides(view) for view in views]
-    return plan_lines(batch, strides, strides[_X])
-
-
 def _solve_parts(
-    target: Target, options: _Options, flags: int, parts: _Parts, return_info: bool
+    target: Target, options: _Options, flags: int, parts: Parts, return_info: bool
 ) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
     """Solve all parts; return the report and the info of each system of the first one."""
     answers = []
-    for views in parts.views:
-        if parts.work is None:
-            answers.append(_run(target, options, flags, views, parts.plan, return_info))
-            continue
-        *matrix, rhs, x = views
-        target.write(parts.work, rhs)
-        operands = [*matrix, parts.work, parts.work]
-        answers.append(_run(target, options, flags, operands, parts.plan, return_info))
-        target.write(x, parts.work)
+    for views, lines in zip(parts.views, parts.lines, strict=True):
+        x = views[_X]
+        if parts.work is not None:
+            target.write(parts.work, views[_RHS])
+            x = parts.work
+        answers.append(_run(target, options, flags, lines, x, parts.plan, return_info))
+        if parts.work is not None:
+            target.write(views[_X], x)
     report, failed = answers[0]
     if parts.paired:  # every matrix is counted twice
         halves = {key: report[key] for key in ("pivoted", "repeated")}
@@ -619,14 +624,16 @@ def _run(
     target: Target,
     options: _Options,
     flags: int,
-    views: Sequence[Array],
+    lines: Sequence[Array],
+    view: Array,
     plan: Plan,
     return_info: bool,
 ) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
-    """Solve on the backend; return its report and, if requested, the info of each system."""
+    """Solve on the backend; return its report and, if requested, the info of each system.
+
+    `view` is that of which the last one of the lines are a view or a copy.
+    """
     backend = target.backend
-    rows = views[_X].shape[-1]
-    lines = target.lines(plan, views, rows)
     x = lines[_X]
     asks = target.reports_singular(options.policy)
     info = target.info(x.shape[0] * x.shape[1]) if asks or options.policy == "nan" else None
@@ -645,5 +652,5 @@ def _run(
     if info is not None and options.policy == "nan" and target.fills_nan:
         target.fill_nan(x, info.reshape(x.shape[:2]))
     if _X in plan.copied:
-        target.restore(x, views[_X], plan.outer + plan.inner)
+        target.restore(x, view, plan.outer + plan.inner)
     return report, target.info_on_host(info) if info is not None and asks else None

@@ -23,24 +23,27 @@ from .._options import (
     shape_flags,
 )
 from .._row_sums import RowSums, form_of, matrix_names
-from .._runtime.arrays import Shape, require_rows, resolve_shape
+from .._runtime.arrays import require_rows, resolve_shape
 from .._runtime.device import address_of, device_array, is_device_array
 from .._runtime.finite import explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import (
     Plan,
-    batch_strides,
-    contiguous_strides,
+    Shape,
+    SideLines,
+    Sides,
+    arranged_matrices,
+    arranged_sides,
     lines_view,
-    pairs,
-    plan_lines,
+    side_lines,
 )
 from .._runtime.signs import require_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import Target, fast_access_of, find_target, report_of_nothing
 from .eager import kept_for_programs, programs_for
 from .masks import beyond_ends, inside_of, masked_matrices
-from .step import Operation, multiply, prepare
+from .prepared import Operation, prepare
+from .step import multiply
 
 Array = NDArray[Any]
 
@@ -89,15 +92,6 @@ class _Call(NamedTuple):
     trans: int
     threads: int
     more: More | None = None
-
-
-class _Views(NamedTuple):
-    """Operands of a solve with all batch axes, the rows last; None for those that it lacks."""
-
-    rhs: Any
-    x: Any
-    source: Any = None
-    where: Any = None
 
 
 class Matrices(NamedTuple):
@@ -201,6 +195,15 @@ def rhs_shape(
             f"broadcast with {shape[own_axis]} rows along {which}{advice}"
         )
     return Shape(rhs.shape, place, (False,))
+
+
+def _along(rhs: Array, shape: Shape) -> tuple[int, int, bool]:
+    """Return rows and stride of right-hand sides along the systems, and whether there are several.
+
+    Those of one axis are right-hand sides of all systems.
+    """
+    axis = shape.axis if rhs.ndim > 1 else 0
+    return shape.rows, rhs.strides[axis], any(n > 1 for n in shape.batch)
 
 
 def _require_broadcast(operation: str, name: str, array: Array, shape: Shape) -> None:
@@ -611,42 +614,57 @@ class TridiagonalFactor:
             out, named, arrays[0], shape.full, dtype, leader=leader, replaces=leader
         )
         if result.size:
-            moved = target.move(*arrays)
-            views = _Views(rhs_view(shape, moved[0]), shape.batch_first(target.destination(result)))
-            if others:
-                source = np.broadcast_to(shape.batch_first(moved[1]), views.x.shape)
-                views = views._replace(source=source)
-            if self._mask is not None:
-                views = views._replace(where=np.broadcast_to(self._mask, views.x.shape))
-            self._solve_lines(target, views, code, threads, more)
+            call, is_paired = self._call_of(
+                target, arrays[0].dtype, _along(arrays[0], shape), code, threads, more
+            )
+            x, own = target.destination(result), call.factors.plan
+            self._solve_lines(
+                call,
+                arranged_sides(target, shape, arrays, x, self._mask, own, is_paired=is_paired),
+            )
         return target.finish(result, named[leader], out)
 
     def _solve_views(self, target: Target, rhs: Array, x: Array, code: int, count: int) -> None:
         """Solve right-hand sides on a target, their rows last; `x` can be `rhs` itself."""
-        self._solve_lines(target, _Views(rhs, x), code, count, None)
+        along = _along(rhs, Shape(rhs.shape, rhs.ndim - 1, ()))
+        call, is_paired = self._call_of(target, rhs.dtype, along, code, count, None)
+        own = call.factors.plan
+        self._solve_lines(call, side_lines(target, Sides(rhs, x), own, is_paired=is_paired))
 
-    def _solve_lines(
-        self, target: Target, views: _Views, code: int, count: int, more: More | None
-    ) -> None:
-        """Solve, or make steps, on a target; `x` can be `rhs` itself."""
+    def _call_of(
+        self,
+        target: Target,
+        dtype: np.dtype,
+        along: tuple[int, int, bool],
+        code: int,
+        threads: int,
+        more: More | None,
+    ) -> tuple[_Call, bool]:
+        """Return a call, and whether it solves for real and imaginary parts of right-hand sides."""
         factors = self._factors
-        rhs, batch = views.rhs, views.x.shape[:-1]
-        core = factors.core if more else self._core_for(factors, rhs, rhs.ndim - 1)
-        if rhs.dtype != self.dtype and core is factors.core:
-            # Real and imaginary parts are two right-hand sides of one real matrix.
-            source = None if views.source is None else pairs(views.source)
-            where = views.where
-            if where is not None:
-                where = np.broadcast_to(where, (2, *where.shape))
-            views = _Views(pairs(rhs), pairs(views.x), source, where)
-            batch = (2, *batch)
-        call = _Call(factors, core, target, code, count, more)
-        if factors.plan.outer or factors.plan.inner:
-            self._solve_own(call, batch, views)
+        core = factors.core if more else self._core_for(factors, dtype, along)
+        call = _Call(factors, core, target, code, threads, more)
+        return call, dtype != self.dtype and core is factors.core
+
+    def _solve_lines(self, call: _Call, sides: SideLines) -> None:
+        """Solve, or make steps, on a target; `x` can be `rhs` itself."""
+        factors, target, (lines, x, groups) = call.factors, call.target, sides
+        if len(groups) == 2:  # one matrix
+            self._call(call, lines, (0, 0))
         else:
-            self._solve_shared(call, batch, views)
+            if lines.where is not None:
+                mask = self._grouped_mask(target, x, groups)
+                lines = lines._replace(where=np.broadcast_to(mask, lines.x.shape))
+            if groups[1]:
+                for k in range(len(lines.x)):
+                    part = Sides(*(None if line is None else line[k] for line in lines))
+                    self._call(call, part, (1, 1))
+            else:
+                part = Sides(*(None if line is None else line[:, 0] for line in lines))
+                self._call(call, part, (0, 1))
+        target.restore(lines.x, x, [axis for group in groups for axis in group])
         if self._policy == "nan" and not target.fills_nan and factors.singular is not None:
-            factors.singular.fill_nan(views.x, factors.plan.batch)
+            factors.singular.fill_nan(x, factors.plan.batch)
 
     def _step(
         self,
@@ -839,14 +857,7 @@ class TridiagonalFactor:
         stacklevel: int | None,
     ) -> _Factors:
         """Return the factors; the order of the batch is that of right-hand sides in C order."""
-        if all(shape.full):
-            operands = target.move(*operands)
-        views = shape.operands(operands)
-        # The batch axes merge as those of a C-contiguous right-hand side.
-        guide = list(contiguous_strides(shape.full, self.dtype.itemsize))
-        del guide[shape.axis]
-        strides = [*(batch_strides(view) for view in views), guide]
-        plan = plan_lines(shape.batch, strides, guide, keep=(3,))
+        views, plan, lines = arranged_matrices(target, shape, operands, self.dtype)
         systems = plan.size(range(len(shape.batch)))
         asks = target.reports_singular(self._policy)
         fills = self._policy == "nan" and target.fills_nan
@@ -859,8 +870,7 @@ class TridiagonalFactor:
         if self._device != "cpu" and any(n > 1 for n in shape.full[shape.axis + 1 :]):
             flags |= self._backend.COLUMNS  # neighbouring systems of right-hand sides in C order
         report = report_of_nothing()
-        if all(shape.full):
-            lines = target.lines(plan, views, shape.rows)
+        if lines:
             if self._device == "cpu" and self.dtype.kind == "f" and not (plan.outer or plan.inner):
                 diagonals = [line.copy() for line in lines]
             failed = target.info(systems, lasting=fills) if asks or fills else None
@@ -900,10 +910,17 @@ class TridiagonalFactor:
         options = (code, self.shape, threads)
         along = self.axis if axis is None else axis
         if self._device == "cpu":
-            array, solution = host_array(rhs), host_array(out)
-            if type(array) is not np.ndarray:
-                return None
-            core = self._core_for(factors, array, along)
+            array, solution = rhs, out
+            if type(rhs) is not np.ndarray:
+                array, solution = host_array(rhs), host_array(out)
+                if type(array) is not np.ndarray:
+                    return None
+            core = factors.core
+            is_other = factors.diagonals is not None and array.dtype.kind != self.dtype.kind
+            if is_other and type(along) is int and -array.ndim <= along < array.ndim:
+                rows = array.shape[along]
+                lines = rows, array.strides[along], array.size != rows
+                core = self._core_for(factors, array.dtype, lines)
             answer = core.direct(array, along, solution, *options)
             result, x = out, answer
             if out is None:
@@ -920,19 +937,17 @@ class TridiagonalFactor:
             raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
         return library_of(rhs).from_host(x, rhs) if result is None else result
 
-    def _core_for(self, factors: _Factors, rhs: Array, axis: Any) -> Any:
+    def _core_for(self, factors: _Factors, dtype: np.dtype, along: tuple[int, int, bool]) -> Any:
         """Return the factors for right-hand sides, which can be complex although they are real.
 
         If all systems share one matrix and have contiguous rows, complex factors cost less than
-        access to every second element of `rhs`. They are made at their first use.
+        access to every second element. They are made at their first use. `along`: rows and stride
+        of a right-hand side, and whether there are several.
         """
-        if rhs.dtype.kind == self.dtype.kind or factors.diagonals is None:
+        rows, stride, has_several = along
+        if dtype.kind == self.dtype.kind or factors.diagonals is None:
             return factors.core
-        if type(axis) is not int or not -rhs.ndim <= axis < rhs.ndim:
-            return factors.core
-        if not (rhs.shape[axis] > 1 and rhs.strides[axis] == rhs.itemsize) or (
-            rhs.size == rhs.shape[axis]
-        ):
+        if not (rows > 1 and stride == dtype.itemsize and has_several):
             return factors.core
         if not factors.complex_core:
             diagonals = [a.astype(np.result_type(a.dtype, np.complex64)) for a in factors.diagonals]
@@ -943,61 +958,16 @@ class TridiagonalFactor:
             factors.complex_core[:] = [core]
         return factors.complex_core[0]
 
-    def _solve_shared(self, call: _Call, batch: tuple[int, ...], views: _Views) -> None:
-        """Solve with one matrix: the batch axes of rhs and x merge freely."""
-        given = [view for view in views if view is not None]
-        strides = [batch_strides(view) for view in given]
-        plan = plan_lines(batch, strides, strides[1])
-        lines = iter(call.target.lines(plan, given, self.rows))
-        own = _Views(*(None if view is None else next(lines) for view in views))
-        self._call(call, own, (0, 0))
-        if 1 in plan.copied:
-            call.target.restore(own.x, views.x, plan.outer + plan.inner)
-
-    def _solve_own(self, call: _Call, batch: tuple[int, ...], views: _Views) -> None:
-        """Solve with a batch of matrices, which further axes of rhs can share."""
-        own = call.factors.plan
-        first = len(batch) - len(own.batch)
-        outer = [first + axis for axis in own.outer]
-        inner = [first + axis for axis in own.inner]
-        strides = batch_strides(views.x)
-        shared = sorted(
-            (k for k, n in enumerate(batch) if n > 1 and k not in (*outer, *inner)),
-            key=lambda k: -abs(strides[k]),
-        )
-        groups = (shared, outer, inner)
-        lines = _Views(
-            *(
-                None if view is None else call.target.group(view, groups, batch)
-                for view in views._replace(where=None)
-            )
-        )
-        x = lines.x
-        if views.where is not None:
-            lines = lines._replace(where=self._grouped_mask(call.target, views, groups, batch))
-        if lines.where is not None and lines.where.shape != x.shape:
-            lines = lines._replace(where=np.broadcast_to(lines.where, x.shape))
-        if outer:
-            for k in range(len(x)):
-                part = _Views(*(None if line is None else line[k] for line in lines))
-                self._call(call, part, (1, 1))
-        else:
-            part = _Views(*(None if line is None else line[:, 0] for line in lines))
-            self._call(call, part, (0, 1))
-        call.target.restore(x, views.x, [*shared, *outer, *inner])
-
-    def _grouped_mask(
-        self, target: Target, views: _Views, groups: Sequence[list[int]], batch: tuple[int, ...]
-    ) -> Array:
+    def _grouped_mask(self, target: Target, x: Array, groups: Sequence[Sequence[int]]) -> Array:
         """Merge groups of batch axes of the mask, on the host, once for each arrangement."""
-        key = (views.x.shape, tuple(map(tuple, groups)))
+        key = (x.shape, tuple(map(tuple, groups)))
         if key not in self._grouped_masks:
             assert self._where is not None
-            whole = np.broadcast_to(self._where, views.x.shape)
-            self._grouped_masks[key] = target.hold(lines_view(whole, groups, batch))
+            whole = np.broadcast_to(self._where, x.shape)
+            self._grouped_masks[key] = target.hold(lines_view(whole, groups, x.shape[:-1]))
         return self._grouped_masks[key]
 
-    def _call(self, call: _Call, lines: _Views, steps: tuple[int, int]) -> None:
+    def _call(self, call: _Call, lines: Sides, steps: tuple[int, int]) -> None:
         """Solve with the factors; with the policy ``'nan'`` fill systems whose factors failed."""
         factors, target = call.factors, call.target
         rhs, x = lines.rhs, lines.x

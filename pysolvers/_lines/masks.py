@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.arrays import Shape
 from .._runtime.device import is_device_array
+from .._runtime.lines import Shape
 from .._runtime.signs import require_form
 from .._runtime.targets import Target
 

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require_flag
 from .._errors import raise_for_status
-from .._lines.step import Operation, prepare, recur
+from .._lines.prepared import Operation, prepare
+from .._lines.step import recur
 from .._options import Choice
 from .._runtime.backends import require
 from .._runtime.direct import call_directly

@@ -6,7 +6,8 @@ system A x = b, the initial values are terms of its first two right-hand sides.
 
 from typing import Any, NamedTuple
 
-from .._runtime.arrays import Shape, resolve_shape
+from .._runtime.arrays import resolve_shape
+from .._runtime.lines import Shape
 from .._xp import ArrayLibrary
 from .calls import initial_states
 

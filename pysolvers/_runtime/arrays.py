@@ -6,7 +6,6 @@ a result can be written to an array. None of them has side effects.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from .._checks import integer
 from .._plain import require_plain, what_is_lost
 from .fp_mode import call_in_default_fp_mode
 from .interop import library_of
+from .lines import Shape
 
 Array = NDArray[Any]
 
@@ -206,62 +206,6 @@ def _is_regular(array: Array) -> bool:
         and array.dtype.isnative
         and (flags.c_contiguous or not any(stride % size for stride in array.strides))
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Common shape of the operands of a call.
-
-    Attributes
-    ----------
-    full : tuple of int
-        Shape of the result.
-    axis : int
-        Axis of the systems in it; at least 0.
-    omits : tuple of bool
-        For each operand, whether it has one row less.
-    """
-
-    full: tuple[int, ...]
-    axis: int
-    omits: tuple[bool, ...]
-
-    @property
-    def rows(self) -> int:
-        """Length of a system."""
-        return self.full[self.axis]
-
-    @property
-    def short(self) -> tuple[bool, ...]:
-        """For each operand, whether the backend must know that it has one row less.
-
-        One of two rows broadcasts: the row that is then added is ignored.
-        """
-        return tuple(omits and self.rows != 2 for omits in self.omits)
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape without the axis of the systems."""
-        return self.full[: self.axis] + self.full[self.axis + 1 :]
-
-    def batch_first(self, array: Array) -> Array:
-        """View an operand with all axes of `full`, the axis of the systems last.
-
-        An operand of one axis lies along the axis of the systems; others, broadcastable to
-        `full`, have its last axes.
-        """
-        ndim = len(self.full)
-        is_line = array.ndim == 1
-        if array.ndim < ndim:
-            array = array[(None,) * (ndim - array.ndim)]
-        if is_line or self.axis == ndim - 1:
-            return array
-        order = [*range(self.axis), *range(self.axis + 1, ndim), self.axis]
-        return array.transpose(order)
-
-    def operands(self, arrays: Sequence[Array]) -> list[Array]:
-        """View operands as `batch_first` does."""
-        return [self.batch_first(array) for array in arrays]
 
 
 def padded_shape(shape: Sequence[int], axis: int, ndim: int) -> tuple[int, ...]:

@@ -115,6 +115,12 @@ def without_repeats(array: Array) -> Array:
     return array[(*own, ...)]
 
 
+def has_gaps(array: Array) -> bool:
+    """Return whether the elements of an array are not one block of memory in a rising order."""
+    own = without_repeats(array)
+    return not own.transpose(memory_order(own)).flags.c_contiguous
+
+
 class Host:
     """The memory of the host, by those functions of `Device` that solvers of both need."""
 
@@ -291,6 +297,19 @@ class Device:
         if own.size:
             self.enqueue(self.backend.upload, address_of(target), block)
         return target if own.shape == array.shape else np.broadcast_to(target, array.shape)
+
+    def move(self, *operands: Array) -> list[Array]:
+        """Bring inputs of the host to the device."""
+        self.begins_copy()
+        moved = [self.upload(a) if a.size and not is_device_array(a) else a for a in operands]
+        self.ends("copy")
+        return moved
+
+    def begins_copy(self) -> None:
+        """Take note of the begin of copies, where their time is measured."""
+
+    def ends(self, part: str) -> None:
+        """Take note of the end of a part of a call, ``"copy"`` or ``"solve"``, where measured."""
 
     def hold(self, array: Array) -> Array:
         """Return a copy of an array of the host in C order that any stream can use."""

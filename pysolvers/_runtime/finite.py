@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Shape
 from .device import is_device_array
+from .lines import Shape
 from .singular import Entry, Singular
 from .targets import Target
 

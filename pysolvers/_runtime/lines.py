@@ -4,11 +4,11 @@ The batch axes of all operands are merged jointly until two are left, which for 
 strides is a view. An operand that prevents it is copied.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,62 @@ def pairs(array: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """Common shape of the operands of a call.
+
+    Attributes
+    ----------
+    full : tuple of int
+        Shape of the result.
+    axis : int
+        Axis of the systems in it; at least 0.
+    omits : tuple of bool
+        For each operand, whether it has one row less.
+    """
+
+    full: tuple[int, ...]
+    axis: int
+    omits: tuple[bool, ...]
+
+    @property
+    def rows(self) -> int:
+        """Length of a system."""
+        return self.full[self.axis]
+
+    @property
+    def short(self) -> tuple[bool, ...]:
+        """For each operand, whether the backend must know that it has one row less.
+
+        One of two rows broadcasts: the row that is then added is ignored.
+        """
+        return tuple(omits and self.rows != 2 for omits in self.omits)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape without the axis of the systems."""
+        return self.full[: self.axis] + self.full[self.axis + 1 :]
+
+    def batch_first(self, array: Array) -> Array:
+        """View an operand with all axes of `full`, the axis of the systems last.
+
+        An operand of one axis lies along the axis of the systems; others, broadcastable to
+        `full`, have its last axes.
+        """
+        ndim = len(self.full)
+        is_line = array.ndim == 1
+        if array.ndim < ndim:
+            array = array[(None,) * (ndim - array.ndim)]
+        if is_line or self.axis == ndim - 1:
+            return array
+        order = [*range(self.axis), *range(self.axis + 1, ndim), self.axis]
+        return array.transpose(order)
+
+    def operands(self, arrays: Sequence[Array]) -> list[Array]:
+        """View operands as `batch_first` does."""
+        return [self.batch_first(array) for array in arrays]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How the batch axes of all operands become (outer, inner).
 
@@ -94,14 +150,20 @@ class Plan:
         """Return the number of batch indices along some axes."""
         return prod(self.batch[axis] for axis in axes)
 
-    def lines(self, view: Array, rows: int) -> Array:
-        """View an operand, its rows last, as (outer, inner, rows), or copy it so."""
+    def lines(
+        self, view: Array, rows: int, copied: Callable[[Array], Array] | None = None
+    ) -> Array:
+        """View an operand, its rows last, as (outer, inner, rows), or copy it so.
+
+        `copied` as for `lines_view`.
+        """
         length = rows if view.shape[-1] == 1 else view.shape[-1]
         shape = (self.size(self.outer), self.size(self.inner), length)
         order = self.outer + self.inner
-        if view.shape == (*self.batch, length) and order == tuple(sorted(order)):
+        is_whole = view.shape == (*self.batch, length) and order == tuple(sorted(order))
+        if is_whole and copied is None:
             return view.reshape(shape)
-        lines = lines_view(view, (self.outer, self.inner), self.batch)
+        lines = lines_view(view, (self.outer, self.inner), self.batch, copied)
         return lines if lines.shape == shape else np.broadcast_to(lines, shape)
 
     def restore(self, lines: Array, view: Array) -> None:
@@ -119,7 +181,12 @@ class Plan:
         return indices
 
 
-def lines_view(view: Array, groups: Sequence[Sequence[int]], batch: Sequence[int]) -> Array:
+def lines_view(
+    view: Array,
+    groups: Sequence[Sequence[int]],
+    batch: Sequence[int],
+    copied: Callable[[Array], Array] | None = None,
+) -> Array:
     """Merge groups of batch axes, by a copy where the strides do not allow a view.
 
     Parameters
@@ -130,6 +197,8 @@ def lines_view(view: Array, groups: Sequence[Sequence[int]], batch: Sequence[int
         Axes to merge into one, the slowest first.
     batch : sequence of int
         Sizes of all batch axes.
+    copied : callable, optional
+        What copies an array of a device.
 
     Returns
     -------
@@ -147,7 +216,18 @@ def lines_view(view: Array, groups: Sequence[Sequence[int]], batch: Sequence[int
     if tuple(full) != view.shape:
         view = np.broadcast_to(view, full)
     merged = [axis for group in groups for axis in group]
-    return _reorder(view, merged).reshape(*sizes, view.shape[-1])
+    ordered = _reorder(view, merged)
+    if (
+        copied is not None
+        and view.size
+        and not all(
+            view.strides[slow] == view.strides[fast] * view.shape[fast]
+            for group in groups
+            for slow, fast in pairwise([axis for axis in group if view.shape[axis] > 1])
+        )
+    ):
+        ordered = copied(ordered)
+    return ordered.reshape(*sizes, view.shape[-1])
 
 
 def write_lines(lines: Array, view: Array, order: Sequence[int]) -> None:
@@ -221,3 +301,247 @@ def _merge(
         else:
             groups.append([axis])
     return groups
+
+
+def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
+    """Return the order of the batch axes: that of the last operand, the solution, decides."""
+    strides = [batch_strides(view) for view in views]
+    return plan_lines(batch, strides, strides[-1])
+
+
+def lines_of(target: Any, plan: Plan, views: Sequence[Array], rows: int) -> list[Array]:
+    """View operands on a target, their rows last, as (outer, inner, rows), or copy them so."""
+    return [plan.lines(view, rows, target.copier) for view in views]
+
+
+def brought(target: Any, shape: Shape, operands: Sequence[Array]) -> list[Array]:
+    """Bring operands to where a target uses them, and view them as `Shape.batch_first` does."""
+    moved = operands if target.copier is None else target.move(*operands)
+    return [shape.batch_first(array) for array in moved]
+
+
+def shares_one_matrix(shape: Shape, operands: Sequence[Array]) -> bool:
+    """Whether several systems share one matrix, and the last operand has contiguous rows."""
+    *matrix, rhs = shape.operands(operands)
+    return (
+        prod(shape.batch) > 1
+        and rhs.shape[-1] > 1
+        and rhs.strides[-1] == rhs.itemsize
+        and all(size == 1 for view in matrix for size in view.shape[:-1])
+    )
+
+
+class Parts(NamedTuple):
+    """The calls of the backend for one solve: their operands, and these as lines of their plan."""
+
+    views: list[list[Array]]
+    plan: Plan
+    lines: list[list[Array]]
+    paired: bool = False  # whether the first batch axis has the real and the imaginary part
+    work: Array | None = None  # contiguous copy of the right-hand sides, in place of x
+
+
+def parts_of(target: Any, shape: Shape, views: Sequence[Array]) -> Parts:
+    """Divide a solve with a real matrix and complex right-hand sides into real systems.
+
+    `views`: lower, diagonal, upper, right-hand side and solution, the rows last. Real and imaginary
+    parts are two right-hand sides of one matrix: the two indices of one more batch axis. If the
+    batch axes then do not merge to two without more copies, the parts are solved one after the
+    other.
+    """
+    *matrix, rhs, x = views
+    rows = x.shape[-1]
+    plan = plan_of(shape.batch, views)
+    if not x.size:
+        return Parts([list(views)], plan, [])
+    if rhs.dtype == matrix[1].dtype:
+        return Parts([list(views)], plan, [lines_of(target, plan, views, rows)])
+    sides = [pairs(rhs), pairs(x)]
+    together = [*(view[None] for view in matrix), *sides]
+    paired = plan_of((2, *shape.batch), together)
+    if len(paired.copied) <= len(plan.copied):
+        lines = lines_of(target, paired, together, rows)
+        return Parts([together], paired, [lines], paired=True)
+    parts = [[*matrix, right, solution] for right, solution in zip(*sides, strict=True)]
+    work = target.packed(sides[1][0])
+    operands = [*matrix, work, work]
+    plan = plan_of(shape.batch, operands)
+    return Parts(parts, plan, [lines_of(target, plan, operands, rows)] * 2, work=work)
+
+
+def arranged(
+    target: Any, shape: Shape, operands: Sequence[Array], x: Array
+) -> tuple[list[Array], Parts]:
+    """Bring the operands of a solve to where they are used; return views with x, and the calls."""
+    views = [*brought(target, shape, operands), shape.batch_first(x)]
+    return views, parts_of(target, shape, views)
+
+
+def arranged_matrices(
+    target: Any, shape: Shape, operands: Sequence[Array], dtype: np.dtype
+) -> tuple[list[Array], Plan, list[Array]]:
+    """Bring diagonals to where they are used; return their views, their plan, and their lines.
+
+    The batch axes merge as those of right-hand sides in C order.
+    """
+    is_empty = not all(shape.full)
+    views = shape.operands(operands) if is_empty else brought(target, shape, operands)
+    guide = list(contiguous_strides(shape.full, dtype.itemsize))
+    del guide[shape.axis]
+    strides = [*(batch_strides(view) for view in views), guide]
+    plan = plan_lines(shape.batch, strides, guide, keep=(len(views),))
+    return views, plan, [] if is_empty else lines_of(target, plan, views, shape.rows)
+
+
+class Sides(NamedTuple):
+    """What a solve with factors reads and writes; None for what it lacks."""
+
+    rhs: Any
+    x: Any
+    source: Any = None
+    where: Any = None
+
+
+class SideLines(NamedTuple):
+    """Operands of a solve with factors as lines."""
+
+    lines: Sides
+    x: Array  # of which `lines.x` is a view or a copy
+    groups: tuple[Sequence[int], ...]  # batch axes: for several matrices shared, outer and inner
+
+
+def arranged_sides(
+    target: Any,
+    shape: Shape,
+    arrays: Sequence[Array],
+    x: Array,
+    where: Array | None,
+    own: Plan,
+    *,
+    is_paired: bool,
+) -> SideLines:
+    """Bring right-hand sides, and perhaps a source, to where they are used; return their lines.
+
+    Parameters as of `side_lines`; `is_paired` says whether real and imaginary parts are two
+    right-hand sides of one real matrix.
+    """
+    solution = shape.batch_first(x)
+    given = (*brought(target, shape, arrays), *(() if where is None else (where,)))
+    views = [
+        view if view.shape == solution.shape else np.broadcast_to(view, solution.shape)
+        for view in given
+    ]
+    sides = Sides(
+        views[0],
+        solution,
+        views[1] if len(arrays) > 1 else None,
+        None if where is None else views[-1],
+    )
+    return side_lines(target, sides, own, is_paired=is_paired)
+
+
+def side_lines(target: Any, sides: Sides, own: Plan, *, is_paired: bool) -> SideLines:
+    """Return views of right-hand sides and solutions as lines; `own` is the plan of the matrices.
+
+    With one matrix the batch axes merge freely. Several matrices can be shared by further axes,
+    those before the axes of `own`. A mask is then left as it is.
+    """
+    if is_paired:
+        rhs, x, source, where = sides
+        sides = Sides(
+            pairs(rhs),
+            pairs(x),
+            None if source is None else pairs(source),
+            None if where is None else np.broadcast_to(where, (2, *where.shape)),
+        )
+    x = sides.x
+    batch = x.shape[:-1]
+    if not (own.outer or own.inner):
+        given = [view for view in sides if view is not None]
+        plan = plan_lines(batch, [batch_strides(view) for view in given], batch_strides(x))
+        lines = iter(lines_of(target, plan, given, x.shape[-1]))
+        found = Sides(*(None if view is None else next(lines) for view in sides))
+        return SideLines(found, x, (plan.outer, plan.inner))
+    first, strides = len(batch) - len(own.batch), batch_strides(x)
+    outer, inner = ([first + axis for axis in axes] for axes in (own.outer, own.inner))
+    shared = sorted(
+        (k for k, n in enumerate(batch) if n > 1 and k not in (*outer, *inner)),
+        key=lambda k: -abs(strides[k]),
+    )
+    groups = (shared, outer, inner)
+    grouped = [
+        None if view is None else lines_view(view, groups, batch, target.copier)
+        for view in sides[:3]
+    ]
+    return SideLines(Sides(grouped[0], grouped[1], grouped[2], sides.where), x, groups)
+
+
+class NamedLines(NamedTuple):
+    """Operands by name: views with all batch axes, the rows last, and lines of their plan."""
+
+    views: dict[str, Array]
+    plan: Plan
+    lines: dict[str, Array]
+
+
+def named_views(
+    target: Any,
+    shape: Shape,
+    operands: Mapping[str, Array],
+    x: Array,
+    columns: Collection[str],
+    pairs_of: Collection[str] | None,
+) -> dict[str, Array]:
+    """Bring operands to where they are used; return views of them and of x, the ``"result"``.
+
+    Operands in `columns` have one entry per system. With `pairs_of`, real and imaginary parts of
+    these operands and of x are two right-hand sides of one real matrix.
+    """
+    given = list(operands.values())
+    moved = given if target.copier is None else target.move(*given)
+    batch = len(shape.full) - 1
+    views = {
+        name: array[(None,) * (batch - array.ndim) + (..., None)]
+        if name in columns
+        else shape.batch_first(array)
+        for name, array in zip(operands, moved, strict=True)
+    }
+    views["result"] = shape.batch_first(x)
+    if pairs_of is None:
+        return views
+    names = (*pairs_of, "result")
+    return {name: pairs(view) if name in names else view[None] for name, view in views.items()}
+
+
+def named_lines(
+    target: Any, views: dict[str, Array], columns: Collection[str], keep: Collection[str]
+) -> NamedLines:
+    """Return views of `named_views` as lines; those in `keep` are not copied."""
+    x = views["result"]
+    batch, rows = x.shape[:-1], x.shape[-1]
+    strides = [batch_strides(view) for view in views.values()]
+    places = [place for place, name in enumerate(views) if name in keep]
+    plan = plan_lines(batch, strides, strides[-1], keep=places)
+    lines = lines_of(target, plan, list(views.values()), rows)
+    return NamedLines(
+        views,
+        plan,
+        {
+            name: line[..., :1] if name in columns else line
+            for name, line in zip(views, lines, strict=True)
+        },
+    )
+
+
+def arranged_by_name(
+    target: Any,
+    shape: Shape,
+    operands: Mapping[str, Array],
+    x: Array,
+    columns: Collection[str],
+    pairs_of: Collection[str] | None,
+    keep: Collection[str],
+) -> NamedLines:
+    """Do what `named_views` and `named_lines` do."""
+    views = named_views(target, shape, operands, x, columns, pairs_of)
+    return named_lines(target, views, columns, keep)

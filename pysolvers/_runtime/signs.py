@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._row_sums import matrix_names
-from .arrays import Shape
 from .device import is_device_array
 from .finite import find_entry, rows_that_count
+from .lines import Shape
 from .singular import Entry
 from .targets import Target
 

@@ -5,10 +5,8 @@ the planning code, makes the copies that a plan needs where the operands lie, an
 as an array of the caller's library.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
-from math import prod
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -22,13 +20,13 @@ from .device import (
     Device,
     address_of,
     device_array,
+    has_gaps,
     is_device_array,
     memory_order,
-    without_repeats,
 )
 from .fp_mode import call_in_default_fp_mode
 from .interop import Library, keep_until, kind_of, library_of, locate, view
-from .lines import Plan, lines_view, write_lines
+from .lines import write_lines
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream, keeping_stream
 
@@ -114,6 +112,11 @@ class Target:
     def mask(self, name: str, value: Any) -> Array:
         """Return an operand of booleans."""
         return _booleans(name, as_array(name, value))
+
+    @property
+    def copier(self) -> Callable[[Array], Array] | None:
+        """What copies an array of a device; None on the host."""
+        return None
 
     @property
     def converts(self) -> bool:
@@ -204,14 +207,6 @@ class Target:
     def info_on_host(self, info: Array) -> Array:
         """Return what `info` allocated on the host, waiting for its numbers."""
         return info
-
-    def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
-        """View operands, their rows last, as (outer, inner, rows), or copy them so."""
-        return [plan.lines(operand, rows) for operand in operands]
-
-    def group(self, operand: Array, groups: Sequence[Sequence[int]], batch: Sequence[int]) -> Array:
-        """Merge groups of batch axes as `lines_view` does."""
-        return lines_view(operand, groups, batch)
 
     def merged(
         self, view: Array, tail: int, batch: Sequence[int], groups: Sequence[Sequence[int]]
@@ -314,6 +309,10 @@ class DeviceTarget(Device, Target):
         self._answer: Any = None  # memory of the host that has the flags
 
     @property
+    def copier(self) -> Callable[[Array], Array] | None:
+        return self.copied
+
+    @property
     def is_captured(self) -> bool:
         """Whether what is enqueued becomes a part of a graph of the caller."""
         return False
@@ -358,46 +357,6 @@ class DeviceTarget(Device, Target):
 
     def info_on_host(self, info: Array) -> Array:
         return self.download_info(info)
-
-    def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
-        outer, inner = plan.outer, plan.inner
-        sizes = plan.size(outer), plan.size(inner)
-        lines = []
-        for number, operand in enumerate(operands):
-            length = rows if operand.shape[-1] == 1 else operand.shape[-1]
-            shape = (*sizes, length)
-            if number in plan.copied:
-                group = self.group(operand, (outer, inner), plan.batch)
-                lines.append(group if group.shape == shape else np.broadcast_to(group, shape))
-                continue
-            # The axes of a group merge: its fastest one has the stride of all.
-            strides = [
-                operand.strides[axes[-1]] if axes and operand.shape[axes[-1]] > 1 else 0
-                for axes in (outer, inner)
-            ]
-            row = operand.strides[-1] if operand.shape[-1] > 1 else 0
-            lines.append(self._like(operand, shape, (*strides, row)))
-        return lines
-
-    def group(self, operand: Array, groups: Sequence[Sequence[int]], batch: Sequence[int]) -> Array:
-        varying = [
-            group if any(operand.shape[axis] != 1 for axis in group) else () for group in groups
-        ]
-        axes = [axis for group in varying for axis in group]
-        sizes = [batch[axis] for axis in axes]
-        steps = {axis: operand.strides[axis] if operand.shape[axis] > 1 else 0 for axis in axes}
-        shape = [prod(batch[axis] for axis in group) for group in varying]
-        row = (operand.shape[-1], operand.strides[-1])
-        if not operand.size or all(
-            steps[slow] == steps[fast] * batch[fast]
-            for group in varying
-            for slow, fast in pairwise(group)
-        ):
-            strides = [steps[group[-1]] if group else 0 for group in varying]
-            return self._like(operand, (*shape, row[0]), (*strides, row[1]))
-        source = self._like(operand, (*sizes, row[0]), (*steps.values(), row[1]))
-        copy = self.copied(source)
-        return self._like(copy, (*shape, row[0]), None)
 
     def merged(
         self, view: Array, tail: int, batch: Sequence[int], groups: Sequence[Sequence[int]]
@@ -568,9 +527,6 @@ class _DeviceArrays(DeviceTarget):
             return None
         return library.extreme(value[index], largest=largest)
 
-    def move(self, *operands: Array) -> list[Array]:
-        return [a if is_device_array(a) else self.upload(a) for a in operands]
-
     def release_inputs(self) -> None:
         if self._converted or not all(library.ordered for library in self._libraries):
             keep_until(self.mark(), self._views | self._converted)
@@ -620,24 +576,15 @@ class _Staged(DeviceTarget):
         vectors: Collection[str] = ("rhs",),
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
         operands, dtype, converted = super().operands(named, like, widens=widens, vectors=vectors)
-        blocks = (_in_memory_order(without_repeats(array)) for array in operands)
-        scattered = (
-            name for name, block in zip(named, blocks, strict=True) if not block.flags.c_contiguous
-        )
+        scattered = (name for name, a in zip(named, operands, strict=True) if has_gaps(a))
         return operands, dtype, (*converted, *scattered)
-
-    def move(self, *operands: Array) -> list[Array]:
-        self._started = perf_counter()
-        moved = [self.upload(a) if a.size and not is_device_array(a) else a for a in operands]
-        self._account("copy")
-        return moved
 
     def destination(self, x: Array) -> Array:
         self._moved = self.packed(x)
         return self._moved
 
     def release_inputs(self) -> None:
-        self._account("solve")
+        self.ends("solve")
 
     def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if self._moved is None:
@@ -650,11 +597,13 @@ class _Staged(DeviceTarget):
             dense = np.empty(block.shape, block.dtype)
             self.enqueue(self.backend.download, dense, address_of(self._moved))
             block[...] = dense
-        self._account("copy")
+        self.ends("copy")
         return super().finish(x, like, out)
 
-    def _account(self, part: str) -> None:
-        """Add the time since the last call to a part, if times are measured."""
+    def begins_copy(self) -> None:
+        self._started = perf_counter()
+
+    def ends(self, part: str) -> None:
         if self.seconds is not None:
             self.wait()
             now = perf_counter()

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import integer, require, require_flag, require_number
 from .._lines.engine import step_directly
 from .._lines.factor import More, TridiagonalFactor, rhs_shape
-from .._lines.step import Operation, Prepared, Step, make_step, multiply, prepare
+from .._lines.prepared import Operation, Prepared, prepare
+from .._lines.step import Step, make_step, multiply
 from .._options import Choice, OnSingular, SolveInfo
 from .._plain import is_lazy, require_plain
 from .._row_sums import RowSums, form_of

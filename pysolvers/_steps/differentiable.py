@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from .._checks import require, require_number
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import Shape, resolve_shape
+from .._runtime.arrays import resolve_shape
+from .._runtime.lines import Shape
 from .._xp import ArrayLibrary
 from .calls import faces_of
 from .flux_rows import End, conductance, sums_and_sides

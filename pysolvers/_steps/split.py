@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError
 from .._lines.masks import Beyond
-from .._lines.step import Operation, Prepared, finish, prepare
+from .._lines.prepared import Operation, Prepared, finish, prepare, viewed
 from .._options import Choice, SolveInfo
 from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import padded_shape
@@ -59,7 +59,7 @@ def multiply_split(
     with group.agreement(operation) as agreed:
         given = named if choice.out is None else {**named, "out": choice.out}
         choice = choice._replace(device=own_device(choice.device, group, given))
-        call = prepare(named, None, about, choice)
+        call = viewed(prepare(named, None, about, choice))
         full = call.shape.full
         along = split.of(len(full))
         is_cut = along == call.shape.axis and group.size > 1
@@ -178,7 +178,7 @@ def step_split(
                 "(tridiagonal_matvec(lower, diag, upper, u, group=group, split=split) + source)"
             )
         if is_cut and (choice.out is not None or where is not None or "projected" in named):
-            call = prepare(named, where, about, choice)
+            call = viewed(prepare(named, where, about, choice))
         agreed.own = 0 if call is None else call.shape.rows
         agreed.same = {
             "is cut": is_cut,
@@ -253,7 +253,7 @@ def _inside_of(call: Prepared) -> Array:
 def keep_u_outside(operation: str, u: Any, x: Any, inside: Array, choice: Choice) -> Any:
     """Return x inside a mask of the host, its rows last, and u outside, as the result of a call."""
     about = Operation(operation, "u", ("u", "x"), "u")
-    call = prepare({"u": u, "x": x}, None, about, choice._replace(check_finite=False))
+    call = viewed(prepare({"u": u, "x": x}, None, about, choice._replace(check_finite=False)))
     if call.result.size:
         views = call.views
         keep_outside(call.target, views["result"], views["x"], inside, views["u"])

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, DistributedError, raise_for_status
-from .._lines.engine import Call, plan_of
+from .._lines.engine import Call
 from .._options import SolveInfo, shape_flags
 from .._runtime.device import Device, address_of, device_array, packed_strides
-from .._runtime.lines import Plan
+from .._runtime.lines import Plan, lines_of, plan_of
 from .._runtime.mailboxes import CLOCK_BYTES, CallLog, Mailboxes, Outcome, mailbox_bytes
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import DeviceTarget
@@ -204,7 +204,7 @@ def part_operands(
     target, shape = call.target, call.shape
     return (
         shape_flags(target.backend, shape, call.choice.periodic),
-        *target.lines(plan, views, shape.rows),
+        *lines_of(target, plan, views, shape.rows),
         info,
         group.rank,
         group.size,

@@ -52,7 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.arrays import Shape
+from .._runtime.lines import Shape
 from .._runtime.targets import Target
 
 Array = NDArray[Any]

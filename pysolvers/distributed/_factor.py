@@ -30,8 +30,9 @@ from .._options import (
     pivot_code,
 )
 from .._row_sums import RowSums, form_of, matrix_names
-from .._runtime.arrays import Shape, resolve_shape
+from .._runtime.arrays import resolve_shape
 from .._runtime.finite import require_finite_operands
+from .._runtime.lines import Shape
 from .._runtime.singular import Singular
 from .._runtime.targets import Target, find_target
 from ._ends import (

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, DistributedError, raise_for_status
-from .._lines.engine import plan_of, prepare
+from .._lines.engine import prepare
 from .._options import Choice, SolveInfo
 from .._runtime.device import address_of, device_array
 from .._runtime.interop import Library, library_of, locate
+from .._runtime.lines import plan_of
 from .._runtime.targets import DeviceTarget
 from ._devices import (
     Kind,

@@ -18,8 +18,8 @@ from .._lines.engine import (
 from .._lines.masks import Beyond, inside_of, masked_matrices
 from .._options import Choice, SolveInfo
 from .._row_sums import matrix_names
-from .._runtime.arrays import Shape
 from .._runtime.device import packed_strides
+from .._runtime.lines import Shape
 from .._runtime.singular import Singular
 from ._devices import (
     Answer,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._options import SolveInfo
-from .._runtime.arrays import Shape
 from .._runtime.finite import explained
+from .._runtime.lines import Shape
 from .._runtime.singular import Entry, Singular
 from .._runtime.targets import find_target
 from ._group import ONE_PROCESS, Group

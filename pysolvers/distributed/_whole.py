@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._options import SolveInfo
-from .._runtime.arrays import Shape
+from .._runtime.lines import Shape
 from .._runtime.singular import Singular
 from .._runtime.targets import Target
 from ._group import Group

@@ -14,8 +14,9 @@ from jax.typing import ArrayLike
 from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
+from .._runtime.arrays import padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
+from .._runtime.lines import Shape
 from .._steps.differentiable import masked_matrix, masked_product, single, solve_masked
 from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from .._errors import raise_for_status
 from .._runtime.arrays import as_operands, real_of
 from .._runtime.interop import host_array, library_of, locate
+from .._runtime.lines import lines_view
 from .._runtime.targets import Target, find_target
 
 Array = NDArray[Any]
@@ -60,7 +61,7 @@ class Layout:
         order = [k for k in range(array.ndim) if k != axis]
         batch = self.before + self.after + self.parts
         groups = (range(axis), range(axis, len(batch)))
-        return target.group(array.transpose(*order, axis), groups, batch)
+        return lines_view(array.transpose(*order, axis), groups, batch, target.copier)
 
     def result_lines(self, written: Array, rows: int) -> Array:
         """View a C-contiguous array of the values of all splines as lines."""
@@ -127,7 +128,7 @@ def flat(target: Target, array: Array) -> Array:
     """View an array with any axes as one line, or copy it so."""
     if array.ndim == 1:
         return array
-    return target.group(array[..., None], (range(array.ndim),), array.shape)[:, 0]
+    return lines_view(array[..., None], (range(array.ndim),), array.shape, target.copier)[:, 0]
 
 
 def call(target: Target, name: str, function: Any, *arguments: Any) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._runtime.arrays import Shape, common_size, padded_shape
+from .._runtime.arrays import common_size, padded_shape
+from .._runtime.lines import Shape
 
 _OPERANDS = (Tensor, int, float, complex)
 _LARGE = 1 << 22  # bytes from which on NumPy asks for huge pages

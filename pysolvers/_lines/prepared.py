@@ -1,0 +1,149 @@
+"""A call with rows of systems, checked: its operands, their shape and dtype, and its target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import require_flag
+from .._options import Choice, check_threads
+from .._runtime.arrays import resolve_shape
+from .._runtime.finite import require_finite_operands
+from .._runtime.lines import Shape, named_views
+from .._runtime.targets import Target, find_target
+
+Array = NDArray[Any]
+
+
+class Operation(NamedTuple):
+    """What the operands of a function are."""
+
+    name: str
+    leader: str  # the operand with all rows, whose library the result has
+    vectors: tuple[str, ...]  # the operands that are not entries of the matrix
+    replaces: str = ""  # the operand that `out` may be; '' for none
+    columns: tuple[str, ...] = ()  # operands that have one entry per system
+    labels: Mapping[str, str] = MappingProxyType({})  # names in messages, where others
+
+
+class Prepared(NamedTuple):
+    """A checked call, its operands where they are used."""
+
+    operation: Operation
+    choice: Choice
+    like: Any
+    target: Target
+    threads: int
+    shape: Shape
+    dtype: np.dtype
+    converted: tuple[str, ...]
+    result: Array
+    operands: dict[str, Array]  # by name, before they are moved, with the mask
+    paired: bool  # whether the first batch axis has the real and the imaginary part
+    views: dict[str, Array]  # by name, all batch axes, the rows last; and the result; by `viewed`
+
+    @property
+    def pairs_of(self) -> tuple[str, ...] | None:
+        """The operands with real and imaginary parts; None if these are not solved apart."""
+        return self.operation.vectors if self.paired else None
+
+
+def prepare(named: Mapping[str, Any], where: Any, operation: Operation, choice: Choice) -> Prepared:
+    """Check the operands of a call, and those options that all calls have."""
+    columns = operation.columns
+    given = named if where is None else {**named, "where": where}
+    target = find_target(
+        choice.device,
+        choice.stream,
+        given,
+        choice.out,
+        operation=operation.name,
+        leader=operation.leader,
+    )
+    require_flag("periodic", choice.periodic)
+    require_flag("check_finite", choice.check_finite)
+    threads = check_threads(choice.threads)
+    operands, dtype, converted = target.operands(named, vectors=operation.vectors)
+    arrays = dict(zip(named, operands, strict=True))
+    mask = None if where is None else target.mask("where", where)
+    lines = {name: array for name, array in arrays.items() if name not in columns}
+    if mask is not None:
+        lines["where"] = mask
+    if arrays[operation.leader].ndim == 0:
+        raise ValueError(f"{operation.leader} must have at least one dimension, got a 0-d array")
+    shape = resolve_shape(lines, choice.axis, leader=operation.leader, periodic=choice.periodic)
+    if shape.rows > target.backend.MAX_ROWS:
+        raise ValueError(
+            f"a system can have at most {target.backend.MAX_ROWS} rows, got {shape.rows}"
+        )
+    for name in columns:
+        _require_columns(name, arrays[name], shape)
+    if choice.check_finite:
+        require_finite_operands(
+            operation.name,
+            target,
+            lines,
+            shape,
+            periodic=choice.periodic,
+            labels=operation.labels,
+        )
+    result = target.result(
+        choice.out,
+        {**given},
+        arrays[operation.leader],
+        shape.full,
+        dtype,
+        leader=operation.leader,
+        replaces=operation.replaces,
+    )
+    paired = dtype.kind == "c" and any(
+        arrays[name].dtype.kind != "c" for name in named if name not in operation.vectors
+    )
+    return Prepared(
+        operation,
+        choice,
+        named[operation.leader],
+        target,
+        threads,
+        shape,
+        dtype,
+        converted,
+        result,
+        arrays if mask is None else {**arrays, "where": mask},
+        paired and bool(result.size),
+        {},
+    )
+
+
+def viewed(call: Prepared) -> Prepared:
+    """Return a call with its operands where they are used, for callers that divide them."""
+    if not call.result.size:
+        return call
+    columns = call.operation.columns
+    x = call.target.destination(call.result)
+    return call._replace(
+        views=named_views(call.target, call.shape, call.operands, x, columns, call.pairs_of)
+    )
+
+
+def _require_columns(name: str, array: Array, shape: Shape) -> None:
+    """Raise ValueError unless an operand broadcasts to the batch axes."""
+    missing = len(shape.batch) - array.ndim
+    sizes = (1,) * missing + tuple(array.shape)
+    fits = missing >= 0 and all(
+        size in (1, full) for size, full in zip(sizes, shape.batch, strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"{name} must broadcast to {shape.batch}, one value for each column, got shape "
+            f"{tuple(array.shape)}"
+        )
+
+
+def finish(call: Prepared) -> Any:
+    """Return the result to the caller."""
+    return call.target.finish(call.result, call.like, call.choice.out)
