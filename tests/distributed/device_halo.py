@@ -32,3 +32,9 @@ def check_halo(group, rng, links):
             halo.passed()
             halo.complete("u")
             np.testing.assert_array_equal(state.get("u"), own)
+            for _ in range(2):
+                state.set("u", fields[group.rank])
+                with halo.in_order(3) as exchange:
+                    for _ in range(3):
+                        exchange("u")
+                np.testing.assert_array_equal(state.get("u"), own)

@@ -22,7 +22,7 @@ import ranks_transport
 import shared_device
 import shared_nccl
 from command_line import main
-from rank_hooks import failing, field_on_device, halo_between, own_device
+from rank_hooks import failing, field_on_device, going_on, halo_between, own_device
 from slabs import EVERY, anew, same
 
 from pysolvers import (
@@ -116,6 +116,21 @@ def check_fields_stay_on_the_device(group, rng):
                 solver.step(9)
                 assert device.transferred < nbytes / 4
                 assert solver.result().exchange == (link if group.size > 1 else "none")
+
+
+def check_device_that_does_not_answer(group, rng):
+    """The other ranks name its rank, after the timeout."""
+    if group.size == 1:
+        return
+    with shared_device.in_place_of_cuda() as device, going_on():
+        state = field_on_device((8, 4))
+        halo = halo_between(anew(group, timeout=1), state, 0, 2)
+        is_silent = group.rank == 1
+        if is_silent:
+            device.part_barrier = lambda *arguments: 0
+        named = pytest.raises(DistributedError, match="no message from rank 1: waited 1 s")
+        with nullcontext() if is_silent else named, halo.in_order(1) as exchange:
+            exchange("u")
 
 
 def check_first_link_that_is_possible(group, rng):

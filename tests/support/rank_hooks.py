@@ -42,6 +42,11 @@ def failing(part, error):
     return patch.object(*PARTS[part], side_effect=error)
 
 
+def going_on():
+    """Return a context in which the end of a process whose group is lost ends no other one."""
+    return patch.object(_group.atexit, "register")
+
+
 def failing_reduction(error=None):
     """Return a context in which the elimination of a rank raises an error, or does not."""
     return patch.object(Matrices, "reduce", autospec=True, side_effect=error or _REDUCE)
