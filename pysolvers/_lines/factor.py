@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,15 +196,6 @@ def rhs_shape(
             f"broadcast with {shape[own_axis]} rows along {which}{advice}"
         )
     return Shape(rhs.shape, place, (False,))
-
-
-def _along(rhs: Array, shape: Shape) -> tuple[int, int, bool]:
-    """Return rows and stride of right-hand sides along the systems, and whether there are several.
-
-    Those of one axis are right-hand sides of all systems.
-    """
-    axis = shape.axis if rhs.ndim > 1 else 0
-    return shape.rows, rhs.strides[axis], any(n > 1 for n in shape.batch)
 
 
 def _require_broadcast(operation: str, name: str, array: Array, shape: Shape) -> None:
@@ -614,9 +606,7 @@ class TridiagonalFactor:
             out, named, arrays[0], shape.full, dtype, leader=leader, replaces=leader
         )
         if result.size:
-            call, is_paired = self._call_of(
-                target, arrays[0].dtype, _along(arrays[0], shape), code, threads, more
-            )
+            call, is_paired = self._call_of(target, arrays[0], shape, code, threads, more)
             x, own = target.destination(result), call.factors.plan
             self._solve_lines(
                 call,
@@ -626,25 +616,31 @@ class TridiagonalFactor:
 
     def _solve_views(self, target: Target, rhs: Array, x: Array, code: int, count: int) -> None:
         """Solve right-hand sides on a target, their rows last; `x` can be `rhs` itself."""
-        along = _along(rhs, Shape(rhs.shape, rhs.ndim - 1, ()))
-        call, is_paired = self._call_of(target, rhs.dtype, along, code, count, None)
+        shape = Shape(rhs.shape, rhs.ndim - 1, ())
+        call, is_paired = self._call_of(target, rhs, shape, code, count, None)
         own = call.factors.plan
         self._solve_lines(call, side_lines(target, Sides(rhs, x), own, is_paired=is_paired))
 
     def _call_of(
         self,
         target: Target,
-        dtype: np.dtype,
-        along: tuple[int, int, bool],
+        rhs: Array,
+        shape: Shape,
         code: int,
         threads: int,
         more: More | None,
     ) -> tuple[_Call, bool]:
-        """Return a call, and whether it solves for real and imaginary parts of right-hand sides."""
+        """Return a call, and whether it solves for real and imaginary parts of right-hand sides.
+
+        Those of one axis are right-hand sides of all systems.
+        """
         factors = self._factors
-        core = factors.core if more else self._core_for(factors, dtype, along)
+        core, is_other = factors.core, rhs.dtype != self.dtype
+        if is_other and not more:
+            stride = rhs.strides[shape.axis if rhs.ndim > 1 else 0]
+            core = self._core_for(factors, rhs.dtype, shape.rows, stride, prod(shape.batch) > 1)
         call = _Call(factors, core, target, code, threads, more)
-        return call, dtype != self.dtype and core is factors.core
+        return call, is_other and core is factors.core
 
     def _solve_lines(self, call: _Call, sides: SideLines) -> None:
         """Solve, or make steps, on a target; `x` can be `rhs` itself."""
@@ -918,9 +914,8 @@ class TridiagonalFactor:
             core = factors.core
             is_other = factors.diagonals is not None and array.dtype.kind != self.dtype.kind
             if is_other and type(along) is int and -array.ndim <= along < array.ndim:
-                rows = array.shape[along]
-                lines = rows, array.strides[along], array.size != rows
-                core = self._core_for(factors, array.dtype, lines)
+                rows, stride = array.shape[along], array.strides[along]
+                core = self._core_for(factors, array.dtype, rows, stride, array.size > rows)
             answer = core.direct(array, along, solution, *options)
             result, x = out, answer
             if out is None:
@@ -937,14 +932,15 @@ class TridiagonalFactor:
             raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
         return library_of(rhs).from_host(x, rhs) if result is None else result
 
-    def _core_for(self, factors: _Factors, dtype: np.dtype, along: tuple[int, int, bool]) -> Any:
+    def _core_for(
+        self, factors: _Factors, dtype: np.dtype, rows: int, stride: int, has_several: bool
+    ) -> Any:
         """Return the factors for right-hand sides, which can be complex although they are real.
 
         If all systems share one matrix and have contiguous rows, complex factors cost less than
-        access to every second element. They are made at their first use. `along`: rows and stride
-        of a right-hand side, and whether there are several.
+        access to every second element. They are made at their first use. `stride` is that of a
+        right-hand side along its rows.
         """
-        rows, stride, has_several = along
         if dtype.kind == self.dtype.kind or factors.diagonals is None:
             return factors.core
         if not (rows > 1 and stride == dtype.itemsize and has_several):

@@ -311,7 +311,8 @@ def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
 
 def lines_of(target: Any, plan: Plan, views: Sequence[Array], rows: int) -> list[Array]:
     """View operands on a target, their rows last, as (outer, inner, rows), or copy them so."""
-    return [plan.lines(view, rows, target.copier) for view in views]
+    copied = target.copier
+    return [plan.lines(view, rows, copied) for view in views]
 
 
 def brought(target: Any, shape: Shape, operands: Sequence[Array]) -> list[Array]:
@@ -469,9 +470,9 @@ def side_lines(target: Any, sides: Sides, own: Plan, *, is_paired: bool) -> Side
         key=lambda k: -abs(strides[k]),
     )
     groups = (shared, outer, inner)
+    copied = target.copier
     grouped = [
-        None if view is None else lines_view(view, groups, batch, target.copier)
-        for view in sides[:3]
+        None if view is None else lines_view(view, groups, batch, copied) for view in sides[:3]
     ]
     return SideLines(Sides(grouped[0], grouped[1], grouped[2], sides.where), x, groups)
 
