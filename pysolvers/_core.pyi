@@ -459,6 +459,7 @@ def tridiag_borrowed(
     /,
 ) -> Any: ...
 def borrow(array: Any, device: int = 0, stream: int = 0, /) -> Any: ...
+def borrow_operands(*operands_device_library: Any) -> Any: ...
 def factor_make(
     pivot: int,
     flags: int,
@@ -641,14 +642,14 @@ def diffusion_combine(
 def diffusion_least(
     state: tuple[float, float, float, float], alpha: float, beta: float, /
 ) -> tuple[tuple[float, float, float, float], float]: ...
-def spline_rows(
+def spline_make(
     ends: tuple[int, int],
     parts: int,
     x: _Array,
     y: _Array,
     given: tuple[_Array | None, _Array | None],
-    matrix: tuple[_Array, _Array, _Array],
-    sides: tuple[_Array, _Array],
+    knots: _Array,
+    cubic: tuple[_Array, _Array],
     faults: NDArray[int32],
     threads: int,
     device: int = 0,

@@ -371,10 +371,11 @@ spline_points(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 PyDoc_STRVAR(spline_make_doc,
-             "spline_make($module, ends, parts, x, y, given, knots, (slopes, values), "
+             "spline_make($module, ends, parts, x, y, given, knots, cubic, "
              "faults, threads, device=0, stream=0, /)\n--\n\n"
              "Compute the slopes of splines, and copy their knots and values; return "
-             "status. x, given and knots have the batch of y, or length 1 along its "
+             "status. cubic: the arrays of slopes and of values. x, given and knots have "
+             "the batch of y, or length 1 along its "
              "axes.");
 PyDoc_STRVAR(spline_pieces_doc,
              "spline_pieces($module, form, nu, is_absolute, x, coefficients, result, "

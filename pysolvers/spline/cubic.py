@@ -209,8 +209,8 @@ class CubicSpline(PiecewisePolynomial):
             name: layout.lines(target, np.expand_dims(array, self.axis))
             for name, array in zip(list(named)[1:], ends, strict=True)
         }
-        lines = (layout.lines(target, array) for array in (knots, values))
-        self._make(target, kinds, *lines, given, like)
+        x_lines, y_lines = (layout.lines(target, array) for array in (knots, values))
+        self._make(target, kinds, x_lines, y_lines, given, like)
 
     def _begin(
         self,
