@@ -82,6 +82,11 @@ INSTRUCTION_SETS = {
     "avx2": (["-mavx2"], "PS_HAVE_AVX2"),
     "avx512": (["-mavx512f", "-mavx512dq", "-mavx512vl"], "PS_HAVE_AVX512"),
 }
+# Further flags, if the compiler accepts them. For AVX2 GCC copies structures 16 bytes at a time,
+# and a load of a vector of 32 bytes waits for both halves of it. With these flags, which GCC has
+# from 12 on, complex solves take 0.62 to 0.79 of the time, blocks of 3 and 4 0.85 and 0.66, real
+# numbers, which are single vectors, 0.97 to 1.02.
+FURTHER_FLAGS = {"avx2": ["-mmove-max=256", "-mstore-max=256"]}
 
 # Last word of the name of a file in cuda -> the dtypes for each of which it is a translation unit
 # of its own, with PS_DTYPE defined as the dtype. The two sums are matrices in row-sum form.
@@ -405,7 +410,10 @@ class BuildExtensions(build_ext):
             for name, (flags, macro) in INSTRUCTION_SETS.items()
             if self.accepts(ISA_PROBE, flags)
         }
-        own_flags = {name: flags for name, (flags, _) in known.items()}
+        own_flags = {name: list(flags) for name, (flags, _) in known.items()}
+        for name in FURTHER_FLAGS.keys() & own_flags:
+            if self.accepts(ISA_PROBE, [*own_flags[name], *FURTHER_FLAGS[name]]):
+                own_flags[name] += FURTHER_FLAGS[name]
         return own_flags, [(macro, "1") for _, macro in known.values()]
 
     def accepts(self, code, flags):
