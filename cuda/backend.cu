@@ -394,6 +394,18 @@ spline_rows(const ps_spline_rows *r, const ps_exec *exec)
 }
 
 static ps_status
+spline_slopes_work(const ps_spline_rows *r, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_spline_slopes_work(r, exec, bytes); });
+}
+
+static ps_status
+spline_slopes(const ps_spline_rows *r, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_spline_slopes(r, exec); });
+}
+
+static ps_status
 spline_pieces(const ps_spline_pieces *p, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_spline_pieces(p, exec); });
@@ -507,6 +519,8 @@ make_table()
     b.diffusion_centre_work = diffusion_centre_work;
     b.diffusion_centre = diffusion_centre;
     b.spline_rows = spline_rows;
+    b.spline_slopes_work = spline_slopes_work;
+    b.spline_slopes = spline_slopes;
     b.spline_pieces = spline_pieces;
     b.spline_points = spline_points;
     b.copy = copy;

@@ -391,8 +391,13 @@ typedef struct {
                                ps_cylinder_report *report);
 
     /* Rows of the systems for slopes, coefficients, and values at points of splines:
-     * ps_spline.h. They need no workspace. */
+     * ps_spline.h. They need no workspace but for spline_slopes(). */
     ps_status (*spline_rows)(const ps_spline_rows *r, const ps_exec *exec);
+    /* spline_rows() without a matrix and the solve, with slopes in place of the right-hand
+     * sides, at once: PS_UNSUPPORTED if that is no faster. Null in a host backend. */
+    ps_status (*spline_slopes_work)(const ps_spline_rows *r, const ps_exec *exec,
+                                    size_t *bytes);
+    ps_status (*spline_slopes)(const ps_spline_rows *r, const ps_exec *exec);
     ps_status (*spline_pieces)(const ps_spline_pieces *p, const ps_exec *exec);
     ps_status (*spline_points)(const ps_spline_points *p, const ps_exec *exec);
 

@@ -241,6 +241,24 @@ close_periods(const splines *s, const ps_exec *exec)
     return PS_OK;
 }
 
+/* Compute all at once: 1, 0 if the backend cannot, or -1 with an exception. */
+static int
+compute_at_once(const splines *s, call *c, ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    size_t bytes;
+
+    if (backend->spline_slopes == NULL ||
+        backend->spline_slopes_work(&s->rows, &c->exec, &bytes) != PS_OK) {
+        return 0;
+    }
+    if (call_start(c, PS_OK, bytes) < 0) {
+        return -1;
+    }
+    *status = backend->spline_slopes(&s->rows, &c->exec);
+    return call_finish(c) < 0 ? -1 : 1;
+}
+
 /* Compute the rows, solve, and copy knots and values: 0, or -1 with an exception. */
 static int
 compute_slopes(splines *s, call *c, ps_status *status)
@@ -251,7 +269,11 @@ compute_slopes(splines *s, call *c, ps_status *status)
     const int64_t size = 3 * s->knots.rows * s->knots.outer * s->knots.inner;
     ps_report report;
     block matrices;
+    const int done = compute_at_once(s, c, status);
 
+    if (done != 0) {
+        return done < 0 ? -1 : 0;
+    }
     if (block_allocate((size_t)(size * ps_dtype_size(s->rows.dtype)), FOR_STREAM,
                        &c->exec, &matrices) < 0) {
         return -1;

@@ -120,6 +120,9 @@ namespace pysolvers::spline {
 
 /* spline.cu */
 ps_status ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec);
+ps_status ps_cuda_spline_slopes_work(const ps_spline_rows *r, const ps_exec *exec,
+                                     size_t *bytes);
+ps_status ps_cuda_spline_slopes(const ps_spline_rows *r, const ps_exec *exec);
 ps_status ps_cuda_spline_pieces(const ps_spline_pieces *p, const ps_exec *exec);
 ps_status ps_cuda_spline_points(const ps_spline_points *p, const ps_exec *exec);
 

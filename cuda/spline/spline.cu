@@ -16,13 +16,17 @@
 #include "ps_spline_math.h"
 
 #include "device/operand.cuh"
+#include "lines/methods.h"
+#include "lines/panels/shared_panels.h"
 #include "runtime/backend.h"
 #include "runtime/elements.cuh"
 
 namespace pysolvers::spline {
 
 using namespace device;
+using namespace panels;
 using namespace runtime;
+using namespace shared;
 
 static constexpr int threads = 128;
 static constexpr int splines_a_thread = 8, rows_a_thread = 4, rows_a_block = 8;
@@ -310,6 +314,24 @@ launch_rows(const ps_spline_rows &r, cudaStream_t stream)
                                  stream, OuterSides<Real>{r});
 }
 
+/* Row i of the matrix that all splines share, and its weights for PanelDifferences. */
+template <typename Real> struct WeightRows {
+    ps_spline_rows r;
+    Real *weight;
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
+        const double rate = knots_of<Real>(r.x, r.knots, 0, 0).rate;
+        const ps_spline_row row =
+            ps_spline_row_of(&r, line_of<Real>(r.x, 0, 0), is_single<Real>, rate, i);
+        const int at_end = i == 0 || i == r.knots - 1;
+
+        write_matrix<Real>(r, row, {i, 0, 0});
+        weight[2 * i] = static_cast<Real>(row.weight[at_end]);
+        weight[2 * i + 1] = static_cast<Real>(row.weight[!at_end]);
+    }
+};
+
 /* The coefficients of piece number e. */
 template <typename Real> struct SplinePieces {
     ps_spline_pieces p;
@@ -518,6 +540,94 @@ ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec)
     }
     return with_real(r->dtype,
                      [&](auto zero) { return launch_rows<decltype(zero)>(*r, stream); });
+}
+
+/* The matrix, in workspace, its weights, and the workspace of the panels. */
+static ps_tridiag
+systems_of(const ps_spline_rows *r, char *work, char **weight, char **rest)
+{
+    const int64_t row = ps_dtype_size(r->dtype);
+    const size_t bytes = ps_cuda_padded(static_cast<size_t>(r->knots * row));
+    const ps_stride along = {1, 0, 0};
+    const auto part = [&](int k) {
+        return ps_input{work + static_cast<size_t>(k) * bytes, along};
+    };
+
+    *weight = work + 3 * bytes;
+    *rest = work + 5 * bytes;
+    ps_tridiag t = {};
+    t.dtype = r->dtype;
+    t.rows = r->knots;
+    t.outer = r->outer;
+    t.inner = r->inner;
+    t.lower = part(0);
+    t.diag = part(1);
+    t.upper = part(2);
+    t.rhs = r->y;
+    t.x = r->rhs;
+    return t;
+}
+
+static bool
+is_same(const ps_stride &a, const ps_stride &b)
+{
+    return a.row == b.row && a.outer == b.outer && a.inner == b.inner;
+}
+
+/* Rows and solve in one kernel, 3 words per value, for splines along a strided axis. */
+ps_status
+ps_cuda_spline_slopes_work(const ps_spline_rows *r, const ps_exec *, size_t *bytes)
+{
+    const ps_status status = ps_spline_rows_check(r);
+    char *weight, *rest;
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (!is_shared(r->x) || r->y.data == nullptr || r->outer * r->inner == 0 ||
+        r->end[0] == PS_SPLINE_PERIODIC || r->given[0].data != nullptr ||
+        r->given[1].data != nullptr || !is_same(r->rhs.stride, r->values.stride)) {
+        return PS_UNSUPPORTED;
+    }
+    const ps_tridiag t = systems_of(r, nullptr, &weight, &rest);
+
+    if (!ps_cuda_shared_accepts(&t) || !ps_cuda_panels_accept_differences(&t)) {
+        return PS_UNSUPPORTED;
+    }
+    *bytes = reinterpret_cast<uintptr_t>(rest) + ps_cuda_panels_work(&t, false);
+    return PS_OK;
+}
+
+ps_status
+ps_cuda_spline_slopes(const ps_spline_rows *r, const ps_exec *exec)
+{
+    cudaStream_t const stream = ps_cuda_stream(exec);
+    char *weight, *rest;
+    size_t bytes;
+    ps_status status = ps_cuda_spline_slopes_work(r, exec, &bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    const ps_tridiag t = systems_of(r, static_cast<char *>(exec->work), &weight, &rest);
+    ps_spline_rows rows = *r;
+
+    rows.lower = {const_cast<void *>(t.lower.data), t.lower.stride};
+    rows.diag = {const_cast<void *>(t.diag.data), t.diag.stride};
+    rows.upper = {const_cast<void *>(t.upper.data), t.upper.stride};
+    status = with_real(r->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+
+        return for_elements<threads>(
+            r->knots, stream, WeightRows<Real>{rows, reinterpret_cast<Real *>(weight)});
+    });
+    return status == PS_OK
+               ? ps_cuda_panels_differences(&t, weight, r->values.data,
+                                            r->faults + PS_FAULT_VALUES, rest, stream)
+               : status;
 }
 
 ps_status

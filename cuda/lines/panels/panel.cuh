@@ -27,8 +27,9 @@ template <typename Number> struct PanelWorker {
     const PanelGroup<Number> &group;
     int chunk;
 
-    /* Load the right-hand sides of a panel and compute their two sums. */
-    __device__ __forceinline__ void reduce(const Pack *place, Pack (&rhs)[places],
+    /* Read the right-hand sides of a panel, row(i), and compute their two sums. */
+    template <typename Row>
+    __device__ __forceinline__ void reduce(const Row &row, Pack (&rhs)[places],
                                            Pack &first, Pack &d) const
     {
         Pack s = {}, t = {};
@@ -37,7 +38,7 @@ template <typename Number> struct PanelWorker {
         for (int i = 0; i < places; i++) {
             const PanelSums<Number> count = group.count[chunk][i];
 
-            rhs[i] = place[i * 32];
+            rhs[i] = row(i);
 #pragma unroll
             for (int k = 0; k < Pack::count; k++) {
                 s.at[k] = s.at[k] + count.first * rhs[i].at[k];
@@ -79,10 +80,138 @@ template <typename Number> struct PanelWorker {
     }
 };
 
+/* Right-hand sides that are those in memory. */
+struct PanelRows {
+    template <typename Number>
+    __device__ __forceinline__ auto
+    reader(const SharedPanels<Number> &, const PanelTeams<Number> &,
+           const PanelChunk<Number> &, const TeamPlace &, int32_t, int64_t,
+           const PanelPack<Number> *place) const
+    {
+        return [place](int i) { return place[i * 32]; };
+    }
+};
+
+/* Right-hand sides that are made of the differences of neighbouring rows y in memory: with
+ * D[i] = y[i+1] - y[i],
+ *
+ *   rhs[i] = weight[i].first D[i-1] + weight[i].d D[i],
+ *
+ * where D[-1] stands for D[1], and D[rows-1] for D[rows-3]. y is copied, in the layout of x,
+ * and *not_finite set to 1 if y has other numbers than finite ones. */
+template <typename Number> struct PanelDifferences {
+    const PanelSums<Number> *weight;
+    Number *copy;
+    int32_t *not_finite;
+
+    struct Reader {
+        using Pack = PanelPack<Number>;
+        const Pack *place;
+        const PanelSums<Number> *weight;
+        Pack *copy; /* of place 0 */
+        int64_t copy_step;
+        int32_t *not_finite;
+        int32_t first, pads, last; /* rows: of place 0; none before; the last one */
+        Pack change;               /* of the row before */
+        Pack halo;                 /* y of the row after the group */
+        bool has_halo, is_there;
+
+        __device__ __forceinline__ Pack operator()(int i)
+        {
+            constexpr int places = panel_places<Number>;
+            const int32_t row = first + i;
+            Pack rhs = {};
+
+            if (i < pads) {
+                return rhs;
+            }
+            const Pack y = place[i * 32];
+            Pack after = i == places - 1 && has_halo ? halo : place[(i + 1) * 32];
+            Pack next;
+
+            if (row == 0) {
+                change = difference(place[(i + 2) * 32], place[(i + 1) * 32]);
+            }
+            next = row == last ? difference(place[(i - 1) * 32], place[(i - 2) * 32])
+                               : difference(after, y);
+
+            const PanelSums<Number> by = weight[row];
+            bool is_finite = true;
+
+#pragma unroll
+            for (int k = 0; k < Pack::count; k++) {
+                rhs.at[k] = by.first * change.at[k] + by.d * next.at[k];
+                is_finite = is_finite && y.at[k] - y.at[k] == Number(0);
+            }
+            if (is_there) {
+                copy[i * copy_step] = y;
+                if (!is_finite) {
+                    *not_finite = 1;
+                }
+            }
+            change = next;
+            return rhs;
+        }
+
+        static __device__ __forceinline__ Pack difference(const Pack &a, const Pack &b)
+        {
+            Pack d;
+
+#pragma unroll
+            for (int k = 0; k < Pack::count; k++) {
+                d.at[k] = a.at[k] - b.at[k];
+            }
+            return d;
+        }
+    };
+
+    __device__ __forceinline__ Reader reader(const SharedPanels<Number> &batch,
+                                             const PanelTeams<Number> &t,
+                                             const PanelChunk<Number> &chunk,
+                                             const TeamPlace &at, int32_t group_start,
+                                             int64_t panel,
+                                             const PanelPack<Number> *place) const
+    {
+        using Pack = PanelPack<Number>;
+        constexpr int places = panel_places<Number>;
+        const PanelRange range = batch.range_of(panel);
+        const int column = at.lane * Pack::count;
+        const int64_t safe = range.first + min(column, range.columns - Pack::count);
+        const auto y_at = [&](int32_t row) {
+            return *reinterpret_cast<const Pack *>(
+                batch.rhs + range.line * batch.rhs_line + row * batch.rhs_row + safe);
+        };
+        const int32_t begin = chunk.start + chunk.pads;
+        Reader r = {place,
+                    weight,
+                    reinterpret_cast<Pack *>(copy + range.line * batch.x_line +
+                                             chunk.start * batch.x_row + safe),
+                    batch.x_row / Pack::count,
+                    not_finite,
+                    chunk.start,
+                    chunk.pads,
+                    t.rows - 1,
+                    {},
+                    {},
+                    false,
+                    column < range.columns};
+        r.has_halo = at.warp == PANEL_CHUNKS - 1 && at.group < t.groups - 1;
+        if (r.has_halo) {
+            r.halo = y_at(chunk.start + places);
+        }
+        if (begin > 0) {
+            r.change = Reader::difference(
+                place[chunk.pads * 32],
+                begin == group_start ? y_at(begin - 1) : place[(chunk.pads - 1) * 32]);
+        }
+        return r;
+    }
+};
+
 /* The panels of a block, one after the other. A panel is copied to a stage and reduced;
  * its right-hand sides then stay in registers until the sums of the other blocks have
  * arrived. x is stored through the stage that was read last. */
-template <typename Number, typename Exchange> struct PanelBlock {
+template <typename Number, typename Exchange, typename Source> struct PanelBlock {
     using Worker = PanelWorker<Number>;
     using Pack = PanelPack<Number>;
     static constexpr int places = panel_places<Number>;
@@ -97,6 +226,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
     Arrivals &received;
     const TeamPlace &at;
     int rounds;
+    const Source &source;
 
     /* Start the copies of a round to a stage. */
     __device__ __forceinline__ void load(int round, int stage) const
@@ -133,7 +263,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
 
             if (!is_last) {
                 wait(stage, parity);
-                reduce(round & 1, stage, rhs);
+                reduce(round, stage, rhs);
             }
             if (round > 0) {
                 reducer.poll(static_cast<uint32_t>(round - 1));
@@ -223,13 +353,19 @@ template <typename Number, typename Exchange> struct PanelBlock {
         }
     }
 
-    __device__ __forceinline__ void reduce(int turn, int stage, Pack (&rhs)[places]) const
+    __device__ __forceinline__ void reduce(int round, int stage,
+                                           Pack (&rhs)[places]) const
     {
-        Pack &first = pack(shared.first[at.warp]), &d = pack(shared.y[turn][at.warp + 1]);
+        Pack &first = pack(shared.first[at.warp]);
+        Pack &d = pack(shared.y[round & 1][at.warp + 1]);
 
         first = d = Pack();
         if (chunk.has_rows()) {
-            Worker{shared.group, at.warp}.reduce(place_of(stage), rhs, first, d);
+            auto reader = source.reader(bulk.batch, t, chunk, at, bulk.start,
+                                        panel_of(round), place_of(stage));
+
+            Worker{shared.group, at.warp}.reduce([&](int i) { return reader(i); }, rhs,
+                                                 first, d);
         }
     }
 
@@ -282,15 +418,16 @@ template <typename Number, typename Exchange> struct PanelBlock {
     }
 };
 
-template <typename Number, typename Exchange>
+template <typename Number, typename Exchange, typename Source>
 __global__ void
 __launch_bounds__(PANEL_THREADS, 1)
     panel_kernel(const __grid_constant__ PanelTeams<Number> t,
                  const __grid_constant__ SharedPanels<Number> batch,
-                 const __grid_constant__ SharedMatrix<Number> matrix)
+                 const __grid_constant__ SharedMatrix<Number> matrix,
+                 const __grid_constant__ Source source)
 {
     using Shared = PanelShared<Number>;
-    using Block = PanelBlock<Number, Exchange>;
+    using Block = PanelBlock<Number, Exchange, Source>;
     constexpr int places = panel_places<Number>;
     extern __shared__ __align__(128) char memory[];
     __shared__ Arrivals arrivals[Block::stages], received, parts_received;
@@ -314,7 +451,8 @@ __launch_bounds__(PANEL_THREADS, 1)
         arrivals,
         received,
         at,
-        static_cast<int>((batch.panels - at.team + t.teams - 1) / t.teams)};
+        static_cast<int>((batch.panels - at.team + t.teams - 1) / t.teams),
+        source};
     PanelFactorLoader<Number, Exchange::is_cluster> table = {
         t, matrix, at, shared, parts_received, {}, {}, true};
 

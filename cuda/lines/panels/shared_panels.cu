@@ -303,8 +303,55 @@ ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
         if (!plan.in_clusters) {
             status = plan.prepare(matrix, table != nullptr, work, stream);
         }
-        return status == PS_OK ? panels_launch(plan.teams, plan.panels, matrix, stream)
-                               : status;
+        return status == PS_OK
+                   ? panels_launch(plan.teams, plan.panels, matrix, PanelRows(), stream)
+                   : status;
+    });
+}
+
+bool
+ps_cuda_panels_accept_differences(const ps_tridiag *t)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    bool is_in_bulk = false;
+
+    if ((t->dtype != PS_F32 && t->dtype != PS_F64) || !ps_cuda_panels_accept(t, false)) {
+        return false;
+    }
+    (void)with_real(t->dtype, [&](auto number) {
+        PanelPlan<decltype(number)> plan(t, device);
+
+        plan.map(t);
+        is_in_bulk =
+            plan.panels.in_bulk &&
+            panel_end<decltype(number)>(0, plan.teams.groups, plan.teams.rows) > 2;
+        return PS_OK;
+    });
+    return is_in_bulk;
+}
+
+ps_status
+ps_cuda_panels_differences(const ps_tridiag *t, const void *weight, void *copy,
+                           int32_t *not_finite, void *work, cudaStream_t stream)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return with_real(t->dtype, [&](auto number) {
+        using Number = decltype(number);
+        const SharedMatrix<Number> matrix = matrix_of<Number>(t, false);
+        const PanelDifferences<Number> source = {
+            static_cast<const PanelSums<Number> *>(weight), static_cast<Number *>(copy),
+            not_finite};
+        PanelPlan<Number> plan(t, device);
+        ps_status status = PS_OK;
+
+        plan.map(t);
+        if (!plan.in_clusters) {
+            status = plan.prepare(matrix, false, work, stream);
+        }
+        return status == PS_OK
+                   ? panels_launch(plan.teams, plan.panels, matrix, source, stream)
+                   : status;
     });
 }
 

@@ -83,12 +83,13 @@ panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
 }
 
 /* As many teams as clusters fit the device, or fewer if they need no more rounds. */
-template <typename Number>
+template <typename Number, typename Source>
 inline ps_status
 panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &panels,
-                       const SharedMatrix<Number> &matrix, cudaStream_t stream)
+                       const SharedMatrix<Number> &matrix, const Source &source,
+                       cudaStream_t stream)
 {
-    const auto kernel = panel_kernel<Number, PanelCluster<Number>>;
+    const auto kernel = panel_kernel<Number, PanelCluster<Number>, Source>;
     const size_t bytes = panel_bytes<Number>;
     int fit = 0;
     const cudaError_t error =
@@ -103,25 +104,26 @@ panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &pan
     return Launch(teams.teams * teams.groups, PANEL_THREADS, bytes, stream)
         .in_clusters(teams.groups)
         .closely()
-        .run(kernel, teams, panels, matrix);
+        .run(kernel, teams, panels, matrix, source);
 }
 
-template <typename Number>
+template <typename Number, typename Source>
 ps_status
 panels_launch(const PanelTeams<Number> &teams, const SharedPanels<Number> &panels,
-              const SharedMatrix<Number> &matrix, cudaStream_t stream)
+              const SharedMatrix<Number> &matrix, const Source &source,
+              cudaStream_t stream)
 {
-    const auto kernel = panel_kernel<Number, PanelMemory<Number>>;
+    const auto kernel = panel_kernel<Number, PanelMemory<Number>, Source>;
 
     if (teams.mailbox == nullptr) {
-        return panels_launch_clusters(teams, panels, matrix, stream);
+        return panels_launch_clusters(teams, panels, matrix, source, stream);
     }
     return allow_shared(kernel) == cudaSuccess
                ? Launch(teams.teams * teams.groups, PANEL_THREADS, panel_bytes<Number>,
                         stream)
                      .closely()
                      .together()
-                     .run(kernel, teams, panels, matrix)
+                     .run(kernel, teams, panels, matrix, source)
                : PS_DEVICE_FAILURE;
 }
 

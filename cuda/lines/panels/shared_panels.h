@@ -19,10 +19,11 @@ static constexpr size_t panel_bytes =
     sizeof(PanelShared<Number>);
 
 /* shared_panels.cuh: enqueue a solve; eliminate a matrix into a table. */
-template <typename Number>
+template <typename Number, typename Source>
 ps_status panels_launch(const PanelTeams<Number> &teams,
                         const SharedPanels<Number> &panels,
-                        const SharedMatrix<Number> &matrix, cudaStream_t stream);
+                        const SharedMatrix<Number> &matrix, const Source &source,
+                        cudaStream_t stream);
 template <typename Number>
 ps_status panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
                       int32_t rows, int32_t groups, cudaStream_t stream);
@@ -34,6 +35,17 @@ bool ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table);
 /* Whether the layout of the systems of `t` is suitable for panels; and if no table is
  * kept, whether there are enough systems for the cost of a table. */
 bool ps_cuda_panels_accept(const ps_tridiag *t, bool is_kept);
+
+/* Whether ps_cuda_panels_differences() solves `t`: in panels, which bulk copies fetch, with
+ * the first three rows in one group. */
+bool ps_cuda_panels_accept_differences(const ps_tridiag *t);
+
+/* Solve for right-hand sides that are made of differences of the rows in t->rhs, copy these
+ * to `copy`, which has the strides of t->x, and set *not_finite if they are not finite:
+ * PanelDifferences. `weight` has 2 * t->rows numbers. */
+ps_status ps_cuda_panels_differences(const ps_tridiag *t, const void *weight, void *copy,
+                                     int32_t *not_finite, void *work,
+                                     cudaStream_t stream);
 
 /* Bytes of workspace of a solve. */
 size_t ps_cuda_panels_work(const ps_tridiag *t, bool is_kept);

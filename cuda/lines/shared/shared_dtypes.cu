@@ -17,7 +17,8 @@ namespace pysolvers::panels {
 
 template ps_status panels_launch(const PanelTeams<PS_NUMBER> &,
                                  const SharedPanels<PS_NUMBER> &,
-                                 const SharedMatrix<PS_NUMBER> &, cudaStream_t);
+                                 const SharedMatrix<PS_NUMBER> &, const PanelRows &,
+                                 cudaStream_t);
 template ps_status panels_keep(const SharedMatrix<PS_NUMBER> &,
                                const PanelTable<PS_NUMBER> &, int32_t, int32_t,
                                cudaStream_t);
