@@ -2,13 +2,14 @@
  *
  * A step is a sweep along x and one along y, each from one field to another: u and a
  * field of the workspace alternate; with MU also the two earlier half levels. Sweeps
- * are fused (gceidd_strips.cuh, gceidd_lines.cu) if the lines fit, otherwise they
+ * are fused (gceidd_strips.cuh, gceidd_ratio.cu, gceidd_lines.cu) if the lines fit, otherwise they
  * consist of the four kernels of the paper (gceidd_paper.cu). A sweep is launched for
  * the grid of its step; the kernels are those of the grid of the first step. Steps follow
  * each other on the stream. The first step whose result is out of range is recorded on
  * the device, and later kernels do nothing. The host is at most two groups of steps ahead
  * of the device, so that a call can be interrupted.
  */
+#include <algorithm>
 #include <utility>
 
 #include "runtime/backend.h"
@@ -40,12 +41,12 @@ struct Run {
     ps_gceidd_report *report;
     cudaStream_t stream;
     void *field[FIELDS];
-    int32_t *grown;
+    int32_t *grown, *arrivals;
     void *table[PS_GCEIDD_AXES];
     void *arrays;
 };
 
-enum Method { BY_STRIPS, BY_LINES, BY_PARTS };
+enum Method { BY_STRIPS, BY_RATIO, BY_LINES, BY_PARTS };
 
 Method
 method_along(const ps_gceidd *g, int axis)
@@ -53,9 +54,10 @@ method_along(const ps_gceidd *g, int axis)
     if (g->kernels == PS_GCEIDD_KERNELS_PAPER) {
         return BY_PARTS;
     }
-    return ps_cuda_gceidd_strips_fit(g, axis)  ? BY_STRIPS
-           : ps_cuda_gceidd_lines_fit(g, axis) ? BY_LINES
-                                               : BY_PARTS;
+    return ps_cuda_gceidd_strips_fit(g, axis)   ? BY_STRIPS
+           : ps_cuda_gceidd_ratio_fits(g, axis) ? BY_RATIO
+           : ps_cuda_gceidd_lines_fit(g, axis)  ? BY_LINES
+                                                : BY_PARTS;
 }
 
 size_t
@@ -64,6 +66,20 @@ field_bytes(const ps_gceidd *g)
     const int64_t nodes = (g->cells[PS_GCEIDD_X] + 1) * (g->cells[PS_GCEIDD_Y] + 1);
 
     return static_cast<size_t>(nodes * ps_dtype_size(g->dtype));
+}
+
+/* The arrivals of both axes are in one place. */
+size_t
+arrivals_bytes(const ps_gceidd *g)
+{
+    size_t most = 0;
+
+    for (int axis = 0; axis < PS_GCEIDD_AXES; axis++) {
+        if (method_along(g, axis) == BY_RATIO) {
+            most = std::max(most, ps_cuda_gceidd_arrivals_bytes(g, axis));
+        }
+    }
+    return ps_cuda_padded(most);
 }
 
 const char *
@@ -75,6 +91,7 @@ kernels_of(const ps_gceidd *g)
         return "mixed";
     }
     return x == BY_STRIPS  ? "strips fused"
+           : x == BY_RATIO ? "ratio fused"
            : x == BY_LINES ? "partition fused"
                            : ps_cuda_gceidd_stage_name(g);
 }
@@ -95,7 +112,9 @@ start(const ps_gceidd *g, const ps_exec *exec, ps_gceidd_report *report)
     r.field[2] = g->older[1];
     r.field[SPARE] = base;
     r.grown = reinterpret_cast<int32_t *>(base + field);
-    r.table[PS_GCEIDD_X] = base + field + ps_cuda_padded(sizeof(int32_t));
+    r.arrivals =
+        reinterpret_cast<int32_t *>(base + field + ps_cuda_padded(sizeof(int32_t)));
+    r.table[PS_GCEIDD_X] = reinterpret_cast<char *>(r.arrivals) + arrivals_bytes(g);
     r.table[PS_GCEIDD_Y] = static_cast<char *>(r.table[PS_GCEIDD_X]) +
                            ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_X);
     r.arrays = static_cast<char *>(r.table[PS_GCEIDD_Y]) +
@@ -109,6 +128,7 @@ prepare(const ps_gceidd *g, int axis)
     const Method method = method_along(g, axis);
 
     return method == BY_STRIPS  ? ps_cuda_gceidd_prepare_strips(g, axis)
+           : method == BY_RATIO ? ps_cuda_gceidd_prepare_ratio(g, axis)
            : method == BY_LINES ? ps_cuda_gceidd_prepare_lines(g, axis)
                                 : PS_OK;
 }
@@ -146,10 +166,15 @@ renew_table(const Run &r, const ps_cuda_gceidd_sweep &sweep)
 {
     const bool is_due = sweep.step == 0 || changes(r.g, sweep.axis);
 
-    return is_due && method_along(r.g, sweep.axis) == BY_STRIPS &&
-                   ps_cuda_gceidd_table_bytes(r.g, sweep.axis) > 0
-               ? ps_cuda_gceidd_tabulate(&sweep, table_of_sweep(r, sweep), r.stream)
-               : PS_OK;
+    if (!is_due || ps_cuda_gceidd_table_bytes(r.g, sweep.axis) == 0) {
+        return PS_OK;
+    }
+    const Method method = method_along(r.g, sweep.axis);
+    void *const table = table_of_sweep(r, sweep);
+
+    return method == BY_STRIPS  ? ps_cuda_gceidd_tabulate(&sweep, table, r.stream)
+           : method == BY_RATIO ? ps_cuda_gceidd_tabulate_ratio(&sweep, table, r.stream)
+                                : PS_OK;
 }
 
 /* A fused sweep is counted as the part "solve". */
@@ -165,10 +190,11 @@ make_parts(const Run &r, const ps_cuda_gceidd_sweep &sweep, const Marks *marks)
                                          r.arrays, r.stream);
         }
         else if (part == PS_GCEIDD_SOLVE) {
-            status =
-                method == BY_STRIPS
-                    ? ps_cuda_gceidd_strips(&sweep, table_of_sweep(r, sweep), r.stream)
-                    : ps_cuda_gceidd_lines(&sweep, r.stream);
+            const void *const table = table_of_sweep(r, sweep);
+
+            status = method == BY_STRIPS  ? ps_cuda_gceidd_strips(&sweep, table, r.stream)
+                     : method == BY_RATIO ? ps_cuda_gceidd_ratio(&sweep, table, r.stream)
+                                          : ps_cuda_gceidd_lines(&sweep, r.stream);
         }
         status = status == PS_OK ? record_part(r, marks, sweep.axis, part) : status;
     }
@@ -192,8 +218,9 @@ make_sweep(Run &r, const ps_gceidd &grid, int axis, int64_t step, const Marks *m
     const int64_t first = static_cast<char *>(grid.u) - static_cast<const char *>(r.g->u);
     const auto at = [&](int k) { return static_cast<char *>(r.field[k]) + first; };
     const ps_cuda_gceidd_sweep sweep = {
-        &grid,  axis, step, at(0), at(1), at(2), at(SPARE), r.g->cells[1 - axis] + 1,
-        r.grown};
+        &grid,   axis,      step,      at(0),
+        at(1),   at(2),     at(SPARE), r.g->cells[1 - axis] + 1,
+        r.grown, r.arrivals};
     const ps_status status = make_parts(r, sweep, marks);
 
     rotate_fields(r);
@@ -345,7 +372,7 @@ ps_cuda_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
     }
     if (status == PS_OK) {
         *bytes = ps_cuda_padded(field_bytes(g)) + ps_cuda_padded(sizeof(int32_t)) +
-                 ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_X) +
+                 arrivals_bytes(g) + ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_X) +
                  ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_Y);
         if (method_along(g, PS_GCEIDD_X) == BY_PARTS ||
             method_along(g, PS_GCEIDD_Y) == BY_PARTS) {
@@ -391,6 +418,10 @@ ps_cuda_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
     }
     status = ps_cuda_status(
         cudaMemcpyAsync(r.grown, &none, sizeof(none), cudaMemcpyHostToDevice, r.stream));
+    if (status == PS_OK) {
+        status =
+            ps_cuda_status(cudaMemsetAsync(r.arrivals, 0, arrivals_bytes(g), r.stream));
+    }
     if (status == PS_OK) {
         status = marks.record(MARK_BEGIN, r.stream);
     }

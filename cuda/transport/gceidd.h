@@ -20,6 +20,7 @@ typedef struct {
     int64_t table_pitch; /* of a row of the table, see ps_cuda_gceidd_tabulate() */
     /* on the device: the first step that has grown, or PS_CUDA_NOT_GROWN */
     int32_t *grown;
+    int32_t *arrivals; /* on the device, 0: ps_cuda_gceidd_arrivals_bytes() */
 } ps_cuda_gceidd_sweep;
 
 enum { PS_CUDA_NOT_GROWN = INT32_MAX };
@@ -43,6 +44,17 @@ ps_status ps_cuda_gceidd_tabulate(const ps_cuda_gceidd_sweep *sweep, void *table
                                   cudaStream_t stream);
 ps_status ps_cuda_gceidd_strips(const ps_cuda_gceidd_sweep *sweep, const void *table,
                                 cudaStream_t stream);
+
+/* Longer strips, of up to 513 cells, of lines with constant coefficients in one kernel, by
+ * the recurrences of the ratio algebra, with a table as above. The arrivals are those of
+ * the blocks at the interfaces; a sweep leaves them 0. */
+bool ps_cuda_gceidd_ratio_fits(const ps_gceidd *g, int axis);
+size_t ps_cuda_gceidd_arrivals_bytes(const ps_gceidd *g, int axis);
+ps_status ps_cuda_gceidd_prepare_ratio(const ps_gceidd *g, int axis); /* once per call */
+ps_status ps_cuda_gceidd_tabulate_ratio(const ps_cuda_gceidd_sweep *sweep, void *table,
+                                        cudaStream_t stream);
+ps_status ps_cuda_gceidd_ratio(const ps_cuda_gceidd_sweep *sweep, const void *table,
+                               cudaStream_t stream);
 
 /* Lines of up to about 4096 rows in one kernel by the partition method, with strips of
  * any length. */

@@ -78,7 +78,8 @@ ps_cuda_gceidd_table_bytes(const ps_gceidd *g, int axis)
 {
     const int64_t numbers = PS_CUDA_GCEIDD_TABLE_ROWS * (g->cells[1 - axis] + 1);
 
-    return ps_cuda_gceidd_strips_fit(g, axis) && ps_cuda_gceidd_is_steady(g, axis)
+    return (ps_cuda_gceidd_strips_fit(g, axis) && ps_cuda_gceidd_is_steady(g, axis)) ||
+                   ps_cuda_gceidd_ratio_fits(g, axis)
                ? ps_cuda_padded(static_cast<size_t>(numbers * ps_dtype_size(g->dtype)))
                : 0;
 }

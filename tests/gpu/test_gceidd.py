@@ -59,6 +59,48 @@ def test_solutions_are_those_of_the_cpu(name, shape, strips, scheme, kernels):
     assert_same(here.step(100), there.step(100))
 
 
+# Strips of 33 to 700 cells, of equal lengths and of two lengths, and fewer lines than a block has.
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scheme", ["cp", "cfd"])
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    ("shape", "strips"),
+    [
+        ((99, 130), (3, 3)),
+        ((131, 66), (3, 2)),
+        ((1027, 300), (8, 7)),
+        ((300, 1125), (5, 3)),
+        ((1400, 80), (2, 2)),
+        ((70, 1537), (2, 2)),
+    ],
+)
+def test_long_strips(name, shape, strips, scheme, dtype):
+    dt = 0.5 / (4 if name == "pulse" else 1) / max(shape)
+    here, there = pair(PROBLEMS[name](), shape, dt, scheme=scheme, strips=strips, dtype=dtype)
+
+    assert_same(here.step(40), there.step(40), 1e-12 if dtype == np.float64 else 5e-6)
+    if name != "fronts":  # which has a side with a given flux
+        assert here.result().kernel == "ratio fused"
+
+
+@pytest.mark.parametrize("scheme", ["cp", "cfd"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_in_long_strips_keeps_its_bits(scheme, dtype):
+    problem = ConvectionDiffusion((3.0, -0.7), 0.01, initial=0.7, boundary=0.7)
+    here = GCEIDD(
+        problem,
+        shape=(301, 517),
+        dt=0.002,
+        scheme=scheme,
+        strips=(5, 4),
+        dtype=dtype,
+        device="cuda",
+    )
+
+    assert (here.step(30).u == dtype(0.7)).all()
+    assert here.result().kernel == "ratio fused"
+
+
 @pytest.mark.parametrize("kernels", ["fused", "paper"])
 @pytest.mark.parametrize(
     "options",
