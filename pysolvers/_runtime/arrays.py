@@ -327,18 +327,10 @@ def _rows(lengths: Mapping[str, tuple[bool, int]], leader: str) -> int:
 def _length_text(
     name: str, ndim: int, length: int, full: tuple[int, ...], axis: int, rule: str
 ) -> str:
-    """Return the message for an operand that has not the rows of the systems.
+    """Return the message for an operand of a length along the systems that is not that of the rows.
 
-    Parameters
-    ----------
-    name, ndim, length
-        Name of the operand, its number of axes, and its length along the systems.
-    full : tuple of int
-        Shape of the call, -1 for axes that do not broadcast.
-    axis : int
-        Axis of the systems in it.
-    rule : {'', 'periodic', 'split'}
-        Why ``lower`` and ``upper`` must have all rows, if they must.
+    `full` has -1 for axes that do not broadcast; `rule`, one of '', 'periodic' and 'split', is why
+    ``lower`` and ``upper`` must have all rows, if they must.
     """
     rows = full[axis]
     entries = "entries" if ndim == 1 else "rows"

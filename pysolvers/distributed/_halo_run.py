@@ -88,15 +88,15 @@ class HaloRun:
         self._left, self._is_stale = self.steps, False
 
     @contextmanager
-    def windows(self, count: int) -> Iterator[Iterator[int]]:
+    def sizes_of_calls(self, count: int) -> Iterator[Iterator[int]]:
         """Return a context with the numbers of steps of calls that make `count` steps; collective.
 
         Between two calls the halo is exchanged: on devices that can wait for each other, without
         waiting of the host.
         """
-        windows = -(-max(count - self._left, 0) // self.steps)
-        if windows:
-            with self._halo.in_order(windows * len(self._names)) as exchange:
+        exchanges = -(-max(count - self._left, 0) // self.steps)
+        if exchanges:
+            with self._halo.in_order(exchanges * len(self._names)) as exchange:
                 yield self._sizes(count, exchange)
         else:
             yield self._sizes(count, self._halo.refresh)

@@ -185,23 +185,10 @@ class ParabolicOperators(LineOperators):
     ) -> tuple[tuple[Array, Array], Array, Array]:
         """Return what the third node of a linear side changes.
 
-        Parameters
-        ----------
-        axis, end : int
-            The side.
-        first : ndarray
-            The coefficient of the first derivative.
-        outward : ndarray
-            Entries of the rows for the neighbours that are farther from the side.
-
-        Returns
-        -------
-        weights : (ndarray, ndarray)
-            Change of the entries of the row of the end, for the node and for its neighbour.
-        entry : ndarray
-            The entry for the third node.
-        factor : ndarray
-            The multiple of the next row that removes it.
+        That are the changes of the entries of the row of the end for the node and for its
+        neighbour, the entry for the third node, and the multiple of the next row that removes it.
+        `first` is the coefficient of the first derivative; `outward` has the entries of the rows
+        for the neighbours that are farther from the side.
         """
         grid, sign = self.grid, -1 if end else 1
         gaps = grid.gaps[axis][::-1] if end else grid.gaps[axis]

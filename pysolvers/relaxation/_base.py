@@ -224,14 +224,14 @@ class Relaxation(OverRanks, Iteration[RelaxationResult], is_base=True):
         values = field.copy()
         values[self._place] = fields["u"]
         field[1:-1, 1:-1] = values[1:-1, 1:-1]
-        self._settle(field)
+        self._set_given(field)
         self._grid.wrap(field, self._periodic)
         self._state.set("u", self._grid.pack(field, self._dtype))
         self._rows.refresh()
         self._measures.clear()
         self._last_call = None
 
-    def _settle(self, values: NDArray[Any]) -> None:
+    def _set_given(self, values: NDArray[Any]) -> None:
         """Give nodes with values that the problem prescribes these values, in place."""
 
     def _text(self) -> str:

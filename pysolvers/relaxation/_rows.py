@@ -264,7 +264,7 @@ class HaloRows(HaloRun, WholeRows):
         while made < count:
             # Up to the next measured iteration or exchange.
             measured = min(count, (made // every + 1) * every)
-            with self.windows(measured - made) as numbers:
+            with self.sizes_of_calls(measured - made) as numbers:
                 for number in numbers:
                     is_measured = made + number == measured
                     stop = (*codes, number if is_measured else 0, -1.0, None, *self.counted)

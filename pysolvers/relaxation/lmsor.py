@@ -322,7 +322,7 @@ class LMSOR(Relaxation):
         given = np.count_nonzero(self._given) if self.problem._is_sided else 0
         return super()._unknowns - int(given)
 
-    def _settle(self, values: NDArray[Any]) -> None:
+    def _set_given(self, values: NDArray[Any]) -> None:
         problem = self.problem
         if problem._is_sided:
             inside, start = values[1:-1, 1:-1], problem._start()[self._rows.part_of_held]

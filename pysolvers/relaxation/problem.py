@@ -247,18 +247,7 @@ class SteadyConvectionDiffusion(ShownAsText):
         return self.f.shape[0] == 1 and self.g.shape[1] == 1
 
     def _start(self, inside: Values | None = None) -> Array:
-        """Return u with its boundary values, and `inside` at the other nodes.
-
-        Parameters
-        ----------
-        inside : number, array_like or callable, optional
-            In the forms of `source`; 0 by default.
-
-        Returns
-        -------
-        u : ndarray of float, shape (ny, nx)
-            A new array.
-        """
+        """Return a new u with its boundary values, and `inside`, by default 0, at other nodes."""
         u = self._frame.copy()
         if inside is not None:
             u[self._unknown] = self._inside("initial", inside)

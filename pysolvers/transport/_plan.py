@@ -310,20 +310,10 @@ def _shrinking(cut: Cut, nodes: list[int], reach: int, steps: int) -> Cut:
 def _ends(
     nodes: list[int], own: int, farthest: int, reach: int, steps: int, *, is_last: bool
 ) -> Iterator[int]:
-    """Yield numbers of interfaces at which a held grid can end.
+    """Yield numbers of interfaces, which are at `nodes`, at which a held grid can end.
 
-    Parameters
-    ----------
-    nodes : list of int
-        The nodes of the interfaces.
-    own : int
-        The outermost node of the rank.
-    farthest : int
-        The outermost node of its neighbour.
-    reach, steps : int
-        As of `lost_nodes`.
-    is_last : bool
-        Whether this is the end of the largest numbers.
+    `own` and `farthest` are the outermost nodes of the rank and of its neighbour; `is_last` says
+    whether this is the end of the largest numbers.
     """
     sign, last = (1, len(nodes) - 1) if is_last else (-1, 0)
     side = nodes[last]

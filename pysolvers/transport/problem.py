@@ -158,26 +158,12 @@ class ConvectionDiffusion(ShownAsText):
         is_held: bool = False,
         time: float = 0.0,
     ) -> "GridData":
-        """Return the data of the problem on a grid, checked.
+        """Return the data of the problem on the nodes of a part of a grid, checked.
 
-        Parameters
-        ----------
-        shape : (ny, nx)
-            Number of nodes along y and x, those on the boundary included.
-        part : (slice, slice), optional
-            The indices of the nodes along y and x of a part of the grid. Arrays of the problem
-            are those of the whole grid.
-        sweep : {'', 'x', 'y'}, default: ''
-            The axis of the only sweep that is to change the solution.
-        is_held : bool, default: False
-            Whether the sides of the part that are no sides of the grid have given values.
-        time : float, default: 0
-            The first time at which the data are needed.
-
-        Returns
-        -------
-        data : GridData
-            The data in the form that a solver needs.
+        Arrays of the problem are those of the whole grid, of this `shape`. `sweep` is the axis of
+        the only sweep that is to change the solution, if there is one; `is_held` says whether the
+        sides of the part that are no sides of the grid have given values; `time` is the first time
+        at which the data are needed.
         """
         return GridData(self, shape, part, sweep, is_held=is_held, time=time)
 
