@@ -276,8 +276,8 @@ def solve_tridiagonal(
     entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
     singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
     partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
-    device; with `where` one entry of the mask more, and each rank copies its operands, with rows
-    of the identity outside. 5 words per unknown are moved, as on one device, and more where the
+    device. With `where` one entry of the mask more is exchanged, through the memory of the host as
+    the numbers then are. 5 words per unknown are moved, as on one device, and more where the
     coupling to other ranks has not yet decayed: up to 6 on the CPU, and 18 on a device or in long
     systems. Systems that need row exchanges, and all systems with ``pivot=True``, are distributed
     over the ranks as whole systems instead: 5 numbers per unknown are exchanged, and the solution

@@ -84,7 +84,8 @@ class Call(NamedTuple):
     operands: list[Array]  # lower, diag, upper and rhs, before they are moved
     views: list[Array]  # of these and of x, moved, the axis of the systems last; by `prepare`
     sign: int | None = None  # of matrices given by row sums, as far as it is known
-    mask: Array | None = None  # as it was given: the matrices and rhs do not yet have it
+    mask: Array | None = None  # as it was given
+    masks: tuple[Array, ...] = ()  # its view with all rows, moved, if there is one; by `prepare`
 
 
 def solve(
@@ -191,6 +192,9 @@ def prepare(named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
     call = _checked(named, choice, where)
     target, shape, x = call.target, call.shape, call.result
     operands = call.operands
+    if call.mask is not None:
+        (view,) = brought(target, shape, [call.mask])
+        call = call._replace(masks=(np.broadcast_to(view, (*view.shape[:-1], shape.rows)),))
     if call.result.size:
         x = target.destination(x)
         return call._replace(views=[*brought(target, shape, operands), shape.batch_first(x)])
@@ -267,14 +271,19 @@ def _checked(named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
 
 
 def solve_views(
-    call: Call, shape: Shape, periodic: bool, views: list[Array]
+    call: Call,
+    shape: Shape,
+    periodic: bool,
+    views: list[Array],
+    masks: Sequence[Array] = (),
 ) -> tuple[dict[str, Any], Singular | None]:
     """Solve the systems of these views, of this shape, with the options of a call.
 
+    With a mask the rows inside are solved for, and x outside is the right-hand side.
     Return the report of the backend, with the names of the operands that were copied, and, if the
     call asks for them, the singular systems.
     """
-    return _solve(call, shape, periodic, views, parts_of(call.target, shape, views))
+    return _solve(call, shape, periodic, views, parts_of(call.target, shape, views, masks))
 
 
 def _solve(
@@ -637,17 +646,18 @@ def _run(
     x = lines[_X]
     asks = target.reports_singular(options.policy)
     info = target.info(x.shape[0] * x.shape[1]) if asks or options.policy == "nan" else None
-    status, report = backend.tridiag_solve(
-        options.method,
-        options.pivot,
-        flags,
-        *lines,
-        info,
-        options.threads,
-        options.variant,
-        *target.arguments,
-        asks and return_info,
-    )
+    operands, masks, counts = lines[: _X + 1], lines[_X + 1 :], asks and return_info
+    if masks:
+        kind, step = backend.STEP_KINDS["matrix"], (0.0, 1.0, None, None, masks[0], (None,) * 4)
+        status, report = backend.step_solve(
+            *(kind, options.pivot, flags, *operands, info, *step),
+            *(options.threads, *target.arguments, counts),
+        )
+    else:
+        status, report = backend.tridiag_solve(
+            *(options.method, options.pivot, flags, *operands, info),
+            *(options.threads, options.variant, *target.arguments, counts),
+        )
     raise_for_status(status, backend.STATUS, _OPERATION)
     if info is not None and options.policy == "nan" and target.fills_nan:
         target.fill_nan(x, info.reshape(x.shape[:2]))

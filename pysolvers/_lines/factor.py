@@ -279,6 +279,7 @@ class TridiagonalFactor:
     _check_finite = False
     _where: Array | None = None  # rows inside, the axis of the systems last, on the host
     _mask: Array | None = None  # the same where the factors are
+    _grouped_masks: dict[Any, Array]  # with axes merged, by shape and groups of axes
     _kept: tuple[Any, Any, Any] | None = None  # the matrix, if it is kept for products
 
     def __init__(
@@ -350,9 +351,7 @@ class TridiagonalFactor:
         )
         self._check_finite = bool(check_finite)
         if self._where is not None:
-            self._where = found.shape.batch_first(self._where)
-            self._mask = target.hold(self._where)
-            self._grouped_masks: dict[Any, Array] = {}
+            self._hold_mask(target, found.shape.batch_first(self._where))
         self._set(target, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
         self._factors = self._with_programs(self._factors, named)
 
@@ -616,10 +615,19 @@ class TridiagonalFactor:
 
     def _solve_views(self, target: Target, rhs: Array, x: Array, code: int, count: int) -> None:
         """Solve right-hand sides on a target, their rows last; `x` can be `rhs` itself."""
+        mask = self._mask
+        more = None if mask is None else More()
         shape = Shape(rhs.shape, rhs.ndim - 1, ())
-        call, is_paired = self._call_of(target, rhs, shape, code, count, None)
+        call, is_paired = self._call_of(target, rhs, shape, code, count, more)
+        sides = Sides(rhs, x, None, None if mask is None else np.broadcast_to(mask, x.shape))
         own = call.factors.plan
-        self._solve_lines(call, side_lines(target, Sides(rhs, x), own, is_paired=is_paired))
+        self._solve_lines(call, side_lines(target, sides, own, is_paired=is_paired))
+
+    def _hold_mask(self, target: Target, inside: Array) -> None:
+        """Keep the right-hand sides outside of a mask of the host, its rows last, in solves."""
+        self._where = inside
+        self._mask = target.hold(inside)
+        self._grouped_masks = {}
 
     def _call_of(
         self,

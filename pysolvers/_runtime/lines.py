@@ -303,10 +303,20 @@ def _merge(
     return groups
 
 
-def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
-    """Return the order of the batch axes: that of the last operand, the solution, decides."""
-    strides = [batch_strides(view) for view in views]
-    return plan_lines(batch, strides, strides[-1])
+def plan_of(
+    batch: tuple[int, ...],
+    views: Sequence[Array],
+    masks: Sequence[Array] = (),
+    *,
+    keeps: bool = False,
+) -> Plan:
+    """Return the order of the batch axes: that of the last view, the solution, decides.
+
+    Masks come after the views; `keeps` says that they may not be copied.
+    """
+    strides = [batch_strides(view) for view in (*views, *masks)]
+    keep = range(len(views), len(strides)) if keeps else ()
+    return plan_lines(batch, strides, strides[len(views) - 1], keep=keep)
 
 
 def lines_of(target: Any, plan: Plan, views: Sequence[Array], rows: int) -> list[Array]:
@@ -342,32 +352,36 @@ class Parts(NamedTuple):
     work: Array | None = None  # contiguous copy of the right-hand sides, in place of x
 
 
-def parts_of(target: Any, shape: Shape, views: Sequence[Array]) -> Parts:
+def parts_of(
+    target: Any, shape: Shape, views: Sequence[Array], masks: Sequence[Array] = ()
+) -> Parts:
     """Divide a solve with a real matrix and complex right-hand sides into real systems.
 
     `views`: lower, diagonal, upper, right-hand side and solution, the rows last. Real and imaginary
     parts are two right-hand sides of one matrix: the two indices of one more batch axis. If the
     batch axes then do not merge to two without more copies, the parts are solved one after the
-    other.
+    other. The lines of `masks`, of which there is at most one, come after those of the views.
     """
     *matrix, rhs, x = views
-    rows = x.shape[-1]
-    plan = plan_of(shape.batch, views)
+    rows, keeps = x.shape[-1], target.copier is not None  # a device copies no bytes
+    plan = plan_of(shape.batch, views, masks, keeps=keeps)
     if not x.size:
         return Parts([list(views)], plan, [])
     if rhs.dtype == matrix[1].dtype:
-        return Parts([list(views)], plan, [lines_of(target, plan, views, rows)])
+        return Parts([list(views)], plan, [lines_of(target, plan, [*views, *masks], rows)])
     sides = [pairs(rhs), pairs(x)]
     together = [*(view[None] for view in matrix), *sides]
-    paired = plan_of((2, *shape.batch), together)
+    others = [mask[None] for mask in masks]
+    paired = plan_of((2, *shape.batch), together, others, keeps=keeps)
     if len(paired.copied) <= len(plan.copied):
-        lines = lines_of(target, paired, together, rows)
+        lines = lines_of(target, paired, [*together, *others], rows)
         return Parts([together], paired, [lines], paired=True)
     parts = [[*matrix, right, solution] for right, solution in zip(*sides, strict=True)]
     work = target.packed(sides[1][0])
     operands = [*matrix, work, work]
-    plan = plan_of(shape.batch, operands)
-    return Parts(parts, plan, [lines_of(target, plan, operands, rows)] * 2, work=work)
+    plan = plan_of(shape.batch, operands, masks, keeps=keeps)
+    lines = lines_of(target, plan, [*operands, *masks], rows)
+    return Parts(parts, plan, [lines] * 2, work=work)
 
 
 def arranged(

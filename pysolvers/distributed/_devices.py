@@ -156,7 +156,7 @@ def facts_of(group: Group, call: Call) -> Facts | None:
     is_possible = {"peers", "nccl"} & set(group.links)
     if not is_possible or not hasattr(call.target.backend, "part_solve"):  # a host has none
         return None
-    if call.choice.has_sums:
+    if call.choice.has_sums or call.masks:
         return None
     plan = plan_of(call.shape.batch, call.views)
     one_dtype = len({view.dtype for view in call.views}) == 1
@@ -183,7 +183,8 @@ def with_sizes(signature: tuple[Any, ...], sizes: Sequence[int]) -> tuple[Any, .
 
 def matrix_batch(call: Call) -> tuple[int, ...]:
     """Return the batch shape of the matrices: that of all systems, or shorter axes."""
-    return np.broadcast_shapes(*(view.shape[:-1] for view in call.views[:_RHS]))
+    views = (*call.views[:_RHS], *call.masks)
+    return np.broadcast_shapes(*(view.shape[:-1] for view in views))
 
 
 def key_of(signature: tuple[Any, ...], order: tuple[Any, ...]) -> int:

@@ -41,6 +41,10 @@ Matrices that are given by row sums s (`pysolvers.RowSums`) keep these: with T S
 the reduced system has the row sums s_{m-1} - lower S_{m-2} - c S_0, with S_0 of the next rank. S_0
 takes the place of l_0, and s_{m-1} - lower S_{m-2} that of b.
 
+With a mask the interior is solved for its rows inside, and g outside is the right-hand side; l and
+u are 0 there. The rows at the ends are taken as those of the identity, uncoupled, with right-hand
+sides of 0, so that nothing from outside enters the reduced system.
+
 Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183; Polizzi and Sameh, Parallel Computing 32
 (2006) 177-194.
 """
@@ -52,6 +56,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._lines.masks import Beyond
+from .._runtime.arrays import real_of
+from .._runtime.device import is_device_array
 from .._runtime.lines import Shape
 from .._runtime.targets import Target
 
@@ -104,6 +111,9 @@ class Matrices:
         Whether the first row of all couples to the last one.
     has_sums : bool
         Whether `diag` has the row sums of the whole matrices.
+    mask : (ndarray, (ndarray, ndarray)), optional
+        Rows that are inside, the rows last, and those of the rows beyond the ends. The functions
+        that solve keep the right-hand sides outside.
     """
 
     def __init__(
@@ -115,15 +125,21 @@ class Matrices:
         *,
         periodic: bool,
         has_sums: bool = False,
+        mask: tuple[Array, Beyond] | None = None,
     ) -> None:
         rows, (rank, size) = shape.rows, ranks
         has_left, has_right = periodic or rank > 0, periodic or rank < size - 1
         self._target, self._views, self._m = target, views, rows
         self._has_sums = has_sums
-        self.batch = np.broadcast_shapes(*(view.shape[:-1] for view in views))
+        self._mask = mask
+        given = views if mask is None else (*views, mask[0])
+        self.batch = np.broadcast_shapes(*(view.shape[:-1] for view in given))
         self._starts = (int(shape.short[0] and views[0].shape[-1] > 1), 0, 0)
         self._is_open = (not has_left, False, not has_right)
-        self._rows = {i: self._row(i) for i in (0, rows - 2, rows - 1) if i >= 0}
+        self._sums_of_interior: Array | None = None
+        ends = [i for i in (0, rows - 2, rows - 1) if i >= 0]
+        self._end_masks = {i: self._mask_of(i) for i in ends}
+        self._rows = {i: self._row(i) for i in ends}
 
     @property
     def is_dominant(self) -> bool:
@@ -149,11 +165,15 @@ class Matrices:
             else view[..., max(rows.start - first, 0) : rows.stop - first]
             for view, first in zip(self._views, self._starts, strict=True)
         ]
-        if self._has_sums:
+        if self._has_sums and rows == self.interior and self._sums_of_interior is not None:
+            views[1] = self._sums_of_interior
+        elif self._has_sums:
             sums = self._sums(rows)
             sums[..., 0] -= self._row(rows.start)[0]
             sums[..., -1] -= self._row(rows.stop - 1)[2]
             views[1] = self._target.upload(sums)
+            if rows == self.interior:
+                self._sums_of_interior = views[1]
         return views, self._starts[0] == 1 and rows.start == 0 and rows.stop > 2
 
     def spikes(self, solve: Solve) -> Spikes:
@@ -180,9 +200,13 @@ class Matrices:
         (l_first, l_last), (u_first, u_last) = (self._ends(spike) for spike in spikes)
         after, other = l_first, u_last
         if self._has_sums:
-            sums = self._target.upload(self._sums(self.interior))
-            solve(self.interior, sums, sums)
-            after, other = (self._target.download(sums[..., i]) for i in (0, -1))
+            view = self._views[1]
+            given = view if view.shape[-1] == 1 else view[..., self.interior]
+            sums = self._target.empty((*self.batch, m - 1), view.dtype)
+            solve(self.interior, np.broadcast_to(given, sums.shape), sums)
+            after, other = (
+                self._counted(self._target.download(sums[..., i]), i) for i in (0, m - 2)
+            )
         return self._full(after, u_first, -lower * l_last, diag - lower * other, upper), spikes
 
     def reduce(
@@ -194,12 +218,12 @@ class Matrices:
         another stream.
         """
         target, m = target or self._target, self._m
-        last = target.download(rhs[..., m - 1])
+        last = self._counted(target.download(rhs[..., m - 1]), m - 1)
         if m == 1:
             last = np.broadcast_to(last, g.shape[:-1])
             return np.zeros_like(last), last
         solve(self.interior, rhs[..., : m - 1], g[..., : m - 1])
-        g_first, g_last = (target.download(g[..., i]) for i in (0, m - 2))
+        g_first, g_last = (self._counted(target.download(g[..., i]), i) for i in (0, m - 2))
         return g_first, last - self._rows[m - 1][0] * g_last
 
     def substitute(
@@ -210,24 +234,36 @@ class Matrices:
         left: Array,
         own: Array,
         target: Target | None = None,
+        *,
+        rhs: Array,
     ) -> None:
         """Write the solution, from the separators of the rank before and of this rank.
 
-        `g` is that of `reduce`, and so is `target`; `g` can be `x`.
+        `rhs` and `g` are those of `reduce`, and so is `target`; `g` can be `x`.
         """
         target, m = target or self._target, self._m
         interior = x[..., : m - 1]
         inside = interior if g is x else g[..., : m - 1]
+        separators = [left, own]
+        is_finite = np.isfinite(left) & np.isfinite(own)
+        spoiled: list[tuple[Array, Array]] = []
+        if not is_finite.all():  # then it is not finite in any row, also not where l and u vanish
+            bad = np.where(is_finite, 0, np.inf).astype(real_of(x.dtype))[..., None]
+            if self._mask is None:
+                nothing = target.zeros((1,) * x.ndim, self._views[1].dtype)
+                spoiled.append((nothing, bad.astype(x.dtype)))
+            else:  # rows outside keep the right-hand sides
+                bad = np.where(self._mask_on_host(slice(0, m - 1)), bad, np.zeros_like(bad))
+                zero = np.zeros((1,) * x.ndim, x.dtype)
+                spoiled.append((target.upload(np.ascontiguousarray(bad)), zero))
+                separators = [np.where(is_finite, y, np.zeros_like(y)) for y in separators]
         pairs = [
             (spike, -separator[..., None])
-            for spike, separator in zip(spikes, (left, own), strict=True)
+            for spike, separator in zip(spikes, separators, strict=True)
             if spike is not None
         ]
         everywhere = [(values_of(spike), by) for spike, by in pairs if spike.rows == self.interior]
-        is_finite = np.isfinite(left) & np.isfinite(own)
-        if not is_finite.all():  # then it is not finite in any row, also not where l and u vanish
-            nothing = target.zeros((1,) * x.ndim, self._views[1].dtype)
-            everywhere.append((nothing, np.where(is_finite, 0, np.inf).astype(x.dtype)[..., None]))
+        everywhere += spoiled
         with np.errstate(invalid="ignore"):
             if m > 1 and (everywhere or g is not x):
                 target.write_sum(interior, inside, everywhere)
@@ -235,6 +271,9 @@ class Matrices:
                 if spike.rows != self.interior:
                     part = x[..., spike.rows]
                     target.write_sum(part, part, [(values_of(spike), by)])
+        mask = self._end_masks[m - 1]
+        if mask is not None:
+            own = np.where(mask, own, target.download(rhs[..., m - 1]))
         _put(target, x, m - 1, own)
 
     def _spike(self, solve: Solve, *, is_left: bool) -> Spike | None:
@@ -306,7 +345,33 @@ class Matrices:
                 row.append(np.zeros(view.shape[:-1], view.dtype))
             else:
                 row.append(self._target.download(view[..., at]))
-        return row
+        inside, above, below = (self._mask_of(k) for k in (i, i - 1, i + 1))
+        if inside is None or above is None or below is None:
+            return row
+        counts, outside = (inside & above, inside, inside & below), (0, 1, 0)
+        return [
+            np.where(count, part, np.asarray(value, part.dtype))
+            for count, part, value in zip(counts, row, outside, strict=True)
+        ]
+
+    def _mask_of(self, i: int) -> Array | None:
+        """Return the mask of a row, also of those beyond the ends; None without a mask."""
+        if self._mask is None:
+            return None
+        if not 0 <= i < self._m:
+            return np.asarray(self._mask[1][i >= 0][..., 0])
+        return self._mask_on_host(i)
+
+    def _mask_on_host(self, rows: int | slice) -> Array:
+        """Return rows of the mask in host memory."""
+        assert self._mask is not None
+        part = np.asarray(self._mask[0][..., rows])
+        return self._target.download(part) if is_device_array(part) else part
+
+    def _counted(self, values: Array, i: int) -> Array:
+        """Return values of a row at an end, 0 outside of the mask: NaN times 0 is NaN."""
+        mask = self._end_masks[i]
+        return values if mask is None else np.where(mask, values, np.asarray(0, values.dtype))
 
     def _full(self, *parts: Array) -> Coefficients:
         """Return coefficients for each system, of parts that broadcast to them."""

@@ -249,7 +249,7 @@ class SplitFactor:
             same_batch = None if isinstance(self._state, TridiagonalFactor) else shape.batch
             agreed.same = {"dtype": str(dtype), "batch shape": same_batch, "trans": trans}
         right, solution = rhs_view(shape, array), shape.batch_first(x)
-        mask = self._inside
+        mask = self._inside if isinstance(self._state, _Whole) else None
         if result.size and mask is None:
             self._solve(target, right, solution, code, count)
         elif result.size and mask is not None:
@@ -375,7 +375,7 @@ class SplitFactor:
                 has_sums=self._has_sums,
                 check_signs=checks and target.reports_singular(options.on_singular),
             )
-        self._inside = inside
+        self._inside, self._beyond = inside, beyond
         moved = [np.moveaxis(array, -1, shape.axis) for array in masked]
         own = Shape(moved[1].shape, shape.axis, shape.omits[:3])
         return target, Operands(moved, dtype, own, copied, sign)
@@ -473,6 +473,8 @@ class SplitFactor:
                 periodic=self.periodic,
                 has_sums=self._has_sums,
             )
+            if self._inside is not None:
+                state._hold_mask(target, self._inside)
         if along == given.shape.axis or any(own is None for own in done.found):
             return state, done.own
         return state, merged(done.found, sizes, along - (along > given.shape.axis))
@@ -491,6 +493,7 @@ class SplitFactor:
                 (group.rank, group.size),
                 periodic=periodic,
                 has_sums=self._has_sums,
+                mask=None if self._inside is None else (self._inside, self._beyond),
             )
             usable = options.pivot is False or self._has_sums or matrices.is_dominant
 
@@ -505,6 +508,8 @@ class SplitFactor:
                 interior, is_sound = self._factor_rows(target, given, matrices, matrices.interior)
                 usable = usable and is_sound
                 nbytes = interior.nbytes
+                if self._inside is not None:
+                    interior._hold_mask(target, self._inside[..., matrices.interior])
             if usable:
                 own, spikes = matrices.eliminate(solve)
             eliminated.own = usable, None if interior is None else interior.info
@@ -606,7 +611,8 @@ class SplitFactor:
         g_first, d = unpacked(reduced.numbers, shapes)
         right = reduced_rhs(state.found, g_first, d, periodic=self.periodic)
         y = state.reduced.solve(right, axis=0)
-        matrices.substitute(x, x, state.spikes, y[group.rank - 1], y[group.rank], target)
+        ends = y[group.rank - 1], y[group.rank]
+        matrices.substitute(x, x, state.spikes, *ends, target, rhs=rhs)
 
     def _solve_whole(self, state: _Whole, target: Target, rhs: Array, x: Array, count: int) -> None:
         """Solve the share of lines that this rank has the factors of, and return the parts."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._lines.masks import Beyond, beyond_ends
+from .._runtime.device import is_device_array
 from .._runtime.targets import Target
 from ._group import Group
 from ._halo import with_neighbours
@@ -34,6 +35,12 @@ def beyond_part(
     if not periodic and group.rank == group.size - 1:
         after = np.zeros_like(after)
     return before, after
+
+
+def ends_of_mask(target: Target, mask: Array) -> Array:
+    """Return the first and the last row of a mask on the host."""
+    ends = [mask[..., i] for i in (0, -1)]
+    return np.stack([target.download(a) if is_device_array(a) else a for a in ends], axis=-1)
 
 
 def keep_outside(target: Target, x: Array, solution: Array, inside: Array, others: Array) -> None:

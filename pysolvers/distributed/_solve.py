@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from .._lines.engine import (
     solve_spikes,
     solve_views,
 )
-from .._lines.masks import Beyond, inside_of, masked_matrices
+from .._lines.masks import Beyond
+from .._lines.step import solve_step
 from .._options import Choice, SolveInfo
 from .._row_sums import matrix_names
 from .._runtime.device import packed_strides
@@ -42,7 +43,7 @@ from ._ends import (
     unpacked,
 )
 from ._group import Group, own_device
-from ._masks import beyond_part, keep_outside
+from ._masks import beyond_part, ends_of_mask
 from ._repeats import solve_again
 from ._slab import Slab
 from ._systems import (
@@ -81,9 +82,8 @@ def solve_split(
         answer = solve_again(group, split, named, choice)
         if answer is not None:
             return answer
-    mask = None if where is None else _mask_of(group, split, named, choice, where)
     with group.agreement(_OPERATION) as agreed:
-        call = _prepared(group, named, choice) if mask is None else _masked(mask)
+        call = _prepared(group, named, choice, where)
         choice = call.choice
         full = call.shape.full
         along = split.of(len(full))
@@ -99,6 +99,8 @@ def solve_split(
             **{name: getattr(choice, name) for name in _SAME},
             "use of RowSums": choice.has_sums,
             "signs of the matrices": call.sign,
+            "use of where": where is not None,
+            "batch shape of where": [view.shape[:-1] for view in call.masks] if is_cut else None,
         }
     sizes, facts = zip(*agreed.found, strict=True)
     check_sizes(along, sizes)
@@ -108,9 +110,6 @@ def solve_split(
     else:
         report, singular = _solve_systems(group, call, along, sizes)
         exchange = "none"
-    if mask is not None and call.result.size:
-        *_, rhs, x = mask.call.views
-        keep_outside(call.target, x, call.views[_X], mask.inside, rhs)
     answer = finish(
         call,
         report,
@@ -126,14 +125,6 @@ def solve_split(
     return answer
 
 
-class _Mask(NamedTuple):
-    """A call whose operands do not yet have its mask, and the mask."""
-
-    call: Call
-    inside: Array
-    beyond: Beyond
-
-
 def _prepared(group: Group, named: dict[str, Any], choice: Choice, where: Any = None) -> Call:
     """Check the operands of this rank."""
     given = named if choice.out is None else {**named, "out": choice.out}
@@ -141,48 +132,12 @@ def _prepared(group: Group, named: dict[str, Any], choice: Choice, where: Any = 
     return prepare(named, choice._replace(device=device), where)
 
 
-def _mask_of(group: Group, split: Slab, named: dict[str, Any], choice: Choice, where: Any) -> _Mask:
-    """Return the call of this rank, its mask, and that of the rows beyond its part; collective."""
-    with group.agreement(_OPERATION) as agreed:
-        call = _prepared(group, named, choice, where)
-        assert call.mask is not None
-        inside = inside_of(call.target, call.mask, call.shape)
-        along = split.of(len(call.shape.full))
-        is_cut = along == call.shape.axis and group.size > 1
-        agreed.own = call.shape.full[along]
-        agreed.same = {
-            "batch shape of where": inside.shape[:-1] if is_cut else None,
-            "whether systems are cut": is_cut,
-            "periodic": choice.periodic,
-        }
-    check_sizes(along, agreed.found)
-    options = {"is_cut": is_cut and call.shape.rows > 0, "periodic": choice.periodic}
-    return _Mask(call, inside, beyond_part(group, _OPERATION, inside, **options))
-
-
-def _masked(mask: _Mask) -> Call:
-    """Return a call with rows of the identity outside of its mask, whose solution is a new array.
-
-    Right-hand sides outside count as 0: NaN times 0 is NaN.
-    """
-    call, inside = mask.call, mask.inside
-    if not call.result.size:
-        return call
-    target, choice = call.target, call.choice
-    *matrix, rhs, x = call.views
-    matrix, _ = masked_matrices(
-        _OPERATION,
-        target,
-        matrix,
-        call.shape,
-        inside,
-        mask.beyond,
-        periodic=choice.periodic,
-        has_sums=choice.has_sums,
-        check_signs=False,
-    )
-    right = target.selected(rhs, np.broadcast_to(inside, x.shape), 0.0)
-    return call._replace(views=[*matrix, right, target.packed(right)])
+def _mask_beyond(group: Group, call: Call) -> Beyond:
+    """Return the masks of the rows beyond the part of this rank; collective."""
+    (mask,) = call.masks
+    with group.agreement(_OPERATION):
+        ends = ends_of_mask(call.target, mask)
+    return beyond_part(group, _OPERATION, ends, is_cut=True, periodic=call.choice.periodic)
 
 
 def _solve_systems(
@@ -190,7 +145,8 @@ def _solve_systems(
 ) -> tuple[Report, Singular | None]:
     """Solve systems that lie complete on the ranks, or of which there are none."""
     with group.agreement(_OPERATION) as done:
-        report, singular = solve_views(call, call.shape, call.choice.periodic, call.views)
+        own = call, call.shape, call.choice.periodic, call.views, call.masks
+        report, singular = solve_views(*own)
         done.own = {key: report[key] for key in _COUNTS}, singular
     counts, found = zip(*done.found, strict=True)
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
@@ -219,6 +175,7 @@ def _solve_lines(
 
 def _solve_by_ends(group: Group, call: Call) -> Report | None:
     """Solve by the partition method; None if the systems need row exchanges."""
+    beyond = _mask_beyond(group, call) if call.masks else None
     rank, periodic = group.rank, call.choice.periodic
     reports: list[Report] = []
     usable: list[bool] = []
@@ -237,7 +194,8 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     def solve(rows: slice, right: Array, solution: Array) -> bool:
         """Solve the systems of rows; return whether none was singular."""
         shape, views = systems(rows, right, solution)
-        return is_sound(rows, *solve_views(asking, shape, False, views))
+        masks = [mask[..., rows] for mask in call.masks]
+        return is_sound(rows, *solve_views(asking, shape, False, views, masks))
 
     def solve_interior(rows: slice, right: Array, solution: Array) -> bool:
         """Solve also for l and u, if they count in all rows, if the backend does it in one pass."""
@@ -269,7 +227,8 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
 
     *matrix, rhs, x = call.views
     is_host, has_sums = call.target.name == "cpu", call.choice.has_sums
-    is_one_pass = is_host and not has_sums and matrix_batch(call) == x.shape[:-1]
+    is_plain = not has_sums and not call.masks
+    is_one_pass = is_host and is_plain and matrix_batch(call) == x.shape[:-1]
     # Systems that need row exchanges are solved from the right-hand sides.
     g = x
     if np.may_share_memory(rhs, x):
@@ -284,6 +243,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
             (rank, group.size),
             periodic=periodic,
             has_sums=has_sums,
+            mask=(call.masks[0], beyond) if beyond else None,
         )
         never = call.options.pivot == call.target.backend.PIVOTS["never"]
         usable.append(never or matrices.is_dominant)
@@ -314,7 +274,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     assert info.singular is not None  # of arrays of the host
     if len(info.singular):  # the same numbers on all ranks, and so the same outcome
         return None
-    matrices.substitute(x, g, spikes, y[rank - 1], y[rank])
+    matrices.substitute(x, g, spikes, y[rank - 1], y[rank], rhs=rhs)
     report = reports[-1] if reports else {"kernel": "", "threads": 0, "copied": ()}
     return report | {"method": "partition", "pivoted": 0, "repeated": 0}
 
@@ -341,19 +301,22 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
 
     def solve(lines: list[Array]) -> tuple[Array, SolveInfo]:
         """Solve complete lines."""
-        answer: tuple[Array, SolveInfo] = solve_call(
-            dict(zip(_OPERANDS, lines, strict=True)),
-            Choice(
-                method=choice.method,
-                periodic=choice.periodic,
-                pivot=choice.pivot,
-                on_singular="nan" if choice.on_singular == "nan" else "ignore",
-                device=target.device_name,
-                threads=choice.threads,
-                return_info=True,
-                has_sums=choice.has_sums,
-            ),
+        named = dict(zip(_OPERANDS, lines, strict=False))
+        alone = Choice(
+            method=choice.method,
+            periodic=choice.periodic,
+            pivot=choice.pivot,
+            on_singular="nan" if choice.on_singular == "nan" else "ignore",
+            device=target.device_name,
+            threads=choice.threads,
+            return_info=True,
+            has_sums=choice.has_sums,
         )
+        answer: tuple[Array, SolveInfo]
+        if call.masks:
+            answer = solve_step(named, lines[-1].astype(bool), alone)
+        else:
+            answer = solve_call(named, alone)
         return answer
 
     info, counts, singular = solve_whole_lines(
@@ -361,12 +324,13 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
         _OPERATION,
         target,
         call.shape,
-        call.views[: _RHS + 1],
+        [*call.views[: _RHS + 1], *call.masks],
         call.views[_X],
         sizes,
         solve,
         periodic=choice.periodic,
         names=matrix_names(has_sums=choice.has_sums),
+        explains=not call.masks,
     )
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}
     return report | counts, singular

@@ -139,6 +139,27 @@ def check_finite_entries_outside_do_not_count(group, rng):
         solve_tridiagonal(*parts[:4], where=np.ones(parts[4].shape, bool), **options)
 
 
+def check_values_that_are_not_finite_inside(group, rng):
+    """They spread along their system, and rows outside keep their values."""
+    rows = 6 * group.size
+    *matrix, rhs = oracle.dominant(rng, (3, rows))
+    inside = np.ones(rhs.shape, bool)
+    inside[:, 2::6] = False
+    for place in (0, rows // 2, rows - 1):
+        b = rhs.copy()
+        b[1, place] = np.inf
+        parts = [cut(group, a, rhs.shape, 1) for a in (*matrix, b, inside)]
+        split = {"group": group, "split": Slab(1)}
+        x = solve_tridiagonal(*parts[:4], where=parts[4], **split)
+        factor = factor_tridiagonal(*parts[:3], where=parts[4], **split)
+        for found in (x, factor.solve(parts[3])):
+            np.testing.assert_array_equal(found[~parts[4]], parts[3][~parts[4]])
+            whole = joined(group, found, 1)
+            assert not np.isfinite(whole[1, place])
+            truth = solve_tridiagonal(*matrix, b, where=inside)
+            np.testing.assert_allclose(whole[[0, 2]], truth[[0, 2]], rtol=1e-12)
+
+
 def check_what_masks_do_not_go_with(group, rng):
     *matrix, rhs = oracle.dominant(rng, (2, 4 * group.size))
     parts = [cut(group, a, rhs.shape, 1) for a in (*matrix, rhs)]
@@ -300,6 +321,7 @@ def check_theta_steps_with_masks_and_row_sums(group, rng):
                 x, info = theta_step(**own, **options, **split, return_info=True)
 
                 assert info.rows == (shape[axis] if along == axis else own["u"].shape[axis])
+                assert info.exchange == ("ends" if along == axis and group.size > 1 else "none")
                 same(group, x, expected, along, u.dtype)
                 out = own["u"].copy()
                 assert theta_step(**own | {"u": out}, **options, **split, out=out) is out

@@ -381,6 +381,13 @@ def test_theta_factors_take_values_and_sources_of_fewer_axes(differentiable):
             differentiable.get(there.step(*given, count=2)), truth, atol=1e-13
         )
     own_u = differentiable.array(u)
+    inside = (
+        np.arange(5)[:, None] > 0
+    )  # theta dt is 1: entries of 1 outside would give a pivot of 0
+    truth = pysolvers.factor_theta(lower, diag, upper, dt=2.0, axis=1, where=inside).step(u)
+    options |= {"dt": 2.0, "where": differentiable.array(inside)}
+    x = differentiable.functions.factor_theta(*own, **options).step(own_u)
+    np.testing.assert_allclose(differentiable.get(x), truth, atol=1e-13)
     with pytest.raises(ValueError, match="source must broadcast to the shape"):
         there.step(own_u, differentiable.array(np.ones((3, 4))))
     with pytest.raises(ValueError, match="count must be at least 1, got 0"):
