@@ -5,8 +5,9 @@ pybaselines as far as they are installed. A loop over systems is measured for so
 time multiplied.
 
 With --gpu they are cuSPARSE, which takes systems along the first axis only, accelerated-scan, and
-JAX with SOLVAX and smolgp. The times of JAX are those of the host over consecutive calls, the
-others are timed by the device.
+JAX with SOLVAX and smolgp. The times of JAX, of accelerated-scan and of the Gaussian process are
+those of consecutive calls; the others are those of the device without the host, which enqueues a
+call while copies run that replace the contents of the cache (`timing.CopyClock`).
 
 `copy` is the time in which a copy, measured in the same run, moves the words of an operation: its
 operands read once and its result written once.
@@ -17,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from importlib import import_module
 from math import prod
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from .gaussian_process import likelihood
 from .gpu_peers import SMALL_SOLVES, SOLVAX, block_seconds, block_thomas
 from .options import add_options
 from .record import Measurement, Record, finish, place
-from .timing import Copier, device, device_bandwidth, median_of, medians, require_cupy
+from .timing import Copier, CopyClock, device, median_of, medians, require_cupy
 
 CPU_PACKAGES = ("scipy", "numba", "jax", "pentapy", "pybaselines", "solvax")
 LOOPS = 40  # systems of a loop that is measured for some of them
@@ -58,7 +60,8 @@ GPU_BLOCK_BAR = 0.7
 GAUSSIAN_SECONDS = 3e-3  # likelihood and derivatives of all points
 GAUSSIAN_POINTS = 1_800_000
 GAUSSIAN_NUMBERS = (1.0, 2.0, 0.09)  # variance, length, noise
-GPU_SECONDS = 0.05  # of a sample
+GPU_RUNS = 9
+GPU_SECONDS = 0.05  # of a sample of consecutive calls
 GPU_RECURRENCES = (
     ((8, 1536, 65536), -1, "float32", 1),
     ((1536, 65536), -1, "float32", 1),
@@ -333,22 +336,29 @@ def _smoothers(rng: Any, small: int) -> Iterator[Case]:
     yield case
 
 
-def gpu_cases(rate: float, without: Collection[str], *, quick: bool) -> list[Record]:
-    """Return the records of the cases of a GPU, without some peers."""
+def gpu_cases(without: Collection[str], *, quick: bool) -> tuple[list[Record], float]:
+    """Return the records of the cases of a GPU, without some peers, and the speed of copies."""
     from . import gpu_peers
 
     cupy = require_cupy()
-    clock = device()
-    found = []
+    clock = CopyClock()
+    found: list[Record] = []
 
     def draw(shape: tuple[int, ...], dtype: str, size: float = 1.0) -> Any:
         value = cupy.random.default_rng(0).random(shape, dtype)
         value *= size
         return value
 
+    def alone(call: Call) -> float:
+        call()  # allocates its workspace
+        clock.samples.clear()
+        return median(seconds for _, seconds in clock.floors_and_times(call, 0.0, GPU_RUNS))
+
     def entry(operation: str, x: Any, words: float, call: Call, **more: Any) -> Record:
-        seconds = {"package": median_of(call, 5, seconds=GPU_SECONDS, clock=clock)}
-        seconds["copy"] = words * x.nbytes / rate
+        if words:
+            seconds = {"package": alone(call), "copy": words * x.nbytes / median(clock.samples)}
+        else:
+            seconds = {"package": median_of(call, 5, seconds=GPU_SECONDS, clock=device())}
         made: Record = {"operation": operation, "shape": list(x.shape), "dtype": str(x.dtype)}
         found.append({**made, **more, "seconds": seconds})
         return found[-1]
@@ -363,8 +373,7 @@ def gpu_cases(rate: float, without: Collection[str], *, quick: bool) -> list[Rec
             record.setdefault("failed", []).append(f"{name}: {type(error).__name__}: {text}")
 
     def gpsv(bands: list[Any], rhs: Any) -> float:
-        call = gpu_peers.cusparse_bands(bands, rhs)
-        return median_of(call, 5, seconds=GPU_SECONDS, clock=clock)
+        return alone(gpu_peers.cusparse_bands(bands, rhs))
 
     def accelerated(a: Any, b: Any) -> float:
         call = gpu_peers.accelerated_scan(a, b)
@@ -433,9 +442,8 @@ def gpu_cases(rate: float, without: Collection[str], *, quick: bool) -> list[Rec
     t, y = cupy.cumsum(draw((points,), "float64", 0.02)), draw((points,), "float64")
     call = partial(likelihood, t, y, *GAUSSIAN_NUMBERS)
     record = entry("Gaussian process", t, 0, call, axis=-1)
-    del record["seconds"]["copy"]
     peer(record, "smolgp", partial(gpu_peers.smolgp_seconds, t, y, GAUSSIAN_NUMBERS))
-    return found
+    return found, median(clock.samples)
 
 
 def tables(record: Record) -> list[Table]:
@@ -506,10 +514,8 @@ def run(args: argparse.Namespace) -> int:
     settings: Record = {"quick": args.quick, "runs": args.runs}
     if args.gpu:
         measurement = Measurement("recurrences", machine.GPU_PACKAGES, gpu=True)
-        rate = device_bandwidth()
-        record = measurement.record(
-            gpu_cases(rate, args.without, quick=args.quick), settings, bandwidth=rate
-        )
+        cases, rate = gpu_cases(args.without, quick=args.quick)
+        record = measurement.record(cases, settings, bandwidth=rate)
     else:
         measurement = Measurement("recurrences", CPU_PACKAGES)
         backend = backends.require("cpu")

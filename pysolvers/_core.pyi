@@ -279,6 +279,23 @@ def bands_direct(
     threads: object,
     /,
 ) -> Any: ...
+def bands_borrowed(
+    lower2: object,
+    lower: object,
+    diag: object,
+    upper: object,
+    upper2: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: int,
+    definite: bool,
+    threads: object,
+    device: int,
+    reports: bool,
+    library: Any,
+    /,
+) -> Any: ...
 def product_direct(
     lower: object,
     diag: object,
@@ -302,6 +319,21 @@ def blocks_direct(
     pivot: int,
     definite: bool,
     threads: object,
+    /,
+) -> Any: ...
+def blocks_borrowed(
+    lower: object,
+    diag: object,
+    upper: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: int,
+    definite: bool,
+    threads: object,
+    device: int,
+    reports: bool,
+    library: Any,
     /,
 ) -> Any: ...
 def blocks_factored(

@@ -7,6 +7,7 @@
  */
 #include "blocks.h"
 
+#include "borrowed.h"
 #include "call.h"
 #include "codes.h"
 #include "operand.h"
@@ -282,7 +283,7 @@ blocks_run(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 /* bands_direct(): solves with five diagonals that need no planning, as those of direct.c;
- * planning in Python takes 250 us. */
+ * planning in Python takes 250 us. blocks_borrowed() is that of arrays on a device. */
 enum { BANDS = 5, RHS = BANDS, INPUTS, AXIS = INPUTS, OUT, PIVOT, DEFINITE, COUNT };
 enum { ARGUMENTS = COUNT + 1 };
 
@@ -329,15 +330,21 @@ read_bands(ps_blocks *b, plain *p, PyObject *const *args, double numbers[BANDS][
     return 1;
 }
 
+/* Where a call runs, and whether a singular system is looked for, which waits for a device. */
+typedef struct {
+    int device, is_reported;
+    unsigned long long stream;
+} place;
+
 /* Whether the solution can be written: `out` must not be the right-hand sides, which a
  * second call needs if a system is singular. */
 static PyArrayObject *
-new_result(const plain *p, PyObject *const *args, ps_blocks *b)
+new_result(const plain *p, PyObject *const *args, ps_blocks *b, int is_reported)
 {
     PyArrayObject *const x = plain_result(p, args[OUT], args, INPUTS);
 
     if (x != NULL && (!plain_stride(p, x, &b->x.stride) ||
-                      (args[OUT] != Py_None &&
+                      (is_reported && args[OUT] != Py_None &&
                        PyArray_DATA(x) == PyArray_DATA((PyArrayObject *)args[RHS])))) {
         Py_DECREF(x);
         return NULL;
@@ -345,19 +352,54 @@ new_result(const plain *p, PyObject *const *args, ps_blocks *b)
     return x;
 }
 
+/* Compute on a device, and copy the numbers of the systems to `info`, which is 0, if they are
+ * looked for; 0, or -1 with an exception. */
+static int
+run_on_device(ps_blocks *b, int threads, const place *where, int32_t *info,
+              ps_status *status)
+{
+    const int64_t systems = b->outer * b->inner;
+    const size_t bytes = (size_t)systems * sizeof *info;
+    ps_report report = {0};
+    block there = {0};
+    int is_clear = 0;
+    call c;
+
+    if (call_begin(&c, threads, where->device, where->stream) < 0) {
+        return -1;
+    }
+    /* rows are exchanged in the systems that the numbers mark */
+    if ((where->is_reported || b->pivot == PS_PIVOT_AUTO) &&
+        block_allocate(bytes + sizeof(float), FOR_STREAM, &c.exec, &there) < 0) {
+        return -1;
+    }
+    b->info = there.data;
+    int raised = run(b, &c, status, &report);
+
+    if (raised == 0 && *status == PS_OK && where->is_reported) {
+        float *const flag = (float *)((char *)there.data + bytes);
+
+        call_enter(&c);
+        *status = call_download_info(&c, info, there.data, systems, flag, &is_clear);
+        raised = call_leave(&c);
+    }
+    block_free(&there);
+    return raised;
+}
+
 /* Compute into the new reference `x`: the answer of a call, or NotImplemented if a system
  * is singular. */
 static PyObject *
-answer_of(ps_blocks *b, PyArrayObject *x, int threads)
+answer_of(ps_blocks *b, PyArrayObject *x, int threads, const place *where)
 {
     const int64_t systems = b->task == PS_BLOCKS_SOLVE ? b->outer * b->inner : 0;
     int32_t few[FEW_SYSTEMS] = {0}, *info = few;
     ps_report report = {0};
     ps_status status = PS_OK;
-    int failed = 0;
+    int failed = 0, raised;
     call c;
 
-    if (systems > FEW_SYSTEMS) {
+    if (systems > FEW_SYSTEMS && where->is_reported) {
         info = PyMem_Calloc((size_t)systems, sizeof *info);
     }
     if (info == NULL) {
@@ -365,11 +407,14 @@ answer_of(ps_blocks *b, PyArrayObject *x, int threads)
         return PyErr_NoMemory();
     }
     b->x.data = PyArray_DATA(x);
-    b->info = systems > 0 ? info : NULL;
-    const int raised =
-        call_begin(&c, threads, 0, 0) < 0 || run(b, &c, &status, &report) < 0;
-
-    for (int64_t k = 0; k < systems && !raised; k++) {
+    if (ps_backend_get()->memory == PS_DEVICE) {
+        raised = run_on_device(b, threads, where, info, &status) < 0;
+    }
+    else {
+        b->info = systems > 0 ? info : NULL;
+        raised = call_begin(&c, threads, 0, 0) < 0 || run(b, &c, &status, &report) < 0;
+    }
+    for (int64_t k = 0; k < systems && !raised && where->is_reported; k++) {
         failed |= info[k] != 0;
     }
     if (info != few) {
@@ -395,31 +440,98 @@ no_answer(void)
     Py_RETURN_NOTIMPLEMENTED;
 }
 
+/* Where calls of the host run. */
+static const place on_host = {0, 1, 0};
+
+/* Solve for the arguments of bands_direct(). */
 static PyObject *
-bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+solve_bands(PyObject *const *args, const place *where)
 {
     double numbers[BANDS][2];
     ps_blocks b = {.task = PS_BLOCKS_SOLVE, .side = 0};
-    plain p = {0};
+    plain p = {.on_device = ps_backend_get()->memory == PS_DEVICE};
     int threads;
 
-    if (count != ARGUMENTS) {
-        PyErr_Format(PyExc_TypeError, "bands_direct: need %d arguments, got %zd",
-                     (int)ARGUMENTS, count);
-        return NULL;
-    }
     b.pivot = (ps_pivot)PyLong_AsLong(args[PIVOT]);
     b.definite = args[DEFINITE] == Py_True;
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (ps_backend_get()->memory != PS_HOST || !plain_threads(args[COUNT], &threads) ||
-        !read_bands(&b, &p, args, numbers)) {
+    if (!plain_threads(args[COUNT], &threads) || !read_bands(&b, &p, args, numbers)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
-    PyArrayObject *const x = new_result(&p, args, &b);
+    for (int k = 0; k < BANDS && p.on_device; k++) { /* they are not in its memory */
+        if (plain_is_number(args[k])) {
+            Py_RETURN_NOTIMPLEMENTED;
+        }
+    }
+    PyArrayObject *const x = new_result(&p, args, &b, where->is_reported);
 
-    return x == NULL ? no_answer() : answer_of(&b, x, threads);
+    return x == NULL ? no_answer() : answer_of(&b, x, threads, where);
+}
+
+/* Refuse another number of arguments; 0, or -1 with an exception. */
+static int
+require_arguments(const char *name, Py_ssize_t found, int wanted)
+{
+    if (found != wanted) {
+        PyErr_Format(PyExc_TypeError, "%s: need %d arguments, got %zd", name, wanted,
+                     found);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+bands_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (require_arguments("bands_direct", count, ARGUMENTS) < 0) {
+        return NULL;
+    }
+    if (ps_backend_get()->memory != PS_HOST) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return solve_bands(args, &on_host);
+}
+
+/* solve(arguments, place) for arrays of a library: `operands` of them, the result, and the
+ * other arguments as `solve` takes them; then the device, whether singular systems are looked
+ * for, and the library. */
+static PyObject *
+solve_borrowed(PyObject *const *args, int operands, int arguments,
+               PyObject *(*solve)(PyObject *const *, const place *))
+{
+    const int device = (int)PyLong_AsLong(args[arguments]);
+    PyObject *given[ARGUMENTS], *answer = NULL;
+    borrowed l;
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    memcpy(given, args, (size_t)arguments * sizeof *given);
+    const int taken = borrowed_begin(&l, args, operands, args[operands + 1], device,
+                                     args[arguments + 2]);
+
+    if (taken > 0) {
+        const place where = {l.device, args[arguments + 1] == Py_True, l.stream};
+
+        memcpy(given, l.arrays, (size_t)operands * sizeof *given);
+        given[operands + 1] = l.arrays[operands];
+        answer = borrowed_answer(&l, solve(given, &where));
+    }
+    else if (taken == 0) {
+        answer = Py_NewRef(Py_NotImplemented);
+    }
+    borrowed_end(&l);
+    return answer;
+}
+
+static PyObject *
+bands_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    return require_arguments("bands_borrowed", count, ARGUMENTS + 3) < 0
+               ? NULL
+               : solve_borrowed(args, INPUTS, ARGUMENTS, solve_bands);
 }
 
 /* blocks_direct(): the same with blocks, all operands in C order and the rows along the
@@ -569,34 +681,51 @@ read_blocks(ps_blocks *b, plain *p, PyObject *const *args)
     return 1;
 }
 
+/* Solve for the arguments of blocks_direct(). */
 static PyObject *
-blocks_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+solve_blocks(PyObject *const *args, const place *where)
 {
     ps_blocks b = {.task = PS_BLOCKS_SOLVE};
     plain p = {0};
     int threads;
 
-    if (count != BLOCK_ARGUMENTS) {
-        PyErr_Format(PyExc_TypeError, "blocks_direct: need %d arguments, got %zd",
-                     (int)BLOCK_ARGUMENTS, count);
-        return NULL;
-    }
     b.pivot = (ps_pivot)PyLong_AsLong(args[EXCHANGES]);
     b.definite = args[SYMMETRIC] == Py_True;
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (ps_backend_get()->memory != PS_HOST || !plain_threads(args[TEAM], &threads) ||
-        !read_blocks(&b, &p, args)) {
+    if (!plain_threads(args[TEAM], &threads) || !read_blocks(&b, &p, args)) {
         Py_RETURN_NOTIMPLEMENTED;
     }
+    p.on_device = ps_backend_get()->memory == PS_DEVICE;
     PyArrayObject *const x = plain_result(&p, args[TO], args, OPERANDS);
 
-    if (x != NULL && (!PyArray_IS_C_CONTIGUOUS(x) || PyArray_DATA(x) == b.rhs.data)) {
+    if (x != NULL && (!PyArray_IS_C_CONTIGUOUS(x) ||
+                      (where->is_reported && PyArray_DATA(x) == b.rhs.data))) {
         Py_DECREF(x);
         Py_RETURN_NOTIMPLEMENTED;
     }
-    return x == NULL ? no_answer() : answer_of(&b, x, threads);
+    return x == NULL ? no_answer() : answer_of(&b, x, threads, where);
+}
+
+static PyObject *
+blocks_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (require_arguments("blocks_direct", count, BLOCK_ARGUMENTS) < 0) {
+        return NULL;
+    }
+    if (ps_backend_get()->memory != PS_HOST) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    return solve_blocks(args, &on_host);
+}
+
+static PyObject *
+blocks_borrowed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    return require_arguments("blocks_borrowed", count, BLOCK_ARGUMENTS + 3) < 0
+               ? NULL
+               : solve_borrowed(args, OPERANDS, BLOCK_ARGUMENTS, solve_blocks);
 }
 
 /* Describe the systems of a factor of `matrices` matrices, and right-hand sides that all
@@ -679,7 +808,7 @@ blocks_factored(PyObject *Py_UNUSED(module), PyObject *args)
         plain_sides(&p, sides, axis);
         plain_stride(&p, x, &b.x.stride);
     }
-    return answer_of(&b, x, threads);
+    return answer_of(&b, x, threads, &on_host);
 }
 
 PyDoc_STRVAR(bands_direct_doc,
@@ -694,6 +823,16 @@ PyDoc_STRVAR(
     "threads, /)\n--\n\n"
     "Return the solutions, or NotImplemented if the call needs planning or a "
     "system is singular.");
+PyDoc_STRVAR(bands_borrowed_doc,
+             "bands_borrowed($module, lower2, lower, diag, upper, upper2, rhs, axis, "
+             "out, pivot, definite, threads, device, reports, library, /)\n--\n\n"
+             "bands_direct() for arrays of a library; without `reports`, singular "
+             "systems are not looked for.");
+PyDoc_STRVAR(blocks_borrowed_doc,
+             "blocks_borrowed($module, lower, diag, upper, rhs, axis, out, pivot, "
+             "definite, threads, device, reports, library, /)\n--\n\n"
+             "blocks_direct() for arrays of a library; without `reports`, singular "
+             "systems are not looked for.");
 PyDoc_STRVAR(blocks_factored_doc,
              "blocks_factored($module, store, dtype, pivot, trans, side, rows, matrices, "
              "rhs, axis, threads, /)\n--\n\n"
@@ -716,6 +855,10 @@ static PyMethodDef methods[] = {
      bands_direct_doc},
     {"blocks_direct", (PyCFunction)(void (*)(void))blocks_direct, METH_FASTCALL,
      blocks_direct_doc},
+    {"bands_borrowed", (PyCFunction)(void (*)(void))bands_borrowed, METH_FASTCALL,
+     bands_borrowed_doc},
+    {"blocks_borrowed", (PyCFunction)(void (*)(void))blocks_borrowed, METH_FASTCALL,
+     blocks_borrowed_doc},
     {"blocks_factored", blocks_factored, METH_VARARGS, blocks_factored_doc},
     {"blocks_run", blocks_run, METH_VARARGS, blocks_run_doc},
     {NULL, NULL, 0, NULL},

@@ -157,8 +157,9 @@ def solve_pentadiagonal(
         direct = _solve_periodic_directly(bands, rhs, axis, assume, pivot, threads)
         if direct is not None:
             return direct
-    if on_host and periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
-        direct = systems.solve_directly("bands", bands, rhs, axis, out, assume, pivot, threads)
+    if stream is None and periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
+        options = (assume, pivot, threads, device, on_singular)
+        direct = systems.solve_directly("bands", bands, rhs, axis, out, *options)
         if direct is not None:
             return direct
     named = dict(zip((*_NAMES, "rhs"), (lower2, lower, diag, upper, upper2, rhs), strict=True))

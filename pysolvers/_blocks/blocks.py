@@ -158,10 +158,9 @@ def solve_block_tridiagonal(
            [1., 1.]])
     """
     operation = "solve_block_tridiagonal"
-    on_host = (device, stream) in ((None, None), ("cpu", None)) and periodic is False
-    if on_host and on_singular in ("raise", "warn", "nan", "ignore"):
-        blocks = (lower, diag, upper)
-        direct = systems.solve_directly("blocks", blocks, rhs, axis, out, assume, pivot, threads)
+    if stream is None and periodic is False and on_singular in ("raise", "warn", "nan", "ignore"):
+        blocks, options = (lower, diag, upper), (assume, pivot, threads, device, on_singular)
+        direct = systems.solve_directly("blocks", blocks, rhs, axis, out, *options)
         if direct is not None:
             return direct
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}

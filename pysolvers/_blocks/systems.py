@@ -26,7 +26,7 @@ from .._runtime.interop import library_of, locate, view as device_view
 from .._runtime.lines import Plan, plan_lines
 from .._runtime.singular import Entry, Singular, find_singular
 from .._runtime.streams import Stream
-from .._runtime.targets import DeviceTarget, Target, find_target
+from .._runtime.targets import DeviceTarget, Target, fast_access_of, find_target
 from .._xp import joined
 
 Array = NDArray[Any]
@@ -343,12 +343,19 @@ def solve_directly(
     assume: Any,
     pivot: Any,
     threads: Any,
+    device: str | None = None,
+    policy: OnSingular = "raise",
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
-    Calls with errors in their arguments and those with singular systems give None, too.
+    Calls with errors in their arguments and those with singular systems give None, too, and on a
+    device those that make solutions NaN.
     """
-    backend, definite = require("cpu"), assume == "positive definite"
+    access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
+    if (access is None and device not in (None, "cpu")) or (access is not None and policy == "nan"):
+        return None
+    backend, functions, ordinal = access or (require("cpu"), None, 0)
+    definite = assume == "positive definite"
     if not (pivot is None or (type(pivot) is bool and not (pivot and definite))):
         return None
     if not definite and assume != "general":
@@ -356,6 +363,11 @@ def solve_directly(
     if type(axis) is not int or abs(axis) > _MOST_AXES:
         return None
     code = pivot_code(False if definite else pivot, backend.PIVOTS)
+    if access is not None:
+        borrowed = backend.bands_borrowed if kind == "bands" else backend.blocks_borrowed
+        options = (code, definite, threads, ordinal, policy != "ignore", functions)
+        answer = borrowed(*matrix, rhs, axis, out, *options)
+        return None if answer is NotImplemented else answer
     solve = backend.bands_direct if kind == "bands" else backend.blocks_direct
     return call_directly(solve, (*matrix, rhs), axis, out, code, definite, threads)
 

@@ -102,6 +102,54 @@ def test_recurrences_of_tensors(torch, rng, dtype):
         _core.recurrence_borrowed(0.5, None, b)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("reports", [True, False])
+def test_bands_and_blocks_of_tensors(torch, rng, dtype, reports):
+    """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
+    bands = [rng.uniform(-0.1, 0.1, (4, 9)).astype(dtype) for _ in range(6)]
+    blocks = [rng.uniform(-0.1, 0.1, (4, 9, 2, 2)).astype(dtype) for _ in range(3)]
+    bands[2] += 1
+    blocks[1] += np.eye(2, dtype=dtype)
+    blocks.append(rng.standard_normal((4, 9, 2, 1)).astype(dtype))
+    auto, never = (_core.PIVOTS[name] for name in ("auto", "never"))
+    cases = (
+        (bands, _core.bands_direct, _core.bands_borrowed, 14),
+        (blocks, _core.blocks_direct, _core.blocks_borrowed, 12),
+    )
+    for operands, direct, borrowed, count in cases:
+        tensors = [torch.array(a) for a in operands]
+        access = interop.library_of(tensors[0]).fast_access
+        counts = [sys.getrefcount(a) for a in tensors]
+
+        def solve(*given, out=None, definite=False, device=-1, borrowed=borrowed, access=access):
+            options = (-1, out, never if definite else auto, definite, 1)
+            return borrowed(*given, *options, device, reports, access)
+
+        expected = direct(*operands, -1, None, auto, False, 1)
+        x = solve(*tensors)
+        assert type(x) is torch.kind
+        np.testing.assert_array_equal(x.numpy(), expected)
+        out = tensors[-1].clone()
+        assert solve(*tensors, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), expected)
+        half = len(operands) // 2 - 1
+        missing = [None] * half if count == 14 else [None]
+        definite = solve(*missing, *tensors[len(missing) :], definite=True)
+        np.testing.assert_array_equal(
+            definite.numpy(),
+            direct(*missing, *operands[len(missing) :], -1, None, never, True, 1),
+        )
+        assert solve(*operands[:-1], tensors[-1]) is NotImplemented
+        assert solve(*tensors, device=1) is NotImplemented
+        assert solve(*tensors, out=tensors[1]) is NotImplemented
+        in_place = solve(*tensors, out=tensors[-1])
+        assert in_place is (NotImplemented if reports else tensors[-1])
+        del x, in_place
+        assert [sys.getrefcount(a) for a in tensors] == counts
+        with pytest.raises(TypeError, match=f"need {count} arguments"):
+            borrowed(*tensors)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tensors_are_borrowed_as_those_of_a_device(torch, rng, dtype):
     """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
