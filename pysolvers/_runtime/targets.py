@@ -388,11 +388,21 @@ class DeviceTarget(Device, Target):
     def selected(self, values: Array, where: Array, other: Array | float) -> Array:
         if not is_device_array(values):
             return super().selected(values, where, other)
-        # A step of u, 0 inside of a mask, whose matrix is 0, is the source there, and u elsewhere.
+        found = self._inside_alone(values, where)
+        if not found.size or (isinstance(other, float) and other == 0):
+            return found
         if isinstance(other, float):
-            found = self.upload(np.where(where, 0, other).astype(values.dtype, order="C"))
-        else:
-            found = self.selected(other, ~where, 0.0)
+            other = self.upload(np.full((1,) * where.ndim, other, values.dtype))
+        one = np.ones((1,) * where.ndim, values.dtype)
+        self.add_product(found, self._inside_alone(other, ~where), one)  # one of both is 0
+        return found
+
+    def _inside_alone(self, values: Array, where: Array) -> Array:
+        """Return a new array: values where a mask of the host is True, and 0 elsewhere.
+
+        It is a step of 0 whose matrix is 0 and whose source are the values.
+        """
+        found = self.zeros(where.shape, values.dtype)
         if not found.size:
             return found
         lines = (1, -1, found.shape[-1] if found.ndim else 1)

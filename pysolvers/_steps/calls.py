@@ -670,7 +670,7 @@ class ThetaFactor:
             arrays, dtype, _ = target.operands(named, like, widens=True)
             start = arrays[0]
             full = rhs_shape(self.shape, self.axis, start, options["axis"], "u")
-            shape, place = full.full, full.axis
+            shape = full.full
             for name, array in zip(named, arrays, strict=True):
                 fits = array.ndim == len(shape) and all(
                     size in (1, asked) for size, asked in zip(array.shape, shape, strict=True)
@@ -684,22 +684,28 @@ class ThetaFactor:
             if out is not None:
                 target.result(out, named, start, shape, dtype, leader="u", replaces="u")
             agreed.same = {"count": steps, "whether there is a source": source is not None}
+        if isinstance(factor._state, TridiagonalFactor):  # no system is cut
+            more = More(self.theta * self.dt, 1 / self.theta, steps)
+            with factor._group.agreement(operation):
+                return factor._state._step(named, more, out=out, operation=operation, **options)
         x: Any = numbers_of(u)
         first = x
         added = None if source is None else self.theta * self.dt * numbers_of(source)
-        inside = factor._inside
+        mask = factor._mask
         for step in range(steps):
             # The solve gives the result.
-            is_whole = step == steps - 1 and self.theta == 1 and inside is None
+            is_whole = step == steps - 1 and self.theta == 1 and mask is None
             right = x if added is None else x + added
             y = factor.solve(right, out=out if is_whole else None, **options)
             x = y if self.theta == 1 else x + (y - x) / self.theta
-        if inside is not None:
-            from .split import keep_u_outside
+        if mask is not None:
+            from .split import added_inside
 
             device, stream = factor._device, options["stream"]
-            choice = Choice(axis=place, out=out, device=device, stream=stream)
-            return keep_u_outside(operation, first, x, inside, choice)
+            choice = Choice(axis=full.axis, out=out, device=device, stream=stream)
+            lines = np.broadcast_to(mask, (*full.batch, full.rows))
+            where = np.moveaxis(lines, -1, full.axis)
+            return added_inside(operation, first, x - first, 1.0, where, choice)
         if out is None or self.theta == 1:
             return x
         out[...] = x

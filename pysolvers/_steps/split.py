@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .._errors import BackendError
 from .._lines.masks import Beyond
 from .._lines.prepared import Operation, Prepared, finish, prepare, viewed
+from .._lines.step import Step, make_step
 from .._options import Choice, SolveInfo
 from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import padded_shape
@@ -28,7 +29,7 @@ from .._runtime.targets import find_target
 from ..distributed import Group, Slab
 from ..distributed._group import own_device
 from ..distributed._halo import with_neighbours
-from ..distributed._masks import beyond_part, keep_outside
+from ..distributed._masks import beyond_part
 from ..distributed._systems import check_short, check_sizes, checked_group
 from ..distributed._whole import solve_whole_lines
 from ..factor import factor_tridiagonal
@@ -177,7 +178,7 @@ def step_split(
                 f"{operation}: theta must be greater than 0 if systems are cut: write u + dt * "
                 "(tridiagonal_matvec(lower, diag, upper, u, group=group, split=split) + source)"
             )
-        if is_cut and (choice.out is not None or where is not None or "projected" in named):
+        if is_cut and (choice.out is not None or "projected" in named):
             call = viewed(prepare(named, where, about, choice))
         agreed.own = 0 if call is None else call.shape.rows
         agreed.same = {
@@ -234,30 +235,33 @@ def step_split(
         return_info=True,
         **options,
     )
+    if where is not None:
+        x = added_inside(operation, u, y - u, 1 / theta, where, choice)
+        return (x, info) if has_info else x
     x = y if theta == 1 else u + (y - u) / theta
-    if call is not None and where is not None:
-        x = keep_u_outside(operation, u, x, _inside_of(call), choice)
-    elif choice.out is not None:
+    if choice.out is not None:
         choice.out[...] = x
         x = choice.out
     return (x, info) if has_info else x
 
 
-def _inside_of(call: Prepared) -> Array:
-    """Return the mask of a call on the host, the rows last."""
-    mask = call.views["where"] if call.result.size else np.ones((1,) * len(call.shape.full), bool)
-    own = call.target.download(mask) if is_device_array(mask) else mask
-    return own[0] if call.paired else own
+def added_inside(
+    operation: str, u: Any, difference: Any, gain: float, where: Any, choice: Choice
+) -> Any:
+    """Return u + gain difference inside a mask, and u outside, as the result of a call.
 
-
-def keep_u_outside(operation: str, u: Any, x: Any, inside: Array, choice: Choice) -> Any:
-    """Return x inside a mask of the host, its rows last, and u outside, as the result of a call."""
-    about = Operation(operation, "u", ("u", "x"), "u")
-    call = viewed(prepare({"u": u, "x": x}, None, about, choice._replace(check_finite=False)))
-    if call.result.size:
-        views = call.views
-        keep_outside(call.target, views["result"], views["x"], inside, views["u"])
-    return finish(call)
+    It is a step of u whose matrix is 0. `where` is that of the caller, or an array with all axes
+    where the operands are used.
+    """
+    named = {"lower": 0.0, "diag": 0.0, "upper": 0.0, "u": u, "source": difference}
+    about = Operation(operation, "u", ("u", "source"), "u")
+    is_used = isinstance(where, np.ndarray)
+    choice = choice._replace(check_finite=False, periodic=False)
+    call = prepare(named, None if is_used else where, about, choice)
+    if is_used:
+        call = call._replace(operands={**call.operands, "where": where})
+    step = Step(kind="theta", vector="u", step=1.0, gain=gain, pivot=False, on_singular="ignore")
+    return make_step(call, step)
 
 
 def _step_of_whole_lines(

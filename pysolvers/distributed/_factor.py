@@ -167,6 +167,7 @@ class SplitFactor:
         self._has_sums = form is not None
         #: The rows inside on this rank, on the host, the rows last; None without a mask.
         self._inside: Array | None = None
+        self._mask: Array | None = None  # the same where the factors are
         named = {**named, "diag": diag}
         given = None if where is None else self._masked(named, where, stream, form)
         self._factor(named, stream, form, given)
@@ -376,6 +377,7 @@ class SplitFactor:
                 check_signs=checks and target.reports_singular(options.on_singular),
             )
         self._inside, self._beyond = inside, beyond
+        self._mask = target.hold(inside)
         moved = [np.moveaxis(array, -1, shape.axis) for array in masked]
         own = Shape(moved[1].shape, shape.axis, shape.omits[:3])
         return target, Operands(moved, dtype, own, copied, sign)
