@@ -44,7 +44,8 @@ template <typename Number> struct SharedPanels {
     int64_t rhs_row, x_row;
     int32_t rhs_lane, x_lane;
     bool in_bulk;
-    bool is_passing; /* rows leave the cache first: more of them than the cache has */
+    bool
+        is_passing; /* rows leave the cache first: solved in place, more than the cache has */
     int64_t line_info, lane_info;
     int32_t *info;  /* null, or one entry per system */
     uint8_t *marks; /* as in SharedJob */
