@@ -19,13 +19,22 @@
 namespace pysolvers::heat {
 
 /* HEAT_PLANES: of a block whose lines are one group, usually; HEAT_FEW_PLANES: at least, if
- * the blocks do not fill the device; HEAT_PLANE_WARPS: the largest number of planes of a block
- * times that of groups. */
-enum { HEAT_PLANES = 8, HEAT_FEW_PLANES = 5, HEAT_PLANE_WARPS = 11, HEAT_RING = 4 };
+ * the blocks do not fill the device; HEAT_MOST_PLANES: at most, because each has a barrier. */
+enum { HEAT_PLANES = 8, HEAT_FEW_PLANES = 5, HEAT_MOST_PLANES = 11, HEAT_RING = 4 };
 
-/* The largest number of threads of a block; one warp loads. */
-template <int GROUPS>
-constexpr int heat_planes_threads = 32 * (HEAT_PLANE_WARPS / GROUPS * GROUPS + 1);
+/* The largest number of planes of a block times that of groups: short chunks leave registers
+ * for more warps. */
+template <typename Real, int ROWS, int GROUPS>
+constexpr int heat_plane_warps =
+    sizeof(Real) == 4 && ROWS <= 17 ? HEAT_MOST_PLANES * GROUPS : HEAT_MOST_PLANES;
+
+/* The largest number of threads of a block; one warp loads. Blocks that a multiprocessor
+ * holds. */
+template <typename Real, int ROWS, int GROUPS>
+constexpr int heat_planes_threads =
+    32 * (heat_plane_warps<Real, ROWS, GROUPS> / GROUPS * GROUPS + 1);
+template <int ROWS, int GROUPS>
+constexpr int heat_planes_blocks = ROWS <= 7 && GROUPS == 1 ? 2 : 1;
 
 /* `end` are the values at the ends of x, with node j + k nodes[1]; `side` those at the
  * ends of y, with node i + k nodes[0]. */
@@ -354,13 +363,14 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
 /* The kernel. The last warp of a block loads the lines. */
 template <typename Real, int ROWS, int GROUPS>
 __global__ void
-__launch_bounds__(heat_planes_threads<GROUPS>, 1)
+__launch_bounds__(heat_planes_threads<Real, ROWS, GROUPS>,
+                  heat_planes_blocks<ROWS, GROUPS>)
     heat_forward_kernel(const __grid_constant__ HeatLine<Real> line,
                         const __grid_constant__ HeatForward<Real> f)
 {
     extern __shared__ __align__(16) char memory[];
     __shared__ Arrivals full[HEAT_RING];
-    __shared__ HeatPair<Real> total[HEAT_PLANE_WARPS];
+    __shared__ HeatPair<Real> total[HEAT_MOST_PLANES * GROUPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int plane = warp / GROUPS, of_block = f.planes;
     const unsigned half = blockIdx.x / static_cast<unsigned>(f.tiles);

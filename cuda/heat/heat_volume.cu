@@ -14,26 +14,40 @@ namespace pysolvers::heat {
 
 namespace {
 
-/* Rows of a chunk along x, in increasing order; groups of a line, of which more than one
- * have chunks of the largest number. Lines of 200 nodes leave 20 of 32 lanes idle with 17
- * rows: 200 million nodes in float64 take 3.95 ms, and 3.23 with 9 rows (H200). */
+/* Rows of a chunk along x of lines of one group and of two, in increasing order. Lines of 200
+ * nodes leave 20 of 32 lanes idle with 17 rows: 200 million nodes in float64 take 3.95 ms, and
+ * 3.23 with 9 rows (H200). */
 template <typename Real> struct Chunks {
-    static constexpr int few = 9, some = 17, most = sizeof(Real) == 4 ? 33 : 17,
-                         groups = 2;
+    static constexpr int most_groups = 2;
+    static constexpr int of_group[] = {7, 9, 13, 17, 25, 33},
+                         kinds = sizeof(Real) == 4 ? 6 : 4;
+    static constexpr int of_two[] = {9, 11, 17, 33},
+                         kinds_of_two = sizeof(Real) == 4 ? 4 : 3;
 };
 
-/* call(rows), where rows is the number of rows of a chunk as an integral constant. */
-template <typename Real, typename Call>
+/* The distribution of a line along x: rows of a chunk, groups of chunks. */
+struct Cut {
+    int chunk, groups;
+};
+
+/* call(rows, groups) with a distribution as integral constants. */
+template <typename Real, int KIND = 0, typename Call>
 auto
-with_chunk(int chunk, const Call &call)
+with_cut(const Cut &cut, const Call &call)
 {
     using Of = Chunks<Real>;
+    constexpr std::integral_constant<int, 1> one;
+    constexpr std::integral_constant<int, 2> two;
+    constexpr int of_two = KIND < Of::kinds_of_two ? KIND : Of::kinds_of_two - 1;
 
-    if (chunk == Of::few) {
-        return call(std::integral_constant<int, Of::few>());
+    if constexpr (KIND + 1 < Of::kinds) {
+        if (cut.groups == 1 ? cut.chunk != Of::of_group[KIND]
+                            : cut.chunk != Of::of_two[of_two]) {
+            return with_cut<Real, KIND + 1>(cut, call);
+        }
     }
-    return chunk == Of::some ? call(std::integral_constant<int, Of::some>())
-                             : call(std::integral_constant<int, Of::most>());
+    return cut.groups == 1 ? call(std::integral_constant<int, Of::of_group[KIND]>(), one)
+                           : call(std::integral_constant<int, Of::of_two[of_two]>(), two);
 }
 
 /* Rows of a chunk along z: a multiple of those that a warp copies at once. */
@@ -100,10 +114,10 @@ template <typename Real> struct MakeTwoSided {
 
 template <typename Real>
 size_t
-forward_bytes(int64_t nodes, int chunk, int planes, int32_t *pitch)
+forward_bytes(int64_t nodes, const Cut &cut, int planes, int32_t *pitch)
 {
     const int lead =
-        with_chunk<Real>(chunk, [](auto rows) { return heat_lead<rows.value>(); });
+        with_cut<Real>(cut, [](auto rows, auto) { return heat_lead<rows.value>(); });
 
     *pitch = static_cast<int32_t>(lead + (nodes + 3) / 4 * 4 + 4);
     return sizeof(Real) * static_cast<size_t>(*pitch) *
@@ -118,25 +132,42 @@ backward_bytes(int rows)
            static_cast<size_t>(rows);
 }
 
-/* Rows of a chunk along x. */
-template <typename Real>
+/* The shortest of some chunks with which `groups` groups hold a line; 0: none. */
 int
-chunk_of(int64_t rows)
+shortest(const int *chunks, int count, int64_t rows, int groups)
 {
-    using Of = Chunks<Real>;
-
-    if (rows <= HEAT_CHUNKS * Of::few) {
-        return Of::few;
+    for (int k = 0; k < count; k++) {
+        if (rows <= int64_t{HEAT_CHUNKS} * groups * chunks[k]) {
+            return chunks[k];
+        }
     }
-    return rows <= HEAT_CHUNKS * Of::some ? Of::some : Of::most;
+    return 0;
 }
 
-/* Groups of a line along x. */
+/* The distribution of lines along x; 0 rows: none. Two groups for long chunks, and where a
+ * multiprocessor would have few warps: they take the time of the chain of a row. */
 template <typename Real>
-int64_t
-groups_along_x(int64_t rows)
+Cut
+cut_of(const ps_heat *h, const ps_cuda_device *device)
 {
-    return divided_up(rows, int64_t{HEAT_CHUNKS} * chunk_of<Real>(rows));
+    using Of = Chunks<Real>;
+    const int64_t rows = heat_unknowns(h, 0).count();
+    const int64_t planes = heat_unknowns(h, 2).count();
+    const int alone = shortest(Of::of_group, Of::kinds, rows, 1);
+    const Cut two = {shortest(Of::of_two, Of::kinds_of_two, rows, 2), 2};
+    return alone == 0 || (alone > Of::of_two[0] && 2 * planes < 6 * device->processors)
+               ? two
+               : Cut{alone, 1};
+}
+
+/* Whether `count` blocks fit a multiprocessor. */
+bool
+fit_together(const ps_cuda_device *device, size_t bytes, int count)
+{
+    constexpr size_t reserved = 2048; /* of a block, with static memory */
+
+    return count * (bytes + reserved) <=
+           static_cast<size_t>(device->shared_bytes_processor);
 }
 
 /* Parts of a field, in both halves. */
@@ -158,25 +189,36 @@ template <typename Real>
 int
 planes_for(const ps_heat *h, const ps_cuda_device *device)
 {
-    const int64_t rows = heat_unknowns(h, 0).count(), groups = groups_along_x<Real>(rows);
+    const Cut cut = cut_of<Real>(h, device);
     const size_t most = static_cast<size_t>(device->shared_bytes);
-    const int usual = groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
-    int planes = static_cast<int>(HEAT_PLANE_WARPS / groups);
+    const int usual = cut.groups == 1 ? static_cast<int>(HEAT_PLANES) : 2;
     int32_t pitch = 0;
 
-    if (groups > Chunks<Real>::groups) {
+    if (cut.chunk == 0) {
         return 0;
     }
-    while (forward_bytes<Real>(h->nodes[0], chunk_of<Real>(rows), planes, &pitch) +
-               sizeof(Arrivals) * HEAT_RING + sizeof(HeatPair<Real>) * HEAT_PLANE_WARPS >
+    const auto bytes = [&](int n) {
+        return forward_bytes<Real>(h->nodes[0], cut, n, &pitch);
+    };
+    const int blocks = with_cut<Real>(cut, [](auto rows, auto groups) {
+        return heat_planes_blocks<rows.value, groups.value>;
+    });
+    int planes = with_cut<Real>(cut, [](auto rows, auto groups) {
+        return heat_plane_warps<Real, rows.value, groups.value> / groups.value;
+    });
+
+    while (bytes(planes) + sizeof(Arrivals) * HEAT_RING +
+               sizeof(HeatPair<Real>) * HEAT_MOST_PLANES * Chunks<Real>::most_groups >
            most) {
         if (--planes < usual) {
             return 0;
         }
     }
     const auto rounds = [&](int n) {
+        const int resident = fit_together(device, bytes(n), blocks) ? blocks : 1;
+
         return divided_up(parts_of(heat_unknowns(h, 2).count(), n),
-                          static_cast<int64_t>(device->processors));
+                          static_cast<int64_t>(device->processors) * resident);
     };
     const int least =
         rounds(planes) == 1 ? std::min(static_cast<int>(HEAT_FEW_PLANES), usual) : usual;
@@ -228,11 +270,9 @@ template <typename Real>
 auto
 forward_kernel(const HeatVolume<Real> &plan)
 {
-    if (plan.line[0].groups > 1) {
-        return heat_forward_kernel<Real, Chunks<Real>::most, Chunks<Real>::groups>;
-    }
-    return with_chunk<Real>(
-        plan.chunk, [](auto rows) { return heat_forward_kernel<Real, rows.value, 1>; });
+    return with_cut<Real>({plan.chunk, plan.line[0].groups}, [](auto rows, auto groups) {
+        return heat_forward_kernel<Real, rows.value, groups.value>;
+    });
 }
 
 template <typename Real>
@@ -288,11 +328,12 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
     const size_t table = heat_table_bytes<double>();
     const HeatMatrix y = heat_matrix(h, 1);
 
-    plan->chunk = chunk_of<Real>(heat_unknowns(h, 0).count());
+    const Cut cut = cut_of<Real>(h, ps_cuda_device_get());
+
+    plan->chunk = cut.chunk;
     plan->planes = planes_for<Real>(h, ps_cuda_device_get());
     plan->side_chunk = side_chunk_of<Real>(h);
-    plan->shared =
-        forward_bytes<Real>(h->nodes[0], plan->chunk, plan->planes, &plan->pitch);
+    plan->shared = forward_bytes<Real>(h->nodes[0], cut, plan->planes, &plan->pitch);
     plan->two_sided = reinterpret_cast<TwoSidedFactor<Real> *>(tables + 2 * table);
     ps_status status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
 
