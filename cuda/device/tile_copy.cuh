@@ -33,6 +33,7 @@ using namespace runtime;
 #endif
 PS_POLICY(evict_first_policy, "evict_first")
 PS_POLICY(evict_last_policy, "evict_last")
+PS_POLICY(usual_policy, "evict_normal")
 #undef PS_POLICY
 
 /* Load the tile that begins at (i, j, k). The barrier counts the bytes of a whole tile;
@@ -86,6 +87,48 @@ store_tile(const CUtensorMap &map, int i, int j, int k, const void *shared,
                  ".L2::cache_hint [%0, {%1, %2, %3}], [%4], %5;" ::"l"(&map),
                  "r"(i), "r"(j), "r"(k), "r"(shared_address(shared)), "l"(policy)
                  : "memory");
+#endif
+}
+
+/* copy_bulk() with a policy. */
+__device__ __forceinline__ void
+copy_bulk(void *shared, const void *global, uint32_t bytes, Arrivals &arrivals,
+          uint64_t policy)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
+        "l"(global), "r"(bytes), "r"(shared_address(&arrivals.state)), "l"(policy)
+        : "memory");
+#endif
+}
+
+/* copy_async_of_line_or_clear() with a policy. */
+template <int BYTES>
+__device__ __forceinline__ void
+copy_async_of_line_or_clear(void *shared, const void *global, bool copies,
+                            uint64_t policy)
+{
+#if __CUDA_ARCH__ >= 900
+    const unsigned to = shared_address(shared), skips = copies ? 0 : 1;
+
+    if (BYTES == 16) {
+        asm volatile("{ .reg .pred skips; setp.ne.u32 skips, %2, 0;\n\t"
+                     "cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, "
+                     "skips, %3; }" ::"r"(to),
+                     "l"(global), "r"(skips), "l"(policy)
+                     : "memory");
+    }
+    else {
+        asm volatile("{ .reg .pred skips; setp.ne.u32 skips, %3, 0;\n\t"
+                     "cp.async.ca.shared.global.L2::cache_hint.L2::128B [%0], [%1], %2, "
+                     "skips, %4; }" ::"r"(to),
+                     "l"(global), "n"(BYTES), "r"(skips), "l"(policy)
+                     : "memory");
+    }
+#else
+    copy_async_of_line_or_clear<BYTES>(shared, global, copies);
 #endif
 }
 

@@ -8,12 +8,14 @@
  * to the differences along a line. Sweeps of Douglas and Gunn, which solve for
  * differences, have the level 0.
  *
- * In one pass the row is that of PS_STEP_FLUX with h = 1, times the thickness 2, or 1 at a
- * node of a side with a flux, which is half a cell: r of a face is 2 K over the sum of the
- * two thicknesses, so that K = r times half of this sum. Outer faces have K = r at a side
- * with a value, and K = exchange / 4, value 0, at a side with an exchange. The kernels take
- * the level out and store 2 x - w, w and t in the last step. The last sweep of Douglas and
- * Gunn stores the change, which a second kernel adds to t. Along y and z the lines of nodes
+ * In one pass the row is that of PS_STEP_FLUX. With Peaceman and Rachford it is that of a
+ * step from a level with h = 1/2: k of a face is r / 2, that of an outer face exchange / 4 with
+ * the value 0 at a side with an exchange, and the thickness 1, or 1/2 at a node of a side with a
+ * flux, which is half a cell. The kernels take the level out and store 2 x - w, w and t in the
+ * last step. With Douglas and Gunn the thicknesses are twice as large and h = 1: r of a face is
+ * 2 K over the sum of the two thicknesses, so that K = r times half of this sum, K = r of an
+ * outer face at a side with a value. The last sweep stores the change, which a second kernel
+ * adds to t. Along y and z the lines of nodes
  * with given values, whose w is undefined, are solved too, so that rows begin at sectors of
  * memory.
  */
@@ -169,11 +171,12 @@ template <typename Real> struct Sink {
     }
 };
 
-/* K of the face after each node, see above, to r.rhs; by the first threads also the numbers
- * of the axis: see FluxPlan. */
+/* K, or with `from_level` k, of the face after each node, see above, to r.rhs; by the first
+ * threads also the numbers of the axis: see FluxPlan. */
 template <typename Real> struct MakeFaces {
     Rows<Real> r;
     Real *numbers;
+    bool from_level;
 
     __device__ __forceinline__ void operator()() const
     {
@@ -208,8 +211,10 @@ template <typename Real> struct MakeFaces {
         }
         const bool is_outer = (at.along == 0 && r.kind[0] == PS_HEAT_VALUE) ||
                               (at.along + 1 == last && r.kind[1] == PS_HEAT_VALUE);
-        const Real weight =
-            is_outer ? Real(1) : (thickness(at.along) + thickness(at.along + 1)) / 2;
+        const Real weight = from_level ? Real(0.5)
+                            : is_outer
+                                ? Real(1)
+                                : (thickness(at.along) + thickness(at.along + 1)) / 2;
 
         r.rhs[at.node] = weight * ratio_towards(r, at.node, at.node + r.pitch);
     }
@@ -289,7 +294,7 @@ rows_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink, void *bas
 /* The workspace of sweeps in one pass. */
 struct FluxPlan {
     bool is_there[PS_HEAT_AXES]; /* whether there is one along an axis */
-    void *faces[PS_HEAT_AXES];   /* K of the face after each node */
+    void *faces[PS_HEAT_AXES];   /* K or k of the face after each node */
     void *numbers[PS_HEAT_AXES]; /* 0, K of the outer face at the first row of a side with
                                     an exchange, the thicknesses of all rows */
     char *rest;
@@ -333,8 +338,9 @@ flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     t.rhs = {field(h->w, first), stride};
     t.x = {field(h->w, first), stride};
     terms.is_flux = true;
-    terms.step = terms.gain = 1;
     terms.from_level = h->scheme == PS_HEAT_PR;
+    terms.step = terms.from_level ? 0.5 : 1;
+    terms.gain = 1;
     terms.reflects = sink == HEAT_EXTRAPOLATE || sink == HEAT_EXTRAPOLATE_BOTH;
     terms.unreflected = sink == HEAT_EXTRAPOLATE_BOTH ? field(h->t, first) : nullptr;
     for (int end = 0; end < 2; end++) {
@@ -352,6 +358,7 @@ flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
             {0, across * step_of_node, step_of_node}};
         const ps_input zero = {number(0), {0, 0, 0}};
 
+        terms.end_thickness[end] = side.kind == PS_HEAT_VALUE ? 1 : 0.5;
         if (side.kind == PS_HEAT_VALUE) {
             terms.value[end] = given.data != nullptr ? given : zero;
             continue;
@@ -454,7 +461,8 @@ heat_varied_begin(const ps_heat *h, const ps_exec *exec)
         r.tiles = divided_up(h->nodes[0], block_threads);
         status = for_threads<block_threads>(
             h->nodes[1] * h->nodes[2] * r.tiles, ps_cuda_stream(exec),
-            MakeFaces<Real>{r, static_cast<Real *>(plan.numbers[axis])});
+            MakeFaces<Real>{r, static_cast<Real *>(plan.numbers[axis]),
+                            h->scheme == PS_HEAT_PR});
     }
     return status;
 }

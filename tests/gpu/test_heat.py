@@ -226,10 +226,13 @@ def test_k_of_the_place(scheme, sides):
     assert_near(here.step(50), there.step(50))
 
 
-# Lines of one block and of a cluster along each axis, rows that begin at and between sectors.
+# Lines of one chunk, of one block and of clusters of small and large blocks, rows that begin at and
+# between sectors.
 @pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(50, 70), (33, 2050), (2050, 33), (1100, 1500)])
+@pytest.mark.parametrize(
+    "shape", [(18, 300), (50, 70), (33, 2050), (2050, 33), (1100, 1500), (5000, 40), (24, 9000)]
+)
 @pytest.mark.parametrize("sides", ["cold", "fluxes", "mixed"])
 def test_k_of_the_place_at_any_length(shape, sides, dtype):
     k = np.random.default_rng(3).uniform(0.2, 2, shape)

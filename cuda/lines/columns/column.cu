@@ -9,7 +9,6 @@
 
 namespace pysolvers::columns {
 
-static constexpr int line = 128;           /* bytes of a line of memory */
 static constexpr int least = 64;           /* fewest bytes of neighbouring systems */
 static constexpr int most_blocks = 8;      /* of a cluster */
 static constexpr int statics_bytes = 1024; /* static shared memory of a block */
@@ -21,13 +20,18 @@ warps_of(int64_t rows, int32_t chunk, int32_t width)
     return static_cast<int32_t>(divided_up(divided_up(rows, chunk), 32 >> width));
 }
 
-/* The fewest blocks of at most ColumnTuning::threads threads, rounded up to a power of
- * two, because clusters of other sizes leave more multiprocessors empty. */
+/* The fewest blocks of at most ColumnTuning::usual_threads threads, or else of at most
+ * ColumnTuning::threads, rounded up to a power of two, because clusters of other sizes leave
+ * more multiprocessors empty. */
 template <typename Tuned>
 static int32_t
 blocks_of(int64_t rows, int32_t chunk, int32_t width)
 {
-    return 1 << log2_up(divided_up(warps_of(rows, chunk, width), Tuned::threads / 32));
+    const int32_t warps = warps_of(rows, chunk, width);
+    const int32_t blocks = 1 << log2_up(divided_up(warps, Tuned::usual_threads / 32));
+
+    return blocks <= most_blocks ? blocks
+                                 : 1 << log2_up(divided_up(warps, Tuned::threads / 32));
 }
 
 /* Rows of a chunk. If a block is as wide as a warp and holds whole systems, several
@@ -71,7 +75,8 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
     const int32_t units = warps_of(rows, chunk, width);
     const int32_t blocks = blocks_of<Tuned>(rows, chunk, width);
     const int32_t warps = divided_up(units, blocks);
-    const int32_t lanes = log2_up(std::max(divided_up(warps, 4), divided_up(blocks, 2)));
+    const int32_t lanes =
+        log2_up(std::max(divided_up(warps, Tuned::span), divided_up(blocks, 2)));
 
     *shape = {static_cast<int32_t>(rows), chunk, width, warps, lanes, blocks, 0, 0, 0};
     shape->set_first();
@@ -87,13 +92,13 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
 
 /* The width: that of a warp if such a block holds whole systems. Otherwise two lines of
  * memory of neighbouring systems (one for complex128), because fewer sectors are then
- * shared by two tiles. Otherwise as many systems as a cluster can hold. */
+ * shared by two tiles, and one for steps from a level, whose blocks are smaller. Otherwise as
+ * many systems as a cluster can hold. */
 template <typename Number, typename Job>
 static bool
 shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape *shape)
 {
-    constexpr int32_t bytes = sizeof(Number);
-    constexpr int32_t preferred = bytes < 16 ? 2 * line : line;
+    constexpr int32_t bytes = sizeof(Number), preferred = Job::Tuned::cluster_bytes;
 
     for (int32_t width = widest; (bytes << width) >= least; width--) {
         if (cut<Number, Job>(rows, width, device, shape) &&
@@ -150,6 +155,9 @@ ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
 
                switch (kind) {
                case StepKind::flux:
+                   return shape_of<Real, FluxColumnJob<Real, FluxKind::more>>(
+                       t->rows, 5, device, shape);
+               case StepKind::level:
                    return shape_of<Real, FluxColumnJob<Real, FluxKind::level>>(
                        t->rows, 5, device, shape);
                case StepKind::more:
@@ -365,6 +373,23 @@ solve_flux(const ps_tridiag &t, const StepTerms &terms,
     job.access = access_of(t, {&terms.source, has_one_thickness ? &none : &t.diag,
                                has_one_diffusivity ? &none : &t.upper, &t.rhs});
     job.terms = flux_numbers_of<Real>(terms, has_one_thickness, has_one_diffusivity);
+    return launch_flux_columns(job, stream);
+}
+
+template <typename Real>
+static ps_status
+solve_from_level(const ps_tridiag &t, const StepTerms &terms,
+                 const ColumnJob<BySums<Real>> &plain, cudaStream_t stream)
+{
+    using Number = BySums<Real>;
+    const Systems<Number> &s = plain.t;
+    FluxColumnJob<Real, FluxKind::level> job = {};
+
+    static_cast<ColumnJob<Number> &>(job) = plain;
+    copy_rows(s.upper, 0, s.rows - 1, 0, 0, &job);
+    copy_rows(s.rhs, 0, s.rows, 0, 1, &job);
+    job.access = access_of(t, {&t.upper, &t.rhs});
+    job.terms = flux_numbers_of<Real>(terms, true, false);
     job.reflects = terms.reflects;
     job.unreflected_at = static_cast<Number *>(terms.unreflected);
     return launch_flux_columns(job, stream);
@@ -381,12 +406,12 @@ ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
     return with_real(t->dtype, [&](auto zero) {
         using Real = decltype(zero);
 
-        if (terms.kind() == StepKind::flux) {
+        if (terms.is_flux) {
             const auto plain = job_of<BySums<Real>>(*t, shape, marks, counter);
 
             switch (terms.flux_kind()) {
             case FluxKind::level:
-                return solve_flux<Real, FluxKind::level>(*t, terms, plain, stream);
+                return solve_from_level<Real>(*t, terms, plain, stream);
             case FluxKind::more:
                 return solve_flux<Real, FluxKind::more>(*t, terms, plain, stream);
             default:

@@ -40,22 +40,22 @@ namespace pysolvers::columns {
 using namespace runtime;
 
 /* Numbers of a thread in shared memory, between those of the other lanes. */
-template <typename Number> struct LaneWords {
+template <typename Number, int PITCH = 32> struct LaneWords {
     Number *const first;
 
     __device__ __forceinline__ Number &operator[](int i) const
     {
-        return first[32 * i];
+        return first[PITCH * i];
     }
 };
 
 /* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
-template <typename Number, int ROWS> struct ColumnChunk {
+template <typename Number, int ROWS, int PITCH = 32> struct ColumnChunk {
     static constexpr int words =
         (ROWS - 1) * 32 * sides_of_number<Number>; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
-    const LaneWords<ValueOf<Number>> g;
+    const LaneWords<ValueOf<Number>, PITCH> g;
 
     __device__ __forceinline__ explicit ColumnChunk(Number *kept)
         : g{reinterpret_cast<ValueOf<Number> *>(kept)}
@@ -100,13 +100,13 @@ template <typename Number, int ROWS> struct ColumnChunk {
 };
 
 /* The same in row-sum form. */
-template <typename Real, int ROWS>
-struct ColumnChunk<BySums<Real>, ROWS>
-    : SummedRows<Real, ROWS, const LaneWords<BySums<Real>>> {
+template <typename Real, int ROWS, int PITCH>
+struct ColumnChunk<BySums<Real>, ROWS, PITCH>
+    : SummedRows<Real, ROWS, const LaneWords<BySums<Real>, PITCH>> {
     static constexpr int words = (ROWS - 1) * 32;
 
     __device__ __forceinline__ explicit ColumnChunk(BySums<Real> *kept)
-        : SummedRows<Real, ROWS, const LaneWords<BySums<Real>>>{{}, {}, {kept}}
+        : SummedRows<Real, ROWS, const LaneWords<BySums<Real>, PITCH>>{{}, {}, {kept}}
     {
     }
 };
@@ -129,14 +129,16 @@ template <typename Number> struct ColumnUnit {
     bool writes;
 };
 
-template <typename Number, int ROWS, bool IS_CLUSTER, typename Top = WholeSystem>
+/* PITCH: between the numbers of a lane in its chunk; SPAN: warps of a lane that joins them. */
+template <typename Number, int ROWS, bool IS_CLUSTER, typename Top = WholeSystem,
+          int PITCH = 32, int SPAN = 4>
 struct Column {
     const ColumnShape &shape;
     const ColumnThreadPlace<ROWS> &self;
     const bool periodic;
     const ColumnExchange<Number> exchange;
     ClusterRounds rounds; /* one for each exchange */
-    ColumnChunk<Number, ROWS> chunk;
+    ColumnChunk<Number, ROWS, PITCH> chunk;
     Segment<Number> own;
     Lanes<Number> parts;
     Note note; /* of the rows of this thread, then of the system */
@@ -369,7 +371,7 @@ struct Column {
         return shape.width < 5 ? ends_of_lane(parts, group, found) : found;
     }
 
-    /* The level of the warps of a block: the segments are redistributed, four to a lane. */
+    /* The level of the warps of a block: the segments are redistributed, SPAN to a lane. */
     template <typename Next, typename Report>
     __device__ __forceinline__ Ends<Number> over_warps(const ColumnUnit<Number> &unit,
                                                        const Next &next, uint32_t bytes,
@@ -413,12 +415,12 @@ struct Column {
         const int32_t column = threadIdx.x >> shape.lanes;
         const bool there = column < 1 << shape.width;
         const int32_t safe = there ? column : 0;
-        Spans<Number, 4> warps;
-        const typename Spans<Number, 4>::Place place(
+        Spans<Number, SPAN> warps;
+        const typename Spans<Number, SPAN>::Place place(
             shape.warps, has_first_block() ? shape.first_warp : 0, lane, base);
 
         note = {BadPivot::none, 0};
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < SPAN; j++) {
             if (place.unit(j) >= 0) {
                 const Note &one = exchange.note[place.unit(j) * exchange.pitch + safe];
                 note.bad_pivot = min(note.bad_pivot, one.bad_pivot);

@@ -14,22 +14,28 @@
 namespace pysolvers::columns {
 
 /* The largest number of rows of a chunk; of a chunk that is a whole system; shorter
- * chunks, of which clusters use the last one only; and the largest number of threads of
- * a block. Limited by the registers. */
+ * chunks, of which clusters use the last one only; the largest number of threads of
+ * a block, and that of a block of which a multiprocessor has more if the systems fit.
+ * Limited by the registers. The bytes of neighbouring systems of a cluster, and the warps of
+ * a lane that joins them. */
 template <typename Number> struct ColumnTuning {
     static constexpr int rows = 32, alone = 32, threads = sizeof(Number) == 4 ? 512 : 256;
+    static constexpr int usual_threads = threads;
     static constexpr int shorter[] = {16, 20, 24};
     static constexpr bool prefers_long = false; /* otherwise the fewest pads */
+    static constexpr int cluster_bytes = 256, span = 4;
 };
 template <> struct ColumnTuning<Complex<float>> {
-    static constexpr int rows = 16, alone = 32, threads = 512;
+    static constexpr int rows = 16, alone = 32, threads = 512, usual_threads = threads;
     static constexpr int shorter[] = {16, 16, 16};
     static constexpr bool prefers_long = false;
+    static constexpr int cluster_bytes = 256, span = 4;
 };
 template <> struct ColumnTuning<Complex<double>> {
-    static constexpr int rows = 8, alone = 8, threads = 256;
+    static constexpr int rows = 8, alone = 8, threads = 256, usual_threads = threads;
     static constexpr int shorter[] = {4, 4, 8};
     static constexpr bool prefers_long = false;
+    static constexpr int cluster_bytes = 128, span = 4;
 };
 
 template <typename Real> struct ColumnTuning<BySums<Real>> : ColumnTuning<Real> {};
@@ -38,20 +44,22 @@ template <typename Real> struct ColumnTuning<BySums<Real>> : ColumnTuning<Real> 
  * the rows that are copied. */
 template <typename Real, int COUNT> struct ColumnTuning<WithSides<Real, COUNT>> {
     static constexpr int rows = 16, alone = 16, threads = sizeof(Real) == 4 ? 512 : 256;
+    static constexpr int usual_threads = threads;
     static constexpr int shorter[] = {16, 16, 16};
     static constexpr bool prefers_long = true;
+    static constexpr int cluster_bytes = 256, span = 4;
 };
 
 /* The largest number of threads of a block with chunks of ROWS rows: chunks shorter than
  * those of clusters leave registers for more threads. */
-template <typename Number, int ROWS, bool IS_STEP = false>
+template <typename Number, int ROWS, typename Job>
 static constexpr int
 column_threads()
 {
     using Tuned = ColumnTuning<Number>;
 
-    if (IS_STEP) {
-        return Tuned::threads;
+    if (Job::is_step) {
+        return Job::Tuned::threads;
     }
     if (ROWS > Tuned::rows) {
         return 32;
@@ -68,6 +76,8 @@ template <typename Number> struct ColumnJob {
     using Tuned = ColumnTuning<Number>;
     static constexpr bool is_step = false, keeps_u = false, has_absent = false;
     static constexpr bool has_level = false;
+    static constexpr bool keeps_rows = false; /* see ColumnRing */
+    static constexpr int passing = -1; /* the operand that leaves the cache first */
     static constexpr bool may_be_periodic = true;
     static constexpr int operands = 4; /* that the ring copies */
     /* numbers of a lane in shared memory besides those of its chunk */
@@ -116,6 +126,17 @@ template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Numb
     static constexpr bool prefers_long = true;
 };
 
+/* The shapes of steps from a level: two blocks on a multiprocessor, one of which computes while
+ * the other one waits for its rows or for its cluster. */
+template <typename Real> struct LevelColumnTuning : ColumnTuning<Real> {
+    static constexpr int rows = sizeof(Real) == 4 ? 32 : 24, alone = rows;
+    static constexpr int threads = sizeof(Real) == 4 ? 512 : 384;
+    static constexpr int usual_threads = threads / 2;
+    static constexpr int shorter[] = {16, 16, 16};
+    static constexpr bool prefers_long = true;
+    static constexpr int cluster_bytes = 128, span = 2;
+};
+
 /* The same for a step: inputs and their rows are those of the ring, with u[i + 1] in the
  * place of u[i] and then, with StepKind::more, the source. The rows that a system does not
  * have, and lower and upper that couple to them, are not in memory: the ring has zeros. */
@@ -139,18 +160,31 @@ template <typename Real, FluxKind KIND> struct FluxColumnJob : ColumnJob<BySums<
     using Tuned = StepColumnTuning<Real, 24>;
     static constexpr bool is_step = true, has_absent = true;
     static constexpr bool keeps_u = KIND == FluxKind::more;
-    static constexpr bool has_level = KIND == FluxKind::level;
     static constexpr bool is_masked = false; /* perhaps */
     static constexpr bool may_be_periodic = false;
     static constexpr int operands = 4;
-    static constexpr int fetched = has_level ? 19 : 18;
+    static constexpr int fetched = 18;
     /* u of the last row; numbers that are copied in advance or computed from them; tables
      * of 2 ROWS + 1 numbers for the four chunks of a system in a warp, if so many */
     template <int ROWS> static constexpr int words = 1 + fetched + ROWS / 4 + 1;
     Input<BySums<Real>> inputs[4];
     int32_t begin[4], end[4];
     FluxNumbers<Real> terms;
-    bool reflects; /* of steps from a level */
+};
+
+/* The same for a step from a level: the ring has k of the face after row i, and u[i]. */
+template <typename Real>
+struct FluxColumnJob<Real, FluxKind::level> : ColumnJob<BySums<Real>> {
+    using Tuned = LevelColumnTuning<Real>;
+    static constexpr bool is_step = true, has_level = true, keeps_rows = true;
+    static constexpr bool may_be_periodic = false;
+    static constexpr int operands = 2, passing = 0;
+    /* the level, k of the face before the chunk, the flux, the value and k at both ends */
+    template <int ROWS> static constexpr int words = 8;
+    Input<BySums<Real>> inputs[2];
+    int32_t begin[2], end[2];
+    FluxNumbers<Real> terms;
+    bool reflects; /* otherwise x is stored */
     BySums<Real>
         *unreflected_at; /* null, or where x of row 0 of system 0 is stored too */
 };
@@ -208,25 +242,35 @@ ps_status launch_flux_columns(const FluxColumnJob<Real, KIND> &job, cudaStream_t
  * an operand one element per lane. Two batches in flight are enough, and more of them
  * disturb the order in which memory is read, except in clusters, whose blocks wait for
  * each other; three are used if there is room. Copies of halves of sectors use the L1
- * cache and need no larger ring. */
-template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS = 4>
+ * cache and need no larger ring. With few operands the ring has all rows of a chunk, KEPT of
+ * them: numbers of the chunk take the place of the first operand, and each batch is replaced
+ * by that of the next tile when its rows have been substituted. */
+template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS, int KEPT>
 struct ColumnRing {
     static constexpr int batch = 4; /* rows */
-    static constexpr int slots = IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
-                                         OPERANDS == 4 &&
-                                         !number_traits<Number>::is_complex
-                                     ? 3
-                                     : 2;
+    static constexpr int slots =
+        KEPT > 0 ? KEPT / batch
+        : IS_CLUSTER &&ACCESS == ColumnAccess::sectors &&OPERANDS == 4 &&
+                !number_traits<Number>::is_complex
+            ? 3
+            : 2;
     static constexpr int row_words = OPERANDS * 32, batch_words = batch * row_words;
     static constexpr int words = slots * batch_words;
+    /* between the numbers of a lane in the chunk */
+    static constexpr int chunk_pitch = KEPT > 0 ? row_words : 32;
 };
+
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
+using ColumnRingOf =
+    ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands, Job::keeps_rows ? ROWS : 0>;
 
 /* Words of shared memory of a warp: its ring, the part of its chunks that is not in
  * registers, and those of its job. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
 static constexpr int column_words =
-    ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>::words +
-    ColumnChunk<Number, ROWS>::words + 32 * Job::template words<ROWS>;
+    ColumnRingOf<Number, ROWS, IS_CLUSTER, ACCESS, Job>::words +
+    (Job::keeps_rows ? 0 : ColumnChunk<Number, ROWS>::words) +
+    32 * Job::template words<ROWS>;
 
 /* Dynamic shared memory of a block. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>

@@ -83,7 +83,7 @@ row_in_memory(const Job &job, int64_t system, int32_t row)
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
           typename Job = ColumnJob<Number>>
 __global__ void
-__launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
+__launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
     column_kernel(const __grid_constant__ Job job)
 {
     using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
@@ -103,10 +103,13 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                                               IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
                                               gridDim.x / job.shape.blocks);
     Stage stage(job, own, scheduler, ring);
-    Column<Number, ROWS, IS_CLUSTER> column(
-        job.shape, own, Job::may_be_periodic && t.periodic,
-        memory + blockDim.x / 32 * words,
-        ring + Stage::Ring::words + threadIdx.x % 32 * sides_of_number<Number>, arrivals);
+    Column<Number, ROWS, IS_CLUSTER, WholeSystem, Stage::Ring::chunk_pitch,
+           Job::Tuned::span>
+        column(job.shape, own, Job::may_be_periodic && t.periodic,
+               memory + blockDim.x / 32 * words,
+               ring + (Job::keeps_rows ? 0 : Stage::Ring::words) +
+                   threadIdx.x % 32 * sides_of_number<Number>,
+               arrivals);
     StepColumn<Job, ROWS> step(job, own, ring + Stage::Ring::words + threadIdx.x % 32);
 
     column.begin();
@@ -126,14 +129,17 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
         const auto rows = [&](int i, [[maybe_unused]] bool follows_pads) {
             const int b = i / Stage::batch, k = i % Stage::batch;
 
-            if constexpr (Job::is_step) {
+            if constexpr (Job::is_step && !Job::keeps_rows) {
                 /* with the first rows of the next tile */
                 if (k == 0 && b == Stage::batches - Stage::Ring::slots) {
                     step.fetch(job.systems(scheduler.at(1)).first + own.column);
                 }
             }
             if (k == 0) {
-                if constexpr (has_source) {
+                if constexpr (Job::keeps_rows) {
+                    stage.read_kept(b, batch);
+                }
+                else if constexpr (has_source) {
                     stage.read(b, batch, source);
                 }
                 else {
@@ -184,7 +190,10 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 }
             });
         });
-        if (there && (job.marks == nullptr || column.note.not_dominant == 0)) {
+        const bool is_stored =
+            there && (job.marks == nullptr || column.note.not_dominant == 0);
+
+        if (Job::keeps_rows || is_stored) {
             const ColumnPlace place(t, system);
             char *x = reinterpret_cast<char *>(place.at(t.x, own.start + ROWS - 1));
             const int64_t row_bytes = t.x.row * static_cast<int64_t>(sizeof(Number));
@@ -194,6 +203,10 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 sides = job.groups.sides_of(place.outer);
             }
 
+            if constexpr (Job::keeps_rows) {
+                step.fetch(job.systems(scheduler.at(1)).first + own.column);
+                stage.begin_refill();
+            }
             /* Without branches, so that the stores overlap. */
             column.substitute([&](int i, bool is_there, auto &value) {
                 ValueOf<Number> stored = value;
@@ -201,13 +214,18 @@ __launch_bounds__(column_threads<Number, ROWS, Job::is_step>(), 1)
                 if constexpr (Job::is_step) {
                     stored = step.stored(i, value);
                 }
-                if (is_there) {
+                if (is_there && (!Job::keeps_rows || is_stored)) {
                     store_value(job, sides, x, stored);
                     if constexpr (Job::has_level) {
                         step.store_unreflected(x, value);
                     }
                 }
                 x -= row_bytes;
+                if constexpr (Job::keeps_rows) {
+                    if (i % Stage::batch == 0) {
+                        stage.refill(i / Stage::batch);
+                    }
+                }
             });
         }
     }

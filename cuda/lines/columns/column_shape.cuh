@@ -19,8 +19,8 @@ struct ColumnShape {
     int32_t chunk; /* rows of a chunk */
     int32_t width;
     int32_t warps;  /* per block */
-    int32_t lanes;  /* log2 of the lanes of a system in an exchange, each for up to four
-                       warps or two blocks; 1 << (width + lanes) threads take part */
+    int32_t lanes;  /* log2 of the lanes of a system in an exchange, each for up to
+                       ColumnTuning::span warps or two blocks; 1 << (width + lanes) threads take part */
     int32_t blocks; /* per cluster */
     int32_t first_part, first_warp, first_block; /* the place of row 0: set_first() */
 

@@ -11,6 +11,7 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
 
+#include "device/tile_copy.cuh"
 #include "lines/columns/column_tile_scheduler.cuh"
 
 namespace pysolvers::columns {
@@ -37,7 +38,7 @@ struct ColumnPlace {
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
           typename Job = ColumnJob<Number>>
 struct ColumnStage {
-    using Ring = ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>;
+    using Ring = ColumnRingOf<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
     static constexpr int batch = Ring::batch, batches = ROWS / batch;
 
     __device__ __forceinline__ ColumnStage(const Job &j,
@@ -87,6 +88,41 @@ struct ColumnStage {
         slot = slot + 1 < Ring::slots ? slot + 1 : 0;
     }
 
+    /* The same for a ring that keeps all rows, from where refill() replaces them. */
+    __device__ __forceinline__ void read_kept(int b, Row<Number> (&row)[batch]) const
+    {
+        const Number *const from = ring + b * Ring::batch_words + threadIdx.x % 32;
+
+        if (b == 0) {
+            copies_done();
+            __syncwarp();
+        }
+#pragma unroll
+        for (int i = 0; i < batch; i++) {
+            const Number *const at = from + i * Ring::row_words;
+            row[i] = {Number(0), Number(0), at[0], at[32]};
+        }
+    }
+
+    /* Called before the batches of the next tile replace those of this one. */
+    __device__ __forceinline__ void begin_refill()
+    {
+        set_sources(scheduler.at(1), ROWS - 1);
+    }
+
+    /* Start the copies that replace batch b: called by whole warps, for b = batches - 1, ..., 0
+     * in this order. */
+    __device__ __forceinline__ void refill(int b)
+    {
+        Number *const place = ring + b * Ring::batch_words;
+
+        __syncwarp();
+#pragma unroll
+        for (int i = batch - 1; i >= 0; i--) {
+            load_row(b * batch + i, place + i * Ring::row_words, -1);
+        }
+    }
+
   private:
     /* What the right-hand sides of a row have. */
     static __device__ __forceinline__ ValueOf<Number> value_at(const Number *rhs)
@@ -123,14 +159,14 @@ struct ColumnStage {
     /* The operand of copy k, and the first of the lanes whose elements it copies. */
     static __device__ __forceinline__ int32_t operand_of(int k)
     {
-        if constexpr (Job::operands > 4 && by_vectors) {
+        if constexpr (Job::operands != 4 && by_vectors) {
             return min((32 * k + threadIdx.x % 32) / (32 / vector), Job::operands - 1);
         }
         return by_vectors ? threadIdx.x % 32 / 8 : k;
     }
     static __device__ __forceinline__ int32_t lane_of(int k)
     {
-        if constexpr (Job::operands > 4 && by_vectors) {
+        if constexpr (Job::operands != 4 && by_vectors) {
             return threadIdx.x % (32 / vector) * vector;
         }
         return by_vectors ? (threadIdx.x % 8 + 8 * k) * vector : threadIdx.x % 32;
@@ -183,27 +219,37 @@ struct ColumnStage {
     {
 #pragma unroll
         for (int i = 0; i < batch; i++) {
-#pragma unroll
-            for (int k = 0; k < copies; k++) {
-                Number *const to =
-                    place + i * Ring::row_words + operand_of(k) * 32 + lane_of(k);
-
-                const bool is_wanted = (wanted[k] >> (b * batch + i) & 1u) != 0;
-
-                if (has_copy(k)) {
-                    copy(to, from[k], is_wanted);
-                }
-                from[k] += job.inputs[operand_of(k)].row;
-            }
+            load_row(b * batch + i, place + i * Ring::row_words, 1);
         }
         copies_committed();
     }
 
+    /* Start the copies of row i of the chunk to `place`, and advance the sources by `step`
+     * rows. */
+    __device__ __forceinline__ void load_row(int i, Number *place, int step)
+    {
+#pragma unroll
+        for (int k = 0; k < copies; k++) {
+            Number *const to = place + operand_of(k) * 32 + lane_of(k);
+            const bool is_wanted = (wanted[k] >> i & 1u) != 0;
+
+            if (has_copy(k)) {
+                copy(to, from[k], is_wanted, operand_of(k));
+            }
+            from[k] += step * job.inputs[operand_of(k)].row;
+        }
+    }
+
     static __device__ __forceinline__ void copy(Number *to, const Number *source,
-                                                bool is_wanted)
+                                                bool is_wanted, int32_t operand)
     {
         if (ACCESS == ColumnAccess::halves) {
             copy_async_cached_or_clear(to, source, is_wanted);
+        }
+        else if (Job::passing >= 0) {
+            copy_async_of_line_or_clear<bytes>(
+                to, source, is_wanted,
+                operand == Job::passing ? evict_first_policy() : usual_policy());
         }
         else {
             copy_async_of_line_or_clear<bytes>(to, source, is_wanted);

@@ -294,10 +294,6 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
         if constexpr (KIND == FluxKind::more) {
             fetch_more(place, safe, systems);
         }
-        if constexpr (KIND == FluxKind::level) {
-            this->fetch_word(at_level, place.at(t.rhs, 0));
-            fetch_ends(place);
-        }
     }
 
     __device__ __forceinline__ void begin([[maybe_unused]] int64_t system)
@@ -310,9 +306,6 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
         d = self.pads < 1 ? Real(g[ROWS + at_d]) : Real(1);
         if constexpr (KIND == FluxKind::more) {
             this->begin_mask(at_mask, system);
-        }
-        if constexpr (KIND == FluxKind::level) {
-            level = g[ROWS + at_level];
         }
         if constexpr (KIND != FluxKind::bare) {
             if (f.has_ends) {
@@ -353,35 +346,11 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
         const FluxFace<Real> right = face(i + 1, k, now, behind);
         const Row<Number> made = make(i, left, d, right, before, now, from.lower);
 
-        if constexpr (KIND == FluxKind::level) {
-            old[i] = now;
-        }
         before = now;
         now = behind;
         left = right;
         d = next_d;
         return made;
-    }
-
-    /* x less the level has been computed. */
-    template <typename X> __device__ __forceinline__ Number stored(int i, X &x) const
-    {
-        if constexpr (KIND == FluxKind::level) {
-            return job.reflects ? 2 * Real(x) + (2 * level - old[i]) : Real(x) + level;
-        }
-        else {
-            return Base::stored(i, x);
-        }
-    }
-    /* x of the row whose number of t.x is at `x`. */
-    __device__ __forceinline__ void store_unreflected(const char *x, Real value) const
-    {
-        if (job.unreflected_at != nullptr) {
-            const int64_t offset = x - reinterpret_cast<const char *>(job.t.x.data);
-
-            *reinterpret_cast<Number *>(reinterpret_cast<char *>(job.unreflected_at) +
-                                        offset) = value + level;
-        }
     }
 
     __device__ __forceinline__ Row<Number> row_in_memory(int i, int64_t system) const
@@ -421,27 +390,24 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
   private:
     /* The numbers behind those of the chunk: two of u, the face, two of d, the word of the
      * mask, flux, value, and d and K of the outer faces, what follows from these, the ends
-     * of the mask, the level; those of the last end after those of the first one. */
+     * of the mask; those of the last end after those of the first one. */
     static constexpr int at_u = 0, at_face = 2, at_d = 3, at_mask = 5, at_flux = 6,
                          at_value = 8, at_sum = 10, at_load = 12, at_outer_d = 14,
-                         at_ends = 14, at_outer_face = 16, at_level = 18;
+                         at_ends = 14, at_outer_face = 16;
     Number *const table; /* 2 h / (d[i - 1] + d[i]), i = 0 .. ROWS, then d */
     /* of the next row that is made: u of the row before it and of itself, the face before
      * it, its thickness */
     Real before, now, d;
     FluxFace<Real> left;
     int32_t first, last; /* the ends, counted from row 0 of the chunk */
-    Real level = 0;
-    Real old[KIND == FluxKind::level ? ROWS : 1]; /* u of the rows of the chunk */
 
-    /* A step from a level has one thickness. */
     __device__ __forceinline__ bool has_one_thickness() const
     {
-        return KIND == FluxKind::level || job.terms.has_one_thickness;
+        return job.terms.has_one_thickness;
     }
     __device__ __forceinline__ bool has_one_diffusivity() const
     {
-        return KIND != FluxKind::level && job.terms.has_one_diffusivity;
+        return job.terms.has_one_diffusivity;
     }
 
     /* The operand with the outer face at an end. */
@@ -524,7 +490,7 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
             if (f.value[end].data != nullptr) {
                 sum = 2 * f.step * number(at_outer_face, faces(end), row) *
                       reciprocal(number(at_outer_d, job.t.diag, row));
-                load += sum * (number(at_value, f.value[end], 0) - level);
+                load += sum * number(at_value, f.value[end], 0);
             }
             g[ROWS + at_sum + end] = sum;
             g[ROWS + at_load + end] = load;
@@ -537,9 +503,6 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
     {
         if constexpr (KIND == FluxKind::more) {
             return job.terms.face(RowInside(inside, i).left, k, u, behind);
-        }
-        else if constexpr (KIND == FluxKind::level) {
-            return {k, Real(0)};
         }
         else {
             return job.terms.face(k, u, behind);
@@ -568,15 +531,188 @@ struct StepColumn<FluxColumnJob<Real, KIND>, ROWS>
                 load += g[ROWS + at_load + 1];
             }
         }
-        if constexpr (KIND == FluxKind::level) {
-            return f.row_from_level(lower.k, own, upper.k, u - level, sum, load);
-        }
         if (this->is_masked()) {
             this->keep_u(i, u_left);
             this->keep_last_u(i, u);
         }
         return f.row(RowInside(inside, i).itself, lower, own, upper, u, source, sum,
                      load);
+    }
+};
+
+/* The rows of a step from a level. The ring has zeros for k and u of pads, and for k of the
+ * outer faces: pads are rows that are not coupled to others, of the diagonal 1. The rows of a
+ * tile remain in the ring until it is stored, u in the place of the second operand. */
+template <typename Real, int ROWS>
+struct StepColumn<FluxColumnJob<Real, FluxKind::level>, ROWS> {
+    using Number = BySums<Real>;
+    using Job = FluxColumnJob<Real, FluxKind::level>;
+
+    /* `of_lane`: the words behind the ring. */
+    __device__ __forceinline__ StepColumn(const Job &j,
+                                          const ColumnThreadPlace<ROWS> &place,
+                                          Number *of_lane)
+        : job(j), self(place), word{of_lane}, u{of_lane - (2 * ROWS - 1) * 32}
+    {
+    }
+
+    __device__ __forceinline__ void start() const
+    {
+    }
+
+    /* Start the copies of what the rows of `system` need besides those of the ring. */
+    __device__ __forceinline__ void fetch(int64_t system) const
+    {
+        const Systems<Number> &t = job.t;
+        const ColumnPlace place(t, min(system, t.outer * t.inner - 1));
+
+        fetch_word(at_level, place.at(t.rhs, 0));
+        if (self.start > 0) {
+            fetch_word(at_face, place.at(t.upper, self.start - 1));
+        }
+        if (has_first_row()) {
+            fetch_end(place, 0, t.lower, 0);
+        }
+        if (has_last_row()) {
+            fetch_end(place, 1, t.upper, t.rows - 1);
+        }
+    }
+
+    /* Before the rows of the system that was fetched, whose copies have arrived. */
+    __device__ __forceinline__ void begin(int64_t)
+    {
+        level = word[at_level];
+        left = self.start > 0 ? Real(word[at_face]) : Real(0);
+        first = has_first_row() ? self.pads : -1;
+        keep_end(0, has_first_row());
+        keep_end(1, has_last_row());
+    }
+
+    /* Row i of the chunk, from what the ring has brought: called for i = 0, 1, ... */
+    __device__ __forceinline__ Row<Number> row(int i, bool, const Row<Number> &from,
+                                               Number, int64_t)
+    {
+        const Row<Number> made =
+            make(i, left, from.upper, Real(from.rhs) - level, i == first);
+
+        left = from.upper;
+        return made;
+    }
+
+    /* The same row from memory. */
+    __device__ __forceinline__ Row<Number> row_in_memory(int i, int64_t system) const
+    {
+        const Systems<Number> &t = job.t;
+        const int32_t row = self.start + i;
+
+        if (system >= t.outer * t.inner) {
+            return copy_row<Number>();
+        }
+        const ColumnPlace place(t, system);
+
+        return make(i, row > 0 ? Real(*place.at(t.upper, row - 1)) : Real(0),
+                    row < t.rows - 1 ? Real(*place.at(t.upper, row)) : Real(0),
+                    Real(*place.at(t.rhs, row)) - level, row == 0);
+    }
+
+    /* What is stored, from x less the level. */
+    template <typename X> __device__ __forceinline__ Number stored(int i, X &x) const
+    {
+        const Real scale = job.reflects ? 2 : 1, of_old = job.reflects ? -1 : 0;
+
+        return fma(scale, Real(x), fma(of_old, Real(u[i]), scale * level));
+    }
+    /* x of the row whose number of t.x is at `x`. */
+    __device__ __forceinline__ void store_unreflected(const char *x, Real value) const
+    {
+        if (job.unreflected_at != nullptr) {
+            const int64_t offset = x - reinterpret_cast<const char *>(job.t.x.data);
+
+            *reinterpret_cast<Number *>(reinterpret_cast<char *>(job.unreflected_at) +
+                                        offset) = value + level;
+        }
+    }
+
+  private:
+    /* Words: the level, k of the face before the chunk; flux, value and k at the first end,
+     * later the row sum and the right-hand side there, then those at the last end. */
+    static constexpr int at_level = 0, at_face = 1, at_end = 2;
+    const Job &job;
+    const ColumnThreadPlace<ROWS> &self;
+    const LaneWords<Number> word;
+    const LaneWords<Number, 64> u; /* of the rows of the chunk */
+    Real level, left;              /* the latter: k of the face before the next row */
+    int32_t first;                 /* row 0, counted from that of the chunk, or -1 */
+
+    __device__ __forceinline__ bool has_first_row() const
+    {
+        return self.start <= 0 && self.start > -ROWS;
+    }
+    __device__ __forceinline__ bool has_last_row() const
+    {
+        return self.start + ROWS == job.t.rows;
+    }
+
+    template <typename T>
+    __device__ __forceinline__ void fetch_word(int k, const T *from) const
+    {
+        copy_async<sizeof(T)>(&word[k], from);
+    }
+    __device__ __forceinline__ void fetch_end(const ColumnPlace &place, int end,
+                                              const Input<Number> &faces,
+                                              int32_t row) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+
+        if (f.flux[end].data != nullptr) {
+            fetch_word(at_end + 3 * end, place.at(f.flux[end], 0));
+        }
+        if (f.value[end].data != nullptr) {
+            fetch_word(at_end + 3 * end + 1, place.at(f.value[end], 0));
+            fetch_word(at_end + 3 * end + 2, place.at(faces, row));
+        }
+    }
+    /* Compute the row sum and the right-hand side of an end, for u less the level 0. */
+    __device__ __forceinline__ void keep_end(int end, bool is_there) const
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        OuterFace<Real> outer;
+
+        if (!is_there) {
+            return;
+        }
+        if (f.flux[end].data != nullptr) {
+            outer.flux = word[at_end + 3 * end];
+        }
+        if (f.value[end].data != nullptr) {
+            outer.value = word[at_end + 3 * end + 1];
+            outer.k = word[at_end + 3 * end + 2];
+        }
+        word[at_end + 3 * end] = f.end_thickness[end] + outer.k;
+        word[at_end + 3 * end + 1] = outer.load(f, level);
+    }
+
+    /* A row from k of its faces, and u less the level, which is 0 in row 0. */
+    __device__ __forceinline__ Row<Number> make(int i, Real before, Real behind,
+                                                Real above, bool is_first) const
+    {
+        Real sum = 1, rhs = above;
+
+        if (i == ROWS - 1 && has_last_row()) {
+            const Real thickness = job.terms.end_thickness[1];
+
+            sum = word[at_end + 3];
+            rhs = thickness * rhs + Real(word[at_end + 4]);
+            if (is_first) { /* with one thickness */
+                sum += Real(word[at_end]) - thickness;
+                rhs += Real(word[at_end + 1]);
+            }
+        }
+        else if (is_first) {
+            sum = word[at_end];
+            rhs = word[at_end + 1];
+        }
+        return {-before, sum, -behind, rhs};
     }
 };
 

@@ -24,10 +24,14 @@
  * the same; one word more with a source. The sum of two thicknesses and its reciprocal are
  * normal numbers.
  *
- * A step from a level (FluxKind::level; gain 1, no mask, no source, one thickness for all
- * systems, K of its own) solves for x less the
- * level, which is u of row 0 of the system: it has d (u - level) and value - level in the
- * places of d u and value. A constant is therefore kept to the last bit, and rounding errors
+ * A step from a level (FluxKind::level; gain 1, no mask, no source) solves for x less the
+ * level, which is u of row 0 of the system. Its operands are k of the faces, not K, the outer
+ * ones too; the thickness is 1, but for the first and the last row, for which it is given:
+ *
+ *   -k_lower, d, -k_upper, d (u - level),   d + k, d (u - level) + h flux + k (value - level)
+ *
+ * inside, and in the row of an outer face. Three words per unknown, k, u and x, and few
+ * operations more than a solve. A constant is kept to the last bit, and rounding errors
  * are relative to the differences of u. It stores x, or 2 x - u, which is the solution of a
  * step with gain 2; with the latter, x may be stored to another array too. A kernel of gain
  * 2 would multiply rounding errors of u by k.
@@ -49,8 +53,9 @@ namespace pysolvers::join {
 
 using namespace device;
 
-/* What the kernels of steps are compiled for; more: a source, perhaps a mask. */
-enum class StepKind { bare, masked, more, flux };
+/* What the kernels of steps are compiled for; more: a source, perhaps a mask; flux: all
+ * kinds of fluxes but level. */
+enum class StepKind { bare, masked, more, flux, level };
 
 /* What kernels of fluxes are compiled for: inner faces only; a source, perhaps a mask,
  * something enters through an outer face; a step from a level, where something may enter. */
@@ -69,6 +74,7 @@ struct StepTerms {
     const int32_t *ends;        /* null, or the first inner row of each system, and then
                                    the last one of each */
     bool from_level, reflects;  /* the latter: 2 x - u is stored */
+    double end_thickness[2];    /* of the first and the last row of steps from a level */
     void *unreflected;          /* null, or memory for x with the strides of t.x: for
                                   columns that store 2 x - u */
 
@@ -82,7 +88,8 @@ struct StepTerms {
     }
     StepKind kind() const
     {
-        return is_flux                  ? StepKind::flux
+        return from_level               ? StepKind::level
+               : is_flux                ? StepKind::flux
                : source.data != nullptr ? StepKind::more
                : where.data != nullptr  ? StepKind::masked
                                         : StepKind::bare;
@@ -194,6 +201,7 @@ template <typename Real> struct FluxNumbers {
     const uint32_t *words;
     const int32_t *ends;
     Input<Real> flux[2], value[2];
+    Real end_thickness[2]; /* of steps from a level */
 
     /* 2 h / (d + d of the neighbour): k per K of a face. */
     __device__ __forceinline__ Real per_face(Real d, Real of_neighbour) const
@@ -237,19 +245,28 @@ template <typename Real> struct FluxNumbers {
                 is_inside ? rhs : Real(0)};
     }
 
-    /* The row of a step from a level, from k of its faces and u - level. */
-    __device__ __forceinline__ Row<BySums<Real>> row_from_level(Real before, Real d,
-                                                                Real behind, Real above,
-                                                                Real sum, Real load) const
-    {
-        return {-before, d + sum, -behind, d * above + load};
-    }
-
   private:
     /* A loss that is not finite is not multiplied by 0. */
     __device__ __forceinline__ Real with_old(Real rhs, Real old) const
     {
         return more != Real(0) ? rhs + old : rhs;
+    }
+};
+
+/* The row sum and the right-hand side of a row with an outer face, from u less the level in
+ * row 0 and in the last row of a step from a level. */
+template <typename Real> struct LevelEnd {
+    Real sum, rhs;
+};
+
+/* The numbers of the outer face of a system from memory: what is not there is 0. */
+template <typename Real> struct OuterFace {
+    Real flux = 0, value = 0, k = 0;
+
+    /* h flux + k (value - level) */
+    __device__ __forceinline__ Real load(const FluxNumbers<Real> &f, Real level) const
+    {
+        return f.step * flux + k * (value - level);
     }
 };
 
@@ -267,9 +284,11 @@ flux_numbers_of(const StepTerms &t, bool has_one_thickness, bool has_one_diffusi
                            t.words,
                            t.ends,
                            {},
+                           {},
                            {}};
 
     for (int end = 0; end < 2; end++) {
+        n.end_thickness[end] = static_cast<Real>(t.end_thickness[end]);
         n.flux[end] = input_of<Real>(t.flux[end]);
         n.value[end] = input_of<Real>(t.value[end]);
         n.has_ends =

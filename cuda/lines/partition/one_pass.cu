@@ -184,6 +184,11 @@ solve_flux_tiles(const OnePassStep &step, uint8_t *marks, void *work, cudaStream
     leave_out(has_one_thickness ? 3u : 1u, &job.tiling);
     job.terms = flux_numbers_of<Real>(step.terms, has_one_thickness, false);
     job.reflects = step.terms.reflects;
+    if (KIND ==
+        FluxKind::level) { /* k and u of the next tile lie before those of this one */
+        job.tiling.stage = -2 * job.tiling.words;
+        job.tiling.passing = 4;
+    }
     return launch_flux_partition(job, step.plan, stream);
 }
 

@@ -18,7 +18,8 @@
  * suffices, and load the next tile while they eliminate this one: 34000 to 48000 rows in
  * float64 take 0.92 to 0.93 of the time, 72000 to 96000 in float32 0.91 to 0.99 (H200). Two
  * blocks of a multiprocessor are better: with the memory of two tiles, but one block instead
- * of two, 16384 rows in float64 took 1.6 times as long.
+ * of two, 16384 rows in float64 took 1.6 times as long. Steps from a level have two operands,
+ * and the memory of the other two for those of the next tile.
  */
 #ifndef PS_CUDA_LINES_PARTITION_PARTITION_CUH
 #define PS_CUDA_LINES_PARTITION_PARTITION_CUH
@@ -47,8 +48,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     using Work = Worker<Number, ROWS, TOP, BY_ROW, AnyJob>;
     constexpr bool is_cluster = TOP == TOP_CLUSTER;
     constexpr bool may_be_ahead =
-        is_cluster && BY_ROW && !AnyJob::is_step && sides_of_number<Number> == 1;
-    const bool is_ahead = may_be_ahead && job.tiling.stage > 0;
+        AnyJob::has_level ||
+        (is_cluster && BY_ROW && !AnyJob::is_step && sides_of_number<Number> == 1);
+    const bool is_ahead = may_be_ahead && job.tiling.stage != 0;
     const int32_t blocks = is_cluster ? job.shape.blocks : 1;
     const int32_t rank = is_cluster ? static_cast<int32_t>(blockIdx.x % blocks) : 0;
     const int64_t step = gridDim.x / blocks;
@@ -87,9 +89,20 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
             if (TOP == TOP_DEVICES && work_queue && threadIdx.x == 0) {
                 ticket = atomicAdd(job.work_queue, 1u);
             }
+            if (AnyJob::has_level && threadIdx.x == 0) {
+                shared_ticket = ticket;
+            }
             worker.tiles.wait(worker.turn());
             __syncthreads();
-            if constexpr (may_be_ahead) {
+            if constexpr (AnyJob::has_level) {
+                if (work_queue && worker.round > 0) {
+                    tile = 2 * step + shared_ticket;
+                }
+                if (tile < job.tiling.tiles) {
+                    worker.tiles.load(worker.range_of(tile, rank), worker.turn() ^ 1);
+                }
+            }
+            else if constexpr (may_be_ahead) {
                 if (is_ahead && tile < job.tiling.tiles) {
                     worker.tiles.load_contiguous(worker.range_of(tile, rank),
                                                  worker.turn() ^ 1);
@@ -118,7 +131,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
 
         if (has_next && !(is_ahead && is_there)) {
             worker.tiles.load(next, worker.turn() ^ 1);
-            if constexpr (AnyJob::is_step) {
+        }
+        if constexpr (AnyJob::is_step) {
+            if (has_next) {
                 worker.step.fetch(own, next);
             }
         }

@@ -322,19 +322,9 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
             of_face = this->next_to(self, range, tiles, at.upper, at.pitch, job.t.upper,
                                     self.start - 1);
         }
-        if constexpr (KIND == FluxKind::level) {
-            u_in_front = behind = Number(0); /* not used */
-            first = last = -1; /* threads without rows have no end, and the level 0 */
-            level = 0;
-            if (self.start > -ROWS) {
-                level = this->next_to(self, range, tiles, at.u, at.pitch, job.t.rhs, 0);
-            }
-        }
-        else {
-            this->begin_mask(self.start);
-            this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
-                             behind);
-        }
+        this->begin_mask(self.start);
+        this->neighbours(self, range, tiles, at.u, at.pitch, job.t.rhs, u_in_front,
+                         behind);
         this->neighbours(self, range, tiles, d_at, d_pitch, job.t.diag, d_in_front,
                          d_behind);
         in_front = {Real(0), Real(0)};
@@ -352,27 +342,6 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
         left = in_front;
         now = start >= 0 ? Real(at.u[0]) : Real(0);
         thickness = start >= 0 ? Real(d_at[0]) : Real(1);
-    }
-
-    /* The array for x keeps u of the rows, which the substitution reads there. */
-    __device__ __forceinline__ void keep_old(int32_t start, const Number *u, Number *x,
-                                             int pitch) const
-    {
-        if (start <= -ROWS || !job.reflects) {
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            if (start + i >= 0) {
-                x[i * pitch] = u[i * pitch];
-            }
-        }
-    }
-
-    /* x less the level has been computed; `old` is what keep_old() has kept. */
-    __device__ __forceinline__ Number from_level(Real x, Real old) const
-    {
-        return job.reflects ? 2 * x + (2 * level - old) : x + level;
     }
 
     /* No face of a pad has a diffusivity. */
@@ -412,7 +381,6 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
     FluxFace<Real> left;
     int32_t first, last;        /* the ends, counted from the first row of the chunk */
     Real sum_in[2], load_in[2]; /* what enters there */
-    Real level = 0;
 
     /* The face before row i of the chunk. */
     __device__ __forceinline__ FluxFace<Real> face(int i, Real k, Real u,
@@ -420,9 +388,6 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
     {
         if constexpr (KIND == FluxKind::more) {
             return job.terms.face(RowInside(inside, i).left, k, u, after);
-        }
-        else if constexpr (KIND == FluxKind::level) {
-            return {k, Real(0)};
         }
         else {
             return job.terms.face(k, u, after);
@@ -442,9 +407,6 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
             load = i == first ? load_in[0] : Real(0);
             sum += i == last ? sum_in[1] : Real(0);
             load += i == last ? load_in[1] : Real(0);
-        }
-        if constexpr (KIND == FluxKind::level) {
-            return f.row_from_level(left.k, thickness, right.k, now - level, sum, load);
         }
         return f.row(RowInside(inside, i).itself, left, thickness, right, now, Real(0),
                      sum, load);
@@ -479,9 +441,126 @@ struct StepTile<FluxJob<Real, KIND>, ROWS>
                                        : at.upper[i * at.pitch];
 
                 sum_in[end] = 2 * f.step * outer * reciprocal(Real(d_at[i * d_pitch]));
-                load_in[end] +=
-                    sum_in[end] * (Real(*tiles.at(f.value[end], system, 0)) - level);
+                load_in[end] += sum_in[end] * Real(*tiles.at(f.value[end], system, 0));
             }
+        }
+    }
+};
+
+/* Steps from a level. The numbers of outer faces are loaded one tile in advance. u of a tile
+ * remains in shared memory until its x is stored. */
+template <typename Real, int ROWS> struct StepTile<FluxJob<Real, FluxKind::level>, ROWS> {
+    using Number = BySums<Real>;
+    using OwnJob = FluxJob<Real, FluxKind::level>;
+
+    __device__ __forceinline__ explicit StepTile(const OwnJob &j)
+        : job(j), scale(j.reflects ? 2 : 1), of_old(j.reflects ? -1 : 0)
+    {
+    }
+
+    template <typename Tiles>
+    __device__ __forceinline__ void start(const Tiles &, const TileRange &)
+    {
+    }
+
+    /* Start the loads for the next tile. */
+    __device__ __forceinline__ void fetch(const ThreadPlace<ROWS> &self,
+                                          const TileRange &next)
+    {
+        if (!job.terms.has_ends || self.slot >= next.systems || self.start <= -ROWS) {
+            return;
+        }
+        if (self.start <= 0) {
+            fetch_end(0, next.system + self.slot, job.t.lower, 0);
+        }
+        if (self.start + ROWS == job.shape.rows) {
+            fetch_end(1, next.system + self.slot, job.t.upper, job.shape.rows - 1);
+        }
+    }
+
+    /* Before the rows of a chunk, whose tile has arrived. */
+    template <typename Tiles>
+    __device__ __forceinline__ void begin(const ThreadPlace<ROWS> &self,
+                                          const TileRange &range, const Tiles &tiles,
+                                          const TileRows<Number> &at)
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        const auto number = [&](const Number *of, const auto &in, int32_t row) {
+            return row >= range.begin && row < range.begin + range.rows
+                       ? Real(of[(row - self.start) * at.pitch])
+                       : Real(*tiles.at(in, range.system + self.slot, row));
+        };
+
+        level = self.start > -ROWS ? number(at.u, job.t.rhs, 0) : Real(0);
+        in_front =
+            self.start > 0 ? number(at.upper, job.t.upper, self.start - 1) : Real(0);
+        first = self.start > 0 || self.start <= -ROWS ? -1 : -self.start;
+        of_first = {f.end_thickness[0] + outer[0].k, outer[0].load(f, level)};
+        of_last = {outer[1].k, outer[1].load(f, level)};
+    }
+
+    /* Before the first row. */
+    __device__ __forceinline__ void restart()
+    {
+        left = in_front;
+    }
+
+    /* Row i of the chunk: called for i = 0, 1, ... IS_PLAIN: it has neither pads nor row 0. A
+     * pad is a row of the identity. */
+    template <bool IS_PLAIN>
+    __device__ __forceinline__ Row<Number> row(int i, int32_t start, bool ends,
+                                               const TileRows<Number> &at)
+    {
+        const bool is_there = IS_PLAIN || start >= -i;
+        const bool is_first = !IS_PLAIN && i == first;
+        const Real behind =
+            is_there && (i < ROWS - 1 || !ends) ? Real(at.upper[i * at.pitch]) : Real(0);
+        Real sum = 1, rhs = is_there ? Real(at.u[i * at.pitch]) - level : Real(0);
+
+        if (i == ROWS - 1 && ends) {
+            const Real thickness = job.terms.end_thickness[1];
+
+            sum = thickness + of_last.sum;
+            rhs = thickness * rhs + of_last.rhs;
+        }
+        if (is_first) { /* u is the level */
+            sum = i == ROWS - 1 && ends ? of_first.sum + of_last.sum : of_first.sum;
+            rhs = i == ROWS - 1 && ends ? of_first.rhs + of_last.rhs : of_first.rhs;
+        }
+        const Row<Number> made = {-left, sum, -behind, rhs};
+
+        left = behind;
+        return made;
+    }
+
+    /* What is stored, from x less the level. */
+    __device__ __forceinline__ Number stored(Real x, Real u) const
+    {
+        return fma(scale, x, fma(of_old, u, scale * level));
+    }
+
+  private:
+    const OwnJob &job;
+    const Real scale, of_old; /* x and u in what is stored */
+    OuterFace<Real> outer[2]; /* of the next tile, or of this one before begin() */
+    Real level, in_front;     /* k of the face before the chunk */
+    Real left;                /* k of the face before the next row */
+    int32_t first;            /* row 0, counted from the first row of the chunk, or -1 */
+    LevelEnd<Real> of_first, of_last; /* the latter without the thickness */
+
+    __device__ __forceinline__ void fetch_end(int end, int64_t system,
+                                              const Input<Number> &faces, int32_t row)
+    {
+        const FluxNumbers<Real> &f = job.terms;
+        const int64_t j = job.t.outer > 1 ? quotient(system, job.t.inner) : 0;
+        const int64_t k = system - j * job.t.inner;
+
+        if (f.flux[end].data != nullptr) {
+            outer[end].flux = *f.flux[end].system(j, k);
+        }
+        if (f.value[end].data != nullptr) {
+            outer[end].value = *f.value[end].system(j, k);
+            outer[end].k = faces.system(j, k)[row * faces.row];
         }
     }
 };

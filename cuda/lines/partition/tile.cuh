@@ -12,6 +12,7 @@
 
 #include "device/sides.cuh"
 #include "device/run_copy.cuh"
+#include "device/tile_copy.cuh"
 #include "runtime/copy.cuh"
 
 namespace pysolvers::partition {
@@ -36,9 +37,10 @@ struct Tiling {
     bool direct;      /* x is stored from registers: there are four arrays */
     bool aligned;     /* contiguous systems begin and end at 16-byte boundaries */
     uint32_t shorts;  /* lower without row 0, upper without the last row */
+    uint32_t passing; /* runs whose lines leave the cache first */
     int32_t
         stage; /* from the inputs of a tile to those of the next one; 0: their place is
-                      the same */
+                      the same; negative: the place of inputs that are not copied */
 };
 
 /* The part of the batch that a tile contains. */
@@ -360,7 +362,11 @@ struct Tiles {
 
             skew = copy.skew;
             bytes = run.vectors * 16;
-            if (has_bulk && lane == 0 && bytes > 0) {
+            if (HAS_ABSENT && has(how.passing, q) && lane == 0 && bytes > 0) {
+                copy_bulk(copy.to + run.head, copy.from + run.head, bytes, state.arrivals,
+                          evict_first_policy());
+            }
+            else if (has_bulk && lane == 0 && bytes > 0) {
                 copy_bulk(copy.to + run.head, copy.from + run.head, bytes,
                           state.arrivals);
             }
