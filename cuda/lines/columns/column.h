@@ -127,7 +127,8 @@ template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Numb
 };
 
 /* The shapes of steps from a level: two blocks on a multiprocessor, one of which computes while
- * the other one waits for its rows or for its cluster. */
+ * the other one waits for its rows or for its cluster. Chunks of 16 rows in float64 take 1.2 of
+ * the time (H200), as the numbers of a chunk do not fit the registers of so many threads. */
 template <typename Real> struct LevelColumnTuning : ColumnTuning<Real> {
     static constexpr int rows = sizeof(Real) == 4 ? 32 : 24, alone = rows;
     static constexpr int threads = sizeof(Real) == 4 ? 512 : 384;
