@@ -76,7 +76,7 @@ def solve_tridiagonal(
         diagonally dominant.
     where : array_like of bool, optional
         Rows that are inside, broadcastable with `rhs`, as in `pysolvers.solve_tridiagonal`. The
-        matrix is then expanded to the shape of the result. Not with `axis_name`.
+        matrix is then expanded to the shape of the result.
     axis_name : str, optional
         Axis of a mesh over whose devices the rows are split, inside ``shard_map``: the operands
         have the rows of one device, equally many on each, in the order of the devices. `lower`
@@ -97,7 +97,7 @@ def solve_tridiagonal(
         booleans. If a matrix with `RowSums` is complex.
     ValueError
         If an operand of one dimension does not have n entries, or other shapes do not
-        broadcast. With `RowSums`, if `pivot` is True or there is an `axis_name`.
+        broadcast. With `RowSums`, if `pivot` is True.
 
     See Also
     --------
@@ -125,7 +125,9 @@ def solve_tridiagonal(
 
     With `axis_name`, a device solves three systems per line with its rows, and exchanges 7
     numbers per line, or 2 if all lines share a matrix, with the others (partition method,
-    [2]_). The reverse pass takes as many solves.
+    [2]_); with `where` the entries of the mask at the ends, too. With :class:`~pysolvers.RowSums`
+    there are four systems, and solutions have the accuracy of one device; gradients do not, as the
+    reverse pass adds parts of both signs. It takes as many solves.
 
     References
     ----------
@@ -151,9 +153,7 @@ def solve_tridiagonal(
     middle, form = form_of(diag)
     has_sums = form is not None
     code = pivot_code(pivot, require("cpu").PIVOTS, has_sums=has_sums)
-    if where is not None:
-        if axis_name is not None:
-            raise ValueError("solve_tridiagonal of JAX does not take where with axis_name")
+    if where is not None and axis_name is None:
         return solve_masked(
             *(XP, partial(solve_tridiagonal, pivot=pivot), lower, diag, upper, rhs),
             jnp.asarray(where),
@@ -161,24 +161,31 @@ def solve_tridiagonal(
             periodic=bool(periodic),
         )
     if has_sums:
-        if axis_name is not None:
-            raise ValueError(
-                "solve_tridiagonal of JAX does not take RowSums with axis_name: pass the diagonal, "
-                "diag = s - lower - upper"
-            )
         _require_real(lower=lower, diag=middle, upper=upper)
         rhs = as_plain("rhs", rhs)
         if jnp.iscomplexobj(rhs):
             solve = partial(
-                solve_tridiagonal, lower, RowSums(middle), upper, axis=axis, periodic=periodic
+                solve_tridiagonal,
+                *(lower, RowSums(middle), upper),
+                axis=axis,
+                periodic=periodic,
+                where=where,
+                axis_name=axis_name,
             )
             return jax.lax.complex(solve(rhs.real), solve(rhs.imag))
     operands = as_operands(lower=lower, diag=middle, upper=upper, rhs=rhs)
     if operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     if axis_name is not None:
-        shape = resolve_shape(operands, axis, leader="rhs", periodic=bool(periodic), omits=False)
-        return _solve_split(operands, shape, axis_name, periodic=bool(periodic), pivot=pivot)
+        lines = operands
+        if where is not None:
+            mask = as_plain("where", where)
+            if mask.dtype != bool:
+                raise TypeError(f"where: need booleans, got {mask.dtype}: write where != 0")
+            lines = {**operands, "where": mask}
+        shape = resolve_shape(lines, axis, leader="rhs", periodic=bool(periodic), omits=False)
+        own: dict[str, Any] = {"periodic": bool(periodic), "pivot": pivot, "has_sums": has_sums}
+        return _solve_split(lines, shape, axis_name, **own)
     shape = resolve_shape(operands, axis, leader="rhs", periodic=bool(periodic))
     options = {"shape": shape, "periodic": bool(periodic), "pivot": code}
     return _solve(*operands.values(), **options, has_sums=has_sums)
@@ -479,16 +486,24 @@ def _solve_split(
     *,
     periodic: bool,
     pivot: bool | None,
+    has_sums: bool,
 ) -> jax.Array:
-    """Solve for operands of one dtype, of which each device has some rows."""
+    """Solve for operands of one dtype, and perhaps a mask, of which each device has some rows."""
     lines = []
     for array in operands.values():
         line = jnp.moveaxis(_expanded(array, shape), shape.axis, -1)
         lines.append(jnp.broadcast_to(line, (*line.shape[:-1], shape.rows)))
+    lower, diag, upper, rhs, *mask = lines
     if 0 in shape.full:
-        return jnp.zeros(shape.full, lines[-1].dtype)
-    solve = partial(solve_tridiagonal, pivot=pivot)
-    x = solve_split(solve, *lines, axis_name=axis_name, periodic=periodic)
+        return jnp.zeros(shape.full, rhs.dtype)
+    x = solve_split(
+        partial(solve_tridiagonal, pivot=pivot),
+        *(lower, diag, upper, rhs),
+        axis_name=axis_name,
+        periodic=periodic,
+        has_sums=has_sums,
+        inside=jnp.broadcast_to(mask[0], rhs.shape) if mask else None,
+    )
     return jnp.moveaxis(x, -1, shape.axis)
 
 

@@ -415,6 +415,46 @@ def test_rows_are_divided_over_devices(rng, rows, axis, periodic, shared, dtype)
         close(own if own.ndim == 1 else np.moveaxis(own, axis, -1), one)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [8, 20])
+def test_masks_of_rows_that_are_divided_over_devices(rng, rows, periodic):
+    """Values and gradients are those of one device, also if all is NaN outside."""
+    lower, diag, upper, rhs = oracle.dominant(rng, (5, rows))
+    inside = rng.random(rhs.shape) < 0.7
+    inside[0], inside[1] = True, False
+    before, after = np.roll(inside, 1, -1), np.roll(inside, -1, -1)
+    lower[~(inside & before)] = upper[~(inside & after)] = np.nan
+    diag[~inside] = rhs[~inside] = np.nan
+    weight = np.where(inside, oracle.uniform(rng, rhs.shape), 0)
+    spec = jax.sharding.PartitionSpec(None, "devices")
+    options = {"periodic": periodic}
+
+    def of_part(*part):
+        *operands, where = part
+        return solve_tridiagonal(*operands, where=where, axis_name="devices", **options)
+
+    def whole(*operands):
+        return solve_tridiagonal(*operands[:4], where=operands[4], **options)
+
+    def loss(function):
+        def value(*operands):
+            x = function(*operands, inside)
+            return (weight * jnp.where(inside, x, 0)).sum(), x
+
+        return jax.jit(jax.value_and_grad(value, OPERANDS, has_aux=True))
+
+    split = over_devices(of_part, (spec,) * 5, spec)
+    ((_, x), found), ((_, one), desired) = (
+        loss(function)(lower, diag, upper, rhs) for function in (split, whole)
+    )
+    close(x, one)
+    for part, expected in zip(found, desired, strict=True):
+        assert np.isfinite(part).all()
+        close(part, expected)
+    with pytest.raises(TypeError, match="where: need booleans, got float64"):
+        over_devices(of_part, (spec,) * 5, spec)(lower, diag, upper, rhs, rhs)
+
+
 def test_parts_of_rows_are_complete(rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (4, 6))
 
