@@ -431,7 +431,8 @@ def _cut_columns(given: dict[str, Any], place: int, ndim: int, out: Any) -> _Col
     for name, value in named.items():
         if locate(value) is not None:
             raise BackendError(
-                f"{what} arrays must be in memory of the host, {name} is on a device"
+                f"{what} arrays must be in memory of the host, {name} is on a device: copy them to "
+                "the host, or split them along another axis"
             )
     target = find_target("cpu", None, {}, operation="implicit_diffusion", leader="")
     mask = target.mask("where", given.get("where", True))

@@ -46,6 +46,46 @@ def check_arrays_of_every_library(group, rng):
             np.testing.assert_allclose(whole, expected, rtol=1e-9, atol=1e-9)
 
 
+def check_masks_row_sums_and_steps(group, rng):
+    """Of every library; the results are those of one process on the host."""
+    lower, diag, upper, rhs = oracle.dominant(rng, (6, 301))
+    inside = rng.random(rhs.shape) < 0.8
+    rhs, diag = (np.where(inside, a, np.nan) for a in (rhs, diag))
+    lower, upper, sums = -np.abs(lower), -np.abs(upper), np.full(rhs.shape, 1e-9)
+    ones, least = np.ones(rhs.shape), rng.random(rhs.shape)
+    options, split = {"dt": 0.3, "where": inside}, {"group": group, "split": Slab(1)}
+    matrix = -lower, -np.abs(diag), -upper
+    expected = {
+        "solve": pysolvers.solve_tridiagonal(lower, diag, upper, rhs, where=inside),
+        "sums": pysolvers.solve_tridiagonal(lower, pysolvers.RowSums(sums), upper, ones),
+        "step": pysolvers.theta_step(*matrix, rhs, source=rhs, **options),
+        "steps": pysolvers.factor_theta(*matrix, **options).step(rhs, rhs, count=2),
+        "bound": pysolvers.theta_step(*matrix, rhs, projected=least, **options),
+    }
+    for called, kind in gpu_libraries.LIBRARIES.items():
+        try:
+            library = kind()
+        except ImportError:
+            continue
+        whole = (lower, diag, upper, rhs, sums, ones, least, inside, *matrix)
+        parts = [library.array(np.array(cut(group, a, rhs.shape, 1))) for a in whole]
+        lo, di, up, b, s, one, bound, where, *own = parts
+        here = {"dt": 0.3, "where": where, **split}
+        found = {
+            "solve": pysolvers.solve_tridiagonal(lo, di, up, b, where=where, **split),
+            "sums": pysolvers.solve_tridiagonal(lo, pysolvers.RowSums(s), up, one, **split),
+        }
+        if called != "numba":  # whose arrays have no arithmetic
+            found |= {
+                "step": pysolvers.theta_step(*own, b, source=b, **here),
+                "steps": pysolvers.factor_theta(*own, **here).step(b, b, count=2),
+                "bound": pysolvers.theta_step(*own, b, projected=bound, **here),
+            }
+        for name, x in found.items():
+            x = joined(group, library.get(x), 1)
+            np.testing.assert_allclose(x, expected[name], rtol=1e-9, atol=1e-9, err_msg=name)
+
+
 def check_factors(group, rng):
     for make in (oracle.dominant, oracle.general):
         *matrix, rhs = make(rng, (6, 301))
