@@ -24,7 +24,7 @@ from .._options import Choice, SolveInfo
 from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import padded_shape
 from .._runtime.device import is_device_array
-from .._runtime.interop import locate
+from .._runtime.interop import library_of, locate
 from .._runtime.targets import find_target
 from ..distributed import Group, Slab
 from ..distributed._group import own_device
@@ -353,7 +353,8 @@ def diffuse_split(
         is_cut = along == place and group.size > 1
         agreed.same = {"is cut": is_cut, "dt": dt, "theta": theta}
         if is_cut:
-            own = _cut_columns(given, place, ndim, out)
+            written = None if out is None else library_of(out).host_view(out)
+            own = _cut_columns(given, place, ndim, written)
             agreed.own = own.T.shape[-1]
             agreed.same |= {
                 "dtype": str(own.T.dtype),
@@ -390,9 +391,10 @@ def diffuse_split(
     x = y if theta == 1 else T + (y - T) / theta
     if own.has_mask:
         x = np.where(np.moveaxis(own.inside, -1, place), x, np.moveaxis(own.T, -1, place))
-    if out is None:
-        return x
-    out[...] = x
+    if written is None:
+        like = named["T"]
+        return x if type(like) is np.ndarray else library_of(like).from_host(x, like)
+    written[...] = x
     return out
 
 

@@ -8,10 +8,35 @@ import oracle
 import pytest
 import torch
 from ranks_factor import factored, solved as solved_by_factor
-from ranks_solve import solved
+from ranks_solve import cut, joined, solved
 
 import pysolvers
 from pysolvers.distributed import Group, Slab
+
+
+def check_steps(group, rng):
+    """Steps of tensors of the host, with masks, whose results are tensors."""
+    lower, diag, upper, u = oracle.dominant(rng, (5, 23))
+    inside = rng.random(u.shape) < 0.8
+    T = np.where(inside, u, np.nan)
+    parts = [torch.tensor(cut(group, a, u.shape, 1)) for a in (lower, -np.abs(diag), upper, T)]
+    where = torch.tensor(cut(group, inside, u.shape, 1))
+    split = {"group": group, "split": Slab(1), "where": where}
+    options = {"K": 0.3, "dz": 1.0, "dt": 2.0, "axis": 1}
+    out = torch.zeros_like(parts[3])
+    assert pysolvers.implicit_diffusion(parts[3], **options, **split, out=out) is out
+    found = {
+        "diffusion": pysolvers.implicit_diffusion(parts[3], **options, **split),
+        "out": out,
+        "step": pysolvers.theta_step(*parts, dt=0.3, **split),
+        "factor": pysolvers.factor_theta(*parts[:3], dt=0.3, **split).step(parts[3]),
+    }
+    step = pysolvers.theta_step(lower, -np.abs(diag), upper, T, dt=0.3, where=inside)
+    diffusion = pysolvers.implicit_diffusion(T, **options, where=inside)
+    for name, x in found.items():
+        assert isinstance(x, torch.Tensor), name
+        truth = diffusion if name in ("diffusion", "out") else step
+        np.testing.assert_allclose(joined(group, x.numpy(), 1), truth, rtol=1e-12, atol=1e-12)
 
 
 def main(rank, size, port):
@@ -25,6 +50,7 @@ def main(rank, size, port):
         for dtype in oracle.DTYPES:
             operands = make(rng, (5, 23), dtype)
             solved(group, operands, (5, 23), 1, 1)
+    check_steps(group, rng)
     *matrix, rhs = oracle.dominant(rng, (5, 23))
     solved_by_factor(group, factored(group, matrix, (5, 23), 1, 1), matrix, rhs, 1, 1)
     with pytest.raises(pysolvers.DistributedError, match="periodic must be the same"):
@@ -36,9 +62,8 @@ def main(rank, size, port):
         operands = oracle.dominant(rng, (5, 23))
         solved(Group(part, timeout=20), operands, (5, 23), 1, 1)
     if rank == 0:  # the others end
-        lonely = Group(torch.distributed.group.WORLD, timeout=1)
         with pytest.raises(pysolvers.DistributedError, match="no message from ranks 1 and 2"):
-            lonely.objects("test", None)
+            Group(torch.distributed.group.WORLD, timeout=1)
     print(f"rank {rank} of {size}: all checks passed")
 
 
