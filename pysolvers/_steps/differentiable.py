@@ -411,11 +411,12 @@ def steps_by_factor(
     dt: Any,
     theta: float,
     repeat: Callable[[Callable[[Array], Array], Array], Array],
+    beyond: Callable[[Array, Array, float], Array],
 ) -> Array:
     """Make steps by solves with the matrices of `theta_matrix`.
 
     The arrays broadcast to u, whose shape is that of the solutions; repeat(advance, first) calls
-    advance once for each step.
+    advance once for each step, and beyond(x, y, gain) returns x + gain (y - x).
     """
     start, added = _clean(library, u, inside), None
     if source is not None:
@@ -423,7 +424,7 @@ def steps_by_factor(
 
     def advance(x: Array) -> Array:
         y = solve(x if added is None else x + added)
-        return y if theta == 1 else x + (y - x) / float(theta)
+        return y if theta == 1 else beyond(x, y, 1 / float(theta))
 
     x = repeat(advance, start)
     return x if inside is None else library.xp.where(inside, x, u)

@@ -293,6 +293,7 @@ class ThetaFactor:
             dt=self.dt,
             theta=self.theta,
             repeat=repeat,
+            beyond=lambda x, y, gain: x + gain * (y - x),
         )
 
 

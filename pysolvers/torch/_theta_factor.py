@@ -123,6 +123,7 @@ class ThetaFactor:
             dt=self.dt,
             theta=self.theta,
             repeat=repeat,
+            beyond=torch.lerp,
         )
         return x.movedim(-1, place)
 
