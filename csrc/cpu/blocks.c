@@ -32,7 +32,8 @@ fitting(const ps_blocks *b, const ps_block_kernels *wide, const ps_block_kernels
 #endif
 #define FITTING(b, name) fitting(b, PS_ISA_OF(name), NARROW(name))
 
-/* The kernels of a side, or null; and those of bands. */
+/* The kernels of a side, or null; and those of bands. Blocks of float32 have none for
+ * AVX-512, with which sides 2, 3, 4 took 1.13, 1.06, 1.07 of the time of AVX2 (EPYC). */
 static const ps_block_kernels *
 blocks_of(const ps_blocks *b)
 {
@@ -41,11 +42,11 @@ blocks_of(const ps_blocks *b)
     switch (b->side) {
     case 0:
     case 2:
-        return is_single ? FITTING(b, ps_blocks_f32_2) : FITTING(b, ps_blocks_f64_2);
+        return is_single ? NARROW(ps_blocks_f32_2) : FITTING(b, ps_blocks_f64_2);
     case 3:
-        return is_single ? FITTING(b, ps_blocks_f32_3) : FITTING(b, ps_blocks_f64_3);
+        return is_single ? NARROW(ps_blocks_f32_3) : FITTING(b, ps_blocks_f64_3);
     case 4:
-        return is_single ? FITTING(b, ps_blocks_f32_4) : FITTING(b, ps_blocks_f64_4);
+        return is_single ? NARROW(ps_blocks_f32_4) : FITTING(b, ps_blocks_f64_4);
     default:
         return NULL;
     }

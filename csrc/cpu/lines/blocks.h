@@ -26,12 +26,17 @@ typedef struct {
 } ps_block_kernels;
 
 #define PS_BLOCK_KERNELS(set)                                                   \
-    extern const ps_block_kernels ps_blocks_f32_2_##set, ps_blocks_f64_2_##set, \
-        ps_blocks_f32_3_##set, ps_blocks_f64_3_##set, ps_blocks_f32_4_##set,    \
+    extern const ps_block_kernels ps_blocks_f64_2_##set, ps_blocks_f64_3_##set, \
         ps_blocks_f64_4_##set, ps_band_f32_##set, ps_band_f64_##set;
+#define PS_BLOCK_KERNELS_F32(set)                                               \
+    extern const ps_block_kernels ps_blocks_f32_2_##set, ps_blocks_f32_3_##set, \
+        ps_blocks_f32_4_##set;
 PS_BLOCK_KERNELS(baseline)
 PS_BLOCK_KERNELS(avx2)
 PS_BLOCK_KERNELS(avx512)
+PS_BLOCK_KERNELS_F32(baseline)
+PS_BLOCK_KERNELS_F32(avx2)
 #undef PS_BLOCK_KERNELS
+#undef PS_BLOCK_KERNELS_F32
 
 #endif

@@ -1,8 +1,0 @@
-/* blocks_f32_2_avx512.c - blocks of side 2 of float for AVX-512 (F, DQ, VL).
- */
-#define PS_ISA avx512
-#define PS_VECTOR_BYTES 64
-#define PS_SIDE 2
-
-#include "isa/f32.h"
-#include "isa/blocks.h"
