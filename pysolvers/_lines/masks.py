@@ -75,8 +75,9 @@ def masked_matrices(
     has_sums, check_signs : bool
         Whether `diag` has row sums, and whether to check signs inside as `require_form` does.
     """
-    above = np.concatenate([beyond[0], inside[..., :-1]], axis=-1)
-    below = np.concatenate([inside[..., 1:], beyond[1]], axis=-1)
+    above, below = np.empty_like(inside), np.empty_like(inside)  # in the memory order of the mask
+    above[..., 1:], above[..., :1] = inside[..., :-1], beyond[0]
+    below[..., :-1], below[..., -1:] = inside[..., 1:], beyond[1]
     counts = [inside & above, inside, inside & below]
     for k, rows in ((0, slice(1, None)), (2, slice(None, -1))):
         counts[k] = counts[k][..., rows] if shape.omits[k] else counts[k]

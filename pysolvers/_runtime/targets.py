@@ -400,14 +400,17 @@ class DeviceTarget(Device, Target):
     def _inside_alone(self, values: Array, where: Array) -> Array:
         """Return a new array: values where a mask of the host is True, and 0 elsewhere.
 
-        It is a step of 0 whose matrix is 0 and whose source are the values.
+        It is a step of 0 whose matrix is 0 and whose source are the values. No element depends on
+        another one: all arrays have the order of the mask in memory.
         """
-        found = self.zeros(where.shape, values.dtype)
+        order = memory_order(where)
+        flat = np.ascontiguousarray(where.transpose(order)) if where.ndim else where
+        found = self.zeros(flat.shape, values.dtype)
         if not found.size:
-            return found
-        lines = (1, -1, found.shape[-1] if found.ndim else 1)
-        x, mask = found.reshape(lines), self.upload(np.ascontiguousarray(where)).reshape(lines)
-        source = self.copied(np.broadcast_to(values, where.shape)).reshape(lines)
+            return found.transpose(np.argsort(order))
+        lines = (1, -1, where.shape[-1] if where.ndim else 1)
+        x, mask = found.reshape(lines), self.upload(flat).reshape(lines)
+        source = self.copied(np.broadcast_to(values, where.shape).transpose(order)).reshape(lines)
         zero = np.broadcast_to(self.zeros((1, 1, 1), values.dtype), x.shape)
         backend = self.backend
         status, _ = backend.step_solve(
@@ -415,7 +418,7 @@ class DeviceTarget(Device, Target):
             *(x, x, None, 1.0, 1.0, source, None, mask, (None,) * 4, 0, *self.arguments, False),
         )
         self.check(status)
-        return found
+        return found.transpose(np.argsort(order))
 
     def _like(self, array: Array, shape: Sequence[int], strides: Sequence[int] | None) -> Array:
         """View the memory of a device array with another shape, by default in C order."""
