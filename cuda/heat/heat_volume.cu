@@ -70,7 +70,8 @@ set_shares(double x, double y, Real *of_x, Real *of_y)
     }
 }
 
-/* By two threads, one per half. */
+/* By two threads, one per half. Rows repeat from where g is the same in two of them: after
+ * some tens of rows, unless a is large. */
 template <typename Real> struct MakeTwoSided {
     double a;
     ps_cuda_heat_end lower;
@@ -84,23 +85,26 @@ template <typename Real> struct MakeTwoSided {
         const int count = half == 0 ? middle : rows - middle;
         const int row = half == 0 ? 0 : rows - 1, step = half == 0 ? 1 : -1;
         const ps_cuda_heat_end end = half == 0 ? lower : upper;
-        double lead = 1 - end.theta_by_a + a * (1 - end.theta), g = 0;
+        double lead = 1 - end.theta_by_a + a * (1 - end.theta), g = 0, before = 0;
+        TwoSidedRow<Real> made;
 
         wait_for_last_kernel();
         for (int n = 0; n < count; n++) {
-            TwoSidedRow<Real> *const factor_row = &two_sided->factor_row[row + n * step];
-
-            if (n == 0) {
-                factor_row->rhs = static_cast<Real>(end.weight / lead);
-                factor_row->before =
-                    static_cast<Real>((end.weight * end.add + a * end.take) / lead);
+            if (n < 2 || g != before) {
+                before = g;
+                if (n == 0) {
+                    made.rhs = static_cast<Real>(end.weight / lead);
+                    made.before =
+                        static_cast<Real>((end.weight * end.add + a * end.take) / lead);
+                }
+                else {
+                    lead = 1 + a * g;
+                    set_shares(a * g / lead, 1 / lead, &made.before, &made.rhs);
+                }
+                g = lead / (a + lead);
+                set_shares(a / (a + lead), g, &made.next, &made.own);
             }
-            else {
-                lead = 1 + a * g;
-                set_shares(a * g / lead, 1 / lead, &factor_row->before, &factor_row->rhs);
-            }
-            g = lead / (a + lead);
-            set_shares(a / (a + lead), g, &factor_row->next, &factor_row->own);
+            two_sided->factor_row[row + n * step] = made;
         }
         const double other = __shfl_xor_sync(3u, g, 1), whole = g + other - g * other;
         const double near = (1 - other) * g / whole, far = other / whole;

@@ -11,18 +11,42 @@ namespace pysolvers::transforms {
 using namespace device;
 using namespace runtime;
 
-static constexpr int threads_a_block = 256;
+static constexpr int threads_a_block = 256, at_once = 4;
 
-/* to += from, or, if SCALED, to += factor * from. */
+/* to += from, or, if SCALED, to += factor * from; several elements of a thread in flight. */
 template <typename Real, bool SCALED> struct Addition {
-    ps_relayout r;
+    ps_relayout r; /* merged() */
+    int64_t elements;
 
-    __device__ __forceinline__ void operator()(int64_t index) const
+    __device__ __forceinline__ void operator()() const
+    {
+        const int64_t first =
+            int64_t(blockIdx.x) * threads_a_block * at_once + threadIdx.x;
+        Real *place[at_once];
+        Real sum[at_once];
+
+        wait_for_last_kernel();
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            if (first + k * threads_a_block < elements) {
+                sum[k] = sum_of(first + k * threads_a_block, &place[k]);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            if (first + k * threads_a_block < elements) {
+                *place[k] = sum[k];
+            }
+        }
+    }
+
+  private:
+    __device__ __forceinline__ Real sum_of(int64_t index, Real **place) const
     {
         int64_t to = 0, from = 0, factor = 0;
 
         for (int k = r.axes - 1; k >= 0; k--) {
-            const int64_t rest = quotient(index, r.shape[k]);
+            const int64_t rest = k > 0 ? quotient(index, r.shape[k]) : 0;
             const int64_t i = index - rest * r.shape[k];
 
             index = rest;
@@ -32,17 +56,53 @@ template <typename Real, bool SCALED> struct Addition {
         }
         const Real value = static_cast<const Real *>(r.from)[from];
 
-        static_cast<Real *>(r.to)[to] +=
-            SCALED ? static_cast<const Real *>(r.factor)[factor] * value : value;
+        *place = static_cast<Real *>(r.to) + to;
+        return **place +
+               (SCALED ? static_cast<const Real *>(r.factor)[factor] * value : value);
     }
 };
+
+/* The same arrays with as few axes as possible, so that a thread divides seldom. */
+static ps_relayout
+merged(const ps_relayout &r)
+{
+    ps_relayout m = r;
+
+    m.axes = 0;
+    for (int k = 0; k < r.axes; k++) {
+        const int last = m.axes - 1;
+        const auto follows = [&](const int64_t *of, const int64_t *given) {
+            return of[last] == given[k] * r.shape[k];
+        };
+
+        if (r.shape[k] == 1) {
+            continue;
+        }
+        const bool joins =
+            m.axes > 0 && follows(m.to_stride, r.to_stride) &&
+            follows(m.from_stride, r.from_stride) &&
+            (r.factor == nullptr || follows(m.factor_stride, r.factor_stride));
+        const int at = joins ? last : m.axes++;
+
+        m.shape[at] = (joins ? m.shape[at] : 1) * r.shape[k];
+        m.to_stride[at] = r.to_stride[k];
+        m.from_stride[at] = r.from_stride[k];
+        m.factor_stride[at] = r.factor_stride[k];
+    }
+    return m;
+}
 
 template <typename Real>
 static ps_status
 add(const ps_relayout &r, int64_t elements, cudaStream_t stream)
 {
-    return r.factor == nullptr ? for_elements(elements, stream, Addition<Real, false>{r})
-                               : for_elements(elements, stream, Addition<Real, true>{r});
+    const int64_t blocks = divided_up(elements, threads_a_block * at_once);
+
+    return r.factor == nullptr
+               ? for_threads<threads_a_block>(blocks, stream,
+                                              Addition<Real, false>{r, elements})
+               : for_threads<threads_a_block>(blocks, stream,
+                                              Addition<Real, true>{r, elements});
 }
 
 ps_status
@@ -60,8 +120,8 @@ ps_cuda_accumulate(const ps_relayout *r, const ps_exec *exec)
     if (elements == 0) {
         return PS_OK;
     }
-    return r->element == 4 ? add<float>(*r, elements, stream)
-                           : add<double>(*r, elements, stream);
+    return r->element == 4 ? add<float>(merged(*r), elements, stream)
+                           : add<double>(merged(*r), elements, stream);
 }
 
 /* Sum over a block of threads_a_block threads; every thread receives it. */
