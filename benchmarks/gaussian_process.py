@@ -20,47 +20,52 @@ from pysolvers import factor_block_tridiagonal
 
 Array = Any
 
-# Entry i % 16, in row p and column q, of the blocks of point i / 16: neighbouring threads write
-# neighbours.
+# Row i % 4 of the blocks of point i / 4: neighbouring threads write neighbours.
 BLOCKS = """
-    const long long point = i / 16;
-    const int k = i % 16, p = k / 4, q = k % 4;
-    const bool is_upper = p >= 2 && q >= 2;
-    const long long after = is_upper ? point + 1 : point; // A of the point after in `upper`
+    const long long point = i / 4;
+    const int p = i % 4;
+    const long long after = p < 2 ? point : point + 1; // the point of A in this row
     const double dt = after > 0 && after < count ? t[after] - t[after - 1] : 0, u = a * dt;
-    const double e = exp(-u);
-    const int r = is_upper ? q - 2 : p, c = is_upper ? p - 2 : q;
-    const double of_a = r == 0 ? (c == 0 ? e * (1 + u) : e * dt)
-                               : (c == 0 ? -a * u * e : e * (1 - u));
-    double of_q = 0;
+    const double e = exp(-u), e2 = e * e, x = 2 * u;
+    const double a00 = e * (1 + u), a01 = e * dt, a10 = -a * u * e, a11 = e * (1 - u);
+    double2 row[3][2] = {}; // of lower, diag and upper
 
-    if (p < 2 && q >= 2) {
-        const double x = 2 * u, e2 = e * e;
+    if (p < 2) {
+        double own = a * a * variance; // of Q, on its diagonal
 
-        if (p == 0 && q == 2) {
+        if (p == 0) {
             double term = 1.0 / 6, sum = 0;
             for (int m = 4; m < 20; m++) {
                 sum += term;
                 term *= x / m;
             }
-            of_q = x < 1 ? x * x * x * e2 * sum : 1 - e2 * (1 + x + x * x / 2);
-            of_q = point > 0 ? of_q : 1;
+            own = variance * (x < 1 ? x * x * x * e2 * sum : 1 - e2 * (1 + x + x * x / 2));
+            own = point > 0 ? own : variance;
         }
-        else if (p == 1 && q == 3) {
-            const double p1 = x < 1 ? e2 * x * (1 - x / 2) - expm1(-x)
-                                    : 1 - e2 * (1 - x + x * x / 2);
-            of_q = a * a * (point > 0 ? p1 : 1);
+        else if (point > 0) {
+            own *= x < 1 ? e2 * x * (1 - x / 2) - expm1(-x) : 1 - e2 * (1 - x + x * x / 2);
         }
-        else {
-            of_q = 2 * a * u * u * e2;
+        const double other = variance * 2 * a * u * u * e2;
+
+        if (point > 0) {
+            row[0][0] = p == 0 ? make_double2(-a00, -a01) : make_double2(-a10, -a11);
+        }
+        row[1][0] = make_double2(p == 0, p == 1);
+        row[1][1] = p == 0 ? make_double2(-own, -other) : make_double2(-other, -own);
+    }
+    else {
+        row[1][0].x = p == 2 ? weight : 0;
+        row[1][1] = make_double2(p == 2, p == 3);
+        if (after < count) {
+            row[2][1] = p == 2 ? make_double2(-a00, -a10) : make_double2(-a01, -a11);
         }
     }
-    lower[i] = p < 2 && q < 2 && point > 0 ? -of_a : 0;
-    upper[i] = is_upper && after < count ? -of_a : 0;
-    diag[i] = p == q ? 1 : k == 8 ? weight : -variance * of_q;
-    if (k < 4) {
-        rhs[4 * point + k] = k == 2 ? weight * y[point] : 0;
+    for (int k = 0; k < 2; k++) {
+        reinterpret_cast<double2 *>(&lower[4 * i])[k] = row[0][k];
+        reinterpret_cast<double2 *>(&diag[4 * i])[k] = row[1][k];
+        reinterpret_cast<double2 *>(&upper[4 * i])[k] = row[2][k];
     }
+    rhs[i] = p == 2 ? weight * y[point] : 0;
 """
 # Terms of the fit and of the derivatives by variance, a and noise.
 TERMS = """
@@ -118,12 +123,12 @@ def likelihood(
     numbers = (a, variance, 1 / noise)
     lower, diag, upper = (cupy.empty((n, 4, 4)) for _ in range(3))
     rhs = cupy.empty((n, 4, 1))
-    blocks(t, y, n, *numbers, lower, diag, upper, rhs, size=16 * n)
+    blocks(t, y, n, *numbers, lower, diag, upper, rhs, size=4 * n)
     factor = factor_block_tridiagonal(lower, diag, upper, pivot=False, on_singular="ignore")
     states = factor.solve(rhs)
     _, own, after = factor.inverse_blocks()
     parts = cupy.empty((4, n))
     terms(t, y, states, diag, own, after, n, *numbers, parts, size=n)
-    fit, by_variance, by_a, by_noise = parts.sum(1)
+    fit, by_variance, by_a, by_noise = (part.sum() for part in parts)
     value = -(fit + factor.logdet() + n * log(2 * pi * noise)) / 2
     return value, cupy.stack((by_variance, -by_a * a / length, by_noise))

@@ -69,6 +69,11 @@ template <typename Real, int SIDE> struct Block {
 template <typename Real, int SIDE> struct ValueOfNumber<Block<Real, SIDE>> {
     using type = Column<Real, SIDE>;
 };
+template <typename Real, int SIDE> struct ElementOfNumber<Block<Real, SIDE>> {
+    using type = Real;
+};
+template <typename Real, int SIDE>
+struct number_traits<Block<Real, SIDE>> : number_traits<Real> {};
 
 template <typename Real, int SIDE>
 __device__ __forceinline__ Column<Real, SIDE>
@@ -171,11 +176,11 @@ operator*(const Block<Real, SIDE> &a, const Block<Real, SIDE> &b)
 }
 
 /* The inverse by the Gauss-Jordan elimination in place, with row exchanges, which are
- * exchanges of columns of the inverse in the opposite order. Infinite or NaN if a is
- * singular. */
-template <typename Real, int SIDE>
+ * exchanges of columns of the inverse in the opposite order. invert(x) inverts a pivot;
+ * exchange(swaps) is called for each pair of rows that could be exchanged. */
+template <typename Real, int SIDE, typename Invert, typename Exchange>
 __device__ __forceinline__ Block<Real, SIDE>
-reciprocal(Block<Real, SIDE> a)
+inverted(Block<Real, SIDE> a, const Invert &invert, const Exchange &exchange)
 {
     bool swap[SIDE][SIDE];
 
@@ -184,6 +189,7 @@ reciprocal(Block<Real, SIDE> a)
 #pragma unroll
         for (int r = k + 1; r < SIDE; r++) {
             swap[k][r] = fabs(a.at[r][k]) > fabs(a.at[k][k]);
+            exchange(swap[k][r]);
 #pragma unroll
             for (int q = 0; q < SIDE; q++) {
                 const Real own = a.at[k][q], other = a.at[r][q];
@@ -192,7 +198,7 @@ reciprocal(Block<Real, SIDE> a)
                 a.at[r][q] = swap[k][r] ? own : other;
             }
         }
-        const Real inverse = reciprocal(a.at[k][k]);
+        const Real inverse = invert(a.at[k][k]);
 
         a.at[k][k] = 1;
 #pragma unroll
@@ -228,6 +234,14 @@ reciprocal(Block<Real, SIDE> a)
     return a;
 }
 
+/* Infinite or NaN if a is singular. */
+template <typename Real, int SIDE>
+__device__ __forceinline__ Block<Real, SIDE>
+reciprocal(const Block<Real, SIDE> &a)
+{
+    return inverted(a, [](Real pivot) { return reciprocal(pivot); }, [](bool) {});
+}
+
 template <typename Real, int SIDE>
 __device__ __forceinline__ bool
 is_finite(const Block<Real, SIDE> &a)
@@ -252,7 +266,36 @@ is_bad_pivot(const Block<Real, SIDE> &a)
 }
 
 template <typename Real, int SIDE>
-static constexpr bool inverts_fast<Block<Real, SIDE>> = false;
+struct FastReciprocal<Block<Real, SIDE>> : FastReciprocal<Real> {
+    bool is_definite = true; /* blocks of 2 x 2 have a positive determinant and trace */
+
+    __device__ __forceinline__ Block<Real, SIDE> invert(const Block<Real, SIDE> &pivot,
+                                                        int32_t row)
+    {
+        bool is_negative = false; /* the determinant */
+        const Block<Real, SIDE> inverse = inverted(
+            pivot,
+            [&](Real x) {
+                is_negative = is_negative != (x < 0);
+                return FastReciprocal<Real>::invert(x, row);
+            },
+            [&](bool swaps) { is_negative = is_negative != swaps; });
+
+        if constexpr (SIDE == 2) {
+            is_definite =
+                is_definite && !is_negative && pivot.at[0][0] + pivot.at[1][1] > 0;
+        }
+        return inverse;
+    }
+};
+
+template <typename Real>
+__device__ __forceinline__ bool
+has_positive_eigenvalues(const Block<Real, 2> &a)
+{
+    return a.at[0][0] + a.at[1][1] > 0 &&
+           a.at[0][0] * a.at[1][1] > a.at[0][1] * a.at[1][0];
+}
 
 template <typename Real, int SIDE> struct SafeReciprocal<Block<Real, SIDE>> {
     BadPivot &bad_pivot;

@@ -287,6 +287,17 @@ template <typename Number> struct ValueOfNumber {
 };
 template <typename Number> using ValueOf = typename ValueOfNumber<Number>::type;
 
+/* What a number and its value consist of, several of them in memory one after the other. */
+template <typename Number> struct ElementOfNumber {
+    using type = Number;
+};
+template <typename Number> using ElementOf = typename ElementOfNumber<Number>::type;
+template <typename Number>
+static constexpr int elements_of_value =
+    sizeof(ValueOf<Number>) / sizeof(ElementOf<Number>);
+template <typename Number>
+static constexpr bool is_block = sizeof(Number) > sizeof(ElementOf<Number>);
+
 static constexpr unsigned all_lanes = 0xffffffffu;
 
 /* Shuffles of a number of any type within groups of `width` neighbouring lanes. The

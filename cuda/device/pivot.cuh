@@ -13,15 +13,26 @@
 
 namespace pysolvers::device {
 
-/* The row of the first bad pivot of a thread. */
+/* Of blocks of 2 x 2 whose eigenvalues are real: whether they are positive. */
+template <typename Number>
+__device__ __forceinline__ bool
+has_positive_eigenvalues(const Number &)
+{
+    return true;
+}
+
+/* The row of the first bad pivot of a thread. The eigenvalues of the pivots of positive definite
+ * matrices are positive, and so are those of the products that the join of units inverts: of the
+ * inverse of such a pivot and of such a pivot that is left. */
 struct BadPivot {
     static constexpr int32_t none = INT32_MAX;
     int32_t row = none;
+    bool is_definite = false; /* others are bad */
 
     template <typename Number>
-    __device__ __forceinline__ void check(Number pivot, int32_t at)
+    __device__ __forceinline__ void check(const Number &pivot, int32_t at)
     {
-        if (is_bad_pivot(pivot)) {
+        if (is_bad_pivot(pivot) || (is_definite && !has_positive_eigenvalues(pivot))) {
             row = min(row, at);
         }
     }
@@ -72,9 +83,6 @@ fast_reciprocal(Complex<Real> z)
     const Real p = fast_reciprocal(z.re * z.re + z.im * z.im);
     return {z.re * p, -(z.im * p)};
 }
-
-/* Whether there is a FastReciprocal: not for blocks. */
-template <typename Number> static constexpr bool inverts_fast = true;
 
 template <typename Number> struct FastReciprocal {
     using Key = PivotKey<Number>;

@@ -55,9 +55,10 @@ ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
     }
     const int64_t side = b->side == 0 ? 2 : b->side;
     const int64_t rows = b->side == 0 ? (b->rows + 1) / 2 : b->rows;
-    const int64_t kept = b->pivot == PS_PIVOT_ALWAYS
-                             ? 0
-                             : b->outer * b->inner * rows * (side * side + side);
+    const int64_t kept =
+        b->pivot == PS_PIVOT_ALWAYS
+            ? 0
+            : rounded_up(b->outer * b->inner, int64_t(32)) * rows * (side * side + side);
     /* words of the pivot rows: 2 * (2 * 2) for five diagonals, else 2 * (2 k - 1), and 2 */
     const int64_t words = b->side == 0 ? 6 : 4 * side,
                   scalars = b->rows * (b->side + !b->side);
@@ -137,6 +138,9 @@ pairs_of(const BlocksJob<Real> &job)
     return pairs;
 }
 
+/* Chunks of a system that are too few for blocks_lines.cuh. */
+static constexpr int64_t few_chunks = 8;
+
 /* The tiles of systems that are divided into chunks; is_used only if they pay
  * (blocks_lines.cuh). */
 template <typename Real>
@@ -149,16 +153,17 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
     BlocksLines t = {};
 
-    if (b.pivot == PS_PIVOT_ALWAYS || b.definite || b.side > 2 || !by_row ||
-        chunks <= 32 || chunks > lines_threads) {
+    if (b.pivot == PS_PIVOT_ALWAYS || b.side > 2 || !by_row || chunks <= few_chunks ||
+        chunks > lines_threads) {
         return t;
     }
     t.shape.rows = static_cast<int32_t>(rows);
     t.shape.warps = static_cast<int32_t>(divided_up(chunks, int64_t(32)));
-    t.shape.lanes = 32;
-    t.shape.groups = t.shape.blocks = 1;
-    t.systems = lines_threads / 32 / t.shape.warps;
-    t.threads = t.systems * t.shape.warps * 32;
+    t.shape.lanes = static_cast<int32_t>(std::min<int64_t>(chunks, 32));
+    t.shape.groups = 32 / t.shape.lanes;
+    t.shape.blocks = 1;
+    t.systems = lines_threads / 32 / t.shape.warps * t.shape.groups;
+    t.threads = lines_threads / 32 / t.shape.warps * t.shape.warps * 32;
     t.pairs = pairs_of(job);
     t.shared_bytes = static_cast<uint32_t>(
         t.systems * t.shape.chunks() *
@@ -175,8 +180,8 @@ static constexpr int64_t near_warps = 4;
  * in float64 take less time by blocks. */
 static constexpr int64_t far_threads = 320;
 
-/* Contiguous rows of a system in float32 that take less time by tiles of blocks. */
-static constexpr int64_t most_single_rows = 96;
+/* The same for contiguous rows, which are copied in tiles of 64 bytes of each operand. */
+static constexpr int64_t tiled_rows_warps = 3;
 
 /* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
 template <typename Real>
@@ -208,19 +213,23 @@ static void
 set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
 {
     const int64_t bytes = 32 * 3 * b.rows * static_cast<int64_t>(sizeof(Real));
+    const int64_t tiles = 2 * 6 * 32 * 64;
     const bool is_near =
         near_warps * (bytes + reserved_bytes) <= device.shared_bytes_processor;
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
-    job.is_whole =
-        by_row && are_whole(job) && (sizeof(Real) == 8 || b.rows > most_single_rows);
+    job.has_tiles = by_row && are_whole(job) &&
+                    tiled_rows_warps * (bytes + tiles + reserved_bytes) <=
+                        device.shared_bytes_processor;
     const bool is_far =
         !by_row && !is_near &&
         (sizeof(Real) == 4 || b.outer * b.inner <= far_threads * device.processors);
 
     job.has_rows = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS &&
-                   (is_far || (is_near && (!by_row || job.is_whole)));
-    job.shared_bytes = job.has_rows && is_near ? static_cast<uint32_t>(bytes) : 0;
+                   (is_far || (is_near && !by_row) || job.has_tiles);
+    job.shared_bytes = job.has_rows && !is_far
+                           ? static_cast<uint32_t>(bytes + (job.has_tiles ? tiles : 0))
+                           : 0;
 }
 
 template <typename Real>

@@ -52,6 +52,28 @@ load_vectors(const Real *from, Words &to)
     }
 }
 
+/* Store what lies without gaps, aligned to 16 bytes. */
+template <typename Real, typename Words>
+__device__ __forceinline__ void
+store_vectors(Real *to, const Words &from)
+{
+    constexpr int count = 16 / sizeof(Real), vectors = sizeof(Words) / 16;
+    const Real *const words = reinterpret_cast<const Real *>(&from);
+
+#pragma unroll
+    for (int v = 0; v < vectors; v++) {
+        Real of[count];
+        int4 vector;
+
+#pragma unroll
+        for (int w = 0; w < count; w++) {
+            of[w] = words[v * count + w];
+        }
+        memcpy(&vector, of, 16);
+        reinterpret_cast<int4 *>(to)[v] = vector;
+    }
+}
+
 /* A block row of two rows of five diagonals; entry(d, p) is that of diagonal `d` in row p. */
 template <typename Row, typename Entry>
 __device__ __forceinline__ void
@@ -194,6 +216,10 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
 
     __device__ __forceinline__ void store(int32_t i, const Value &x) const
     {
+        if (!IS_BANDS && SIDE * sizeof(Real) % 16 == 0 && job.x.is_dense) {
+            store_vectors(at(job.x, i), x);
+            return;
+        }
 #pragma unroll
         for (int p = 0; p < SIDE; p++) {
             if constexpr (IS_BANDS) {
@@ -216,12 +242,23 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
     }
 };
 
-/* Solve a system by blocks; word w of eliminated row i is kept[(i * words + w) * step]. */
+/* Systems whose eliminated rows alternate in memory: [32 systems][row][word][system]. */
+static constexpr int kept_step = 32;
+
+/* The eliminated rows of a system, which have `words` numbers together. */
+template <typename Real>
+__device__ __forceinline__ Real *
+kept_of(const BlocksJob<Real> &job, int64_t index, int64_t words)
+{
+    return job.kept + index / kept_step * kept_step * words + index % kept_step;
+}
+
+/* Solve a system by blocks; word w of eliminated row i is kept[(i * words + w) * kept_step]. */
 template <typename Real, int SIDE, bool IS_BANDS>
 __device__ __forceinline__ void
 solve_by_blocks(const BlocksJob<Real> &job,
                 const BlockSource<Real, SIDE, IS_BANDS> &source, int64_t index,
-                Real *kept, int64_t step)
+                Real *kept)
 {
     using Number = Block<Real, SIDE>;
     using Value = Column<Real, SIDE>;
@@ -244,12 +281,12 @@ solve_by_blocks(const BlocksJob<Real> &job,
             for (int p = 0; p < SIDE; p++) {
 #pragma unroll
                 for (int q = 0; q < SIDE; q++) {
-                    kept[(p * SIDE + q) * step] = sweep.c.at[p][q];
+                    kept[(p * SIDE + q) * kept_step] = sweep.c.at[p][q];
                 }
-                kept[(SIDE * SIDE + p) * step] = sweep.y.at[p];
+                kept[(SIDE * SIDE + p) * kept_step] = sweep.y.at[p];
             }
         }
-        kept += words * step;
+        kept += words * kept_step;
     };
 
     if constexpr (sizeof(ThomasRow<Number, Value>) <= most_ahead) {
@@ -281,9 +318,9 @@ solve_by_blocks(const BlocksJob<Real> &job,
     Value x = sweep.y;
 
     source.store(last, x);
-    kept -= (1 + ahead) * words * step; /* row i + 1 - ahead */
+    kept -= (1 + ahead) * words * kept_step; /* row i + 1 - ahead */
 #pragma unroll 1
-    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * step) {
+    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * kept_step) {
         Number c[ahead];
         Value y[ahead];
 
@@ -292,15 +329,15 @@ solve_by_blocks(const BlocksJob<Real> &job,
             if (i + 1 - ahead + r < 0) {
                 continue;
             }
-            const Real *const from = kept + r * words * step;
+            const Real *const from = kept + r * words * kept_step;
 
 #pragma unroll
             for (int p = 0; p < SIDE; p++) {
 #pragma unroll
                 for (int q = 0; q < SIDE; q++) {
-                    c[r].at[p][q] = from[(p * SIDE + q) * step];
+                    c[r].at[p][q] = from[(p * SIDE + q) * kept_step];
                 }
-                y[r].at[p] = from[(SIDE * SIDE + p) * step];
+                y[r].at[p] = from[(SIDE * SIDE + p) * kept_step];
             }
         }
 #pragma unroll
@@ -325,7 +362,8 @@ __launch_bounds__(blocks_threads)
     if (index < systems) {
         const BlockSource<Real, SIDE, IS_BANDS> source(job, index);
 
-        solve_by_blocks(job, source, index, job.kept + index, systems);
+        solve_by_blocks(job, source, index,
+                        kept_of(job, index, source.rows * (SIDE * SIDE + SIDE)));
     }
 }
 

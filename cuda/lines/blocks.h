@@ -96,10 +96,10 @@ template <typename Real> struct BlocksJob {
     int32_t *info;
     Real *
         kept; /* eliminated rows, [row][word][system], or pivot rows of `slots` systems */
-    int64_t slots;           /* a multiple of blocks_threads */
-    bool has_rows, is_whole; /* five_rows.cuh; rows are vectors */
-    bool is_tiled;           /* blocks_tiles.cuh */
-    int32_t far;             /* then the first eliminated rows, which are in `kept` */
+    int64_t slots;            /* a multiple of blocks_threads */
+    bool has_rows, has_tiles; /* five_rows.cuh; contiguous rows in tiles */
+    bool is_tiled;            /* blocks_tiles.cuh */
+    int32_t far;              /* then the first eliminated rows, which are in `kept` */
     uint32_t shared_bytes;
     BlocksLines lines;
 };

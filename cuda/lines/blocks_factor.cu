@@ -13,7 +13,7 @@ namespace pysolvers::lines {
 static constexpr int64_t most_divided = 8192, least_rows = 64;
 
 /* Rows of a level that is not divided. */
-static constexpr int64_t most_whole = 24;
+static constexpr int64_t most_whole = 8;
 
 static FactorShape
 shape_of(int32_t side, int64_t rows, int64_t matrices)
@@ -28,13 +28,14 @@ shape_of(int32_t side, int64_t rows, int64_t matrices)
     for (bool is_last = false; !is_last; shape.levels++) {
         is_last = !is_divided || left <= most_whole;
 
-        const int64_t chunks = is_last ? 1 : divided_up(left, int64_t(factor_chunk));
+        const int32_t chunk = shape.levels == 0 ? factor_chunk : factor_chunk_below;
+        const int64_t chunks = is_last ? 1 : divided_up(left, int64_t(chunk));
         const int64_t words =
-            (is_last ? 3 * left : 5 * factor_chunk * chunks) * shape.side * shape.side;
+            (is_last ? 3 * left : int64_t(5) * chunk) * shape.side * shape.side;
 
         shape.level[shape.levels] = {static_cast<int32_t>(left),
-                                     static_cast<int32_t>(chunks), shape.numbers};
-        shape.numbers += words * matrices;
+                                     static_cast<int32_t>(chunks), chunk, shape.numbers};
+        shape.numbers += words * rounded_up(matrices * chunks, int64_t(factor_step));
         left = chunks;
     }
     return shape;

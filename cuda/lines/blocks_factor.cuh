@@ -10,8 +10,8 @@
  *   h_{i+1} = -h_i c_i
  *
  * and row l loses the sum of h_i w_i from its diagonal. A row of the store has lower_i, p_i^-1,
- * c_i and, in chunks, w_i and h_i: [row][entry][chunk], so that neighbouring threads have
- * neighbours. Of the inverse S the blocks of row i follow from those of the rows n = i + 1 and
+ * c_i and, in chunks, w_i and h_i: [32 chunks][row][entry][chunk], so that neighbouring threads
+ * have neighbours, and a warp one piece of memory. Of the inverse S the blocks of row i follow from those of the rows n = i + 1 and
  * l (Takahashi, Fagan and Chen 1973), with k = n, l:
  *
  *   S_ik = -c_i S_nk - w_i S_lk,  S_ki = -(S_kn lower_n + S_kl h_i) p_i^-1
@@ -21,8 +21,10 @@
  * the next level. Chunks are loaded by rows: blocks of 2 x 2 numbers in float64 are a sector
  * of memory each.
  *
- * A matrix of 1.8e6 rows of blocks of 4 in float64 takes 1.5 ms, a solve 0.8 ms, the blocks of
- * the inverse 2.1 ms (H200): a quarter of the speed of a copy, as blocks of 4 leave 8 warps.
+ * A matrix of 1.8e6 rows of blocks of 4 in float64 takes 0.93 ms, a solve 0.59 ms, the blocks of
+ * the inverse 1.16 ms (H200): half of the speed of a copy in the first level. With numbers of a row
+ * one matrix apart in memory, they took 1.5, 0.8 and 2.1 ms. The levels below take as long as one
+ * chunk: chunks of 16 rows 0.26, 0.4 and 0.33 ms, of 4 rows 0.19, 0.19 and 0.2 ms.
  *
  * Why not join/segment.cuh: its chunks are in registers and keep nothing.
  */
@@ -91,6 +93,25 @@ struct PivotProduct {
             multiply(a[k][k]);
         }
     }
+
+    /* The inverse of a block, and its determinant: that of float32 is computed in double. */
+    template <typename Real, int SIDE>
+    __device__ __forceinline__ Block<Real, SIDE> invert(const Block<Real, SIDE> &of)
+    {
+        if constexpr (sizeof(Real) == 4) {
+            multiply(of);
+            return reciprocal(of);
+        }
+        else {
+            return inverted(
+                of,
+                [&](Real pivot) {
+                    multiply(pivot);
+                    return reciprocal(pivot);
+                },
+                [&](bool swaps) { mantissa = swaps ? -mantissa : mantissa; });
+        }
+    }
 };
 
 /* The chunk, or the matrix, of a thread. */
@@ -99,35 +120,39 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
     static constexpr int words = (IS_DIVIDED ? 5 : 3) * SIDE * SIDE;
     const FactorJob<Real> &job;
     const FactorLevel &level;
-    int64_t system, matrix, units;
+    int64_t system, matrix;
     int32_t chunk, first, rows; /* rows: those that are eliminated */
     Real *store;
 
     __device__ __forceinline__ FactorUnit(const FactorJob<Real> &all, int64_t index)
         : job(all), level(all.shape.level[all.level]),
           system(IS_DIVIDED ? index / level.chunks : index),
-          units(all.shape.matrices * level.chunks),
           chunk(IS_DIVIDED ? static_cast<int32_t>(index - system * level.chunks) : 0),
-          first(chunk * factor_chunk),
-          rows(IS_DIVIDED ? min(factor_chunk, level.rows - first) - 1 : level.rows)
+          first(chunk * level.chunk),
+          rows(IS_DIVIDED ? min(level.chunk, level.rows - first) - 1 : level.rows)
     {
         const int64_t j = system / job.inner, k = system - j * job.inner;
 
         matrix = j * job.outer_step * job.factor_inner + k * job.inner_step;
-        store = job.store + level.first + matrix * level.chunks + chunk;
+
+        const int64_t unit = matrix * level.chunks + chunk;
+        const int64_t kept = (IS_DIVIDED ? level.chunk : level.rows) * int64_t(words);
+
+        store = job.store + level.first + unit / factor_step * factor_step * kept +
+                unit % factor_step;
     }
 
     /* Word `word` of row `r` of the chunk. */
     __device__ __forceinline__ Number word(int32_t r, int word, bool trans = false) const
     {
-        const Real *const from = store + (r * words + word * SIDE * SIDE) * units;
+        const Real *const from = store + (r * words + word * SIDE * SIDE) * factor_step;
         Number a;
 
 #pragma unroll
         for (int p = 0; p < SIDE; p++) {
 #pragma unroll
             for (int q = 0; q < SIDE; q++) {
-                a.at[p][q] = from[(trans ? q * SIDE + p : p * SIDE + q) * units];
+                a.at[p][q] = from[(trans ? q * SIDE + p : p * SIDE + q) * factor_step];
             }
         }
         return a;
@@ -135,13 +160,13 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
 
     __device__ __forceinline__ void keep(int32_t r, int word, const Number &a) const
     {
-        Real *const to = store + (r * words + word * SIDE * SIDE) * units;
+        Real *const to = store + (r * words + word * SIDE * SIDE) * factor_step;
 
 #pragma unroll
         for (int p = 0; p < SIDE; p++) {
 #pragma unroll
             for (int q = 0; q < SIDE; q++) {
-                to[(p * SIDE + q) * units] = a.at[p][q];
+                to[(p * SIDE + q) * factor_step] = a.at[p][q];
             }
         }
     }
@@ -164,7 +189,7 @@ __device__ __forceinline__ int32_t
 first_row_of(const FactorJob<Real> &job, int32_t row)
 {
     for (int l = job.level - 1; l >= 0; l--) {
-        row = min((row + 1) * factor_chunk, job.shape.level[l].rows) - 1;
+        row = min((row + 1) * job.shape.level[l].chunk, job.shape.level[l].rows) - 1;
     }
     return row;
 }
@@ -213,15 +238,14 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
             const auto row = load(unit.first + r);
             const Number lower = IS_DIVIDED && r == 0 ? Number::zero() : row.lower;
             const Number pivot = row.diag - lower * c;
-            bool is_bad = false;
-            const Number inverse = inverse_of(pivot, &is_bad);
+            const Number inverse = product.invert(pivot);
+            const bool is_bad = !is_finite(inverse) || !is_finite(pivot);
 
             if (is_bad || (job.rows.is_definite && !is_positive_definite(pivot))) {
                 const int32_t at = first_row_of(job, unit.first + r) + 1;
 
                 sum.bad = sum.bad == 0 || at < sum.bad ? at : sum.bad;
             }
-            product.multiply(pivot);
             c = inverse * row.upper;
             unit.keep(r, 0, lower);
             unit.keep(r, 1, inverse);
@@ -403,6 +427,10 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct InverseBlocks {
             Real *const at = to.data + i * to.row + unit.system * to.inner;
 
             if (to.data == nullptr) {
+                return;
+            }
+            if (SIDE * SIDE * sizeof(Real) % 16 == 0 && to.is_dense) {
+                store_vectors(at, a);
                 return;
             }
 #pragma unroll

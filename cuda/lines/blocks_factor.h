@@ -8,15 +8,20 @@
 
 namespace pysolvers::lines {
 
-static constexpr int factor_threads = 64, factor_levels = 9;
+static constexpr int factor_threads = 64, factor_levels = 20;
 
-/* Rows of a chunk; the last one remains for the next level. */
-static constexpr int32_t factor_chunk = 16;
+/* Chunks, or matrices that are not divided, whose numbers in the store alternate. */
+static constexpr int factor_step = 32;
+
+/* Rows of a chunk of the first level and of the others; the last one remains for the next level.
+ * Levels with few chunks take as long as one chunk. */
+static constexpr int32_t factor_chunk = 16, factor_chunk_below = 4;
 
 /* The rows of one level: those of the matrices, or the last ones of the chunks of the level
  * before. The last level is not divided. */
 struct FactorLevel {
     int32_t rows, chunks; /* of a matrix */
+    int32_t chunk;        /* rows of a chunk */
     int64_t first;        /* number of the store with which its factors begin */
 };
 

@@ -13,13 +13,14 @@
  *
  * Stable for block diagonally dominant matrices: the pivots of a chunk are those of a block
  * elimination that begins in its first row, and the systems of the chunks' ends are dominant
- * as the matrix is. Other systems are marked with info -1 if they are checked. Symmetric
- * positive definite matrices are computed by the other kernels, which test their pivots.
+ * as the matrix is. Other systems are marked with info -1 if they are checked. The pivots of
+ * symmetric positive definite matrices are tested (BadPivot).
  *
- * For contiguous rows of 129 to 512 blocks: five diagonals of 1000 rows take 0.71 of the time of
- * blocks_tiles.cuh in float64 and 0.52 in float32, blocks of 2 of 500 rows 0.66 to 0.81 and 0.52
- * to 0.74 (H200). Shorter systems took 0.8 to 1.6 of the time, neighbouring systems in memory 1.8:
- * the copies wait for the few warps that 250 registers of a thread leave.
+ * For contiguous rows of 33 to 512 blocks: five diagonals of 128 rows take 0.79 of the time of
+ * blocks_tiles.cuh in float64, those of 256 rows 0.79 in float64 and 0.82 in float32, those of 1000
+ * 0.71 and 0.52, blocks of 2 of 64 rows 0.73 (H200). 64 rows of five diagonals took 1.02 of the
+ * time, neighbouring systems in memory 1.8: the copies wait for the few warps that 240 registers of
+ * a thread leave.
  *
  * Why not the copiers of partition/tile.cuh: they copy four operands of one number for a
  * row; here rows have 1, 2 or 4 numbers of each of six operands, with absent ones.
@@ -216,14 +217,14 @@ template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
     __device__ __forceinline__ void walk(int systems, int64_t first,
                                          const Visit &visit) const
     {
-#pragma unroll 1
-        for (int s = 0; s < systems; s++) {
-            const Source source(job, first + s);
+        const unsigned rows = job.lines.shape.rows, all = systems * rows;
 
 #pragma unroll 1
-            for (int unit = threadIdx.x; unit < source.rows; unit += blockDim.x) {
-                visit(source, s, unit);
-            }
+        for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
+            const unsigned slot = i / rows;
+
+            visit(Source(job, first + slot), static_cast<int>(slot),
+                  static_cast<int>(i - slot * rows));
         }
     }
 };
@@ -267,7 +268,8 @@ __launch_bounds__(lines_threads, sizeof(Real) == 4 ? 4 : 2)
         }
         copies_done();
         __syncthreads(); /* the tile is complete */
-        levels.eliminate_safe(self, [&](int i) {
+        levels.bad_pivot.is_definite = job.is_definite;
+        levels.eliminate(self, [&](int i) {
             if (self.start + i < 0) {
                 return copy_row<Number>();
             }

@@ -23,9 +23,9 @@ launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
                                           .run(kernel, job);
     };
 
-    return !is_near       ? launch(five_rows_kernel<Real, false, false>)
-           : job.is_whole ? launch(five_rows_kernel<Real, true, true>)
-                          : launch(five_rows_kernel<Real, false, true>);
+    return !is_near        ? launch(five_rows_kernel<Real, false>)
+           : job.has_tiles ? launch(five_tiles_kernel<Real>)
+                           : launch(five_rows_kernel<Real, true>);
 }
 
 template <typename Real, int SIDE, bool IS_BANDS>

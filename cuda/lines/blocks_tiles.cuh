@@ -207,18 +207,18 @@ __global__ void __launch_bounds__(32)
     Tiles tiles(job, source, memory);
     const int32_t last = source.rows - 1;
     Sweep<Number, Value> sweep = {};
-    Real *const kept =
-        job.kept + index; /* lanes beyond the systems: the last one again */
+    /* lanes beyond the systems: the last one again */
+    Real *const kept = kept_of(job, index, int64_t(job.far) * tile.row);
     bool is_dominated = true;
 
-    const auto keep = [&](Real *to, int64_t step) {
+    const auto keep = [&](Real *to) {
 #pragma unroll
         for (int p = 0; p < SIDE; p++) {
 #pragma unroll
             for (int q = 0; q < SIDE; q++) {
-                to[(p * SIDE + q) * step] = sweep.c.at[p][q];
+                to[(p * SIDE + q) * kept_step] = sweep.c.at[p][q];
             }
-            to[(SIDE * SIDE + p) * step] = sweep.y.at[p];
+            to[(SIDE * SIDE + p) * kept_step] = sweep.y.at[p];
         }
     };
 
@@ -247,10 +247,10 @@ __global__ void __launch_bounds__(32)
             }
             sweep.template eliminate<false>(row, Number::zero(), i);
             if (i < job.far) {
-                keep(kept + i * tile.row * systems, systems);
+                keep(kept + i * tile.row * kept_step);
             }
             else if (i < last) {
-                keep(near + (i - job.far) * tile.row * 32, 32);
+                keep(near + (i - job.far) * tile.row * kept_step);
             }
         }
         __syncwarp(); /* the tile has been read */
@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(32)
 #pragma unroll
             for (int w = 0; w < tile.row; w++) {
                 copy_async<sizeof(Real)>(again + (i % tile.depth * tile.row + w) * 32,
-                                         kept + (i * tile.row + w) * systems);
+                                         kept + (i * tile.row + w) * kept_step);
             }
         }
         copies_committed();

@@ -198,7 +198,7 @@ template <typename Number, int ROWS> struct Levels {
         FastReciprocal<Number> fast_inverter;
 
         own = chunk.eliminate(rows, self.start, pads, fast_inverter);
-        return fast_inverter.in_safe_range();
+        return accepts(fast_inverter);
     }
 
     template <typename Rows>
@@ -240,15 +240,10 @@ template <typename Number, int ROWS> struct Levels {
     {
         SafeReciprocal<Number> safe_inverter = {bad_pivot};
 
-        if constexpr (inverts_fast<Number>) {
-            FastReciprocal<Number> fast_inverter;
+        FastReciprocal<Number> fast_inverter;
 
-            level.reduce(group, unit, row, fast_inverter);
-            if (__any_sync(all_lanes, !fast_inverter.in_safe_range())) {
-                level.reduce(group, unit, row, safe_inverter);
-            }
-        }
-        else {
+        level.reduce(group, unit, row, fast_inverter);
+        if (__any_sync(all_lanes, !accepts(fast_inverter))) {
             level.reduce(group, unit, row, safe_inverter);
         }
         gather(self.members);
@@ -286,6 +281,17 @@ template <typename Number, int ROWS> struct Levels {
     }
 
   private:
+    /* Whether the pivots are in the range of the fast reciprocal, and good. */
+    __device__ __forceinline__ bool accepts(const FastReciprocal<Number> &inverter) const
+    {
+        if constexpr (is_block<Number>) {
+            if (bad_pivot.is_definite && !inverter.is_definite) {
+                return false;
+            }
+        }
+        return inverter.in_safe_range();
+    }
+
     /* Combine bad_pivot and not_dominant of all members. */
     __device__ __forceinline__ void gather(unsigned members)
     {
