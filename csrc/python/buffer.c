@@ -190,6 +190,26 @@ answer_read(PyObject *self, PyObject *argument)
     return PyBytes_FromStringAndSize(a->made, count);
 }
 
+PyObject *
+buffer_of(PyObject *module, size_t bytes, int device, unsigned long long stream,
+          void **data)
+{
+    PyObject *const made =
+        PyObject_CallMethod(module, "Buffer", "niK", (Py_ssize_t)bytes, device, stream);
+
+    *data = made != NULL ? ((buffer_object *)made)->memory.data : NULL;
+    return made;
+}
+
+PyObject *
+answer_of(PyObject *module, int device, unsigned long long stream, void **data)
+{
+    PyObject *const made = PyObject_CallMethod(module, "Answer", "iK", device, stream);
+
+    *data = made != NULL ? ((handle_object *)made)->made : NULL;
+    return made;
+}
+
 PyDoc_STRVAR(buffer_doc,
              "Buffer(nbytes, device=0, stream=0, lasting=False)\n--\n\n"
              "Memory of a device, in the order of a stream that outlives it, or lasting: "

@@ -36,6 +36,12 @@ PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywords,
 /* Free an object, by `end` what the backend made. */
 void handle_dealloc(PyObject *self, ps_status (*end)(void *made, const ps_exec *exec));
 
+/* New objects of the types Buffer and Answer of the module, and the address of their memory;
+ * null with an exception. */
+PyObject *buffer_of(PyObject *module, size_t bytes, int device, unsigned long long stream,
+                    void **data);
+PyObject *answer_of(PyObject *module, int device, unsigned long long stream, void **data);
+
 /* Add what is in buffer.c and in graph.c. */
 int buffer_add(PyObject *module);
 int graph_add(PyObject *module);

@@ -3,7 +3,9 @@
 
 #include "call.h"
 #include "codes.h"
+#include "memory.h"
 #include "operand.h"
+#include "plain.h"
 #include "ps_spline.h"
 #include "tridiag.h"
 
@@ -14,19 +16,6 @@ static const char *const faults[] = {PS_SPLINE_FAULT_LIST(PS_TEXT_)};
 #undef PS_TEXT_
 
 /* Borrow an array with the batch and dtype of `like` and this number of rows. */
-static int
-borrow_input(PyObject *array, const char *name, const operand *like, int64_t rows,
-             ps_input *in)
-{
-    operand op;
-
-    if (operand_read(array, name, &op) < 0 || operand_match(&op, like, rows) < 0) {
-        return -1;
-    }
-    *in = operand_input(&op);
-    return 0;
-}
-
 static int
 borrow_output(PyObject *array, const char *name, const operand *like, int64_t rows,
               ps_output *out)
@@ -57,14 +46,23 @@ borrow_outputs(PyObject *tuple, const char *name, const operand *like, int64_t r
     return 0;
 }
 
+static int
+check_coefficients(PyObject *tuple, int count)
+{
+    if (count < 1 || count > PS_SPLINE_ORDERS || PyTuple_GET_SIZE(tuple) != count) {
+        PyErr_Format(PyExc_ValueError, "coefficients: need %d, at most %d, got %zd",
+                     count, PS_SPLINE_ORDERS, PyTuple_GET_SIZE(tuple));
+        return -1;
+    }
+    return 0;
+}
+
 /* Borrow coefficients, of the strides *stride. */
 static int
 borrow_coefficients(PyObject *tuple, const operand *like, int64_t rows, int count,
                     int writes, const void **data, ps_stride *stride)
 {
-    if (count > PS_SPLINE_ORDERS || PyTuple_GET_SIZE(tuple) != count) {
-        PyErr_Format(PyExc_ValueError, "coefficients: need %d, at most %d, got %zd",
-                     count, PS_SPLINE_ORDERS, PyTuple_GET_SIZE(tuple));
+    if (check_coefficients(tuple, count) < 0) {
         return -1;
     }
     for (int q = 0; q < count; q++) {
@@ -87,25 +85,6 @@ borrow_coefficients(PyObject *tuple, const operand *like, int64_t rows, int coun
     return 0;
 }
 
-/* Borrow polynomials with knots x, whose order, power and is_sum are set. */
-static int
-borrow_polynomials(PyObject *x, PyObject *coefficients, operand *knots, ps_polynomials *s)
-{
-    const int order = s->order;
-
-    if (operand_read(x, "x", knots) < 0 ||
-        borrow_coefficients(coefficients, knots, knots->rows - (order > 0),
-                            order > 0 ? order : 2, 0, s->coefficient, &s->stride) < 0) {
-        return -1;
-    }
-    s->dtype = knots->dtype;
-    s->knots = knots->rows;
-    s->outer = knots->outer;
-    s->inner = knots->inner;
-    s->x = operand_input(knots);
-    return 0;
-}
-
 /* Read lines of `rows` rows whose batch broadcasts to that of `like`; *own is set to their
  * own batch. */
 static int
@@ -121,6 +100,31 @@ borrow_spread(PyObject *array, const char *name, const operand *like, int64_t ro
     op.inner = op.inner == 1 ? like->inner : op.inner;
     *in = operand_input(&op);
     return operand_match(&op, like, rows);
+}
+
+/* Borrow polynomials with knots x, which can have length 1 along axes of the batch, and
+ * whose order, power and is_sum are set; *like has the batch and the number of knots. */
+static int
+borrow_polynomials(PyObject *x, PyObject *coefficients, operand *like, ps_polynomials *s)
+{
+    const int order = s->order, count = order > 0 ? order : 2;
+    operand own;
+
+    if (check_coefficients(coefficients, count) < 0 ||
+        operand_read(PyTuple_GET_ITEM(coefficients, 0), "coefficients", like) < 0) {
+        return -1;
+    }
+    like->rows += order > 0;
+    if (borrow_spread(x, "x", like, like->rows, &own, &s->x) < 0 ||
+        borrow_coefficients(coefficients, like, like->rows - (order > 0), count, 0,
+                            s->coefficient, &s->stride) < 0) {
+        return -1;
+    }
+    s->dtype = like->dtype;
+    s->knots = like->rows;
+    s->outer = like->outer;
+    s->inner = like->inner;
+    return 0;
 }
 
 /* Splines whose slopes are computed. The matrices have the batch of the knots. */
@@ -322,6 +326,123 @@ spline_make(PyObject *Py_UNUSED(module), PyObject *args)
     return compute_slopes(&s, &c, &status) < 0 ? NULL : PyLong_FromLong(status);
 }
 
+/* Splines of arrays that are used as they are: knots that all share, and values in C order.
+ * 0 for others, without an exception. */
+static int
+read_plain(PyObject *x, PyObject *y, PyObject *axis, splines *s)
+{
+    PyArrayObject *const knots = (PyArrayObject *)x, *const values = (PyArrayObject *)y;
+    ps_spline_rows *const rows = &s->rows;
+    int64_t step;
+
+    if (!PyArray_CheckExact(x) || !PyArray_CheckExact(y) || !PyLong_CheckExact(axis)) {
+        return 0;
+    }
+    const int type = PyArray_TYPE(values), real = plain_real(type);
+    const int axes = PyArray_NDIM(values), parts = type == real ? 1 : 2;
+    const long given = PyLong_AsLong(axis);
+
+    if (PyErr_Occurred() || given < -axes || given >= axes) {
+        PyErr_Clear();
+        return 0;
+    }
+    const int at = (int)(given < 0 ? given + axes : given);
+    const npy_intp count = PyArray_DIM(values, at);
+
+    if ((real != NPY_FLOAT && real != NPY_DOUBLE) || PyArray_TYPE(knots) != real ||
+        PyArray_NDIM(knots) != 1 || PyArray_DIM(knots, 0) != count || count < 2 ||
+        count >= INT32_MAX || PyArray_SIZE(values) == 0 || !PyArray_ISCARRAY_RO(values) ||
+        !PyArray_ISBEHAVED_RO(knots) || !operand_stride(knots, 0, &step)) {
+        return 0;
+    }
+    rows->dtype = real == NPY_FLOAT ? PS_F32 : PS_F64;
+    rows->knots = count;
+    rows->outer = 1;
+    rows->inner = parts;
+    rows->parts = parts;
+    for (int k = 0; k < axes; k++) {
+        *(k < at ? &rows->outer : &rows->inner) *= k == at ? 1 : PyArray_DIM(values, k);
+    }
+    const ps_stride stride = {rows->inner, rows->outer > 1 ? count * rows->inner : 0,
+                              rows->inner > 1};
+
+    rows->x = (ps_input){PyArray_DATA(knots), {.row = step}};
+    rows->y = (ps_input){PyArray_DATA(values), stride};
+    s->knots =
+        (operand){"x", rows->dtype, count, 1, 1, PyArray_DATA(knots), {.row = step}};
+    s->slopes =
+        (operand){"slopes", rows->dtype, count, rows->outer, rows->inner, NULL, stride};
+    return 1;
+}
+
+/* Values, slopes and knots in one block of memory. */
+static void
+place_plain(splines *s, char *data)
+{
+    ps_spline_rows *const rows = &s->rows;
+    const int64_t bytes =
+        rows->outer * rows->inner * rows->knots * ps_dtype_size(rows->dtype);
+
+    rows->values = (ps_output){data, s->slopes.stride};
+    rows->rhs = (ps_output){data + bytes, s->slopes.stride};
+    rows->knots_copy = (ps_output){data + 2 * bytes, {.row = 1}};
+    s->slopes.data = data + bytes;
+}
+
+static PyObject *
+spline_create(PyObject *module, PyObject *args)
+{
+    const ps_backend *const backend = ps_backend_get();
+    int first, last, threads, device;
+    unsigned long long keeper, stream;
+    PyObject *x, *y, *axis, *buffer, *answer;
+    void *data = NULL, *faults = NULL;
+    splines s = {0};
+    ps_status status;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "OOO(ii)KiiK:spline_create", &x, &y, &axis, &first, &last,
+                          &keeper, &threads, &device, &stream)) {
+        return NULL;
+    }
+    if (!read_plain(x, y, axis, &s)) {
+        Py_RETURN_NONE;
+    }
+    if (call_begin(&c, threads, device, stream) < 0) {
+        return NULL;
+    }
+    answer = answer_of(module, device, stream, &faults);
+    if (answer == NULL) { /* none is free */
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    const int64_t count = 2 * s.rows.outer * s.rows.inner * s.rows.knots + s.rows.knots;
+
+    buffer = buffer_of(module, (size_t)(count * ps_dtype_size(s.rows.dtype)), device,
+                       keeper, &data);
+    if (buffer == NULL) {
+        Py_DECREF(answer);
+        return NULL;
+    }
+    place_plain(&s, data);
+    s.rows.faults = faults;
+    s.rows.end[0] = (ps_spline_end)first;
+    s.rows.end[1] = (ps_spline_end)last;
+    call_enter(&c);
+    status = backend->order((void *)(uintptr_t)keeper, &c.exec);
+    int raised = call_leave(&c);
+
+    if (raised == 0 && status == PS_OK) {
+        raised = compute_slopes(&s, &c, &status);
+    }
+    if (raised < 0) {
+        Py_DECREF(answer);
+        Py_DECREF(buffer);
+        return NULL;
+    }
+    return Py_BuildValue("(iNN)", (int)status, buffer, answer);
+}
+
 static PyObject *
 spline_pieces(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -369,7 +490,7 @@ spline_points(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned long long stream = 0;
     PyObject *x, *coefficients, *at, *value;
     ps_spline_points p = {0};
-    operand knots, points;
+    operand knots, points, own;
     call c;
 
     if (!PyArg_ParseTuple(args, "(iip)iiOO!OOi|iK:spline_points", &p.from.order,
@@ -378,7 +499,7 @@ spline_points(PyObject *Py_UNUSED(module), PyObject *args)
         borrow_polynomials(x, coefficients, &knots, &p.from) < 0 ||
         operand_write(value, "value", &points) < 0 ||
         operand_match(&points, &knots, points.rows) < 0 ||
-        borrow_input(at, "at", &knots, points.rows, &p.at) < 0 ||
+        borrow_spread(at, "at", &knots, points.rows, &own, &p.at) < 0 ||
         call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
@@ -399,6 +520,13 @@ PyDoc_STRVAR(spline_make_doc,
              "status. cubic: the arrays of slopes and of values. x, given and knots have "
              "the batch of y, or length 1 along its "
              "axes.");
+PyDoc_STRVAR(
+    spline_create_doc,
+    "spline_create($module, x, y, axis, ends, keeper, threads, device, stream, "
+    "/)\n--\n\n"
+    "Compute the slopes of splines through arrays in C order, with the memory for "
+    "them; return status, a Buffer of the stream `keeper` with values, slopes and "
+    "knots, and an Answer that will have the faults; None for other arrays.");
 PyDoc_STRVAR(spline_pieces_doc,
              "spline_pieces($module, form, nu, is_absolute, x, coefficients, result, "
              "threads, device=0, stream=0, /)\n--\n\n"
@@ -415,9 +543,18 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMethodDef device_methods[] = {
+    {"spline_create", spline_create, METH_VARARGS, spline_create_doc},
+    {NULL, NULL, 0, NULL},
+};
+
 int
 spline_add(PyObject *module)
 {
+    if (ps_backend_get()->memory == PS_DEVICE &&
+        PyModule_AddFunctions(module, device_methods) < 0) {
+        return -1;
+    }
     if (add_codes(module, "SPLINE_ENDS", ends, PS_SPLINE_ENDS) < 0 ||
         add_codes(module, "SPLINE_OUTSIDES", outsides, PS_SPLINE_OUTSIDES) < 0 ||
         add_codes(module, "SPLINE_FAULTS", faults, PS_SPLINE_FAULTS) < 0) {

@@ -489,10 +489,6 @@ class _DeviceArrays(DeviceTarget):
         self._named = {**self._named, name: value}
         return _booleans(name, self._view_or_scalar(name, value))
 
-    def is_of(self, library: Library) -> None:
-        """Note that operands are arrays of a library."""
-        self._libraries.add(library)
-
     @property
     def is_captured(self) -> bool:
         return any(library.is_captured(self.ordinal) for library in self._libraries)
@@ -564,7 +560,7 @@ class _DeviceArrays(DeviceTarget):
                 f"on a device, got {array.dtype}"
             )
         self._views[name] = array
-        self.is_of(library_of(value))
+        self._libraries.add(library_of(value))
         return array
 
 
@@ -703,49 +699,6 @@ def fast_access_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int]
         return require("cuda"), library.fast_access, -1
     name, ordinal = parse_device(device)
     return None if name == "cpu" else (require("cuda"), library.fast_access, ordinal)
-
-
-def plain_operands(
-    operands: Sequence[Any], device: str | None, operation: str
-) -> tuple[Target, list[Any]] | None:
-    """Return where a call on a device runs, and its operands, if they need no conversion.
-
-    Parameters
-    ----------
-    operands : sequence
-        Arrays of one library with fast access, numbers and None; an array last.
-    device : str or None
-        As the caller gave it. The stream is the current one of the library.
-    operation : str
-        Who asks, for messages.
-
-    Returns
-    -------
-    target, operands
-        ndarrays over the memory of the arrays, whose dtypes are those of the contract or bool.
-        None for all else: those calls need `find_target`.
-    """
-    access = fast_access_of(operands[-1], device)
-    if access is None:
-        return None
-    backend, functions, asked = access
-    found = backend.borrow_operands(*operands, asked, functions)
-    if found is None:
-        return None
-    ordinal, stream, *arrays = found
-    target = _DeviceArrays(backend, ordinal, Stream(stream), operation, ())
-    target.is_of(library_of(operands[-1]))
-    return target, arrays
-
-
-def plain_result(
-    target: Target, like: Any, shape: tuple[int, ...], dtype: np.dtype
-) -> tuple[Any, Array]:
-    """Return a new array of the library of a plain operand, and the ndarray over its memory."""
-    library = library_of(like)
-    result = library.empty(like, np.empty(0, dtype), shape, target.ordinal)
-    *_, array = target.backend.borrow_operands(result, target.ordinal, library.fast_access)
-    return result, array
 
 
 @cache

@@ -31,17 +31,17 @@ ENDS = ("bc_type[0]", "bc_type[1]")
 
 def conditions_of(bc_type: Any) -> tuple[tuple[str, str], dict[str, Any]]:
     """Return the kinds of the ends, as the backends name them, and the given derivatives."""
-    pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
+    if isinstance(bc_type, str):
+        kind = _named(bc_type)
+        return (kind, kind), {}
     try:
-        first, last = pair
+        first, last = bc_type
     except (TypeError, ValueError):
         raise ValueError(
             "`bc_type` must contain 2 elements to specify start and end conditions, got "
             f"{bc_type!r}"
         ) from None
-    if not isinstance(bc_type, str) and any(
-        isinstance(end, str) and end == "periodic" for end in (first, last)
-    ):
+    if any(isinstance(end, str) and end == "periodic" for end in (first, last)):
         raise ValueError(
             "'periodic' `bc_type` is defined for both curve ends and cannot be used with other "
             "boundary conditions"

@@ -96,11 +96,16 @@ def smallest_like(target: Target, like: Any, array: Array) -> Any:
     if target.is_synchronous:
         result = target.result(None, {"rhs": like}, np.empty(0), (1,), array.dtype)
         return target.finish(result, like)
-    library = library_of(like)
-    key = type(like), target.ordinal, array.dtype.num
+    return like_on_device(like, array, target.ordinal)
+
+
+def like_on_device(like: Any, array: Array, ordinal: int) -> Any:
+    """Return what `smallest_like` does for an array on a device."""
+    key = type(like), ordinal, array.dtype.num
     found = _smallest.get(key)
     if found is None:
-        found = library.empty(like, array, (1,), target.ordinal)
+        library = library_of(like)
+        found = library.empty(like, array, (1,), ordinal)
         if library.has_fast_access:
             _smallest[key] = found
     return found

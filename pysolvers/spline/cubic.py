@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._errors import raise_for_status
 from .._options import check_threads
-from .._runtime.arrays import DTYPES, real_of
-from .._runtime.device import is_device_array
-from .._runtime.targets import Target, find_target, plain_operands
+from .._runtime.arrays import real_of
+from .._runtime.device import device_array, is_device_array
+from .._runtime.streams import keeping_stream
+from .._runtime.targets import Target, fast_access_of, find_target
 from ._arguments import (
     ENDS,
     Conditions,
@@ -23,12 +26,14 @@ from ._arguments import (
     conditions_of,
     outside_of,
 )
-from ._lines import Layout, call, in_real, is_of_library, parts_of, smallest_like
+from ._lines import Layout, call, in_real, is_of_library, like_on_device, parts_of, smallest_like
 from .piecewise import Form, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
 
 Array = NDArray[Any]
+
+_FAULT_BYTES = np.dtype(np.int32).itemsize
 
 
 class CubicSpline(PiecewisePolynomial):
@@ -155,22 +160,46 @@ class CubicSpline(PiecewisePolynomial):
         self, x: Any, y: Any, axis: int, kinds: tuple[str, str], device: str | None
     ) -> bool:
         """Compute the slopes from arrays on a device that need no copies; False for others."""
-        found = plain_operands((x, y), device, "CubicSpline")
-        if found is None:
+        access = fast_access_of(y, device)
+        found = access and access[0].borrow_operands(x, y, access[2], access[1])
+        if not found:
             return False
-        target, (knots, values) = found
-        if (
-            type(knots) is not np.ndarray
-            or knots.ndim != 1
-            or values.dtype.num not in DTYPES
-            or knots.dtype != real_of(values.dtype)
-            or not values.flags.c_contiguous
-        ):
+        backend = access[0]
+        ordinal, stream, knots, values = found
+        keeper = keeping_stream(ordinal, stream)
+        ends = backend.SPLINE_ENDS[kinds[0]], backend.SPLINE_ENDS[kinds[1]]
+        made = backend.spline_create(
+            knots, values, axis, ends, keeper.address, self._threads, ordinal, stream
+        )
+        if made is None:
             return False
-        self._begin(target, axis, knots.shape, values.shape, values.dtype)
-        lines = self._layout.result_lines(values, len(knots))
-        self._make(target, kinds, knots[None, None], lines, {}, y)
+        # What follows is done while the kernels run.
+        status, buffer, answer = made
+        try:
+            self.axis, self.dtype, self._keeper = axis % values.ndim, values.dtype, keeper
+            before, after = values.shape[: self.axis], values.shape[self.axis + 1 :]
+            layout = self._layout = Layout(before, after, values.dtype)
+            real, count = knots.dtype, len(knots)
+            numbers = 2 * layout.outer * layout.inner * count + count
+            self._keep(device_array(buffer.address, (numbers,), None, real, buffer), (1, 1, count))
+            self._device = f"cuda:{ordinal}"
+            self._like = like_on_device(y, knots, ordinal)
+        finally:
+            status = backend.wait(ordinal, stream) or status
+            faults = answer.read(_FAULT_BYTES * len(backend.SPLINE_FAULTS))
+            answer.end()
+        raise_for_status(status, backend.STATUS, "CubicSpline")
+        if any(faults):
+            _raise_for_faults(np.frombuffer(faults, np.int32), backend.SPLINE_FAULTS, self.axis)
         return True
+
+    def _keep(self, block: Array, knots: tuple[int, ...]) -> None:
+        """Set the arrays of the spline to parts of a block; `knots`: the shape of their lines."""
+        layout, count = self._layout, knots[-1]
+        size = layout.outer * layout.inner * count
+        values, slopes = parts_of(block[: 2 * size], 2, (layout.outer, layout.inner, count))
+        (self._knots,) = parts_of(block[2 * size :], 1, knots)
+        self._arrays, self._form = (values, slopes), Form(0)
 
     def _make_of_any(
         self,
@@ -241,9 +270,8 @@ class CubicSpline(PiecewisePolynomial):
         count = knots.shape[-1]
         size = layout.outer * layout.inner * count
         self._keeper = target.keeper
-        block = target.kept((2 * size + knots.size,), real, self._keeper)
-        values, slopes = parts_of(block[: 2 * size], 2, (layout.outer, layout.inner, count))
-        (self._knots,) = parts_of(block[2 * size :], 1, knots.shape)
+        self._keep(target.kept((2 * size + knots.size,), real, self._keeper), knots.shape)
+        values, slopes = self._arrays
         flags = target.flags(len(backend.SPLINE_FAULTS))
         try:
             if size:
@@ -263,14 +291,11 @@ class CubicSpline(PiecewisePolynomial):
                 )
             else:
                 target.write(self._knots, knots)
-            self._arrays, self._form = (values, slopes), Form(0)
             self._like = smallest_like(target, like, y)
         finally:
             found = target.flags_on_host(flags)
         if any(found):
-            _raise_for_faults(
-                {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis
-            )
+            _raise_for_faults(found, backend.SPLINE_FAULTS, self.axis)
         if self._device == "cpu":  # those of a device stay there
             _check_slopes(slopes, self._knots)
 
@@ -287,8 +312,9 @@ def _check_slopes(slopes: Array, knots: Array) -> None:
     )
 
 
-def _raise_for_faults(found: set[str], axis: int) -> None:
+def _raise_for_faults(flags: Sequence[int] | Array, codes: Mapping[str, int], axis: int) -> None:
     """Raise for what the backend found wrong with knots and values."""
+    found = {name for name, code in codes.items() if flags[code]}
     if "knots" in found:
         raise ValueError("`x` must contain only finite values: leave out the other knots")
     if "values" in found:

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import index, integer, require, short
+from .._errors import raise_for_status
 from .._extras import extra_module
 from .._repr import ShownAsText
 from .._runtime.arrays import real_of
 from .._runtime.fp_mode import in_default_fp_mode
+from .._runtime.interop import library_of
 from .._runtime.lines import solve_lines
 from .._runtime.streams import Stream
-from .._runtime.targets import Target, plain_operands, plain_result
+from .._runtime.targets import Target, fast_access_of
 from ._arguments import Extrapolate, check_points, outside_of
 from ._lines import (
     Layout,
@@ -220,44 +222,47 @@ class PiecewisePolynomial(ShownAsText):
         if size:
             layout = self._layout
             lines = layout.lines(target, points) if per_spline else flat(target, points)[None, None]
-            written = layout.result_lines(target.destination(result), count)
-            self._evaluate(target, order, outside, lines, written)
+            call(
+                target,
+                "spline",
+                target.backend.spline_points,
+                self._form,
+                order,
+                target.backend.SPLINE_OUTSIDES[outside],
+                self._knots,
+                self._arrays,
+                lines,
+                layout.result_lines(target.destination(result), count),
+                self._threads,
+            )
+            target.has_read_kept(self._keeper)
         return target.finish(result, like).reshape(shape)
 
     def _at_plain(self, x: Any, order: int, outside: str) -> Any:
         """Return what a call does for points on a device that need no copy; None for others."""
-        found = plain_operands((x,), self._device, "spline")
-        if found is None:
+        access = fast_access_of(x, self._device)
+        found = access and access[0].borrow_operands(x, access[2], access[1])
+        if not found:
             return None
-        target, (points,) = found
-        layout = self._layout
-        is_plain = points.dtype == real_of(self.dtype) and points.flags.c_contiguous
+        backend, functions, _ = access
+        ordinal, stream, points = found
+        layout, keeper = self._layout, self._keeper
+        is_plain = points.dtype == self._knots.dtype and points.flags.c_contiguous
         if not is_plain or not layout.outer * layout.inner:
             return None
-        result, array = plain_result(target, x, layout.shape(*points.shape), self.dtype)
-        written = layout.result_lines(array, points.size)
-        self._evaluate(target, order, outside, points.reshape(1, 1, -1), written)
-        return result
-
-    def _evaluate(
-        self, target: Target, order: int, outside: str, points: Array, written: Array
-    ) -> None:
-        """Write a derivative at lines of points to lines."""
-        spread, backend = self._layout.spread, target.backend
-        call(
-            target,
-            "spline",
-            backend.spline_points,
-            self._form,
-            order,
-            backend.SPLINE_OUTSIDES[outside],
-            spread(self._knots),
-            self._arrays,
-            spread(points),
-            written,
-            self._threads,
+        assert keeper is not None
+        library = library_of(x)
+        result = library.empty(x, np.empty(0, self.dtype), layout.shape(*points.shape), ordinal)
+        *_, array = backend.borrow_operands(result, ordinal, functions)
+        status = backend.spline_points(
+            *(self._form, order, backend.SPLINE_OUTSIDES[outside], self._knots, self._arrays),
+            *(points.reshape(1, 1, -1), layout.result_lines(array, points.size)),
+            *(self._threads, ordinal, stream),
         )
-        target.has_read_kept(self._keeper)
+        if not status and not library.is_captured(ordinal):
+            status = backend.order(stream, keeper.address, ordinal)
+        raise_for_status(status, backend.STATUS, "spline")
+        return result
 
     def derivative(self, nu: int = 1) -> PiecewisePolynomial:
         """Return the derivative of order `nu`; with `nu` below 0, an antiderivative.
@@ -457,7 +462,7 @@ class PiecewisePolynomial(ShownAsText):
             self._form,
             nu,
             is_absolute,
-            layout.spread(self._knots),
+            self._knots,
             self._arrays,
             tuple(result),
             self._threads,

@@ -10,6 +10,7 @@ import ctypes
 import ctypes.util
 import functools
 import itertools
+import math
 import mmap
 import types
 from unittest import mock
@@ -18,6 +19,7 @@ import numpy as np
 
 from pysolvers import _core
 from pysolvers._runtime import backends, interop, streams
+from pysolvers._runtime.device import device_array
 
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _ALIGNMENT = 256
@@ -231,6 +233,33 @@ class Device:
 
     def spline_make(self, *arguments):
         return self._run("spline_make", arguments)
+
+    def spline_create(self, x, y, axis, ends, keeper, threads, ordinal, stream, /):
+        real = np.dtype(y.dtype.char.lower())
+        is_plain = type(x) is np.ndarray and y.dtype.kind in "fc" and y.flags.c_contiguous
+        if not is_plain or x.dtype != real or x.ndim != 1 or not -y.ndim <= axis < y.ndim:
+            return None
+        shape, axis = y.shape, axis % y.ndim
+        if len(x) != shape[axis] or len(x) < 2:
+            return None
+        lines = y.reshape(-1).view(real).reshape(math.prod(shape[:axis]), len(x), -1)
+        buffer = self.Buffer(2 * lines.nbytes + x.nbytes, ordinal, keeper)
+        answer = self.Answer(ordinal, stream)
+        self.order(keeper, stream)
+        at = buffer.address
+
+        def lines_at(address, like):
+            return device_array(address, like.shape, None, real, buffer)
+
+        values, slopes = (lines_at(at + k * lines.nbytes, lines) for k in (0, 1))
+        status = self.spline_make(
+            *(ends, 1 + (y.dtype.kind == "c"), x[None, None], lines.swapaxes(1, 2), (None, None)),
+            lines_at(at + 2 * lines.nbytes, x)[None, None],
+            (slopes.swapaxes(1, 2), values.swapaxes(1, 2)),
+            device_array(answer.address, (4,), None, np.dtype(np.int32), answer),
+            *(threads, ordinal, stream),
+        )
+        return status, buffer, answer
 
     def spline_pieces(self, *arguments):
         return self._run("spline_pieces", arguments)
