@@ -52,6 +52,7 @@ struct ColumnStage {
     /* Start the copies of the first batches. */
     __device__ __forceinline__ void begin()
     {
+        set_policies();
 #pragma unroll
         for (int b = 0; b < Ring::slots; b++) {
             if (b % batches == 0) {
@@ -88,7 +89,8 @@ struct ColumnStage {
         slot = slot + 1 < Ring::slots ? slot + 1 : 0;
     }
 
-    /* The same for a ring that keeps all rows, from where refill() replaces them. */
+    /* The same for a ring that keeps all rows, from where refill() replaces them. The operands of
+     * such a ring have one distance of rows. */
     __device__ __forceinline__ void read_kept(int b, Row<Number> (&row)[batch]) const
     {
         const Number *const from = ring + b * Ring::batch_words + threadIdx.x % 32;
@@ -107,6 +109,7 @@ struct ColumnStage {
     /* Called before the batches of the next tile replace those of this one. */
     __device__ __forceinline__ void begin_refill()
     {
+        set_policies();
         set_sources(scheduler.at(1), ROWS - 1);
     }
 
@@ -155,6 +158,7 @@ struct ColumnStage {
     /* sources of this lane in the tile that is being loaded */
     const Number *from[copies];
     uint32_t wanted[copies]; /* bit i: row i is in memory */
+    uint64_t policy[copies]; /* of the cache, for Job::passing */
 
     /* The operand of copy k, and the first of the lanes whose elements it copies. */
     static __device__ __forceinline__ int32_t operand_of(int k)
@@ -234,22 +238,32 @@ struct ColumnStage {
             const bool is_wanted = (wanted[k] >> i & 1u) != 0;
 
             if (has_copy(k)) {
-                copy(to, from[k], is_wanted, operand_of(k));
+                copy(to, from[k], is_wanted, k);
             }
-            from[k] += step * job.inputs[operand_of(k)].row;
+            from[k] += step * job.inputs[Job::keeps_rows ? 0 : operand_of(k)].row;
         }
     }
 
-    static __device__ __forceinline__ void copy(Number *to, const Number *source,
-                                                bool is_wanted, int32_t operand)
+    /* Whether the lines of an operand leave the cache first. */
+    __device__ __forceinline__ void set_policies()
+    {
+        if constexpr (Job::passing >= 0) {
+#pragma unroll
+            for (int k = 0; k < copies; k++) {
+                policy[k] =
+                    operand_of(k) == Job::passing ? evict_first_policy() : usual_policy();
+            }
+        }
+    }
+
+    __device__ __forceinline__ void copy(Number *to, const Number *source, bool is_wanted,
+                                         [[maybe_unused]] int k) const
     {
         if (ACCESS == ColumnAccess::halves) {
             copy_async_cached_or_clear(to, source, is_wanted);
         }
-        else if (Job::passing >= 0) {
-            copy_async_of_line_or_clear<bytes>(
-                to, source, is_wanted,
-                operand == Job::passing ? evict_first_policy() : usual_policy());
+        else if constexpr (Job::passing >= 0) {
+            copy_async_of_line_or_clear<bytes>(to, source, is_wanted, policy[k]);
         }
         else {
             copy_async_of_line_or_clear<bytes>(to, source, is_wanted);

@@ -17,6 +17,9 @@ namespace pysolvers::partition {
 
 using namespace lines;
 
+/* of a line: more than a warp has */
+static constexpr int64_t least_rows_of_run = 600;
+
 /* An operand with the batch axes of the merged `t`; false if they cannot be merged. */
 static bool
 merge(const ps_tridiag &from, const ps_tridiag &merged, ps_input *in)
@@ -67,8 +70,14 @@ shapes_of(const ps_tridiag &t, StepKind kind, bool has_source,
         s.is_there = s.by_columns;
         return s;
     }
-    const Choice c = ps_cuda_choose(&t, device);
+    Choice c = ps_cuda_choose(&t, device);
 
+    /* A tile of one line is copied in bulk; several lines with nodes of sides between them are
+     * copied by numbers, a third of the instructions of steps from a level. */
+    if (kind == StepKind::level && c.systems > 1 && c.blocks == 1 && c.warps == 0 &&
+        t.rhs.stride.inner != t.rows && t.rows >= least_rows_of_run) {
+        c.systems = 1;
+    }
     s.is_there = c.by_row && c.warps == 0 && ps_cuda_plan(&t, device, c, &s.plan);
     return s;
 }
