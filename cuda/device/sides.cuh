@@ -4,16 +4,15 @@
  * The algebra of segment.cuh for such numbers eliminates a matrix once and carries its
  * right-hand sides along: of the 17 operations of a row, 9 are those of one right-hand side.
  * Groups of three read 2 words per unknown from the L2 cache, in place of the 4 of one side after
- * the other: on an H200 3 sides take 0.58 to 0.81 of the time of 3 solves in place of 0.69 to
- * 1.07, and 10 sides 0.54 to 0.88 in place of 0.61 to 1.08. Not faster: a kernel of columns that
- * keeps the eliminated rows in registers for all sides (0.78 to 1.35 of the time of 3 solves): only
- * one block fits a multiprocessor, and waits at its joins.
+ * the other: on an H200 3 sides take 0.53 to 0.75 of the time of 3 solves in place of 0.69 to
+ * 1.07, and 10 sides 0.45 to 0.77 in place of 0.61 to 1.08.
  */
 #ifndef PS_CUDA_DEVICE_SIDES_CUH
 #define PS_CUDA_DEVICE_SIDES_CUH
 
 #include "device/operand.cuh"
 #include "device/pivot.cuh"
+#include "device/rounded.cuh"
 
 namespace pysolvers::device {
 
@@ -85,6 +84,18 @@ template <typename Real, int COUNT> struct WithSides {
         return b;
     }
 };
+
+/* a b, rounded separately (join/factor.cuh). */
+template <typename Real, int COUNT>
+__device__ __forceinline__ SideValues<Real, COUNT>
+product(SideValues<Real, COUNT> a, WithSides<Real, COUNT> b)
+{
+#pragma unroll
+    for (int p = 0; p < COUNT; p++) {
+        a.at[p] = times(a.at[p], b.value);
+    }
+    return a;
+}
 
 template <typename Real, int COUNT> struct ValueOfNumber<WithSides<Real, COUNT>> {
     using type = SideValues<Real, COUNT>;

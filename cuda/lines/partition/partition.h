@@ -102,6 +102,7 @@ ps_status ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *dev
 
 template <typename Number> struct Job {
     static constexpr bool is_step = false, is_flux = false, has_level = false;
+    static constexpr bool in_passes = false;
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     Shape shape;
@@ -119,6 +120,12 @@ template <typename Number> struct Job {
 template <typename Number> struct SideJob : Job<Number> {
     Input<Number> inputs[3 + sides_of_number<Number>];
     SideGroups groups;
+};
+
+/* The same in passes: the matrices of a tile are eliminated once, and its groups of sides follow
+ * one after the other. */
+template <typename Number> struct SidePassJob : SideJob<Number> {
+    static constexpr bool in_passes = true;
 };
 
 /* The mask of a step, for systems of two batch axes. */
@@ -169,6 +176,9 @@ ps_status launch_partition(const Job<Number> &job, Top top, const Plan &plan,
 template <typename Number>
 ps_status launch_side_partition(const SideJob<Number> &job, const Plan &plan,
                                 cudaStream_t stream);
+template <typename Number>
+ps_status launch_side_passes(const SidePassJob<Number> &job, const Plan &plan,
+                             cudaStream_t stream);
 /* The same for a step along the rows, in one pass over memory. */
 template <typename Number, bool IS_MASKED>
 ps_status launch_step_partition(const StepJob<Number, IS_MASKED> &job, const Plan &plan,

@@ -20,7 +20,7 @@ struct Worker {
     static constexpr int sides = sides_of_number<Number>, inputs = 3 + sides;
     const AnyJob &job;
     const Shape &shape;
-    Tiles<Number, BY_ROW, AnyJob::is_flux, TOP == TOP_DEVICES> tiles;
+    Tiles<Number, BY_ROW, AnyJob::is_flux, TOP == TOP_DEVICES, AnyJob::in_passes> tiles;
     WarpExchange<Number> &exchange;
     uint8_t *skip;                 /* for each slot, whether its x is not stored */
     TileMessage<Number> *messages; /* of the blocks of a cluster, alternating by tile */

@@ -48,7 +48,8 @@ struct TileRange {
     int64_t system; /* the first one */
     int32_t block;  /* index of the part of the systems */
     int32_t systems, begin, rows;
-    int32_t group; /* of right-hand sides: the first one comes with the matrices */
+    int32_t group; /* of right-hand sides: the first one comes with the matrices, but of a
+                      tile in passes the matrices are group -1 */
 };
 
 /* visit(i) for the elements of a range outside of its vectors, by lane `lane` of eight.
@@ -68,11 +69,12 @@ visit_rest(const Run<Number> &run, int lane, const Visit &visit)
 }
 
 /* Data about the tiles that the threads of a block share. */
-template <int ARRAYS = 8> struct TileState {
+template <int ARRAYS = 8, int TURNS = 2> struct TileState {
     Arrivals arrivals;
     Arrivals others[2]; /* for the messages of the other blocks of a cluster, for this
                            tile and the next one */
-    int32_t skew[2][ARRAYS]; /* offsets of the arrays, of this tile and the next one */
+    int32_t skew[TURNS]
+                [ARRAYS]; /* offsets of the arrays, of this tile and the next one */
 };
 
 /* The same for tiles that may be aligned; 128 bytes more. Apart, and four numbers longer than
@@ -86,16 +88,20 @@ struct AlignedTileState : TileState<> {
 };
 
 template <bool MAY_BE_ALIGNED, int SIDES>
-using TileStateOf = std::conditional_t<MAY_BE_ALIGNED, AlignedTileState,
-                                       TileState<(SIDES > 1 ? 3 + 2 * SIDES : 8)>>;
+using TileStateOf =
+    std::conditional_t<MAY_BE_ALIGNED, AlignedTileState,
+                       TileState<(SIDES > 1 ? 3 + 2 * SIDES : 8), (SIDES > 1 ? 3 : 2)>>;
 
 /* The tiles of a kernel. BY_ROW: rows are contiguous in shared memory. HAS_ABSENT: inputs
  * with null data are not copied. MAY_BE_ALIGNED: whether Tiling::aligned may be set. Then four
  * threads start the copies without the 1 us of load_runs(), which only the kernel of parts,
  * whose blocks wait for other devices, does not hide. With several right-hand sides of each
- * system, `groups` has them; there is an array for each of them, and one for each x. */
+ * system, `groups` has them; there is an array for each of them, and one for each x; aligned
+ * tiles are copied in the same way. IN_PASSES: a tile is loaded and stored in passes, matrices and
+ * groups of right-hand sides, each in one of three turns; x takes the place of its right-hand
+ * side. */
 template <typename Number, bool BY_ROW, bool HAS_ABSENT = false,
-          bool MAY_BE_ALIGNED = false>
+          bool MAY_BE_ALIGNED = false, bool IN_PASSES = false>
 struct Tiles {
     static constexpr int sides = sides_of_number<Number>;
     static constexpr int vector = 16 / sizeof(Number), inputs_count = 3 + sides;
@@ -133,11 +139,20 @@ struct Tiles {
                 state.skew[0][threadIdx.x] = state.skew[1][threadIdx.x] = 0;
             }
         }
+        if constexpr (sides > 1) {
+            if (is_aligned() && threadIdx.x < inputs_count + sides) {
+                state.skew[0][threadIdx.x] = state.skew[1][threadIdx.x] = 0;
+                state.skew[2][threadIdx.x] = 0;
+            }
+        }
     }
 
     /* Input q of the current tile, or the array for x of side q - inputs_count. */
     __device__ __forceinline__ Number *array(int q, int turn) const
     {
+        if constexpr (IN_PASSES) {
+            return place_of(q < 3 ? 0 : 1, turn) + q * how.words + state.skew[turn][q];
+        }
         return (q < inputs_count ? inputs_of(turn) : memory) + q * how.words +
                state.skew[turn][q];
     }
@@ -151,13 +166,13 @@ struct Tiles {
             return;
         }
         if (how.vectors == all_operands && how.dense == 0) {
-            load_walking<vector>(range, how.wide, inputs_of(turn));
+            load_walking<vector>(range, how.wide, inputs_of(turn, range));
         }
         else if ((how.runs | how.vectors) == 0) {
-            load_walking<1>(range, how.fast, inputs_of(turn));
+            load_walking<1>(range, how.fast, inputs_of(turn, range));
         }
         else {
-            load_mixed(range, inputs_of(turn));
+            load_mixed(range, inputs_of(turn, range));
         }
     }
 
@@ -168,7 +183,7 @@ struct Tiles {
     {
         if (threadIdx.x < 32) {
             bulk_fence();
-            if constexpr (MAY_BE_ALIGNED) {
+            if constexpr (MAY_BE_ALIGNED || sides > 1) {
                 if (is_aligned()) {
                     load_aligned(range, turn);
                     return;
@@ -189,6 +204,16 @@ struct Tiles {
         }
     }
 
+    /* The same for pass `pass` of all; the memory of the pass before the last one is free. */
+    __device__ __forceinline__ void wait_for_pass(int pass) const
+    {
+        copies_done();
+        stores_read_but<1>();
+        if (has_bulk) {
+            state.arrivals.wait(pass & 1);
+        }
+    }
+
     /* This thread has written its x; called before the barrier that precedes store(). */
     __device__ __forceinline__ void written() const
     {
@@ -202,6 +227,14 @@ struct Tiles {
                                           const uint8_t *skip) const
     {
         if constexpr (sides > 1) {
+            if (is_aligned() && skip == nullptr) {
+                store_aligned(range, turn);
+                return;
+            }
+            if constexpr (IN_PASSES) {
+                store_pass(range, turn, skip);
+                return;
+            }
             const int32_t count = sides_of(range);
             Output<Number> to = t.x;
 
@@ -265,17 +298,27 @@ struct Tiles {
     /* How many right-hand sides the systems of a tile have. */
     __device__ __forceinline__ int32_t sides_of(const TileRange &range) const
     {
-        return sides > 1 ? groups->sides_of(quotient(range.system, t.inner)) : 1;
+        return sides > 1 ? groups->sides_of(range.group) : 1;
     }
     /* The operand of Tiling that input q is. */
     static __device__ __forceinline__ int operand_of(int q)
     {
         return sides > 1 ? min(q, 3) : q;
     }
-    /* The arrays of the inputs of a tile. */
+    /* The arrays of the inputs of a tile; of a tile in passes those of its pass. */
     __device__ __forceinline__ Number *inputs_of(int turn) const
     {
         return memory + turn * how.stage;
+    }
+    __device__ __forceinline__ Number *inputs_of(int turn, const TileRange &range) const
+    {
+        return IN_PASSES ? place_of(range.group < 0 ? 0 : 1, turn) : inputs_of(turn);
+    }
+    /* The arrays of three operands in turn `turn`: of the matrices, or of right-hand sides, which
+     * are operands 3 to 5. */
+    __device__ __forceinline__ Number *place_of(int of_sides, int turn) const
+    {
+        return memory + 3 * (turn - of_sides) * how.words;
     }
 
     static __device__ __forceinline__ bool has(uint32_t operands, int q)
@@ -356,7 +399,7 @@ struct Tiles {
         int skew = 0;
 
         if (has(how.runs, operand_of(q))) {
-            const RunCopy copy = run_copy(q, range, inputs_of(turn));
+            const RunCopy copy = run_copy(q, range, inputs_of(turn, range));
             const Run<Number> run =
                 is_wanted(q, range) ? copy.run : Run<Number>(copy.run.head, 0);
 
@@ -385,22 +428,115 @@ struct Tiles {
 
     __device__ __forceinline__ bool is_aligned() const
     {
-        return MAY_BE_ALIGNED && BY_ROW && has_bulk && how.aligned;
+        return (MAY_BE_ALIGNED || sides > 1) && BY_ROW && has_bulk && how.aligned;
     }
 
     /* The same for aligned tiles of all rows. */
     __device__ __forceinline__ void load_aligned(const TileRange &range, int turn) const
     {
-        const int q = threadIdx.x / 8;
+        if constexpr (sides > 1) {
+            const int q = threadIdx.x;
 
-        if (threadIdx.x % 8 == 0) {
-            const uint32_t bytes =
-                static_cast<uint32_t>(range.systems * range.rows * sizeof(Number));
-            const Number *const from = static_cast<const Number *>(state.origin[q].data) +
-                                       range.system * state.origin[q].inner;
+            if (q < inputs_count) {
+                const uint32_t bytes = is_wanted(q, range) ? bytes_of(range) : 0;
 
-            state.arrivals.expect(bytes);
-            copy_bulk(inputs_of(turn) + q * how.words, from, bytes, state.arrivals);
+                state.arrivals.expect(bytes);
+                if (bytes > 0) {
+                    copy_bulk(inputs_of(turn, range) + q * how.words,
+                              of_group(inputs[q], range), bytes, state.arrivals);
+                }
+            }
+        }
+        else {
+            const int q = threadIdx.x / 8;
+
+            if (threadIdx.x % 8 == 0) {
+                const uint32_t bytes = bytes_of(range);
+                const Number *const from =
+                    static_cast<const Number *>(state.origin[q].data) +
+                    range.system * state.origin[q].inner;
+
+                state.arrivals.expect(bytes);
+                copy_bulk(inputs_of(turn) + q * how.words, from, bytes, state.arrivals);
+            }
+        }
+    }
+
+    static __device__ __forceinline__ uint32_t bytes_of(const TileRange &range)
+    {
+        return static_cast<uint32_t>(range.systems * range.rows * sizeof(Number));
+    }
+
+    /* The first system of a range of a group of right-hand sides. */
+    template <typename Operand>
+    __device__ __forceinline__ auto of_group(const Operand &operand,
+                                             const TileRange &range) const
+        -> decltype(operand.data)
+    {
+        const int32_t group = max(range.group, 0);
+
+        return operand.data + group * operand.outer +
+               (range.system - group * t.inner) * operand.inner;
+    }
+
+    __device__ __forceinline__ void store_aligned(const TileRange &range, int turn) const
+    {
+        const int p = threadIdx.x;
+
+        if (p < groups->sides_of(range.group)) {
+            store_bulk(of_group(t.x, range) + p * groups->x,
+                       array((IN_PASSES ? 3 : inputs_count) + p, turn), bytes_of(range));
+            if (!IN_PASSES) {
+                commit_stores();
+            }
+        }
+    }
+
+    /* x is in the place of the right-hand sides, from where it is copied as they are if it has
+     * their alignment. */
+    __device__ __forceinline__ void store_pass(const TileRange &range, int turn,
+                                               const uint8_t *skip) const
+    {
+        const int32_t count = groups->sides_of(range.group);
+        Output<Number> to = t.x;
+
+#pragma unroll 1
+        for (int p = 0; p < count; p++) {
+            const Number *const x = array(3 + p, turn);
+            const int skew = state.skew[turn][3 + p];
+            Number *const first = at(to, range.system, range.begin);
+
+            if (skip == nullptr && has(how.runs, 4) && skew_of(first) == skew) {
+                const Run<Number> run(skew, range.systems * range.rows);
+
+                if (has_bulk && threadIdx.x == p) {
+                    run.store(first, x);
+                }
+                for (int v = threadIdx.x; !has_bulk && v < run.vectors; v += blockDim.x) {
+                    const int i = run.head + v * vector;
+                    *reinterpret_cast<int4 *>(first + i) =
+                        *reinterpret_cast<const int4 *>(x + i);
+                }
+                if (threadIdx.x < 8) {
+                    visit_rest(run, threadIdx.x, [&](int i) { first[i] = x[i]; });
+                }
+            }
+            else if (skip == nullptr && has(how.vectors, 4) && skew == 0) {
+                walk<vector>(to, range, how.wide,
+                             [&](int, int, Number *address, int offset) {
+                                 *reinterpret_cast<int4 *>(address) =
+                                     *reinterpret_cast<const int4 *>(x + offset);
+                             });
+            }
+            else {
+                walk<1>(to, range, how.fast,
+                        [&](int, int s, Number *address, int offset) {
+                            if (skip == nullptr || skip[s] == 0) {
+                                *address = x[offset];
+                            }
+                        });
+            }
+            to.data += groups->x;
         }
     }
 
@@ -442,6 +578,10 @@ struct Tiles {
      * that the last group does not have. */
     __device__ __forceinline__ bool is_wanted(int q, const TileRange &range) const
     {
+        if (IN_PASSES) {
+            return q < 3 ? range.group < 0
+                         : range.group >= 0 && q - 3 < groups->sides_of(range.group);
+        }
         return sides == 1 || (q < 3 ? range.group == 0 : q - 3 < sides_of(range));
     }
 

@@ -18,8 +18,20 @@ namespace pysolvers::shared {
 using namespace device;
 using namespace join;
 
+/* Inverts any pivot and records the first bad one: for code that is called once. */
+template <typename Number> struct CheckedReciprocal {
+    BadPivot &bad_pivot;
+
+    __device__ __forceinline__ Number invert(Number pivot, int32_t row)
+    {
+        bad_pivot.check(pivot, row);
+        return reciprocal(pivot);
+    }
+};
+
 /* The rows of a thread: x_i = g_i - l_i y_left - u_i x_{i+1} for all but the last. */
 template <typename Number, int ROWS> struct ChunkFactor {
+    using Value = ValueOf<Number>;
     Number m[ROWS], p[ROWS - 1], u[ROWS - 1];
 
     /* Read ROWS rows(i); returns the last one. */
@@ -67,14 +79,21 @@ template <typename Number, int ROWS> struct ChunkFactor {
     __device__ __forceinline__ Frame<Number> make(const Row<Number> &last, int32_t start,
                                                   BadPivot &bad_pivot)
     {
+        CheckedReciprocal<Number> inverter = {bad_pivot};
+
+        return make(last, start, inverter);
+    }
+
+    /* The same with another inverter of pivots (pivot.cuh). */
+    template <typename Inverter>
+    __device__ __forceinline__ Frame<Number> make(const Row<Number> &last, int32_t start,
+                                                  Inverter &inverter)
+    {
         Number l(-1), above(0), first_l[ROWS - 1];
 
 #pragma unroll
         for (int i = 0; i < ROWS - 1; i++) {
-            const Number pivot = p[i] - m[i] * above;
-
-            bad_pivot.check(pivot, start + i);
-            p[i] = reciprocal(pivot);
+            p[i] = inverter.invert(p[i] - m[i] * above, start + i);
             m[i] = m[i] * p[i];
             u[i] = u[i] * p[i];
             above = u[i];
@@ -122,6 +141,44 @@ template <typename Number, int ROWS> struct ChunkFactor {
 #pragma unroll
         for (int i = ROWS - 2; i >= 0; i--) {
             rhs[i] = g[i] - u[i] * rhs[i + 1];
+        }
+    }
+
+    /* The same for right-hand sides that stay in shared memory, perhaps several of each row:
+     * values(i), called for i = 0 .. ROWS - 1 in this order. */
+    template <typename Values>
+    __device__ __forceinline__ Load<Value> reduce_each(const Values &values) const
+    {
+        Value g(0), first(0);
+        Number first_u(-1);
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            g = product(values(i), p[i]) - m[i] * g;
+            first = first - first_u * g;
+            first_u = -(first_u * u[i]);
+        }
+        return {first, values(ROWS - 1) - m[ROWS - 1] * g};
+    }
+
+    /* x of all rows, from the last to the first: put(i, x); keep(i, g) replaces values(i). */
+    template <typename Values, typename Keep, typename Put>
+    __device__ __forceinline__ void substitute_each(const Values &values,
+                                                    const Keep &keep, const Value &y_left,
+                                                    Value y, const Put &put) const
+    {
+        Value g = y_left;
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            g = product(values(i), p[i]) - m[i] * g;
+            keep(i, g);
+        }
+        put(ROWS - 1, y);
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            y = values(i) - u[i] * y;
+            put(i, y);
         }
     }
 

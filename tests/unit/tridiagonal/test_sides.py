@@ -29,7 +29,7 @@ def by_side(layout, x):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-@pytest.mark.parametrize(("sides", "rows"), [(2, 1), (3, 5), (2, 33), (7, 70)])
+@pytest.mark.parametrize(("sides", "rows"), [(2, 1), (3, 5), (2, 33), (7, 70), (4, 400), (7, 401)])
 def test_each_side_is_solved(solve, rng, dtype, layout, sides, rows):
     *matrix, _ = oracle.dominant(rng, (37, rows), dtype)
     rhs = oracle.uniform(rng, (sides, 37, rows), dtype)
