@@ -214,14 +214,6 @@ def _require_broadcast(operation: str, name: str, array: Array, shape: Shape) ->
         )
 
 
-def rhs_view(shape: Shape, rhs: Array) -> Array:
-    """View right-hand sides of this `rhs_shape` with all axes, the axis of the systems last."""
-    view = shape.batch_first(rhs)
-    if rhs.shape == shape.full:
-        return view
-    return np.broadcast_to(view, (*shape.batch, shape.rows))
-
-
 def require_same_form(operation: str, form: RowSums | None, *, has_sums: bool) -> None:
     """Raise ValueError unless new matrices have the form of those of a factor."""
     if has_sums and form is None:

@@ -342,6 +342,13 @@ def shares_one_matrix(shape: Shape, operands: Sequence[Array]) -> bool:
     )
 
 
+def brought_side(target: Any, shape: Shape, rhs: Array) -> Array:
+    """Bring right-hand sides to where a target uses them, and view them with all axes of a call."""
+    (view,) = brought(target, shape, [rhs])
+    full = (*shape.batch, shape.rows)
+    return view if view.shape == full else np.broadcast_to(view, full)
+
+
 class Parts(NamedTuple):
     """The calls of the backend for one solve: their operands, and these as lines of their plan."""
 

@@ -17,7 +17,6 @@ from .._lines.factor import (
     require_same_form,
     resolve_matrices,
     rhs_shape,
-    rhs_view,
 )
 from .._lines.masks import inside_of, masked_matrices
 from .._options import (
@@ -32,7 +31,7 @@ from .._options import (
 from .._row_sums import RowSums, form_of, matrix_names
 from .._runtime.arrays import resolve_shape
 from .._runtime.finite import require_finite_operands
-from .._runtime.lines import Shape
+from .._runtime.lines import Shape, brought_side
 from .._runtime.singular import Singular
 from .._runtime.targets import Target, find_target
 from ._ends import (
@@ -244,12 +243,12 @@ class SplitFactor:
                     finite["where"] = np.moveaxis(inside, -1, shape.axis)
                 require_finite_operands(_SOLVE, target, finite, shape, periodic=self.periodic)
             result = target.result(out, named, array, shape.full, dtype)
-            (array,) = target.move(array) if result.size else (array,)
+            right = brought_side(target, shape, array)
             x = target.destination(result) if result.size else result
             agreed.own = shape.batch
             same_batch = None if isinstance(self._state, TridiagonalFactor) else shape.batch
             agreed.same = {"dtype": str(dtype), "batch shape": same_batch, "trans": trans}
-        right, solution = rhs_view(shape, array), shape.batch_first(x)
+        solution = shape.batch_first(x)
         mask = self._inside if isinstance(self._state, _Whole) else None
         if result.size and mask is None:
             self._solve(target, right, solution, code, count)
