@@ -389,8 +389,8 @@ def theta_step(
     group, split : pysolvers.distributed.Group and Slab, optional
         As in `solve_tridiagonal`. Systems that are cut are solved as there, between two passes over
         the parts, with theta > 0. With `projected` they are distributed over the ranks as whole
-        systems, because the substitution takes the rows in order: 5 numbers per unknown are
-        exchanged, one for each further operand more, and the result is that of one device.
+        systems, because the substitution takes the rows in order: 6 numbers per unknown are
+        exchanged, and a source and a mask too. The result is that of one device.
 
     Returns
     -------
