@@ -161,10 +161,12 @@ class CubicSpline(PiecewisePolynomial):
     ) -> bool:
         """Compute the slopes from arrays on a device that need no copies; False for others."""
         access = fast_access_of(y, device)
-        found = access and access[0].borrow_operands(x, y, access[2], access[1])
+        if access is None:
+            return False
+        backend, functions, asked = access
+        found = backend.borrow_operands(x, y, asked, functions)
         if not found:
             return False
-        backend = access[0]
         ordinal, stream, knots, values = found
         keeper = keeping_stream(ordinal, stream)
         ends = backend.SPLINE_ENDS[kinds[0]], backend.SPLINE_ENDS[kinds[1]]

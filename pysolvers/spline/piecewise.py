@@ -241,10 +241,12 @@ class PiecewisePolynomial(ShownAsText):
     def _at_plain(self, x: Any, order: int, outside: str) -> Any:
         """Return what a call does for points on a device that need no copy; None for others."""
         access = fast_access_of(x, self._device)
-        found = access and access[0].borrow_operands(x, access[2], access[1])
+        if access is None:
+            return None
+        backend, functions, asked = access
+        found = backend.borrow_operands(x, asked, functions)
         if not found:
             return None
-        backend, functions, _ = access
         ordinal, stream, points = found
         layout, keeper = self._layout, self._keeper
         is_plain = points.dtype == self._knots.dtype and points.flags.c_contiguous
