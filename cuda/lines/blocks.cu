@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "lines/blocks_columns.cuh"
+#include "lines/columns/column_choice.h"
 #include "runtime/math.cuh"
 
 namespace pysolvers::lines {
@@ -206,6 +208,41 @@ are_whole(const BlocksJob<Real> &job)
     return is;
 }
 
+/* Rows of neighbouring systems of five diagonals from which chunks of columns take less time than
+ * scalar rows; in float64 those of many long systems do not. */
+template <typename Real>
+static constexpr int64_t least_column_rows = sizeof(Real) == 4 ? 97 : 75;
+static constexpr int64_t most_column_rows = 256, long_columns = 64;
+
+/* Whether five diagonals are divided into chunks of columns: neighbouring systems whose
+ * operands are copied by 16 bytes (blocks_columns.cuh). */
+template <typename Real>
+static void
+set_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
+{
+    constexpr int64_t count = 16 / sizeof(Real);
+    const auto is_whole = [&](const void *data, int64_t row, int64_t outer,
+                              int64_t inner) {
+        return data == nullptr ||
+               (inner == 1 && reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
+                row == job.rhs.row && (job.outer == 1 || outer % count == 0));
+    };
+    const bool is_short = sizeof(Real) == 4 || b.rows <= most_column_rows ||
+                          job.outer * job.inner <= long_columns * device.processors;
+    bool is = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS && is_short &&
+              b.rows >= least_column_rows<Real> && job.rhs.row % count == 0 &&
+              job.inner % count == 0 && job.x.inner == 1 &&
+              is_whole(job.rhs.data, job.rhs.row, job.rhs.outer, job.rhs.inner);
+
+    for (const Input<Real> &in : job.bands) {
+        is = is && is_whole(in.data, in.row, in.outer, in.inner);
+    }
+    job.by_columns = is && columns::shape_of<Block<Real, 2>, BandColumnJob<Real>>(
+                               (b.rows + 1) / 2,
+                               sizeof(Real) == 8 || b.rows > most_column_rows ? 4 : 5,
+                               &device, &job.columns);
+}
+
 /* Whether five diagonals are eliminated by scalar rows: neighbouring systems, and contiguous
  * rows that are vectors and fit into shared memory. */
 template <typename Real>
@@ -258,6 +295,8 @@ job_of(const ps_blocks &b, void *work)
                            false,
                            0,
                            0,
+                           {},
+                           false,
                            {}};
 
     for (int d = 0; d < 5; d++) {
@@ -273,6 +312,10 @@ job_of(const ps_blocks &b, void *work)
         for (Input<Real> &in : job.bands) {
             std::swap(in.outer, in.inner);
         }
+    }
+    set_columns(b, *ps_cuda_device_get(), job);
+    if (job.by_columns) {
+        return job;
     }
     set_five_rows(b, *ps_cuda_device_get(), job);
     if (job.has_rows) {

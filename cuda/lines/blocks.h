@@ -3,7 +3,7 @@
 #define PS_CUDA_LINES_BLOCKS_H
 
 #include "device/operand.cuh"
-#include "lines/join/levels.cuh"
+#include "lines/columns/column_shape.cuh"
 #include "ps_blocks.h"
 #include "runtime/engine.h"
 
@@ -102,6 +102,8 @@ template <typename Real> struct BlocksJob {
     int32_t far;              /* then the first eliminated rows, which are in `kept` */
     uint32_t shared_bytes;
     BlocksLines lines;
+    bool by_columns;              /* blocks_columns.cuh */
+    columns::ColumnShape columns; /* then */
 };
 
 /* blocks_reals.cu */

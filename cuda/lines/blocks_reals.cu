@@ -1,6 +1,7 @@
 /* blocks_reals.cu - the kernels of systems of blocks, compiled once per real dtype. */
 #include <algorithm>
 
+#include "lines/blocks_columns.cuh"
 #include "lines/blocks_lines.cuh"
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
@@ -36,6 +37,9 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
     ps_status status = PS_OK;
 
     if constexpr (IS_BANDS) {
+        if (job.by_columns) {
+            status = launch_band_columns(column_job_of(job), stream);
+        }
         if (job.has_rows) {
             status = launch_rows(job, systems, stream);
         }
@@ -69,7 +73,8 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
             }
         }
     }
-    if (!job.pivots && !job.has_rows && !job.is_tiled && !job.lines.is_used) {
+    if (!job.pivots && !job.has_rows && !job.is_tiled && !job.lines.is_used &&
+        !job.by_columns) {
         status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
                      .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }

@@ -53,11 +53,11 @@ template <typename Number, int PITCH = 32> struct LaneWords {
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
 template <typename Number, int ROWS, int PITCH = 32> struct ColumnChunk {
     static constexpr int words =
-        (ROWS - 1) * 32 * sides_of_number<Number>; /* of a warp */
+        (ROWS - 1) * 32 * elements_of_value<Number>; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
     const LaneWords<ValueOf<Number>, PITCH> g;
 
-    __device__ __forceinline__ explicit ColumnChunk(Number *kept)
+    __device__ __forceinline__ explicit ColumnChunk(ElementOf<Number> *kept)
         : g{reinterpret_cast<ValueOf<Number> *>(kept)}
     {
     }
@@ -144,11 +144,13 @@ struct Column {
     Note note; /* of the rows of this thread, then of the system */
     Ends<Number> ends;
     Top top;
+    bool is_definite = false; /* other matrices, of blocks, have a bad pivot */
 
     __device__ __forceinline__ Column(const ColumnShape &s,
                                       const ColumnThreadPlace<ROWS> &place,
-                                      bool is_periodic, void *memory, Number *kept,
-                                      Arrivals *others, const Top &closing = Top())
+                                      bool is_periodic, void *memory,
+                                      ElementOf<Number> *kept, Arrivals *others,
+                                      const Top &closing = Top())
         : shape(s), self(place), periodic(is_periodic), exchange(s, memory),
           rounds{others, 0}, chunk(kept), top(closing)
     {
@@ -208,11 +210,12 @@ struct Column {
         const auto safe_row = [&](int i) {
             return i >= self.pads ? again(i) : copy_row<Number>();
         };
-        BadPivot bad_pivot;
+        BadPivot bad_pivot = {BadPivot::none, is_definite};
         bool is_right;
 
         note.not_dominant = 0;
-        if (!MAKES_PADS && has_no_pads() && !(has_pads && has_few_warps && !periodic)) {
+        if (!MAKES_PADS && !is_block<Number> && has_no_pads() &&
+            !(has_pads && has_few_warps && !periodic)) {
             is_right = eliminate_fast(0, own_rows, watches);
         }
         else if (!periodic || (MAKES_PADS && !has_pads)) {
@@ -243,11 +246,14 @@ struct Column {
             return over_warps(unit, next, bytes, report);
         };
         const auto close = [&](const Unit &unit) {
-            BadPivot bad_pivot = {note.bad_pivot};
+            BadPivot bad_pivot = {note.bad_pivot, is_definite};
             const Ends<Number> all =
                 top.close(unit.segment, periodic, shape.rows - 1, unit.writes, bad_pivot);
 
             note.bad_pivot = bad_pivot.row;
+            if (is_block<Number> && note.bad_pivot != BadPivot::none) {
+                note.not_dominant = 1;
+            }
             return all;
         };
         const Unit unit = {own, self.part == 0};
@@ -309,6 +315,11 @@ struct Column {
         };
         own = chunk.eliminate(checked_rows, self.start, pads, fast_inverter);
         note.not_dominant = not_dominant;
+        if constexpr (is_block<Number>) {
+            if (is_definite && !fast_inverter.is_definite) {
+                return false;
+            }
+        }
         return fast_inverter.in_safe_range();
     }
 
@@ -318,7 +329,7 @@ struct Column {
     __device__ __forceinline__ Segment<Number> reduce_up(const Group &group,
                                                          const Reduce &reduce)
     {
-        BadPivot bad_pivot = {note.bad_pivot};
+        BadPivot bad_pivot = {note.bad_pivot, is_definite};
         SafeReciprocal<Number> safe_inverter = {bad_pivot};
         const Segment<Number> s = reduce(safe_inverter);
 

@@ -101,6 +101,11 @@ template <typename Number> struct ColumnJob {
     {
         visit(system);
     }
+    /* Whether x of systems that are not dominant is not stored. */
+    __device__ __forceinline__ bool leaves_systems() const
+    {
+        return marks != nullptr;
+    }
 };
 
 /* The same for groups of right-hand sides with one matrix: each system of the outer axis of
@@ -248,9 +253,10 @@ ps_status launch_flux_columns(const FluxColumnJob<Real, KIND> &job, cudaStream_t
  * by that of the next tile when its rows have been substituted. */
 template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS, int KEPT>
 struct ColumnRing {
-    static constexpr int batch = 4; /* rows */
+    static constexpr int batch = is_block<Number> ? 1 : 4; /* rows */
     static constexpr int slots =
-        KEPT > 0 ? KEPT / batch
+        KEPT > 0           ? KEPT / batch
+        : is_block<Number> ? 4
         : IS_CLUSTER &&ACCESS == ColumnAccess::sectors &&OPERANDS == 4 &&
                 !number_traits<Number>::is_complex
             ? 3
@@ -278,7 +284,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typen
 inline size_t
 column_bytes(const ColumnShape &shape)
 {
-    return shape.warps * sizeof(Number) *
+    return shape.warps * sizeof(ElementOf<Number>) *
                column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job> +
            ColumnExchange<Number>::bytes_of(shape);
 }

@@ -44,14 +44,14 @@ value_in_memory(const SideColumnJob<Number> &job, const ColumnPlace &place,
 
 template <typename Number>
 __device__ __forceinline__ void
-store_value(const ColumnJob<Number> &, int32_t, char *x, const Number &value)
+store_value(const ColumnJob<Number> &, int32_t, int32_t, char *x, const Number &value)
 {
     *reinterpret_cast<Number *>(x) = value;
 }
 
 template <typename Number>
 __device__ __forceinline__ void
-store_value(const SideColumnJob<Number> &job, int32_t sides, char *x,
+store_value(const SideColumnJob<Number> &job, int32_t sides, int32_t, char *x,
             const ValueOf<Number> &value)
 {
 #pragma unroll
@@ -78,6 +78,30 @@ row_in_memory(const Job &job, int64_t system, int32_t row)
                        value_in_memory(job, place, place.at(t.rhs, row))};
 }
 
+/* Row `row` of a system as the ring has it. */
+template <typename Job, typename Row>
+__device__ __forceinline__ const Row &
+completed(const Job &, const Row &of_ring, int32_t)
+{
+    return of_ring;
+}
+
+/* What is known of a system after its elimination. */
+template <typename Job>
+__device__ __forceinline__ void
+report(const Job &job, int64_t system, const Note &note)
+{
+    job.each_side(system, [&](int64_t of_batch) {
+        if (job.t.info != nullptr) {
+            job.t.info[of_batch] =
+                note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
+        }
+        if (job.marks != nullptr) {
+            job.marks[of_batch] = note.not_dominant != 0;
+        }
+    });
+}
+
 /* Grid: any number of clusters of shape.blocks blocks. Shared memory: the rings of the
  * warps, then the ColumnExchange. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
@@ -87,18 +111,20 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
     column_kernel(const __grid_constant__ Job job)
 {
     using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
+    using Element = ElementOf<Number>;
     constexpr bool has_source = Job::is_step && Job::operands > 4;
     constexpr int words = /* of a warp */
         column_words<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
     __shared__ Arrivals arrivals[2];
     __shared__ uint32_t tickets[2];
-    const Systems<Number> &t = job.t;
+    const auto &t = job.t;
     const int32_t rank = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
     const int64_t systems = t.outer * t.inner;
-    const bool watches = !number_traits<Number>::is_complex || job.marks != nullptr;
+    const bool watches =
+        !(number_traits<Number>::is_complex || is_block<Number>) || job.leaves_systems();
     const ColumnThreadPlace<ROWS> own(job.shape, rank);
-    Number *const memory = reinterpret_cast<Number *>(column_memory);
-    Number *const ring = memory + threadIdx.x / 32 * words;
+    Element *const memory = reinterpret_cast<Element *>(column_memory);
+    Element *const ring = memory + threadIdx.x / 32 * words;
     ColumnTileScheduler<IS_CLUSTER> scheduler(job.work_queue, tickets, rank,
                                               IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
                                               gridDim.x / job.shape.blocks);
@@ -108,10 +134,13 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
         column(job.shape, own, Job::may_be_periodic && t.periodic,
                memory + blockDim.x / 32 * words,
                ring + (Job::keeps_rows ? 0 : Stage::Ring::words) +
-                   threadIdx.x % 32 * sides_of_number<Number>,
+                   threadIdx.x % 32 * elements_of_value<Number>,
                arrivals);
     StepColumn<Job, ROWS> step(job, own, ring + Stage::Ring::words + threadIdx.x % 32);
 
+    if constexpr (is_block<Number>) {
+        column.is_definite = job.rows.is_definite;
+    }
     column.begin();
     scheduler.begin();
     if constexpr (Job::is_step) {
@@ -158,7 +187,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
                 return step.row(i, follows_pads, batch[k], added, system);
             }
             else {
-                return batch[k];
+                return completed(job, batch[k], own.start + i);
             }
         };
 
@@ -177,26 +206,17 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
             watches);
         scheduler.publish(column.rounds.now(), job.shape.blocks);
         column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
-            if (which >= tile.count) {
-                return;
+            if (which < tile.count) {
+                report(job, tile.first + which, note);
             }
-            job.each_side(tile.first + which, [&](int64_t of_batch) {
-                if (t.info != nullptr) {
-                    t.info[of_batch] =
-                        note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
-                }
-                if (job.marks != nullptr) {
-                    job.marks[of_batch] = note.not_dominant != 0;
-                }
-            });
         });
         const bool is_stored =
-            there && (job.marks == nullptr || column.note.not_dominant == 0);
+            there && (!job.leaves_systems() || column.note.not_dominant == 0);
 
         if (Job::keeps_rows || is_stored) {
             const ColumnPlace place(t, system);
             char *x = reinterpret_cast<char *>(place.at(t.x, own.start + ROWS - 1));
-            const int64_t row_bytes = t.x.row * static_cast<int64_t>(sizeof(Number));
+            const int64_t row_bytes = t.x.row * static_cast<int64_t>(sizeof(Element));
             [[maybe_unused]] int32_t sides = 1;
 
             if constexpr (sides_of_number<Number> > 1) {
@@ -215,7 +235,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
                     stored = step.stored(i, value);
                 }
                 if (is_there && (!Job::keeps_rows || is_stored)) {
-                    store_value(job, sides, x, stored);
+                    store_value(job, sides, own.start + i, x, stored);
                     if constexpr (Job::has_level) {
                         step.store_unreflected(x, value);
                     }

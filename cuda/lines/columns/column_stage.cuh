@@ -38,13 +38,14 @@ struct ColumnPlace {
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
           typename Job = ColumnJob<Number>>
 struct ColumnStage {
+    using Element = ElementOf<Number>;
     using Ring = ColumnRingOf<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
     static constexpr int batch = Ring::batch, batches = ROWS / batch;
 
     __device__ __forceinline__ ColumnStage(const Job &j,
                                            const ColumnThreadPlace<ROWS> &place,
                                            const ColumnTileScheduler<IS_CLUSTER> &tiles,
-                                           Number *memory)
+                                           Element *memory)
         : job(j), self(place), scheduler(tiles), ring(memory)
     {
     }
@@ -70,16 +71,22 @@ struct ColumnStage {
                                          Fifth &...fifth)
     {
         const int ahead = b + Ring::slots;
-        Number *const place = ring + slot * Ring::batch_words;
-        const Number *const from = place + threadIdx.x % 32;
+        Element *const place = ring + slot * Ring::batch_words;
+        const Element *const from = place + threadIdx.x % 32;
 
         copies_done_but<Ring::slots - 1>();
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < batch; i++) {
-            const Number *const at = from + i * Ring::row_words;
-            row[i] = {at[0], at[32], at[64], value_at(at + 96)};
-            ((fifth[i] = at[128]), ...);
+            const Element *const at = from + i * Ring::row_words;
+
+            if constexpr (is_block<Number>) {
+                row[i] = job.row_of(at);
+            }
+            else {
+                row[i] = {at[0], at[32], at[64], value_at(at + 96)};
+                ((fifth[i] = at[128]), ...);
+            }
         }
         __syncwarp();
         if (b == 0 || ahead % batches == 0) {
@@ -117,7 +124,7 @@ struct ColumnStage {
      * in this order. */
     __device__ __forceinline__ void refill(int b)
     {
-        Number *const place = ring + b * Ring::batch_words;
+        Element *const place = ring + b * Ring::batch_words;
 
         __syncwarp();
 #pragma unroll
@@ -145,18 +152,18 @@ struct ColumnStage {
     }
 
     static constexpr bool by_vectors = ACCESS != ColumnAccess::elements;
-    static constexpr int bytes = by_vectors ? 16 : sizeof(Number);
-    static constexpr int vector = 16 / sizeof(Number);
+    static constexpr int bytes = by_vectors ? 16 : sizeof(Element);
+    static constexpr int vector = 16 / sizeof(Element);
     static constexpr int vectors = Job::operands * 32 / vector; /* of a row */
     static constexpr int copies = /* of a lane per row, of the last one by some lanes */
         by_vectors ? (vectors + 31) / 32 : Job::operands;
     const Job &job;
     const ColumnThreadPlace<ROWS> &self;
     const ColumnTileScheduler<IS_CLUSTER> &scheduler;
-    Number *const ring;
+    Element *const ring;
     int32_t slot = 0;
     /* sources of this lane in the tile that is being loaded */
-    const Number *from[copies];
+    const Element *from[copies];
     uint32_t wanted[copies]; /* bit i: row i is in memory */
     uint64_t policy[copies]; /* of the cache, for Job::passing */
 
@@ -219,7 +226,7 @@ struct ColumnStage {
 
     /* Start the copies of batch b of the tile that is being loaded, and advance the
      * sources. The ring gets zeros for what is not in memory. */
-    __device__ __forceinline__ void load(int b, Number *place)
+    __device__ __forceinline__ void load(int b, Element *place)
     {
 #pragma unroll
         for (int i = 0; i < batch; i++) {
@@ -230,17 +237,22 @@ struct ColumnStage {
 
     /* Start the copies of row i of the chunk to `place`, and advance the sources by `step`
      * rows. */
-    __device__ __forceinline__ void load_row(int i, Number *place, int step)
+    __device__ __forceinline__ void load_row(int i, Element *place, int step)
     {
 #pragma unroll
         for (int k = 0; k < copies; k++) {
-            Number *const to = place + operand_of(k) * 32 + lane_of(k);
+            Element *const to = place + operand_of(k) * 32 + lane_of(k);
             const bool is_wanted = (wanted[k] >> i & 1u) != 0;
 
             if (has_copy(k)) {
                 copy(to, from[k], is_wanted, k);
             }
-            from[k] += step * job.inputs[Job::keeps_rows ? 0 : operand_of(k)].row;
+            if constexpr (is_block<Number>) {
+                from[k] += step * job.input_step;
+            }
+            else {
+                from[k] += step * job.inputs[Job::keeps_rows ? 0 : operand_of(k)].row;
+            }
         }
     }
 
@@ -256,8 +268,8 @@ struct ColumnStage {
         }
     }
 
-    __device__ __forceinline__ void copy(Number *to, const Number *source, bool is_wanted,
-                                         [[maybe_unused]] int k) const
+    __device__ __forceinline__ void copy(Element *to, const Element *source,
+                                         bool is_wanted, [[maybe_unused]] int k) const
     {
         if (ACCESS == ColumnAccess::halves) {
             copy_async_cached_or_clear(to, source, is_wanted);
