@@ -34,12 +34,13 @@ BLOCKS = """
         double own = a * a * variance; // of Q, on its diagonal
 
         if (p == 0) {
-            double term = 1.0 / 6, sum = 0;
-            for (int m = 4; m < 20; m++) {
-                sum += term;
-                term *= x / m;
+            double sum = 1; // of the series of P, by Horner's rule
+            #pragma unroll
+            for (int m = 18; m >= 4; m--) {
+                sum = 1 + x * (1.0 / m) * sum;
             }
-            own = variance * (x < 1 ? x * x * x * e2 * sum : 1 - e2 * (1 + x + x * x / 2));
+            own = variance *
+                  (x < 1 ? x * x * x * e2 * sum / 6 : 1 - e2 * (1 + x + x * x / 2));
             own = point > 0 ? own : variance;
         }
         else if (point > 0) {
