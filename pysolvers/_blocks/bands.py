@@ -133,9 +133,10 @@ def solve_pentadiagonal(
     A complex matrix is solved as a real one with blocks of 4 x 4 numbers, with about 5 times the
     operations.
 
-    On a device each thread solves one system, with 7 to 13 words per row, or 19 with row exchanges.
-    Contiguous rows, 257 to 1024 in number, are divided into chunks unless the matrices are said to
-    be positive definite. The call waits for the numbers of the singular systems where it has to
+    On a device each thread solves one system, with 7 to 13 words per row, or 19 with row exchanges,
+    or systems are divided into chunks, with 7 words: contiguous rows, 65 to 1024 in number, and
+    neighbouring systems of 97 rows and more in float32 and of 75 to 256 rows in float64, of more
+    if the systems are few. The call waits for the numbers of the singular systems where it has to
     report them.
 
     References
@@ -250,7 +251,7 @@ def factor_pentadiagonal(
     Arrays on a device have their factors there: of open real matrices, without row exchanges
     across blocks. The call waits for them, and solves run on the current stream of the library of
     the right-hand sides. Fewer than 8192 matrices of 64 block rows or more are divided into chunks
-    of 16: the last rows of the chunks are those of a smaller matrix, which is divided again. With
+    of 16: the last rows of the chunks are those of a smaller matrix, divided into chunks of 4. With
     ``pivot=False`` the matrices of the first rows of all chunks must also be regular, as those of
     dominant and of definite matrices are.
 

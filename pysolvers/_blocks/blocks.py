@@ -137,9 +137,9 @@ def solve_block_tridiagonal(
     ones.
 
     On a device each thread solves one system, with 5 k^2 + 4 k words per row, or 11 k^2 + 2 k with
-    row exchanges across blocks. Contiguous systems of 129 to 512 rows of blocks of 2 are divided
-    into chunks unless the matrices are said to be positive definite. The call waits for the
-    numbers of the singular systems where it has to report them.
+    row exchanges across blocks. Contiguous systems of 33 to 512 rows of blocks of 2 are divided
+    into chunks, with 16 words. The call waits for the numbers of the singular systems where it has
+    to report them.
 
     References
     ----------
