@@ -6,10 +6,10 @@
  * chunk of a thread keeps 8 block rows. 7 words for a scalar row. About 100 operations for a block
  * row, a quarter of what an H200 computes while its memory moves the words of that row.
  *
- * On an H200 128 and 256 rows in float64 take 0.8 and 0.83 of the time of five_rows.cuh, in
- * float32 0.72 and 0.84, 12800 systems of 1000 rows 0.95 and 0.52, 8192 of 4096 rows 1.03 and 0.41;
- * 50000 systems of 1000 rows 1.15 and 1.01, 64 rows 1.1 and 1.02: the blocks of a cluster wait for
- * each other, and 8 warps are too few to hide it.
+ * On an H200 128 rows in float64 take 0.82 of the time of five_rows.cuh, in float32 0.70; 256
+ * rows 1.12 and 0.93, 12800 systems of 1000 rows 1.0 and 0.55, 8192 of 4096 rows 1.1 and 0.41;
+ * 50000 systems of 1000 rows 1.15 and 1.09, 64 rows 1.1 and 1.02. The cause of the slow cases is
+ * not measured.
  *
  * Stable for block diagonally dominant matrices, as blocks_lines.cuh.
  */
