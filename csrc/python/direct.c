@@ -54,7 +54,7 @@ typedef struct {
     uint32_t flags;
     ps_tridiag t;
     ps_step s;         /* without t; gain 0 for a solve */
-    ps_report *report; /* of the solve; null if nobody asks for it */
+    ps_report *report; /* of the solve; null: none is made */
     PyObject *extras[EXTRAS];
     double numbers[NUMBERS][2];     /* operands that are numbers, in their dtype */
     PyArrayObject *widened[INPUTS]; /* complex copies of diagonals; owned */
