@@ -192,13 +192,13 @@ def rhs_shape(
         others = [k for k, size in enumerate(rhs.shape) if size == shape[own_axis] and k != place]
         advice = "".join(f"; if the rows lie along axis {k}, pass axis={k}" for k in others[:1])
         raise ValueError(
-            f"{name} has shape {rhs.shape}, to which {shape} of the factor does not "
+            f"{name} has shape {tuple(rhs.shape)}, to which {shape} of the factor does not "
             f"broadcast with {shape[own_axis]} rows along {which}{advice}"
         )
     return Shape(rhs.shape, place, (False,))
 
 
-def _require_broadcast(operation: str, name: str, array: Array, shape: Shape) -> None:
+def require_broadcast(operation: str, name: str, array: Any, shape: Shape) -> None:
     """Raise ValueError unless an operand broadcasts to the shape of a result."""
     if array.ndim == 1:
         require_rows(name, array, shape.full, shape.axis)
@@ -583,7 +583,7 @@ class TridiagonalFactor:
         )
         shape = rhs_shape(self.shape, self.axis, arrays[0], axis, leader)
         for name, array in zip(others, arrays[1:], strict=True):
-            _require_broadcast(operation, name, array, shape)
+            require_broadcast(operation, name, array, shape)
         require_flag("check_finite", check_finite)
         if check_finite:
             finite = dict(zip(named, arrays, strict=True))

@@ -11,8 +11,10 @@ from jax.tree_util import register_dataclass
 from jax.typing import ArrayLike
 
 from .._checks import integer, require
+from .._lines.factor import require_broadcast
 from .._row_sums import RowSums
 from .._runtime.arrays import padded_shape
+from .._runtime.lines import Shape
 from .._steps import differentiable
 from ._row_sums import solve_row_sums
 from ._xp import XP, as_plain
@@ -270,11 +272,8 @@ class ThetaFactor:
         struct = jax.eval_shape(factor.solve, arrays["u"].astype(kind))
         shape, axis = struct.shape, factor.axis % len(struct.shape)
         for name, array in arrays.items():
+            require_broadcast("ThetaFactor.step", name, array, Shape(shape, axis, ()))
             padded = array.reshape(padded_shape(array.shape, axis, len(shape)))
-            fits = padded.ndim == len(shape) and all(
-                size in (1, full) for size, full in zip(padded.shape, shape, strict=True)
-            )
-            require(fits, f"{name} must broadcast to the shape {shape} of the result", array.shape)
             arrays[name] = padded.astype(struct.dtype)
         values = jnp.broadcast_to(arrays["u"], shape)
 

@@ -28,11 +28,12 @@ import torch
 from torch import Tensor
 
 from .._checks import require
-from .._lines.factor import TridiagonalFactor as Factors
+from .._lines.factor import TridiagonalFactor as Factors, rhs_shape
 from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import require_rows, resolve_shape
+from .._runtime.arrays import resolve_shape
 from .._runtime.backends import require as require_backend
+from .._runtime.lines import Shape
 from .._steps.differentiable import masked_matrix, masked_product
 from ._by_sums import solve_transposed_sums
 from ._operands import (
@@ -164,33 +165,21 @@ class TridiagonalFactor:
         require(trans in ("N", "T", "H"), "trans must be 'N', 'T' or 'H'", trans)
         (b,) = as_tensors({"rhs": rhs}).values()
         b = b.to(torch.promote_types(b.dtype, self.diag.dtype))
-        place = self.axis if axis is None else axis
+        shape = self._rhs_shape(b, axis, "rhs")
+        b = rows_last(b, shape)  # one axis broadcasts to the matrices
         diagonals = (self.lower, self.diag, self.upper)
-        batch = batch_of(*diagonals)
-        ndim = len(batch) + 1 if b.ndim == 1 else b.ndim
-        if not -ndim <= place < ndim:
-            raise ValueError(f"axis must be in {-ndim} .. {ndim - 1}, got {place}")
-        missing = ndim - 1 - len(batch)
-        if b.ndim == 1:
-            place %= ndim
-            require_rows("rhs", b, (*batch[:place], self.rows, *batch[place:]), place)
-            b = b.reshape((1,) * len(batch) + (self.rows,))  # broadcasts to the matrices
-        else:
-            b = b.movedim(place, -1)
-            fits = b.shape[-1] == self.rows and missing >= 0
-            if not fits or any(
-                size not in (1, asked)
-                for size, asked in zip(batch, b.shape[missing:-1], strict=True)
-            ):
-                raise ValueError(
-                    f"rhs has shape {tuple(rhs.shape)}, to which matrices of shape "
-                    f"{(*batch, self.rows)}, rows last, do not broadcast along axis {place}"
-                )
+        missing = len(shape.batch) - len(batch_of(*diagonals))
         padded = (t.reshape((1,) * missing + tuple(t.shape)) for t in diagonals)
         inside = b if self.where is None else torch.where(self.where, b, 0)
         x = _Differentiable.apply(self._number, *padded, inside, trans, *self._options)
         x = x if self.where is None else torch.where(self.where, x, b)
-        return x.movedim(-1, place)
+        return x.movedim(-1, shape.axis)
+
+    def _rhs_shape(self, rhs: Tensor, axis: int | None, name: str) -> Shape:
+        """Return the shape of solutions for right-hand sides, or raise."""
+        batch = batch_of(self.lower, self.diag, self.upper)
+        along = len(batch) + 1 + self.axis
+        return rhs_shape((*batch[:along], self.rows, *batch[along:]), self.axis, rhs, axis, name)
 
     def multiply(self, x: Tensor, *, axis: int | None = None) -> Tensor:
         """Multiply the matrices by tensors.

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from .._checks import integer, require
+from .._lines.factor import require_broadcast
 from .._options import OnSingular
 from .._row_sums import RowSums
-from .._runtime.arrays import require_rows
 from .._steps.differentiable import steps_by_factor, theta_matrix
-from ._factor import TridiagonalFactor, batch_of
-from ._operands import as_tensors
+from ._factor import TridiagonalFactor
+from ._operands import as_tensors, rows_last
 from ._xp import XP
 
 
@@ -94,19 +94,11 @@ class ThetaFactor:
         tensors = as_tensors(given)
         kind = torch.promote_types(tensors["u"].dtype, factor.diag.dtype)
         values, added = tensors["u"].to(kind), tensors.get("source")
-        batch = batch_of(factor.lower, factor.diag, factor.upper)
-        ndim = len(batch) + 1 if values.ndim == 1 else values.ndim
-        place = factor.axis if axis is None else axis
-        if not -ndim <= place < ndim:
-            raise ValueError(f"axis must be in {-ndim} .. {ndim - 1}, got {place}")
-        place %= ndim
-        if values.ndim == 1:
-            require_rows("u", values, (*batch[:place], factor.rows, *batch[place:]), place)
-            values = values.expand(*batch, factor.rows)
-        else:
-            values = values.movedim(place, -1)
+        shape = factor._rhs_shape(values, axis, "u")
+        values = rows_last(values, shape).expand(*shape.batch, shape.rows)
         if added is not None:
-            added = _rows_last(added.to(kind), values, place)
+            require_broadcast("ThetaFactor.step", "source", added, shape)
+            added = rows_last(added.to(kind), shape)
 
         def repeat(advance: Callable[[Tensor], Tensor], first: Tensor) -> Tensor:
             """Advance once for each step."""
@@ -125,21 +117,7 @@ class ThetaFactor:
             repeat=repeat,
             beyond=torch.lerp,
         )
-        return x.movedim(-1, place)
-
-
-def _rows_last(source: Tensor, like: Tensor, place: int) -> Tensor:
-    """Return a source with the rows last; one dimension lies along the systems."""
-    shape = tuple(source.shape)
-    if source.ndim > 1:
-        source = source.reshape((1,) * (like.ndim - source.ndim) + shape)
-        source = source.movedim(place, -1) if source.ndim == like.ndim else source
-    fits = source.ndim <= like.ndim and all(
-        size in (1, full) for size, full in zip(source.shape[::-1], like.shape[::-1], strict=False)
-    )
-    full = like.movedim(-1, place).shape
-    require(fits, f"source must broadcast to the shape {tuple(full)} of the result", shape)
-    return source
+        return x.movedim(-1, shape.axis)
 
 
 def factor_theta(
