@@ -17,7 +17,7 @@ Method = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partiti
 OnSingular = Literal["raise", "warn", "nan", "ignore"]
 Trans = Literal["N", "T", "H"]
 
-_POLICIES = get_args(OnSingular)
+POLICIES = get_args(OnSingular)
 _MAX_THREADS = 2**15
 
 
@@ -156,7 +156,7 @@ def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:
 
 def check_policy(value: OnSingular) -> OnSingular:
     """Return `on_singular` if it is one of the four policies, or raise an error."""
-    check_choice("on_singular", value, dict.fromkeys(_POLICIES, 0))
+    check_choice("on_singular", value, dict.fromkeys(POLICIES, 0))
     return value
 
 

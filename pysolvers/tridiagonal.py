@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._lines.engine import solve
+from ._lines.engine import solve_planned, solve_unplanned
 from ._options import Choice, Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
 from ._row_sums import RowSums, form_of, warn_of_singular_ring
@@ -310,8 +310,9 @@ def solve_tridiagonal(
     diag, form = form_of(diag)
     if periodic is True and form is None and where is None and on_singular in ("raise", "warn"):
         warn_of_singular_ring(lower, diag, upper)
-    if group is None and split is None:
-        return solve(
+    is_split = group is not None or split is not None
+    if not is_split and stream is None and check_finite is False:
+        answer = solve_unplanned(
             lower,
             diag,
             upper,
@@ -325,17 +326,15 @@ def solve_tridiagonal(
             out,
             on_singular,
             device,
-            stream,
             threads,
-            check_finite,
             return_info,
         )
+        if answer is not None:
+            return answer
     if where is not None and method != "auto":
         raise ValueError(
             f"solve_tridiagonal does not take where with method={method!r}: it needs method 'auto'"
         )
-    from .distributed._solve import solve_split
-
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     choice = Choice(
         axis=axis,
@@ -352,6 +351,10 @@ def solve_tridiagonal(
         has_sums=form is not None,
         check_signs=form is not None and form.check_signs,
     )
+    if not is_split:
+        return solve_planned(named, choice, where)
+    from .distributed._solve import solve_split
+
     return solve_split(group, split, named, choice, where)
 
 

@@ -1,8 +1,8 @@
 """One direct solve: checks, targets, calls of the backend, reports.
 
-`solve` is one call of the extension where the operands need no planning. Otherwise `prepare` checks
-a call and moves its operands, `solve_views` or `solve_spikes` solves, and `finish` gives the result
-out; `solve_call` is all three.
+`solve_unplanned` is one call of the extension, where the operands need no planning. Otherwise
+`prepare` checks a call and moves its operands, `solve_views` or `solve_spikes` solves, and `finish`
+gives the result out; `solve_planned` is all three.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .._checks import integer, require_flag
 from .._errors import raise_for_status
 from .._options import (
+    POLICIES,
     Choice,
     Method,
     OnSingular,
@@ -88,7 +89,7 @@ class Call(NamedTuple):
     masks: tuple[Array, ...] = ()  # its view with all rows, moved, if there is one; by `prepare`
 
 
-def solve(
+def solve_unplanned(
     lower: Any,
     diag: Any,
     upper: Any,
@@ -102,76 +103,51 @@ def solve(
     out: Any,
     policy: OnSingular,
     device: str | None,
-    stream: object,
     threads: int | None,
-    check_finite: bool,
     return_info: Any,
 ) -> Any:
-    """Do what `solve_tridiagonal` does for arrays of one process; with a `form`, `diag` has sums.
+    """Do what `solve_tridiagonal` does if one call of the extension can, or return None.
 
-    Calls that need no planning are one call of the extension.
+    With a `form`, `diag` has row sums. Calls with errors in their arguments give None, too.
     """
-    if (
-        stream is None
-        and check_finite is False
-        and type(return_info) is bool
-        and policy in ("raise", "warn", "nan", "ignore")
-    ):
-        answer = None
-        is_plain = form is None and where is None and method == "auto" and return_info is False
-        on_host = device is None or device == "cpu"
-        access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
-        if access is not None:
-            if is_plain and policy != "warn":
-                answer = solve_on_device(
-                    lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy, access
-                )
-        elif is_plain and on_host:
-            answer = solve_directly(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy
-            )
-            if answer is None and out is None and threads is None and policy != "warn":
-                programs = programs_for(rhs)
-                if programs is not None:
-                    options, asks = (axis, pivot, periodic), policy == "raise"
-                    answer = programs.solve((lower, diag, upper, rhs), options, asks=asks)
-        elif on_host and (where is None or method == "auto"):
-            answer = solve_directly(
-                *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy),
-                form=form,
-                step=None if where is None else _kept_outside(where),
-                method=method,
-                return_info=return_info,
-            )
-        if answer is not None:
-            return answer
-    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-    choice = Choice(
-        axis=axis,
-        method=method,
-        periodic=periodic,
-        pivot=pivot,
-        out=out,
-        on_singular=policy,
-        device=device,
-        stream=stream,
-        threads=threads,
-        check_finite=check_finite,
-        return_info=return_info,
-        has_sums=form is not None,
-        check_signs=form is not None and form.check_signs,
-    )
-    if where is None:
-        return solve_call(named, choice, stacklevel=3)
-    if method != "auto":
-        raise ValueError(
-            f"solve_tridiagonal does not take where with method={method!r}: it needs method 'auto'"
+    if type(return_info) is not bool or policy not in POLICIES:
+        return None
+    is_plain = form is None and where is None and method == "auto" and return_info is False
+    on_host = device is None or device == "cpu"
+    access = None if type(rhs) is np.ndarray else fast_access_of(rhs, device)
+    if access is not None:
+        if not is_plain or policy == "warn":
+            return None
+        return solve_on_device(
+            lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy, access
         )
-    return solve_step(named, where, choice, stacklevel=3)
+    if not on_host:
+        return None
+    if not is_plain:
+        if where is not None and method != "auto":
+            return None
+        return solve_directly(
+            *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy),
+            form=form,
+            step=None if where is None else _kept_outside(where),
+            method=method,
+            return_info=return_info,
+        )
+    answer = solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy)
+    if answer is None and out is None and threads is None and policy != "warn":
+        programs = programs_for(rhs)
+        if programs is not None:
+            options, asks = (axis, pivot, periodic), policy == "raise"
+            return programs.solve((lower, diag, upper, rhs), options, asks=asks)
+    return answer
 
 
-def solve_call(named: dict[str, Any], choice: Choice, *, stacklevel: int = 2) -> Any:
+def solve_planned(
+    named: dict[str, Any], choice: Choice, where: Any = None, *, stacklevel: int = 2
+) -> Any:
     """Do what `solve_tridiagonal` does, in the general way; `stacklevel` is that of a warning."""
+    if where is not None:
+        return solve_step(named, where, choice, stacklevel=stacklevel + 1)
     call = _checked(named, choice)
     target, shape, x = call.target, call.shape, call.result
     if x.size:

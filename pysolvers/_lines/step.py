@@ -16,7 +16,6 @@ from .._checks import require_flag
 from .._errors import raise_for_status
 from .._options import (
     Choice,
-    OnSingular,
     SolveInfo,
     check_policy,
     pivot_code,
@@ -120,19 +119,15 @@ class Step(NamedTuple):
     vector: str
     step: float = 0.0
     gain: float = 1.0
-    pivot: bool | None = None
-    on_singular: OnSingular = "raise"
-    has_sums: bool = False
-    flags: int | None = None  # of the off-diagonals; by default those of the shape
-    matrix: tuple[str, str, str] = _MATRIX
     is_reversed: bool = False  # whether the rows are eliminated from the last to the first
 
 
-def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklevel: int = 2) -> Any:
-    """Solve the rows of a step; return the result, with `return_info` and a SolveInfo."""
-    target, policy = call.target, check_policy(step.on_singular)
+def make_step(call: Prepared, step: Step, *, stacklevel: int = 2) -> Any:
+    """Solve the rows of a step; return the result, and a SolveInfo if the call wants it."""
+    target, choice = call.target, call.choice
+    policy, has_sums = check_policy(choice.on_singular), choice.has_sums
     backend = target.backend
-    pivot = pivot_code(step.pivot, backend.PIVOTS, has_sums=step.has_sums)
+    pivot = pivot_code(choice.pivot, backend.PIVOTS, has_sums=has_sums)
     report, singular = report_of_nothing(), None
     copied: tuple[str, ...] = ()
     asks = target.reports_singular(policy)
@@ -141,10 +136,8 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
         of, x = lines.lines, lines.lines[_RESULT]
         is_filled = policy == "nan"
         info = target.info(x.shape[0] * x.shape[1]) if asks or is_filled else None
-        flags = step.flags
-        if flags is None:
-            flags = shape_flags(backend, call.shape, call.choice.periodic)
-        matrix = step.matrix
+        flags = shape_flags(backend, call.shape, choice.periodic)
+        matrix = _MATRIX
         if step.is_reversed:
             of = {name: target.reversed_rows(line) for name, line in of.items()}
             matrix = matrix[::-1]
@@ -155,7 +148,7 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
         status, report = backend.step_solve(
             backend.STEP_KINDS[step.kind],
             pivot,
-            flags | (backend.ROW_SUMS if step.has_sums else 0),
+            flags | (backend.ROW_SUMS if has_sums else 0),
             *(of[name] for name in matrix),
             of[step.vector],
             of[_RESULT],
@@ -173,7 +166,7 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
             ),
             call.threads,
             *target.arguments,
-            asks and return_info,
+            asks and choice.return_info,
         )
         raise_for_status(status, backend.STATUS, call.operation.name)
         if info is not None and is_filled and target.fills_nan:
@@ -185,7 +178,7 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
     answer = finish(call)
     if singular is not None:
         singular.report(policy, call.operation.name, stacklevel=stacklevel + 1)
-    if not return_info:
+    if not choice.return_info:
         return answer
     if singular is None and asks:
         singular = find_singular(np.zeros(0, np.int32), Plan(call.shape.batch, (), ()))
@@ -204,35 +197,29 @@ def make_step(call: Prepared, step: Step, *, return_info: bool = False, stacklev
 def solve_step(named: Mapping[str, Any], where: Any, choice: Choice, *, stacklevel: int = 2) -> Any:
     """Solve for the rows inside of a mask, and keep the right-hand sides outside."""
     require_flag("return_info", choice.return_info)
-    rows = Step(
-        kind="matrix",
-        vector="rhs",
-        pivot=choice.pivot,
-        on_singular=choice.on_singular,
-        has_sums=choice.has_sums,
-    )
     call = prepare(named, where, _SOLVE, choice)
-    return make_step(call, rows, return_info=choice.return_info, stacklevel=stacklevel + 1)
+    return make_step(call, Step(kind="matrix", vector="rhs"), stacklevel=stacklevel + 1)
 
 
 def _singular(call: Prepared, step: Step, info: Array, lines: NamedLines) -> Singular:
     """Return the singular systems, and write NaN to them if the call wants that."""
     singular, views = find_singular(info, lines.plan), lines.views
+    policy = call.choice.on_singular
     x = [views[_RESULT]]
     if call.paired:
         singular = singular.of_first()
         x = list(views[_RESULT])
         views = {name: view[0] for name, view in views.items()}
-    if step.on_singular == "nan" and not call.target.fills_nan:
+    if policy == "nan" and not call.target.fills_nan:
         for part in x:
             singular.fill_nan(part, call.shape.batch)
-    if step.on_singular in ("raise", "warn") and "where" not in views and step.kind != "flux":
+    if policy in ("raise", "warn") and "where" not in views and step.kind != "flux":
         singular = explained(
             singular,
             call.target,
-            [views[name] for name in step.matrix],
+            [views[name] for name in _MATRIX],
             call.shape,
             periodic=call.choice.periodic,
-            names=matrix_names(has_sums=step.has_sums),
+            names=matrix_names(has_sums=call.choice.has_sums),
         )
     return singular

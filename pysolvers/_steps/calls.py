@@ -485,6 +485,10 @@ def theta_step(
         stream=stream,
         threads=threads,
         check_finite=check_finite,
+        pivot=pivot,
+        on_singular=on_singular,
+        return_info=return_info,
+        has_sums=form is not None,
     )
     if source is not None:
         named["source"] = source
@@ -494,22 +498,11 @@ def theta_step(
     if group is not None or split is not None:
         from .split import step_split
 
-        settings: dict[str, Any] = {"dt": dt, "theta": theta, "pivot": pivot, "contact": contact}
-        settings["on_singular"] = on_singular
-        return step_split(
-            group,
-            split,
-            named,
-            where,
-            form,
-            _THETA,
-            choice,
-            partial(theta_step, **settings),
-            settings,
-            has_info=return_info,
-        )
+        settings: dict[str, Any] = {"dt": dt, "theta": theta, "contact": contact}
+        whole = partial(theta_step, **settings)
+        return step_split(group, split, named, where, _THETA, choice, whole, settings)
     if theta == 0:
-        return _explicit(named, where, choice, dt, has_sums=form is not None, info=return_info)
+        return _explicit(named, where, choice, dt)
     call = prepare(named, where, _THETA, choice)
     _require_real_sums(call, form)
     if projected is not None and call.dtype.kind == "c":
@@ -519,12 +512,9 @@ def theta_step(
         vector="u",
         step=theta * dt,
         gain=1 / theta,
-        pivot=pivot,
-        on_singular=on_singular,
-        has_sums=form is not None,
         is_reversed=projected is not None and contact == "first",
     )
-    return make_step(call, step, return_info=return_info, stacklevel=2)
+    return make_step(call, step, stacklevel=2)
 
 
 class ThetaFactor:
@@ -1162,17 +1152,9 @@ def _require_projected(theta: float, pivot: bool | None, *, periodic: bool) -> N
         )
 
 
-def _explicit(
-    named: dict[str, Any],
-    where: Any,
-    choice: Choice,
-    dt: float,
-    *,
-    has_sums: bool,
-    info: bool,
-) -> Any:
+def _explicit(named: dict[str, Any], where: Any, choice: Choice, dt: float) -> Any:
     """Make the step with theta = 0, a product."""
-    if where is not None or info:
+    if where is not None or choice.return_info:
         option = "where" if where is not None else "return_info"
         raise ValueError(f"theta_step: {option} needs theta > 0, got theta=0: nothing is solved")
     arrays = {name: numbers_of(value) for name, value in named.items()}
@@ -1182,7 +1164,8 @@ def _explicit(
         arrays["u"] = arrays["u"] * 1  # a copy: `out` can be u, and a row reads its neighbours
     operation = Operation("theta_step", "u", ("u", "base"), labels={"base": "source"})
     call = prepare(arrays, None, operation, choice)
-    return multiply(call, "u", "base" if "base" in arrays else "u", dt, 1.0, has_sums=has_sums)
+    added = "base" if "base" in arrays else "u"
+    return multiply(call, "u", added, dt, 1.0, has_sums=choice.has_sums)
 
 
 def _moved_by(arrays: dict[str, Any], source: Any, dt: float, axis: int) -> Any:

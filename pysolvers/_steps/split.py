@@ -144,17 +144,14 @@ def step_split(
     split: Slab | None,
     named: dict[str, Any],
     where: Any,
-    form: RowSums | None,
     about: Operation,
     choice: Choice,
     whole: Callable[..., Any],
     settings: Mapping[str, Any],
-    *,
-    has_info: bool,
 ) -> Any:
     """Make a theta step of operands of which each rank holds its part.
 
-    `whole` makes that of systems that are not cut; `form` is that of ``named["diag"]``.
+    `whole` makes that of systems that are not cut.
     """
     operation = about.name
     group, split = checked_group(group, split)
@@ -162,8 +159,10 @@ def step_split(
         "axis": choice.axis,
         "periodic": choice.periodic,
         "threads": choice.threads,
+        "pivot": choice.pivot,
+        "on_singular": choice.on_singular,
     }
-    call = None
+    has_info, has_sums, call = choice.return_info, choice.has_sums, None
     with group.agreement(operation) as agreed:
         given = named if where is None else {**named, "where": where}
         given = given if choice.out is None else {**given, "out": choice.out}
@@ -184,7 +183,9 @@ def step_split(
         agreed.same = {
             "is cut": is_cut,
             "return_info": has_info,
-            "operands": [*named, "RowSums" * (form is not None), "where" * (where is not None)],
+            "operands": [*named, "RowSums" * has_sums, "where" * (where is not None)],
+            "pivot": choice.pivot,
+            "on_singular": choice.on_singular,
             **settings,
         }
         if "projected" in named and call is not None:
@@ -192,7 +193,7 @@ def step_split(
             rest = tuple(":" if axis == along else size for axis, size in enumerate(full))
             agreed.same |= {"dtype": str(call.dtype), "shape": rest, "axis": call.shape.axis}
     if not is_cut:
-        diag = named["diag"] if form is None else RowSums(named["diag"], check_signs=False)
+        diag = RowSums(named["diag"], check_signs=False) if has_sums else named["diag"]
         with group.agreement(operation):
             return whole(
                 named["lower"],
@@ -210,7 +211,7 @@ def step_split(
     if "projected" in named:
         assert call is not None
         check_sizes(along, agreed.found)
-        found = _step_of_whole_lines(group, call, agreed.found, whole, form, settings)
+        found = _step_of_whole_lines(group, call, agreed.found, whole)
         return found if has_info else found[0]
     theta = float(settings["theta"])
     h = theta * float(settings["dt"])
@@ -223,12 +224,10 @@ def step_split(
     middle = 1 - h * diag
     y, info = solve_tridiagonal(
         -h * lower,
-        middle if form is None else RowSums(middle, check_signs=False),
+        RowSums(middle, check_signs=False) if has_sums else middle,
         -h * upper,
         u + h * arrays["source"] if "source" in arrays else u,
-        pivot=settings["pivot"],
         where=where,
-        on_singular=settings["on_singular"],
         check_finite=choice.check_finite,
         group=group,
         split=split,
@@ -256,12 +255,19 @@ def added_inside(
     named = {"lower": 0.0, "diag": 0.0, "upper": 0.0, "u": u, "source": difference}
     about = Operation(operation, "u", ("u", "source"), "u")
     is_used = isinstance(where, np.ndarray)
-    choice = choice._replace(check_finite=False, periodic=False)
+    choice = Choice(
+        axis=choice.axis,
+        pivot=False,
+        out=choice.out,
+        on_singular="ignore",
+        device=choice.device,
+        stream=choice.stream,
+        threads=choice.threads,
+    )
     call = prepare(named, None if is_used else where, about, choice)
     if is_used:
         call = call._replace(operands={**call.operands, "where": where})
-    step = Step(kind="theta", vector="u", step=1.0, gain=gain, pivot=False, on_singular="ignore")
-    return make_step(call, step)
+    return make_step(call, Step(kind="theta", vector="u", step=1.0, gain=gain))
 
 
 def _step_of_whole_lines(
@@ -269,11 +275,10 @@ def _step_of_whole_lines(
     call: Prepared,
     sizes: Sequence[int],
     whole: Callable[..., Any],
-    form: RowSums | None,
-    settings: Mapping[str, Any],
 ) -> tuple[Any, SolveInfo]:
     """Make a step whose substitution follows the rows in order: every system on one rank."""
-    target, choice, policy = call.target, call.choice, settings["on_singular"]
+    target, choice = call.target, call.choice
+    policy, has_sums = choice.on_singular, choice.has_sums
     names = [name for name in call.views if name not in (*_MATRIX, "result")]
 
     def solve(lines: list[Array]) -> tuple[Array, SolveInfo]:
@@ -281,9 +286,10 @@ def _step_of_whole_lines(
         lower, diag, upper, *others = lines
         answer: tuple[Array, SolveInfo] = whole(
             lower,
-            diag if form is None else RowSums(diag, check_signs=False),
+            RowSums(diag, check_signs=False) if has_sums else diag,
             upper,
             **dict(zip(names, others, strict=True)),
+            pivot=choice.pivot,
             on_singular="nan" if policy == "nan" else "ignore",
             device=target.device_name,
             threads=choice.threads,
@@ -301,7 +307,7 @@ def _step_of_whole_lines(
         sizes,
         solve,
         periodic=False,
-        names=matrix_names(has_sums=form is not None),
+        names=matrix_names(has_sums=has_sums),
         explains="where" not in names,
     )
     answer = finish(call)

@@ -11,12 +11,11 @@ from .._lines.engine import (
     Call,
     finish,
     prepare,
-    solve_call,
+    solve_planned,
     solve_spikes,
     solve_views,
 )
 from .._lines.masks import Beyond
-from .._lines.step import solve_step
 from .._options import Choice, SolveInfo
 from .._row_sums import matrix_names
 from .._runtime.device import packed_strides
@@ -260,7 +259,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     found = Coefficients(*of_matrices)
     reduced = reduced_matrix(found, periodic=periodic)
     right = reduced_rhs(found, g_first, d, periodic=periodic)
-    y, info = solve_call(
+    y, info = solve_planned(
         dict(zip(_OPERANDS, (*reduced, right), strict=True)),
         Choice(
             axis=0,
@@ -312,11 +311,8 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
             return_info=True,
             has_sums=choice.has_sums,
         )
-        answer: tuple[Array, SolveInfo]
-        if call.masks:
-            answer = solve_step(named, lines[-1].astype(bool), alone)
-        else:
-            answer = solve_call(named, alone)
+        where = lines[-1].astype(bool) if call.masks else None
+        answer: tuple[Array, SolveInfo] = solve_planned(named, alone, where)
         return answer
 
     info, counts, singular = solve_whole_lines(

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from .. import heat
 from .._boundary import Dirichlet
 from .._checks import require
-from .._lines.engine import solve_call
+from .._lines.engine import solve_planned
 from .._options import Choice, check_choice
 from ..heat._settings import HeatSettings
 from ..heat.adi import SavedHeat
@@ -207,7 +207,7 @@ def solve_tridiagonal(
     """
     variant = check_choice("mapping", mapping, _MAPPINGS)
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-    return solve_call(named, Choice(method="pcr", variant=variant, **options))
+    return solve_planned(named, Choice(method="pcr", variant=variant, **options))
 
 
 def heated_plate(nodes: int | tuple[int, ...], **options: Any) -> HeatADI:
