@@ -172,7 +172,13 @@ def load(kernels: str) -> Directive:
     try:
         return _load(path)
     except OSError as error:
-        raise BackendError(f"{kernels!r}: {path} cannot be loaded: {error}") from None
+        advice = ""
+        if "version `GOMP_" in str(error):
+            advice = (
+                "; a package such as PyTorch loaded an older libgomp before: run the solver, or "
+                "ctypes.CDLL('libgomp.so.1'), before the import of this package"
+            )
+        raise BackendError(f"{kernels!r}: {path} cannot be loaded: {error}{advice}") from None
 
 
 @cache
