@@ -11,6 +11,7 @@ from ._lines.engine import solve_planned, solve_unplanned
 from ._options import Choice, Method, OnSingular, SolveInfo
 from ._other_calls import call_error, hide_other
 from ._row_sums import RowSums, form_of, warn_of_singular_ring
+from ._runtime.finite import are_finite
 
 if TYPE_CHECKING:
     from .distributed import Group, Slab
@@ -311,6 +312,8 @@ def solve_tridiagonal(
     if periodic is True and form is None and where is None and on_singular in ("raise", "warn"):
         warn_of_singular_ring(lower, diag, upper)
     is_split = group is not None or split is not None
+    if check_finite is True and not is_split:
+        check_finite = not are_finite((lower, diag, upper, rhs))
     if not is_split and stream is None and check_finite is False:
         answer = solve_unplanned(
             lower,

@@ -133,13 +133,23 @@ def solve_unplanned(
             method=method,
             return_info=return_info,
         )
-    answer = solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, policy)
+    operands = [lower, diag, upper, rhs]
+    options: tuple[Any, ...] = (axis, out, pivot, periodic, threads, policy)
+    answer = solve_directly(*operands, *options)
+    if answer is None and out is None and any(map(_has_integers, operands)):
+        floats = [a.astype(np.float64) if _has_integers(a) else a for a in operands]
+        return solve_directly(*floats, *options)
     if answer is None and out is None and threads is None and policy != "warn":
         programs = programs_for(rhs)
         if programs is not None:
-            options, asks = (axis, pivot, periodic), policy == "raise"
-            return programs.solve((lower, diag, upper, rhs), options, asks=asks)
+            asks = policy == "raise"
+            return programs.solve(tuple(operands), (axis, pivot, periodic), asks=asks)
     return answer
+
+
+def _has_integers(operand: Any) -> bool:
+    """Return whether an operand is an array of the host that a call converts to float64."""
+    return type(operand) is np.ndarray and operand.dtype.kind in "biu"
 
 
 def solve_planned(

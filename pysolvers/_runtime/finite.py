@@ -1,7 +1,8 @@
 """Search for NaN and infinity in the operands of a call."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -65,6 +66,20 @@ def require_finite_operands(
         found = find_not_finite(labels.get(name, name), counts, shape.rows, omits, periodic)
         if found is not None:
             raise ValueError(f"{operation}: {found}, and check_finite=True requires finite values")
+
+
+def are_finite(operands: Iterable[Any]) -> bool:
+    """Return whether operands are numbers and NumPy arrays without NaN or infinity.
+
+    False does not say that there is any in an entry that counts.
+    """
+    for value in operands:
+        if type(value) is np.ndarray:
+            if value.dtype.kind in "fc" and not np.isfinite(value).all():
+                return False
+        elif type(value) is not int and not (type(value) is float and isfinite(value)):
+            return False
+    return True
 
 
 def explained(

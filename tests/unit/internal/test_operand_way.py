@@ -39,6 +39,7 @@ def rhs(rng):
         {"on_singular": "warn", "threads": 2},
         {"where": np.arange(64) % 7 > 0},
         {"sums": True, "return_info": True},
+        {"check_finite": True, "where": np.arange(64) % 7 > 0},
     ],
     ids=str,
 )
@@ -58,6 +59,13 @@ def test_arrays_that_need_no_planning(matrix, rhs, options, dtype):
         return solve_tridiagonal(lower, diag, upper, rhs, **options)
 
     assert files_on_the_way(call, rhs) == DIRECT
+
+
+def test_integers_are_made_floats(matrix, rhs):
+    lower, diag, upper = matrix
+    rhs = (10 * rhs).astype(int)
+
+    assert files_on_the_way(lambda: solve_tridiagonal(lower, diag, upper, rhs), rhs) == DIRECT
 
 
 def with_factor(solve, **options):
