@@ -1,26 +1,13 @@
-/* block.cuh - blocks of SIDE x SIDE real numbers as numbers, and columns of SIDE numbers as
- * their values. csrc/cpu/lines/block.h has the same formulas.
+/* block.cuh - blocks of SIDE x SIDE real numbers as numbers, whose values are columns.
+ * csrc/cpu/lines/block.h has the same formulas.
  */
 #ifndef PS_CUDA_DEVICE_BLOCK_CUH
 #define PS_CUDA_DEVICE_BLOCK_CUH
 
+#include "device/column.cuh"
 #include "device/pivot.cuh"
 
 namespace pysolvers::device {
-
-template <typename Real, int SIDE> struct Column {
-    Real at[SIDE];
-
-    Column() = default;
-    /* All entries are x. */
-    __device__ __forceinline__ explicit Column(Real x)
-    {
-#pragma unroll
-        for (int p = 0; p < SIDE; p++) {
-            at[p] = x;
-        }
-    }
-};
 
 template <typename Real, int SIDE> struct Block {
     Real at[SIDE][SIDE]; /* [row][column] */
@@ -76,17 +63,6 @@ template <typename Real, int SIDE>
 struct number_traits<Block<Real, SIDE>> : number_traits<Real> {};
 
 template <typename Real, int SIDE>
-__device__ __forceinline__ Column<Real, SIDE>
-shuffle(unsigned mask, Column<Real, SIDE> a, int lane)
-{
-#pragma unroll
-    for (int p = 0; p < SIDE; p++) {
-        a.at[p] = __shfl_sync(mask, a.at[p], lane);
-    }
-    return a;
-}
-
-template <typename Real, int SIDE>
 __device__ __forceinline__ Block<Real, SIDE>
 shuffle(unsigned mask, Block<Real, SIDE> a, int lane)
 {
@@ -105,17 +81,6 @@ __device__ __forceinline__ Block<Real, SIDE>
 operator+(Block<Real, SIDE> a, const Block<Real, SIDE> &b)
 {
     return a - -b;
-}
-
-template <typename Real, int SIDE>
-__device__ __forceinline__ Column<Real, SIDE>
-operator-(Column<Real, SIDE> a, const Column<Real, SIDE> &b)
-{
-#pragma unroll
-    for (int p = 0; p < SIDE; p++) {
-        a.at[p] -= b.at[p];
-    }
-    return a;
 }
 
 template <typename Real, int SIDE>

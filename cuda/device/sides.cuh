@@ -10,49 +10,15 @@
 #ifndef PS_CUDA_DEVICE_SIDES_CUH
 #define PS_CUDA_DEVICE_SIDES_CUH
 
+#include "device/column.cuh"
 #include "device/operand.cuh"
 #include "device/pivot.cuh"
 #include "device/rounded.cuh"
 
 namespace pysolvers::device {
 
-/* One number for each right-hand side. */
-template <typename Real, int COUNT> struct SideValues {
-    Real at[COUNT];
-
-    SideValues() = default;
-    /* All of them are x. */
-    __device__ __forceinline__ explicit SideValues(Real x)
-    {
-#pragma unroll
-        for (int p = 0; p < COUNT; p++) {
-            at[p] = x;
-        }
-    }
-    friend __device__ __forceinline__ SideValues operator-(SideValues a,
-                                                           const SideValues &b)
-    {
-#pragma unroll
-        for (int p = 0; p < COUNT; p++) {
-            a.at[p] -= b.at[p];
-        }
-        return a;
-    }
-};
-
-template <typename Real, int COUNT>
-__device__ __forceinline__ SideValues<Real, COUNT>
-shuffle(unsigned mask, SideValues<Real, COUNT> a, int lane)
-{
-#pragma unroll
-    for (int p = 0; p < COUNT; p++) {
-        a.at[p] = __shfl_sync(mask, a.at[p], lane);
-    }
-    return a;
-}
-
 template <typename Real, int COUNT> struct WithSides {
-    using Value = SideValues<Real, COUNT>;
+    using Value = Column<Real, COUNT>;
     Real value;
 
     WithSides() = default;
@@ -87,8 +53,8 @@ template <typename Real, int COUNT> struct WithSides {
 
 /* a b, rounded separately (join/factor.cuh). */
 template <typename Real, int COUNT>
-__device__ __forceinline__ SideValues<Real, COUNT>
-product(SideValues<Real, COUNT> a, WithSides<Real, COUNT> b)
+__device__ __forceinline__ Column<Real, COUNT>
+product(Column<Real, COUNT> a, WithSides<Real, COUNT> b)
 {
 #pragma unroll
     for (int p = 0; p < COUNT; p++) {
@@ -98,7 +64,7 @@ product(SideValues<Real, COUNT> a, WithSides<Real, COUNT> b)
 }
 
 template <typename Real, int COUNT> struct ValueOfNumber<WithSides<Real, COUNT>> {
-    using type = SideValues<Real, COUNT>;
+    using type = Column<Real, COUNT>;
 };
 
 template <typename Real, int COUNT>
