@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from .._checks import require_flag
 from .._options import Choice, check_threads
 from .._runtime.arrays import resolve_shape
+from .._runtime.device import is_device_array
 from .._runtime.finite import require_finite_operands
 from .._runtime.lines import Shape, named_views
 from .._runtime.targets import Target, find_target
@@ -54,6 +56,21 @@ class Prepared(NamedTuple):
 
 def prepare(named: Mapping[str, Any], where: Any, operation: Operation, choice: Choice) -> Prepared:
     """Check the operands of a call, and those options that all calls have."""
+    try:
+        return _prepared(named, where, operation, choice)
+    except ValueError as error:
+        text = str(error)
+        for name, label in operation.labels.items():
+            text = re.sub(rf"\b{name}\b", label, text)
+        if type(error) is not ValueError or text == str(error):
+            raise
+        raise ValueError(text) from None
+
+
+def _prepared(
+    named: Mapping[str, Any], where: Any, operation: Operation, choice: Choice
+) -> Prepared:
+    """Do what `prepare` does, with the names of the operands in messages."""
     columns = operation.columns
     given = named if where is None else {**named, "where": where}
     target = find_target(
@@ -91,6 +108,8 @@ def prepare(named: Mapping[str, Any], where: Any, operation: Operation, choice: 
             periodic=choice.periodic,
             labels=operation.labels,
         )
+        for name in columns:
+            _require_finite_columns(operation.name, target, name, arrays[name], shape, mask)
     result = target.result(
         choice.out,
         {**given},
@@ -141,6 +160,24 @@ def _require_columns(name: str, array: Array, shape: Shape) -> None:
         raise ValueError(
             f"{name} must broadcast to {shape.batch}, one value for each column, got shape "
             f"{tuple(array.shape)}"
+        )
+
+
+def _require_finite_columns(
+    operation: str, target: Target, name: str, array: Array, shape: Shape, mask: Array | None
+) -> None:
+    """Raise ValueError if a value of a column, with rows inside of a mask, is not finite."""
+    values = target.download(array) if is_device_array(array) else array
+    good = np.isfinite(values)
+    if mask is not None:
+        inside = shape.batch_first(target.download(mask) if is_device_array(mask) else mask)
+        good = good | ~inside.any(-1)
+    if not good.all():
+        at = tuple(map(int, np.argwhere(~good)[0]))
+        place = f" at batch index {at}" if at else ""
+        value = np.broadcast_to(values, good.shape)[at]
+        raise ValueError(
+            f"{operation}: {name} is {value}{place}, and check_finite=True requires finite values"
         )
 
 

@@ -24,6 +24,7 @@ from .._options import (
 from .._row_sums import matrix_names
 from .._runtime.finite import explained
 from .._runtime.lines import NamedLines, Plan, arranged_by_name, named_lines
+from .._runtime.signs import require_step_form
 from .._runtime.singular import Singular, find_singular
 from .._runtime.targets import report_of_nothing
 from .prepared import Operation, Prepared, finish, prepare
@@ -120,6 +121,16 @@ class Step(NamedTuple):
     step: float = 0.0
     gain: float = 1.0
     is_reversed: bool = False  # whether the rows are eliminated from the last to the first
+
+
+def require_signs(call: Prepared, h: float) -> None:
+    """Raise ValueError if the signs of I - h A exclude elimination by row sums, if they count."""
+    choice, target = call.choice, call.target
+    is_wanted = choice.has_sums and choice.check_signs and "where" not in call.operands
+    if is_wanted and target.reports_singular(check_policy(choice.on_singular)):
+        matrix = [call.operands[name] for name in _MATRIX]
+        options = {"periodic": choice.periodic}
+        require_step_form(call.operation.name, target, matrix, call.shape, h, **options)
 
 
 def make_step(call: Prepared, step: Step, *, stacklevel: int = 2) -> Any:

@@ -93,6 +93,41 @@ def require_form(
     )
 
 
+def require_step_form(
+    operation: str,
+    target: Target,
+    operands: Sequence[Array],
+    shape: Shape,
+    h: float,
+    *,
+    periodic: bool,
+) -> None:
+    """Raise ValueError if I - h A, A given by its row sums, has signs that elimination excludes.
+
+    The operands are those of `require_form`, of A.
+    """
+    sign = 1 if h > 0 else -1
+    for name, array in zip(_NAMES, operands, strict=False):
+        if h == 0 or not array.size:
+            continue
+        if name == "diag":
+            is_good = -_extreme(target, name, array, (), -sign) * abs(h) <= 1
+        else:
+            is_good = _has_sign(target, name, array, shape, sign, periodic)
+        if not is_good and not _has_nan(target, array):
+            side = ">=" if h > 0 else "<="
+            raise ValueError(
+                f"{operation}: with RowSums lower and upper must be {side} 0 and "
+                f"theta dt RowSums.s <= 1, but {_LABELS[name]} is not: for other matrices pass the "
+                "diagonal, diag = s - lower - upper, instead of RowSums(s)"
+            )
+
+
+def _has_nan(target: Target, array: Array) -> bool:
+    """Whether an operand has an entry without a sign, which the elimination reports."""
+    return bool(np.isnan(target.download(array) if is_device_array(array) else array).any())
+
+
 def _has_sign(
     target: Target, name: str, array: Array, shape: Shape, sign: int, periodic: bool
 ) -> bool:

@@ -13,13 +13,14 @@ from .._checks import integer, require, require_flag, require_number
 from .._lines.engine import step_directly
 from .._lines.factor import More, TridiagonalFactor, rhs_shape
 from .._lines.prepared import Operation, Prepared, prepare
-from .._lines.step import Step, make_step, multiply
-from .._options import Choice, OnSingular, SolveInfo
+from .._lines.step import Step, make_step, multiply, require_signs
+from .._options import Choice, OnSingular, SolveInfo, check_policy
 from .._plain import is_lazy, require_plain
 from .._row_sums import RowSums, form_of
-from .._runtime.arrays import padded_shape
+from .._runtime.arrays import as_array, padded_shape
 from .._runtime.backends import require as require_backend
 from .._runtime.direct import call_directly
+from .._runtime.interop import locate
 from .._runtime.targets import find_target
 from .blocks import any_lazy, by_blocks
 from .operands import numbers_of, shape_of
@@ -359,8 +360,8 @@ def theta_step(
     Parameters
     ----------
     lower, diag, upper : array_like, shape broadcastable with `u`
-        The diagonals of A, in 1 / time, as in `solve_tridiagonal`. `diag` can be `RowSums`: then
-        off-diagonals :math:`\ge 0` and row sums :math:`\le 0`.
+        The diagonals of A, in 1 / time, as in `solve_tridiagonal`. `diag` can be `RowSums`: then,
+        if dt > 0, off-diagonals :math:`\ge 0` and row sums :math:`\le 1 / (\theta\, dt)`.
     u : array_like, shape (..., n, ...)
         The values at the time t. A row of A that is zero keeps its value, as at an end with a
         given value.
@@ -407,7 +408,8 @@ def theta_step(
         complex.
     ValueError
         If shapes do not broadcast, `out` cannot hold the result, `theta` is not in 0 .. 1, or
-        options contradict. With `check_finite`, if an entry is NaN or infinite.
+        options contradict. With `RowSums`, if an entry has a sign that the form excludes. With
+        `check_finite`, if an entry is NaN or infinite.
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError
@@ -489,6 +491,7 @@ def theta_step(
         on_singular=on_singular,
         return_info=return_info,
         has_sums=form is not None,
+        check_signs=form is not None and form.check_signs,
     )
     if source is not None:
         named["source"] = source
@@ -505,6 +508,7 @@ def theta_step(
         return _explicit(named, where, choice, dt)
     call = prepare(named, where, _THETA, choice)
     _require_real_sums(call, form)
+    require_signs(call, theta * dt)
     if projected is not None and call.dtype.kind == "c":
         raise TypeError(f"theta_step: projected needs real operands, got {call.dtype}")
     step = Step(
@@ -1033,7 +1037,7 @@ def _diffuse(
     T, K = (numbers_of(given.pop(name)) for name in ("T", "K"))
     _along(axis, max(len(shape_of(T)), len(shape_of(K)), 1))
     lower, upper = faces_of(K, T, axis, columns)
-    dz = given.pop("dz")
+    dz = numbers_of(given.pop("dz"))
     if stream is None and not check_finite:
         operands = (lower, dz, upper, T)
         options = (axis, out, None, False, threads)
@@ -1043,6 +1047,9 @@ def _diffuse(
         )
         if answer is not None:
             return answer
+    for name, value in (("K", K), ("dz", dz)):
+        if locate(value) is None:
+            as_array(name, value)
     arrays = {"lower": lower, "diag": dz, "upper": upper, "T": T, **given}
     vectors = ("T", "source", *columns)
     operation = _DIFFUSION._replace(vectors=vectors, columns=columns)
@@ -1154,6 +1161,9 @@ def _require_projected(theta: float, pivot: bool | None, *, periodic: bool) -> N
 
 def _explicit(named: dict[str, Any], where: Any, choice: Choice, dt: float) -> Any:
     """Make the step with theta = 0, a product."""
+    check_policy(choice.on_singular)
+    if choice.pivot is not None:
+        require_flag("pivot", choice.pivot, "a bool or None")
     if where is not None or choice.return_info:
         option = "where" if where is not None else "return_info"
         raise ValueError(f"theta_step: {option} needs theta > 0, got theta=0: nothing is solved")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._errors import BackendError
 from .._lines.masks import Beyond
 from .._lines.prepared import Operation, Prepared, finish, prepare, viewed
-from .._lines.step import Step, make_step
+from .._lines.step import Step, make_step, require_signs
 from .._options import Choice, SolveInfo
 from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import padded_shape
@@ -179,6 +179,7 @@ def step_split(
             )
         if is_cut and (choice.out is not None or "projected" in named):
             call = viewed(prepare(named, where, about, choice))
+            require_signs(call, float(settings["theta"]) * float(settings["dt"]))
         agreed.own = 0 if call is None else call.shape.rows
         agreed.same = {
             "is cut": is_cut,
@@ -193,7 +194,8 @@ def step_split(
             rest = tuple(":" if axis == along else size for axis, size in enumerate(full))
             agreed.same |= {"dtype": str(call.dtype), "shape": rest, "axis": call.shape.axis}
     if not is_cut:
-        diag = RowSums(named["diag"], check_signs=False) if has_sums else named["diag"]
+        diag = named["diag"]
+        diag = RowSums(diag, check_signs=choice.check_signs) if has_sums else diag
         with group.agreement(operation):
             return whole(
                 named["lower"],
@@ -224,7 +226,7 @@ def step_split(
     middle = 1 - h * diag
     y, info = solve_tridiagonal(
         -h * lower,
-        RowSums(middle, check_signs=False) if has_sums else middle,
+        RowSums(middle, check_signs=choice.check_signs) if has_sums else middle,
         -h * upper,
         u + h * arrays["source"] if "source" in arrays else u,
         where=where,

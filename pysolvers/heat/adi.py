@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import prod
@@ -909,7 +908,7 @@ class HeatADI(NodeLines, OverRanks, TimeStepping[HeatResult]):
         check_ratios(dt, rates, self._sides.values(), self._settings.dtype)
         message = self._choice.message(dt)
         if message and self._shows_progress:
-            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            warn_user(message)
         self._scheme = self._accuracy.scheme = self._choice.scheme(dt)
 
     def _out_of_bounds(self) -> ConvergenceError:

@@ -89,7 +89,7 @@ class Coefficients:
             require(
                 bool((square <= most * (1 + _ROUNDING)).all()),
                 f"diffusion: the square of {names[one]}{names[two]} minus 4 times {axes[0]} times "
-                f"{axes[1]} must be at most 0, otherwise the equation is not parabolic,",
+                f"{axes[1]} must be at most 0, or the equation is not parabolic",
                 float((square - most).max()),
             )
 

@@ -202,11 +202,25 @@ def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Seri
     own = None
     if weights is not None:
         own = operands["weights"]
-        line = own.ndim == 1 and own.shape[0] == moved.shape[-1]
-        full = own if line else np.broadcast_to(own, values.shape)
-        own = full if line else np.moveaxis(full, place, -1)
-        if not (own >= 0).all():
-            raise ValueError(f"{operation}: weights must be at least 0, got {own.min()}")
+        if own.ndim == 1:  # along the series
+            fits = own.shape[0] == moved.shape[-1]
+        else:
+            fits = own.ndim <= values.ndim and all(
+                size in (1, full)
+                for size, full in zip(own.shape[::-1], values.shape[::-1], strict=False)
+            )
+        if not fits:
+            raise ValueError(
+                f"{operation}: weights must have {moved.shape[-1]} entries along axis {axis}, or "
+                f"broadcast to the shape {values.shape} of y, got shape {own.shape}"
+            )
+        if own.ndim != 1:
+            own = np.moveaxis(np.broadcast_to(own, values.shape), place, -1)
+        good = (own >= 0) & np.isfinite(own)
+        if not good.all():
+            raise ValueError(
+                f"{operation}: weights must be finite and at least 0, got {own[~good][0]}"
+            )
     strength = operands["lam"]
     if not ((strength >= 0) & np.isfinite(strength)).all():
         raise ValueError(f"{operation}: lam must be finite and at least 0, got {lam}")
@@ -232,7 +246,8 @@ def _plain_series(y: Any, lam: Any, weights: Any, axis: Any) -> Series | None:
     own = weights
     if weights is not None:
         same = type(weights) is np.ndarray and weights.dtype is y.dtype
-        if not same or weights.shape != y.shape or not (weights >= 0).all():
+        is_good = same and weights.shape == y.shape and np.isfinite(weights).all()
+        if not is_good or not (weights >= 0).all():
             return None
         own = weights if place == -1 else np.moveaxis(weights, place, -1)
     return Series(y if place == -1 else np.moveaxis(y, place, -1), float(lam), own, place, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -13,6 +12,7 @@ import numpy as np
 
 from .._boundary import OUTFLOW, Neumann
 from .._checks import index, require, short
+from .._errors import warn_user
 from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.schema import Positive, Real
 from .._solver.settings import TimeSettings
@@ -335,13 +335,11 @@ class AdvectionDiffusion(
             return
         number, most = self._number(self._parts.velocity, 1, dt), _MOST_COURANT
         if number > most * (1 + 1e-9):
-            warnings.warn(
+            warn_user(
                 f"AdvectionDiffusion: the Courant number {number:.3g} is above {most:g}, up to "
                 "which steps with third-order differences are stable: take "
                 f"dt <= {most * dt / number:.3g}, or differences='central' or 'upwind', which have "
-                "no limit",
-                RuntimeWarning,
-                stacklevel=3,
+                "no limit"
             )
 
     def _text(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require
-from .._errors import ConvergenceError
+from .._errors import ConvergenceError, warn_user
 from .._runtime.fp_mode import in_default_fp_mode
 from .._solver.exclusive import exclusive
 from .._solver.files import SavedFile
@@ -276,7 +275,7 @@ class GCEIDD(OverRanks, OfProblem[TransportResult]):
                 agreed.same["boundary"] = kinds
         self._state.connect()
         self._range = self._range_from(self._data.initial)
-        self._warn_of_instability(settings.dt, 4)
+        self._check_length(settings.dt)
 
     def _check_kinds(self) -> None:
         """Raise ValueError if a device has no kernels for the sides."""
@@ -452,10 +451,7 @@ class GCEIDD(OverRanks, OfProblem[TransportResult]):
             self._add_seconds({f"{axis} {part}": time for part, time in report[axis].items()})
 
     def _check_length(self, dt: float) -> None:
-        self._warn_of_instability(dt, 4)
-
-    def _warn_of_instability(self, dt: float, level: int) -> None:
-        """Warn if the explicit predictions are unstable; `level` is that of the caller."""
+        """Warn if the explicit predictions are unstable."""
         s, data = self._settings, self._data
         if s.scheme == "mu" or max(s.strips) == 1:
             return
@@ -465,13 +461,11 @@ class GCEIDD(OverRanks, OfProblem[TransportResult]):
             upwind, strips = s.scheme != "cfd", s.strips[axis]
             part = stable_part(ratio, moved, data.cells[axis], strips, upwind=upwind)
             if part < 1:
-                warnings.warn(
+                warn_user(
                     f"GCEIDD: with {strips} strips along {'xy'[axis]} the explicit prediction is "
                     f"unstable at the diffusion number a dt/h^2 = {ratio:.3g} and the Courant "
                     f"number {moved:.3g}; the limit is a diffusion number of {part * ratio:.3g}: "
-                    f"take dt = {part * dt:.3g} or less, or strips=1, which has no limit",
-                    RuntimeWarning,
-                    stacklevel=level,
+                    f"take dt = {part * dt:.3g} or less, or strips=1, which has no limit"
                 )
                 return
 

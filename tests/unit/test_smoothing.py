@@ -153,8 +153,14 @@ def test_errors_name_the_argument():
         whittaker(y, -1.0)
     with pytest.raises(ValueError, match=r"lam must broadcast to \(3,\)"):
         whittaker(y, np.ones(9))
-    with pytest.raises(ValueError, match="weights must be at least 0"):
+    with pytest.raises(ValueError, match=r"weights must be finite and at least 0, got -1\.0"):
         whittaker(y, 1.0, weights=-y)
+    with pytest.raises(ValueError, match="weights must be finite and at least 0, got inf"):
+        whittaker(y, 1.0, weights=y * np.inf)
+    for weights, axis in ((np.ones(9), 0), (np.ones(3), 1), (np.ones((2, 9)), 1)):
+        text = rf"weights must have {y.shape[axis]} entries along axis {axis}, or broadcast to"
+        with pytest.raises(ValueError, match=text):
+            whittaker(y, 1.0, weights=weights, axis=axis)
     with pytest.raises(TypeError, match="operands must be real"):
         whittaker(1j * y, 1.0)
     with pytest.raises(ValueError, match="arpls: y must be finite"):
@@ -198,5 +204,5 @@ def test_calls_that_need_no_conversions_have_the_bits_of_others(order, dtype):
         np.testing.assert_array_equal(single, first)
     with pytest.raises(ValueError, match="lam must be finite"):
         whittaker(y, -1.0)
-    with pytest.raises(ValueError, match="weights must be at least 0"):
+    with pytest.raises(ValueError, match="weights must be finite and at least 0"):
         whittaker(y, 1.0, weights=-weights)

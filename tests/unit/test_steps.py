@@ -1,5 +1,6 @@
 """Products, residuals and implicit steps against dense matrices and exact arithmetic."""
 
+import functools
 from fractions import Fraction
 
 import numpy as np
@@ -293,6 +294,28 @@ def test_theta_step_says_what_is_wrong():
     assert np.isnan(theta_step(0.0, 2.0, 0.0, u, dt=1.0, on_singular="nan")).all()
     with pytest.raises(ValueError, match="u is nan at row 2"):
         theta_step(1.0, -2.0, 1.0, [1.0, 1.0, np.nan], dt=1.0, check_finite=True)
+    for theta in (0, 0.5):
+        with pytest.raises(ValueError, match="on_singular must be one of"):
+            theta_step(1.0, -2.0, 1.0, u, dt=1.0, theta=theta, on_singular="no")
+        with pytest.raises(TypeError, match="pivot must be a bool or None"):
+            theta_step(1.0, -2.0, 1.0, u, dt=1.0, theta=theta, pivot="no")
+
+
+@pytest.mark.parametrize("dt", [0.5, -0.5])
+def test_signs_of_row_sums_of_a_step(dt):
+    u, sign = np.ones(5), np.sign(dt)
+    ends = np.array([np.nan, 1, 1, 1, 1])  # the first one is ignored
+
+    def step(lower, sums, upper, **options):
+        return theta_step(sign * lower, RowSums(sign * sums, **options), upper, u, dt=dt, theta=1)
+
+    for wrong in ((-1.0, 0.0, sign), (ends, 0.0, -sign), (1.0, np.linspace(0, 2.1, 5), sign)):
+        with pytest.raises(ValueError, match=r"with RowSums lower and upper must be [<>]= 0 and"):
+            step(*wrong)
+    step(-1.0, 0.0, sign, check_signs=False)
+    assert np.isfinite(step(ends, np.linspace(-1, 1.9, 5), sign)).all()
+    with pytest.raises(ValueError, match=r"RowSums.s is nan at row 2"):
+        step(1.0, np.array([0, 0, np.nan, 0, 0]), sign)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -417,3 +440,34 @@ def test_operands_of_diffusion_that_are_none_are_errors(name):
     given = {"T": np.ones(5), "K": 1.0, "dz": 1.0, name: None}
     with pytest.raises(TypeError, match=f"implicit_diffusion: {name} is None: pass a number"):
         pysolvers.implicit_diffusion(*given.values(), 0.1, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("K", np.ma.ones(4), r"K must be a plain array, .* write K\.filled\(value\)"),
+        ("dz", np.ma.ones(5), r"dz must be a plain array, .* write dz\.filled\(value\)"),
+        ("K", "1", "K: need float32"),
+        ("dz", np.ones(4), "dz has 4 entries, but the systems along axis 1 have 5 rows"),
+        ("K", np.ones((2, 4)), r"K \(2, 4\), dz \(\), K \(2, 4\), T \(3, 5\)"),
+        ("out", "dz", "out overlaps dz; it may be T itself"),
+    ],
+)
+def test_operands_of_diffusion_have_their_names_in_messages(name, value, text):
+    given = {"T": np.ones((3, 5)), "K": 1.0, "dz": np.ones((3, 5)) if name == "out" else 1.0}
+    given[name] = given["dz"] if name == "out" else value
+    with pytest.raises((TypeError, ValueError), match=text):
+        pysolvers.implicit_diffusion(**given, dt=0.1, axis=1)
+
+
+@pytest.mark.parametrize("name", ["flux_first", "flux_last", "value_first", "value_last"])
+def test_conditions_of_diffusion_are_finite(name):
+    T, values = np.ones((3, 5)), np.array([1.0, np.inf, 1.0])
+    where = np.ones((3, 5), bool)
+    where[1] = False
+    step = functools.partial(pysolvers.implicit_diffusion, T, 1.0, 1.0, 0.1, axis=1)
+    with pytest.raises(ValueError, match=rf"{name} is inf at batch index \(1,\), and check_finite"):
+        step(**{name: values}, check_finite=True)
+    assert np.isfinite(step(**{name: values}, where=where, check_finite=True)).all()
+    with pytest.raises(ValueError, match="initial is nan, and check_finite"):
+        pysolvers.linear_recurrence(0.5, T, initial=np.nan, check_finite=True)
