@@ -128,6 +128,19 @@ def integer(name: str, value: object, choices: str = "an int") -> int:
     raise TypeError(f"{name} must be {choices}, got {type(value).__name__}")
 
 
+def axis_number(axis: object, ndim: int, what: str, choices: str = "an int") -> int:
+    """Return the number of an axis of `ndim` axes, at least 0, or raise.
+
+    `what` says for messages what has these axes.
+    """
+    place = integer("axis", axis, choices)
+    if not -ndim <= place < ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-ndim} .. {ndim - 1} for {what}, got {place}"
+        )
+    return place % ndim
+
+
 def index(name: str, value: int, smallest: int) -> int:
     """Return an integer of at least `smallest`, or raise TypeError or ValueError."""
     found = integer(name, value)

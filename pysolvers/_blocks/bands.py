@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer, require_flag
+from .._checks import axis_number, integer, require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.singular import Singular
@@ -748,12 +748,7 @@ def _resolve(
     if "rhs" in operands and operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     ndim = max(1, *(array.ndim for array in operands.values()))
-    place = integer("axis", axis)
-    if not -ndim <= place < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for operands of {ndim} axes, got {axis}"
-        )
-    place = place % ndim - ndim
+    place = axis_number(axis, ndim, f"operands of {ndim} axes") - ndim
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, operands, views, rows, periodic=periodic)
     if periodic and count < _LEAST_PERIODIC:

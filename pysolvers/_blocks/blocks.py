@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer, require_flag
+from .._checks import axis_number, integer, require_flag
 from .._errors import SingularSystemError
 from .._options import OnSingular, check_choice, check_policy, check_threads
 from .._runtime.arrays import real_of
@@ -724,13 +724,7 @@ def _resolve(
     operands = dict(zip(given, systems.moved(target, arrays), strict=True))
     side = _side_of(operands, target.backend.MOST_SIDE)
     ndim = max(1, *(array.ndim - 2 for array in operands.values()))
-    place = integer("axis", axis)
-    if not -ndim <= place < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1}, the axes before those of the blocks, got "
-            f"{axis}"
-        )
-    place = place % ndim - ndim
+    place = axis_number(axis, ndim, "the axes before those of the blocks") - ndim
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, views, rows, periodic=periodic)
     if periodic and count < _LEAST_PERIODIC:

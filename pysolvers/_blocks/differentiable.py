@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import integer
+from .._checks import axis_number
 from .._xp import ArrayLibrary
 from .pairs import embedded, paired, pairs_of_rows, rows_of_pairs
 from .rings import folded_matrix, folded_rows, unfolded_rows
@@ -459,10 +459,7 @@ def exchanges_rows(assume: str, pivot: bool | None) -> bool | None:
 
 def _place(axis: int, ndim: int) -> int:
     """Return the axis of the rows, negative, or raise."""
-    place = integer("axis", axis)
-    if not -ndim <= place < ndim:
-        raise np.exceptions.AxisError(f"axis must be in {-ndim} .. {ndim - 1}, got {axis}")
-    return place % ndim - ndim
+    return axis_number(axis, ndim, "the operands") - ndim
 
 
 def _require_given(operation: str, named: dict[str, Any], assume: str, *allowed: list[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import integer
+from .._checks import axis_number
 from .._errors import BackendError, raise_for_status
 from .._options import OnSingular, pivot_code
 from .._runtime.arrays import real_of
@@ -528,12 +528,7 @@ def axis_of(axis: Any, default: int, rhs: Any, tail: int) -> int:
     if axis is None:
         return default
     ndim = (len(rhs.shape) if hasattr(rhs, "shape") else np.ndim(rhs)) - tail
-    place = integer("axis", axis)
-    if not -ndim <= place < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for rhs of {ndim + tail} axes, got {axis}"
-        )
-    return place % ndim - ndim
+    return axis_number(axis, ndim, f"rhs of {ndim + tail} axes") - ndim
 
 
 def apply_directly(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._blocks import PentadiagonalFactor, factor_pentadiagonal, solve_pentadiagonal
-from .._checks import integer, require, require_finite, require_flag
+from .._checks import axis_number, integer, require, require_finite, require_flag
 from .._errors import BackendError
 from .._memory import RELEASES
 from .._runtime.arrays import as_array, check_out, real_of
@@ -149,12 +149,7 @@ def compact_derivative(
     ndim = len(shape)
     if ndim == 0:
         raise ValueError("f must have at least one dimension, got a number")
-    place = integer("axis", axis)
-    if not -ndim <= place < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for f of {ndim} axes, got {axis}"
-        )
-    place %= ndim
+    place = axis_number(axis, ndim, f"f of {ndim} axes")
     rows = shape[place]
     least = _LEAST_PERIODIC if periodic else accuracy + order
     if rows < least:

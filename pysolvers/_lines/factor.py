@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import index, integer, require_flag
+from .._checks import axis_number, broadcasts, index, require_flag
 from .._errors import BackendError, raise_for_status
 from .._options import (
     Choice,
@@ -171,12 +171,7 @@ def rhs_shape(
     if axis is None:
         place = ndim + own_axis
     else:
-        place = integer("axis", axis, "an int or None")
-        if not -ndim <= place < ndim:
-            raise np.exceptions.AxisError(
-                f"axis must be in {-ndim} .. {ndim - 1} for {name} of {ndim} axes, got {place}"
-            )
-        place %= ndim
+        place = axis_number(axis, ndim, f"{name} of {ndim} axes", "an int or None")
     own = Shape(shape, own_axis % len(shape), ()).batch
     if rhs.ndim == 1:
         full = (*own[:place], shape[own_axis], *own[place:])
@@ -203,11 +198,7 @@ def require_broadcast(operation: str, name: str, array: Any, shape: Shape) -> No
     if array.ndim == 1:
         require_rows(name, array, shape.full, shape.axis)
         return
-    last = shape.full[len(shape.full) - array.ndim :]
-    fits = array.ndim <= len(shape.full) and all(
-        size in (1, full) for size, full in zip(array.shape, last, strict=True)
-    )
-    if not fits:
+    if not broadcasts(array.shape, shape.full):
         raise ValueError(
             f"{operation}: {name} must broadcast to the shape of the result, {shape.full}, got "
             f"{tuple(array.shape)}"

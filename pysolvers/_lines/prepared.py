@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import require_flag
+from .._checks import broadcasts, require_flag
 from .._options import Choice, check_threads
 from .._runtime.arrays import resolve_shape
 from .._runtime.device import is_device_array
@@ -151,12 +151,7 @@ def viewed(call: Prepared) -> Prepared:
 
 def _require_columns(name: str, array: Array, shape: Shape) -> None:
     """Raise ValueError unless an operand broadcasts to the batch axes."""
-    missing = len(shape.batch) - array.ndim
-    sizes = (1,) * missing + tuple(array.shape)
-    fits = missing >= 0 and all(
-        size in (1, full) for size, full in zip(sizes, shape.batch, strict=False)
-    )
-    if not fits:
+    if not broadcasts(array.shape, shape.batch):
         raise ValueError(
             f"{name} must broadcast to {shape.batch}, one value for each column, got shape "
             f"{tuple(array.shape)}"

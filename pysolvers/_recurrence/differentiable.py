@@ -6,6 +6,7 @@ system A x = b, the initial values are terms of its first two right-hand sides.
 
 from typing import Any, NamedTuple
 
+from .._checks import broadcasts
 from .._runtime.arrays import resolve_shape
 from .._runtime.lines import Shape
 from .._xp import ArrayLibrary
@@ -78,11 +79,7 @@ def _with_states(
 
 def _require_batch(name: str, state: Array, shape: Shape) -> None:
     """Raise ValueError unless initial values broadcast to the batch."""
-    missing = len(shape.batch) - state.ndim
-    fits = missing >= 0 and all(
-        size in (1, full) for size, full in zip(state.shape, shape.batch[missing:], strict=True)
-    )
-    if not fits:
+    if not broadcasts(state.shape, shape.batch):
         raise ValueError(
             f"{name} must broadcast to {shape.batch}, one value for each line, got shape "
             f"{tuple(state.shape)}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer
+from .._checks import axis_number
 from .._plain import require_plain, what_is_lost
 from .fp_mode import call_in_default_fp_mode
 from .interop import library_of
@@ -263,12 +263,7 @@ def resolve_shape(
     that of the operands with the most axes.
     """
     ndim = max(1, *(array.ndim for array in named.values()))
-    axis = integer("axis", axis)
-    if not -ndim <= axis < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for operands of {ndim} axes, got {axis}"
-        )
-    axis %= ndim
+    axis = axis_number(axis, ndim, f"operands of {ndim} axes")
     full = tuple(named[leader].shape)
     has_rows = rows is None or full[axis : axis + 1] == (rows,)
     if has_rows and all(tuple(array.shape) == full for array in named.values()):

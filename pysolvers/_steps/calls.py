@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer, require, require_flag, require_number
+from .._checks import axis_number, broadcasts, integer, require, require_flag, require_number
 from .._lines.engine import step_directly
 from .._lines.factor import More, TridiagonalFactor, rhs_shape
 from .._lines.prepared import Operation, Prepared, prepare
@@ -124,17 +124,10 @@ def tridiagonal_matvec(
     >>> tridiagonal_matvec(-1.0, 2.0, -1.0, np.array([1.0, 2.0, 4.0]))
     array([ 0., -1.,  6.])
     """
-    if (
-        group is None
-        and split is None
-        and (device, stream) in ((None, None), ("cpu", None))
-        and check_finite is False
-        and (periodic is True or periodic is False)
-    ):
-        entry = require_backend("cpu").product_direct
+    if group is None and split is None and stream is None and check_finite is False:
         operands = (lower, diag, upper, None, x)
-        direct = call_directly(entry, operands, axis, out, periodic, threads, False)
-        if direct is not None and type(direct) is not int:
+        direct = _product_directly(operands, axis, out, periodic, device, threads)
+        if direct is not None:
             return direct
     diag, form = form_of(diag)
     choice = Choice(
@@ -157,6 +150,27 @@ def tridiagonal_matvec(
 
         return multiply_split(group, split, named, _MATVEC, choice, product)
     return product(prepare(named, None, _MATVEC, choice))
+
+
+def _product_directly(
+    operands: tuple[Any, ...],
+    axis: Any,
+    out: Any,
+    periodic: Any,
+    device: Any,
+    threads: Any,
+    extended: bool = False,
+) -> Any:
+    """Return a product, or a residual, by one call of the extension, or None if it needs planning.
+
+    The last two operands are the vectors and the right-hand sides; None and the vectors for a
+    product.
+    """
+    if device not in (None, "cpu") or type(periodic) is not bool:
+        return None
+    entry = require_backend("cpu").product_direct
+    direct = call_directly(entry, operands, axis, out, periodic, threads, extended)
+    return None if type(direct) is int else direct
 
 
 def residual(
@@ -235,18 +249,10 @@ def residual(
     array([0., 0., 1.])
     """
     require_flag("extended", extended)
-    if (
-        group is None
-        and split is None
-        and (device, stream) in ((None, None), ("cpu", None))
-        and check_finite is False
-        and (periodic is True or periodic is False)
-    ):
-        entry = require_backend("cpu").product_direct
+    if group is None and split is None and stream is None and check_finite is False:
         operands = (lower, diag, upper, x, rhs)
-        options = (periodic, threads, bool(extended))
-        direct = call_directly(entry, operands, axis, out, *options)
-        if direct is not None and type(direct) is not int:
+        direct = _product_directly(operands, axis, out, periodic, device, threads, bool(extended))
+        if direct is not None:
             return direct
     diag, form = form_of(diag)
     choice = Choice(
@@ -666,9 +672,7 @@ class ThetaFactor:
             full = rhs_shape(self.shape, self.axis, start, options["axis"], "u")
             shape = full.full
             for name, array in zip(named, arrays, strict=True):
-                fits = array.ndim == len(shape) and all(
-                    size in (1, asked) for size, asked in zip(array.shape, shape, strict=True)
-                )
+                fits = array.ndim == len(shape) and broadcasts(array.shape, shape)
                 if array.shape != shape if name == "u" else array.ndim and not fits:
                     raise ValueError(
                         f"{operation}: with a group {name} must have all axes of the shape {shape},"
@@ -1011,11 +1015,7 @@ def _step_arrays(
 
 def _along(axis: int, ndim: int) -> int:
     """Return the axis of the columns, counted from the first one of T."""
-    if not -ndim <= axis < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for T of {ndim} axes, got {axis}"
-        )
-    return axis % ndim
+    return axis_number(axis, ndim, f"T of {ndim} axes")
 
 
 def _diffuse(

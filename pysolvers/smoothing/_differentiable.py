@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import broadcasts, integer
+from .._checks import axis_number, broadcasts
 from .._row_sums import RowSums
 from .._xp import ArrayLibrary
 from .penalised import penalty, require_order
@@ -36,10 +36,7 @@ def smooth(
     y, lam = arrays["y"], arrays["lam"]
     if y.ndim == 0:
         raise ValueError("y must have at least one dimension, got a 0-d array")
-    place = integer("axis", axis)
-    if not -y.ndim <= place < y.ndim:
-        raise np.exceptions.AxisError(f"axis must be in {-y.ndim} .. {y.ndim - 1}, got {axis}")
-    place = place % y.ndim - y.ndim
+    place = axis_number(axis, y.ndim, f"y of {y.ndim} axes") - y.ndim
     y = library.move(y, place, -1)
     rows, batch = y.shape[-1], tuple(y.shape[:-1])
     if not broadcasts(tuple(lam.shape), batch):

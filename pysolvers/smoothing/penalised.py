@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._blocks import factor_pentadiagonal, solve_pentadiagonal
 from .._blocks.systems import host_target
-from .._checks import integer
+from .._checks import axis_number, broadcasts, integer
 from .._errors import SingularSystemError
 from .._memory import RELEASES
 from .._row_sums import RowSums
@@ -191,13 +191,7 @@ def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Seri
     values = operands["y"]
     if values.ndim == 0:
         raise ValueError("y must have at least one dimension, got a 0-d array")
-    place = integer("axis", axis)
-    if not -values.ndim <= place < values.ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-values.ndim} .. {values.ndim - 1} for y of {values.ndim} axes, "
-            f"got {axis}"
-        )
-    place = place % values.ndim - values.ndim
+    place = axis_number(axis, values.ndim, f"y of {values.ndim} axes") - values.ndim
     moved = np.moveaxis(values, place, -1)
     own = None
     if weights is not None:
@@ -205,10 +199,7 @@ def series_of(operation: str, y: Any, lam: Any, weights: Any, axis: int) -> Seri
         if own.ndim == 1:  # along the series
             fits = own.shape[0] == moved.shape[-1]
         else:
-            fits = own.ndim <= values.ndim and all(
-                size in (1, full)
-                for size, full in zip(own.shape[::-1], values.shape[::-1], strict=False)
-            )
+            fits = broadcasts(own.shape, values.shape)
         if not fits:
             raise ValueError(
                 f"{operation}: weights must have {moved.shape[-1]} entries along axis {axis}, or "

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import integer, require
+from .._checks import axis_number, require
 
 Condition = Literal["not-a-knot", "clamped", "natural"] | tuple[int, ArrayLike]
 Conditions = Literal["not-a-knot", "clamped", "natural", "periodic"] | tuple[Condition, Condition]
@@ -100,12 +100,7 @@ def _named(condition: str) -> str:
 
 def checked_axis(axis: int, ndim: int) -> int:
     """Return the axis of the knots among the axes of y, at least 0."""
-    number = integer("axis", axis)
-    if not -ndim <= number < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for y of {ndim} axes, got {axis}"
-        )
-    return number % ndim
+    return axis_number(axis, ndim, f"y of {ndim} axes")
 
 
 def check_knots(x: tuple[int, ...], y: tuple[int, ...], axis: int) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._checks import require
+from .._checks import axis_number, require
 from .._lines.factor import TridiagonalFactor as Factors, rhs_shape
 from .._options import OnSingular, Trans, pivot_code
 from .._row_sums import RowSums, form_of
@@ -205,10 +205,8 @@ class TridiagonalFactor:
         place = self.axis if axis is None else axis
         if own.ndim == 1:
             place = self.axis
-        elif not -own.ndim <= place < own.ndim:
-            raise ValueError(f"axis must be in {-own.ndim} .. {own.ndim - 1}, got {place}")
         else:
-            place %= own.ndim
+            place = axis_number(place, own.ndim, f"x of {own.ndim} axes", "an int or None")
             own = own.movedim(place, -1)
         if own.shape[-1:] != (self.rows,):
             raise ValueError(f"x must have {self.rows} rows, got shape {tuple(x.shape)}")
