@@ -14,7 +14,7 @@ from .._errors import BackendError
 from .._memory import RELEASES
 from .._runtime.arrays import as_array, check_out, real_of
 from .._runtime.backends import require as require_backend
-from .._runtime.interop import host_array, kind_of, library_of, locate
+from .._runtime.interop import dtype_of, host_array, kind_of, library_of, locate, shape_of
 from .._steps import tridiagonal_matvec
 from ..factor import TridiagonalFactor, factor_tridiagonal
 from .formulas import FORMULAS, end_weights
@@ -145,7 +145,7 @@ def compact_derivative(
     ordinal = locate(own)
     if not (hasattr(own, "shape") or hasattr(own, "__cuda_array_interface__")):
         own = as_array("f", own)
-    shape = _shape_of(own)
+    shape = shape_of(own)
     ndim = len(shape)
     if ndim == 0:
         raise ValueError("f must have at least one dimension, got a number")
@@ -155,7 +155,7 @@ def compact_derivative(
     if rows < least:
         kind = "a periodic grid" if periodic else f"a grid for accuracy {accuracy}"
         raise ValueError(f"{kind} must have at least {least} points along axis {axis}, got {rows}")
-    if accuracy == 8 and ordinal is not None and (periodic or _dtype_of(own).kind == "c"):
+    if accuracy == 8 and ordinal is not None and (periodic or dtype_of(own).kind == "c"):
         what = "on a periodic grid" if periodic else "of complex values"
         raise BackendError(
             f"{_NAME}: accuracy 8 {what} needs the CPU, and f is on a device: write accuracy=6, or "
@@ -189,7 +189,7 @@ def compact_derivative(
             check_out(host_out, x.shape, x.dtype, {})[...] = x
             return out
     else:
-        dtype = real_of(_dtype_of(right))
+        dtype = real_of(dtype_of(right))
         factor = _factor_of(order, accuracy, rows, dtype.name, bool(periodic), ordinal)
         x = factor.solve(right, axis=place, out=right if keeps else given, threads=threads)
         if out is not None:
@@ -216,25 +216,6 @@ def _check_options(order: int, accuracy: int, spacing: float, closure: int | Non
             closure,
         )
     return float(spacing)
-
-
-def _shape_of(array: Any) -> tuple[int, ...]:
-    """Return the shape of an array, which can have one of the two protocols alone."""
-    interface = getattr(array, "__cuda_array_interface__", None) if _is_bare(array) else None
-    return tuple(array.shape if interface is None else interface["shape"])
-
-
-def _dtype_of(array: Any) -> np.dtype:
-    """Return the dtype of an array of any library."""
-    if type(array) is np.ndarray:
-        return array.dtype
-    if _is_bare(array):
-        return np.dtype(array.__cuda_array_interface__["typestr"])
-    return np.dtype(str(array.dtype).removeprefix("torch."))
-
-
-def _is_bare(array: Any) -> bool:
-    return not hasattr(array, "shape")
 
 
 def _right_sides(

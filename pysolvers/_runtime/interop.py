@@ -67,6 +67,11 @@ class Library:
     is_abstract = False  # whether a value stands for an array that does not exist yet
     ordered = True  # whether the library reuses memory in the order of its current stream
 
+    @property
+    def functions(self) -> Any:
+        """The module of functions of arrays on a device; None if there is none."""
+        return None
+
     def check(self, name: str, value: Any) -> None:
         """Raise TypeError for an array whose values are not what lies in its memory."""
 
@@ -157,6 +162,10 @@ class _Cupy(_Reducing):
     has_fast_access = True
     converts = True
 
+    @property
+    def functions(self) -> Any:
+        return sys.modules["cupy"]
+
     @cached_property
     def fast_access(self) -> tuple[Any, Any, Any, Any]:
         cupy = sys.modules["cupy"]
@@ -210,6 +219,10 @@ class _Torch(_Reducing):
 
     has_fast_access = True
     converts = True
+
+    @property
+    def functions(self) -> Any:
+        return sys.modules["torch"]
 
     def on_device(self, value: Any) -> bool:
         return bool(value.is_cuda)
@@ -311,6 +324,10 @@ class _Jax(_Reducing):
     mutable = False
     ordered = False
 
+    @property
+    def functions(self) -> Any:
+        return sys.modules["jax"].numpy
+
     def host_array(self, value: Any) -> Array | None:
         devices = value.devices()
         if len(devices) != 1 or next(iter(devices)).platform != "cpu":
@@ -401,6 +418,21 @@ _LIBRARIES: dict[str, Library] = {
 }
 _JAX_TRACER = _JaxTracer()
 _OTHER = Library()
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of a number, or of an array, which can have the interface of CUDA alone."""
+    bare = None if hasattr(value, "shape") else getattr(value, "__cuda_array_interface__", None)
+    return tuple(np.shape(value) if bare is None else bare["shape"])
+
+
+def dtype_of(array: Any) -> np.dtype:
+    """Return the dtype of an array of any library."""
+    if type(array) is np.ndarray:
+        return array.dtype
+    if not hasattr(array, "dtype"):
+        return np.dtype(array.__cuda_array_interface__["typestr"])
+    return np.dtype(str(array.dtype).removeprefix("torch."))
 
 
 def library_of(value: object) -> Library:

@@ -20,10 +20,10 @@ from .._row_sums import RowSums, form_of
 from .._runtime.arrays import as_array, padded_shape
 from .._runtime.backends import require as require_backend
 from .._runtime.direct import call_directly
-from .._runtime.interop import locate
+from .._runtime.interop import locate, shape_of
 from .._runtime.targets import find_target
 from .blocks import any_lazy, by_blocks
-from .operands import numbers_of, shape_of
+from .operands import numbers_of
 
 if TYPE_CHECKING:
     from ..distributed import Group, Slab
@@ -884,10 +884,11 @@ def implicit_diffusion(
         Whether to raise an error if an entry of an operand, inside `where`, is NaN or infinite.
     group, split : pysolvers.distributed.Group and Slab, optional
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Columns can be
-        cut, along `axis`, of arrays of the host: K then is a number or has all n + 1 faces of the
-        n layers of the rank, so that both ranks at a cut pass its face, and conditions at the
-        first and the last face are passed on all ranks. With `where` they act on the first and the
-        last layer inside, on whatever rank it is.
+        cut, along `axis`: K then is a number or has all n + 1 faces of the n layers of the rank, so
+        that both ranks at a cut pass its face, and conditions at the first and the last face are
+        passed on all ranks. With `where` they act on the first and the last layer inside, on
+        whatever rank it is. On a device the rows of cut columns are made by the library of T
+        (CuPy, PyTorch or JAX), on its current stream.
 
     Returns
     -------
@@ -988,6 +989,7 @@ def implicit_diffusion(
         theta=theta,
         out=out,
         device=device,
+        stream=stream,
         threads=threads,
         check_finite=check_finite,
     )

@@ -10,11 +10,3 @@ def numbers_of(value: Any) -> Any:
     if hasattr(value, "dtype") or hasattr(value, "__cuda_array_interface__") or np.isscalar(value):
         return value
     return np.asarray(value)
-
-
-def shape_of(value: Any) -> tuple[int, ...]:
-    """Return the shape of an array of any library, or () of a number."""
-    interface = (
-        None if hasattr(value, "shape") else getattr(value, "__cuda_array_interface__", None)
-    )
-    return tuple(np.shape(value) if interface is None else interface["shape"])

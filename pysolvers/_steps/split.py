@@ -24,23 +24,23 @@ from .._options import Choice, SolveInfo
 from .._row_sums import RowSums, matrix_names
 from .._runtime.arrays import padded_shape
 from .._runtime.device import is_device_array
-from .._runtime.interop import library_of, locate
-from .._runtime.targets import find_target
+from .._runtime.interop import dtype_of, kind_of, library_of, locate, shape_of
+from .._runtime.targets import Target, find_target
 from ..distributed import Group, Slab
 from ..distributed._group import own_device
 from ..distributed._halo import with_neighbours
 from ..distributed._masks import beyond_part
 from ..distributed._systems import check_short, check_sizes, checked_group
 from ..distributed._whole import solve_whole_lines
-from ..factor import factor_tridiagonal
 from ..tridiagonal import solve_tridiagonal
 from .flux_rows import End, conductance, sums_and_sides
-from .operands import numbers_of, shape_of
+from .operands import numbers_of
 
 Array = NDArray[Any]
 Multiply = Callable[[Prepared], Array]
 
 _MATRIX = ("lower", "diag", "upper")
+_CUT = "implicit_diffusion: if columns are cut over the ranks of a group,"
 
 
 def multiply_split(
@@ -320,15 +320,48 @@ def _step_of_whole_lines(
     return answer, replace(info, dtype=call.dtype, exchange="lines", copied=(), **facts)
 
 
+class _Memory(NamedTuple):
+    """Where the operands of a diffusion are, and the functions of arrays there."""
+
+    operation: str
+    xp: Any
+    like: Any = None  # an array on a device, of the dtype of the result; None for the host
+
+    def target(self, array: Any) -> Target:
+        """Return the device of an array."""
+        return find_target(None, None, {"x": array}, operation=self.operation, leader="x")
+
+    def get(self, array: Any) -> Array:
+        """Return an array on the host."""
+        if self.like is None:
+            return np.asarray(array)
+        target = self.target(array)
+        if dtype_of(array) == np.bool_:
+            return target.download(target.mask("x", array))
+        return target.download(target.operands({"x": array})[0][0])
+
+    def put(self, values: Array) -> Any:
+        """Return an array of the host where the operands are, with their dtype, or of booleans."""
+        if self.like is None:
+            return values
+        target = self.target(self.like)
+        own = target.operands({"x": self.like})[0][0]
+        x = target.result(None, {"x": self.like}, own, values.shape, own.dtype, leader="x")
+        target.write(x, target.upload(np.ascontiguousarray(values, own.dtype)))
+        array = target.finish(x, self.like)
+        return array > 0 if values.dtype == np.bool_ else array
+
+
 class _Columns(NamedTuple):
     """The operands of a diffusion of columns, the layers along the last axis."""
 
-    T: Array
-    K: Array  # of the faces before and after the layers, or one for all
-    dz: Array
-    source: Array | None
-    ends: dict[str, Array]
-    inside: Array  # the mask, True without any
+    memory: _Memory
+    T: Any
+    K: Any  # of the faces before and after the layers, or one for all
+    dz: Any
+    source: Any
+    ends: dict[str, Any]
+    inside: Any  # the mask, True without any
     has_mask: bool
 
 
@@ -344,6 +377,7 @@ def diffuse_split(
     theta: float,
     out: Any,
     device: str | None,
+    stream: object,
     threads: int | None,
     check_finite: bool,
 ) -> Any:
@@ -361,62 +395,68 @@ def diffuse_split(
         is_cut = along == place and group.size > 1
         agreed.same = {"is cut": is_cut, "dt": dt, "theta": theta}
         if is_cut:
+            if stream is not None:
+                raise ValueError(
+                    f"{_CUT} stream must be None, got {stream}: make the stream of the arrays the "
+                    "current one of their library"
+                )
             written = None if out is None else library_of(out).host_view(out)
             own = _cut_columns(given, place, ndim, written)
+            ends = _ends_of_columns(own)
+            edges = own.memory.get(_ends(own.memory.xp, own.inside))
             agreed.own = own.T.shape[-1]
             agreed.same |= {
-                "dtype": str(own.T.dtype),
-                "shape of K and dz": _ends_of_columns(own).shape,
-                "batch shape of where": own.inside.shape[:-1] if own.has_mask else None,
+                "dtype": str(dtype_of(own.T)),
+                "shape of K and dz": ends.shape,
+                "batch shape of where": edges.shape[:-1] if own.has_mask else None,
                 "conditions": sorted(own.ends),
             }
     if not is_cut:
         with group.agreement(operation):
             return whole(device=device)
     check_sizes(along, agreed.found)
-    halo = with_neighbours(group, operation, _ends_of_columns(own))
-    beyond = beyond_part(group, operation, own.inside, is_cut=True, periodic=False)
-    _require_same_faces(group, operation, own, halo[1], beyond)
+    halo = with_neighbours(group, operation, ends)
+    beyond = beyond_part(group, operation, edges, is_cut=True, periodic=False)
+    _require_same_faces(group, operation, edges, halo[1], beyond)
     others = _layers_of_others(group, operation, own)
     h = theta * float(dt)
-    rows = _rows_of_columns(own, halo[0], beyond, others, h)
-    lower, sums, upper, right, T = rows
-    options: dict[str, Any] = {"threads": threads, "check_finite": check_finite}
-    matrix = (np.moveaxis(a, -1, place) for a in (lower, sums, upper))
-    lower, sums, upper = matrix
-    factor = factor_tridiagonal(
+    xp = own.memory.xp
+    lower, sums, upper, right, T = (
+        xp.moveaxis(a, -1, place) for a in _rows_of_columns(own, halo[0], beyond, others, h)
+    )
+    y = solve_tridiagonal(
         lower,
         RowSums(sums, check_signs=False),
         upper,
-        axis=place - ndim,
-        rows=own.T.shape[-1],
+        right,
+        axis=place,
         group=group,
         split=split,
-        **options,
+        device=device,
+        threads=threads,
+        check_finite=check_finite,
     )
-    T = np.moveaxis(T, -1, place)
-    y = factor.solve(np.ascontiguousarray(np.moveaxis(right, -1, place)), **options)
     x = y if theta == 1 else T + (y - T) / theta
     if own.has_mask:
-        x = np.where(np.moveaxis(own.inside, -1, place), x, np.moveaxis(own.T, -1, place))
+        x = xp.where(xp.moveaxis(own.inside, -1, place), x, xp.moveaxis(own.T, -1, place))
     if written is None:
         like = named["T"]
-        return x if type(like) is np.ndarray else library_of(like).from_host(x, like)
+        return library_of(like).from_host(x, like) if own.memory.like is None else x
     written[...] = x
     return out
 
 
 def _require_same_faces(
-    group: Group, operation: str, own: _Columns, K: Array, beyond: Beyond
+    group: Group, operation: str, edges: Array, K: Array, beyond: Beyond
 ) -> None:
     """Raise ValueError if K at a cut differs from that of the neighbour; collective.
 
-    `K` has the faces at the ends between those of the neighbours. Faces between a layer inside and
-    one outside do not count.
+    `K` has the faces at the ends between those of the neighbours, `edges` the mask of the first and
+    the last layer. Faces between a layer inside and one outside do not count.
     """
     with group.agreement(operation):
         for end, name in ((0, "first"), (1, "last")):
-            counts = own.inside[..., -end] & beyond[end][..., 0]
+            counts = edges[..., -end] & beyond[end][..., 0]
             differ = K[..., 3 * end] != K[..., 1 + end]
             if np.any(differ & counts):
                 raise ValueError(
@@ -428,105 +468,137 @@ def _require_same_faces(
 def _layers_of_others(group: Group, operation: str, own: _Columns) -> tuple[Array, Array]:
     """Return which columns have layers inside on ranks before, and after, this one; collective."""
     if not own.has_mask:
-        return np.array(group.rank > 0), np.array(group.rank < group.size - 1)
-    found = group.allgather(operation, np.asarray(own.inside.any(-1)))
+        return np.array([group.rank > 0]), np.array([group.rank < group.size - 1])
+    found = group.allgather(operation, own.memory.get(own.inside.any(-1))[..., None])
     before, after = found[: group.rank], found[group.rank + 1 :]
     return np.asarray(before.any(0)), np.asarray(after.any(0))
 
 
 def _cut_columns(given: dict[str, Any], place: int, ndim: int, out: Any) -> _Columns:
     """Check the operands of cut columns, and view them with the layers along the last axis."""
-    what = "implicit_diffusion: if columns are cut over the ranks of a group,"
-    named = given if out is None else {**given, "out": out}
-    for name, value in named.items():
-        if locate(value) is not None:
-            raise BackendError(
-                f"{what} arrays must be in memory of the host, {name} is on a device: copy them to "
-                "the host, or split them along another axis"
-            )
-    target = find_target("cpu", None, {}, operation="implicit_diffusion", leader="")
-    mask = target.mask("where", given.get("where", True))
-    given = {name: value for name, value in given.items() if name != "where"}
-    arrays = {name: np.asarray(value) for name, value in given.items()}
-    dtype = np.result_type(*(arrays[n] if np.ndim(value) else value for n, value in given.items()))
-    if dtype.kind in "biu":
-        dtype = np.dtype(np.float64)
+    operation = "implicit_diffusion"
+    target = find_target(None, None, given, out, operation=operation, leader="T")
+    where = given.get("where", True)
+    values = {name: value for name, value in given.items() if name != "where"}
+    _, dtype, _ = target.operands(values, vectors=tuple(values))
     if dtype not in (np.float32, np.float64):
-        raise TypeError(f"{what} operands must be real, float32 or float64, got {dtype}")
+        raise TypeError(f"{_CUT} operands must be real, float32 or float64, got {dtype}")
+    mask = target.mask("where", where)
+    memory = _memory_of(given["T"], dtype)
+    xp = memory.xp
+
+    def array(name: str, axes: int) -> Any:
+        """Return an operand with the dtype of the result; a number has so many axes."""
+        value = values[name]
+        if locate(value) is None:
+            own = np.asarray(value).astype(dtype)
+            return own if memory.like is None else memory.put(own.reshape((1,) * axes))
+        same = dtype_of(value) == dtype
+        return value if same else library_of(value).converted(name, value, dtype)
+
+    def rows_last(own: Any) -> Any:
+        """View an operand with all axes, the layers last."""
+        shape = shape_of(own)
+        full = padded_shape(shape, place, ndim) if shape else (1,) * ndim
+        return xp.moveaxis(own.reshape(full), place, -1)
+
     ends, views = {}, {}
-    for name, array in arrays.items():
+    for name in values:
         if name.startswith(("flux_", "value_")):
-            padded = (1,) * (ndim - 1 - array.ndim) + array.shape
-            ends[name] = array.astype(dtype).reshape(padded)[..., None]
+            own = array(name, ndim - 1)
+            padded = (1,) * (ndim - 1 - len(shape_of(own))) + shape_of(own)
+            ends[name] = own.reshape((*padded, 1))
         else:
-            full = padded_shape(array.shape, place, ndim) if array.ndim else (1,) * ndim
-            views[name] = np.moveaxis(array.astype(dtype).reshape(full), place, -1)
-    full = padded_shape(mask.shape, place, ndim) if mask.ndim else (1,) * ndim
-    inside = np.moveaxis(mask.reshape(full), place, -1)
+            views[name] = rows_last(array(name, ndim))
+    inside = rows_last(
+        memory.put(mask.reshape(mask.shape or (1,))) if locate(where) is None else where
+    )
     T, K = views["T"], views["K"]
     layers = T.shape[-1]
     if K.shape[-1] not in (1, layers + 1):
         raise ValueError(
-            f"{what} K must be a number or have the {layers + 1} faces of the layers of this rank, "
+            f"{_CUT} K must be a number or have the {layers + 1} faces of the layers of this rank, "
             f"also those at the cuts, got {K.shape[-1]} along axis {place}"
         )
     everything = (*views.values(), *ends.values(), inside)
-    batch = np.broadcast_shapes(*(view.shape[:-1] for view in everything))
-    whole = (view.shape for name, view in views.items() if name != "K")
-    shape = np.broadcast_shapes((*batch, layers), inside.shape, *whole)
+    batch = np.broadcast_shapes(*(tuple(view.shape[:-1]) for view in everything))
+    full = (tuple(view.shape) for name, view in views.items() if name != "K")
+    shape = np.broadcast_shapes((*batch, layers), tuple(inside.shape), *full)
     if shape[-1] != layers:
-        raise ValueError(f"{what} T must have all layers along axis {place}, got {layers}")
+        raise ValueError(f"{_CUT} T must have all layers along axis {place}, got {layers}")
     if out is not None:
-        full = (*shape[:-1][:place], layers, *shape[:-1][place:])
-        if out.shape != full or out.dtype != dtype:
-            raise ValueError(f"{what} out must have the shape {full} and the dtype {dtype}")
-    inside = np.broadcast_to(inside, (*inside.shape[:-1], layers))
-    own = views["dz"], views.get("source"), ends, inside, "where" in named
-    return _Columns(np.broadcast_to(T, shape), K, *own)
+        wanted = (*shape[:-1][:place], layers, *shape[:-1][place:])
+        if shape_of(out) != wanted or dtype_of(out) != dtype:
+            raise ValueError(f"{_CUT} out must have the shape {wanted} and the dtype {dtype}")
+    inside = xp.broadcast_to(inside, (*inside.shape[:-1], layers))
+    own = views["dz"], views.get("source"), ends, inside, "where" in given
+    return _Columns(memory, xp.broadcast_to(T, shape), K, *own)
+
+
+def _memory_of(T: Any, dtype: np.dtype) -> _Memory:
+    """Return where T is."""
+    operation = "implicit_diffusion"
+    if locate(T) is None:
+        return _Memory(operation, np)
+    xp = library_of(T).functions
+    if xp is None:
+        raise BackendError(
+            f"{_CUT} arrays on a device must be of CuPy, PyTorch or JAX, T is a {kind_of(T)}: copy "
+            "the arrays to the host, or split them along another axis"
+        )
+    like = T if dtype_of(T) == dtype else library_of(T).converted("T", T, dtype)
+    return _Memory(operation, xp, like)
+
+
+def _ends(xp: Any, array: Any) -> Any:
+    """Return the first and the last entry along the last axis."""
+    return xp.concatenate([array[..., :1], array[..., -1:]], -1)
 
 
 def _ends_of_columns(own: _Columns) -> Array:
-    """Return dz, and K, at the first and the last layer, or face."""
-    pairs = [np.concatenate([a[..., :1], a[..., -1:]], axis=-1) for a in (own.dz, own.K)]
+    """Return dz, and K, at the first and the last layer, or face, on the host."""
+    pairs = [own.memory.get(_ends(own.memory.xp, a)) for a in (own.dz, own.K)]
     return np.stack(np.broadcast_arrays(*pairs))
 
 
 def _rows_of_columns(
     own: _Columns, halo: Array, beyond: Beyond, others: tuple[Array, Array], h: float
-) -> tuple[Array, Array, Array, Array, Array]:
+) -> tuple[Any, Any, Any, Any, Any]:
     """Return the off-diagonals, the row sums, the right side, and T, which is 0 outside the mask.
 
     `halo` has dz beyond the ends, `beyond` the mask there; `others` says which columns have layers
     inside on the ranks before and after this one. What counts outside is finite: rows there are
     those of the identity, and K between a layer inside and one outside is 0.
     """
+    xp, put = own.memory.xp, own.memory.put
     inside, K, layers = own.inside, own.K, own.T.shape[-1]
-    within = np.concatenate([beyond[0], inside, beyond[1]], axis=-1)
-    dz = np.broadcast_to(own.dz, (*own.dz.shape[:-1], layers))
-    around = np.concatenate(
+    within = xp.concatenate([put(beyond[0]), inside, put(beyond[1])], -1)
+    dz = xp.broadcast_to(own.dz, (*own.dz.shape[:-1], layers))
+    batch = halo.shape[:-1]
+    around = xp.concatenate(
         [
-            np.broadcast_to(a, (*halo.shape[:-1], a.shape[-1]))
-            for a in (halo[..., :1], dz, halo[..., 3:])
+            xp.broadcast_to(a, (*batch, a.shape[-1]))
+            for a in (put(halo[..., :1]), dz, put(halo[..., 3:]))
         ],
-        axis=-1,
+        -1,
     )
-    around = np.where(within, around, np.ones_like(around))
-    faces = np.where(within[..., :-1] & within[..., 1:], K, np.zeros_like(K))
+    around = xp.where(within, around, xp.ones_like(around))
+    faces = xp.where(within[..., :-1] & within[..., 1:], K, xp.zeros_like(K))
     k = conductance(faces, h, around[..., :-1], around[..., 1:])
     ends = []
-    count = np.cumsum(inside, axis=-1)
+    count = xp.cumsum(inside, -1)
     for end, name in ((0, "first"), (1, "last")):
         nearer = count if end == 0 else count[..., -1:] - count + 1
-        at = inside & (nearer == 1) & ~others[end][..., None]
+        at = inside & (nearer == 1) & ~put(others[end])
         if f"flux_{name}" in own.ends:
             ends.append(End(at, own.ends[f"flux_{name}"]))
         if f"value_{name}" in own.ends:
             outer = K if K.shape[-1] == 1 else K[..., 1:] if end else K[..., :-1]
-            face = np.where(at, outer, np.zeros_like(outer))
+            face = xp.where(at, outer, xp.zeros_like(outer))
             ends.append(End(at, own.ends[f"value_{name}"], face))
     T, source = own.T, own.source
     if own.has_mask:
-        T = np.where(inside, T, np.zeros_like(T))
-        source = None if source is None else np.where(inside, source, np.zeros_like(source))
-    sums, right = sums_and_sides(np, around[..., 1:-1], T, source, h, ends)
+        T = xp.where(inside, T, xp.zeros_like(T))
+        source = None if source is None else xp.where(inside, source, xp.zeros_like(source))
+    sums, right = sums_and_sides(xp, around[..., 1:-1], T, source, h, ends)
     return -k[..., :-1], sums, -k[..., 1:], right, T

@@ -9,6 +9,7 @@ import gpu_libraries
 import numpy as np
 import oracle
 from ranks_factor import solved as solved_by_factor
+from ranks_steps import faces_of_part
 from ranks_solve import cut, joined, singular_operands, solved
 
 import pysolvers
@@ -62,6 +63,11 @@ def check_masks_row_sums_and_steps(group, rng):
         "steps": pysolvers.factor_theta(*matrix, **options).step(rhs, rhs, count=2),
         "bound": pysolvers.theta_step(*matrix, rhs, projected=least, **options),
     }
+    faces, heat = rng.random((6, 302)), rng.random(6)
+    layers = {"axis": 1, "dt": 0.7, "theta": 0.5, "value_last": 0.3}
+    expected["diffusion"] = pysolvers.implicit_diffusion(
+        rhs, faces, least, **layers, flux_first=heat, where=inside
+    )
     for called, kind in gpu_libraries.LIBRARIES.items():
         try:
             library = kind()
@@ -81,6 +87,10 @@ def check_masks_row_sums_and_steps(group, rng):
                 "steps": pysolvers.factor_theta(*own, **here).step(b, b, count=2),
                 "bound": pysolvers.theta_step(*own, b, projected=bound, **here),
             }
+            K, flux = (library.array(a) for a in (faces_of_part(group, faces, 301, 1), heat))
+            found["diffusion"] = pysolvers.implicit_diffusion(
+                b, K, bound, **layers, flux_first=flux, where=where, **split
+            )
         for name, x in found.items():
             x = joined(group, library.get(x), 1)
             np.testing.assert_allclose(x, expected[name], rtol=1e-9, atol=1e-9, err_msg=name)

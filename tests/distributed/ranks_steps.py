@@ -1,10 +1,12 @@
 """Checks of split products and steps, run by every rank of an MPI job; see test_distributed.py."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import oracle
 import pytest
+from fake_device import FullArray, in_place_of_cuda
 from ranks_solve import cut, joined
 from slabs import chosen
 
@@ -17,6 +19,7 @@ from pysolvers import (
     theta_step,
     tridiagonal_matvec,
 )
+from pysolvers._runtime import interop
 from pysolvers.distributed import Slab
 
 
@@ -246,6 +249,58 @@ def check_diffusion_of_cut_columns(group, rng):
     out = np.zeros_like(parts["T"])
     assert implicit_diffusion(**parts, **options, group=group, split=Slab(axis), out=out) is out
     np.testing.assert_array_equal(out, x)
+
+
+def check_diffusion_of_cut_columns_on_a_device(group, rng):
+    """The rows have the bits of the host; also without arithmetic the reason is named."""
+    shape = 2, 3 * group.size, 3
+    T, source, dz = rng.random((3, *shape))
+    K = rng.random((2, shape[1] + 1, 3))
+    wet = rng.random(shape) < 0.7
+    heat, top = rng.random((2, 2, 3))
+    split = {"group": group, "split": Slab(1), "axis": 1, "dt": 0.7}
+    own = [cut(group, a, shape, 1) for a in (T, source, dz, wet)]
+    own.insert(1, faces_of_part(group, K, shape[1], 1))
+    for theta in (1, 0.5):
+        for has_mask in (False, True):
+            for more in ({"flux_first": heat, "value_last": 0.3}, {"value_first": top}, {}):
+                with in_place_of_cuda() as fake:
+                    arrays = [FullArray(fake, a) for a in (*own, np.zeros_like(own[0]))]
+                    t, k, s, d, w, out = arrays
+                    there = {n: FullArray(fake, a) if np.ndim(a) else a for n, a in more.items()}
+                    options = {**split, "theta": theta, **there}
+                    options |= {"where": w} if has_mask else {}
+                    x = implicit_diffusion(t, k, d, source=s, **options)
+                    assert implicit_diffusion(t, k, d, source=s, out=out, **options) is out
+                    found = x.get()
+                    np.testing.assert_array_equal(out.get(), found)
+                mask = {"where": wet} if has_mask else {}
+                whole = implicit_diffusion(
+                    T, K, dz, 0.7, axis=1, source=source, theta=theta, **mask, **more
+                )
+                np.testing.assert_allclose(joined(group, found, 1), whole, rtol=0, atol=1e-13)
+    if group.size == 1:
+        return
+    with in_place_of_cuda() as fake:
+        t = FullArray(fake, own[0])
+        x = implicit_diffusion(t, 0.3, 1.0, source=2.0, **split)
+        whole = implicit_diffusion(T, 0.3, 1.0, 0.7, axis=1, source=2.0)
+        np.testing.assert_allclose(joined(group, x.get(), 1), whole, rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(
+            implicit_diffusion(t, 0.3, 1.0, where=False, **split).get(), own[0]
+        )
+        with pytest.raises(ValueError, match="stream must be None, got 5"):
+            implicit_diffusion(t, 0.3, 1.0, stream=5, **split)
+        with (
+            mock.patch.object(interop.Library, "functions", None),
+            pytest.raises(pysolvers.BackendError, match="must be of CuPy, PyTorch or JAX"),
+        ):
+            implicit_diffusion(t, 0.3, 1.0, **split)
+        # Arrays of the host are solved on the device that was asked for.
+        fake.calls.clear()
+        x = implicit_diffusion(own[0], 0.3, 1.0, source=2.0, device="cuda", **split)
+        np.testing.assert_allclose(joined(group, x, 1), whole, rtol=0, atol=1e-13)
+        assert fake.calls
 
 
 def check_diffusion_of_columns_that_are_not_cut(group, rng):

@@ -322,7 +322,7 @@ class Array:
     def view(self, index):
         """Return a view, as indexing does."""
         shadow = self._shadow()[index]
-        other = object.__new__(Array)
+        other = object.__new__(type(self))
         other.device = self.device
         other.__cuda_array_interface__ = {
             **self.__cuda_array_interface__,
@@ -342,25 +342,15 @@ class Array:
         return other
 
     def __getitem__(self, index):
-        return Array(self.device, np.asarray(self.get()[index]))
+        return type(self)(self.device, np.asarray(self.get()[index]))
 
-    def __sub__(self, other):
-        return Array(self.device, np.asarray(self.get() - other.get()))
+    def __setitem__(self, index, values):
+        shadow = self._shadow()
+        with self.device.open():
+            shadow[index] = _host(values)
 
-    def __add__(self, other):
-        return Array(self.device, np.asarray(self.get() + other.get()))
-
-    def __rsub__(self, number):
-        return Array(self.device, np.asarray(number - self.get()))
-
-    def __truediv__(self, number):
-        return Array(self.device, np.asarray(self.get() / number))
-
-    def __neg__(self):
-        return Array(self.device, -self.get())
-
-    def __rmul__(self, factor):
-        return Array(self.device, np.asarray(factor * self.get()))
+    def any(self, axis):
+        return type(self)(self.device, self.get().any(axis))
 
     def get(self):
         """Return the values."""
@@ -377,6 +367,55 @@ class Array:
 
     def __array__(self, *_args, **_options):
         raise TypeError("this array is not to be converted")
+
+
+def _host(value):
+    return value.get() if isinstance(value, Array) else value
+
+
+def _operator(name):
+    """Return an operation of arrays and numbers."""
+
+    def call(self, *others):
+        values = getattr(self.get(), name)(*map(_host, others))
+        return type(self)(self.device, np.asarray(values))
+
+    return call
+
+
+for _name in ("add", "sub", "rsub", "mul", "rmul", "truediv", "neg", "and", "invert", "gt", "eq"):
+    setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+class FullArray(Array):
+    """An array of a library with functions, such as CuPy."""
+
+    @property
+    def shape(self):
+        return self.__cuda_array_interface__["shape"]
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def dtype(self):
+        return np.dtype(self.__cuda_array_interface__["typestr"])
+
+
+class Functions:
+    """The functions of NumPy, for full arrays of a device."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __getattr__(self, name):
+        def call(first, *others):
+            first = [_host(a) for a in first] if type(first) is list else _host(first)
+            values = getattr(np, name)(first, *map(_host, others))
+            return FullArray(self.device, np.asarray(values))
+
+        return call
 
 
 class View:
@@ -426,7 +465,8 @@ def in_place_of_cuda(fake=None):
         mock.patch.object(
             interop.Library,
             "empty",
-            lambda self, like, view, shape, ordinal: fake.array(_zeros(shape, view)),
+            lambda self, like, view, shape, ordinal: type(like)(fake, _zeros(shape, view)),
         ),
+        mock.patch.object(interop.Library, "functions", Functions(fake)),
     ):
         yield fake
