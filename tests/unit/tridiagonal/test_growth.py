@@ -25,6 +25,10 @@ componentwise in 300. So where a solution misses the gate, LAPACK's error is tak
 of `oracle.gtsv_forms`: gtsv from either end, with the rows as they are and multiplied by 20 sets of
 numbers of (1, 2).
 
+With factors and the transposed matrix, 3 of 12000 solutions of the family "uniform" in float32 miss
+the componentwise gate, by up to a factor of 3: kernels subtract the nearest unknown last, LAPACK's
+gttrs subtracts it first. Such a part of a test, one solution at least, may miss it.
+
 On a device, the joints of chunks contain unknowns of distant rows, and 2 percent of the solutions
 of a test may miss the componentwise gate, as many as of gtsv on reversed rows. The normwise gates
 hold for every draw, for the rows as they are or scaled to the same size: of 580000 draws on a model
@@ -46,6 +50,7 @@ SEED = int(os.environ.get("PYSOLVERS_RANDOM_SEED", "20240607"))
 
 TIMES_LAPACK, FLOOR, PERIODIC = 10, 20, 50  # the last two in eps
 RARE = {"cuda": 0.02}  # the part of the solutions that may miss the componentwise gate
+RARE_TRANSPOSED = 5e-4  # the same with factors and the transposed matrix, on the CPU as well
 CHUNK = 33  # rows of a chunk on a device; a block of the CPU has 16
 # A call and its checks take longer than its systems, above all on a device: fewer lengths and more
 # systems of each, other lengths in each test. tests/gpu/test_growth.py has all remainders of a
@@ -297,6 +302,8 @@ def test_shared_and_repeated_coefficients(solve, draws, sharing, parts):
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize(("parts", "systems"), [(1, 1), pytest.param(8, 8, marks=slow)])
 def test_factors(factor, draws, family, trans, parts, systems):
+    if trans != "N":
+        draws.rare = max(draws.rare, RARE_TRANSPOSED)
     for part in range(parts):
         for rows in draws.lengths(np.random.default_rng([SEED, 3, part]), least=3):
             *matrix, rhs = draws.draw(family, rows, systems * draws.fewer, 3, part)
