@@ -383,7 +383,7 @@ def _operator(name):
     return call
 
 
-for _name in ("add", "sub", "rsub", "mul", "rmul", "truediv", "neg", "and", "invert", "gt", "eq"):
+for _name in ("add", "sub", "rsub", "rmul", "truediv", "neg"):
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
 
 
@@ -401,6 +401,10 @@ class FullArray(Array):
     @property
     def dtype(self):
         return np.dtype(self.__cuda_array_interface__["typestr"])
+
+
+for _name in ("mul", "and", "invert", "gt", "eq"):
+    setattr(FullArray, f"__{_name}__", _operator(f"__{_name}__"))
 
 
 class Functions:
