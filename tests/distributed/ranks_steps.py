@@ -1,12 +1,11 @@
 """Checks of split products and steps, run by every rank of an MPI job; see test_distributed.py."""
 
 import itertools
-from unittest import mock
 
 import numpy as np
 import oracle
 import pytest
-from fake_device import FullArray, in_place_of_cuda
+from fake_device import FullArray, in_place_of_cuda, without_functions
 from ranks_solve import cut, joined
 from slabs import chosen
 
@@ -19,7 +18,6 @@ from pysolvers import (
     theta_step,
     tridiagonal_matvec,
 )
-from pysolvers._runtime import interop
 from pysolvers.distributed import Slab
 
 
@@ -292,7 +290,7 @@ def check_diffusion_of_cut_columns_on_a_device(group, rng):
         with pytest.raises(ValueError, match="stream must be None, got 5"):
             implicit_diffusion(t, 0.3, 1.0, stream=5, **split)
         with (
-            mock.patch.object(interop.Library, "functions", None),
+            without_functions(),
             pytest.raises(pysolvers.BackendError, match="must be of CuPy, PyTorch or JAX"),
         ):
             implicit_diffusion(t, 0.3, 1.0, **split)

@@ -474,3 +474,8 @@ def in_place_of_cuda(fake=None):
         mock.patch.object(interop.Library, "functions", Functions(fake)),
     ):
         yield fake
+
+
+def without_functions():
+    """Return a context in which the library has no functions of arrays."""
+    return mock.patch.object(interop.Library, "functions", None)
