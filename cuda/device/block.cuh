@@ -1,10 +1,10 @@
-/* block.cuh - blocks of SIDE x SIDE real numbers as numbers, whose values are columns.
+/* block.cuh - blocks of SIDE x SIDE real numbers as numbers, whose values are vectors.
  * csrc/cpu/lines/block.h has the same formulas.
  */
 #ifndef PS_CUDA_DEVICE_BLOCK_CUH
 #define PS_CUDA_DEVICE_BLOCK_CUH
 
-#include "device/column.cuh"
+#include "device/vector.cuh"
 #include "device/pivot.cuh"
 
 namespace pysolvers::device {
@@ -54,7 +54,7 @@ template <typename Real, int SIDE> struct Block {
 };
 
 template <typename Real, int SIDE> struct ValueOfNumber<Block<Real, SIDE>> {
-    using type = Column<Real, SIDE>;
+    using type = Vector<Real, SIDE>;
 };
 template <typename Real, int SIDE> struct ElementOfNumber<Block<Real, SIDE>> {
     using type = Real;
@@ -112,10 +112,10 @@ row_times(const Block<Real, SIDE> &a, int p, const Numbers &b)
 }
 
 template <typename Real, int SIDE>
-__device__ __forceinline__ Column<Real, SIDE>
-operator*(const Block<Real, SIDE> &a, const Column<Real, SIDE> &b)
+__device__ __forceinline__ Vector<Real, SIDE>
+operator*(const Block<Real, SIDE> &a, const Vector<Real, SIDE> &b)
 {
-    Column<Real, SIDE> c;
+    Vector<Real, SIDE> c;
 
 #pragma unroll
     for (int p = 0; p < SIDE; p++) {

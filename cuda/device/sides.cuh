@@ -10,7 +10,7 @@
 #ifndef PS_CUDA_DEVICE_SIDES_CUH
 #define PS_CUDA_DEVICE_SIDES_CUH
 
-#include "device/column.cuh"
+#include "device/vector.cuh"
 #include "device/operand.cuh"
 #include "device/pivot.cuh"
 #include "device/rounded.cuh"
@@ -18,7 +18,7 @@
 namespace pysolvers::device {
 
 template <typename Real, int COUNT> struct WithSides {
-    using Value = Column<Real, COUNT>;
+    using Value = Vector<Real, COUNT>;
     Real value;
 
     WithSides() = default;
@@ -53,8 +53,8 @@ template <typename Real, int COUNT> struct WithSides {
 
 /* a b, rounded separately (join/factor.cuh). */
 template <typename Real, int COUNT>
-__device__ __forceinline__ Column<Real, COUNT>
-product(Column<Real, COUNT> a, WithSides<Real, COUNT> b)
+__device__ __forceinline__ Vector<Real, COUNT>
+product(Vector<Real, COUNT> a, WithSides<Real, COUNT> b)
 {
 #pragma unroll
     for (int p = 0; p < COUNT; p++) {
@@ -64,7 +64,7 @@ product(Column<Real, COUNT> a, WithSides<Real, COUNT> b)
 }
 
 template <typename Real, int COUNT> struct ValueOfNumber<WithSides<Real, COUNT>> {
-    using type = Column<Real, COUNT>;
+    using type = Vector<Real, COUNT>;
 };
 
 template <typename Real, int COUNT>

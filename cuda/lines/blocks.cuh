@@ -119,7 +119,7 @@ row_of_entries(bool is_first, const Entry &entry)
 /* The operands of one system. */
 template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
     using Number = Block<Real, SIDE>;
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     const BlocksJob<Real> &job;
     int64_t j, k;
     int32_t rows, lead; /* block rows; scalar rows of the identity before row 0 */
@@ -261,7 +261,7 @@ solve_by_blocks(const BlocksJob<Real> &job,
                 Real *kept)
 {
     using Number = Block<Real, SIDE>;
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     constexpr int words = SIDE * SIDE + SIDE, ahead = SIDE == 2 ? 4 : 2;
     const int32_t last = source.rows - 1;
     Sweep<Number, Value> sweep = {};

@@ -95,7 +95,7 @@ __device__ __forceinline__ join::Row<Block<Real, 2>>
 row_in_memory(const BandColumnJob<Real> &job, int64_t system, int32_t row)
 {
     const BlockSource<Real, 2, true> source(job.rows, system);
-    const ThomasRow<Block<Real, 2>, Column<Real, 2>> all = source.load(row);
+    const ThomasRow<Block<Real, 2>, Vector<Real, 2>> all = source.load(row);
 
     return {all.lower, all.diag, all.upper, all.rhs};
 }
@@ -103,7 +103,7 @@ row_in_memory(const BandColumnJob<Real> &job, int64_t system, int32_t row)
 template <typename Real>
 __device__ __forceinline__ void
 store_value(const BandColumnJob<Real> &job, int32_t, int32_t row, char *x,
-            const Column<Real, 2> &value)
+            const Vector<Real, 2> &value)
 {
     Real *const to = reinterpret_cast<Real *>(x);
 

@@ -301,7 +301,7 @@ __device__ __forceinline__ void
 solve_down(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &unit,
            const BlockSource<Real, SIDE, IS_BANDS> &source)
 {
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     const bool trans = job.trans != 0;
     Value before(Real(0)), lost(Real(0)); /* y of the row before, or s if transposed */
 
@@ -356,7 +356,7 @@ __device__ __forceinline__ void
 solve_up(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &unit,
          const BlockSource<Real, SIDE, IS_BANDS> &source)
 {
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     const bool trans = job.trans != 0;
     Value x(Real(0)), left(Real(0)); /* of the row after, and of the chunk before */
 

@@ -39,7 +39,7 @@ using namespace join;
 /* A tile of systems in shared memory, and its copies. */
 template <typename Real, int SIDE, bool IS_BANDS> struct LinesOfBlocks {
     using Number = Block<Real, SIDE>;
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     using Source = BlockSource<Real, SIDE, IS_BANDS>;
     static constexpr int matrices = IS_BANDS ? 5 : 3, inputs = matrices + 1;
     /* numbers of a block row: of a diagonal, of right-hand sides */
@@ -236,7 +236,7 @@ __launch_bounds__(lines_threads, sizeof(Real) == 4 ? 4 : 2)
     blocks_lines_kernel(const __grid_constant__ BlocksJob<Real> job)
 {
     using Number = Block<Real, SIDE>;
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     using Place = ThreadPlace<lines_rows>;
     extern __shared__ int4 shared[];
     __shared__ WarpExchange<Number> exchange;

@@ -25,7 +25,7 @@ namespace pysolvers::lines {
 /* The tiles of a warp, two of operands in shared memory; each lane has one system. */
 template <typename Real, int SIDE, bool IS_BANDS> struct BlockTiles {
     using Number = Block<Real, SIDE>;
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     static constexpr BlocksTile tile = blocks_tile(IS_BANDS ? 0 : SIDE);
     static constexpr int matrices = IS_BANDS ? 5 : 3, stage = 32 * tile.words;
     /* numbers of a tile and system: of a diagonal, and of right-hand sides */
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(32)
     blocks_tiles_kernel(const __grid_constant__ BlocksJob<Real> job)
 {
     using Number = Block<Real, SIDE>;
-    using Value = Column<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     using Tiles = BlockTiles<Real, SIDE, IS_BANDS>;
     constexpr BlocksTile tile = Tiles::tile;
     extern __shared__ int4 shared[];

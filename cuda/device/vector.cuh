@@ -1,26 +1,26 @@
-/* column.cuh - columns of COUNT real numbers: the values of blocks (block.cuh), and of matrices
+/* vector.cuh - vectors of COUNT real numbers: the values of blocks (block.cuh), and of matrices
  * that have COUNT right-hand sides each (sides.cuh).
  */
-#ifndef PS_CUDA_DEVICE_COLUMN_CUH
-#define PS_CUDA_DEVICE_COLUMN_CUH
+#ifndef PS_CUDA_DEVICE_VECTOR_CUH
+#define PS_CUDA_DEVICE_VECTOR_CUH
 
 #include "device/number.cuh"
 
 namespace pysolvers::device {
 
-template <typename Real, int COUNT> struct Column {
+template <typename Real, int COUNT> struct Vector {
     Real at[COUNT];
 
-    Column() = default;
+    Vector() = default;
     /* All entries are x. */
-    __device__ __forceinline__ explicit Column(Real x)
+    __device__ __forceinline__ explicit Vector(Real x)
     {
 #pragma unroll
         for (int p = 0; p < COUNT; p++) {
             at[p] = x;
         }
     }
-    friend __device__ __forceinline__ Column operator-(Column a, const Column &b)
+    friend __device__ __forceinline__ Vector operator-(Vector a, const Vector &b)
     {
 #pragma unroll
         for (int p = 0; p < COUNT; p++) {
@@ -31,8 +31,8 @@ template <typename Real, int COUNT> struct Column {
 };
 
 template <typename Real, int COUNT>
-__device__ __forceinline__ Column<Real, COUNT>
-shuffle(unsigned mask, Column<Real, COUNT> a, int lane)
+__device__ __forceinline__ Vector<Real, COUNT>
+shuffle(unsigned mask, Vector<Real, COUNT> a, int lane)
 {
 #pragma unroll
     for (int p = 0; p < COUNT; p++) {
