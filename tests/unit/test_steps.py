@@ -301,6 +301,21 @@ def test_theta_step_says_what_is_wrong():
             theta_step(1.0, -2.0, 1.0, u, dt=1.0, theta=theta, pivot="no")
 
 
+@pytest.mark.parametrize("options", [{}, {"return_info": True}, {"where": True}], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_systems_of_steps_are_nan_where_that_is_asked(options, dtype):
+    diag = np.full((3, 9), -2.0, dtype)
+    diag[1, 8] = 2  # 1 - theta dt diag is 0 in this row, which is coupled to no other
+    u = np.ones((3, 9), dtype)
+    for threads in (1, 2):
+        x = theta_step(
+            0.0, diag, 0.0, u, dt=1.0, pivot=False, on_singular="nan", threads=threads, **options
+        )
+        x = x[0] if "return_info" in options else x
+        assert np.isnan(x).all(1).tolist() == [False, True, False]
+        assert np.isfinite(x[::2]).all()
+
+
 @pytest.mark.parametrize("dt", [0.5, -0.5])
 def test_signs_of_row_sums_of_a_step(dt):
     u, sign = np.ones(5), np.sign(dt)
