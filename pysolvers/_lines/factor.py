@@ -26,7 +26,7 @@ from .._options import (
 from .._row_sums import RowSums, form_of, matrix_names
 from .._runtime.arrays import require_rows, resolve_shape
 from .._runtime.device import address_of, device_array, is_device_array
-from .._runtime.finite import explained, require_finite_operands
+from .._runtime.finite import are_checked, explained, require_finite_operands
 from .._runtime.interop import host_array, library_of
 from .._runtime.lines import (
     Plan,
@@ -535,7 +535,7 @@ class TridiagonalFactor:
                 "diag = s - lower - upper"
             )
         count = check_threads(threads)
-        if stream is None and check_finite is False and self._where is None:
+        if stream is None and self._where is None and are_checked(check_finite, (rhs,)):
             answer = self._solve_directly(rhs, axis, out, code, count)
             if answer is None and out is None and axis is None:
                 answer = self._solve_by_programs(rhs, trans)

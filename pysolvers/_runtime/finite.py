@@ -82,6 +82,11 @@ def are_finite(operands: Iterable[Any]) -> bool:
     return True
 
 
+def are_checked(check_finite: object, operands: Iterable[Any]) -> bool:
+    """Return whether a call needs no check of its operands, or these pass it as they are."""
+    return check_finite is False or (check_finite is True and are_finite(operands))
+
+
 def explained(
     singular: Singular,
     target: Target,

@@ -20,6 +20,7 @@ from .._row_sums import RowSums, form_of
 from .._runtime.arrays import as_array, padded_shape
 from .._runtime.backends import require as require_backend
 from .._runtime.direct import call_directly
+from .._runtime.finite import are_checked
 from .._runtime.interop import locate, shape_of
 from .._runtime.targets import find_target
 from .blocks import any_lazy, by_blocks
@@ -124,8 +125,13 @@ def tridiagonal_matvec(
     >>> tridiagonal_matvec(-1.0, 2.0, -1.0, np.array([1.0, 2.0, 4.0]))
     array([ 0., -1.,  6.])
     """
-    if group is None and split is None and stream is None and check_finite is False:
-        operands = (lower, diag, upper, None, x)
+    operands = (lower, diag, upper, None, x)
+    if (
+        group is None
+        and split is None
+        and stream is None
+        and are_checked(check_finite, (lower, diag, upper, x))
+    ):
         direct = _product_directly(operands, axis, out, periodic, device, threads)
         if direct is not None:
             return direct
@@ -249,8 +255,8 @@ def residual(
     array([0., 0., 1.])
     """
     require_flag("extended", extended)
-    if group is None and split is None and stream is None and check_finite is False:
-        operands = (lower, diag, upper, x, rhs)
+    operands = (lower, diag, upper, x, rhs)
+    if group is None and split is None and stream is None and are_checked(check_finite, operands):
         direct = _product_directly(operands, axis, out, periodic, device, threads, bool(extended))
         if direct is not None:
             return direct
@@ -472,13 +478,14 @@ def theta_step(
         raise ValueError(f"contact must be 'first' or 'last', got {contact!r}")
     diag, form = form_of(diag)
     others = (form, projected, group, split, stream)
+    operands = (lower, diag, upper, u)
     if (
         all(value is None for value in others)
         and theta > 0
-        and not (return_info or check_finite)
+        and not return_info
         and on_singular in ("raise", "nan", "ignore")
+        and are_checked(check_finite, operands if source is None else (*operands, source))
     ):
-        operands = (lower, diag, upper, u)
         options = (axis, out, pivot, periodic, threads)
         own = (theta * dt, 1 / theta, source, where)
         answer = step_directly(operands, options, on_singular, device, "theta_step", "theta", own)
@@ -1040,8 +1047,8 @@ def _diffuse(
     _along(axis, max(len(shape_of(T)), len(shape_of(K)), 1))
     lower, upper = faces_of(K, T, axis, columns)
     dz = numbers_of(given.pop("dz"))
-    if stream is None and not check_finite:
-        operands = (lower, dz, upper, T)
+    operands = (lower, dz, upper, T)
+    if stream is None and are_checked(check_finite, (*operands, *given.values())):
         options = (axis, out, None, False, threads)
         own = (theta * dt, 1 / theta, given.get("source"), where, *map(given.get, _ENDS))
         answer = step_directly(
