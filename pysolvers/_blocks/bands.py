@@ -737,24 +737,15 @@ def _resolve(
             f"{operation}: {missing[0]} is None: pass the diagonal, or lower2=None and lower=None "
             "with assume='positive definite'"
         )
-    given = {name: value for name, value in named.items() if value is not None}
-    if "rhs" in named:
-        target = systems.target_of(operation, named, out, "rhs", device, stream)
-    else:
-        target = systems.target_of(operation, named, out, "diag")
-    arrays, dtype, _ = target.operands(given)
-    leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
-    operands = dict(zip(given, systems.moved(target, arrays), strict=True))
+    call = systems.operands_of(operation, named, out, device, stream)
+    target, operands = call.target, call.operands
     if "rhs" in operands and operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     ndim = max(1, *(array.ndim for array in operands.values()))
     place = axis_number(axis, ndim, f"operands of {ndim} axes") - ndim
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, operands, views, rows, periodic=periodic)
-    if periodic and count < _LEAST_PERIODIC:
-        raise ValueError(
-            f"{operation}: a periodic system must have at least {_LEAST_PERIODIC} rows, got {count}"
-        )
+    systems.require_periodic_rows(operation, count, _LEAST_PERIODIC if periodic else 0)
     for name, view in views.items():
         views[name] = _with_rows(name, operands[name].ndim, view, count, axis, periodic=periodic)
     if missing:
@@ -764,9 +755,7 @@ def _resolve(
     sides = result = np.empty(0)
     if "rhs" in views:
         sides = systems.expanded(views["rhs"], (*batch, count))
-        shape = [*batch, count]
-        shape.insert(len(shape) + place, shape.pop())
-        result = target.result(out, given, leader, tuple(shape), dtype, leader="rhs")
+        result = call.result(out, systems.shape_of(batch, count, place))
     matrix = {name: views[name] for name in _NAMES}
     open_rows = count - 2 if periodic else count
     used = matrix

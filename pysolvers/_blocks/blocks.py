@@ -538,8 +538,7 @@ class BlockTridiagonalFactor(systems.Uncopied):
     def _inverse_on_device(self, results: systems.DeviceResults) -> Any:
         """Return the blocks of the inverses on the device."""
         target = results.target("BlockTridiagonalFactor.inverse_blocks")
-        shape = [*self.batch, self.rows]
-        shape.insert(len(shape) + self.axis, shape.pop())
+        shape = systems.shape_of(self.batch, self.rows, self.axis)
         made = [results.new(target, (*shape, self.side, self.side), self.dtype) for _ in range(3)]
         to = [np.moveaxis(x, x.ndim - 2 + self.axis, -3) for _, x in made]
         found = systems.inverse(target, self._made, to)
@@ -713,24 +712,15 @@ def _resolve(
 ) -> tuple[_Blocks, Array, Array]:
     """Check operands; return them, the right-hand sides, rows last but two, and the result."""
     systems.require_operands(operation, named)
-    given = {name: value for name, value in named.items() if value is not None}
     _require_halves(operation, named, assume)
-    if "rhs" in named:
-        target = systems.target_of(operation, named, out, "rhs", device, stream)
-    else:
-        target = systems.target_of(operation, named, out, "diag")
-    arrays, dtype, _ = target.operands(given)
-    leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
-    operands = dict(zip(given, systems.moved(target, arrays), strict=True))
+    call = systems.operands_of(operation, named, out, device, stream)
+    target, operands, dtype = call.target, call.operands, call.dtype
     side = _side_of(operands, target.backend.MOST_SIDE)
     ndim = max(1, *(array.ndim - 2 for array in operands.values()))
     place = axis_number(axis, ndim, "the axes before those of the blocks") - ndim
     views = {name: _rows_last(array, place) for name, array in operands.items()}
     count = _rows_of(operation, views, rows, periodic=periodic)
-    if periodic and count < _LEAST_PERIODIC:
-        raise ValueError(
-            f"{operation}: a periodic system must have at least {_LEAST_PERIODIC} rows, got {count}"
-        )
+    systems.require_periodic_rows(operation, count, _LEAST_PERIODIC if periodic else 0)
     for name, view in views.items():
         found = view.shape[-3]
         is_short = not periodic and name in ("lower", "upper") and found == count - 1
@@ -745,10 +735,8 @@ def _resolve(
     is_complex = any(views[name].dtype.kind == "c" for name in _NAMES)
     if "rhs" in views:
         sides = systems.expanded(views["rhs"], (*batch, count, *views["rhs"].shape[-2:]))
-        shape = [*batch, count]
-        shape.insert(len(shape) + place, shape.pop())
-        full = (*shape, side, sides.shape[-1])
-        result = target.result(out, given, leader, full, dtype, leader="rhs")
+        shape = systems.shape_of(batch, count, place)
+        result = call.result(out, (*shape, side, sides.shape[-1]))
     matrix = tuple(views[name] for name in _NAMES)
     if target.name != "cpu" and is_complex:
         pass  # _require_fast refuses it

@@ -126,6 +126,51 @@ def target_of(
     return find_target(device, stream, given, out, operation=operation, leader=leader)
 
 
+class Operands(NamedTuple):
+    """The operands of a solve, or of factors, where they are used."""
+
+    target: Target
+    given: dict[str, Any]
+    leader: Array
+    operands: dict[str, Array]
+    dtype: np.dtype
+
+    def result(self, out: Any, shape: tuple[int, ...]) -> Array:
+        """Return where the result of a solve is written."""
+        return self.target.result(out, self.given, self.leader, shape, self.dtype, leader="rhs")
+
+
+def operands_of(
+    operation: str, named: dict[str, Any], out: Any, device: str | None, stream: object
+) -> Operands:
+    """Return the operands of a solve, if there is an operand "rhs", or of factors."""
+    given = {name: value for name, value in named.items() if value is not None}
+    if "rhs" in named:
+        target = target_of(operation, named, out, "rhs", device, stream)
+    else:
+        target = target_of(operation, named, out, "diag")
+    arrays, dtype, _ = target.operands(given)
+    leader = dict(zip(given, arrays, strict=True)).get("rhs", arrays[0])
+    return Operands(
+        target, given, leader, dict(zip(given, moved(target, arrays), strict=True)), dtype
+    )
+
+
+def require_periodic_rows(operation: str, rows: int, least: int) -> None:
+    """Raise ValueError unless a periodic system has so many rows."""
+    if rows < least:
+        raise ValueError(
+            f"{operation}: a periodic system must have at least {least} rows, got {rows}"
+        )
+
+
+def shape_of(batch: Sequence[int], rows: int, axis: int) -> tuple[int, ...]:
+    """Return the shape of systems with the rows along an axis, a negative number."""
+    shape = [*batch, rows]
+    shape.insert(len(shape) + axis, shape.pop())
+    return tuple(shape)
+
+
 def moved(target: Target, arrays: Sequence[Array]) -> list[Array]:
     """Bring operands to where they are used."""
     if target.name == "cpu":
