@@ -27,7 +27,7 @@ template <typename Real> struct ColumnTuning<Block<Real, 2>> {
     static constexpr int rows = 8, alone = 8, threads = sizeof(Real) == 4 ? 512 : 256;
     static constexpr int usual_threads = threads / 2;
     static constexpr int shorter[] = {8, 8, 8};
-    static constexpr bool prefers_long = true;
+    static constexpr int long_from = 0;
     static constexpr int cluster_bytes = 256, span = 2;
 };
 
