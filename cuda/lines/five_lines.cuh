@@ -11,6 +11,11 @@
  * has its systems in shared memory, and the eliminated rows take the places of those of the matrix,
  * so that a multiprocessor has about 4000 rows in float64.
  *
+ * On an H200 rows of 128, 256, 1000 and 4096 scalars take 0.81, 0.81, 0.70 and 0.54 of the time of
+ * blocks_lines.cuh or, the longest ones, of blocks_tiles.cuh in float64, 0.9, 0.6, 0.6 and 0.3 in
+ * float32. Neighbouring systems, four of them side by side, took 1.1 to 1.5 of the time of
+ * five_rows.cuh.
+ *
  * A chunk has 16 bytes more than its rows, so that vectors of neighbouring threads lie in different
  * banks.
  */
