@@ -11,7 +11,7 @@ namespace pysolvers::panels {
 
 /* With fewer rows, tiles (shared.cuh) are as fast. 200 rows of 167772 systems take at most 0.74
  * of their time in float32 and 0.95 in float64 (H200). Kept matrices have a table for panels
- * from more rows on. */
+ * from more rows on; periodic ones were not measured. */
 static constexpr int least_kept_rows = 257;
 template <typename Number>
 static constexpr int least_rows = std::is_same_v<Number, float>    ? 100
@@ -252,7 +252,9 @@ ps_cuda_panels_accept(const ps_tridiag *t, bool is_kept)
     (void)with_number(t->dtype, [&](auto number) {
         using Number = decltype(number);
 
-        if (t->rows < (is_kept ? least_kept_rows : least_rows<Number>) ||
+        const bool is_kept_or_periodic = is_kept || (t->flags & PS_PERIODIC) != 0;
+
+        if (t->rows < (is_kept_or_periodic ? least_kept_rows : least_rows<Number>) ||
             groups_of<Number>(t->rows, device) == 0) {
             is_enough = false;
             return PS_OK;
