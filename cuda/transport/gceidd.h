@@ -45,9 +45,10 @@ ps_status ps_cuda_gceidd_tabulate(const ps_cuda_gceidd_sweep *sweep, void *table
 ps_status ps_cuda_gceidd_strips(const ps_cuda_gceidd_sweep *sweep, const void *table,
                                 cudaStream_t stream);
 
-/* Longer strips, of up to 513 cells, of lines with constant coefficients in one kernel, by
- * the recurrences of the ratio algebra, with a table as above. The arrivals are those of
- * the blocks at the interfaces; a sweep leaves them 0. */
+/* Longer strips of lines with constant coefficients in one kernel, by the recurrences of the
+ * ratio algebra, with a table as above: strips of up to 768 cells, along x of lines of up to
+ * some 13000 nodes. The arrivals are those of the blocks at the interfaces; a sweep leaves
+ * them 0. */
 bool ps_cuda_gceidd_ratio_fits(const ps_gceidd *g, int axis);
 size_t ps_cuda_gceidd_arrivals_bytes(const ps_gceidd *g, int axis);
 ps_status ps_cuda_gceidd_prepare_ratio(const ps_gceidd *g, int axis); /* once per call */

@@ -19,17 +19,24 @@
  *
  * times the difference is added, to W and at the ends of the pieces, before the last pass.
  *
- * A block has one strip of `width` neighbouring lines, a thread a piece of 16 rows in
- * registers. Pieces are joined by the sums that they publish in shared memory, with the
- * multipliers alpha^16 and beta^16 of the line. Of the two blocks at an interface the one
- * that ends last corrects it. 2 words and 8 operations per node, no division. A constant
- * keeps its bits. Rounding errors grow by 1/(1 - alpha), which is below 10 in the steps
- * that predictions allow; MU has no such limit and uses gceidd_lines.cu.
+ * A thread has a piece of 16 or 17 rows in registers. Pieces are joined by the sums that they
+ * publish in shared memory, with the powers of alpha and beta of the line. Along x a block has
+ * whole lines in shared memory and corrects their interfaces. Along y it has one strip of
+ * neighbouring lines: the strips of a line are a cluster, whose blocks send V of the first two rows
+ * of a strip to that of the strip before it, which corrects the interface; of more than 8 strips
+ * the block at an interface that ends last corrects it. 2 words and 8 operations per node, no
+ * division. A constant keeps its bits. Rounding errors grow by 1/(1 - alpha), which is below 10 in
+ * the steps that predictions allow; MU has no such limit and uses gceidd_lines.cu.
  *
  * The partition method (gceidd_lines.cu) takes three numbers of each row in registers and a
  * reciprocal: a step of 8 strips of 1024^2, 2048^2 and 3000^2 nodes takes 65, 263 and 700 us
- * with it, and 27, 73 and 169 us here (float64, H200).
+ * with it, and 22, 63 and 147 us here (float64, H200); 27, 73 and 169 us if blocks have strips of
+ * lines along x too and count their arrivals at interfaces in global memory. Rows in shared memory,
+ * with 48 registers in place of 80, take 29, 79 and 158 us, with 64 registers 24, 69 and 152.
  */
+#include <algorithm>
+
+#include "device/cluster.cuh"
 #include "device/number.cuh"
 #include "runtime/math.cuh"
 #include "transport/gceidd_strips_kernels.cuh"
@@ -40,7 +47,15 @@ using namespace runtime;
 
 namespace {
 
-constexpr int piece_rows = 16, most_pieces = 48, most_threads = 384;
+constexpr int usual_threads = 384, most_pieces = 48, most_threads = 768, most_cluster = 8;
+
+/* Rows of a piece. Along x they are odd in number: those of neighbouring threads lie in different
+ * banks. */
+__host__ __device__ constexpr int
+rows_of_piece(int axis)
+{
+    return axis == PS_GCEIDD_X ? 17 : 16;
+}
 
 /* The rows of the table after those of a strip's predictions: gamma and its inverse, alpha
  * and beta, and their 16th powers. */
@@ -55,15 +70,18 @@ enum {
 };
 static_assert(RATIO_END <= PS_CUDA_GCEIDD_TABLE_ROWS, "a table has room for the ratios");
 
-/* The division into blocks: strips of 2^shift lines, `groups` of these. */
+/* The division into blocks: along y strips of 2^shift lines, along x all strips of `lines`
+ * lines. */
 struct RatioTiles {
-    int32_t groups, pieces, shift;
-    int32_t pitch;     /* of a line in shared memory; odd */
+    int32_t groups, pieces, shift, lines, strips;
+    int32_t pitch;     /* of a line in shared memory */
+    bool is_cluster;   /* the strips of a line */
     int32_t *arrivals; /* [interface - 1][group]: blocks that have stored their strip */
 
-    __host__ __device__ __forceinline__ int32_t width() const
+    /* strips of a block */
+    template <int AXIS> __host__ __device__ __forceinline__ int32_t width() const
     {
-        return 1 << shift;
+        return AXIS == PS_GCEIDD_X ? lines * strips : 1 << shift;
     }
 };
 
@@ -71,50 +89,85 @@ struct RatioTiles {
 template <typename Real> struct RatioExchange {
     Real *known;     /* [2]: the values before and after the strip */
     Real *down, *up; /* the sums of the pieces for W and for Z */
+    Real *numbers;   /* [RATIO_END]: the table of the lines */
     Real *tile;      /* of lines along the contiguous axis */
+
+    Real *edge; /* [2]: V of the first rows of the next strip, from another block */
+    int32_t width;
 
     static __host__ __device__ __forceinline__ int32_t rows(int32_t pieces)
     {
-        return 2 + 2 * pieces;
+        return 2 + 2 * pieces + RATIO_END + 2;
     }
-    __device__ __forceinline__ RatioExchange(unsigned char *shared, const RatioTiles &t)
+    __device__ __forceinline__ RatioExchange(unsigned char *shared, int32_t pieces,
+                                             int32_t strips)
     {
+        width = strips;
         known = reinterpret_cast<Real *>(shared);
-        down = known + 2 * t.width();
-        up = down + t.pieces * t.width();
-        tile = up + t.pieces * t.width();
+        down = known + 2 * width;
+        up = down + pieces * width;
+        numbers = up + pieces * width;
+        edge = numbers + RATIO_END * width;
+        tile = edge + 2 * width;
     }
 };
 
-/* The piece of a thread: rows k = pads .. piece_rows - 1 are nodes first + k, between the
- * nodes begin and end of the strip; only piece 0 has pads. */
-struct PiecePlace {
-    int32_t strip, group, piece, line;
+/* The piece of a thread: rows k = pads .. ROWS - 1 are nodes first + k, between the nodes begin
+ * and end of the strip; only piece 0 has pads. `slot`: the strip in the block. */
+template <int AXIS> struct PiecePlace {
+    static constexpr int rows = rows_of_piece(AXIS);
+    int32_t strip, group, piece, slot, line, lines;
     int32_t begin, end, first, pads;
 
     template <typename Real>
     __device__ __forceinline__ PiecePlace(const Sweep<Real> &s, const RatioTiles &t,
                                           int32_t block)
     {
-        strip = block / t.groups;
-        group = block - strip * t.groups;
-        piece = static_cast<int32_t>(threadIdx.x) >> t.shift;
-        line = static_cast<int32_t>(threadIdx.x) & (t.width() - 1);
+        const int32_t thread = static_cast<int32_t>(threadIdx.x);
+
+        if (AXIS == PS_GCEIDD_X) {
+            slot = thread / t.pieces;
+            piece = thread - slot * t.pieces;
+            line = slot / t.strips;
+            strip = slot - line * t.strips;
+            group = block;
+            lines = t.lines;
+        }
+        else {
+            if (t.is_cluster) {
+                group = block / t.strips;
+                strip = block - group * t.strips;
+            }
+            else {
+                strip = block / t.groups;
+                group = block - strip * t.groups;
+            }
+            piece = thread >> t.shift;
+            lines = 1 << t.shift;
+            slot = line = thread & (lines - 1);
+        }
         begin = s.interface(strip);
         end = s.interface(strip + 1);
-        first = end - (t.pieces - piece) * piece_rows;
+        first = end - (t.pieces - piece) * rows;
         pads = max(begin + 1 - first, 0);
     }
 };
 
 /* make(k) for the rows of a piece, with BACK in reverse order. */
-template <bool BACK = false, typename Make>
+template <int ROWS, bool BACK = false, typename Make>
 __device__ __forceinline__ void
 each_of_piece(int32_t pads, const Make &make)
 {
+    if (pads == 0) {
 #pragma unroll
-    for (int j = 0; j < piece_rows; j++) {
-        const int k = BACK ? piece_rows - 1 - j : j;
+        for (int j = 0; j < ROWS; j++) {
+            make(BACK ? ROWS - 1 - j : j);
+        }
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < ROWS; j++) {
+        const int k = BACK ? ROWS - 1 - j : j;
 
         if (k >= pads) {
             make(k);
@@ -122,40 +175,38 @@ each_of_piece(int32_t pads, const Make &make)
     }
 }
 
-/* The rows of a thread: the right-hand sides less the level, then W, then V. Numbers of the
- * line are loaded where they are used: registers are for the rows. */
-template <typename Real> struct Piece {
-    Real x[piece_rows];
+/* The rows of a thread: the right-hand sides less the level, then W, then V. */
+template <typename Real, int AXIS> struct Piece {
+    static constexpr int rows = rows_of_piece(AXIS);
+    Real x[rows];
 
-    /* From the right-hand sides to V. store_known() stores the known values. */
-    template <typename Known>
-    __device__ __forceinline__ void solve(const PiecePlace &self, const RatioTiles &t,
-                                          const RatioExchange<Real> &exchange,
-                                          const LineNumbers<Real> &line,
-                                          const Real *level, const Known &store_known)
+    /* From the right-hand sides to V. */
+    __device__ __forceinline__ void solve(const PiecePlace<AXIS> &self,
+                                          const RatioTiles &t,
+                                          const RatioExchange<Real> &exchange, Real level)
     {
-        const int32_t width = t.width();
+        const LineNumbers<Real> line = {exchange.numbers + self.line, self.lines};
+        const int32_t width = exchange.width;
         const Real alpha = line.at(RATIO_ALPHA), beta = line.at(RATIO_BETA);
-        Real power = 1; /* alpha^(16 (piece - 1)) */
+        Real power = 1; /* alpha^(rows (piece - 1)) */
 
         {
             Real sum = 0;
 
-            each_of_piece(self.pads, [&](int k) { sum = fma(alpha, sum, x[k]); });
-            exchange.down[self.piece * width + self.line] = sum;
+            each_of_piece<rows>(self.pads, [&](int k) { sum = fma(alpha, sum, x[k]); });
+            exchange.down[self.piece * width + self.slot] = sum;
         }
-        store_known();
         __syncthreads();
         {
             const Real by = line.at(RATIO_ALPHA_PIECE);
-            const Real *down = exchange.down + self.line;
+            const Real *down = exchange.down + self.slot;
             Real w = 0;
 
             for (int32_t k = 0; k < self.piece; k++, down += width) {
                 w = fma(by, w, *down);
                 power *= k > 0 ? by : Real(1);
             }
-            each_of_piece(self.pads, [&](int k) {
+            each_of_piece<rows>(self.pads, [&](int k) {
                 w = fma(alpha, w, x[k]);
                 x[k] = w;
             });
@@ -163,29 +214,31 @@ template <typename Real> struct Piece {
         {
             Real sum = 0;
 
-            each_of_piece<true>(self.pads, [&](int k) { sum = fma(beta, sum, x[k]); });
-            exchange.up[self.piece * width + self.line] = sum;
+            each_of_piece<rows, true>(self.pads,
+                                      [&](int k) { sum = fma(beta, sum, x[k]); });
+            exchange.up[self.piece * width + self.slot] = sum;
         }
         __syncthreads();
 
-        Real z = behind(self, t, exchange, line, *level, alpha, beta, power);
+        Real z = behind(self, t, exchange, line, level, alpha, beta, power);
 
-        each_of_piece(self.pads, [&](int k) {
+        each_of_piece<rows>(self.pads, [&](int k) {
             x[k] += power;
             power *= alpha;
         });
-        const Real scale = line.at(RATIO_SCALE), base = *level;
+        const Real scale = line.at(RATIO_SCALE);
 
-        each_of_piece<true>(self.pads, [&](int k) {
+        each_of_piece<rows, true>(self.pads, [&](int k) {
             z = fma(beta, z, x[k]);
-            x[k] = fma(scale, z, base);
+            x[k] = fma(scale, z, level);
         });
     }
 
   private:
     /* Z of the row after the piece; `power` becomes what is to be added to W of its first
      * row. */
-    __device__ __forceinline__ Real behind(const PiecePlace &self, const RatioTiles &t,
+    __device__ __forceinline__ Real behind(const PiecePlace<AXIS> &self,
+                                           const RatioTiles &t,
                                            const RatioExchange<Real> &exchange,
                                            const LineNumbers<Real> &line, Real level,
                                            Real alpha, Real beta, Real &power) const
@@ -193,11 +246,11 @@ template <typename Real> struct Piece {
         const Real gamma = line.at(RATIO_GAMMA);
         const Real alpha_piece = line.at(RATIO_ALPHA_PIECE);
         const Real beta_piece = line.at(RATIO_BETA_PIECE);
-        const int32_t width = t.width(), last = t.pieces - 1;
+        const int32_t width = exchange.width, last = t.pieces - 1;
         /* from the known value before the strip to the first row of piece 1 */
-        const int32_t front = self.end - last * piece_rows - self.begin;
-        const Real *up = exchange.up + last * width + self.line;
-        Real z = gamma * (exchange.known[width + self.line] - level);
+        const int32_t front = self.end - last * rows - self.begin;
+        const Real *up = exchange.up + last * width + self.slot;
+        Real z = gamma * (exchange.known[width + self.slot] - level);
         Real own = z, product = 1, reach = 1; /* (alpha beta)^(rows behind) */
 
         for (int32_t k = last; k > 0; k--, up -= width) {
@@ -221,7 +274,7 @@ template <typename Real> struct Piece {
         z = fma(beta_front, z, beta * *up);
         product *= alpha_front * beta_front;
 
-        const Real before = gamma * (exchange.known[self.line] - level);
+        const Real before = gamma * (exchange.known[self.slot] - level);
         const Real missing = (before - z) * fast_reciprocal(1 - product);
         /* alpha^t of the first row of the piece, and of the row after it */
         const Real here = self.piece == 0 ? alpha : alpha_front * power;
@@ -233,117 +286,139 @@ template <typename Real> struct Piece {
 };
 
 /* The sources times dt/2. */
-template <typename Real>
+template <typename Real, int AXIS>
 __device__ __forceinline__ void
-add_sources(const Sweep<Real> &s, const PiecePlace &self, int32_t l,
-            Real (&x)[piece_rows])
+add_sources(const Sweep<Real> &s, const PiecePlace<AXIS> &self, int32_t l,
+            Piece<Real, AXIS> &piece)
 {
 #pragma unroll 1
     for (int q = 0; q < s.terms; q++) {
-        each_of_piece(self.pads, [&](int k) {
-            x[k] = fma(s.factor[q], s.source[q].at(self.first + k, l), x[k]);
+        each_of_piece<self.rows>(self.pads, [&](int k) {
+            piece.x[k] = fma(s.factor[q], s.source[q].at(self.first + k, l), piece.x[k]);
         });
     }
 }
 
 /* The known value at an interface or an end of a line. */
-template <typename Real>
+template <typename Real, typename Values>
 __device__ __forceinline__ Real
-known_value(const Sweep<Real> &s, int32_t p, int32_t l, const LineNumbers<Real> &line)
+known_value(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l,
+            const LineNumbers<Real> &line)
 {
     if (p == 0 || p == s.cells) {
         return p == 0 ? s.low.at(l) : s.high.at(l);
     }
-    const Field<Real> values = {s, l};
     Real u[3];
 
     values.get(p - 1, u);
     return steady_prediction(s, values, p, l, u, line_step(line));
 }
 
-/* Load the right-hand sides and solve; `values` provides U. */
-template <typename Real, bool FEET, typename Values>
+/* Start the copies of the numbers of the lines. */
+template <typename Real, int AXIS>
 __device__ __forceinline__ void
-solve_piece(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace &self, int32_t l,
-            const Values &values, const Real *table, const RatioExchange<Real> &exchange,
-            Piece<Real> &piece)
+fetch_numbers(const Sweep<Real> &s, const PiecePlace<AXIS> &self, const Real *table,
+              const RatioExchange<Real> &exchange)
 {
-    const LineNumbers<Real> line = {table + l, s.table_pitch};
+    int32_t row = static_cast<int32_t>(threadIdx.x) / self.lines;
+    const int32_t line = static_cast<int32_t>(threadIdx.x) - row * self.lines;
+    const int32_t step = static_cast<int32_t>(blockDim.x) / self.lines;
+    const int32_t l = min(self.group * self.lines + line, s.lines - 1);
+
+#pragma unroll 1
+    for (; row < RATIO_END; row += step) {
+        if (static_cast<int32_t>(threadIdx.x) < step * self.lines) {
+            copy_async<sizeof(Real)>(exchange.numbers + row * self.lines + line,
+                                     table + static_cast<int64_t>(row) * s.table_pitch +
+                                         l);
+        }
+    }
+}
+
+/* Load the right-hand sides and solve; `values` provides U, `line` the numbers of the line.
+ * Returns false if an earlier step has grown. */
+template <typename Real, int AXIS, bool FEET, typename Values>
+__device__ __forceinline__ bool
+solve_piece(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace<AXIS> &self,
+            int32_t l, const Values &values, const LineNumbers<Real> &line, Real level,
+            const RatioExchange<Real> &exchange, Piece<Real, AXIS> &piece)
+{
     const Real *const from = FEET ? nullptr : values.row(self.first);
     const int64_t step = values.step();
-    const Real *const level = s.u + s.node(self.begin, l);
 
-    each_of_piece(self.pads, [&](int k) {
+    each_of_piece<self.rows>(self.pads, [&](int k) {
         piece.x[k] = FEET ? foot_value(s, values, self.first + k, l)
                           : values.load_once(from + step * k);
     });
-    add_sources(s, self, l, piece.x);
-    {
-        const Real base = *level;
-
-        each_of_piece(self.pads, [&](int k) { piece.x[k] -= base; });
+    if (self.piece == 0) {
+        exchange.known[self.slot] = known_value(s, values, self.begin, l, line);
     }
-    piece.solve(self, t, exchange, line, level, [&] {
-        if (self.piece == 0) {
-            exchange.known[self.line] = known_value(s, self.begin, l, line);
-        }
-        else if (self.piece == t.pieces - 1) {
-            exchange.known[t.width() + self.line] = known_value(s, self.end, l, line);
-        }
-    });
-}
-
-/* Store the known values at the ends of a line. */
-template <typename Real>
-__device__ __forceinline__ bool
-store_ends(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace &self, int32_t l,
-           const RatioExchange<Real> &exchange)
-{
-    const bool is_first = self.piece == 0 && self.begin == 0;
-    const bool is_last = self.piece == t.pieces - 1 && self.end == s.cells;
-
-    if (!is_first && !is_last) {
+    else if (self.piece == t.pieces - 1) {
+        exchange.known[exchange.width + self.slot] =
+            known_value(s, values, self.end, l, line);
+    }
+    add_sources(s, self, l, piece);
+    each_of_piece<self.rows>(self.pads, [&](int k) { piece.x[k] -= level; });
+    copies_done();
+    if (*s.grown < s.step) {
         return false;
     }
-    const int32_t p = is_first ? 0 : s.cells;
-    const Real value = !s.is_swept(l)
-                           ? s.unswept(p, l)
-                           : exchange.known[(is_first ? 0 : t.width()) + self.line];
-
-    s.v[s.node(p, l)] = value;
-    return s.is_swept(l) && !s.has(value);
+    __syncthreads();
+    piece.solve(self, t, exchange, level);
+    return true;
 }
 
-/* When V of the strip is stored: correct the interfaces whose other strip is stored, too.
- * Returns whether a value is out of range. */
+/* Store V of the two rows at each end of the strip, before the others, and note it. Contains
+ * a barrier of the block. Returns, in two threads, the number of strips at their interface
+ * that have been stored so before. */
+template <typename Real>
+__device__ __forceinline__ int32_t
+store_edges(const Sweep<Real> &s, const RatioTiles &t,
+            const PiecePlace<PS_GCEIDD_Y> &self, const Piece<Real, PS_GCEIDD_Y> &piece)
+{
+    const int32_t l = self.group * self.lines + self.line;
+    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t ahead = self.first - self.begin, left = self.end - self.first;
+
+    if (l < s.lines && s.is_swept(l) && (ahead <= 2 || left <= self.rows)) {
+        each_of_piece<self.rows>(self.pads, [&](int k) {
+            if (ahead + k <= 2 || left - k <= 2) {
+                s.v[s.node(self.first + k, l)] = piece.x[k];
+            }
+        });
+        __threadfence();
+    }
+    __syncthreads();
+
+    const int32_t interface = self.strip + thread;
+
+    if (thread >= 2 || interface <= 0 || interface >= s.strips) {
+        return 0;
+    }
+    __threadfence();
+    return atomicAdd(t.arrivals + (interface - 1) * t.groups + self.group, 1);
+}
+
+/* Correct the interfaces whose other strip has stored its edge, too. Contains a barrier of
+ * the block. Returns whether a value is out of range. */
 template <typename Real>
 __device__ __forceinline__ bool
-correct_interfaces(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace &self)
+correct_interfaces(const Sweep<Real> &s, const RatioTiles &t,
+                   const PiecePlace<PS_GCEIDD_Y> &self, int32_t arrived)
 {
     __shared__ bool is_due[2]; /* before and after the strip */
     const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t side = self.piece, l = self.group * self.lines + self.line;
     bool grown = false;
 
-    __threadfence();
-    __syncthreads();
     if (thread < 2) {
-        const int32_t interface = self.strip + thread;
-
-        is_due[thread] = false;
-        if (interface > 0 && interface < s.strips) {
-            int32_t *const arrived = t.arrivals + (interface - 1) * t.groups + self.group;
-
-            is_due[thread] = atomicAdd(arrived, 1) == 1;
-            if (is_due[thread]) {
-                *arrived = 0;
-                __threadfence();
-            }
+        is_due[thread] = arrived == 1;
+        if (arrived == 1) {
+            t.arrivals[(self.strip + thread - 1) * t.groups + self.group] = 0;
+            __threadfence();
         }
     }
     __syncthreads();
-
-    const int32_t side = self.piece, l = self.group * t.width() + self.line;
-
     if (side < 2 && is_due[side] && l < s.lines) {
         const int32_t p = side == 0 ? self.begin : self.end;
         const auto v = [&](int32_t away) { return __ldcg(s.v + s.node(p + away, l)); };
@@ -356,122 +431,234 @@ correct_interfaces(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace &
     return grown;
 }
 
+__device__ __forceinline__ uint32_t
+bits_of(float value)
+{
+    return __float_as_uint(value);
+}
+__device__ __forceinline__ uint64_t
+bits_of(double value)
+{
+    return static_cast<uint64_t>(__double_as_longlong(value));
+}
+
+/* Send V of the first two rows of a strip to the block of the strip before it. */
+template <typename Real>
+__device__ __forceinline__ void
+send_edge(const PiecePlace<PS_GCEIDD_Y> &self, const Piece<Real, PS_GCEIDD_Y> &piece,
+          const RatioExchange<Real> &exchange, const Arrivals &arrivals)
+{
+    const int32_t ahead = self.first - self.begin;
+
+    if (self.strip > 0 && ahead <= 2) {
+        const unsigned to = static_cast<unsigned>(self.strip - 1);
+        const unsigned counter = address_in_block(&arrivals, to);
+
+        each_of_piece<self.rows>(self.pads, [&](int k) {
+            if (ahead + k <= 2) {
+                send_word(
+                    address_in_block(
+                        exchange.edge + (ahead + k - 1) * exchange.width + self.slot, to),
+                    bits_of(piece.x[k]), counter);
+            }
+        });
+    }
+}
+
+/* Correct the interface after the strip when V of the next one has arrived. Returns whether a
+ * value is out of range. */
+template <typename Real>
+__device__ __forceinline__ bool
+correct_after(const Sweep<Real> &s, const RatioTiles &t,
+              const PiecePlace<PS_GCEIDD_Y> &self, int32_t l,
+              const Piece<Real, PS_GCEIDD_Y> &piece, const RatioExchange<Real> &exchange,
+              Arrivals &arrivals)
+{
+    if (self.piece < t.pieces - 1 || self.strip == s.strips - 1) {
+        return false;
+    }
+    arrivals.wait(0);
+
+    const Real value = s.is_swept(l)
+                           ? correction(piece.x[self.rows - 1], piece.x[self.rows - 2],
+                                        exchange.edge[self.slot],
+                                        exchange.edge[exchange.width + self.slot])
+                           : s.unswept(self.end, l);
+
+    if (self.group * self.lines + self.line < s.lines) {
+        s.v[s.node(self.end, l)] = value;
+        return s.is_swept(l) && !s.has(value);
+    }
+    return false;
+}
+
 /* Neighbouring lines are contiguous in memory: loads go directly to registers. */
 template <typename Real, bool FEET>
 __device__ __forceinline__ void
-sweep_across(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace &self,
-             const Real *table, const RatioExchange<Real> &exchange)
+sweep_across(const Sweep<Real> &s, const RatioTiles &t, const Real *table,
+             unsigned char *shared)
 {
-    const int32_t place = self.group * t.width() + self.line;
+    __shared__ Arrivals arrivals;
+    const PiecePlace<PS_GCEIDD_Y> self(s, t, static_cast<int32_t>(blockIdx.x));
+    const RatioExchange<Real> exchange(shared, t.pieces, self.lines);
+    const int32_t place = self.group * self.lines + self.line;
     const int32_t l = min(place, s.lines - 1);
     const Field<Real> values = {s, l};
-    Piece<Real> piece;
+    Piece<Real, PS_GCEIDD_Y> piece;
     bool grown = false;
 
-    solve_piece<Real, FEET>(s, t, self, l, values, table, exchange, piece);
+    if (t.is_cluster) {
+        if (threadIdx.x == 0) {
+            arrivals.init(1);
+            arrivals.expect(self.strip + 1 < s.strips
+                                ? static_cast<uint32_t>(2 * self.lines * sizeof(Real))
+                                : 0);
+        }
+        __syncthreads();
+        cluster_arrive();
+    }
+    wait_for_last_kernel();
+    fetch_numbers(s, self, table, exchange);
+    const bool is_current = solve_piece<Real, PS_GCEIDD_Y, FEET>(
+        s, t, self, l, values, {table + l, s.table_pitch}, s.u[s.node(self.begin, l)],
+        exchange, piece);
+
+    if (t.is_cluster) {
+        cluster_wait();
+    }
+    if (!is_current) {
+        return;
+    }
     let_next_kernel_in();
+
+    int32_t arrived = 0;
+
+    if (t.is_cluster) {
+        send_edge(self, piece, exchange, arrivals);
+    }
+    else {
+        arrived = store_edges(s, t, self, piece);
+    }
     if (place < s.lines) {
         Real *to = s.v + s.node(self.first, l);
 
         if (s.is_swept(l)) {
-            each_of_piece(self.pads, [&](int k) {
+            each_of_piece<self.rows>(self.pads, [&](int k) {
                 grown |= !s.has(piece.x[k]);
                 to[static_cast<int64_t>(s.along) * k] = piece.x[k];
             });
         }
         else {
 #pragma unroll 1
-            for (int32_t k = self.pads; k < piece_rows; k++) {
+            for (int32_t k = self.pads; k < self.rows; k++) {
                 to[static_cast<int64_t>(s.along) * k] = s.unswept(self.first + k, l);
             }
         }
-        grown |= store_ends(s, t, self, l, exchange);
+
+        const bool is_first = self.piece == 0 && self.begin == 0;
+        const bool is_last = self.piece == t.pieces - 1 && self.end == s.cells;
+
+        if (is_first || is_last) {
+            const int32_t p = is_first ? 0 : s.cells;
+            const Real value =
+                !s.is_swept(l)
+                    ? s.unswept(p, l)
+                    : exchange.known[(is_first ? 0 : exchange.width) + self.slot];
+
+            s.v[s.node(p, l)] = value;
+            grown |= s.is_swept(l) && !s.has(value);
+        }
     }
-    grown |= correct_interfaces(s, t, self);
+    grown |= t.is_cluster ? correct_after(s, t, self, l, piece, exchange, arrivals)
+                          : correct_interfaces(s, t, self, arrived);
     report_growth(s, grown);
 }
 
-/* move(inside, node, line) for the nodes of a strip in the tile; neighbouring threads have
- * neighbouring nodes. */
-template <typename Real, typename Move>
-__device__ __forceinline__ void
-each_of_tile(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace &self,
-             Real *tile, const Move &move)
-{
-    const int32_t lane = static_cast<int32_t>(threadIdx.x) % warp_lanes;
-    const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
-    const int32_t first = self.group * t.width();
-    const int32_t lines = min(t.width(), s.lines - first);
-    const int32_t rows = self.end - self.begin - 1;
-
-#pragma unroll 1
-    for (int32_t i = static_cast<int32_t>(threadIdx.x) / warp_lanes; i < lines;
-         i += warps) {
-#pragma unroll 4
-        for (int32_t k = lane; k < rows; k += warp_lanes) {
-            move(tile + i * t.pitch + k, self.begin + 1 + k, first + i);
-        }
-    }
-}
-
-/* Lines are contiguous in memory: strips are transposed in shared memory. */
+/* Lines are contiguous in memory: a block has whole lines in shared memory. */
 template <typename Real, bool FEET>
 __device__ __forceinline__ void
-sweep_along(const Sweep<Real> &s, const RatioTiles &t, const PiecePlace &self,
-            const Real *table, const RatioExchange<Real> &exchange)
+sweep_along(const Sweep<Real> &s, const RatioTiles &t, const Real *table,
+            unsigned char *shared)
 {
-    const int32_t place = self.group * t.width() + self.line;
-    const int32_t l = min(place, s.lines - 1);
-    Real *const own = exchange.tile + (l - self.group * t.width()) * t.pitch;
-    const TileLine<Real> values = {s, own, l, self.begin + 1, self.end - 1};
-    Piece<Real> piece;
+    const PiecePlace<PS_GCEIDD_X> self(s, t, static_cast<int32_t>(blockIdx.x));
+    const RatioExchange<Real> exchange(shared, t.pieces, t.width<PS_GCEIDD_X>());
+    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t threads = static_cast<int32_t>(blockDim.x);
+    const int32_t first = self.group * t.lines, lines = min(t.lines, s.lines - first);
+    const int32_t l = min(first + self.line, s.lines - 1);
+    Real *const own = exchange.tile + min(self.line, lines - 1) * t.pitch;
+    const TileLine<Real> values = {s, own, l, 0, s.cells};
+    Piece<Real, PS_GCEIDD_X> piece;
 
-    each_of_tile(s, t, self, exchange.tile, [&](Real *inside, int32_t p, int32_t line) {
-        copy_async<sizeof(Real)>(inside, s.u + s.node(p, line));
-    });
+    wait_for_last_kernel();
+    for (int32_t i = 0; i < lines; i++) {
+        const Real *const from = s.u + s.node(0, first + i);
+        Real *const to = exchange.tile + i * t.pitch;
+
+#pragma unroll 4
+        for (int32_t p = thread; p <= s.cells; p += threads) {
+            copy_async<sizeof(Real)>(to + p, from + p);
+        }
+    }
+    fetch_numbers(s, self, table, exchange);
     copies_done();
     __syncthreads();
-    solve_piece<Real, FEET>(s, t, self, l, values, table, exchange, piece);
+    if (!solve_piece<Real, PS_GCEIDD_X, FEET>(s, t, self, l, values,
+                                              {exchange.numbers + self.line, t.lines},
+                                              own[self.begin], exchange, piece)) {
+        return;
+    }
     let_next_kernel_in();
-    if (place < s.lines) {
-        Real *const to = own + (self.first - self.begin - 1);
+    if (self.line < lines) {
+        Real *const to = own + self.first;
 
-        each_of_piece(self.pads, [&](int k) { to[k] = piece.x[k]; });
-        (void)store_ends(s, t, self, l, exchange);
+        each_of_piece<self.rows>(self.pads, [&](int k) { to[k] = piece.x[k]; });
+        if (self.piece == 0 && self.begin == 0) {
+            own[0] = exchange.known[self.slot];
+        }
+        if (self.piece == t.pieces - 1 && self.end == s.cells) {
+            own[s.cells] = exchange.known[exchange.width + self.slot];
+        }
     }
     __syncthreads();
-    each_of_tile(
-        s, t, self, exchange.tile, [&](const Real *inside, int32_t p, int32_t line) {
-            s.v[s.node(p, line)] = s.is_swept(line) ? *inside : s.unswept(p, line);
-        });
-    (void)correct_interfaces(s, t, self);
+    if (self.piece == 0 && self.strip > 0 && self.line < lines) {
+        const Real *const v = own + self.begin;
+
+        own[self.begin] = correction(v[-1], v[-2], v[1], v[2]);
+    }
+    __syncthreads();
+    for (int32_t i = 0; i < lines; i++) {
+        const Real *const from = exchange.tile + i * t.pitch;
+        Real *const to = s.v + s.node(0, first + i);
+        const bool is_swept = s.is_swept(first + i);
+
+#pragma unroll 4
+        for (int32_t p = thread; p <= s.cells; p += threads) {
+            to[p] = is_swept ? from[p] : s.unswept(p, first + i);
+        }
+    }
 }
 
 template <typename Real, int AXIS, bool FEET>
 __global__ void
-__launch_bounds__(most_threads, 2)
+__launch_bounds__(most_threads, 1)
     ratio_kernel(const __grid_constant__ Sweep<Real> s,
                  const __grid_constant__ RatioTiles t, const Real *table)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    const RatioExchange<Real> exchange(shared, t);
-    const PiecePlace self(s, t, static_cast<int32_t>(blockIdx.x));
 
-    wait_for_last_kernel();
-    if (*s.grown < s.step) {
-        return;
-    }
     if (AXIS == PS_GCEIDD_X) {
-        sweep_along<Real, FEET>(s, t, self, table, exchange);
+        sweep_along<Real, FEET>(s, t, table, shared);
     }
     else {
-        sweep_across<Real, FEET>(s, t, self, table, exchange);
+        sweep_across<Real, FEET>(s, t, table, shared);
     }
 }
 
 /* The table of a line, from that of its predictions. */
 template <typename Real> struct RatioTable {
     StripTable<Real> common;
+    int rows; /* of a piece */
 
     __device__ __forceinline__ void operator()(int64_t line) const
     {
@@ -479,19 +666,21 @@ template <typename Real> struct RatioTable {
         const Real both = f.right + f.left, apart = f.right - f.left;
         const Real root = sqrt(fma(apart, apart, fma(Real(2), both, Real(1))));
         const Real gamma = Real(0.5) * (1 + both + root), scale = 1 / gamma;
-        Real alpha = f.right * scale, beta = f.left * scale;
+        const Real alpha = f.right * scale, beta = f.left * scale;
 
         common(line);
         common.put(RATIO_GAMMA, line, gamma);
         common.put(RATIO_SCALE, line, scale);
         common.put(RATIO_ALPHA, line, alpha);
         common.put(RATIO_BETA, line, beta);
-        for (int reach = 1; reach < piece_rows; reach *= 2) {
-            alpha *= alpha;
-            beta *= beta;
+        Real of_piece[2] = {1, 1};
+
+        for (int k = 0; k < rows; k++) {
+            of_piece[0] *= alpha;
+            of_piece[1] *= beta;
         }
-        common.put(RATIO_ALPHA_PIECE, line, alpha);
-        common.put(RATIO_BETA_PIECE, line, beta);
+        common.put(RATIO_ALPHA_PIECE, line, of_piece[0]);
+        common.put(RATIO_BETA_PIECE, line, of_piece[1]);
     }
 };
 
@@ -499,20 +688,25 @@ int32_t
 pieces_of(const ps_gceidd *g, int axis)
 {
     return static_cast<int32_t>(
-        divided_up(ps_cuda_gceidd_longest(g, axis) - 1, piece_rows));
+        divided_up(ps_cuda_gceidd_longest(g, axis) - 1, int64_t(rows_of_piece(axis))));
 }
 
 RatioTiles
 ratio_tiles(const ps_gceidd *g, int axis, int32_t *arrivals)
 {
+    const ps_cuda_device *const device = ps_cuda_device_get();
     RatioTiles t = {};
 
     t.pieces = pieces_of(g, axis);
-    for (t.shift = 5; t.pieces << t.shift > most_threads; t.shift--) {
+    t.strips = static_cast<int32_t>(g->strips[axis]);
+    t.lines = std::max(1, 128 / (t.pieces * t.strips));
+    for (t.shift = 5; t.pieces << t.shift > usual_threads; t.shift--) {
     }
-    t.groups =
-        static_cast<int32_t>(divided_up(g->cells[1 - axis] + 1, int64_t(t.width())));
-    t.pitch = static_cast<int32_t>(ps_cuda_gceidd_longest(g, axis)) | 1;
+    t.groups = static_cast<int32_t>(divided_up(
+        g->cells[1 - axis] + 1, int64_t(axis == PS_GCEIDD_X ? t.lines : 1 << t.shift)));
+    t.pitch = static_cast<int32_t>(g->cells[axis] + 1);
+    t.is_cluster = axis == PS_GCEIDD_Y && t.strips <= most_cluster && device != nullptr &&
+                   device->cluster_blocks >= t.strips;
     t.arrivals = arrivals;
     return t;
 }
@@ -522,8 +716,11 @@ size_t
 ratio_shared_bytes(const RatioTiles &t, int axis)
 {
     const int32_t rows = RatioExchange<Real>::rows(t.pieces);
+    const int32_t width =
+        axis == PS_GCEIDD_X ? t.width<PS_GCEIDD_X>() : t.width<PS_GCEIDD_Y>();
 
-    return static_cast<size_t>(t.width()) * (rows + (axis == PS_GCEIDD_X ? t.pitch : 0)) *
+    return (static_cast<size_t>(width) * rows +
+            (axis == PS_GCEIDD_X ? t.lines * t.pitch : 0)) *
            sizeof(Real);
 }
 
@@ -553,7 +750,9 @@ ps_cuda_gceidd_ratio_fits(const ps_gceidd *g, int axis)
 
     return device != nullptr && g->scheme != PS_GCEIDD_MU && g->strips[axis] > 1 &&
            ps_cuda_gceidd_is_steady(g, axis) && !ps_cuda_gceidd_strips_fit(g, axis) &&
-           ps_cuda_gceidd_longest(g, axis) <= piece_rows * most_pieces + 1 &&
+           pieces_of(g, axis) <= most_pieces &&
+           (axis == PS_GCEIDD_Y ||
+            pieces_of(g, axis) * g->strips[axis] <= most_threads) &&
            with_real(g->dtype, [&](auto zero) {
                const size_t bytes = ratio_shared_bytes<decltype(zero)>(
                    ratio_tiles(g, axis, nullptr), axis);
@@ -587,7 +786,8 @@ ps_cuda_gceidd_tabulate_ratio(const ps_cuda_gceidd_sweep *sweep, void *table,
 
         return for_elements<4 * warp_lanes>(
             s.lines, stream,
-            RatioTable<Real>{StripTable<Real>{s, 0, static_cast<Real *>(table)}});
+            RatioTable<Real>{StripTable<Real>{s, 0, static_cast<Real *>(table)},
+                             rows_of_piece(sweep->axis)});
     });
 }
 
@@ -602,10 +802,16 @@ ps_cuda_gceidd_ratio(const ps_cuda_gceidd_sweep *sweep, const void *table,
     return with_real(g->dtype, [&](auto zero) {
         using Real = decltype(zero);
 
-        return launch_closely(ratio_kernel_of<Real>(g, axis), t.groups * g->strips[axis],
-                              t.pieces * t.width(), ratio_shared_bytes<Real>(t, axis),
-                              stream, sweep_of<Real>(sweep), t,
-                              static_cast<const Real *>(table));
+        const bool is_x = axis == PS_GCEIDD_X;
+        const int32_t width = is_x ? t.width<PS_GCEIDD_X>() : t.width<PS_GCEIDD_Y>();
+        Launch launch(is_x ? t.groups : t.groups * t.strips, t.pieces * width,
+                      ratio_shared_bytes<Real>(t, axis), stream);
+
+        if (t.is_cluster) {
+            launch.in_clusters(t.strips);
+        }
+        return launch.closely().run(ratio_kernel_of<Real>(g, axis), sweep_of<Real>(sweep),
+                                    t, static_cast<const Real *>(table));
     });
 }
 
