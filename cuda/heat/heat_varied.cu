@@ -8,20 +8,18 @@
  * to the differences along a line. Sweeps of Douglas and Gunn, which solve for
  * differences, have the level 0.
  *
- * In one pass the row is that of PS_STEP_FLUX. With Peaceman and Rachford it is that of a
- * step from a level with h = 1/2: k of a face is r / 2, that of an outer face exchange / 4 with
- * the value 0 at a side with an exchange, and the thickness 1, or 1/2 at a node of a side with a
- * flux, which is half a cell. The kernels take the level out and store 2 x - w, w and t in the
- * last step. With Douglas and Gunn the thicknesses are twice as large and h = 1: r of a face is
- * 2 K over the sum of the two thicknesses, so that K = r times half of this sum, K = r of an
- * outer face at a side with a value. The last sweep stores the change, which a second kernel
- * adds to t. Along y and z the lines of nodes
- * with given values, whose w is undefined, are solved too, so that rows begin at sectors of
- * memory.
+ * Sweeps of Peaceman and Rachford are solved by factors (heat_factor.cu) where these are offered,
+ * sweeps of Douglas and Gunn in one pass, with the row of PS_STEP_FLUX: r of a face is 2 K over the
+ * sum of the two thicknesses, which are 2, or 1 at a node of a side with a flux, which is half a
+ * cell, so that K = r times half of this sum, K = r of an outer face at a side with a value and
+ * exchange / 4 at a side with an exchange, with the value 0. The last sweep stores the change,
+ * which a second kernel adds to t. Along y and z the lines of nodes with given values, whose w is
+ * undefined, are solved too, so that rows begin at sectors of memory.
  */
 #include <algorithm>
 
 #include "device/work_queue.cuh"
+#include "heat/heat_factor.h"
 #include "heat/heat_varied.h"
 #include "lines/methods.h"
 #include "lines/partition/one_pass.h"
@@ -171,12 +169,11 @@ template <typename Real> struct Sink {
     }
 };
 
-/* K, or with `from_level` k, of the face after each node, see above, to r.rhs; by the first
- * threads also the numbers of the axis: see FluxPlan. */
+/* K of the face after each node, see above, to r.rhs; by the first threads also the numbers of
+ * the axis: see FluxPlan. */
 template <typename Real> struct MakeFaces {
     Rows<Real> r;
     Real *numbers;
-    bool from_level;
 
     __device__ __forceinline__ void operator()() const
     {
@@ -211,10 +208,8 @@ template <typename Real> struct MakeFaces {
         }
         const bool is_outer = (at.along == 0 && r.kind[0] == PS_HEAT_VALUE) ||
                               (at.along + 1 == last && r.kind[1] == PS_HEAT_VALUE);
-        const Real weight = from_level ? Real(0.5)
-                            : is_outer
-                                ? Real(1)
-                                : (thickness(at.along) + thickness(at.along + 1)) / 2;
+        const Real weight =
+            is_outer ? Real(1) : (thickness(at.along) + thickness(at.along + 1)) / 2;
 
         r.rhs[at.node] = weight * ratio_towards(r, at.node, at.node + r.pitch);
     }
@@ -294,7 +289,8 @@ rows_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink, void *bas
 /* The workspace of sweeps in one pass. */
 struct FluxPlan {
     bool is_there[PS_HEAT_AXES]; /* whether there is one along an axis */
-    void *faces[PS_HEAT_AXES];   /* K or k of the face after each node */
+    bool is_factored[PS_HEAT_AXES];
+    void *faces[PS_HEAT_AXES];   /* the factors, or K of the face after each node */
     void *numbers[PS_HEAT_AXES]; /* 0, K of the outer face at the first row of a side with
                                     an exchange, the thicknesses of all rows */
     char *rest;
@@ -302,8 +298,8 @@ struct FluxPlan {
 
 /* The sweep of step s along an axis, without its operands in `plan`. false: none. */
 bool
-flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
-             const FluxPlan &plan, OnePassStep *step)
+flux_step_of(const ps_heat *h, int axis, int64_t s, const FluxPlan &plan,
+             OnePassStep *step)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
     const int64_t element = ps_dtype_size(h->dtype);
@@ -323,9 +319,8 @@ flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     ps_tridiag t = {};
     StepTerms terms = {};
 
-    if (device == nullptr || h->k == nullptr ||
-        h->side[axis][0].kind == PS_HEAT_PERIODIC ||
-        (axis == 0 && h->scheme == PS_HEAT_PR && h->source.data != nullptr)) {
+    if (device == nullptr || h->k == nullptr || h->scheme != PS_HEAT_DOUGLAS_GUNN ||
+        h->side[axis][0].kind == PS_HEAT_PERIODIC) {
         return false;
     }
     t.dtype = h->dtype;
@@ -338,11 +333,8 @@ flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     t.rhs = {field(h->w, first), stride};
     t.x = {field(h->w, first), stride};
     terms.is_flux = true;
-    terms.from_level = h->scheme == PS_HEAT_PR;
-    terms.step = terms.from_level ? 0.5 : 1;
+    terms.step = 1;
     terms.gain = 1;
-    terms.reflects = sink == HEAT_EXTRAPOLATE || sink == HEAT_EXTRAPOLATE_BOTH;
-    terms.unreflected = sink == HEAT_EXTRAPOLATE_BOTH ? field(h->t, first) : nullptr;
     for (int end = 0; end < 2; end++) {
         const ps_heat_side &side = h->side[axis][end];
         const int64_t across = h->nodes[axis == 0 ? 1 : 0];
@@ -358,7 +350,6 @@ flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
             {0, across * step_of_node, step_of_node}};
         const ps_input zero = {number(0), {0, 0, 0}};
 
-        terms.end_thickness[end] = side.kind == PS_HEAT_VALUE ? 1 : 0.5;
         if (side.kind == PS_HEAT_VALUE) {
             terms.value[end] = given.data != nullptr ? given : zero;
             continue;
@@ -371,8 +362,7 @@ flux_step_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
             t.lower = {number(1), {0, 0, 0}};
         }
     }
-    return ps_cuda_one_pass(&t, terms, device, step) &&
-           (step->by_columns || terms.unreflected == nullptr);
+    return ps_cuda_one_pass(&t, terms, device, step);
 }
 
 /* The parts of the workspace from `memory` on. */
@@ -387,11 +377,14 @@ flux_plan_of(const ps_heat *h, char *memory)
         OnePassStep step;
 
         plan.faces[axis] = plan.rest;
+        plan.is_factored[axis] = heat_factor_fits(h, axis);
+        if (plan.is_factored[axis]) {
+            plan.is_there[axis] = true;
+            plan.rest += heat_factor_bytes(h, axis);
+            continue;
+        }
         plan.numbers[axis] = plan.rest + heat_field_bytes(h);
-        plan.is_there[axis] = flux_step_of(
-            h, axis, 0,
-            h->scheme == PS_HEAT_PR && axis == 1 ? HEAT_EXTRAPOLATE_BOTH : HEAT_PLAIN,
-            plan, &step);
+        plan.is_there[axis] = flux_step_of(h, axis, 0, plan, &step);
         if (plan.is_there[axis]) {
             plan.rest += heat_field_bytes(h) +
                          ps_cuda_padded(static_cast<size_t>(
@@ -452,6 +445,11 @@ heat_varied_begin(const ps_heat *h, const ps_exec *exec)
         if (!plan.is_there[axis]) {
             continue;
         }
+        if (plan.is_factored[axis]) {
+            status =
+                heat_factor_begin<Real>(h, axis, plan.faces[axis], ps_cuda_stream(exec));
+            continue;
+        }
         Rows<Real> r = rows_of<Real>(h, axis, 0, HEAT_PLAIN, nullptr);
 
         for (int k = 0; k < PS_HEAT_AXES; k++) {
@@ -461,8 +459,7 @@ heat_varied_begin(const ps_heat *h, const ps_exec *exec)
         r.tiles = divided_up(h->nodes[0], block_threads);
         status = for_threads<block_threads>(
             h->nodes[1] * h->nodes[2] * r.tiles, ps_cuda_stream(exec),
-            MakeFaces<Real>{r, static_cast<Real *>(plan.numbers[axis]),
-                            h->scheme == PS_HEAT_PR});
+            MakeFaces<Real>{r, static_cast<Real *>(plan.numbers[axis])});
     }
     return status;
 }
@@ -475,7 +472,7 @@ flux_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
 {
     OnePassStep step;
 
-    if (!flux_step_of(h, axis, s, sink, plan, &step)) {
+    if (!flux_step_of(h, axis, s, plan, &step)) {
         return PS_UNSUPPORTED; /* flux_plan_of() has found one */
     }
     const ps_status status =
@@ -499,6 +496,9 @@ heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     const cudaStream_t stream = ps_cuda_stream(exec);
     const FluxPlan plan = flux_plan_of(h, static_cast<char *>(exec->work));
 
+    if (plan.is_factored[axis]) {
+        return heat_factor_sweep<Real>(h, axis, s, sink, plan.faces[axis], stream);
+    }
     if (plan.is_there[axis]) {
         return flux_sweep<Real>(h, axis, s, sink, plan, stream);
     }

@@ -1,10 +1,10 @@
 /* heat_varied.h - sweeps with separate coefficients for each unknown.
  *
  * For variable conductivities, and for lines that are too long for the kernels of
- * heat_sweeps.h. A sweep with a variable conductivity is a step of PS_STEP_FLUX with k of
- * the faces, which are computed once per call, in one pass (lines/partition/one_pass.h): 3
- * words per node, 6 if it adds to t. k leaves the cache first, and w stays: 0.93 to 0.96 of the
- * time of a step of 2048^2 nodes (H200). Where no pass is offered (periodic lines, lines of
+ * heat_sweeps.h. A sweep of Peaceman and Rachford with a variable conductivity is solved by factors
+ * (heat_factor.cu), a sweep of Douglas and Gunn is a step of PS_STEP_FLUX in one pass
+ * (lines/partition/one_pass.h): 3 words per node, 6 if it adds to t. Where neither is
+ * offered (periodic lines, lines of
  * constant k, lines that no cluster holds, lines along x with a source of Peaceman and
  * Rachford), the rows of all lines are written to the workspace by their off-diagonals and
  * row sums, solved there by the partition method, and the solution is stored: 10 to 13

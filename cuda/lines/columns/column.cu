@@ -57,9 +57,6 @@ ps_cuda_step_column_accepts(const ps_tridiag *t, StepKind kind,
                case StepKind::flux:
                    return shape_of<Real, FluxColumnJob<Real, FluxKind::more>>(
                        t->rows, 5, device, shape);
-               case StepKind::level:
-                   return shape_of<Real, FluxColumnJob<Real, FluxKind::level>>(
-                       t->rows, 5, device, shape);
                case StepKind::more:
                    return shape_of<Real, StepColumnJob<Real, StepKind::more>>(
                        t->rows, 5, device, shape);
@@ -276,25 +273,6 @@ solve_flux(const ps_tridiag &t, const StepTerms &terms,
     return launch_flux_columns(job, stream);
 }
 
-template <typename Real>
-static ps_status
-solve_from_level(const ps_tridiag &t, const StepTerms &terms,
-                 const ColumnJob<BySums<Real>> &plain, cudaStream_t stream)
-{
-    using Number = BySums<Real>;
-    const Systems<Number> &s = plain.t;
-    FluxColumnJob<Real, FluxKind::level> job = {};
-
-    static_cast<ColumnJob<Number> &>(job) = plain;
-    copy_rows(s.upper, 0, s.rows - 1, 0, 0, &job);
-    copy_rows(s.rhs, 0, s.rows, 0, 1, &job);
-    job.access = access_of(t, {&t.upper, &t.rhs});
-    job.terms = flux_numbers_of<Real>(terms, true, false);
-    job.reflects = terms.reflects;
-    job.unreflected_at = static_cast<Number *>(terms.unreflected);
-    return launch_flux_columns(job, stream);
-}
-
 ps_status
 ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
                           const ColumnShape &shape, const ps_cuda_device *device,
@@ -309,14 +287,9 @@ ps_cuda_step_column_solve(const ps_tridiag *t, const StepTerms &terms,
         if (terms.is_flux) {
             const auto plain = job_of<BySums<Real>>(*t, shape, marks, counter);
 
-            switch (terms.flux_kind()) {
-            case FluxKind::level:
-                return solve_from_level<Real>(*t, terms, plain, stream);
-            case FluxKind::more:
-                return solve_flux<Real, FluxKind::more>(*t, terms, plain, stream);
-            default:
-                return solve_flux<Real, FluxKind::bare>(*t, terms, plain, stream);
-            }
+            return terms.flux_kind() == FluxKind::more
+                       ? solve_flux<Real, FluxKind::more>(*t, terms, plain, stream)
+                       : solve_flux<Real, FluxKind::bare>(*t, terms, plain, stream);
         }
         const ColumnJob<Real> plain = job_of<Real>(*t, shape, marks, counter);
 

@@ -40,22 +40,22 @@ namespace pysolvers::columns {
 using namespace runtime;
 
 /* Numbers of a thread in shared memory, between those of the other lanes. */
-template <typename Number, int PITCH = 32> struct LaneWords {
+template <typename Number> struct LaneWords {
     Number *const first;
 
     __device__ __forceinline__ Number &operator[](int i) const
     {
-        return first[PITCH * i];
+        return first[32 * i];
     }
 };
 
 /* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
-template <typename Number, int ROWS, int PITCH = 32> struct ColumnChunk {
+template <typename Number, int ROWS> struct ColumnChunk {
     static constexpr int words =
         (ROWS - 1) * 32 * elements_of_value<Number>; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
-    const LaneWords<ValueOf<Number>, PITCH> g;
+    const LaneWords<ValueOf<Number>> g;
 
     __device__ __forceinline__ explicit ColumnChunk(ElementOf<Number> *kept)
         : g{reinterpret_cast<ValueOf<Number> *>(kept)}
@@ -100,13 +100,13 @@ template <typename Number, int ROWS, int PITCH = 32> struct ColumnChunk {
 };
 
 /* The same in row-sum form. */
-template <typename Real, int ROWS, int PITCH>
-struct ColumnChunk<BySums<Real>, ROWS, PITCH>
-    : SummedRows<Real, ROWS, const LaneWords<BySums<Real>, PITCH>> {
+template <typename Real, int ROWS>
+struct ColumnChunk<BySums<Real>, ROWS>
+    : SummedRows<Real, ROWS, const LaneWords<BySums<Real>>> {
     static constexpr int words = (ROWS - 1) * 32;
 
     __device__ __forceinline__ explicit ColumnChunk(BySums<Real> *kept)
-        : SummedRows<Real, ROWS, const LaneWords<BySums<Real>, PITCH>>{{}, {}, {kept}}
+        : SummedRows<Real, ROWS, const LaneWords<BySums<Real>>>{{}, {}, {kept}}
     {
     }
 };
@@ -129,16 +129,16 @@ template <typename Number> struct ColumnUnit {
     bool writes;
 };
 
-/* PITCH: between the numbers of a lane in its chunk; SPAN: warps of a lane that joins them. */
+/* SPAN: warps of a lane that joins them. */
 template <typename Number, int ROWS, bool IS_CLUSTER, typename Top = WholeSystem,
-          int PITCH = 32, int SPAN = 4>
+          int SPAN = 4>
 struct Column {
     const ColumnShape &shape;
     const ColumnThreadPlace<ROWS> &self;
     const bool periodic;
     const ColumnExchange<Number> exchange;
     ClusterRounds rounds; /* one for each exchange */
-    ColumnChunk<Number, ROWS, PITCH> chunk;
+    ColumnChunk<Number, ROWS> chunk;
     Segment<Number> own;
     Lanes<Number> parts;
     Note note; /* of the rows of this thread, then of the system */

@@ -6,8 +6,6 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_H
 #define PS_CUDA_LINES_COLUMNS_COLUMN_H
 
-#include <climits>
-
 #include "device/operand.cuh"
 #include "lines/columns/column.cuh"
 #include "lines/join/step_terms.cuh"
@@ -24,19 +22,19 @@ template <typename Number> struct ColumnTuning {
     static constexpr int rows = 32, alone = 32, threads = sizeof(Number) == 4 ? 512 : 256;
     static constexpr int usual_threads = threads;
     static constexpr int shorter[] = {16, 20, 24};
-    static constexpr int long_from = INT_MAX; /* rows; otherwise the fewest pads */
+    static constexpr bool prefers_long = false; /* otherwise the fewest pads */
     static constexpr int cluster_bytes = 256, span = 4;
 };
 template <> struct ColumnTuning<Complex<float>> {
     static constexpr int rows = 16, alone = 32, threads = 512, usual_threads = threads;
     static constexpr int shorter[] = {16, 16, 16};
-    static constexpr int long_from = INT_MAX;
+    static constexpr bool prefers_long = false;
     static constexpr int cluster_bytes = 256, span = 4;
 };
 template <> struct ColumnTuning<Complex<double>> {
     static constexpr int rows = 8, alone = 8, threads = 256, usual_threads = threads;
     static constexpr int shorter[] = {4, 4, 8};
-    static constexpr int long_from = INT_MAX;
+    static constexpr bool prefers_long = false;
     static constexpr int cluster_bytes = 128, span = 4;
 };
 
@@ -48,7 +46,7 @@ template <typename Real, int COUNT> struct ColumnTuning<WithSides<Real, COUNT>> 
     static constexpr int rows = 16, alone = 16, threads = sizeof(Real) == 4 ? 512 : 256;
     static constexpr int usual_threads = threads;
     static constexpr int shorter[] = {16, 16, 16};
-    static constexpr int long_from = 0;
+    static constexpr bool prefers_long = true;
     static constexpr int cluster_bytes = 256, span = 4;
 };
 
@@ -77,9 +75,6 @@ enum class ColumnAccess { sectors, halves, elements };
 template <typename Number> struct ColumnJob {
     using Tuned = ColumnTuning<Number>;
     static constexpr bool is_step = false, keeps_u = false, has_absent = false;
-    static constexpr bool has_level = false;
-    static constexpr bool keeps_rows = false; /* see ColumnRing */
-    static constexpr int passing = -1; /* the operand that leaves the cache first */
     static constexpr bool may_be_periodic = true;
     static constexpr int operands = 4; /* that the ring copies */
     /* numbers of a lane in shared memory besides those of its chunk */
@@ -126,25 +121,11 @@ template <typename Number> struct SideColumnJob : ColumnJob<Number> {
 };
 
 /* The shapes of steps: the longest chunks, because the registers of shorter ones leave no
- * room for another block. In float32, systems of up to 128 rows have chunks with the fewest
- * pads: 75 and 100 rows take 0.89 and 0.88 of the time, 200 rows 1.09 (H200). */
+ * room for another block. */
 template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Number> {
-    static constexpr bool has_fewest_pads = sizeof(Number) == 4 && MOST == 32;
     static constexpr int rows = MOST, alone = MOST;
-    static constexpr int shorter[] = {16, has_fewest_pads ? 20 : 16, MOST};
-    static constexpr int long_from = has_fewest_pads ? 129 : 0;
-};
-
-/* The shapes of steps from a level: two blocks on a multiprocessor, one of which computes while
- * the other one waits for its rows or for its cluster. Chunks of 16 rows in float64 take 1.2 of
- * the time (H200), as the numbers of a chunk do not fit the registers of so many threads. */
-template <typename Real> struct LevelColumnTuning : ColumnTuning<Real> {
-    static constexpr int rows = sizeof(Real) == 4 ? 32 : 24, alone = rows;
-    static constexpr int threads = sizeof(Real) == 4 ? 512 : 384;
-    static constexpr int usual_threads = threads / 2;
-    static constexpr int shorter[] = {16, 16, 16};
-    static constexpr int long_from = 0;
-    static constexpr int cluster_bytes = 128, span = 2;
+    static constexpr int shorter[] = {16, 16, MOST};
+    static constexpr bool prefers_long = true;
 };
 
 /* The same for a step: inputs and their rows are those of the ring, with u[i + 1] in the
@@ -180,23 +161,6 @@ template <typename Real, FluxKind KIND> struct FluxColumnJob : ColumnJob<BySums<
     Input<BySums<Real>> inputs[4];
     int32_t begin[4], end[4];
     FluxNumbers<Real> terms;
-};
-
-/* The same for a step from a level: the ring has k of the face after row i, and u[i]. */
-template <typename Real>
-struct FluxColumnJob<Real, FluxKind::level> : ColumnJob<BySums<Real>> {
-    using Tuned = LevelColumnTuning<Real>;
-    static constexpr bool is_step = true, has_level = true, keeps_rows = true;
-    static constexpr bool may_be_periodic = false;
-    static constexpr int operands = 2, passing = 0;
-    /* the level, k of the face before the chunk, the flux, the value and k at both ends */
-    template <int ROWS> static constexpr int words = 8;
-    Input<BySums<Real>> inputs[2];
-    int32_t begin[2], end[2];
-    FluxNumbers<Real> terms;
-    bool reflects; /* otherwise x is stored */
-    BySums<Real>
-        *unreflected_at; /* null, or where x of row 0 of system 0 is stored too */
 };
 
 /* The shape for systems of so many rows, with a width of at most `widest`; false if a
@@ -252,36 +216,26 @@ ps_status launch_flux_columns(const FluxColumnJob<Real, KIND> &job, cudaStream_t
  * an operand one element per lane. Two batches in flight are enough, and more of them
  * disturb the order in which memory is read, except in clusters, whose blocks wait for
  * each other; three are used if there is room. Copies of halves of sectors use the L1
- * cache and need no larger ring. With few operands the ring has all rows of a chunk, KEPT of
- * them: numbers of the chunk take the place of the first operand, and each batch is replaced
- * by that of the next tile when its rows have been substituted. */
-template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS, int KEPT>
+ * cache and need no larger ring. */
+template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS, int OPERANDS>
 struct ColumnRing {
     static constexpr int batch = is_block<Number> ? 1 : 4; /* rows */
-    static constexpr int slots =
-        KEPT > 0           ? KEPT / batch
-        : is_block<Number> ? 4
-        : IS_CLUSTER &&ACCESS == ColumnAccess::sectors &&OPERANDS == 4 &&
-                !number_traits<Number>::is_complex
-            ? 3
-            : 2;
+    static constexpr int slots = is_block<Number> ? 4
+                                 : IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
+                                         OPERANDS == 4 &&
+                                         !number_traits<Number>::is_complex
+                                     ? 3
+                                     : 2;
     static constexpr int row_words = OPERANDS * 32, batch_words = batch * row_words;
     static constexpr int words = slots * batch_words;
-    /* between the numbers of a lane in the chunk */
-    static constexpr int chunk_pitch = KEPT > 0 ? row_words : 32;
 };
-
-template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
-using ColumnRingOf =
-    ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands, Job::keeps_rows ? ROWS : 0>;
 
 /* Words of shared memory of a warp: its ring, the part of its chunks that is not in
  * registers, and those of its job. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>
 static constexpr int column_words =
-    ColumnRingOf<Number, ROWS, IS_CLUSTER, ACCESS, Job>::words +
-    (Job::keeps_rows ? 0 : ColumnChunk<Number, ROWS>::words) +
-    32 * Job::template words<ROWS>;
+    ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>::words +
+    ColumnChunk<Number, ROWS>::words + 32 * Job::template words<ROWS>;
 
 /* Dynamic shared memory of a block. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS, typename Job>

@@ -44,7 +44,7 @@ chunk_of(int64_t rows, int32_t width)
     const int32_t blocks = blocks_of<Tuned>(rows, Tuned::rows, width);
     int32_t best = Tuned::rows;
 
-    if (rows >= Tuned::long_from) {
+    if (Tuned::prefers_long) {
         return rows <= Tuned::shorter[0] && width == 5 ? Tuned::shorter[0] : best;
     }
     if (rows > best && rows <= Tuned::alone && width == 5) {
@@ -92,8 +92,7 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
 
 /* The width: that of a warp if such a block holds whole systems. Otherwise two lines of
  * memory of neighbouring systems (one for complex128), because fewer sectors are then
- * shared by two tiles, and one for steps from a level, whose blocks are smaller. Otherwise as
- * many systems as a cluster can hold. */
+ * shared by two tiles. Otherwise as many systems as a cluster can hold. */
 template <typename Number, typename Job>
 inline bool
 shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape *shape)

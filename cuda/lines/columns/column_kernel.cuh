@@ -129,13 +129,11 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
                                               IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
                                               gridDim.x / job.shape.blocks);
     Stage stage(job, own, scheduler, ring);
-    Column<Number, ROWS, IS_CLUSTER, WholeSystem, Stage::Ring::chunk_pitch,
-           Job::Tuned::span>
-        column(job.shape, own, Job::may_be_periodic && t.periodic,
-               memory + blockDim.x / 32 * words,
-               ring + (Job::keeps_rows ? 0 : Stage::Ring::words) +
-                   threadIdx.x % 32 * elements_of_value<Number>,
-               arrivals);
+    Column<Number, ROWS, IS_CLUSTER, WholeSystem, Job::Tuned::span> column(
+        job.shape, own, Job::may_be_periodic && t.periodic,
+        memory + blockDim.x / 32 * words,
+        ring + Stage::Ring::words + threadIdx.x % 32 * elements_of_value<Number>,
+        arrivals);
     StepColumn<Job, ROWS> step(job, own, ring + Stage::Ring::words + threadIdx.x % 32);
 
     if constexpr (is_block<Number>) {
@@ -158,17 +156,14 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
         const auto rows = [&](int i, [[maybe_unused]] bool follows_pads) {
             const int b = i / Stage::batch, k = i % Stage::batch;
 
-            if constexpr (Job::is_step && !Job::keeps_rows) {
+            if constexpr (Job::is_step) {
                 /* with the first rows of the next tile */
                 if (k == 0 && b == Stage::batches - Stage::Ring::slots) {
                     step.fetch(job.systems(scheduler.at(1)).first + own.column);
                 }
             }
             if (k == 0) {
-                if constexpr (Job::keeps_rows) {
-                    stage.read_kept(b, batch);
-                }
-                else if constexpr (has_source) {
+                if constexpr (has_source) {
                     stage.read(b, batch, source);
                 }
                 else {
@@ -213,7 +208,7 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
         const bool is_stored =
             there && (!job.leaves_systems() || column.note.not_dominant == 0);
 
-        if (Job::keeps_rows || is_stored) {
+        if (is_stored) {
             const ColumnPlace place(t, system);
             char *x = reinterpret_cast<char *>(place.at(t.x, own.start + ROWS - 1));
             const int64_t row_bytes = t.x.row * static_cast<int64_t>(sizeof(Element));
@@ -222,11 +217,6 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
             if constexpr (sides_of_number<Number> > 1) {
                 sides = job.groups.sides_of(place.outer);
             }
-
-            if constexpr (Job::keeps_rows) {
-                step.fetch(job.systems(scheduler.at(1)).first + own.column);
-                stage.begin_refill();
-            }
             /* Without branches, so that the stores overlap. */
             column.substitute([&](int i, bool is_there, auto &value) {
                 ValueOf<Number> stored = value;
@@ -234,18 +224,10 @@ __launch_bounds__(column_threads<Number, ROWS, Job>(), 1)
                 if constexpr (Job::is_step) {
                     stored = step.stored(i, value);
                 }
-                if (is_there && (!Job::keeps_rows || is_stored)) {
+                if (is_there) {
                     store_value(job, sides, own.start + i, x, stored);
-                    if constexpr (Job::has_level) {
-                        step.store_unreflected(x, value);
-                    }
                 }
                 x -= row_bytes;
-                if constexpr (Job::keeps_rows) {
-                    if (i % Stage::batch == 0) {
-                        stage.refill(i / Stage::batch);
-                    }
-                }
             });
         }
     }

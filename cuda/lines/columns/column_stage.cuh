@@ -11,7 +11,6 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
 
-#include "device/tile_copy.cuh"
 #include "lines/columns/column_tile_scheduler.cuh"
 
 namespace pysolvers::columns {
@@ -39,7 +38,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS,
           typename Job = ColumnJob<Number>>
 struct ColumnStage {
     using Element = ElementOf<Number>;
-    using Ring = ColumnRingOf<Number, ROWS, IS_CLUSTER, ACCESS, Job>;
+    using Ring = ColumnRing<Number, IS_CLUSTER, ACCESS, Job::operands>;
     static constexpr int batch = Ring::batch, batches = ROWS / batch;
 
     __device__ __forceinline__ ColumnStage(const Job &j,
@@ -53,7 +52,6 @@ struct ColumnStage {
     /* Start the copies of the first batches. */
     __device__ __forceinline__ void begin()
     {
-        set_policies();
 #pragma unroll
         for (int b = 0; b < Ring::slots; b++) {
             if (b % batches == 0) {
@@ -96,43 +94,6 @@ struct ColumnStage {
         slot = slot + 1 < Ring::slots ? slot + 1 : 0;
     }
 
-    /* The same for a ring that keeps all rows, from where refill() replaces them. The operands of
-     * such a ring have one distance of rows. */
-    __device__ __forceinline__ void read_kept(int b, Row<Number> (&row)[batch]) const
-    {
-        const Number *const from = ring + b * Ring::batch_words + threadIdx.x % 32;
-
-        if (b == 0) {
-            copies_done();
-            __syncwarp();
-        }
-#pragma unroll
-        for (int i = 0; i < batch; i++) {
-            const Number *const at = from + i * Ring::row_words;
-            row[i] = {Number(0), Number(0), at[0], at[32]};
-        }
-    }
-
-    /* Called before the batches of the next tile replace those of this one. */
-    __device__ __forceinline__ void begin_refill()
-    {
-        set_policies();
-        set_sources(scheduler.at(1), ROWS - 1);
-    }
-
-    /* Start the copies that replace batch b: called by whole warps, for b = batches - 1, ..., 0
-     * in this order. */
-    __device__ __forceinline__ void refill(int b)
-    {
-        Element *const place = ring + b * Ring::batch_words;
-
-        __syncwarp();
-#pragma unroll
-        for (int i = batch - 1; i >= 0; i--) {
-            load_row(b * batch + i, place + i * Ring::row_words, -1);
-        }
-    }
-
   private:
     /* What the right-hand sides of a row have. */
     static __device__ __forceinline__ ValueOf<Number> value_at(const Number *rhs)
@@ -165,7 +126,6 @@ struct ColumnStage {
     /* sources of this lane in the tile that is being loaded */
     const Element *from[copies];
     uint32_t wanted[copies]; /* bit i: row i is in memory */
-    uint64_t policy[copies]; /* of the cache, for Job::passing */
 
     /* The operand of copy k, and the first of the lanes whose elements it copies. */
     static __device__ __forceinline__ int32_t operand_of(int k)
@@ -230,14 +190,13 @@ struct ColumnStage {
     {
 #pragma unroll
         for (int i = 0; i < batch; i++) {
-            load_row(b * batch + i, place + i * Ring::row_words, 1);
+            load_row(b * batch + i, place + i * Ring::row_words);
         }
         copies_committed();
     }
 
-    /* Start the copies of row i of the chunk to `place`, and advance the sources by `step`
-     * rows. */
-    __device__ __forceinline__ void load_row(int i, Element *place, int step)
+    /* Start the copies of row i of the chunk to `place`, and advance the sources. */
+    __device__ __forceinline__ void load_row(int i, Element *place)
     {
 #pragma unroll
         for (int k = 0; k < copies; k++) {
@@ -245,37 +204,22 @@ struct ColumnStage {
             const bool is_wanted = (wanted[k] >> i & 1u) != 0;
 
             if (has_copy(k)) {
-                copy(to, from[k], is_wanted, k);
+                copy(to, from[k], is_wanted);
             }
             if constexpr (is_block<Number>) {
-                from[k] += step * job.input_step;
+                from[k] += job.input_step;
             }
             else {
-                from[k] += step * job.inputs[Job::keeps_rows ? 0 : operand_of(k)].row;
+                from[k] += job.inputs[operand_of(k)].row;
             }
         }
     }
 
-    /* Whether the lines of an operand leave the cache first. */
-    __device__ __forceinline__ void set_policies()
-    {
-        if constexpr (Job::passing >= 0) {
-#pragma unroll
-            for (int k = 0; k < copies; k++) {
-                policy[k] =
-                    operand_of(k) == Job::passing ? evict_first_policy() : usual_policy();
-            }
-        }
-    }
-
-    __device__ __forceinline__ void copy(Element *to, const Element *source,
-                                         bool is_wanted, [[maybe_unused]] int k) const
+    static __device__ __forceinline__ void copy(Element *to, const Element *source,
+                                                bool is_wanted)
     {
         if (ACCESS == ColumnAccess::halves) {
             copy_async_cached_or_clear(to, source, is_wanted);
-        }
-        else if constexpr (Job::passing >= 0) {
-            copy_async_of_line_or_clear<bytes>(to, source, is_wanted, policy[k]);
         }
         else {
             copy_async_of_line_or_clear<bytes>(to, source, is_wanted);

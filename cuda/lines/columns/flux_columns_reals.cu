@@ -8,7 +8,5 @@ template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, FluxKind::
                                        cudaStream_t);
 template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, FluxKind::more> &,
                                        cudaStream_t);
-template ps_status launch_flux_columns(const FluxColumnJob<PS_NUMBER, FluxKind::level> &,
-                                       cudaStream_t);
 
 } // namespace pysolvers::columns

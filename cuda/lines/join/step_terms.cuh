@@ -24,18 +24,6 @@
  * the same; one word more with a source. The sum of two thicknesses and its reciprocal are
  * normal numbers.
  *
- * A step from a level (FluxKind::level; gain 1, no mask, no source) solves for x less the
- * level, which is u of row 0 of the system. Its operands are k of the faces, not K, the outer
- * ones too; the thickness is 1, but for the first and the last row, for which it is given:
- *
- *   -k_lower, d, -k_upper, d (u - level),   d + k, d (u - level) + h flux + k (value - level)
- *
- * inside, and in the row of an outer face. Three words per unknown, k, u and x, and few
- * operations more than a solve. A constant is kept to the last bit, and rounding errors
- * are relative to the differences of u. It stores x, or 2 x - u, which is the solution of a
- * step with gain 2; with the latter, x may be stored to another array too. A kernel of gain
- * 2 would multiply rounding errors of u by k.
- *
  * Bit i + 1 of the bits of a mask for a chunk is that of row i of the chunk; bits 0 and rows
  * + 1 are those of the rows before and after it, which of a periodic system are those of
  * its ends.
@@ -54,12 +42,12 @@ namespace pysolvers::join {
 using namespace device;
 
 /* What the kernels of steps are compiled for; more: a source, perhaps a mask; flux: all
- * kinds of fluxes but level. */
-enum class StepKind { bare, masked, more, flux, level };
+ * kinds of fluxes. */
+enum class StepKind { bare, masked, more, flux };
 
 /* What kernels of fluxes are compiled for: inner faces only; a source, perhaps a mask,
- * something enters through an outer face; a step from a level, where something may enter. */
-enum class FluxKind { bare, more, level };
+ * something enters through an outer face. */
+enum class FluxKind { bare, more };
 
 struct StepTerms {
     double own, couple, product, weight;
@@ -73,10 +61,6 @@ struct StepTerms {
     ps_input flux[2], value[2]; /* null data: none */
     const int32_t *ends;        /* null, or the first inner row of each system, and then
                                    the last one of each */
-    bool from_level, reflects;  /* the latter: 2 x - u is stored */
-    double end_thickness[2];    /* of the first and the last row of steps from a level */
-    void *unreflected;          /* null, or memory for x with the strides of t.x: for
-                                  columns that store 2 x - u */
 
     FluxKind flux_kind() const
     {
@@ -84,12 +68,11 @@ struct StepTerms {
                               flux[0].data != nullptr || flux[1].data != nullptr ||
                               value[0].data != nullptr || value[1].data != nullptr;
 
-        return from_level ? FluxKind::level : has_more ? FluxKind::more : FluxKind::bare;
+        return has_more ? FluxKind::more : FluxKind::bare;
     }
     StepKind kind() const
     {
-        return from_level               ? StepKind::level
-               : is_flux                ? StepKind::flux
+        return is_flux                  ? StepKind::flux
                : source.data != nullptr ? StepKind::more
                : where.data != nullptr  ? StepKind::masked
                                         : StepKind::bare;
@@ -201,7 +184,6 @@ template <typename Real> struct FluxNumbers {
     const uint32_t *words;
     const int32_t *ends;
     Input<Real> flux[2], value[2];
-    Real end_thickness[2]; /* of steps from a level */
 
     /* 2 h / (d + d of the neighbour): k per K of a face. */
     __device__ __forceinline__ Real per_face(Real d, Real of_neighbour) const
@@ -253,23 +235,6 @@ template <typename Real> struct FluxNumbers {
     }
 };
 
-/* The row sum and the right-hand side of a row with an outer face, from u less the level in
- * row 0 and in the last row of a step from a level. */
-template <typename Real> struct LevelEnd {
-    Real sum, rhs;
-};
-
-/* The numbers of the outer face of a system from memory: what is not there is 0. */
-template <typename Real> struct OuterFace {
-    Real flux = 0, value = 0, k = 0;
-
-    /* h flux + k (value - level) */
-    __device__ __forceinline__ Real load(const FluxNumbers<Real> &f, Real level) const
-    {
-        return f.step * flux + k * (value - level);
-    }
-};
-
 template <typename Real>
 inline FluxNumbers<Real>
 flux_numbers_of(const StepTerms &t, bool has_one_thickness, bool has_one_diffusivity)
@@ -284,11 +249,9 @@ flux_numbers_of(const StepTerms &t, bool has_one_thickness, bool has_one_diffusi
                            t.words,
                            t.ends,
                            {},
-                           {},
                            {}};
 
     for (int end = 0; end < 2; end++) {
-        n.end_thickness[end] = static_cast<Real>(t.end_thickness[end]);
         n.flux[end] = input_of<Real>(t.flux[end]);
         n.value[end] = input_of<Real>(t.value[end]);
         n.has_ends =

@@ -17,9 +17,6 @@ namespace pysolvers::partition {
 
 using namespace lines;
 
-/* of a line: more than a warp has */
-static constexpr int64_t least_rows_of_run = 600;
-
 /* An operand with the batch axes of the merged `t`; false if they cannot be merged. */
 static bool
 merge(const ps_tridiag &from, const ps_tridiag &merged, ps_input *in)
@@ -70,14 +67,8 @@ shapes_of(const ps_tridiag &t, StepKind kind, bool has_source,
         s.is_there = s.by_columns;
         return s;
     }
-    Choice c = ps_cuda_choose(&t, device);
+    const Choice c = ps_cuda_choose(&t, device);
 
-    /* A tile of one line is copied in bulk; several lines with nodes of sides between them are
-     * copied by numbers, a third of the instructions of steps from a level. */
-    if (kind == StepKind::level && c.systems > 1 && c.blocks == 1 && c.warps == 0 &&
-        t.rhs.stride.inner != t.rows && t.rows >= least_rows_of_run) {
-        c.systems = 1;
-    }
     s.is_there = c.by_row && c.warps == 0 && ps_cuda_plan(&t, device, c, &s.plan);
     return s;
 }
@@ -192,12 +183,6 @@ solve_flux_tiles(const OnePassStep &step, uint8_t *marks, void *work, cudaStream
     }
     leave_out(has_one_thickness ? 3u : 1u, &job.tiling);
     job.terms = flux_numbers_of<Real>(step.terms, has_one_thickness, false);
-    job.reflects = step.terms.reflects;
-    if (KIND ==
-        FluxKind::level) { /* k and u of the next tile lie before those of this one */
-        job.tiling.stage = -2 * job.tiling.words;
-        job.tiling.passing = 4;
-    }
     return launch_flux_partition(job, step.plan, stream);
 }
 
@@ -213,14 +198,10 @@ ps_cuda_one_pass_solve(const OnePassStep &step, const ps_cuda_device *device,
         using Real = decltype(zero);
 
         if (step.terms.is_flux) {
-            switch (step.terms.flux_kind()) {
-            case FluxKind::level:
-                return solve_flux_tiles<Real, FluxKind::level>(step, marks, work, stream);
-            case FluxKind::more:
-                return solve_flux_tiles<Real, FluxKind::more>(step, marks, work, stream);
-            default:
-                return solve_flux_tiles<Real, FluxKind::bare>(step, marks, work, stream);
-            }
+            return step.terms.flux_kind() == FluxKind::more
+                       ? solve_flux_tiles<Real, FluxKind::more>(step, marks, work, stream)
+                       : solve_flux_tiles<Real, FluxKind::bare>(step, marks, work,
+                                                                stream);
         }
         return step.terms.where.data != nullptr
                    ? solve_tiles<Real, true>(step, marks, work, stream)

@@ -48,8 +48,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     using Work = Worker<Number, ROWS, TOP, BY_ROW, AnyJob>;
     constexpr bool is_cluster = TOP == TOP_CLUSTER;
     constexpr bool may_be_ahead =
-        AnyJob::has_level ||
-        (is_cluster && BY_ROW && !AnyJob::is_step && sides_of_number<Number> == 1);
+        is_cluster && BY_ROW && !AnyJob::is_step && sides_of_number<Number> == 1;
     const bool is_ahead = may_be_ahead && job.tiling.stage != 0;
     const int32_t blocks = is_cluster ? job.shape.blocks : 1;
     const int32_t rank = is_cluster ? static_cast<int32_t>(blockIdx.x % blocks) : 0;
@@ -89,20 +88,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
             if (TOP == TOP_DEVICES && work_queue && threadIdx.x == 0) {
                 ticket = atomicAdd(job.work_queue, 1u);
             }
-            if (AnyJob::has_level && threadIdx.x == 0) {
-                shared_ticket = ticket;
-            }
             worker.tiles.wait(worker.turn());
             __syncthreads();
-            if constexpr (AnyJob::has_level) {
-                if (work_queue && worker.round > 0) {
-                    tile = 2 * step + shared_ticket;
-                }
-                if (tile < job.tiling.tiles) {
-                    worker.tiles.load(worker.range_of(tile, rank), worker.turn() ^ 1);
-                }
-            }
-            else if constexpr (may_be_ahead) {
+            if constexpr (may_be_ahead) {
                 if (is_ahead && tile < job.tiling.tiles) {
                     worker.tiles.load_contiguous(worker.range_of(tile, rank),
                                                  worker.turn() ^ 1);

@@ -101,7 +101,7 @@ ps_status ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *dev
                                   uint8_t *marks, const ps_exec *exec, void *work);
 
 template <typename Number> struct Job {
-    static constexpr bool is_step = false, is_flux = false, has_level = false;
+    static constexpr bool is_step = false, is_flux = false;
     static constexpr bool in_passes = false;
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
@@ -138,7 +138,6 @@ struct StepMask {
 /* The same for a step without a source. */
 template <typename Number, bool IS_MASKED> struct StepJob : Job<Number> {
     static constexpr bool is_step = true, is_masked = IS_MASKED;
-    static constexpr bool has_level = false;
     StepNumbers<Number> terms;
     StepMask mask;
 };
@@ -149,10 +148,8 @@ template <typename Number, bool IS_MASKED> struct StepJob : Job<Number> {
 template <typename Real, FluxKind KIND> struct FluxJob : Job<BySums<Real>> {
     static constexpr bool is_step = true, is_flux = true;
     static constexpr bool is_masked = KIND == FluxKind::more;
-    static constexpr bool has_level = KIND == FluxKind::level;
     FluxNumbers<Real> terms;
     StepMask mask;
-    bool reflects; /* of steps from a level */
 };
 
 template <typename Number>

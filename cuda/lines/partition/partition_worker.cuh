@@ -142,12 +142,7 @@ struct Worker {
             return row;
         };
 
-        if constexpr (AnyJob::has_level) {
-            eliminate_from_level(self, range, is_plain, ends,
-                                 {lower, diag, upper, rhs, pitch});
-            return;
-        }
-        else if constexpr (AnyJob::is_step) {
+        if constexpr (AnyJob::is_step) {
             eliminate_step(self, range, ends, {lower, diag, upper, rhs, pitch});
             return;
         }
@@ -217,31 +212,6 @@ struct Worker {
         levels.not_dominant = not_dominant && self.lane < shape.lanes;
     }
 
-    /* The same for a step from a level. */
-    __device__ __forceinline__ void eliminate_from_level(const ThreadPlace<ROWS> &self,
-                                                         const TileRange &range,
-                                                         bool is_plain, bool ends,
-                                                         const TileRows<Number> &at)
-    {
-        const auto plain = [&](int i) {
-            return step.template row<true>(i, self.start, ends, at);
-        };
-        const auto any = [&](int i) {
-            return step.template row<false>(i, self.start, ends, at);
-        };
-
-        step.begin(self, range, tiles, at);
-        step.restart();
-        levels.bad_pivot = BadPivot();
-        const bool right = is_plain ? levels.eliminate_fast(self, 0, plain)
-                                    : levels.eliminate_fast(self, 0, any);
-        if (!right) {
-            step.restart();
-            levels.eliminate_safe(self, any);
-        }
-        levels.not_dominant = false;
-    }
-
     /* Moduli of complex numbers are expensive, so they are computed only if needed. */
     __device__ __forceinline__ void check_dominance(const Row<Number> &row,
                                                     bool &not_dominant) const
@@ -258,7 +228,6 @@ struct Worker {
     {
         const int offset = offset_of(self.slot, self.start, range);
         Number *const x = tiles.array(inputs, turn()) + offset;
-        [[maybe_unused]] const Number *const u = tiles.array(3, turn()) + offset;
         Number *others[sides];
 #pragma unroll
         for (int p = 1; p < sides; p++) {
@@ -267,11 +236,7 @@ struct Worker {
 
         levels.chunk.substitute(ends.y_left, ends.y, [&](int i, auto &value) {
             if (self.start + i >= 0) {
-                if constexpr (AnyJob::has_level) {
-                    x[i * tiles.row_pitch()] =
-                        step.stored(value, u[i * tiles.row_pitch()]);
-                }
-                else if constexpr (AnyJob::is_step) {
+                if constexpr (AnyJob::is_step) {
                     x[i * tiles.row_pitch()] = step.stored(i, value, levels.chunk);
                 }
                 else if constexpr (sides > 1) {

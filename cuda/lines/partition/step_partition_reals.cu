@@ -12,7 +12,5 @@ template ps_status launch_flux_partition(const FluxJob<PS_NUMBER, FluxKind::bare
                                          const Plan &, cudaStream_t);
 template ps_status launch_flux_partition(const FluxJob<PS_NUMBER, FluxKind::more> &,
                                          const Plan &, cudaStream_t);
-template ps_status launch_flux_partition(const FluxJob<PS_NUMBER, FluxKind::level> &,
-                                         const Plan &, cudaStream_t);
 
 } // namespace pysolvers::partition

@@ -12,7 +12,6 @@
 
 #include "device/sides.cuh"
 #include "device/run_copy.cuh"
-#include "device/tile_copy.cuh"
 #include "runtime/copy.cuh"
 
 namespace pysolvers::partition {
@@ -37,10 +36,9 @@ struct Tiling {
     bool direct;      /* x is stored from registers: there are four arrays */
     bool aligned;     /* contiguous systems begin and end at 16-byte boundaries */
     uint32_t shorts;  /* lower without row 0, upper without the last row */
-    uint32_t passing; /* runs whose lines leave the cache first */
     int32_t
         stage; /* from the inputs of a tile to those of the next one; 0: their place is
-                      the same; negative: the place of inputs that are not copied */
+                      the same */
 };
 
 /* The part of the batch that a tile contains. */
@@ -405,11 +403,7 @@ struct Tiles {
 
             skew = copy.skew;
             bytes = run.vectors * 16;
-            if (HAS_ABSENT && has(how.passing, q) && lane == 0 && bytes > 0) {
-                copy_bulk(copy.to + run.head, copy.from + run.head, bytes, state.arrivals,
-                          evict_first_policy());
-            }
-            else if (has_bulk && lane == 0 && bytes > 0) {
+            if (has_bulk && lane == 0 && bytes > 0) {
                 copy_bulk(copy.to + run.head, copy.from + run.head, bytes,
                           state.arrivals);
             }

@@ -1,0 +1,946 @@
+/* heat_factor.cu - sweeps of Peaceman and Rachford with a variable conductivity, one word of
+ * factors per node.
+ *
+ * A line has the unknowns i = 0 .. n-1, faces with k_i = r/2 between i and i + 1, and row sums s_i
+ * that are 1 but for its ends: 1 + k next to a node with a value, with k of the face between
+ * them, and 1/2 + exchange/4 at a side with a flux, whose node is half a cell. Elimination in row-sum
+ * form (lines/join/row_sums.cuh) is
+ *
+ *   sigma_i = s_i + u_(i-1) sigma_(i-1),   p_i = sigma_i + k_i,   u_i = k_i / p_i.
+ *
+ * Nothing is subtracted in it. The factors are t_i = 1 / p_i, from which a sweep has
+ *
+ *   u_i = 1 - sigma_i t_i,                 sigma_(i+1) = 1 + u_i sigma_i
+ *
+ * again. An error of t or sigma is multiplied by 2 u - 1 from row to row. With the level of a
+ * line, w at its first unknown, taken out, as in heat_varied.cu, a sweep is two recurrences of
+ * first order,
+ *
+ *   G_i = f_i + u_(i-1) G_(i-1),           x_i = t_i G_i + u_i x_(i+1),
+ *
+ * without a division, and without a matrix in the joins: a chunk of rows adds a sum to what
+ * enters it, times the product of its u. What enters sigma of each chunk is kept, one word per
+ * chunk and line. s of the first row is contained in it; that of the last row, which has no
+ * row after it, in its t. t = 0 in rows after the last one, whose x is 0.
+ *
+ * 3 words and 11 operations per node. Along x a block holds a line; along y a cluster holds
+ * neighbouring lines, 128 bytes of each row, and its blocks send each other their sums twice.
+ * Factors are made once per call from the maps sigma -> sigma of the chunks, along x by one kernel,
+ * along y by three.
+ *
+ * Why an elimination beside those of lines/: the partition method of lines/ in row-sum form has 20
+ * operations and a reciprocal per row, seven numbers of each chunk to join and 168 registers per
+ * thread: a step of 2048^2 nodes takes 61 and 118 us with it in float32 and float64, 34 and 64 us
+ * here, of 1500 x 3333 nodes 78 and 171 us, and 45 and 95 us (H200). Lines of 64 or 256 bytes in place
+ * of 128, and two blocks of a multiprocessor in place of three, take 1.02 to 1.2 of the time.
+ */
+#include "device/cluster.cuh"
+#include "device/number.cuh"
+#include "device/run_copy.cuh"
+#include "device/tile_copy.cuh"
+#include "heat/heat_factor.h"
+#include "runtime/copy.cuh"
+#include "runtime/elements.cuh"
+
+namespace pysolvers::heat {
+
+using namespace device;
+using namespace runtime;
+
+namespace {
+
+/* Of the clusters that are resident first two thirds begin one and two delays later, so that some
+ * load while others compute: in float64 0.94 of the time of a step, in float32 1.0 to 1.03. */
+constexpr long long delay_cycles = 4000;
+constexpr int usual_threads = 256, most_threads = 512, most_blocks = 8;
+
+/* Rows of a chunk, and neighbouring lines of a block. The rows are odd in number where chunks of
+ * one line, or of few lines, lie side by side in a warp: they then lie in different banks. */
+template <typename Real, int AXIS, bool IS_LONG> struct Shape {
+    static constexpr int rows =
+        AXIS == 0 ? (IS_LONG ? 33 : 17) : (sizeof(Real) == 4 ? 32 : 16) + (IS_LONG);
+    static constexpr int lines =
+        AXIS == 0 ? 1 : (IS_LONG ? 64 : 128) / static_cast<int>(sizeof(Real));
+    /* of a block, so that three of them are resident */
+    static constexpr int usual_chunks = usual_threads / lines;
+
+    static int64_t chunks(int64_t n)
+    {
+        return divided_up(n, rows);
+    }
+    static int blocks(int64_t n)
+    {
+        int blocks = 1;
+
+        while (AXIS == 1 && blocks < most_blocks && chunks(n) > blocks * usual_chunks) {
+            blocks *= 2;
+        }
+        return blocks;
+    }
+    static int threads(int64_t n)
+    {
+        return static_cast<int>(divided_up(divided_up(chunks(n), blocks(n)) * lines, 32) *
+                                32);
+    }
+};
+
+/* The numbers of an end of the lines. */
+template <typename Real> struct LineEnd {
+    HeatValues<Real> given; /* the values, or what enters */
+    Real exchange;          /* exchange / 4 */
+    bool is_flux;
+};
+
+/* The lines along an axis. */
+template <typename Real> struct Lines {
+    const Real *k;
+    Real *inverse;         /* t, by node */
+    Real *starts;          /* [chunk][line]: sigma of its first row less 1 */
+    Real *outer;           /* [2][line]: k of the faces before and after the unknowns */
+    Real *maps;            /* [3][chunk][line]: a, b, c of (a v + b) / (c v + 1) */
+    Real *w, *t;           /* t may be null */
+    int64_t pitch, across; /* between rows and between lines */
+    int64_t first;         /* node of row 0 */
+    int64_t from, to;      /* lines that are solved */
+    int64_t lines;
+    int32_t rows, chunks;
+    int32_t blocks;    /* of a line */
+    int32_t staggered; /* groups that begin one after the other, see delay_cycles */
+    Real half_ratio;
+    LineEnd<Real> end[2];
+
+    __device__ __forceinline__ int64_t node(int64_t row, int64_t line) const
+    {
+        return (first + row) * pitch + line * across;
+    }
+    /* k of the face after a row */
+    __device__ __forceinline__ Real face(int64_t row, int64_t line) const
+    {
+        const Real a = k[node(row, line)], b = k[node(row + 1, line)];
+
+        return half_ratio * (2 * a * b * reciprocal(a + b));
+    }
+    /* k of the face beyond an end */
+    __device__ __forceinline__ Real outer_face(int e, int64_t line) const
+    {
+        return end[e].is_flux ? end[e].exchange : face(e == 0 ? -1 : rows - 1, line);
+    }
+    __device__ __forceinline__ Real thickness(int e) const
+    {
+        return end[e].is_flux ? Real(0.5) : Real(1);
+    }
+    /* What enters through an end, for values less `level`. */
+    __device__ __forceinline__ Real load(int e, int64_t line, Real level) const
+    {
+        const Real given = end[e].given.at(line), k_outer = outer[e * lines + line];
+
+        return end[e].is_flux ? fma(-k_outer, level, Real(0.5) * given)
+                              : k_outer * (given - level);
+    }
+};
+
+/* The map of each chunk from sigma - 1 of its first row to that of the next chunk, a fraction
+ * of two linear functions. */
+template <typename Real, int ROWS> struct MapChunks {
+    Lines<Real> of;
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
+        const int64_t chunk = of.pitch == 1 ? i % of.chunks : i / of.lines;
+        const int64_t line = of.pitch == 1 ? i / of.chunks : i % of.lines;
+        const int64_t begin = chunk * ROWS, at = chunk * of.lines + line;
+        const int64_t all = static_cast<int64_t>(of.chunks) * of.lines;
+        Real a = 1, b = 0, c = 0; /* (a v + b) / (c v + 1) */
+
+#pragma unroll 1
+        for (int64_t row = begin; row < min(begin + ROWS, int64_t(of.rows) - 1); row++) {
+            const Real k = of.face(row, line);
+            const Real p = a + c, q = b + 1;
+            const Real scale = reciprocal(q + k);
+
+            a = k * p * scale;
+            b = k * q * scale;
+            c = fma(k, c, p) * scale;
+        }
+        of.maps[at] = a;
+        of.maps[all + at] = b;
+        of.maps[2 * all + at] = c;
+    }
+};
+
+/* The starts of the chunks of a line. */
+template <typename Real> struct StartChunks {
+    Lines<Real> of;
+
+    __device__ __forceinline__ void operator()(int64_t line) const
+    {
+        const int64_t all = static_cast<int64_t>(of.chunks) * of.lines;
+        const Real first = of.outer_face(0, line);
+        Real v = of.thickness(0) + first - 1;
+
+        of.outer[line] = first;
+        of.outer[of.lines + line] = of.outer_face(1, line);
+#pragma unroll 8
+        for (int32_t chunk = 0; chunk < of.chunks; chunk++) {
+            const int64_t at = static_cast<int64_t>(chunk) * of.lines + line;
+            const Real a = __ldg(of.maps + at), b = __ldg(of.maps + all + at);
+            const Real c = __ldg(of.maps + 2 * all + at);
+
+            of.starts[at] = v;
+            v = fma(a, v, b) * reciprocal(fma(c, v, Real(1)));
+        }
+    }
+};
+
+/* The inverse pivots of the chunks. */
+template <typename Real, int ROWS> struct FactorChunks {
+    Lines<Real> of;
+
+    __device__ __forceinline__ void operator()(int64_t i) const
+    {
+        const int64_t chunk = of.pitch == 1 ? i % of.chunks : i / of.lines;
+        const int64_t line = of.pitch == 1 ? i / of.chunks : i % of.lines;
+        const int64_t begin = chunk * ROWS;
+        Real v = of.starts[chunk * of.lines + line];
+
+#pragma unroll 1
+        for (int64_t row = begin; row < min(begin + ROWS, int64_t(of.rows)); row++) {
+            const bool is_last = row == of.rows - 1;
+            const Real sigma =
+                is_last ? v + of.thickness(1) + of.outer[of.lines + line] : v + 1;
+            const Real k = is_last ? Real(0) : of.face(row, line);
+            const Real inverse = reciprocal(sigma + k);
+
+            of.inverse[of.node(row, line)] = inverse;
+            v = k * sigma * inverse;
+        }
+    }
+};
+
+/* The same for a line along x by a block, a chunk of each thread. Shared memory: k, later the
+ * inverse pivots, then [4][thread]: the maps and the starts. */
+template <typename Real, int ROWS>
+__global__ void
+__launch_bounds__(most_threads) factor_line_kernel(const __grid_constant__ Lines<Real> s)
+{
+    extern __shared__ __align__(128) unsigned char shared[];
+    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t threads = static_cast<int32_t>(blockDim.x);
+    const int32_t nodes = static_cast<int32_t>(s.across), words = nodes;
+    const int64_t line = blockIdx.x;
+    Real *const k = reinterpret_cast<Real *>(shared), *const map = k + words;
+    const int32_t begin = thread * ROWS, first = static_cast<int32_t>(s.first);
+    const int32_t end = min(begin + ROWS, s.rows);
+    const auto face = [&](int32_t row) {
+        const Real a = k[first + row], b = k[first + row + 1];
+
+        return s.half_ratio * (2 * a * b * reciprocal(a + b));
+    };
+    Real a = 1, b = 0, c = 0, of_face[ROWS]; /* (a v + b) / (c v + 1) */
+
+    wait_for_last_kernel();
+    for (int32_t i = thread; i < nodes; i += threads) {
+        copy_async<sizeof(Real)>(k + i, s.k + line * s.across + i);
+    }
+    copies_done();
+    __syncthreads();
+
+    const Real outer[2] = {s.end[0].is_flux ? s.end[0].exchange : face(-1),
+                           s.end[1].is_flux ? s.end[1].exchange : face(s.rows - 1)};
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        of_face[i] = 0;
+        if (begin + i < s.rows - 1) {
+            const Real at = face(begin + i), p = a + c, q = b + 1;
+            const Real scale = reciprocal(q + at);
+
+            of_face[i] = at;
+            a = at * p * scale;
+            b = at * q * scale;
+            c = fma(at, c, p) * scale;
+        }
+    }
+    map[thread] = a;
+    map[threads + thread] = b;
+    map[2 * threads + thread] = c;
+    __syncthreads();
+    if (thread == 0) {
+        Real v = s.thickness(0) + outer[0] - 1;
+
+        for (int32_t chunk = 0; chunk < s.chunks; chunk++) {
+            map[3 * threads + chunk] = v;
+            v = fma(map[chunk], v, map[threads + chunk]) *
+                reciprocal(fma(map[2 * threads + chunk], v, Real(1)));
+        }
+        s.outer[line] = outer[0];
+        s.outer[s.lines + line] = outer[1];
+    }
+    __syncthreads();
+    if (thread < s.chunks) {
+        Real v = map[3 * threads + thread];
+
+        s.starts[static_cast<int64_t>(thread) * s.lines + line] = v;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (begin + i < end) {
+                const bool is_last = begin + i == s.rows - 1;
+                const Real sigma = is_last ? v + s.thickness(1) + outer[1] : v + 1;
+                const Real inverse = reciprocal(sigma + of_face[i]);
+
+                k[first + begin + i] = inverse;
+                v = of_face[i] * sigma * inverse;
+            }
+        }
+    }
+    __syncthreads();
+    for (int32_t i = thread; i < nodes; i += threads) {
+        s.inverse[line * s.across + i] = k[i];
+    }
+}
+
+/* What a chunk or a group of chunks adds to a recurrence, and its factor of what enters. */
+template <typename Real> struct alignas(2 * sizeof(Real)) Sum {
+    using word = std::conditional_t<sizeof(Real) == 4, uint64_t, uint4>;
+    Real sum, decay;
+};
+
+/* The exchange of the chunks of a block, along y also of the blocks of a cluster. */
+template <typename Real, int AXIS, bool IS_LONG> struct FactorExchange {
+    static constexpr int lines = Shape<Real, AXIS, IS_LONG>::lines;
+    Sum<Real> *sums;                  /* [chunk][line], along x [2][warp] */
+    Real *back;                       /* [chunk][line], in descending order */
+    Sum<Real> *of_blocks;             /* [2][block][line] */
+    Arrivals *arrivals;               /* [2] */
+    int32_t chunk, chunks, lane_line; /* of the block */
+    int32_t rank, blocks;
+
+    /* What enters this chunk in a recurrence, from what it adds: in ascending order of the
+     * chunks or in descending order. `entering`: what enters the first one. */
+    template <bool ASCENDS>
+    __device__ __forceinline__ Real join(const Sum<Real> &own, Real entering) const
+    {
+        if constexpr (AXIS == 0) {
+            return over_lanes<ASCENDS>(own, entering);
+        }
+        else {
+            return over_blocks<ASCENDS>(own, entering);
+        }
+    }
+
+  private:
+    template <bool ASCENDS>
+    __device__ __forceinline__ Real over_lanes(const Sum<Real> &own, Real entering) const
+    {
+        const int32_t lane = static_cast<int32_t>(threadIdx.x) % 32;
+        const int32_t warp = static_cast<int32_t>(threadIdx.x) / 32;
+        const int32_t warps = static_cast<int32_t>(blockDim.x) / 32;
+        Sum<Real> *const of_warps = sums + (ASCENDS ? 0 : warps);
+        Sum<Real> all = own;
+
+#pragma unroll
+        for (int reach = 1; reach < 32; reach *= 2) {
+            const bool has = ASCENDS ? lane >= reach : lane + reach < 32;
+            const int from = has ? (ASCENDS ? lane - reach : lane + reach) : lane;
+            const Real sum = shuffle(all_lanes, all.sum, from);
+            const Real decay = shuffle(all_lanes, all.decay, from);
+
+            if (has) {
+                all.sum = fma(all.decay, sum, all.sum);
+                all.decay *= decay;
+            }
+        }
+        if (lane == (ASCENDS ? 31 : 0)) {
+            of_warps[warp] = all;
+        }
+        __syncthreads();
+
+        Real before = entering;
+
+#pragma unroll 1
+        for (int32_t k = ASCENDS ? 0 : warps - 1; k != warp; k += ASCENDS ? 1 : -1) {
+            before = fma(of_warps[k].decay, before, of_warps[k].sum);
+        }
+        const Real after = fma(all.decay, before, all.sum);
+        const bool is_first = lane == (ASCENDS ? 0 : 31);
+        const Real neighbour = shuffle(all_lanes, after,
+                                       is_first  ? lane
+                                       : ASCENDS ? lane - 1
+                                                 : lane + 1);
+
+        return is_first ? before : neighbour;
+    }
+
+    template <bool ASCENDS>
+    __device__ __forceinline__ Real over_blocks(const Sum<Real> &own, Real entering) const
+    {
+        Sum<Real> *const messages =
+            of_blocks + (ASCENDS ? 0 : blocks * lines) + lane_line;
+        const int32_t first = ASCENDS ? 0 : chunks - 1, last = chunks - 1 - first;
+        const int32_t step = ASCENDS ? 1 : -1;
+        Sum<Real> before = {Real(0), Real(1)};
+
+        if (ASCENDS) {
+            sums[threadIdx.x] = own;
+        }
+        else {
+            back[threadIdx.x] = own.sum;
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int32_t k = first; k != chunk; k += step) {
+            const Sum<Real> one = sums[k * lines + lane_line];
+            const Real sum = ASCENDS ? one.sum : back[k * lines + lane_line];
+
+            before = {fma(one.decay, before.sum, sum), one.decay * before.decay};
+        }
+        if (blocks > 1) {
+            if (chunk == last) {
+                const Sum<Real> all = {fma(own.decay, before.sum, own.sum),
+                                       own.decay * before.decay};
+
+                for (int32_t to = rank + step; to >= 0 && to < blocks; to += step) {
+                    send(messages + rank * lines, all, arrivals[ASCENDS ? 0 : 1],
+                         static_cast<unsigned>(to));
+                }
+            }
+            arrivals[ASCENDS ? 0 : 1].wait(0);
+#pragma unroll 1
+            for (int32_t k = ASCENDS ? 0 : blocks - 1; k != rank; k += step) {
+                const Sum<Real> one = messages[k * lines];
+
+                entering = fma(one.decay, entering, one.sum);
+            }
+        }
+        return fma(before.decay, entering, before.sum);
+    }
+};
+
+/* The rows of a chunk. `w` and `inverse` are those of row 0 of the chunk in shared memory, with
+ * PITCH between rows. */
+template <typename Real, int ROWS, int PITCH> struct FactoredChunk {
+    Real *const w;
+    Real *const inverse; /* later t G */
+    Real u[ROWS];
+
+    __device__ __forceinline__ Sum<Real> reduce(Real start, Real level)
+    {
+        Real sigma = 1 + start, g = 0;
+        Sum<Real> all = {Real(0), Real(1)};
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const Real f = w[i * PITCH] - level;
+
+            g = i > 0 ? fma(u[i - 1], g, f) : f;
+            u[i] = fma(-sigma, inverse[i * PITCH], Real(1));
+            all.decay *= u[i];
+            sigma = fma(u[i], sigma, Real(1));
+        }
+        all.sum = u[ROWS - 1] * g;
+        return all;
+    }
+
+    /* What the rows add to x of the first one. */
+    __device__ __forceinline__ Real eliminate(Real entering, Real level)
+    {
+        Real g = entering, sum = 0;
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const Real f = w[i * PITCH] - level;
+
+            g = i > 0 ? fma(u[i - 1], g, f) : g + f;
+            inverse[i * PITCH] *= g;
+        }
+#pragma unroll
+        for (int i = ROWS - 1; i >= 0; i--) {
+            sum = fma(u[i], sum, inverse[i * PITCH]);
+        }
+        return sum;
+    }
+
+    template <typename Put>
+    __device__ __forceinline__ void substitute(Real after, const Put &put) const
+    {
+        Real value = after;
+
+#pragma unroll
+        for (int i = ROWS - 1; i >= 0; i--) {
+            value = fma(u[i], value, inverse[i * PITCH]);
+            put(i, value);
+        }
+    }
+};
+
+/* Copy w and t of a block to shared memory; t leaves the second-level cache first. */
+template <typename Real, int AXIS, bool IS_LONG>
+__device__ __forceinline__ void
+fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows, Real *w,
+      Real *inverse, bool by_vectors, Arrivals &arrivals)
+{
+    constexpr int lines = Shape<Real, AXIS, IS_LONG>::lines;
+    constexpr int vector = 16 / static_cast<int>(sizeof(Real));
+    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t threads = static_cast<int32_t>(blockDim.x);
+    const uint64_t policy = evict_first_policy();
+
+    if constexpr (AXIS == 0) {
+        const int64_t from = first_line * s.across;
+        const int32_t nodes = static_cast<int32_t>(s.across);
+
+        if (by_vectors) {
+            const Run<Real> run(skew_of(s.w + from), nodes);
+
+            if (thread == 0) {
+                arrivals.expect(2 * run.bytes());
+                if (run.vectors > 0) {
+                    copy_bulk(inverse + run.head, s.inverse + from + run.head,
+                              run.bytes(), arrivals, policy);
+                }
+                run.load(w, s.w + from, arrivals);
+                run.for_rest([&](int k) {
+                    copy_async<sizeof(Real)>(inverse + k, s.inverse + from + k);
+                    copy_async<sizeof(Real)>(w + k, s.w + from + k);
+                });
+                copies_done();
+            }
+            __syncthreads();
+            arrivals.wait(0);
+            return;
+        }
+#pragma unroll 4
+        for (int32_t k = thread; k < nodes; k += threads) {
+            copy_async_of_line_or_clear<sizeof(Real)>(inverse + k, s.inverse + from + k,
+                                                      true, policy);
+            copy_async<sizeof(Real)>(w + k, s.w + from + k);
+        }
+    }
+    else {
+        const int32_t width = by_vectors ? lines / vector : lines;
+        const int32_t lane = thread % width * (by_vectors ? vector : 1);
+        const bool is_there = first_line + lane < s.lines;
+        const int32_t step = threads / width;
+        int32_t row = thread / width;
+        int64_t from = s.node(first_row + row, first_line + lane);
+        int32_t to = row * lines + lane;
+
+#pragma unroll 4
+        for (; row < rows; row += step) {
+            const bool has = is_there && first_row + row < s.rows;
+
+            if (by_vectors) {
+                copy_async_of_line_or_clear<16>(inverse + to, s.inverse + from, has,
+                                                policy);
+                copy_async_or_clear<16>(w + to, s.w + from, has);
+            }
+            else {
+                copy_async_of_line_or_clear<sizeof(Real)>(inverse + to, s.inverse + from,
+                                                          has, policy);
+                copy_async_or_clear<sizeof(Real)>(w + to, s.w + from, has);
+            }
+            from += step * s.pitch;
+            to += step * lines;
+        }
+    }
+    copies_done();
+    __syncthreads();
+}
+
+/* Words of shared memory for w of a block, and as many for t. */
+template <typename Real, int AXIS, bool IS_LONG>
+__host__ __device__ __forceinline__ int32_t
+words_of_block(int32_t threads, int64_t nodes)
+{
+    using S = Shape<Real, AXIS, IS_LONG>;
+    const int32_t words =
+        AXIS == 0 ? static_cast<int32_t>(nodes) + S::rows : threads * S::rows;
+    const int32_t least = threads * S::rows + 1;
+
+    return ((AXIS == 0 && words < least ? least : words) + 3 + 3) / 4 * 4;
+}
+
+template <typename Real, int AXIS, bool IS_LONG, bool BY_VECTORS, int THREADS, int BLOCKS>
+__global__ void
+__launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<Real> s)
+{
+    using S = Shape<Real, AXIS, IS_LONG>;
+    constexpr int rows = S::rows, lines = S::lines;
+    extern __shared__ __align__(128) unsigned char shared[];
+    __shared__ Arrivals arrivals[3];
+    const int32_t thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t threads = static_cast<int32_t>(blockDim.x);
+    const int32_t words = words_of_block<Real, AXIS, IS_LONG>(threads, s.across);
+    const int32_t blocks = AXIS == 0 ? 1 : s.blocks;
+    const int32_t rank = AXIS == 0 ? 0 : static_cast<int32_t>(rank_in_cluster());
+    const int64_t group = AXIS == 0 ? blockIdx.x : blockIdx.x / blocks;
+    const int32_t chunks = threads / lines; /* of the block */
+    const int32_t lane = thread % lines, chunk = thread / lines;
+    const int64_t first_line = AXIS == 0 ? s.from + group : group * lines;
+    /* in bulk, a line has the distance from 16 bytes that it has in memory */
+    const int32_t skew =
+        AXIS == 0 && BY_VECTORS ? skew_of(s.w + first_line * s.across) : 0;
+    Real *const memory = reinterpret_cast<Real *>(shared);
+    Real *const w = memory + skew, *const inverse = memory + words + skew;
+    Sum<Real> *const sums = reinterpret_cast<Sum<Real> *>(memory + 2 * words);
+    Sum<Real> *const of_blocks = sums + (AXIS == 0 ? threads / 16 : threads);
+    Real *const back = reinterpret_cast<Real *>(of_blocks + 2 * lines * blocks);
+    const FactorExchange<Real, AXIS, IS_LONG> exchange = {
+        sums, back, of_blocks, arrivals, chunk, chunks, lane, rank, blocks};
+    const int64_t line = min(first_line + lane, s.lines - 1);
+    const int32_t first_row = rank * chunks * rows;
+    const int32_t row = first_row + chunk * rows; /* of this chunk */
+    const int32_t last = s.rows - 1 - row;        /* the last row, if it is here */
+    const bool has_last = last >= 0 && last < rows;
+
+    if (thread == 0) {
+        arrivals[0].init(1);
+        arrivals[1].init(1);
+        arrivals[2].init(1);
+        if (AXIS == 1) {
+            const uint32_t bytes = lines * sizeof(Sum<Real>);
+
+            arrivals[0].expect(static_cast<uint32_t>(rank) * bytes);
+            arrivals[1].expect(static_cast<uint32_t>(blocks - 1 - rank) * bytes);
+        }
+    }
+    __syncthreads();
+    if (AXIS == 1 && blocks > 1) {
+        cluster_arrive();
+    }
+    wait_for_last_kernel();
+    if (AXIS == 1 && group < s.staggered) {
+        const long long until = clock64() + delay_cycles * (group % 3);
+
+        while (clock64() < until) {
+            __nanosleep(100);
+        }
+    }
+
+    const int32_t global_chunk = rank * chunks + chunk;
+    const Real start = global_chunk < s.chunks
+                           ? s.starts[static_cast<int64_t>(global_chunk) * s.lines + line]
+                           : Real(0);
+    const Real level = s.w[s.node(0, line)];
+    Real load[2] = {0, 0};
+
+    if (row == 0) {
+        load[0] = s.load(0, line, level);
+    }
+    if (has_last) {
+        load[1] = s.load(1, line, level);
+    }
+    fetch<Real, AXIS, IS_LONG>(s, first_line, first_row, chunks * rows, w, inverse,
+                               BY_VECTORS, arrivals[2]);
+
+    const int32_t place = AXIS == 0 ? static_cast<int32_t>(s.first) + chunk * rows
+                                    : chunk * rows * lines + lane;
+    FactoredChunk<Real, rows, lines> own = {w + place, inverse + place, {}};
+    Real kept = 0;
+
+    if (has_last) {
+        Real *const at = own.w + last * lines;
+
+        kept = *at;
+        *at = fma(s.thickness(1), kept - level, load[1]) + level;
+    }
+    if (last < rows - 1) {
+#pragma unroll 1
+        for (int32_t i = max(last + 1, 0); i < rows; i++) {
+            own.w[i * lines] = level;
+            own.inverse[i * lines] = 0;
+        }
+    }
+    const Sum<Real> ahead = own.reduce(start, level);
+
+    if (AXIS == 1 && blocks > 1) {
+        cluster_wait();
+    }
+    const Sum<Real> forward = {row == 0 ? fma(ahead.decay, load[0], ahead.sum)
+                                        : ahead.sum,
+                               row == 0 ? Real(0) : ahead.decay};
+    const Real joined = exchange.template join<true>(forward, Real(0));
+    const Real entering = row == 0 ? load[0] : joined;
+    const Real sum = own.eliminate(entering, level);
+    const Real after = exchange.template join<false>({sum, ahead.decay}, Real(0));
+
+    if (has_last) {
+        own.w[last * lines] = kept;
+    }
+    if constexpr (AXIS == 0) {
+        own.substitute(after, [&](int i, Real x) {
+            own.w[i] = fma(Real(2), x, fma(Real(2), level, -own.w[i]));
+        });
+
+        const int64_t to = first_line * s.across;
+        const int32_t nodes = static_cast<int32_t>(s.across);
+
+        if (BY_VECTORS) {
+            bulk_fence();
+            __syncthreads();
+            if (thread == 0) {
+                const Run<Real> run(skew, nodes);
+
+                run.store(s.w + to, w);
+                commit_stores();
+                run.for_rest([&](int k) { s.w[to + k] = w[k]; });
+                stores_read();
+            }
+            return;
+        }
+        __syncthreads();
+#pragma unroll 4
+        for (int32_t k = thread; k < nodes; k += threads) {
+            s.w[to + k] = w[k];
+        }
+    }
+    else {
+        const int64_t at = s.node(row, line);
+        Real *to = s.w + at + (rows - 1) * s.pitch;
+        const bool is_there = first_line + lane < s.lines;
+
+        own.substitute(after, [&](int i, Real x) {
+            if (is_there && i <= last) {
+                *to = fma(Real(2), x, fma(Real(2), level, -own.w[i * lines]));
+                if (s.t != nullptr) {
+                    s.t[at + i * s.pitch] = x + level;
+                }
+            }
+            to -= s.pitch;
+        });
+    }
+}
+
+template <typename Real, int AXIS, bool IS_LONG>
+size_t
+shared_bytes(const ps_heat *h)
+{
+    using S = Shape<Real, AXIS, IS_LONG>;
+    const int64_t rows = heat_unknowns(h, AXIS).count();
+    const int32_t threads = S::threads(rows);
+    const int32_t words =
+        words_of_block<Real, AXIS, IS_LONG>(threads, heat_pitch(h, 1 - AXIS));
+    const int32_t sums =
+        AXIS == 0 ? threads / 16 : threads + 2 * S::lines * S::blocks(rows);
+
+    return 2 * words * sizeof(Real) + sums * sizeof(Sum<Real>) +
+           (AXIS == 0 ? 0 : threads * sizeof(Real));
+}
+
+template <typename Real, int AXIS, bool IS_LONG>
+bool
+fits(const ps_heat *h, const ps_cuda_device *device)
+{
+    using S = Shape<Real, AXIS, IS_LONG>;
+    const int64_t rows = heat_unknowns(h, AXIS).count();
+
+    return S::threads(rows) <= most_threads &&
+           S::blocks(rows) <= device->cluster_blocks &&
+           shared_bytes<Real, AXIS, IS_LONG>(h) + 1024 <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+/* call(axis, is_long) of the shape for the lines along an axis, whether it fits or not. */
+template <typename Real, typename Call>
+auto
+with_shape(const ps_heat *h, int axis, const Call &call)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const std::integral_constant<int, 0> x;
+    const std::integral_constant<int, 1> y;
+
+    if (axis == 0) {
+        return device == nullptr || fits<Real, 0, false>(h, device)
+                   ? call(x, std::false_type())
+                   : call(x, std::true_type());
+    }
+    return device == nullptr || fits<Real, 1, false>(h, device)
+               ? call(y, std::false_type())
+               : call(y, std::true_type());
+}
+
+/* The lines along an axis, without the parts of the factors. */
+template <typename Real>
+Lines<Real>
+lines_of(const ps_heat *h, int axis, int64_t step, void *factors)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const HeatRange along = heat_unknowns(h, axis), over = heat_unknowns(h, 1 - axis);
+    Lines<Real> s = {};
+
+    s.k = static_cast<const Real *>(h->k);
+    s.w = static_cast<Real *>(h->w);
+    s.pitch = heat_pitch(h, axis);
+    s.across = heat_pitch(h, 1 - axis);
+    s.first = along.begin;
+    s.from = over.begin;
+    s.to = over.end;
+    s.lines = h->nodes[1 - axis];
+    s.rows = static_cast<int32_t>(along.count());
+    with_shape<Real>(h, axis, [&](auto which, auto is_long) {
+        using S = Shape<Real, which.value, is_long.value>;
+
+        s.chunks = static_cast<int32_t>(S::chunks(s.rows));
+        s.blocks = S::blocks(s.rows);
+        return PS_OK;
+    });
+    s.staggered = axis == 1 && sizeof(Real) == 8 && device != nullptr
+                      ? 3 * device->processors / s.blocks
+                      : 0;
+    s.half_ratio = static_cast<Real>(h->ratio[axis] / 2);
+    for (int e = 0; e < 2; e++) {
+        const ps_heat_side &side = h->side[axis][e];
+
+        s.end[e] = {heat_values<Real>(side.sweep, step, 0),
+                    static_cast<Real>(side.exchange / 4), side.kind == PS_HEAT_FLUX};
+    }
+    const int64_t of_chunks = s.chunks * s.lines;
+
+    s.inverse = static_cast<Real *>(factors);
+    s.starts = s.inverse + heat_field_bytes(h) / sizeof(Real);
+    s.outer = s.starts + of_chunks;
+    s.maps = s.outer + 2 * s.lines;
+    return s;
+}
+
+/* Whether rows are copied by 16 bytes, along x in bulk. */
+bool
+has_vectors(const ps_heat *h, int axis)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return reinterpret_cast<uintptr_t>(h->w) % 16 == 0 &&
+           (axis == 1 ? h->nodes[0] * ps_dtype_size(h->dtype) % 16 == 0
+                      : device != nullptr && device->capability >= 90);
+}
+
+template <typename Real> using FactorKernel = void (*)(const Lines<Real>);
+
+template <typename Real, int AXIS, bool IS_LONG, bool BY_VECTORS>
+FactorKernel<Real>
+kernel_of(int threads)
+{
+    if (threads > usual_threads) {
+        return factor_kernel<Real, AXIS, IS_LONG, BY_VECTORS, most_threads, 1>;
+    }
+    return factor_kernel<Real, AXIS, IS_LONG, BY_VECTORS, usual_threads, 3>;
+}
+
+template <typename Real, int AXIS, bool IS_LONG>
+ps_status
+launch_sweep(const ps_heat *h, const Lines<Real> &s, cudaStream_t stream)
+{
+    using S = Shape<Real, AXIS, IS_LONG>;
+    const int threads = S::threads(s.rows);
+    const FactorKernel<Real> kernel =
+        has_vectors(h, AXIS) ? kernel_of<Real, AXIS, IS_LONG, true>(threads)
+                             : kernel_of<Real, AXIS, IS_LONG, false>(threads);
+    const int64_t groups =
+        AXIS == 0 ? s.to - s.from : divided_up(s.lines, int64_t(S::lines));
+    const cudaError_t error = allow_shared(kernel);
+    Launch launch(groups * s.blocks, threads, shared_bytes<Real, AXIS, IS_LONG>(h),
+                  stream);
+
+    if (error != cudaSuccess) {
+        return ps_cuda_status(error);
+    }
+    if (AXIS == 1) {
+        launch.in_clusters(s.blocks);
+    }
+    return launch.closely().run(kernel, s);
+}
+
+} // namespace
+
+bool
+heat_factor_fits(const ps_heat *h, int axis)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr || h->k == nullptr || h->axes != 2 || h->scheme != PS_HEAT_PR ||
+        h->side[axis][0].kind == PS_HEAT_PERIODIC ||
+        (axis == 0 && h->source.data != nullptr)) {
+        return false;
+    }
+    return with_real(h->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+
+        return with_shape<Real>(h, axis, [&](auto which, auto is_long) {
+            return fits<Real, which.value, is_long.value>(h, device);
+        });
+    });
+}
+
+size_t
+heat_factor_bytes(const ps_heat *h, int axis)
+{
+    size_t bytes = 0;
+
+    (void)with_real(h->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+        const Lines<Real> s = lines_of<Real>(h, axis, 0, nullptr);
+        const size_t words = static_cast<size_t>((4 * int64_t(s.chunks) + 2) * s.lines);
+
+        bytes = heat_field_bytes(h) + ps_cuda_padded(words * sizeof(Real));
+        return true;
+    });
+    return bytes;
+}
+
+template <typename Real>
+ps_status
+heat_factor_begin(const ps_heat *h, int axis, void *factors, cudaStream_t stream)
+{
+    const Lines<Real> s = lines_of<Real>(h, axis, 0, factors);
+    const int64_t chunks = s.chunks * s.lines;
+
+    if (axis == 0) {
+        return with_shape<Real>(h, axis, [&](auto which, auto is_long) {
+            using S = Shape<Real, which.value, is_long.value>;
+            const auto kernel = factor_line_kernel<Real, S::rows>;
+            const int threads = S::threads(s.rows);
+            const cudaError_t error = allow_shared(kernel);
+
+            return error != cudaSuccess
+                       ? ps_cuda_status(error)
+                       : launch_closely(kernel, s.lines, threads,
+                                        (s.across + 4 * threads) * sizeof(Real), stream,
+                                        s);
+        });
+    }
+    return with_shape<Real>(h, axis, [&](auto which, auto is_long) {
+        constexpr int rows = Shape<Real, which.value, is_long.value>::rows;
+        ps_status status = for_elements<128>(chunks, stream, MapChunks<Real, rows>{s});
+
+        if (status == PS_OK) {
+            status = for_elements<32>(s.lines, stream, StartChunks<Real>{s});
+        }
+        return status == PS_OK
+                   ? for_elements<128>(chunks, stream, FactorChunks<Real, rows>{s})
+                   : status;
+    });
+}
+
+template <typename Real>
+ps_status
+heat_factor_sweep(const ps_heat *h, int axis, int64_t step, ps_cuda_heat_sink sink,
+                  const void *factors, cudaStream_t stream)
+{
+    Lines<Real> s = lines_of<Real>(h, axis, step, const_cast<void *>(factors));
+
+    s.t = sink == HEAT_EXTRAPOLATE_BOTH ? static_cast<Real *>(h->t) : nullptr;
+    return with_shape<Real>(h, axis, [&](auto which, auto is_long) {
+        return launch_sweep<Real, which.value, is_long.value>(h, s, stream);
+    });
+}
+
+template ps_status heat_factor_begin<float>(const ps_heat *, int, void *, cudaStream_t);
+template ps_status heat_factor_begin<double>(const ps_heat *, int, void *, cudaStream_t);
+template ps_status heat_factor_sweep<float>(const ps_heat *, int, int64_t,
+                                            ps_cuda_heat_sink, const void *,
+                                            cudaStream_t);
+template ps_status heat_factor_sweep<double>(const ps_heat *, int, int64_t,
+                                             ps_cuda_heat_sink, const void *,
+                                             cudaStream_t);
+
+} // namespace pysolvers::heat
