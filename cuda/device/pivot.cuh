@@ -49,6 +49,16 @@ template <> struct PivotKey<float> {
     {
         return fabsf(x);
     }
+    /* The key of 2^exponent. */
+    static __device__ __forceinline__ constexpr float power(int exponent)
+    {
+        float x = 1;
+
+        for (int i = 0; i < exponent; i++) {
+            x *= 2;
+        }
+        return x;
+    }
 };
 template <> struct PivotKey<double> {
     /* the upper half of the bits: exponents compare like integers */
@@ -57,6 +67,10 @@ template <> struct PivotKey<double> {
     static __device__ __forceinline__ int32_t of(double x)
     {
         return __double2hiint(x) & 0x7fffffff;
+    }
+    static __device__ __forceinline__ constexpr int32_t power(int exponent)
+    {
+        return (1023 + exponent) << 20;
     }
 };
 template <> struct PivotKey<Complex<float>> {

@@ -2,10 +2,10 @@
  *
  * The lines along y are solved from the middle row outwards (heat_two_sided.h). Each
  * row of nodes in a plane of x and z that this gives is the right-hand side of lines
- * along z, whose solution is added to t. A cluster processes HEAT_WIDTH neighbouring
+ * along z, whose solution is added to t. A block or a cluster processes neighbouring
  * columns along z and advances along y; a thread has a chunk of a column. The next rows
- * are copied to shared memory while the chunks of a column, and then the blocks,
- * exchange their sums.
+ * are copied to shared memory while the chunks of a column, and then the groups or the
+ * blocks, exchange their sums.
  */
 #ifndef PS_CUDA_HEAT_HEAT_BACKWARD_CUH
 #define PS_CUDA_HEAT_HEAT_BACKWARD_CUH
@@ -17,8 +17,13 @@
 
 namespace pysolvers::heat {
 
-/* Rows of nodes in shared memory, those that are copied in advance included. */
-enum { HEAT_AHEAD = 3 };
+/* ROWS of a chunk, WIDTH columns and GROUPS groups of a block, AHEAD rows of nodes in shared
+ * memory, those that are copied in advance included. With more than one group, a block has the
+ * whole line; otherwise a cluster has it, one group per block. */
+template <int ROWS, int WIDTH, int GROUPS, int AHEAD> struct HeatSide {
+    static constexpr int rows = ROWS, width = WIDTH, groups = GROUPS, ahead = AHEAD,
+                         threads = HEAT_CHUNKS * WIDTH * GROUPS;
+};
 
 /* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for begin <= i < end
  * along x, and at the same index of t; i is less than `nodes`. The values at the ends
@@ -35,7 +40,7 @@ template <typename Real> struct HeatBackward {
  * in column `place` of the block, which is `column` of the fields. `own` and `joined` are
  * the columns of the boundary values for the thread, and for its warp when it joins the
  * chunks. */
-template <typename Real, int ROWS> struct HeatThreadPlace {
+template <typename Real, typename Side> struct HeatThreadPlace {
     int place, number, block, start, pads;
     unsigned half;
     int64_t tile, column, own, joined;
@@ -43,19 +48,21 @@ template <typename Real, int ROWS> struct HeatThreadPlace {
 
     __device__ __forceinline__ HeatThreadPlace(const HeatLine<Real> &line,
                                                const HeatBackward<Real> &s)
-        : place(threadIdx.x % HEAT_WIDTH), number(threadIdx.x / HEAT_WIDTH),
-          block(line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0),
-          start((block * HEAT_CHUNKS + number) * ROWS - line.pads)
+        : place(threadIdx.x % Side::width), number(threadIdx.x / Side::width),
+          block(Side::groups == 1 && line.groups > 1 ? static_cast<int>(rank_in_cluster())
+                                                     : 0),
+          start((block * HEAT_CHUNKS + number) * Side::rows - line.pads)
     {
-        const unsigned cluster = blockIdx.x / static_cast<unsigned>(line.groups);
+        const unsigned cluster =
+            blockIdx.x / static_cast<unsigned>(Side::groups == 1 ? line.groups : 1);
 
         half = cluster / static_cast<unsigned>(s.tiles);
-        tile = (cluster - half * s.tiles) * HEAT_WIDTH;
+        tile = (cluster - half * s.tiles) * Side::width;
         column = tile + place;
         own = min(column, s.end - 1);
-        joined = min(tile + threadIdx.x / 32, s.end - 1);
+        joined = min(tile + threadIdx.x / 32 % Side::width, s.end - 1);
         is_inside = column >= s.begin && column < s.end;
-        pads = min(max(-start, 0), ROWS);
+        pads = min(max(-start, 0), Side::rows);
     }
 };
 
@@ -65,9 +72,9 @@ template <typename Real> struct HeatNext {
     Real own[2], joined[2];
     TwoSidedRow<Real> factor_row;
 
-    template <int ROWS>
+    template <typename Side>
     __device__ __forceinline__ HeatNext(const HeatBackward<Real> &s,
-                                        const HeatThreadPlace<Real, ROWS> &self, int j)
+                                        const HeatThreadPlace<Real, Side> &self, int j)
         : own{s.side[0].at(self.own + j * s.pitch), s.side[1].at(self.own + j * s.pitch)},
           joined{s.side[0].at(self.joined + j * s.pitch),
                  s.side[1].at(self.joined + j * s.pitch)},
@@ -77,12 +84,13 @@ template <typename Real> struct HeatNext {
 };
 
 /* The copy of the rows of the chunks of a warp: 16 bytes per lane, `passes` times. */
-template <typename Real, int ROWS> struct HeatBatch {
-    static constexpr int words = 16 / sizeof(Real), pieces = HEAT_WIDTH / words;
-    static constexpr int chunks = 32 / HEAT_WIDTH, rows = 32 / pieces / chunks;
+template <typename Real, typename Side> struct HeatBatch {
+    static constexpr int ROWS = Side::rows, WIDTH = Side::width, THREADS = Side::threads;
+    static constexpr int words = 16 / sizeof(Real), pieces = WIDTH / words;
+    static constexpr int chunks = 32 / WIDTH, rows = 32 / pieces / chunks;
     static constexpr int passes = ROWS / rows;
     /* elements of a field in a stage */
-    static constexpr int stage = ROWS * HEAT_COLUMN_THREADS;
+    static constexpr int stage = ROWS * THREADS;
     static_assert(ROWS % rows == 0);
     const HeatBackward<Real> &s;
     HalfRows half_rows;
@@ -92,7 +100,7 @@ template <typename Real, int ROWS> struct HeatBatch {
 
     __device__ __forceinline__ HeatBatch(const HeatBackward<Real> &of,
                                          const HalfRows &along,
-                                         const HeatThreadPlace<Real, ROWS> &self,
+                                         const HeatThreadPlace<Real, Side> &self,
                                          int line_pads, char *memory)
         : s(of), half_rows(along), keep(reinterpret_cast<Real *>(memory))
     {
@@ -102,7 +110,7 @@ template <typename Real, int ROWS> struct HeatBatch {
         const int64_t column = self.tile + piece * words;
 
         from = start * s.plane + column;
-        to = first * HEAT_COLUMN_THREADS + number * HEAT_WIDTH + piece * words;
+        to = first * THREADS + number * WIDTH + piece * words;
         pads = column < s.nodes ? -start : ROWS;
     }
 
@@ -115,14 +123,14 @@ template <typename Real, int ROWS> struct HeatBatch {
     /* w of the chunk of the thread in row n; t is `stage` words behind. */
     __device__ __forceinline__ const Real *chunk(int n) const
     {
-        return keep + n % HEAT_AHEAD * 2 * stage + threadIdx.x;
+        return keep + n % Side::ahead * 2 * stage + threadIdx.x;
     }
 
     /* Load row n, if it exists, by all lanes. */
     __device__ __forceinline__ void load(int n) const
     {
         if (n < half_rows.count) {
-            Real *const place = keep + n % HEAT_AHEAD * 2 * stage + to;
+            Real *const place = keep + n % Side::ahead * 2 * stage + to;
             const int64_t at = from + row(n) * s.pitch;
 
             load_rows(place, s.w + at);
@@ -139,7 +147,7 @@ template <typename Real, int ROWS> struct HeatBatch {
 #pragma unroll
         for (int e = 0; e < passes; e++) {
             if (e * rows >= pads) {
-                copy_async_of_line<16>(place + e * rows * HEAT_COLUMN_THREADS,
+                copy_async_of_line<16>(place + e * rows * THREADS,
                                        row_at(field, e * rows, plane));
             }
         }
@@ -147,14 +155,14 @@ template <typename Real, int ROWS> struct HeatBatch {
 };
 
 /* Add the solution along z to t, from row `pads` of the chunk on; `kept` is the old t. */
-template <bool EDGE, typename Real, int ROWS>
+template <bool EDGE, int THREADS, typename Real, int ROWS>
 __device__ __forceinline__ void
 add_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, const Real *kept,
           Real *t, uint32_t plane, int pads)
 {
     chunk.template substitute<EDGE>(in, [&](int i, Real x) {
         if (!EDGE || i >= pads) {
-            *row_at(t, i, plane) = kept[i * HEAT_COLUMN_THREADS] + x;
+            *row_at(t, i, plane) = kept[i * THREADS] + x;
         }
     });
 }
@@ -178,16 +186,18 @@ start_in_middle(const HeatBackward<Real> &s, unsigned half, int64_t from, int pa
     }
 }
 
-template <typename Real, int ROWS>
+template <typename Real, typename Side>
 __global__ void
-__launch_bounds__(HEAT_COLUMN_THREADS, 1)
+__launch_bounds__(Side::threads, 1)
     heat_backward_kernel(const __grid_constant__ HeatLine<Real> line,
                          const __grid_constant__ HeatBackward<Real> s)
 {
     extern __shared__ __align__(16) char memory[];
-    __shared__ HeatExchange<Real> shared;
-    const HeatThreadPlace<Real, ROWS> self(line, s);
-    const bool is_first = self.block == 0, is_last = self.block == line.groups - 1;
+    constexpr int ROWS = Side::rows, GROUPS = Side::groups, THREADS = Side::threads;
+    __shared__ HeatExchange<Real, Side::width, GROUPS> shared;
+    const HeatThreadPlace<Real, Side> self(line, s);
+    const int blocks = GROUPS == 1 ? line.groups : 1;
+    const bool is_first = self.block == 0, is_last = self.block == blocks - 1;
     const int lane = threadIdx.x % 32, pads = self.is_inside ? self.pads : ROWS;
     const bool is_edge =
         __any_sync(all_lanes, (is_first && self.number <= line.first_chunk) || pads > 0);
@@ -195,55 +205,67 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
     const int64_t from = self.start * s.plane + self.column;
     HeatChunk<Real, ROWS> chunk = {line, self.pads,
                                    is_first && self.number == line.first_chunk,
-                                   is_last && self.number == HEAT_CHUNKS - 1};
+                                   is_last && self.number == HEAT_CHUNKS * GROUPS - 1};
     Real x[ROWS];
 
-    shared.begin(line.groups);
+    shared.begin(blocks);
     wait_for_last_kernel();
-    const HeatShare<Real> share(*line.table, lane, self.block);
-    const HeatBatch<Real, ROWS> batch(s, HalfRows(*s.two_sided, self.half), self,
+    const HeatShare<Real> share(*line.table,
+                                GROUPS == 1 ? lane : self.number % HEAT_CHUNKS,
+                                GROUPS == 1 ? self.block : self.number / HEAT_CHUNKS);
+    const HeatBatch<Real, Side> batch(s, HalfRows(*s.two_sided, self.half), self,
                                       line.pads, memory);
     const int rows = batch.half_rows.count;
 
-    for (int n = 0; n < HEAT_AHEAD - 1; n++) {
+    for (int n = 0; n < Side::ahead - 1; n++) {
         batch.load(n);
     }
     start_in_middle(s, self.half, from, pads, x);
     HeatNext<Real> next(s, self, batch.row(0));
-    shared.begun(line.groups);
+    shared.begun(blocks);
     for (int n = 0; n < rows; n++) {
         const HeatNext<Real> now = next;
         const Real *const w = batch.chunk(n), *const old = w + batch.stage;
         Real *const t = s.t + from + batch.row(n) * s.pitch;
 
-        shared.expect(line.groups, n);
+        shared.expect(blocks, n);
         __syncwarp();
-        batch.load(n + HEAT_AHEAD - 1);
+        batch.load(n + Side::ahead - 1);
         next = HeatNext<Real>(s, self, batch.row(min(n + 1, rows - 1)));
-        copies_done_but<HEAT_AHEAD - 1>();
+        copies_done_but<Side::ahead - 1>();
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            x[i] = fma(now.factor_row.next, x[i],
-                       now.factor_row.own * w[i * HEAT_COLUMN_THREADS]);
+            x[i] = fma(now.factor_row.next, x[i], now.factor_row.own * w[i * THREADS]);
         }
         const auto rhs = [&](int i) { return x[i]; };
         shared.chunk[self.number][self.place] =
             is_edge ? chunk.template eliminate<true>(rhs, now.own)
                     : chunk.template eliminate<false>(rhs, now.own);
         __syncthreads();
-        shared.join_chunks(line, share, self.block, n, now.joined);
+        if constexpr (GROUPS == 1) {
+            shared.join_chunks(line, share, self.block, n, now.joined);
+        }
+        else {
+            shared.scan_groups(line);
+        }
         __syncthreads();
-        const HeatPair<Real> in = shared.from_outside(chunk, self.number, self.place);
+        HeatPair<Real> in;
+        if constexpr (GROUPS == 1) {
+            in = shared.from_outside(chunk, self.number, self.place);
+        }
+        else {
+            in = shared.from_groups(line, share, chunk, self.number, self.place, now.own);
+        }
 
         if (n == rows - 1) {
             let_next_kernel_in();
         }
         if (is_edge) {
-            add_chunk<true>(chunk, in, old, t, plane, pads);
+            add_chunk<true, THREADS>(chunk, in, old, t, plane, pads);
         }
         else {
-            add_chunk<false>(chunk, in, old, t, plane, pads);
+            add_chunk<false, THREADS>(chunk, in, old, t, plane, pads);
         }
     }
 }

@@ -19,8 +19,16 @@
 namespace pysolvers::heat {
 
 /* HEAT_PLANES: of a block whose lines are one group, usually; HEAT_FEW_PLANES: at least, if
- * the blocks do not fill the device; HEAT_MOST_PLANES: at most, because each has a barrier. */
-enum { HEAT_PLANES = 8, HEAT_FEW_PLANES = 5, HEAT_MOST_PLANES = 11, HEAT_RING = 4 };
+ * the blocks do not fill the device; HEAT_MOST_PLANES: at most. Lines of each plane in shared
+ * memory: HEAT_RING at least, three that are read and one that is loaded, HEAT_MOST_RING at
+ * most. */
+enum {
+    HEAT_PLANES = 8,
+    HEAT_FEW_PLANES = 5,
+    HEAT_MOST_PLANES = 11,
+    HEAT_RING = 4,
+    HEAT_MOST_RING = 8
+};
 
 /* The largest number of planes of a block times that of groups: short chunks leave registers
  * for more warps. */
@@ -45,6 +53,7 @@ template <typename Real> struct HeatForward {
     int64_t tiles;  /* tiles of planes */
     int32_t pitch;  /* elements between lines in shared memory */
     int32_t planes; /* of a block */
+    int32_t ring;   /* lines of each plane in shared memory */
 };
 
 /* Barrier of the warps of a plane. */
@@ -52,8 +61,7 @@ template <int GROUPS>
 __device__ __forceinline__ void
 plane_sync(int plane)
 {
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + HEAT_RING + plane), "r"(32 * GROUPS)
-                 : "memory");
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + plane), "r"(32 * GROUPS) : "memory");
 }
 
 /* Elements before the nodes of a line in shared memory: the pads of its first chunk. */
@@ -102,73 +110,95 @@ sum_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
     }
 }
 
+/* A place of the ring, and the parity of the uses of its barriers. */
+struct HeatRingPlace {
+    int number, parity;
+
+    __device__ __forceinline__ void advance(int ring)
+    {
+        if (++number == ring) {
+            number = 0;
+            parity ^= 1;
+        }
+    }
+};
+
 /* The ring of lines of a block, line after line along y; line 0 precedes the first line
  * with unknowns. One warp loads the lines, the others release them. */
 template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     const HeatForward<Real> &f;
     Real *lines;
-    Arrivals *full;
+    Arrivals *full, *empty;
     HalfRows half_rows;  /* with unknowns: lines 1 to half_rows.count */
     int64_t first_plane; /* first plane */
     int planes;
 
-    /* Node 0 of line m in plane `first_plane` + p - 1. */
-    __device__ __forceinline__ Real *line(int m, int p) const
+    /* Node 0 of a line in plane `first_plane` + p - 1. */
+    __device__ __forceinline__ Real *line(const HeatRingPlace &place, int p) const
     {
-        return lines + (m % HEAT_RING * (f.planes + 2) + p) * f.pitch + heat_lead<ROWS>();
+        return lines + (place.number * (f.planes + 2) + p) * f.pitch + heat_lead<ROWS>();
     }
 
-    __device__ __forceinline__ int threads() const
+    /* Node 0 of the line that a plane stores. */
+    __device__ __forceinline__ Real *out(int plane) const
     {
-        return 32 * (f.planes * GROUPS + 1);
+        return lines + (f.ring * (f.planes + 2) + plane) * f.pitch + heat_lead<ROWS>();
     }
 
-    __device__ __forceinline__ void wait(int m) const
+    __device__ __forceinline__ void wait(const HeatRingPlace &place) const
     {
-        full[m % HEAT_RING].wait(m / HEAT_RING & 1);
+        full[place.number].wait(place.parity);
     }
 
-    /* Each place of the ring has a named barrier: the warps that read a line arrive
-     * after they have read it, and the loading warp waits for them before it loads the
-     * line that replaces it. */
-    __device__ __forceinline__ void release(int m) const
+    /* Each place has two transaction barriers: the loading warp completes `full`, the warps
+     * that read a line complete `empty` after they have read it, and the loading warp waits
+     * for that before it loads the line that replaces it. */
+    __device__ __forceinline__ void release(const HeatRingPlace &place, int lane) const
     {
         __syncwarp();
-        if (m + HEAT_RING < half_rows.count + 2) {
-            asm volatile("bar.arrive %0, %1;" ::"r"(1 + m % HEAT_RING), "r"(threads())
-                         : "memory");
+        if (lane == 0) {
+            empty[place.number].arrive();
         }
     }
 
-    __device__ __forceinline__ void wait_for_place(int m) const
+    /* Release all lines that are read, by a warp without a plane. */
+    __device__ __forceinline__ void pass(int lane) const
     {
-        __syncwarp();
-        if (m >= HEAT_RING) {
-            asm volatile("bar.sync %0, %1;" ::"r"(1 + m % HEAT_RING), "r"(threads())
-                         : "memory");
-        }
-    }
+        HeatRingPlace place = {0, 0};
 
-    /* Release a line, by a warp without a plane. */
-    __device__ __forceinline__ void pass() const
-    {
         for (int n = 0; n < half_rows.count; n++) {
-            wait(n + 2);
-            release(n);
+            wait(place);
+            release(place, lane);
+            place.advance(f.ring);
         }
     }
 
-    /* Load line m, by all lanes of the loading warp. Beyond the ends of a line it
-     * stores the replacements of the nodes, element by element. */
-    __device__ __forceinline__ void load(int m, int lane) const
+    /* Load all lines, by the loading warp. */
+    __device__ __forceinline__ void load_lines(int lane) const
+    {
+        HeatRingPlace place = {0, 0};
+
+        for (int m = 0; m < half_rows.count + 2; m++) {
+            if (m >= f.ring) {
+                empty[place.number].wait(place.parity ^ 1);
+            }
+            load(m, place, lane);
+            place.advance(f.ring);
+        }
+    }
+
+  private:
+    /* Load line m. Beyond the ends of a line it stores the replacements of the nodes,
+     * element by element. */
+    __device__ __forceinline__ void load(int m, const HeatRingPlace &place,
+                                         int lane) const
     {
         const HeatStencil<Real> &s = f.stencil;
         const HeatAxis<Real> &x = s.axis[0];
         const uint32_t bytes = static_cast<uint32_t>(x.nodes * sizeof(Real));
         const int64_t j = node_for(s.axis[1], s.axis[1].begin + half_rows.row(m - 1));
-        Arrivals &arrivals = full[m % HEAT_RING];
+        Arrivals &arrivals = full[place.number];
 
-        wait_for_place(m);
         if (lane == 0) {
             arrivals.expect((planes + 2) * bytes);
         }
@@ -176,13 +206,13 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
         if (lane < planes + 2) {
             const int64_t k = node_for(s.axis[2], first_plane + lane - 1);
 
-            copy_bulk(line(m, lane), s.t + (k * s.axis[1].nodes + j) * x.nodes, bytes,
+            copy_bulk(line(place, lane), s.t + (k * s.axis[1].nodes + j) * x.nodes, bytes,
                       arrivals);
         }
         if (lane / 2 < planes && x.kind[lane % 2] != PS_HEAT_VALUE) {
             const int64_t k = first_plane + lane / 2, at = lane % 2 == 0 ? -1 : x.nodes;
 
-            copy_async<sizeof(Real)>(line(m, 1 + lane / 2) + at,
+            copy_async<sizeof(Real)>(line(place, 1 + lane / 2) + at,
                                      s.t + (k * s.axis[1].nodes + j) * x.nodes +
                                          node_for(x, at));
         }
@@ -304,12 +334,13 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
                                    group == 0 && lane == line.first_chunk,
                                    group == GROUPS - 1 && lane == HEAT_CHUNKS - 1};
     const bool is_storer = group == 0 && lane == 0;
-    Real *const out = ring.line(HEAT_RING - 1, f.planes + 2 + plane);
+    Real *const out = ring.out(plane);
+    HeatRingPlace before = {0, 0}, here = {1, 0}, after = {2, 0};
     TwoSidedRow<Real> next_factor_row = two_sided.factor_row[ring.half_rows.first];
     Real u[ROWS];
 
-    ring.wait(0);
-    ring.wait(1);
+    ring.wait(before);
+    ring.wait(here);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         u[i] = i < chunk.pads ? Real(0) : f.side[half].at(k * nx + node + i);
@@ -317,17 +348,20 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
     for (int n = 0; n < ring.half_rows.count; n++) {
         const int64_t j = s.axis[1].begin + ring.half_rows.row(n);
         const TwoSidedRow<Real> factor_row = next_factor_row;
-        const Real *const t = ring.line(n + 1, plane + 1);
+        const Real *const t = ring.line(here, plane + 1);
         const Real end[2] = {f.end[0].at(k * ny + j), f.end[1].at(k * ny + j)};
         Real sum[ROWS];
 
         next_factor_row =
             two_sided
                 .factor_row[ring.half_rows.row(min(n + 1, ring.half_rows.count - 1))];
-        ring.wait(n + 2);
-        sum_terms(s, t + node, ring.line(n, plane + 1) + node,
-                  ring.line(n + 2, plane + 1) + node, f.pitch, sum);
-        ring.release(n);
+        ring.wait(after);
+        sum_terms(s, t + node, ring.line(before, plane + 1) + node,
+                  ring.line(after, plane + 1) + node, f.pitch, sum);
+        ring.release(before, lane);
+        before = here;
+        here = after;
+        after.advance(f.ring);
         if (has_sources || n == 0) {
             add_sources(s, chunk, t, node, j, k, sum);
         }
@@ -369,7 +403,7 @@ __launch_bounds__(heat_planes_threads<Real, ROWS, GROUPS>,
                         const __grid_constant__ HeatForward<Real> f)
 {
     extern __shared__ __align__(16) char memory[];
-    __shared__ Arrivals full[HEAT_RING];
+    __shared__ Arrivals full[HEAT_MOST_RING], empty[HEAT_MOST_RING];
     __shared__ HeatPair<Real> total[HEAT_MOST_PLANES * GROUPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int plane = warp / GROUPS, of_block = f.planes;
@@ -378,21 +412,20 @@ __launch_bounds__(heat_planes_threads<Real, ROWS, GROUPS>,
     const int64_t first_plane = z.begin + (blockIdx.x - half * f.tiles) * of_block;
     const int planes = static_cast<int>(min(z.end - first_plane, int64_t{of_block}));
 
-    if (threadIdx.x < HEAT_RING) {
+    if (threadIdx.x < f.ring) {
         /* the lanes of a warp, and the arrival of the bulk copy */
         full[threadIdx.x].init(33);
+        empty[threadIdx.x].init(of_block * GROUPS);
     }
     __syncthreads();
     wait_for_last_kernel();
     const HeatRing<Real, ROWS, GROUPS> ring = {
-        f,           reinterpret_cast<Real *>(memory),
-        full,        HalfRows(*f.two_sided, half),
-        first_plane, planes};
+        f,     reinterpret_cast<Real *>(memory), full,
+        empty, HalfRows(*f.two_sided, half),     first_plane,
+        planes};
 
     if (plane == of_block) {
-        for (int m = 0; m < ring.half_rows.count + 2; m++) {
-            ring.load(m, lane);
-        }
+        ring.load_lines(lane);
         let_next_kernel_in();
     }
     else if (plane < planes) {
@@ -400,7 +433,7 @@ __launch_bounds__(heat_planes_threads<Real, ROWS, GROUPS>,
                     total + plane * GROUPS);
     }
     else {
-        ring.pass();
+        ring.pass(lane);
     }
 }
 

@@ -18,8 +18,8 @@ template <typename Real> struct HeatVolume {
     HeatLine<Real> line[2];
     TwoSidedFactor<Real> *two_sided;
     int32_t chunk, pitch; /* rows of a chunk, elements of a line */
-    int32_t planes;       /* of a block */
-    int32_t side_chunk;   /* rows of a chunk along z */
+    int32_t planes, ring; /* of a block; lines of each in shared memory */
+    int32_t side;         /* the blocks along z */
     size_t shared;
 };
 

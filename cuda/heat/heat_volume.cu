@@ -50,10 +50,25 @@ with_cut(const Cut &cut, const Call &call)
                            : call(std::integral_constant<int, Of::of_two[of_two]>(), two);
 }
 
-/* Rows of a chunk along z: a multiple of those that a warp copies at once. */
-template <typename Real> struct SideChunks {
-    static constexpr int few = sizeof(Real) == 4 ? 8 : 6, most = 8;
-};
+/* The blocks along z: by clusters of one group per block, with few rows in a chunk or more; and
+ * whole lines in a block, with few columns or many rows. */
+enum { SIDE_FEW, SIDE_MORE, SIDE_WHOLE };
+
+/* call(side) with the blocks as a type. */
+template <typename Real, typename Call>
+auto
+with_side(int side, const Call &call)
+{
+    constexpr bool is_single = sizeof(Real) == 4;
+    using Few =
+        std::conditional_t<is_single, HeatSide<8, 16, 1, 3>, HeatSide<6, 16, 1, 3>>;
+    using Whole =
+        std::conditional_t<is_single, HeatSide<24, 16, 1, 2>, HeatSide<6, 8, 2, 3>>;
+
+    return side == SIDE_FEW    ? call(Few())
+           : side == SIDE_MORE ? call(HeatSide<8, 16, 1, 3>())
+                               : call(Whole());
+}
 
 /* Two numbers whose sum is 1, also in floating point. */
 template <typename Real>
@@ -118,23 +133,19 @@ template <typename Real> struct MakeTwoSided {
 
 template <typename Real>
 size_t
-forward_bytes(int64_t nodes, const Cut &cut, int planes, int32_t *pitch)
+forward_bytes(int64_t nodes, const Cut &cut, int planes, int ring, int32_t *pitch)
 {
     const int lead =
         with_cut<Real>(cut, [](auto rows, auto) { return heat_lead<rows.value>(); });
 
     *pitch = static_cast<int32_t>(lead + (nodes + 3) / 4 * 4 + 4);
     return sizeof(Real) * static_cast<size_t>(*pitch) *
-           static_cast<size_t>(HEAT_RING * (planes + 2) + planes);
+           static_cast<size_t>(ring * (planes + 2) + planes);
 }
 
-template <typename Real>
-constexpr size_t
-backward_bytes(int rows)
-{
-    return sizeof(Real) * HEAT_AHEAD * 2 * HEAT_COLUMN_THREADS *
-           static_cast<size_t>(rows);
-}
+template <typename Real, typename Side>
+constexpr size_t backward_bytes =
+    sizeof(Real) * Side::ahead * 2 * Side::threads * static_cast<size_t>(Side::rows);
 
 /* The shortest of some chunks with which `groups` groups hold a line; 0: none. */
 int
@@ -202,7 +213,7 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
         return 0;
     }
     const auto bytes = [&](int n) {
-        return forward_bytes<Real>(h->nodes[0], cut, n, &pitch);
+        return forward_bytes<Real>(h->nodes[0], cut, n, HEAT_RING, &pitch);
     };
     const int blocks = with_cut<Real>(cut, [](auto rows, auto groups) {
         return heat_planes_blocks<rows.value, groups.value>;
@@ -211,7 +222,7 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
         return heat_plane_warps<Real, rows.value, groups.value> / groups.value;
     });
 
-    while (bytes(planes) + sizeof(Arrivals) * HEAT_RING +
+    while (bytes(planes) + 2 * sizeof(Arrivals) * HEAT_MOST_RING +
                sizeof(HeatPair<Real>) * HEAT_MOST_PLANES * Chunks<Real>::most_groups >
            most) {
         if (--planes < usual) {
@@ -233,41 +244,112 @@ planes_for(const ps_heat *h, const ps_cuda_device *device)
     return planes;
 }
 
-/* Rows of a chunk along z: the smaller number if as many blocks then hold a line. A step of
- * 500 x 400 x 300 nodes in float64 takes 1.01 ms with 6 rows, and 1.13 with 8 (H200). */
+/* Lines of each plane in shared memory: as many as it holds with the same number of blocks. The
+ * first kernel takes 1.23 ms in place of 1.25 for 200 million nodes in float64 with 8 lines in
+ * place of 4, and 0.80 in place of 0.83 for 700^3 nodes in float32 (H200). */
 template <typename Real>
 int
-side_chunk_of(const ps_heat *h)
+ring_for(const ps_heat *h, const ps_cuda_device *device, const Cut &cut, int planes)
 {
-    using Of = SideChunks<Real>;
-    const int64_t rows = heat_unknowns(h, 2).count();
+    const size_t other =
+        2 * sizeof(Arrivals) * HEAT_MOST_RING +
+        sizeof(HeatPair<Real>) * HEAT_MOST_PLANES * Chunks<Real>::most_groups;
+    const int blocks = with_cut<Real>(cut, [](auto rows, auto groups) {
+        return heat_planes_blocks<rows.value, groups.value>;
+    });
+    const auto resident = [&](int ring) {
+        int32_t pitch = 0;
+        const size_t bytes = forward_bytes<Real>(h->nodes[0], cut, planes, ring, &pitch);
 
-    return divided_up(rows, int64_t{HEAT_CHUNKS} * Of::few) ==
-                   divided_up(rows, int64_t{HEAT_CHUNKS} * Of::most)
-               ? Of::few
-               : Of::most;
+        return bytes + other > static_cast<size_t>(device->shared_bytes) ? 0
+               : fit_together(device, bytes, blocks)                     ? blocks
+                                                                         : 1;
+    };
+    int ring = HEAT_RING;
+
+    while (ring < HEAT_MOST_RING && resident(ring + 1) == resident(HEAT_RING)) {
+        ring++;
+    }
+    return ring;
+}
+
+/* Groups of a line along z. */
+template <typename Side>
+int64_t
+side_groups(const ps_heat *h)
+{
+    return divided_up(heat_unknowns(h, 2).count(), int64_t{HEAT_CHUNKS} * Side::rows);
+}
+
+/* Blocks along z. */
+template <typename Side>
+int64_t
+side_blocks(const ps_heat *h)
+{
+    return parts_of(h->nodes[0], Side::width) *
+           (Side::groups == 1 ? side_groups<Side>(h) : 1);
+}
+
+/* Blocks for less than two thirds of the multiprocessors: separate sweeps are faster. */
+bool
+are_few(int64_t blocks, const ps_cuda_device *device)
+{
+    return 3 * blocks < 2 * device->processors;
+}
+
+/* The blocks along z. Few rows in a chunk, if as many blocks then hold a line: a step of
+ * 500 x 400 x 300 nodes in float64 takes 1.01 ms with 6 rows, and 1.13 with 8. Whole lines, if
+ * all of these blocks are resident at once: the second kernel takes 0.55 ms in place of 0.63,
+ * and for 700^3 nodes in float32, of which there are three rounds of clusters, 2.1 in place of
+ * 3.1. Where clusters are resident at once and have 8 rows in a chunk, they are faster: 1.07 ms
+ * for 512^3 nodes in float64, and 1.43 with as many rows in blocks of 8 columns (H200). */
+template <typename Real>
+int
+side_of(const ps_heat *h, const ps_cuda_device *device)
+{
+    const auto groups = [&](int side) {
+        return with_side<Real>(side, [&](auto s) { return side_groups<decltype(s)>(h); });
+    };
+    const bool is_whole = with_side<Real>(SIDE_WHOLE, [&](auto s) {
+        using Side = decltype(s);
+        const int64_t blocks = side_blocks<Side>(h);
+
+        return side_groups<Side>(h) == Side::groups && blocks <= device->processors &&
+               !are_few(blocks, device);
+    });
+    const int side = groups(SIDE_FEW) == groups(SIDE_MORE) ? SIDE_FEW : SIDE_MORE;
+    const int64_t blocks =
+        with_side<Real>(side, [&](auto s) { return side_blocks<decltype(s)>(h); });
+
+    /* float64: half the columns, without clusters; float32: fewer rounds of blocks */
+    return is_whole && groups(side) > 1 &&
+                   (sizeof(Real) == 8 || blocks > device->processors)
+               ? SIDE_WHOLE
+               : side;
 }
 
 template <typename Real>
 bool
 fits(const ps_heat *h, const ps_cuda_device *device)
 {
-    const size_t most = static_cast<size_t>(device->shared_bytes);
     const uintptr_t places = reinterpret_cast<uintptr_t>(h->t) |
                              reinterpret_cast<uintptr_t>(h->w) |
                              static_cast<uintptr_t>(h->nodes[0]) * sizeof(Real);
     const int planes = planes_for<Real>(h, device);
-    const int64_t z = heat_unknowns(h, 2).count();
-    const int side = side_chunk_of<Real>(h);
-    const int64_t groups = divided_up(z, int64_t{HEAT_CHUNKS} * side); /* of a cluster */
+    const bool has_sides = with_side<Real>(side_of<Real>(h, device), [&](auto s) {
+        using Side = decltype(s);
+        const int64_t blocks =
+            Side::groups == 1 ? side_groups<Side>(h) : 1; /* of a cluster */
 
-    return places % 16 == 0 && planes > 0 &&
-           /* with blocks for less than two thirds of the multiprocessors, separate sweeps
-            * are faster */
-           3 * parts_of(z, planes) >= 2 * device->processors &&
-           3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups >= 2 * device->processors &&
-           groups <= HEAT_CLUSTER && groups <= device->cluster_blocks &&
-           backward_bytes<Real>(side) + sizeof(HeatExchange<Real>) <= most;
+        return !are_few(side_blocks<Side>(h), device) && blocks <= HEAT_CLUSTER &&
+               blocks <= device->cluster_blocks &&
+               backward_bytes<Real, Side> +
+                       sizeof(HeatExchange<Real, Side::width, Side::groups>) <=
+                   static_cast<size_t>(device->shared_bytes);
+    });
+
+    return places % 16 == 0 && planes > 0 && has_sides &&
+           !are_few(parts_of(heat_unknowns(h, 2).count(), planes), device);
 }
 
 template <typename Real>
@@ -277,16 +359,6 @@ forward_kernel(const HeatVolume<Real> &plan)
     return with_cut<Real>({plan.chunk, plan.line[0].groups}, [](auto rows, auto groups) {
         return heat_forward_kernel<Real, rows.value, groups.value>;
     });
-}
-
-template <typename Real>
-auto
-backward_kernel(const HeatVolume<Real> &plan)
-{
-    using Of = SideChunks<Real>;
-
-    return plan.side_chunk == Of::few ? heat_backward_kernel<Real, Of::few>
-                                      : heat_backward_kernel<Real, Of::most>;
 }
 
 template <typename Real>
@@ -336,8 +408,10 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
 
     plan->chunk = cut.chunk;
     plan->planes = planes_for<Real>(h, ps_cuda_device_get());
-    plan->side_chunk = side_chunk_of<Real>(h);
-    plan->shared = forward_bytes<Real>(h->nodes[0], cut, plan->planes, &plan->pitch);
+    plan->side = side_of<Real>(h, ps_cuda_device_get());
+    plan->ring = ring_for<Real>(h, ps_cuda_device_get(), cut, plan->planes);
+    plan->shared =
+        forward_bytes<Real>(h->nodes[0], cut, plan->planes, plan->ring, &plan->pitch);
     plan->two_sided = reinterpret_cast<TwoSidedFactor<Real> *>(tables + 2 * table);
     ps_status status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
 
@@ -345,11 +419,15 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
         status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
     }
     if (status == PS_OK) {
-        status = ps_cuda_status(allow_shared(backward_kernel(*plan)));
-    }
-    if (status == PS_OK) {
-        status =
-            make_line(h, 2, plan->side_chunk, tables + table, stream, &plan->line[1]);
+        status = with_side<Real>(plan->side, [&](auto s) {
+            using Side = decltype(s);
+            const ps_status allowed =
+                ps_cuda_status(allow_shared(heat_backward_kernel<Real, Side>));
+
+            return allowed == PS_OK ? make_line(h, 2, Side::rows, tables + table, stream,
+                                                &plan->line[1])
+                                    : allowed;
+        });
     }
     return status == PS_OK
                ? for_threads<2>(
@@ -378,6 +456,7 @@ heat_volume_forward(const HeatRun<Real> &run, int64_t s)
     f.pitch = plan.pitch;
     f.tiles = parts / 2;
     f.planes = plan.planes;
+    f.ring = plan.ring;
     return launch_closely(forward_kernel(plan), parts,
                           32 * (plan.planes * plan.line[0].groups + 1), plan.shared,
                           run.stream, plan.line[0], f);
@@ -390,7 +469,6 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     const ps_heat *const h = run.h;
     const HeatLine<Real> &line = run.volume.line[1];
     const int64_t j = heat_unknowns(h, 1).begin;
-    const int64_t parts = parts_of(h->nodes[0], HEAT_WIDTH);
     const int64_t first =
         heat_unknowns(h, 2).begin * heat_pitch(h, 2) + j * heat_pitch(h, 1);
     HeatBackward<Real> b = {};
@@ -406,13 +484,17 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
         b.side[end] = heat_values<Real>(h->side[2][end].sweep, s, j * heat_pitch(h, 1));
     }
     b.two_sided = run.volume.two_sided;
-    b.tiles = parts / 2;
 
-    return Launch(parts * line.groups, HEAT_COLUMN_THREADS,
-                  backward_bytes<Real>(run.volume.side_chunk), run.stream)
-        .closely()
-        .in_clusters(line.groups)
-        .run(backward_kernel(run.volume), line, b);
+    return with_side<Real>(run.volume.side, [&](auto of) {
+        using Side = decltype(of);
+
+        b.tiles = parts_of(h->nodes[0], Side::width) / 2;
+        return Launch(side_blocks<Side>(h), Side::threads, backward_bytes<Real, Side>,
+                      run.stream)
+            .closely()
+            .in_clusters(Side::groups == 1 ? line.groups : 1)
+            .run(heat_backward_kernel<Real, Side>, line, b);
+    });
 }
 
 #define PS_INSTANTIATE(real)                                                   \

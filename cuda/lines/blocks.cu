@@ -57,10 +57,11 @@ ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
     }
     const int64_t side = b->side == 0 ? 2 : b->side;
     const int64_t rows = b->side == 0 ? (b->rows + 1) / 2 : b->rows;
-    const int64_t kept =
-        b->pivot == PS_PIVOT_ALWAYS
-            ? 0
-            : rounded_up(b->outer * b->inner, int64_t(32)) * rows * (side * side + side);
+    const int64_t kept_rows = b->side == 0 ? rows + 1 : rows; /* five_kept_rows() */
+    const int64_t kept = b->pivot == PS_PIVOT_ALWAYS
+                             ? 0
+                             : rounded_up(b->outer * b->inner, int64_t(32)) * kept_rows *
+                                   (side * side + side);
     /* words of the pivot rows: 2 * (2 * 2) for five diagonals, else 2 * (2 k - 1), and 2 */
     const int64_t words = b->side == 0 ? 6 : 4 * side,
                   scalars = b->rows * (b->side + !b->side);
@@ -70,12 +71,10 @@ ps_cuda_blocks_work(const ps_blocks *b, size_t *bytes)
     return PS_OK;
 }
 
-/* The largest blocks whose rows are copied in tiles: those of 4 rows, whole cache lines in
- * float64, took 1.1 times the time so (H200). */
-static constexpr int most_tiled_side = 3;
-
-/* Warps of a multiprocessor whose tiles and eliminated rows fit into its shared memory. */
-static constexpr int64_t tiled_warps = 4;
+/* Blocks of a multiprocessor whose tiles and eliminated rows fit into its shared memory. Copies of
+ * single numbers need lines of the L1 cache, which has what is left: with 190 of 227 KiB, blocks of 3
+ * took 0.69 of the time in float64 and 0.73 in float32 (50000 systems of 64 rows, H200). */
+static constexpr int64_t tiled_blocks = 4, tiled_bytes = 195 * 1024;
 
 /* Shared memory of a block that is not that of its kernel. */
 static constexpr int64_t reserved_bytes = 1024;
@@ -85,13 +84,16 @@ static void
 divide_rows(const ps_blocks &b, const ps_cuda_device &device, int32_t &far,
             uint32_t &shared_bytes)
 {
-    const BlocksTile tile = blocks_tile(b.side);
-    const int64_t lanes = 32 * ps_dtype_size(b.dtype);
-    const int64_t rows = (b.side == 0 ? (b.rows + 1) / 2 : b.rows) - 1;
-    const int64_t bytes =
-        std::min<int64_t>(device.shared_bytes_processor / tiled_warps - reserved_bytes,
-                          device.shared_bytes);
-    const int64_t tiles = 2 * tile.words * lanes, row = tile.row * lanes;
+    const int size = ps_dtype_size(b.dtype);
+    const BlocksTile tile = blocks_tile(b.side, size);
+    const int64_t lanes = 32 * size;
+    const int64_t rows = (b.side == 0 ? (b.rows + 1) / 2 : b.rows) / 2;
+    const int64_t of_block =
+        tile.copied > 1 ? device.shared_bytes_processor / tiled_blocks - reserved_bytes
+                        : std::min<int64_t>(device.shared_bytes_processor, tiled_bytes) /
+                              (size == 4 ? 3 : 5);
+    const int64_t bytes = std::min<int64_t>(of_block, device.shared_bytes);
+    const int64_t tiles = tile.stages * tile.words * lanes, row = tile.row * lanes;
     const int64_t near = std::clamp<int64_t>((bytes - tiles) / row, 0, rows);
 
     far = static_cast<int32_t>(rows - near);
@@ -174,16 +176,12 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     return t;
 }
 
-/* Warps of a multiprocessor whose eliminated rows of five diagonals fit into its shared
+/* Blocks of a multiprocessor whose eliminated rows of five diagonals fit into its shared
  * memory. */
-static constexpr int64_t near_warps = 4;
-
-/* Threads of a multiprocessor that have their eliminated rows in global memory: more systems
- * in float64 take less time by blocks. */
-static constexpr int64_t far_threads = 320;
+template <typename Real> static constexpr int64_t near_blocks = sizeof(Real) == 4 ? 4 : 2;
 
 /* The same for contiguous rows, which are copied in tiles of 64 bytes of each operand. */
-static constexpr int64_t tiled_rows_warps = 3;
+static constexpr int64_t tiled_rows_blocks = 3;
 
 /* Whether vectors of four scalar rows of five diagonals lie at multiples of 16 bytes. */
 template <typename Real>
@@ -208,11 +206,10 @@ are_whole(const BlocksJob<Real> &job)
     return is;
 }
 
-/* Rows of neighbouring systems of five diagonals from which chunks of columns take less time than
- * scalar rows; in float64 those of many long systems do not. */
-template <typename Real>
-static constexpr int64_t least_column_rows = sizeof(Real) == 4 ? 97 : 75;
-static constexpr int64_t most_column_rows = 256, long_columns = 64;
+/* Rows of neighbouring systems of five diagonals that take less time by chunks of columns than by
+ * scalar rows; in float32 also longer ones, if so few for each multiprocessor. */
+static constexpr int64_t least_column_rows = 146, most_column_rows = 256,
+                         long_columns = 128;
 
 /* Whether five diagonals are divided into chunks of columns: neighbouring systems whose
  * operands are copied by 16 bytes (blocks_columns.cuh). */
@@ -227,11 +224,12 @@ set_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &j
                (inner == 1 && reinterpret_cast<uintptr_t>(data) % 16 == 0 &&
                 row == job.rhs.row && (job.outer == 1 || outer % count == 0));
     };
-    const bool is_short = sizeof(Real) == 4 || b.rows <= most_column_rows ||
-                          job.outer * job.inner <= long_columns * device.processors;
+    const bool is_short =
+        b.rows <= most_column_rows ||
+        (sizeof(Real) == 4 && job.outer * job.inner <= long_columns * device.processors);
     bool is = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS && is_short &&
-              b.rows >= least_column_rows<Real> && job.rhs.row % count == 0 &&
-              job.inner % count == 0 && job.x.inner == 1 &&
+              b.rows >= least_column_rows && (sizeof(Real) == 4 || b.rows % 16 == 0) &&
+              job.rhs.row % count == 0 && job.inner % count == 0 && job.x.inner == 1 &&
               is_whole(job.rhs.data, job.rhs.row, job.rhs.outer, job.rhs.inner);
 
     for (const Input<Real> &in : job.bands) {
@@ -249,30 +247,90 @@ template <typename Real>
 static void
 set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
 {
-    const int64_t bytes = 32 * 3 * b.rows * static_cast<int64_t>(sizeof(Real));
+    const int64_t bytes =
+        int64_t(32) * 3 * five_kept_rows(job.rows) * static_cast<int64_t>(sizeof(Real));
     const int64_t tiles = 2 * 6 * 32 * 64;
     const bool is_near =
-        near_warps * (bytes + reserved_bytes) <= device.shared_bytes_processor;
+        near_blocks<Real> * (bytes + reserved_bytes) <= device.shared_bytes_processor;
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
     job.has_tiles = by_row && are_whole(job) &&
-                    tiled_rows_warps * (bytes + tiles + reserved_bytes) <=
+                    tiled_rows_blocks * (bytes + tiles + reserved_bytes) <=
                         device.shared_bytes_processor;
-    const bool is_far =
-        !by_row && !is_near &&
-        (sizeof(Real) == 4 || b.outer * b.inner <= far_threads * device.processors);
+    const bool is_far = !by_row && !is_near;
 
     job.has_rows = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS &&
+                   b.rows >= least_five_rows &&
                    (is_far || (is_near && !by_row) || job.has_tiles);
     job.shared_bytes = job.has_rows && !is_far
                            ? static_cast<uint32_t>(bytes + (job.has_tiles ? tiles : 0))
                            : 0;
 }
 
+/* Rows of contiguous systems of five diagonals from which chunks of scalar rows take less time
+ * than tiles of rows. */
+static constexpr int64_t least_line_rows = 85;
+
+/* Longer rows of float32 are divided into chunks of 32 rows instead of 16. */
+static constexpr int64_t short_line_rows = 1024;
+
+/* Divide whole systems of five diagonals into chunks of scalar rows (five_lines.cuh). */
+template <typename Real>
+static void
+set_five_lines(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &job)
+{
+    const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
+    const int32_t chunk = sizeof(Real) == 4 && b.rows > short_line_rows ? 32 : 16;
+    const int64_t chunks = divided_up(b.rows, int64_t(chunk));
+    BlocksLines t = {};
+
+    if (b.side != 0 || b.pivot == PS_PIVOT_ALWAYS || !by_row || !are_whole(job) ||
+        b.rows < least_line_rows || chunks > five_lines_threads) {
+        return;
+    }
+    t.shape.rows = static_cast<int32_t>(b.rows);
+    t.shape.warps = static_cast<int32_t>(divided_up(chunks, int64_t(32)));
+    t.shape.lanes = static_cast<int32_t>(divided_up(chunks, int64_t(t.shape.warps)));
+    t.shape.groups = t.shape.warps > 1 ? 1 : 32 / t.shape.lanes;
+    t.shape.blocks = 1;
+
+    const int side =
+        std::max(1, (sizeof(Real) == 4 && chunk == 16 ? 2 : 4) / t.shape.warps);
+
+    t.systems = side * t.shape.groups;
+    t.threads = side * t.shape.warps * 32;
+    t.shared_bytes = static_cast<uint32_t>(6 * t.systems * t.shape.chunks() *
+                                           (chunk * static_cast<int>(sizeof(Real)) + 16));
+    if (t.shared_bytes + 5 * reserved_bytes <= device.shared_bytes) {
+        job.lines = t;
+        job.chunk = chunk;
+    }
+}
+
+/* A batch whose axes of one system have no stride, which need not be aligned. */
+static ps_blocks
+without_strides(const ps_blocks &of)
+{
+    ps_blocks b = of;
+    const auto clear = [&](ps_stride &s) {
+        s.outer = b.outer == 1 ? 0 : s.outer;
+        s.inner = b.inner == 1 ? 0 : s.inner;
+    };
+
+    for (ps_block_diagonal *d : {&b.lower, &b.diag, &b.upper, &b.rhs, &b.x}) {
+        clear(d->stride);
+    }
+    for (ps_input &in : b.bands) {
+        clear(in.stride);
+    }
+    return b;
+}
+
 template <typename Real>
 static BlocksJob<Real>
-job_of(const ps_blocks &b, void *work)
+job_of(const ps_blocks &all, void *work)
 {
+    const ps_blocks b = without_strides(all);
     BlocksJob<Real> job = {block_operand<Real>(b.lower, b.side, false),
                            block_operand<Real>(b.diag, b.side, false),
                            block_operand<Real>(b.upper, b.side, false),
@@ -296,6 +354,7 @@ job_of(const ps_blocks &b, void *work)
                            0,
                            0,
                            {},
+                           0,
                            false,
                            {}};
 
@@ -313,6 +372,10 @@ job_of(const ps_blocks &b, void *work)
             std::swap(in.outer, in.inner);
         }
     }
+    set_five_lines(b, *ps_cuda_device_get(), job);
+    if (job.chunk > 0) {
+        return job;
+    }
     set_columns(b, *ps_cuda_device_get(), job);
     if (job.by_columns) {
         return job;
@@ -325,7 +388,10 @@ job_of(const ps_blocks &b, void *work)
     if (job.lines.is_used) {
         return job;
     }
-    job.is_tiled = b.side <= most_tiled_side &&
+    const bool is_dense =
+        job.lower.is_dense && job.diag.is_dense && job.upper.is_dense && job.rhs.is_dense;
+
+    job.is_tiled = b.pivot != PS_PIVOT_ALWAYS && (b.side < 4 || is_dense) &&
                    (job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner));
     if (job.is_tiled) {
         divide_rows(b, *ps_cuda_device_get(), job.far, job.shared_bytes);

@@ -253,8 +253,8 @@ kept_of(const BlocksJob<Real> &job, int64_t index, int64_t words)
     return job.kept + index / kept_step * kept_step * words + index % kept_step;
 }
 
-/* Solve a system by blocks; word w of eliminated row i is kept[(i * words + w) * kept_step]. */
-template <typename Real, int SIDE, bool IS_BANDS>
+/* Solve a system by blocks; word w of eliminated row i is kept[(i * words + w) * STEP]. */
+template <int STEP = kept_step, typename Real, int SIDE, bool IS_BANDS>
 __device__ __forceinline__ void
 solve_by_blocks(const BlocksJob<Real> &job,
                 const BlockSource<Real, SIDE, IS_BANDS> &source, int64_t index,
@@ -281,12 +281,12 @@ solve_by_blocks(const BlocksJob<Real> &job,
             for (int p = 0; p < SIDE; p++) {
 #pragma unroll
                 for (int q = 0; q < SIDE; q++) {
-                    kept[(p * SIDE + q) * kept_step] = sweep.c.at[p][q];
+                    kept[(p * SIDE + q) * STEP] = sweep.c.at[p][q];
                 }
-                kept[(SIDE * SIDE + p) * kept_step] = sweep.y.at[p];
+                kept[(SIDE * SIDE + p) * STEP] = sweep.y.at[p];
             }
         }
-        kept += words * kept_step;
+        kept += words * STEP;
     };
 
     if constexpr (sizeof(ThomasRow<Number, Value>) <= most_ahead) {
@@ -318,9 +318,9 @@ solve_by_blocks(const BlocksJob<Real> &job,
     Value x = sweep.y;
 
     source.store(last, x);
-    kept -= (1 + ahead) * words * kept_step; /* row i + 1 - ahead */
+    kept -= (1 + ahead) * words * STEP; /* row i + 1 - ahead */
 #pragma unroll 1
-    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * kept_step) {
+    for (int32_t i = last - 1; i >= 0; i -= ahead, kept -= ahead * words * STEP) {
         Number c[ahead];
         Value y[ahead];
 
@@ -329,15 +329,15 @@ solve_by_blocks(const BlocksJob<Real> &job,
             if (i + 1 - ahead + r < 0) {
                 continue;
             }
-            const Real *const from = kept + r * words * kept_step;
+            const Real *const from = kept + r * words * STEP;
 
 #pragma unroll
             for (int p = 0; p < SIDE; p++) {
 #pragma unroll
                 for (int q = 0; q < SIDE; q++) {
-                    c[r].at[p][q] = from[(p * SIDE + q) * kept_step];
+                    c[r].at[p][q] = from[(p * SIDE + q) * STEP];
                 }
-                y[r].at[p] = from[(SIDE * SIDE + p) * kept_step];
+                y[r].at[p] = from[(SIDE * SIDE + p) * STEP];
             }
         }
 #pragma unroll

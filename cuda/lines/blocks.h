@@ -46,33 +46,73 @@ block_operand(const ps_block_diagonal &d, int32_t side, bool is_column)
 
 static constexpr int blocks_threads = 64;
 
-/* What a warp has in shared memory, in numbers for each of its systems. */
+/* What a warp has in shared memory, in numbers for each of its lanes. */
 struct BlocksTile {
     int rows;        /* block rows of a tile */
-    int matrix, rhs; /* pitches of a diagonal and of right-hand sides, which are odd */
+    int copied;      /* numbers that are copied together */
+    int matrix, rhs; /* pitches of a diagonal and of right-hand sides */
     int words, row;  /* of a tile, and of an eliminated row */
+    int stages;      /* tiles of which one is eliminated while the others are copied */
     int depth;       /* eliminated rows that are loaded at the same time */
 };
 
-/* side: of a block, 0 for five diagonals. */
+/* side: of a block, 0 for five diagonals; size of a number. Single numbers of neighbouring lanes
+ * lie in different banks with odd pitches, vectors of 16 bytes with odd numbers of vectors. */
 constexpr BlocksTile
-blocks_tile(int side)
+blocks_tile(int side, int size)
 {
     BlocksTile tile = {};
     const int of = side == 0 ? 2 : side;
 
     tile.rows = side == 0 ? 4 : side == 2 ? 2 : 1;
-    tile.rhs = (tile.rows * of) | 1;
-    tile.matrix = side == 0 ? tile.rhs : (tile.rows * of * of) | 1;
+    tile.copied = side == 4 ? 16 / size : 1;
+    tile.rhs = (tile.rows * of / tile.copied | 1) * tile.copied;
+    tile.matrix =
+        side == 0 ? tile.rhs : (tile.rows * of * of / tile.copied | 1) * tile.copied;
     tile.words = (side == 0 ? 5 : 3) * tile.matrix + tile.rhs;
     tile.row = of * of + of;
-    tile.depth = (2 * tile.words - tile.rhs) / tile.row;
+    tile.stages = side == 4 ? 3 : 4;
+    tile.depth = (tile.stages * tile.words - tile.rhs) / tile.row;
     tile.depth = tile.depth < 8 ? tile.depth : 8;
     return tile;
 }
 
+/* The systems of a warp, of which each has two lanes. */
+static constexpr int tile_systems = 16, tile_threads = 64;
+
+/* Half of a system of five diagonals by scalar rows (five_rows.cuh). */
+struct FiveHalf {
+    int32_t groups; /* of four rows */
+    int32_t first; /* row of the first group, which is negative if that is not complete */
+    int32_t slot;  /* of its first row among the eliminated rows of the system */
+};
+
+static constexpr int five_threads = 64;
+
+__host__ __device__ constexpr FiveHalf
+five_half(int32_t rows, bool is_last)
+{
+    const int32_t groups = (rows + 7) / 8, rest = rows - 4 * groups,
+                  others = (rest + 3) / 4;
+
+    return is_last ? FiveHalf{others, rest - 4 * others, 4 * groups}
+                   : FiveHalf{groups, 0, 0};
+}
+
+__host__ __device__ constexpr int32_t
+five_kept_rows(int32_t rows)
+{
+    return five_half(rows, true).slot + 4 * five_half(rows, true).groups;
+}
+
+/* The least rows that both halves have a group. */
+static constexpr int64_t least_five_rows = 5;
+
 /* Block rows of a chunk of a divided system, and the threads of a block, at most. */
 static constexpr int lines_rows = 4, lines_threads = 128;
+
+/* Threads of a block of five_lines.cuh, at most. */
+static constexpr int five_lines_threads = 256;
 
 /* The systems of a tile of blocks_lines.cuh, and how they are copied. */
 struct BlocksLines {
@@ -102,6 +142,7 @@ template <typename Real> struct BlocksJob {
     int32_t far;              /* then the first eliminated rows, which are in `kept` */
     uint32_t shared_bytes;
     BlocksLines lines;
+    int32_t chunk;                /* rows of a chunk of five_lines.cuh, or 0 */
     bool by_columns;              /* blocks_columns.cuh */
     columns::ColumnShape columns; /* then */
 };

@@ -6,10 +6,9 @@
  * chunk of a thread keeps 8 block rows. 7 words for a scalar row. About 100 operations for a block
  * row, a quarter of what an H200 computes while its memory moves the words of that row.
  *
- * On an H200 128 rows in float64 take 0.82 of the time of five_rows.cuh, in float32 0.70; 256
- * rows 1.12 and 0.93, 12800 systems of 1000 rows 1.0 and 0.55, 8192 of 4096 rows 1.1 and 0.41;
- * 50000 systems of 1000 rows 1.15 and 1.09, 64 rows 1.1 and 1.02. The cause of the slow cases is
- * not measured.
+ * On an H200, in float64, 256 rows take 0.95 of the time of five_rows.cuh, 200 and 1000 rows 1.1; in
+ * float32 256 rows 0.9, 12800 systems of 1000 rows 0.95, 8192 of 4096 rows 0.77, 50000 of 1000 rows
+ * 1.07.
  *
  * Stable for block diagonally dominant matrices, as blocks_lines.cuh.
  */
@@ -27,7 +26,7 @@ template <typename Real> struct ColumnTuning<Block<Real, 2>> {
     static constexpr int rows = 8, alone = 8, threads = sizeof(Real) == 4 ? 512 : 256;
     static constexpr int usual_threads = threads / 2;
     static constexpr int shorter[] = {8, 8, 8};
-    static constexpr bool prefers_long = true;
+    static constexpr int long_from = 0;
     static constexpr int cluster_bytes = 256, span = 2;
 };
 

@@ -103,6 +103,12 @@ struct PivotProduct {
             return reciprocal(of);
         }
         else {
+            const Cofactors<Real, SIDE> all(of);
+
+            if (all.is_safe()) {
+                multiply(all.determinant);
+                return all.inverse();
+            }
             return inverted(
                 of,
                 [&](Real pivot) {

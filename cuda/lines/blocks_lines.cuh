@@ -16,11 +16,10 @@
  * as the matrix is. Other systems are marked with info -1 if they are checked. The pivots of
  * symmetric positive definite matrices are tested (BadPivot).
  *
- * For contiguous rows of 33 to 512 blocks: five diagonals of 128 rows take 0.79 of the time of
- * blocks_tiles.cuh in float64, those of 256 rows 0.79 in float64 and 0.82 in float32, those of 1000
- * 0.71 and 0.52, blocks of 2 of 64 rows 0.73 (H200). 64 rows of five diagonals took 1.02 of the
- * time, neighbouring systems in memory 1.8: the copies wait for the few warps that 240 registers of
- * a thread leave.
+ * For contiguous rows of 33 to 512 blocks of 2, and of five diagonals that five_lines.cuh does not
+ * take because they are not vectors: blocks of 2 of 64 rows take 0.73 of the time of blocks_tiles.cuh
+ * (H200). Neighbouring systems in memory took 1.8: the copies wait for the few warps that 240
+ * registers of a thread leave.
  *
  * Why not the copiers of partition/tile.cuh: they copy four operands of one number for a
  * row; here rows have 1, 2 or 4 numbers of each of six operands, with absent ones.

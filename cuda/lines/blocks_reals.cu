@@ -5,7 +5,7 @@
 #include "lines/blocks_lines.cuh"
 #include "lines/blocks_pivoted.cuh"
 #include "lines/blocks_tiles.cuh"
-#include "lines/five_rows.cuh"
+#include "lines/five_lines.cuh"
 
 namespace pysolvers::lines {
 
@@ -15,18 +15,36 @@ launch_rows(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
 {
     const bool is_near = job.shared_bytes > 0;
     const auto launch = [&](auto kernel) {
-        const int threads = is_near ? 32 : blocks_threads;
         const cudaError_t error = is_near ? allow_shared(kernel) : cudaSuccess;
 
-        return error != cudaSuccess ? ps_cuda_status(error)
-                                    : Launch(divided_up(systems, int64_t(threads)),
-                                             threads, job.shared_bytes, stream)
-                                          .run(kernel, job);
+        return error != cudaSuccess
+                   ? ps_cuda_status(error)
+                   : Launch(divided_up(systems, int64_t(32)),
+                            job.has_tiles ? 32 : five_threads, job.shared_bytes, stream)
+                         .run(kernel, job);
     };
 
     return !is_near        ? launch(five_rows_kernel<Real, false>)
            : job.has_tiles ? launch(five_tiles_kernel<Real>)
                            : launch(five_rows_kernel<Real, true>);
+}
+
+template <typename Real>
+inline ps_status
+launch_five_lines(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stream)
+{
+    const BlocksLines &t = job.lines;
+    const auto launch = [&](auto kernel) {
+        const cudaError_t error = allow_shared(kernel);
+
+        return error != cudaSuccess ? ps_cuda_status(error)
+                                    : Launch(divided_up(systems, int64_t(t.systems)),
+                                             t.threads, t.shared_bytes, stream)
+                                          .run(kernel, job);
+    };
+
+    return job.chunk == 16 ? launch(five_lines_kernel<Real, 16>)
+                           : launch(five_lines_kernel<Real, 32>);
 }
 
 template <typename Real, int SIDE, bool IS_BANDS>
@@ -42,6 +60,9 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
         }
         if (job.has_rows) {
             status = launch_rows(job, systems, stream);
+        }
+        if (job.chunk > 0) {
+            status = launch_five_lines(job, systems, stream);
         }
     }
     if constexpr (SIDE == 2) {
@@ -62,19 +83,20 @@ launch_side(const BlocksJob<Real> &job, cudaStream_t stream)
             }
         }
     }
-    if constexpr (SIDE < 4) {
+    {
         if (!job.pivots && job.is_tiled) {
             const auto kernel = blocks_tiles_kernel<Real, SIDE, IS_BANDS>;
 
             status = ps_cuda_status(allow_shared(kernel));
             if (status == PS_OK) {
-                status = Launch(divided_up(systems, 32), 32, job.shared_bytes, stream)
+                status = Launch(divided_up(systems, tile_systems), tile_threads,
+                                job.shared_bytes, stream)
                              .run(kernel, job);
             }
         }
     }
-    if (!job.pivots && !job.has_rows && !job.is_tiled && !job.lines.is_used &&
-        !job.by_columns) {
+    if (!job.pivots && job.chunk == 0 && !job.has_rows && !job.is_tiled &&
+        !job.lines.is_used && !job.by_columns) {
         status = Launch(divided_up(systems, blocks_threads), blocks_threads, 0, stream)
                      .run(blocks_kernel<Real, SIDE, IS_BANDS>, job);
     }

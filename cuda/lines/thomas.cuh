@@ -36,7 +36,13 @@ template <typename Real, int SIDE>
 __device__ __forceinline__ Block<Real, SIDE>
 inverse_of(const Block<Real, SIDE> &pivot, bool *is_bad)
 {
-    const Block<Real, SIDE> inverse = reciprocal(pivot);
+    const Cofactors<Real, SIDE> of(pivot);
+
+    *is_bad = false;
+    if (of.is_safe()) {
+        return of.inverse();
+    }
+    const Block<Real, SIDE> inverse = eliminated_reciprocal(pivot);
 
     *is_bad = !is_finite(inverse) || !is_finite(pivot);
     return inverse;

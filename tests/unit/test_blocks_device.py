@@ -49,7 +49,7 @@ def test_blocks(device_library, rng, batch, axis, side, pivot):
 
 
 @pytest.mark.parametrize("pivot", [None, False, True])
-@pytest.mark.parametrize("rows", [1, 2, 3, 8, 33, 200])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 13, 33, 64, 200, 256])
 @pytest.mark.parametrize(("batch", "axis"), SHAPES)
 def test_five_diagonals(device_library, rng, batch, axis, rows, pivot):
     library = device_library
@@ -76,7 +76,7 @@ def test_systems_with_more_rows_than_shared_memory_has(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("pivot", [None, False])
-@pytest.mark.parametrize("rows", [257, 300, 601, 1000, 1024])  # 2, 2, 3, 4 and 4 warps
+@pytest.mark.parametrize("rows", [100, 257, 300, 601, 1000, 1024, 2052, 4096])
 def test_contiguous_systems_that_are_divided(device_library, rng, rows, pivot, dtype):
     library = device_library
     diagonals = [rng.uniform(-0.1, 0.1, (5, rows)).astype(dtype) for _ in range(6)]
@@ -85,6 +85,27 @@ def test_contiguous_systems_that_are_divided(device_library, rng, rows, pivot, d
     for solve, case in ((solve_pentadiagonal, diagonals), (solve_block_tridiagonal, operands)):
         x = solve(*(library.array(a) for a in case), pivot=pivot)
         near(library.get(x), solve(*case, pivot=pivot))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 6, 64])
+@pytest.mark.parametrize("side", [3, 4])
+def test_blocks_from_both_ends(device_library, rng, side, rows, dtype):
+    """The first bad block row is reported, also if it is eliminated from the last row on."""
+    library = device_library
+    operands = blocks(rng, (19,), -1, rows, side, 1, dtype)
+    for bad in {0, rows // 2, rows - 1}:
+        matrix = [a.copy() for a in operands]
+        for diagonal in matrix[:3]:
+            diagonal[5, bad:] = 0
+        there = [library.array(a) for a in matrix]
+        with pytest.raises(SingularSystemError) as caught:
+            solve_block_tridiagonal(*there, pivot=False)
+        assert caught.value.systems.tolist() == [[5]]
+        assert caught.value.rows.tolist() == [bad]
+        x = library.get(solve_block_tridiagonal(*there, pivot=False, on_singular="nan"))
+        good = np.arange(19) != 5
+        near(x[good], solve_block_tridiagonal(*operands, pivot=False)[good])
 
 
 @pytest.mark.parametrize("side", [2, 3, 4])

@@ -44,7 +44,7 @@ chunk_of(int64_t rows, int32_t width)
     const int32_t blocks = blocks_of<Tuned>(rows, Tuned::rows, width);
     int32_t best = Tuned::rows;
 
-    if (Tuned::prefers_long) {
+    if (rows >= Tuned::long_from) {
         return rows <= Tuned::shorter[0] && width == 5 ? Tuned::shorter[0] : best;
     }
     if (rows > best && rows <= Tuned::alone && width == 5) {

@@ -12,6 +12,7 @@
 
 #include "device/sides.cuh"
 #include "device/run_copy.cuh"
+#include "device/tile_copy.cuh"
 #include "runtime/copy.cuh"
 
 namespace pysolvers::partition {

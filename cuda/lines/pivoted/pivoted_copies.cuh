@@ -14,7 +14,8 @@
 
 namespace pysolvers::pivoted {
 
-/* The first element of a thread in a tile; `fast` counts along the smaller stride. */
+/* The elements of a tile that a thread copies, where the rows of a system are contiguous:
+ * `fast` counts along the rows. */
 struct PivotWalk {
     int fast, slow;
 };
@@ -28,20 +29,25 @@ pivot_walk(const PivotPlan<Number> &a)
     return {thread - slow * a.walk_size, slow};
 }
 
-/* Call body(system, row) for the elements of a tile that this thread copies. */
-template <typename Number, typename Body>
+/* Call visit(system, first, step) for each system of a tile of which this thread copies
+ * elements: those of the rows first, first + step, ... Neighbouring threads copy
+ * neighbouring rows of a system if these are contiguous, and otherwise rows of neighbouring
+ * systems, each those of one system, so that an address is computed by one addition. */
+template <typename Number, typename Visit>
 __device__ __forceinline__ void
-pivot_for_each(const PivotPlan<Number> &a, const PivotSpan &span, const Body &body)
+pivot_for_each(const PivotPlan<Number> &a, const PivotSpan &span, const Visit &visit)
 {
-    const int end = a.along_rows ? span.systems : span.rows;
     PivotWalk walk = pivot_walk(a);
 
-    while (walk.slow < end) {
-        const int system = a.along_rows ? walk.slow : walk.fast;
-        const int row = a.along_rows ? walk.fast : walk.slow;
-
-        if (row < span.rows && system < span.systems) {
-            body(system, row);
+    if (!a.along_rows) {
+        if (walk.slow < a.walk_slow && walk.fast < span.systems) {
+            visit(walk.fast, walk.slow, a.walk_slow);
+        }
+        return;
+    }
+    while (walk.slow < span.systems) {
+        if (walk.fast < span.rows) {
+            visit(walk.slow, walk.fast, span.rows);
         }
         walk.fast += a.walk_fast;
         walk.slow += a.walk_slow;
@@ -59,19 +65,31 @@ __device__ __forceinline__ void
 pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
                      const PivotShared<Number> &m)
 {
-    pivot_for_each(a, span, [&](int system, int row) {
-        const int64_t i = span.begin + row;
+    pivot_for_each(a, span, [&](int system, int first, int step) {
         const PivotIndex at = pivot_index(a, span.system + system);
-        const int place = system * a.pitch + row;
-        const bool inner[4] = {i > 0 || a.s.periodic, true,
-                               i < a.s.rows - 1 || a.s.periodic, true};
+        const int end = min(span.rows, a.s.rows - span.begin);
+        const int last = a.s.periodic ? INT_MAX : a.s.rows - 1 - span.begin;
+        const int top = a.s.periodic ? INT_MIN : -span.begin;
+        Number *to = m.rows + system * a.pitch + first;
+        const char *from[4];
 
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            if (i < a.s.rows && inner[w]) {
-                copy_async<sizeof(Number)>(m.rows + w * a.plane + place,
-                                           a.in[w].system(at.j, at.k) + i * a.in[w].row);
+            from[w] = reinterpret_cast<const char *>(
+                a.in[w].system(at.j, at.k) +
+                (static_cast<int64_t>(span.begin) + first) * a.in[w].row);
+        }
+        for (int row = first; row < end; row += step) {
+            const bool inner[4] = {row != top, true, row != last, true};
+
+#pragma unroll
+            for (int w = 0; w < 4; w++) {
+                if (inner[w]) {
+                    copy_async<sizeof(Number)>(to + w * a.plane, from[w]);
+                }
+                from[w] += a.walk_bytes[w];
             }
+            to += step;
         }
     });
 }
@@ -85,19 +103,25 @@ pivot_store(const PivotPlan<Number> &a, const PivotSpan &span, bool doubtful,
 {
     const Output<Number> &x = a.s.x;
 
-    pivot_for_each(a, span, [&](int system, int row) {
-        const int64_t i = span.begin + row;
+    pivot_for_each(a, span, [&](int system, int first, int step) {
+        if ((doubtful && m.state[system] != PIVOT_FINE) ||
+            !pivot_marked(a, span.system + system)) {
+            return;
+        }
+        const PivotIndex at = pivot_index(a, span.system + system);
+        const int end = min(span.rows, a.s.rows - span.begin);
+        const int shift =
+            a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system].of[PIVOT_RHS] : 0;
+        const Number *from =
+            m.rows + PIVOT_RHS * a.plane + system * a.pitch + shift + first;
+        char *to = reinterpret_cast<char *>(
+            x.system(at.j, at.k) + (static_cast<int64_t>(span.begin) + first) * x.row);
 
-        if (i < a.s.rows && !(doubtful && m.state[system] != PIVOT_FINE) &&
-            pivot_marked(a, span.system + system)) {
-            const PivotIndex at = pivot_index(a, span.system + system);
-            const int shift =
-                a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system].of[PIVOT_RHS] : 0;
-            const Number *const from =
-                m.rows + PIVOT_RHS * a.plane + system * a.pitch + shift + row;
-            Number *const to = x.system(at.j, at.k) + i * x.row;
-
-            *to = *from;
+#pragma unroll 4
+        for (int row = first; row < end; row += step) {
+            *reinterpret_cast<Number *>(to) = *from;
+            from += step;
+            to += a.walk_bytes[4];
         }
     });
 }

@@ -321,6 +321,11 @@ pivot_share_copies(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     }
     a.walk_fast = launch.threads % a.walk_size;
     a.walk_slow = launch.threads / a.walk_size;
+    for (int w = 0; w < 5; w++) {
+        const int64_t row = w < 4 ? a.in[w].row : a.s.x.row;
+
+        a.walk_bytes[w] = a.along_rows ? 0 : a.walk_slow * row * int64_t(sizeof(Number));
+    }
 }
 
 /* Largest number of rows of a segment of a solve in order, if a system does not fit the

@@ -49,8 +49,10 @@ template <typename Number> struct PivotPlan {
     int32_t pitch, plane, tree_words;
     bool flat;
     /* Elements of a tile along the axis of the smaller stride, and the step of a thread
-     * along this axis and across it. */
+     * along this axis and across it; if the latter is a step along the rows, the same in
+     * bytes for the operands and x. */
     int32_t walk_size, walk_fast, walk_slow;
+    int64_t walk_bytes[5];
     int64_t systems, tiles;
     int32_t *state; /* of PIVOT_REDUCE and PIVOT_FINISH: PivotState of each system */
     Number *groups; /* the group of each tile, PIVOT_GROUP_WORDS words */

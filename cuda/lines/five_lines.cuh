@@ -1,0 +1,420 @@
+/* five_lines.cuh - systems of five diagonals divided into chunks of scalar rows, contiguous in
+ * memory: the partition method (join/segment.cuh), whose units are those of blocks of 2 x 2.
+ *
+ * A thread eliminates the scalar rows of a chunk (five_rows.cuh) in terms of the last two unknowns
+ * before it, l,
+ *
+ *   x_i = y_i - s_i x_{i+1} - t_i x_{i+2} - p_i l_0 - q_i l_1
+ *
+ * and carries the first two unknowns along. The last two rows close the unit. The chunks of a
+ * system are joined by parallel cyclic reduction. 7 words and about 45 operations for a row: a block
+ * has its systems in shared memory, and the eliminated rows take the places of those of the matrix,
+ * so that a multiprocessor has about 4000 rows in float64.
+ *
+ * On an H200 rows of 128, 256, 1000 and 4096 scalars take 0.81, 0.81, 0.70 and 0.54 of the time of
+ * blocks_lines.cuh or, the longest ones, of blocks_tiles.cuh in float64, 0.9, 0.6, 0.6 and 0.3 in
+ * float32. Neighbouring systems, four of them side by side, took 1.1 to 1.5 of the time of
+ * five_rows.cuh.
+ *
+ * A chunk has 16 bytes more than its rows, so that vectors of neighbouring threads lie in different
+ * banks.
+ */
+#ifndef PS_CUDA_LINES_FIVE_LINES_CUH
+#define PS_CUDA_LINES_FIVE_LINES_CUH
+
+#include "lines/five_rows.cuh"
+#include "lines/join/levels.cuh"
+
+namespace pysolvers::lines {
+
+using namespace join;
+
+/* The tile of a block in shared memory: operands, which are five diagonals and rhs, of whole
+ * systems. */
+template <typename Real, int ROWS> struct FiveLines {
+    static constexpr int count = 16 / sizeof(Real), group = 4;
+    static constexpr int pitch = ROWS + count, operands = 6;
+    using Numbers = typename FiveRows<Real>::Numbers;
+    const BlocksJob<Real> &job;
+    Real *const memory;
+
+    __device__ __forceinline__ int chunks() const
+    {
+        return job.lines.shape.chunks();
+    }
+
+    __device__ __forceinline__ Real *chunk_at(int d, int slot, int chunk) const
+    {
+        return memory + ((d * job.lines.systems + slot) * chunks() + chunk) * pitch;
+    }
+
+    /* Start the copies of `systems` systems from `first`; vectors without an entry of the matrix
+     * are cleared. */
+    __device__ __forceinline__ void load(int64_t first, int systems) const
+    {
+        walk(first, systems, [&](const auto &source, int slot, int32_t row) {
+#pragma unroll
+            for (int d = 0; d < operands; d++) {
+                const int32_t least = d < 5 ? max(2 - d, 0) : 0,
+                              beyond = d < 5 ? max(d - 2, 0) : 0;
+                const Real *const from = d < 5
+                                             ? job.bands[d % 5].system(source.j, source.k)
+                                             : source.at(job.rhs, 0);
+
+                copy_async_of_line_or_clear<16>(at_row(d, slot, row), from + row,
+                                                row + count > least &&
+                                                    row < job.rows - beyond);
+            }
+        });
+        copies_committed();
+    }
+
+    /* Store x, in the place of rhs, of the systems that are not in `left`. */
+    __device__ __forceinline__ void store(int64_t first, int systems,
+                                          const unsigned *left) const
+    {
+        walk(first, systems, [&](const auto &source, int slot, int32_t row) {
+            if (left[slot] == 0) {
+                *reinterpret_cast<int4 *>(source.at(job.x, 0) + row) =
+                    *reinterpret_cast<const int4 *>(at_row(5, slot, row));
+            }
+        });
+    }
+
+    static __device__ __forceinline__ Numbers read(const Real *from)
+    {
+        Numbers all;
+
+#pragma unroll
+        for (int v = 0; v < group / count; v++) {
+            const int4 vector = reinterpret_cast<const int4 *>(from)[v];
+
+            memcpy(all.at + v * count, &vector, 16);
+        }
+        return all;
+    }
+
+    static __device__ __forceinline__ void write(Real *to, const Numbers &all)
+    {
+#pragma unroll
+        for (int v = 0; v < group / count; v++) {
+            int4 vector;
+
+            memcpy(&vector, all.at + v * count, 16);
+            reinterpret_cast<int4 *>(to)[v] = vector;
+        }
+    }
+
+  private:
+    __device__ __forceinline__ Real *at_row(int d, int slot, int32_t row) const
+    {
+        const int place = row + chunks() * ROWS - job.rows;
+
+        return chunk_at(d, slot, 0) + place / ROWS * pitch + place % ROWS;
+    }
+
+    /* visit(source, slot, row) for the vectors that this thread copies: neighbouring threads have
+     * neighbours in memory. */
+    template <typename Visit>
+    __device__ __forceinline__ void walk(int64_t first, int systems,
+                                         const Visit &visit) const
+    {
+        const unsigned vectors = job.rows / count, all = systems * vectors;
+
+#pragma unroll 1
+        for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
+            const unsigned slot = i / vectors;
+
+            visit(BlockSource<Real, 2, true>(job, first + slot), static_cast<int>(slot),
+                  static_cast<int32_t>((i - slot * vectors) * count));
+        }
+    }
+};
+
+/* The chunk of a thread. */
+template <typename Real, int ROWS> struct FiveChunk {
+    using Number = Block<Real, 2>;
+    using Lines = FiveLines<Real, ROWS>;
+    using Numbers = typename Lines::Numbers;
+    static constexpr int group = 4, bands = 5;
+    /* where the eliminated rows are; those of rhs have y and then x */
+    enum { of_s, of_t, of_p, of_q, of_y = 5 };
+    struct Group {
+        Numbers of[6];
+    };
+    struct Row {
+        Real s, t, y, p, q, most; /* most: what may be eliminated by the row */
+    };
+    /* x_f = g - p l_0 - q l_1 - u_0 x_i - u_1 x_{i+1} */
+    struct First {
+        Real g, p, q, u0, u1;
+
+        __device__ __forceinline__ void pass(const Row &row)
+        {
+            g -= u0 * row.y;
+            p -= u0 * row.p;
+            q -= u0 * row.q;
+
+            const Real next = u1 - u0 * row.s;
+
+            u1 = -(u0 * row.t);
+            u0 = next;
+        }
+    };
+    const BlocksJob<Real> &job;
+    Real *const at;  /* row 0 of operand 0 */
+    const int array; /* from an operand to the next one */
+    const int start; /* row of the system */
+    bool is_unsafe = false;
+
+    /* Group g: rows before row 0 of the system are rows of the identity. */
+    __device__ __forceinline__ Group load(int g) const
+    {
+        const int32_t first = start + g * group;
+        Group all;
+
+#pragma unroll
+        for (int d = 0; d < 6; d++) {
+            all.of[d] = Lines::read(at + d * array + g * group);
+        }
+        if (first < 2 || first + group > job.rows - 2) {
+#pragma unroll
+            for (int r = 0; r < group; r++) {
+#pragma unroll
+                for (int d = 0; d < 6; d++) {
+                    const int32_t column = first + r + (d < bands ? d - 2 : 0);
+
+                    if (first + r < 0 || column < 0 || column >= job.rows) {
+                        all.of[d].at[r] = d == 2 ? 1 : 0;
+                    }
+                }
+            }
+        }
+        return all;
+    }
+
+    __device__ __forceinline__ Segment<Number> eliminate()
+    {
+        constexpr int groups = ROWS / group;
+        constexpr Real largest = FiveRows<Real>::largest;
+        Row before = {0, 0, 0, -1, 0, largest}, last = {0, 0, 0, 0, -1, largest};
+        First first[2] = {{0, 0, 0, -1, 0}, {0, 0, 0, 0, -1}};
+
+#pragma unroll 1
+        for (int g = 0; g < groups - 1; g++) {
+            const Group rows = load(g);
+            Group kept;
+
+#pragma unroll
+            for (int r = 0; r < group; r++) {
+                step(rows, r, before, last, first);
+                keep(kept, r, last);
+            }
+            put(kept, g, group);
+        }
+        const Group rows = load(groups - 1);
+        Group kept;
+
+#pragma unroll
+        for (int r = 0; r < group - 2; r++) {
+            step(rows, r, before, last, first);
+            keep(kept, r, last);
+        }
+#pragma unroll
+        for (int r = group - 2; r < group; r++) {
+            keep(kept, r, last);
+        }
+        put(kept, groups - 1, group);
+
+        /* the last two rows */
+        const auto of = [&](int d, int r) { return rows.of[d].at[group - 2 + r]; };
+        const Real a = of(1, 0) - of(0, 0) * before.s, l = of(0, 1);
+        Segment<Number> unit;
+
+        check(rows, group - 2, a, of(0, 0), before, last);
+        check(rows, group - 1, l, Real(0), before, last);
+        unit.b = {{{of(2, 0) - of(0, 0) * before.t - a * last.s, of(3, 0) - a * last.t},
+                   {of(1, 1) - l * last.s, of(2, 1) - l * last.t}}};
+        unit.a = {
+            {{-(of(0, 0) * before.p + a * last.p), -(of(0, 0) * before.q + a * last.q)},
+             {-(l * last.p), -(l * last.q)}}};
+        unit.c = {{{of(4, 0), 0}, {of(3, 1), of(4, 1)}}};
+        unit.d.at[0] = of(5, 0) - of(0, 0) * before.y - a * last.y;
+        unit.d.at[1] = of(5, 1) - l * last.y;
+#pragma unroll
+        for (int f = 0; f < 2; f++) {
+            unit.first.g.at[f] = first[f].g;
+            unit.first.l.at[f][0] = first[f].p;
+            unit.first.l.at[f][1] = first[f].q;
+            unit.first.u.at[f][0] = first[f].u0;
+            unit.first.u.at[f][1] = first[f].u1;
+        }
+        return unit;
+    }
+
+    __device__ __forceinline__ void substitute(const Ends<Number> &ends) const
+    {
+        constexpr int groups = ROWS / group;
+        const Real l0 = ends.y_left.at[0], l1 = ends.y_left.at[1];
+        Real x1 = ends.y.at[1], x2 = 0;
+
+#pragma unroll 1
+        for (int g = groups - 1; g >= 0; g--) {
+            Real *const rows = at + g * group;
+            const Numbers s = Lines::read(rows + of_s * array),
+                          t = Lines::read(rows + of_t * array),
+                          p = Lines::read(rows + of_p * array),
+                          q = Lines::read(rows + of_q * array),
+                          y = Lines::read(rows + of_y * array);
+            Numbers x;
+
+#pragma unroll
+            for (int r = group - 1; r >= 0; r--) {
+                const Real own = y.at[r] - p.at[r] * l0 - q.at[r] * l1;
+                Real value = (own - t.at[r] * x2) - s.at[r] * x1;
+
+                if (r >= group - 2 && g == groups - 1) {
+                    value = ends.y.at[r - (group - 2)];
+                }
+                x.at[r] = value;
+                x2 = x1;
+                x1 = value;
+            }
+            Lines::write(rows + of_y * array, x);
+        }
+    }
+
+  private:
+    static __device__ __forceinline__ void keep(Group &kept, int r, const Row &row)
+    {
+        kept.of[of_s].at[r] = row.s;
+        kept.of[of_t].at[r] = row.t;
+        kept.of[of_p].at[r] = row.p;
+        kept.of[of_q].at[r] = row.q;
+        kept.of[of_y].at[r] = row.y;
+    }
+
+    __device__ __forceinline__ void put(const Group &kept, int g, int) const
+    {
+#pragma unroll
+        for (int d = 0; d < 6; d++) {
+            if (d != 4) {
+                Lines::write(at + d * array + g * group, kept.of[d]);
+            }
+        }
+    }
+
+    /* Note whether row r, whose entries before its diagonal are l2 and a, needs exchanges. */
+    __device__ __forceinline__ void check(const Group &rows, int r, Real a, Real l2,
+                                          const Row &before, const Row &last)
+    {
+        /* comparisons are false for NaN */
+        bool is_safe = fabs(a) <= last.most && fabs(l2) <= before.most;
+
+        if (job.checks) {
+            is_safe = is_safe && fabs(rows.of[0].at[r]) + fabs(rows.of[1].at[r]) +
+                                         fabs(rows.of[3].at[r]) +
+                                         fabs(rows.of[4].at[r]) <=
+                                     fabs(rows.of[2].at[r]);
+        }
+        is_unsafe = is_unsafe || !is_safe;
+    }
+
+    __device__ __forceinline__ void step(const Group &rows, int r, Row &before, Row &last,
+                                         First (&first)[2])
+    {
+        const auto of = [&](int d) { return rows.of[d].at[r]; };
+        const Real l2 = of(0), a = of(1) - l2 * before.s;
+        Row row;
+
+        const Real pivot = of(2) - l2 * before.t - a * last.s;
+        const Real inverse = fast_reciprocal(pivot);
+
+        check(rows, r, a, l2, before, last);
+        is_unsafe = is_unsafe || !FiveRows<Real>::is_in_range(pivot) ||
+                    (job.is_definite && !(pivot > 0));
+        row.most = FiveRows<Real>::most_multiplier * fabs(pivot);
+        row.s = (of(3) - a * last.t) * inverse;
+        row.t = of(4) * inverse;
+        row.y = (of(5) - l2 * before.y - a * last.y) * inverse;
+        row.p = -((l2 * before.p + a * last.p) * inverse);
+        row.q = -((l2 * before.q + a * last.q) * inverse);
+        first[0].pass(row);
+        first[1].pass(row);
+        before = last;
+        last = row;
+    }
+};
+
+/* Grid: a block for each tile of systems. */
+template <typename Real, int ROWS>
+__global__ void
+__launch_bounds__(five_lines_threads)
+    five_lines_kernel(const __grid_constant__ BlocksJob<Real> job)
+{
+    using Number = Block<Real, 2>;
+    using Chunk = FiveChunk<Real, ROWS>;
+    extern __shared__ int4 shared[];
+    __shared__ WarpExchange<Number> exchange;
+    __shared__ unsigned left[five_lines_threads];
+    const FiveLines<Real, ROWS> tile = {job, reinterpret_cast<Real *>(shared)};
+    const Shape &shape = job.lines.shape;
+    ThreadPlace<ROWS> self(shape, 0);
+    const int64_t systems = job.outer * job.inner,
+                  first = static_cast<int64_t>(blockIdx.x) * job.lines.systems;
+    const int count = static_cast<int>(min(int64_t(job.lines.systems), systems - first));
+    const bool is_idle = self.slot >= count || self.lane >= shape.lanes;
+    Levels<Number, ROWS> levels;
+
+    tile.load(first, count);
+    if (threadIdx.x < job.lines.systems) {
+        left[threadIdx.x] = 0;
+    }
+    if (is_idle) {
+        self.clear();
+    }
+    const int slot = is_idle ? 0 : self.slot,
+              at = is_idle ? 0 : self.warp * shape.lanes + self.lane;
+    Chunk chunk = {job, tile.chunk_at(0, slot, at),
+                   static_cast<int>(tile.chunk_at(1, 0, 0) - tile.chunk_at(0, 0, 0)),
+                   self.start};
+
+    levels.bad_pivot.is_definite = job.is_definite;
+    copies_done();
+    __syncthreads(); /* the tile is complete */
+    if (!is_idle) {
+        levels.own = chunk.eliminate();
+        if (chunk.is_unsafe) {
+            atomicOr(&left[slot], 1u);
+        }
+    }
+    else {
+        levels.own = Segment<Number>::closed(own_spike<Number>(), left_spike<Number>(),
+                                             copy_row<Number>());
+    }
+    const Ends<Number> ends = levels.join_system(shape, self, false, exchange);
+
+    if (!is_idle) {
+        if (levels.bad_pivot.row != BadPivot::none) {
+            atomicOr(&left[slot], 1u);
+        }
+        chunk.substitute(ends);
+    }
+    __syncthreads(); /* x is complete */
+    tile.store(first, count, left);
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        const BlockSource<Real, 2, true> source(job, first + i);
+
+        if (left[i] != 0) {
+            solve_by_blocks(job, source, first + i,
+                            kept_of(job, first + i, source.rows * 6));
+        }
+        else if (job.info != nullptr) {
+            job.info[job.is_swapped ? source.k * job.outer + source.j : first + i] = 0;
+        }
+    }
+}
+
+} // namespace pysolvers::lines
+
+#endif
