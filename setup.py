@@ -118,6 +118,12 @@ HAS_PRAGMAS = re.compile(r"csrc/cpu/isa/f(32|64)_(baseline|avx2|avx512)\.c")
 RARELY_USED = re.compile(r"csrc/cpu/isa/(?!(f32|f64|c64|c128)_)\w+_baseline\.c")
 SMALL = "-Os"
 
+# The line kernels of that instruction set are then compiled with this macro: few long systems, a
+# tile at most, are as fast as without it; any others take no teams of tiles, and the kernels of
+# reductions, chunks, spans and pieces are for size: 0.36 MB less.
+FEW_LINES = "-DPS_FEW_LINES"
+LINES_OF_BASELINE = re.compile(r"csrc/cpu/isa/(f32|f64|c64|c128)_baseline\.c")
+
 # Without it, the position of a kernel in the module, which depends on all files before it, changes
 # its speed by up to 14 % (HeatADI).
 ALIGN = "-falign-functions=64"
@@ -372,6 +378,8 @@ class BuildExtensions(build_ext):
             own += own_flags.get(instruction_set(source), [])
             if is_optimised and "avx2" in own_flags and RARELY_USED.fullmatch(source):
                 own.append(SMALL)
+            if is_optimised and "avx2" in own_flags and LINES_OF_BASELINE.fullmatch(source):
+                own.append(FEW_LINES)
             own += [ALIGN, NO_TABLES] if Path(source).parent.name == "isa" else []
             foreign = self.foreign() if Path(source).parent.name == "python" else []
             command = [*self.compiler.compiler_so, *own, "-c", source]

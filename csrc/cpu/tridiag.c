@@ -96,7 +96,7 @@ plan_sides(plan *p, const ps_tridiag *t, ps_pivot pivot)
 {
     const ps_type_kernels *const kernels = p->lines.kernels;
     ps_tridiag first;
-    const ps_sides sides = ps_sides_of(t, kernels->lanes, &first);
+    const ps_sides sides = ps_sides_of(t, kernels, &first);
 
     if (sides.count > 0 && pivot != PS_PIVOT_ALWAYS) {
         p->lines = ps_plan_of(kernels, &first, PS_THOMAS, pivot, p->lines.threads);

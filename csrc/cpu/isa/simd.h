@@ -21,6 +21,7 @@
 #define abs_vec(a) PS_CAT(ps_abs_, PS_BASE)(a)
 #define any(m) PS_CAT(ps_any_, PS_BASE)(m)
 #define all(m) (!any(~(m)))
+#define mask_of_bytes(from) PS_CAT(ps_of_bytes_, PS_BASE)(from)
 
 /* transpose(vec v[LANES]): element k of vector i becomes element i of vector k.
  * load_square(from, offset, vec to[LANES]): the same for the rows from[i] + offset. */

@@ -126,6 +126,49 @@ PS_VECTORS(float, f32)
 PS_VECTORS(double, f64)
 #undef PS_VECTORS
 
+/* The lanes whose bytes are not 0, of as many adjacent bytes as a vector has lanes. GCC
+ * converts vectors of different sizes lane by lane. */
+#if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+PS_INLINE ps_mask_f32
+ps_of_bytes_f32(const uint8_t *from)
+{
+    return (ps_mask_f32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)from)) != 0;
+}
+PS_INLINE ps_mask_f64
+ps_of_bytes_f64(const uint8_t *from)
+{
+    return (ps_mask_f64)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)from)) != 0;
+}
+#elif PS_VECTOR_BYTES == 32 && defined(__AVX2__)
+PS_INLINE ps_mask_f32
+ps_of_bytes_f32(const uint8_t *from)
+{
+    return (ps_mask_f32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from)) != 0;
+}
+PS_INLINE ps_mask_f64
+ps_of_bytes_f64(const uint8_t *from)
+{
+    int32_t bytes;
+
+    memcpy(&bytes, from, sizeof bytes);
+    return (ps_mask_f64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes)) != 0;
+}
+#else
+#define PS_OF_BYTES(real, tag)                                            \
+    PS_INLINE ps_mask_##tag ps_of_bytes_##tag(const uint8_t *from)        \
+    {                                                                     \
+        typedef uint8_t bytes                                             \
+            __attribute__((vector_size(PS_VECTOR_BYTES / sizeof(real)))); \
+        bytes all;                                                        \
+                                                                          \
+        memcpy(&all, from, sizeof all);                                   \
+        return __builtin_convertvector(all, ps_mask_##tag) != 0;          \
+    }
+PS_OF_BYTES(float, f32)
+PS_OF_BYTES(double, f64)
+#undef PS_OF_BYTES
+#endif
+
 #if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
 
 static inline void

@@ -90,6 +90,8 @@ typedef struct {
 
 struct ps_type_kernels {
     int lanes;
+    int pair; /* most tiles of contiguous lines that are eliminated together; 1: there
+                       are no kernels for several right-hand sides of each matrix */
     size_t element; /* bytes */
 
     /* direct solves group `index` of a job, reduction solves tile `index`; both return
@@ -199,7 +201,7 @@ int64_t ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
 
 /* Set job->group, the number of tiles that are solved together: as many as fit in cache
  * with `bytes` of eliminated rows per tile, but few enough to occupy all threads. */
-void ps_job_group(ps_job *job, size_t bytes, int threads);
+void ps_job_group(ps_job *job, const ps_type_kernels *kernels, size_t bytes, int threads);
 
 /* Set job->group of a job that a factor solves. A group is part of one run, and the
  * number of tiles of a run is rounded up to a multiple of the group; tiles beyond the end
@@ -222,7 +224,8 @@ typedef struct {
     int inside;    /* they are along inner */
 } ps_sides;
 
-ps_sides ps_sides_of(const ps_tridiag *t, int lanes, ps_tridiag *first);
+ps_sides ps_sides_of(const ps_tridiag *t, const ps_type_kernels *kernels,
+                     ps_tridiag *first);
 
 /* The plan of a call that solves the groups of a job with one kernel. */
 typedef struct {

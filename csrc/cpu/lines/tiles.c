@@ -150,14 +150,14 @@ goes_alone(const ps_job *job)
 }
 
 void
-ps_job_group(ps_job *job, size_t bytes, int threads)
+ps_job_group(ps_job *job, const ps_type_kernels *kernels, size_t bytes, int threads)
 {
     const int64_t room = PS_GROUP_BYTES / (int64_t)(bytes + 1);
     const int64_t far_room = PS_FAR_BYTES / (int64_t)(bytes + 1);
     const int64_t a_run = job->tiles / job->runs;
     const int64_t most = job->strided      ? PS_GROUP_TILES
                          : goes_alone(job) ? 1
-                                           : PS_CONTIGUOUS_TILES;
+                                           : kernels->pair;
     const int64_t whole = a_run <= far_room && a_run <= most ? a_run : PS_STRIDED_TILES;
     const int64_t least = job->strided ? whole : room < 1 ? 1 : most;
     const int64_t wished = room < least ? least : room < most ? room : most;
@@ -221,7 +221,7 @@ ps_plan_kernel(ps_plan *plan, size_t (*scratch)(const ps_job *job),
                int64_t (*solve)(const ps_job *job, int64_t index, void *scratch))
 {
     if (solve != plan->kernels->reduction) {
-        ps_job_group(&plan->job, scratch(&plan->job), plan->threads);
+        ps_job_group(&plan->job, plan->kernels, scratch(&plan->job), plan->threads);
     }
     plan->scratch = ps_aligned(scratch(&plan->job));
     plan->solve = solve;
@@ -242,8 +242,9 @@ ps_plan_method(ps_plan *plan)
 }
 
 ps_sides
-ps_sides_of(const ps_tridiag *t, int lanes, ps_tridiag *first)
+ps_sides_of(const ps_tridiag *t, const ps_type_kernels *kernels, ps_tridiag *first)
 {
+    const int lanes = kernels->lanes;
     const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
     const int64_t least = t->x.stride.row == 1 ? PS_CONTIGUOUS_SIDES : PS_STRIDED_SIDES;
     int along_outer = t->outer >= least && t->inner >= lanes;
@@ -254,7 +255,7 @@ ps_sides_of(const ps_tridiag *t, int lanes, ps_tridiag *first)
         along_inner = along_inner && matrix[w]->stride.inner == 0;
     }
     if (t->flags & (PS_PERIODIC | PS_ROW_SUMS) ||
-        (t->dtype != PS_F32 && t->dtype != PS_F64)) {
+        (t->dtype != PS_F32 && t->dtype != PS_F64) || kernels->pair < 2) {
         along_outer = along_inner = 0;
     }
     *first = *t;
