@@ -27,6 +27,7 @@ template <typename Real> struct ColumnTuning<Block<Real, 2>> {
     static constexpr int usual_threads = threads / 2;
     static constexpr int shorter[] = {8, 8, 8};
     static constexpr int long_from = 0;
+    static constexpr bool takes_shortest = false;
     static constexpr int cluster_bytes = 256, span = 2;
 };
 

@@ -24,19 +24,22 @@ template <typename Number> struct ColumnTuning {
     static constexpr int rows = 32, alone = 32, threads = sizeof(Number) == 4 ? 512 : 256;
     static constexpr int usual_threads = threads;
     static constexpr int shorter[] = {16, 20, 24};
-    static constexpr int long_from = INT_MAX; /* rows; otherwise the fewest pads */
+    static constexpr int long_from = INT_MAX;     /* rows; otherwise the fewest pads, */
+    static constexpr bool takes_shortest = false; /* of several such chunks */
     static constexpr int cluster_bytes = 256, span = 4;
 };
 template <> struct ColumnTuning<Complex<float>> {
     static constexpr int rows = 16, alone = 32, threads = 512, usual_threads = threads;
     static constexpr int shorter[] = {16, 16, 16};
     static constexpr int long_from = INT_MAX;
+    static constexpr bool takes_shortest = false;
     static constexpr int cluster_bytes = 256, span = 4;
 };
 template <> struct ColumnTuning<Complex<double>> {
     static constexpr int rows = 8, alone = 8, threads = 256, usual_threads = threads;
     static constexpr int shorter[] = {4, 4, 8};
     static constexpr int long_from = INT_MAX;
+    static constexpr bool takes_shortest = false;
     static constexpr int cluster_bytes = 128, span = 4;
 };
 
@@ -49,6 +52,7 @@ template <typename Real, int COUNT> struct ColumnTuning<WithSides<Real, COUNT>> 
     static constexpr int usual_threads = threads;
     static constexpr int shorter[] = {16, 16, 16};
     static constexpr int long_from = 0;
+    static constexpr bool takes_shortest = false;
     static constexpr int cluster_bytes = 256, span = 4;
 };
 
@@ -124,12 +128,14 @@ template <typename Number> struct SideColumnJob : ColumnJob<Number> {
 
 /* The shapes of steps: the longest chunks, because the registers of shorter ones leave no
  * room for another block. In float32, systems of up to 128 rows have chunks with the fewest
- * pads: 75 and 100 rows take 0.89 and 0.88 of the time, 200 rows 1.09 (H200). */
+ * pads: 64, 75, 100 and 128 rows take 0.97, 0.90, 0.88 and 0.96 of the time, 200 rows 1.09
+ * (H200). */
 template <typename Number, int MOST> struct StepColumnTuning : ColumnTuning<Number> {
     static constexpr bool has_fewest_pads = sizeof(Number) == 4 && MOST == 32;
     static constexpr int rows = MOST, alone = MOST;
     static constexpr int shorter[] = {16, has_fewest_pads ? 20 : 16, MOST};
     static constexpr int long_from = has_fewest_pads ? 129 : 0;
+    static constexpr bool takes_shortest = has_fewest_pads;
 };
 
 /* The same for a step: inputs and their rows are those of the ring, with u[i + 1] in the

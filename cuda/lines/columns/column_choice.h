@@ -54,6 +54,9 @@ chunk_of(int64_t rows, int32_t width)
         const int32_t chunk = Tuned::shorter[2];
         return blocks_of<Tuned>(rows, chunk, width) == blocks ? chunk : best;
     }
+    if (rows > best && Tuned::takes_shortest) {
+        best = Tuned::shorter[0];
+    }
     for (const int32_t chunk : Tuned::shorter) {
         if (blocks_of<Tuned>(rows, chunk, width) == 1 &&
             divided_up(rows, chunk) * chunk < divided_up(rows, best) * best) {
