@@ -9,13 +9,13 @@
 
 namespace pysolvers::panels {
 
-/* With fewer rows, tiles (shared.cuh) are as fast. 200 rows of 167772 systems take at most 0.74
- * of their time in float32 and 0.95 in float64 (H200). Kept matrices have a table for panels
- * from more rows on; periodic ones were not measured. */
+/* With fewer rows, tiles (shared.cuh) are as fast. In float32, 100 to 256 rows take 0.45 to 0.63
+ * of their time, in float64 200 and 256 rows 0.70 to 0.86, 160 rows at most 0.87 (H200). Kept
+ * matrices have a table for panels from more rows on; periodic ones were not measured. */
 static constexpr int least_kept_rows = 257;
 template <typename Number>
 static constexpr int least_rows = std::is_same_v<Number, float>    ? 100
-                                  : std::is_same_v<Number, double> ? 200
+                                  : std::is_same_v<Number, double> ? 160
                                                                    : least_kept_rows;
 static constexpr int least_lanes = 16; /* neighbouring systems */
 static constexpr int least_rounds = 4; /* rounds of a block for which a table is faster */
