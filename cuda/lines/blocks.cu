@@ -88,12 +88,13 @@ divide_rows(const ps_blocks &b, const ps_cuda_device &device, int32_t &far,
     const BlocksTile tile = blocks_tile(b.side, size);
     const int64_t lanes = 32 * size;
     const int64_t rows = (b.side == 0 ? (b.rows + 1) / 2 : b.rows) / 2;
+    const int64_t tiles = tile.stages * tile.words * lanes, row = tile.row * lanes;
+    const int64_t single = std::min<int64_t>(device.shared_bytes_processor, tiled_bytes);
     const int64_t of_block =
         tile.copied > 1 ? device.shared_bytes_processor / tiled_blocks - reserved_bytes
-                        : std::min<int64_t>(device.shared_bytes_processor, tiled_bytes) /
-                              (size == 4 ? 3 : 5);
+        : size == 4 && tiles + rows * row <= single / 3 ? single / 3
+                                                        : single / 5;
     const int64_t bytes = std::min<int64_t>(of_block, device.shared_bytes);
-    const int64_t tiles = tile.stages * tile.words * lanes, row = tile.row * lanes;
     const int64_t near = std::clamp<int64_t>((bytes - tiles) / row, 0, rows);
 
     far = static_cast<int32_t>(rows - near);
