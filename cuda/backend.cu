@@ -158,6 +158,12 @@ heat_step(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_report *
 }
 
 static ps_status
+heat_cut(const ps_heat_cut *c, int32_t applies, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_heat_cut(c, applies != 0, exec); });
+}
+
+static ps_status
 diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_diffusion_apply(d, out, exec); });
@@ -507,6 +513,7 @@ make_table()
     b.staggered_step = staggered_step;
     b.heat_work = heat_work;
     b.heat_step = heat_step;
+    b.heat_cut = heat_cut;
     b.gceidd_work = gceidd_work;
     b.gceidd_step = gceidd_step;
     b.lmsor_work = lmsor_work;

@@ -627,7 +627,7 @@ def gceidd_step(
 ) -> tuple[int, _GceiddReport | None]: ...
 def heat_step(
     codes: tuple[int, int, int, int, int],
-    switches: tuple[int, int],
+    switches: tuple[int, int, int],
     ratios: tuple[float, float, float],
     sides: tuple[tuple[int, float, tuple[int, int, int], tuple[int, int, int]], ...],
     tables: _Array | None,
@@ -644,6 +644,23 @@ def heat_step(
     stream: int = 0,
     /,
 ) -> tuple[int, _HeatReport | None]: ...
+def heat_cut(
+    applies: bool,
+    place: tuple[int, int],
+    ends: tuple[int, int],
+    beyond: tuple[int, int],
+    first: tuple[int, int],
+    used: tuple[tuple[int, int], tuple[int, int]],
+    t: _Array,
+    before: _Array,
+    differences: _Array,
+    outer: _Array,
+    weights: _Array,
+    spikes: tuple[_Array | None, _Array | None],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def diffusion_apply(
     ends: tuple[tuple[int, int, int], ...],
     system: _DiffusionSystem,

@@ -116,7 +116,10 @@ struct ps_heat {
     const void *k;        /* at the nodes, positive; null: 1 */
     void *t, *w;
     int32_t fresh;
-    int32_t timed;   /* measure the stages; a device backend then waits */
+    int32_t timed; /* measure the stages; a device backend then waits */
+    int32_t
+        goes_on; /* before t is read, more steps of the same sides follow: its boundary
+                        nodes may stay as they are */
     double *largest; /* null, or in the backend's memory: max |t| at the end, not finite
                         if any t is not finite */
 
@@ -133,6 +136,35 @@ struct ps_heat_report {
     int32_t threads;
     const char *kernel; /* a static text */
     double seconds[PS_HEAT_STAGE_COUNT];
+};
+
+/* Values of a node of the cut axis, of `count` nodes from node `first` on: that of node first + i
+ * of line p is data[i] with node_step 0, data[i*plane + p] with 1. */
+typedef struct {
+    const void *data;
+    int64_t first, count, node_step;
+} ps_heat_spike;
+
+/* What other ranks change of T where the lines along the slowest axis are cut, after a step of
+ * the kernels on the nodes of a rank and of one node of each neighbour, the nodes beyond the cuts.
+ * Node i of line p is t[i*plane + p]. A negative node is none.
+ *
+ * heat_cut(c, 0): ends[2 rank + e] = before[e] - t[end[e]]
+ * heat_cut(c, 1), when `ends` has those of all ranks: for the cuts k = 0 and 1
+ *   change_k = sum of weights[k][j] ends[j] over j, from[k] <= j < to[k]; weights of 0 are skipped
+ *   outer[k] += change_k,   t[beyond[k]] = outer[k],   t[first_k + i] += spike_k[i] change_k
+ * and then before[e] = t[end[e]]. */
+struct ps_heat_cut {
+    ps_dtype dtype;
+    int64_t plane; /* lines */
+    int32_t rank, ranks;
+    int64_t end[2], beyond[2];
+    int32_t from[2],
+        to[2]; /* the first of the weights that are not 0, and after the last */
+    void *t, *before, *ends,
+        *outer;          /* of the last three 2, 2*ranks and 2 numbers a line */
+    const void *weights; /* [2][2*ranks][plane] */
+    ps_heat_spike spike[2];
 };
 
 /* Check all that the struct alone determines, for all backends. The scheme and the

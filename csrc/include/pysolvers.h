@@ -262,6 +262,7 @@ typedef struct ps_laplace ps_laplace;
 typedef struct ps_laplace_report ps_laplace_report;
 typedef struct ps_heat ps_heat;
 typedef struct ps_heat_report ps_heat_report;
+typedef struct ps_heat_cut ps_heat_cut;
 typedef struct ps_diffusion ps_diffusion;
 typedef struct ps_diffusion_report ps_diffusion_report;
 typedef struct ps_gceidd ps_gceidd;
@@ -367,6 +368,8 @@ typedef struct {
     ps_status (*heat_work)(const ps_heat *h, const ps_exec *exec, size_t *bytes);
     ps_status (*heat_step)(const ps_heat *h, int64_t count, const ps_exec *exec,
                            ps_heat_report *report);
+    /* Null for a host. */
+    ps_status (*heat_cut)(const ps_heat_cut *c, int32_t applies, const ps_exec *exec);
     /* out = A x and the solution of A x = rhs: ps_diffusion.h. diffusion_solve() of a
      * device waits for the stream and must not be called while it is captured. */
     ps_status (*diffusion_apply)(const ps_diffusion *d, void *out, const ps_exec *exec);

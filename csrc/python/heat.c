@@ -223,11 +223,12 @@ heat_step(PyObject *Py_UNUSED(module), PyObject *args)
     ps_heat h = {0};
     call in;
 
-    if (!PyArg_ParseTuple(args, "(iiiii)(ii)(ddd)O!OO(LL)OOOOLiO|iK:heat_step", &scheme,
+    if (!PyArg_ParseTuple(args, "(iiiii)(iii)(ddd)O!OO(LL)OOOOLiO|iK:heat_step", &scheme,
                           &kernel, &memory, &h.mapping, &h.block, &h.fresh, &h.timed,
-                          &h.ratio[0], &h.ratio[1], &h.ratio[2], &PyTuple_Type, &side,
-                          &tables, &source, &level_step, &node_step, &k, &t, &w, &largest,
-                          &count, &threads, &made_array, &device, &stream)) {
+                          &h.goes_on, &h.ratio[0], &h.ratio[1], &h.ratio[2],
+                          &PyTuple_Type, &side, &tables, &source, &level_step, &node_step,
+                          &k, &t, &w, &largest, &count, &threads, &made_array, &device,
+                          &stream)) {
         return NULL;
     }
     if (borrow_t(t, &h, &type) < 0 || borrow_field(w, "w", &h, type, 1, &fields[0]) < 0 ||
@@ -250,6 +251,106 @@ heat_step(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     return make_steps(&h, count, &in, made);
+}
+
+/* The data of an array of `count` numbers, or null with an exception. */
+static void *
+borrow_numbers(PyObject *object, const char *name, int type, int64_t count)
+{
+    PyArrayObject *const array = operand_block(object, name, type, 0);
+
+    if (array != NULL && PyArray_SIZE(array) != count) {
+        PyErr_Format(PyExc_ValueError, "%s: need %lld values, got %lld", name,
+                     (long long)count, (long long)PyArray_SIZE(array));
+        return NULL;
+    }
+    return array == NULL ? NULL : PyArray_DATA(array);
+}
+
+/* Read a spike, which lies in the nodes of t. */
+static int
+borrow_spike(PyObject *object, int type, int64_t plane, int64_t nodes, ps_heat_spike *s)
+{
+    if (object == Py_None) {
+        *s = (ps_heat_spike){0};
+        return 0;
+    }
+    PyArrayObject *const array = operand_block(object, "spikes", type, 0);
+
+    if (array == NULL) {
+        return -1;
+    }
+    s->count = PyArray_NDIM(array) > 0 ? PyArray_DIM(array, 0) : 0;
+    s->node_step = PyArray_SIZE(array) == s->count ? 0 : 1;
+    s->data = PyArray_DATA(array);
+    if ((s->node_step == 1 && PyArray_SIZE(array) != s->count * plane) || s->first < 0 ||
+        s->count > nodes - s->first) {
+        PyErr_SetString(PyExc_ValueError, "spikes: they leave the nodes of t");
+        return -1;
+    }
+    return 0;
+}
+
+PyObject *
+heat_cut(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const ps_backend *const backend = ps_backend_get();
+    int applies, type, device = 0, is_inside = 1;
+    long long end[2], beyond[2], first[2];
+    unsigned long long stream = 0;
+    PyObject *t, *before, *ends, *outer, *weights, *spike[2];
+    ps_heat_cut c = {0};
+    call in;
+
+    if (!PyArg_ParseTuple(args, "p(ii)(LL)(LL)(LL)((ii)(ii))OOOOO(OO)|iK:heat_cut",
+                          &applies, &c.rank, &c.ranks, &end[0], &end[1], &beyond[0],
+                          &beyond[1], &first[0], &first[1], &c.from[0], &c.to[0],
+                          &c.from[1], &c.to[1], &t, &before, &ends, &outer, &weights,
+                          &spike[0], &spike[1], &device, &stream)) {
+        return NULL;
+    }
+    type = PyArray_Check(t) ? PyArray_TYPE((PyArrayObject *)t) : NPY_DOUBLE;
+    PyArrayObject *const field = operand_block(t, "t", type, 1);
+
+    if (field == NULL || !operand_dtype(type, &c.dtype) ||
+        (c.dtype != PS_F32 && c.dtype != PS_F64) || PyArray_NDIM(field) < 1 ||
+        PyArray_SIZE(field) == 0 || c.rank < 0 || c.rank >= c.ranks) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "heat_cut: need a real field, and a rank");
+        }
+        return NULL;
+    }
+    const int64_t nodes = PyArray_DIM(field, 0);
+
+    c.plane = PyArray_SIZE(field) / nodes;
+    c.t = PyArray_DATA(field);
+    for (int k = 0; k < 2; k++) {
+        c.end[k] = end[k];
+        c.beyond[k] = beyond[k];
+        c.spike[k].first = first[k];
+        is_inside = is_inside && end[k] < nodes && beyond[k] < nodes && c.from[k] >= 0 &&
+                    c.to[k] <= 2 * c.ranks;
+        if (!is_inside) {
+            PyErr_SetString(PyExc_ValueError, "heat_cut: a node or a rank is outside");
+            return NULL;
+        }
+        if (borrow_spike(spike[k], type, c.plane, nodes, &c.spike[k]) < 0) {
+            return NULL;
+        }
+    }
+    c.before = borrow_numbers(before, "before", type, 2 * c.plane);
+    c.ends = c.before ? borrow_numbers(ends, "ends", type, 2 * c.ranks * c.plane) : NULL;
+    c.outer = c.ends ? borrow_numbers(outer, "outer", type, 2 * c.plane) : NULL;
+    c.weights =
+        c.outer ? borrow_numbers(weights, "weights", type, 4 * c.ranks * c.plane) : NULL;
+    if (c.weights == NULL || call_begin(&in, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&in);
+    const ps_status status =
+        backend->heat_cut ? backend->heat_cut(&c, applies, &in.exec) : PS_UNSUPPORTED;
+
+    return call_leave(&in) < 0 ? NULL : PyLong_FromLong(status);
 }
 
 int

@@ -214,6 +214,10 @@ PyDoc_STRVAR(heat_step_doc,
              "source_steps, k, t, w, largest, count, threads, made, device=0, stream=0, "
              "/)\n--\n\n"
              "Make time steps of heat conduction; return status and report.");
+PyDoc_STRVAR(heat_cut_doc,
+             "heat_cut($module, applies, place, ends, beyond, first, used, t, before, "
+             "differences, outer, weights, spikes, device=0, stream=0, /)\n--\n\n"
+             "Apply what other ranks change of a temperature; return status.");
 PyDoc_STRVAR(diffusion_apply_doc,
              "diffusion_apply($module, ends, system, x, out, threads, device=0, "
              "stream=0, /)\n--\n\n"
@@ -251,6 +255,7 @@ static PyMethodDef module_methods[] = {
     {"laplace_iterate", laplace_iterate, METH_VARARGS, laplace_iterate_doc},
     {"gceidd_step", gceidd_step, METH_VARARGS, gceidd_step_doc},
     {"heat_step", heat_step, METH_VARARGS, heat_step_doc},
+    {"heat_cut", heat_cut, METH_VARARGS, heat_cut_doc},
     {"diffusion_apply", diffusion_apply, METH_VARARGS, diffusion_apply_doc},
     {"diffusion_solve", diffusion_solve, METH_VARARGS, diffusion_solve_doc},
     {"copy", copy, METH_VARARGS, copy_doc},

@@ -197,8 +197,9 @@ run_steps(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_report *
         status = make_steps(run, count, report);
     }
     const bool is_whole = status == PS_OK || status == PS_INTERRUPTED;
-    ps_status end =
-        is_whole ? heat_set_sides<Real>(h, report->steps, false, stream) : status;
+    ps_status end = is_whole && h->goes_on == 0
+                        ? heat_set_sides<Real>(h, report->steps, false, stream)
+                        : status;
 
     if (end == PS_OK) {
         end = heat_find_largest<Real>(h, stream);

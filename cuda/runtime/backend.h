@@ -87,6 +87,9 @@ ps_status ps_cuda_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes
 ps_status ps_cuda_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
                             ps_heat_report *report);
 
+/* heat_cut.cu */
+ps_status ps_cuda_heat_cut(const ps_heat_cut *c, bool applies, const ps_exec *exec);
+
 /* diffusion.cu */
 ps_status ps_cuda_diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec);
 ps_status ps_cuda_diffusion_work(const ps_diffusion *d, const ps_exec *exec,

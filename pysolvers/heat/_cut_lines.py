@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._runtime.device import Device
 from .._runtime.fields import Fields, Index, make_fields
 from .._solver.counter import Counter
 from ..distributed import Group
@@ -158,14 +159,15 @@ class CutLines(HeatHalo):
         else:
             with changes.in_order(count) as change:
                 for s in range(count):
-                    changes.begin()
-                    measured = measures and s == count - 1
-                    report = joined(report, self._step_kernels(s, measures=measured))
+                    goes_on = s < count - 1
+                    measured = measures and not goes_on
+                    made = self._step_kernels(s, measures=measured, goes_on=goes_on)
+                    report = joined(report, made)
                     change()
         assert report is not None
         return report
 
-    def _step_kernels(self, s: int, *, measures: bool) -> dict[str, Any]:
+    def _step_kernels(self, s: int, *, measures: bool, goes_on: bool = False) -> dict[str, Any]:
         """Make step s of a call with the kernels; return their report."""
         return self._state.step(
             1,
@@ -173,6 +175,7 @@ class CutLines(HeatHalo):
             made=Counter().begin(),
             first=s,
             measures=measures,
+            goes_on=goes_on,
         )
 
     def _step_of_w(self, s: int, *, measures: bool) -> dict[str, Any]:
@@ -230,28 +233,33 @@ class _Changes:
         device: str | None,
     ) -> None:
         t = store.operand("t", changes=False)
-        dtype, lines, rank = t.dtype, t.shape[1:], group.rank
-        self._store, self._ends, self._beyond, self._spikes = store, ends, beyond, spikes
+        dtype, lines, rank, ranks = t.dtype, t.shape[1:], group.rank, group.size
         is_large = np.abs(weights).max(axis=tuple(range(2, weights.ndim))) > negligible(dtype)
         for k, at in enumerate(beyond):
             is_large[k] &= at is not None
         wanted = group.allgather(OPERATION, is_large.any(axis=0))
+        # The differences that are exchanged are g - v.
+        weights = np.where(is_large.reshape(2, -1, *(1,) * len(lines)), -weights, 0)
+        layout = {name: ((2, *lines), dtype) for name in ("outer", "before")}
         with group.agreement(OPERATION):  # a rank can have too little memory
-            layout = {"ends": ((2 * group.size, *lines), dtype), "outer": ((2, *lines), dtype)}
-            self._fields = make_fields(layout | {"change": ((2, *lines), dtype)}, device, OPERATION)
-            hold = store.hold
-            self._minus = hold(np.full((1,) * t.ndim, -1, dtype))
-            self._one = hold(np.ones((1,) * t.ndim, dtype))
-            self._zero = hold(np.zeros((1,) * t.ndim, dtype))
-            # The numbers that are exchanged are g - v.
-            self._weights = [
-                [(j, hold(-own[j : j + 1].astype(dtype))) for j in np.flatnonzero(large).tolist()]
-                for own, large in zip(weights, is_large, strict=True)
-            ]
-        #: Numbers, among the ends of all ranks, of those of this rank that a rank needs.
-        self._needed = [end for end in (0, 1) if wanted[:, 2 * rank + end].any()]
-        self._rank, fields = rank, self._fields
-        others = [other for other in range(group.size) if other != rank]
+            layout |= {"ends": ((2 * ranks, *lines), dtype), "weights": (weights.shape, dtype)}
+            self._fields = fields = make_fields(layout, device, OPERATION)
+            fields.set("weights", weights.astype(dtype))
+            self._store, found = store, [spikes.get(k, (None, None)) for k in (0, 1)]
+        #: What `heat_cut` takes: the first and the last own node, if their changes are needed, the
+        #: nodes beyond the cuts, the first one that each of these changes, and those that change it.
+        self._numbers = (
+            (rank, ranks),
+            tuple(
+                at[0].start if wanted[:, 2 * rank + end].any() else -1
+                for end, at in enumerate(ends)
+            ),
+            tuple(-1 if at is None else at[0].start for at in beyond),
+            tuple(0 if at is None else at[0].start for at, _ in found),
+            tuple(_range_of(np.flatnonzero(row)) for row in is_large),
+        )
+        self._spikes = tuple(spike for _, spike in found)
+        others = [other for other in range(ranks) if other != rank]
         sends = _some({other: _ends_of(rank, wanted[other]) for other in others})
         receives = _some({other: _ends_of(other, wanted[rank]) for other in others})
         self._exchange = exchange_of(group, OPERATION, fields, fields, sends, receives, "ends")
@@ -264,47 +272,68 @@ class _Changes:
     @contextmanager
     def in_order(self, count: int) -> Iterator[Callable[[], None]]:
         """Return a context of some steps, with a function that ends a step; collective."""
-        memory = self._store.memory
-        for k, at in self._cuts():
-            t = self._store.operand("t")
-            memory.write(self._fields.operand("outer")[k : k + 1], t[at])
+        memory, t = self._store.memory, self._store.operand("t")
+        _, ends, beyond, *_ = self._numbers
+        for name, places in (("outer", beyond), ("before", ends)):
+            for k, at in enumerate(places):
+                if at >= 0:
+                    memory.write(self._fields.operand(name)[k], t[at])
         with self._exchange.in_order(count) as exchange:
             yield lambda: self._end(exchange)
 
-    def begin(self) -> None:
-        """Take note of T at the ends, before a step."""
-        memory, t, ends = self._store.memory, *self._operands("ends")
-        for end in self._needed:
-            memory.write(ends[_line(2 * self._rank + end)], t[self._ends[end]])
-
     def _end(self, exchange: Callable[[str], None]) -> None:
         """Add what the nodes beyond the cuts change, after a step of the kernels; collective."""
-        memory, t, ends = self._store.memory, *self._operands("ends")
-        for end in self._needed:
-            memory.add_product(ends[_line(2 * self._rank + end)], self._minus, t[self._ends[end]])
+        self._change(applies=False)
         exchange("ends")
-        ends, change = (self._fields.operand(name) for name in ("ends", "change"))
-        outer = self._fields.operand("outer")
-        for k, at in self._cuts():
-            own = change[k : k + 1]
-            memory.write(own, self._zero)
-            for j, weight in self._weights[k]:
-                memory.add_product(own, weight, ends[_line(j)])
-            if k in self._spikes:
-                near, spike = self._spikes[k]
-                memory.add_product(t[near], spike, own)
-            memory.add_product(outer[k : k + 1], self._one, own)
-            memory.write(t[at], outer[k : k + 1])
+        self._change(applies=True)
 
-    def _operands(self, name: str) -> tuple[Array, Array]:
-        """Return T and another field where they lie."""
-        return self._store.operand("t"), self._fields.operand(name)
+    def _change(self, *, applies: bool) -> None:
+        """Make a part of what `ps_heat_cut` describes, where T lies."""
+        names, memory = ("before", "ends", "outer", "weights"), self._store.memory
+        fields = [self._fields.operand(name) for name in names]
+        operands = *self._numbers, self._store.operand("t"), *fields, self._spikes
+        if isinstance(memory, Device):
+            memory.enqueue(memory.backend.heat_cut, applies, *operands)
+        else:
+            cut_of_host(applies, *operands)
 
-    def _cuts(self) -> Iterator[tuple[int, Index]]:
-        """Yield which of the nodes beyond there are, and where they are."""
-        for k, at in enumerate(self._beyond):
-            if at is not None:
-                yield k, at
+
+def cut_of_host(
+    applies: bool,
+    place: tuple[int, int],
+    at: Sequence[int],
+    beyond: Sequence[int],
+    first: Sequence[int],
+    used: Sequence[tuple[int, int]],
+    t: Array,
+    before: Array,
+    ends: Array,
+    outer: Array,
+    weights: Array,
+    spikes: Sequence[Array | None],
+) -> None:
+    """Make a part of what `ps_heat_cut` describes, with arrays of the host."""
+    known = [end for end in (0, 1) if at[end] >= 0]
+    if not applies:
+        for end in known:
+            ends[2 * place[0] + end] = before[end] - t[at[end]]
+        return
+    for k, (start, stop) in enumerate(used):
+        if beyond[k] < 0:
+            continue
+        change = sum((weights[k, j] * ends[j] for j in range(start, stop)), np.zeros_like(t[0]))
+        outer[k] += change
+        t[beyond[k]] = outer[k]
+        spike = spikes[k]
+        if spike is not None:
+            t[first[k] : first[k] + len(spike)] += spike * change
+    for end in known:
+        before[end] = t[at[end]]
+
+
+def _range_of(numbers: NDArray[np.intp]) -> tuple[int, int]:
+    """Return the first of some rising numbers, and the one after the last."""
+    return (int(numbers[0]), int(numbers[-1]) + 1) if len(numbers) else (0, 0)
 
 
 def _line(j: int) -> Index:

@@ -159,6 +159,7 @@ class HeatState:
         first: int = 0,
         lost: tuple[int, int] = (0, 0),
         measures: bool = True,
+        goes_on: bool = False,
     ) -> dict[str, Any]:
         """Make steps that `prepare` prepared; return the report of the backend.
 
@@ -177,13 +178,15 @@ class HeatState:
             sides are fluxes.
         measures : bool
             Whether `largest` is to be that after these steps.
+        goes_on : bool
+            Whether more steps of the same sides follow before T is read.
         """
         s, backend = self._settings, self._settings.backend
         if self._codes is None:
             self._codes = s.codes(backend)
         status, report = backend.heat_step(
             self._codes,
-            (int(is_fresh), int(s.timed)),
+            (int(is_fresh), int(s.timed), int(goes_on)),
             *self._arguments(backend.HEAT_SIDES, count, first, lost, measures=measures),
             s.call_threads,
             made,

@@ -22,6 +22,7 @@ import transform_device
 from rank_hooks import answer, clock_at
 
 from pysolvers import _core
+from pysolvers.heat._cut_lines import cut_of_host
 from pysolvers.poisson import _device, _mirrored, _waves
 
 ELSEWHERE = 256  # PS_PART_ELSEWHERE
@@ -150,6 +151,15 @@ class SharedDevice(transform_device.Device):
 
     def heat_step(self, *arguments):
         return self._step(_core.heat_step, *arguments)
+
+    def heat_cut(self, *arguments):
+        *operands, _ordinal, _stream = arguments
+        self._queue.append(lambda: self._cut(*operands))
+        return 0
+
+    def _cut(self, *operands):
+        with self.open():
+            cut_of_host(*operands)
 
     def lmsor_iterate(self, *arguments):
         return self._step(_core.lmsor_iterate, *arguments)
