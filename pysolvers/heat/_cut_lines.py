@@ -240,15 +240,16 @@ class _Changes:
         wanted = group.allgather(OPERATION, is_large.any(axis=0))
         # The differences that are exchanged are g - v.
         weights = np.where(is_large.reshape(2, -1, *(1,) * len(lines)), -weights, 0)
-        layout = {name: ((2, *lines), dtype) for name in ("outer", "before")}
+        layout = dict.fromkeys(("outer", "before"), ((2, *lines), dtype))
         with group.agreement(OPERATION):  # a rank can have too little memory
             layout |= {"ends": ((2 * ranks, *lines), dtype), "weights": (weights.shape, dtype)}
             self._fields = fields = make_fields(layout, device, OPERATION)
             fields.set("weights", weights.astype(dtype))
             self._store, found = store, [spikes.get(k, (None, None)) for k in (0, 1)]
-        #: What `heat_cut` takes: the first and the last own node, if their changes are needed, the
-        #: nodes beyond the cuts, the first one that each of these changes, and those that change it.
-        self._numbers = (
+        #: What `heat_cut` takes: this rank; the first and the last own node, if their changes are
+        #: needed; the nodes beyond the cuts; for each of these, the first node that it changes, and
+        #: the range of the ends that change it.
+        self._numbers: tuple[Any, ...] = (
             (rank, ranks),
             tuple(
                 at[0].start if wanted[:, 2 * rank + end].any() else -1
@@ -291,7 +292,7 @@ class _Changes:
         """Make a part of what `ps_heat_cut` describes, where T lies."""
         names, memory = ("before", "ends", "outer", "weights"), self._store.memory
         fields = [self._fields.operand(name) for name in names]
-        operands = *self._numbers, self._store.operand("t"), *fields, self._spikes
+        operands: tuple[Any, ...] = *self._numbers, self._store.operand("t"), *fields, self._spikes
         if isinstance(memory, Device):
             memory.enqueue(memory.backend.heat_cut, applies, *operands)
         else:

@@ -265,3 +265,57 @@ def test_moving_sides_at_intermediate_levels(rng, kinds, varied):
             np.testing.assert_allclose(residual, 0, rtol=0, atol=2e-11)
             for (axis, end), values in case.given.items():
                 np.testing.assert_array_equal(after[case.box.side(axis, end)], values[step + 1])
+
+
+def cut(**changed):
+    """The status of a call of heat_cut with some arguments changed."""
+    arguments = {
+        "applies": True,
+        "place": (0, 2),
+        "ends": (-1, 7),
+        "beyond": (-1, 8),
+        "first": (0, 4),
+        "used": ((0, 0), (1, 3)),
+        "t": np.zeros((9, 5)),
+        "before": np.zeros((2, 5)),
+        "differences": np.zeros((4, 5)),
+        "outer": np.zeros((2, 5)),
+        "weights": np.zeros((2, 4, 5)),
+        "spikes": (None, np.zeros((4, 1))),
+    }
+    return _core.heat_cut(*(arguments | changed).values())
+
+
+@pytest.mark.parametrize("spike", [np.zeros((5, 1)), np.zeros((2, 5))])
+def test_cuts_are_for_devices(spike):
+    assert _core.STATUS[cut(spikes=(spike, None))][0] == "PS_UNSUPPORTED"
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"ends": (0, 9)}, "outside"),
+        ({"beyond": (9, -1)}, "outside"),
+        ({"used": ((0, 5), (0, 0))}, "outside"),
+        ({"used": ((-1, 2), (0, 0))}, "outside"),
+        ({"place": (2, 2)}, "a rank"),
+        ({"t": np.zeros((0, 5))}, "a real field"),
+        ({"t": np.zeros((9, 5), complex)}, "a real field"),
+        ({"before": np.zeros((2, 4))}, "before: need 10 values, got 8"),
+        ({"differences": np.zeros((2, 5))}, "ends: need 20 values, got 10"),
+        ({"outer": np.zeros(5)}, "outer: need 10 values, got 5"),
+        ({"weights": np.zeros((2, 4))}, "weights: need 40 values, got 8"),
+        ({"spikes": (None, np.zeros((6, 1)))}, "they leave the nodes of t"),
+        ({"spikes": (np.zeros((2, 4)), None)}, "they leave the nodes of t"),
+        ({"first": (-1, 4), "spikes": (np.zeros((2, 1)), None)}, "they leave the nodes of t"),
+    ],
+)
+def test_cuts_outside_of_the_field_are_refused(changed, text):
+    with pytest.raises(ValueError, match=text):
+        cut(**changed)
+
+
+@pytest.mark.parametrize("name", ["before", "differences", "outer", "weights"])
+def test_arrays_of_cuts_have_the_dtype_of_the_field(name):
+    with pytest.raises(TypeError, match="float64"):
+        cut(**{name: np.zeros(40, np.float32)})
