@@ -59,7 +59,8 @@ def test_solutions_are_those_of_the_cpu(name, shape, strips, scheme, kernels):
     assert_same(here.step(100), there.step(100))
 
 
-# Strips of 33 to 700 cells, of equal lengths and of two lengths, and fewer lines than a block has.
+# Strips of 33 to 700 cells, of equal lengths and of two lengths, fewer lines than a block has, more
+# strips than a cluster has blocks.
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scheme", ["cp", "cfd"])
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -72,6 +73,7 @@ def test_solutions_are_those_of_the_cpu(name, shape, strips, scheme, kernels):
         ((300, 1125), (5, 3)),
         ((1400, 80), (2, 2)),
         ((70, 1537), (2, 2)),
+        ((500, 700), (9, 11)),
     ],
 )
 def test_long_strips(name, shape, strips, scheme, dtype):
