@@ -166,7 +166,8 @@ def test_three_axes(shape, sides):
 
 
 # Wide and deep enough for two kernels a step: tiles that are whole and not, halves that differ,
-# lines along x that two warps solve, and blocks of more planes on a device of 132 multiprocessors.
+# lines along x that two warps solve, and, on a device of 132 multiprocessors, blocks of more planes
+# and blocks with whole lines along z.
 VOLUMES = [
     (352, 4, 352),
     (349, 37, 360),
@@ -176,6 +177,8 @@ VOLUMES = [
     (228, 7, 700),
     (233, 5, 1080),
     (548, 5, 352),
+    (300, 7, 364),
+    (1300, 4, 340),
 ]
 
 
@@ -204,7 +207,11 @@ def test_large_fields_with_source_and_moving_sides(r, dtype):
     assert_near(here.step(8), there.step(8), 1e-12 if dtype == np.float64 else 1e-5)
 
 
-@pytest.mark.parametrize("shape", [(360, 9, 1000), (1024, 6, 344), (264, 6, 1400)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(360, 9, 1000), (700, 6, 720), (1024, 6, 344), (264, 6, 1400)],
+    ids=str,
+)
 def test_large_fields_in_float32(shape):
     z, y, x = np.ix_(*(np.linspace(0, 1, n) for n in shape))
     start = 1 + np.sin(9 * x) * np.cos(7 * y) * np.cos(5 * z)

@@ -563,9 +563,10 @@ def test_heat_by_teams_of_blocks(rng):
     np.testing.assert_allclose(device.step(1).u, host.step(1).u, rtol=0, atol=1e-12)
 
 
+# Whole columns along z in a block, in float64 and in float32, and clusters of blocks in the others.
+@pytest.mark.parametrize("shape", [(347, 10, 360), (700, 6, 720)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_heat_in_two_kernels_a_step(rng, dtype):
-    shape = (347, 10, 360)
+def test_heat_in_two_kernels_a_step(rng, dtype, shape):
     boundary = {"x": pysolvers.Neumann(0.1), "y": pysolvers.Dirichlet(lambda t: t), "z": "periodic"}
     options = {"boundary": boundary, "initial": rng.random(shape), "dtype": dtype}
     device, host = (heat(shape, d, **options) for d in BOTH)
