@@ -113,6 +113,22 @@ def test_without_a_factor(rng, pivot):
     assert error <= 20 * oracle.eps(x.dtype)
 
 
+@pytest.mark.parametrize("rows", [99, 100, 159, 160, 200, 255, 256])
+@pytest.mark.parametrize("count", [36000, 36001, 36004])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_one_block(rng, dtype, periodic, count, rows):
+    matrix, rhs = problem(rng, rows, (count,), dtype)
+    columns = [device(a.reshape(-1, 1)) for a in matrix]
+    options = {"axis": 0, "pivot": False, "periodic": periodic}
+
+    x = host(pysolvers.solve_tridiagonal(*columns, device(rhs), **options))
+
+    some = np.r_[0:70, 70:count:97, count - 70 : count]
+    error = oracle.backward_error(*matrix, rhs.T[some], x[some], periodic=periodic)
+    assert error <= 20 * oracle.eps(dtype)
+
+
 def test_a_bad_pivot_is_told_for_all(rng):
     matrix, rhs = problem(rng, 1000, (MANY,))
     for a in matrix:

@@ -10,7 +10,7 @@ REALS = (np.float32, np.float64)
 # Batches whose rows lie along the last or the first axis: parts of a warp, warps and blocks of
 # tiles, clusters; chunks, warps and clusters of columns, aligned and not; long systems.
 ROWS = ((50, 1), (40, 16), (300, 33), (37, 200), (5, 700), (3, 5000), (2, 60000))
-COLUMNS = ((40, 2), (37, 16), (64, 20), (96, 75), (100, 129), (48, 400), (64, 1500))
+COLUMNS = ((40, 2), (37, 16), (64, 20), (96, 75), (64, 100), (100, 129), (48, 400), (64, 1500))
 GEOMETRIES = [("last", *shape) for shape in ROWS] + [("first", *shape) for shape in COLUMNS]
 named = pytest.mark.parametrize(("axis", "systems", "rows"), GEOMETRIES)
 
