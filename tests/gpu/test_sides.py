@@ -37,10 +37,12 @@ def error(matrix, rhs, x, axis, **options):
 
 @pytest.mark.parametrize("sides", [2, 3, 4, 8])
 @pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("count", [37, 132])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lengths(rng, dtype, axis, rows, sides):
-    matrix, rhs = batch(rng, rows, 37, sides, axis, dtype)
+def test_lengths(rng, dtype, axis, count, rows, sides):
+    """132 systems are copied in bulk, 37 are not."""
+    matrix, rhs = batch(rng, rows, count, sides, axis, dtype)
 
     x = solve(matrix, rhs, axis, pivot=False)
 
@@ -59,33 +61,34 @@ def test_numbers_of_sides_and_systems(rng, dtype, axis, count, sides):
     assert error(matrix, rhs, x, axis) <= 20
 
 
-@pytest.mark.parametrize("rows", [3, 70, 600])
+@pytest.mark.parametrize("rows", [3, 16, 17, 70, 130, 600, 2049])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_periodic(rng, dtype, axis, rows):
-    matrix, rhs = batch(rng, rows, 40, 4, axis, dtype)
+    matrix, rhs = batch(rng, rows, 100, 4, axis, dtype)
 
     x = solve(matrix, rhs, axis, periodic=True)
 
     assert error(matrix, rhs, x, axis, periodic=True) <= 20
 
 
+@pytest.mark.parametrize(("before", "behind"), [(3, 2), (4, 8)])  # the latter begin at 16 bytes
 @pytest.mark.parametrize("rows", [20, 70, 600])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_parts_of_arrays_in_place(rng, dtype, axis, rows):
+def test_parts_of_arrays_in_place(rng, dtype, axis, rows, before, behind):
     """The arrays have other numbers before and after the systems, which stay as they are."""
     cupy = pytest.importorskip("cupy")
-    matrix, rhs = batch(rng, rows, 40, 5, axis, dtype)
-    around = [np.pad(a, [(0, 0)] * (a.ndim - 1) + [(3, 2)]) for a in (*matrix, rhs)]
+    matrix, rhs = batch(rng, rows, 100, 5, axis, dtype)
+    around = [np.pad(a, [(0, 0)] * (a.ndim - 1) + [(before, behind)]) for a in (*matrix, rhs)]
     arrays = [cupy.asarray(np.ascontiguousarray(a)) for a in around]
-    parts = [a[..., 3:-2] for a in arrays]
+    parts = [a[..., before:-behind] for a in arrays]
 
     pysolvers.solve_tridiagonal(*parts, axis=axis + 1, out=parts[3])
 
     assert error(matrix, rhs, cupy.asnumpy(parts[3]), axis) <= 20
-    for array, before in zip(arrays[:3], around, strict=False):
-        np.testing.assert_array_equal(cupy.asnumpy(array), before)
+    for array, as_before in zip(arrays[:3], around, strict=False):
+        np.testing.assert_array_equal(cupy.asnumpy(array), as_before)
     parts[3][...] = 0
     assert not cupy.asnumpy(arrays[3]).any()
 
@@ -94,7 +97,7 @@ def test_parts_of_arrays_in_place(rng, dtype, axis, rows):
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, rows):
-    matrix, rhs = batch(rng, rows, 40, 4, axis, dtype)
+    matrix, rhs = batch(rng, rows, 100, 4, axis, dtype)
     by_row = [a if axis == 1 else a.T for a in matrix]
     for a in by_row:
         a[5, rows // 2] = 0
@@ -104,7 +107,7 @@ def test_singular_and_not_dominant_matrices_between_others(rng, dtype, axis, row
 
     x, rhs = (a if axis == 1 else a.swapaxes(1, 2) for a in (x, rhs))
     assert np.isnan(x[:, 5]).all()
-    others = np.arange(40) != 5
+    others = np.arange(100) != 5
     of_others = [a[others] for a in by_row]
     assert error(of_others, rhs[:, others], x[:, others], 1) <= 20
 
@@ -117,3 +120,28 @@ def test_a_side_that_is_not_finite_harms_no_other(rng):
 
     assert np.isnan(x[1]).any()
     assert error(matrix, rhs[::2], x[::2], 0) <= 20
+
+
+@pytest.mark.parametrize("rows", [20, 300])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_more_tiles_than_blocks(rng, axis, rows):
+    """Blocks and clusters draw their tiles."""
+    count = 32 * 16 * 132
+    matrix, rhs = batch(rng, rows, 64, 2, axis, np.float32)
+    repeated = [np.concatenate([a] * (count // 64), axis=-1 - axis) for a in (*matrix, rhs)]
+
+    x = solve(repeated[:3], repeated[3], axis, pivot=False)
+
+    parts = np.split(x, count // 64, axis=-1 - axis)
+    assert error(matrix, rhs, parts[-1], axis) <= 20
+    for part in parts:
+        np.testing.assert_array_equal(part, parts[-1])
+
+
+def test_short_off_diagonals(rng):
+    matrix, rhs = batch(rng, 70, 100, 3, 0, np.float64)
+    short = [matrix[0][1:], matrix[1], matrix[2][:-1]]
+
+    x = solve(short, rhs, 0)
+
+    assert error(matrix, rhs, x, 0) <= 20

@@ -8,6 +8,7 @@
  */
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
+#include "lines/sides/ring.h"
 #include "lines/geometry.h"
 #include "lines/methods.h"
 #include "lines/partition/long.h"
@@ -18,6 +19,7 @@ namespace pysolvers::partition {
 
 using namespace columns;
 using namespace pivoted;
+using namespace sides;
 
 ps_tridiag
 ps_cuda_merged(const ps_tridiag *t)
@@ -46,9 +48,11 @@ namespace {
 struct Shapes {
     Plan plan;
     ColumnShape columns;
+    SideRing ring;
     bool is_there;            /* otherwise no plan fits the device */
     bool by_columns, is_long; /* otherwise by tiles */
     bool by_groups;           /* right-hand sides of a matrix together */
+    bool by_ring;             /* these along a strided axis */
 };
 
 /* A batch with its plan. */
@@ -63,6 +67,11 @@ shapes_of(const ps_tridiag &t, const ps_cuda_device *device)
 {
     Shapes s = {};
 
+    s.by_ring = ps_cuda_side_ring_accepts(&t, device, &s.ring);
+    if (s.by_ring) {
+        s.is_there = true;
+        return s;
+    }
     s.by_groups = ps_cuda_side_columns_accepts(&t, device, &s.columns);
     s.by_columns = s.by_groups || ps_cuda_column_accepts(&t, device, &s.columns);
     if (s.by_columns) {
@@ -104,6 +113,9 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 static size_t
 work_of(const Planned &p, const ps_cuda_device *device)
 {
+    if (p.by_ring) {
+        return ps_cuda_side_ring_work(&p.t, p.ring, device);
+    }
     if (p.by_columns) {
         return p.by_groups ? ps_cuda_side_columns_work(&p.t, p.columns, device)
                            : ps_cuda_column_work(&p.t, p.columns, device);
@@ -180,6 +192,10 @@ static ps_status
 solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
+    if (p.by_ring) {
+        return ps_cuda_side_ring_solve(&p.t, p.ring, device, marks, work,
+                                       ps_cuda_stream(exec));
+    }
     if (p.by_columns) {
         return (p.by_groups ? ps_cuda_side_columns_solve : ps_cuda_column_solve)(
             &p.t, p.columns, device, marks, work, ps_cuda_stream(exec));
@@ -248,6 +264,9 @@ work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
 static const char *
 kernel_of(const Planned &p)
 {
+    if (p.by_ring) {
+        return p.ring.blocks > 1 ? "partition ring cluster" : "partition ring";
+    }
     if (p.by_columns) {
         return p.columns.blocks > 1 ? "partition columns cluster" : "partition columns";
     }

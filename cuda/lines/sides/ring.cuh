@@ -1,0 +1,856 @@
+/* ring.cuh - the partition method for several right-hand sides of each matrix, one after the other.
+ *
+ * A block has a tile of neighbouring systems. It eliminates their matrices once, to multipliers in
+ * registers (ChunkFactor), and then solves each right-hand side in place, in a ring of slots of
+ * shared memory: 2 + 3 / k words of memory traffic per unknown of k right-hand sides, 7 operations
+ * per row of a side. A thread has a chunk of rows of one system. Other threads, one for each
+ * system, join the chunks of a side, with multipliers that are kept as well, while the chunks of
+ * the next side are reduced and those of the one before are substituted; one more warp copies, by
+ * tensor maps along a strided axis and otherwise in bulk. There is one barrier for each side. x may
+ * be rhs. No pivoting: stable for diagonally dominant systems. From sm_90 on.
+ *
+ * On an H200, parts of the speed of a copy of these words: along a strided axis, up to 256 rows,
+ * 0.91 to 1.02 for 3 sides and 0.80 to 0.97 for 10; in clusters, with 512 and 1000 rows, 0.66 to
+ * 0.77 for 10. Fewer than four sides are faster in groups there. The join of the chunks, one after
+ * the other in a thread, limits clusters and long systems: contiguous ones of 200 rows or more took
+ * 1.2 to 4.5 times as long as in groups. Not faster: in that thread, numbers of four units that are
+ * read before others are written (0.97 to 1.2 of the time).
+ */
+#ifndef PS_CUDA_LINES_SIDES_RING_CUH
+#define PS_CUDA_LINES_SIDES_RING_CUH
+
+#include "device/cluster.cuh"
+#include "device/tile_copy.cuh"
+#include "device/work_queue.cuh"
+#include "lines/sides/ring.h"
+#include "lines/panels/panel_factor.cuh"
+#include "lines/shared/shared_levels.cuh"
+#include "runtime/launch.cuh"
+#include "runtime/math.cuh"
+
+namespace pysolvers::sides {
+
+extern __shared__ __align__(128) int4 side_ring_memory[];
+
+/* Units of a system, whose multipliers are in shared memory, `pitch` numbers from a unit to the
+ * next one: arrays m, p, next, u. In the last unit, p, next and u are those of the whole: of
+ * its last row and x_first, and of the first unit's x_first. */
+template <typename Number> struct RingUnits {
+    Number *at;
+    int32_t pitch, array; /* from a unit to the next one, from an array to the next one */
+    int32_t count, first; /* unit `first` has the first row */
+
+    __device__ __forceinline__ Number &m(int i) const
+    {
+        return at[i * pitch];
+    }
+    __device__ __forceinline__ Number &p(int i) const
+    {
+        return at[array + i * pitch];
+    }
+    __device__ __forceinline__ Number &next(int i) const
+    {
+        return at[2 * array + i * pitch];
+    }
+    __device__ __forceinline__ Number &u(int i) const
+    {
+        return at[3 * array + i * pitch];
+    }
+
+    /* Join units with the matrices frame(i), whose last rows are end(i). The multipliers of unit
+     * i may replace its frame. */
+    template <typename FrameOf, typename EndOf>
+    __device__ __forceinline__ Frame<Number> make(const FrameOf &frame, const EndOf &end,
+                                                  BadPivot &bad_pivot) const
+    {
+        panels::PanelElimination<Number> e;
+        Frame<Number> own = frame(0), front = own;
+
+#pragma unroll 1
+        for (int i = 0; i < count - 1; i++) {
+            const Frame<Number> behind = frame(i + 1);
+            panels::PanelRow<Number> r;
+            Number up, v;
+
+            if (i == first) {
+                front = own;
+            }
+            e.inner(own.row_before(behind.first_l, behind.first_u), end(i), bad_pivot, r,
+                    up, v);
+            if (i < first) {
+                e.begin(v);
+            }
+            m(i) = r.m;
+            p(i) = r.p;
+            next(i) = own.c;
+            u(i) = up;
+            own = behind;
+        }
+        if (first == count - 1) {
+            front = own;
+        }
+        const Frame<Number> all = e.last(own.row());
+
+        m(count - 1) = own.a;
+        u(count - 1) = front.first_u;
+        return {front.first_l_through(all.first_l), front.first_u_through(all.first_u),
+                all.a, all.b, all.c};
+    }
+
+    /* The load of all units from those of each. */
+    template <typename LoadOf>
+    __device__ __forceinline__ Load<Number> reduce(const LoadOf &load) const
+    {
+        Number g(0), head(0), head_u(-1), front = load(first).first;
+        Load<Number> own = load(0);
+
+#pragma unroll 4
+        for (int i = 0; i < count - 1; i++) {
+            const Load<Number> behind = load(i + 1);
+
+            g = p(i) * (own.d - next(i) * behind.first) - m(i) * g;
+            if (i >= first) {
+                head = head - head_u * g;
+                head_u = -(head_u * u(i));
+            }
+            own = behind;
+        }
+        return {front - u(count - 1) * head, own.d - m(count - 1) * g};
+    }
+
+    /* y of all units: y(i) is read after it is written. */
+    template <typename LoadOf, typename At>
+    __device__ __forceinline__ void substitute(const LoadOf &load, Number y_left,
+                                               Number all, const At &y) const
+    {
+        Number g = y_left;
+        Load<Number> own = load(0);
+
+#pragma unroll 4
+        for (int i = 0; i < count - 1; i++) {
+            const Load<Number> behind = load(i + 1);
+
+            g = p(i) * (own.d - next(i) * behind.first) - m(i) * g;
+            y(i) = g;
+            own = behind;
+        }
+        y(count - 1) = all;
+#pragma unroll 4
+        for (int i = count - 2; i >= 0; i--) {
+            all = y(i) - u(i) * all;
+            y(i) = all;
+        }
+    }
+};
+
+/* The place of an item in the ring: the matrices' three operands, then each side, tile after
+ * tile. */
+struct RingPlace {
+    int32_t slot, parity;
+
+    __device__ __forceinline__ void advance(int32_t slots)
+    {
+        if (++slot == slots) {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+/* What the threads of a block share. */
+struct RingState {
+    static constexpr int most_slots = 16;
+    Arrivals full[most_slots]; /* of the slots */
+    Arrivals others[2];        /* messages of the blocks of a cluster */
+    Arrivals drawn[4];         /* tickets */
+    uint32_t tickets[4];
+    int64_t tiles[4];  /* the tiles of the block, in turns */
+    uint32_t skips[2]; /* whether x of a system of the tile is not stored */
+};
+
+/* The tiles of a block, and the warp that copies them. */
+template <typename Number, bool IS_CLUSTER, bool BY_ROW> struct RingCopier {
+    const SideRingJob<Number> &job;
+    RingState &state;
+    Number *slots;
+    int32_t rank, start;           /* the first row of the block */
+    int64_t step, first;           /* clusters of the grid, and the index of this one */
+    int64_t tile = 0;              /* that is being loaded */
+    int32_t turn = 0;              /* how many tiles were begun */
+    int32_t item = 0;              /* of the tile, the next one to be loaded */
+    int64_t loaded = 0, freed = 0; /* items */
+    uint32_t ticket = 0;
+    RingPlace place = {0, 0};
+
+    static __device__ __forceinline__ bool leads()
+    {
+        return threadIdx.x % 32 == 0;
+    }
+
+    __device__ __forceinline__ void begin_tile()
+    {
+        const bool draws = job.work_queue != nullptr;
+
+        if (turn < 2 || !draws) {
+            tile = first + turn * step;
+        }
+        else if (IS_CLUSTER) {
+            const int32_t q = turn - 2;
+
+            if (leads()) {
+                state.drawn[q & 3].expect(sizeof ticket);
+            }
+            state.drawn[q & 3].wait(q >> 2 & 1);
+            tile = 2 * step + *static_cast<volatile uint32_t *>(state.tickets + (q & 3));
+        }
+        else {
+            tile = 2 * step + __shfl_sync(all_lanes, ticket, 0);
+        }
+        if (leads()) {
+            state.tiles[turn & 3] = tile;
+        }
+        turn++;
+        item = 0;
+        if (draws && turn >= 2 && tile < job.tiles && rank == 0 && leads()) {
+            ticket = atomicAdd(job.work_queue, 1u);
+            if (IS_CLUSTER) {
+                const int32_t q = turn - 2;
+
+                for (int to = 0; to < job.shape.blocks; to++) {
+                    send_word(address_in_block(state.tickets + (q & 3), to), ticket,
+                              address_in_block(state.drawn + (q & 3), to));
+                }
+            }
+        }
+    }
+
+    /* Load as many items as there are free slots. */
+    __device__ __forceinline__ void load()
+    {
+        __syncwarp(); /* all lanes have stored what they wait for */
+        bulk_fence();
+        while (loaded < freed + job.shape.slots) {
+            if (item == 3 + job.sides || turn == 0) {
+                if (turn > 0 && tile >= job.tiles) {
+                    return;
+                }
+                begin_tile();
+            }
+            if (tile >= job.tiles) {
+                return;
+            }
+            load_item(slots + place.slot * job.shape.numbers, state.full[place.slot]);
+            place.advance(job.shape.slots);
+            item++;
+            loaded++;
+        }
+    }
+
+    /* Store side `side` of a tile from its slot, unless the threads have done so. */
+    __device__ __forceinline__ void store(int64_t of_tile, int32_t side, int32_t slot,
+                                          bool whole) const
+    {
+        const SideRing &s = job.shape;
+        const Number *const from = slots + slot * s.numbers;
+
+        if (whole && BY_ROW) {
+            runs(of_tile, job.t.x.system(side, of_tile * s.width), job.t.x.inner,
+                 [&](Number *to, int32_t at, uint32_t bytes) {
+                     store_bulk(to, from + at, bytes);
+                 });
+        }
+        else if (whole && leads() && start + s.block_rows() > 0) {
+            /* stores must not begin before row 0 */
+            store_tile(start < 0 ? job.first_x : job.x,
+                       static_cast<int>(of_tile * s.width), max(start, 0), side,
+                       from + max(-start, 0) * s.width);
+        }
+        commit_stores();
+    }
+
+    /* So many items more are no longer used. */
+    __device__ __forceinline__ void release(int32_t count)
+    {
+        freed += count;
+        load();
+    }
+
+  private:
+    __device__ __forceinline__ int32_t systems_of(int64_t of_tile) const
+    {
+        return static_cast<int32_t>(
+            min(job.t.inner - of_tile * job.shape.width, int64_t(job.shape.width)));
+    }
+
+    /* visit(address, place in the slot, bytes) for the contiguous parts of a tile: all of it, or
+     * its systems. */
+    template <typename Any, typename Visit>
+    __device__ __forceinline__ void runs(int64_t of_tile, Any *data, int64_t inner,
+                                         const Visit &visit) const
+    {
+        const SideRing &s = job.shape;
+        const int32_t count = systems_of(of_tile);
+        const uint32_t bytes = s.rows * static_cast<uint32_t>(sizeof(Number));
+
+        if (s.pitch == s.rows && inner == s.rows) {
+            if (leads()) {
+                visit(data, 0, count * bytes);
+            }
+            return;
+        }
+        for (int32_t k = threadIdx.x % 32; k < count; k += 32) {
+            visit(data + k * inner, k * s.pitch, bytes);
+        }
+    }
+
+    __device__ __forceinline__ void load_item(Number *to, Arrivals &full) const
+    {
+        const SideRing &s = job.shape;
+        const int q = min(item, 3);
+
+        if constexpr (BY_ROW) {
+            const Input<Number> &in = q == 0   ? job.t.lower
+                                      : q == 1 ? job.t.diag
+                                      : q == 2 ? job.t.upper
+                                               : job.t.rhs;
+
+            if (leads()) {
+                full.expect(systems_of(tile) * s.rows *
+                            static_cast<uint32_t>(sizeof(Number)));
+            }
+            __syncwarp();
+            runs(tile, in.system(max(item - 3, 0), tile * s.width), in.inner,
+                 [&](const Number *from, int32_t at, uint32_t bytes) {
+                     copy_bulk(to + at, from, bytes, full);
+                 });
+        }
+        else if (leads()) {
+            full.expect(s.numbers * static_cast<uint32_t>(sizeof(Number)));
+            copy_tile(to, job.inputs[q], static_cast<int>(tile * s.width),
+                      start - job.absent[q], max(item - 3, 0), full);
+        }
+    }
+};
+
+/* Of a system of a block, the thread that joins its chunks. */
+template <typename Number, bool IS_CLUSTER, bool BY_ROW> struct RingJoiner {
+    static constexpr int rows = ring_rows<BY_ROW>;
+    const SideRingJob<Number> &job;
+    const RingExchange<Number> &exchange;
+    const int32_t rank, own; /* system of the tile */
+    ClusterRounds rounds;
+    const UnitArray units, values;
+    RingUnits<Number> chunks, blocks;
+
+    __device__ __forceinline__ RingJoiner(const SideRingJob<Number> &j,
+                                          const RingExchange<Number> &e, RingState &state,
+                                          int32_t block, int32_t system, int32_t round)
+        : job(j), exchange(e), rank(block), own(system), rounds{state.others, round},
+          units(j.shape, j.shape.chunks), values(j.shape, j.shape.chunks + 1)
+    {
+        const SideRing &s = job.shape;
+        const int32_t first_block = s.before / s.block_rows();
+
+        chunks = {e.unit + units.at(0, own), units.along, units.all, s.chunks,
+                  rank == first_block ? s.before % s.block_rows() / rows : 0};
+        blocks = {e.block + own, s.width, s.blocks * s.width, s.blocks, first_block};
+    }
+
+    /* The last row of `count` chunks of the system. */
+    __device__ __forceinline__ int32_t end(int32_t count) const
+    {
+        return count * rows - job.shape.before - 1;
+    }
+
+    /* The multipliers of the units from the frames of the chunks; returns the note of the
+     * system. */
+    __device__ __forceinline__ Note make()
+    {
+        const SideRing &s = job.shape;
+        const int32_t width = s.width, count = s.chunks;
+        BadPivot bad_pivot;
+        Note all = {BadPivot::none, 0};
+
+        for (int c = 0; c < count; c++) {
+            const uint32_t word = exchange.note[units.at(c, own)];
+
+            all.bad_pivot = min(all.bad_pivot, static_cast<int32_t>(word & INT32_MAX));
+            all.not_dominant |= static_cast<int32_t>(word >> 31);
+        }
+        Frame<Number> whole = chunks.make(
+            [&](int i) {
+                const Number *const at = exchange.unit + units.at(i, own);
+                const int32_t array = units.all;
+
+                return Frame<Number>{at[0], at[array], at[2 * array], at[3 * array],
+                                     at[4 * array]};
+            },
+            [&](int i) { return end(rank * count + i + 1); }, bad_pivot);
+
+        if constexpr (IS_CLUSTER) {
+            const RingFrame<Number> mine = {
+                whole, PackedNote({min(all.bad_pivot, bad_pivot.row), all.not_dominant})};
+
+            if (own == 0) {
+                rounds.expect(s.blocks * width *
+                              static_cast<uint32_t>(sizeof(RingFrame<Number>)));
+            }
+            for (int to = 0; to < s.blocks; to++) {
+                send(exchange.frames + rank * width + own, mine, rounds.now(), to);
+            }
+            rounds.wait();
+            rounds.round++;
+            for (int b = 0; b < s.blocks; b++) {
+                const Note one = exchange.frames[b * width + own].note.note();
+
+                all.bad_pivot = min(all.bad_pivot, one.bad_pivot);
+                all.not_dominant |= one.not_dominant;
+            }
+            whole =
+                blocks.make([&](int b) { return exchange.frames[b * width + own].frame; },
+                            [&](int b) { return end((b + 1) * count); }, bad_pivot);
+        }
+        CloseFactor<Number> close;
+
+        close.make(whole, job.t.periodic, s.rows - 1, bad_pivot);
+        top().p(top().count - 1) = close.p;
+        top().next(top().count - 1) = close.first;
+        all.bad_pivot = min(all.bad_pivot, bad_pivot.row);
+        return all;
+    }
+
+    /* What is known of the system, the first one of whose tile is `first`. */
+    __device__ __forceinline__ void report(const Note &note, int64_t first, int32_t turn,
+                                           uint32_t &some_skip) const
+    {
+        const bool there = first + own < job.t.inner;
+        const bool skips = there && job.marks != nullptr && note.not_dominant != 0;
+
+        exchange.skip[turn * job.shape.width + own] = skips;
+        if (skips) {
+            some_skip = 1;
+        }
+        for (int side = 0; there && rank == 0 && side < job.sides; side++) {
+            const int64_t of_batch = side * job.t.inner + first + own;
+
+            if (job.t.info != nullptr) {
+                job.t.info[of_batch] =
+                    note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
+            }
+            if (job.marks != nullptr) {
+                job.marks[of_batch] = skips;
+            }
+        }
+    }
+
+    /* y of the chunks of a side, from their loads. */
+    __device__ __forceinline__ void solve(int32_t turn)
+    {
+        const SideRing &s = job.shape;
+        [[maybe_unused]] const int32_t width = s.width;
+        const Number *const from =
+            exchange.load + 2 * turn * units.all + units.at(0, own);
+        Number *const to = exchange.y + turn * values.all + values.at(0, own);
+        const auto of_chunk = [&](int i) {
+            return Load<Number>{from[i * units.along], from[units.all + i * units.along]};
+        };
+        Number y_left, y;
+
+        if constexpr (IS_CLUSTER) {
+            const RingLoad<Number> mine = {chunks.reduce(of_chunk)};
+            RingLoad<Number> *const of_blocks =
+                exchange.loads + rounds.turn() * s.blocks * width + own;
+
+            if (own == 0) {
+                rounds.expect(s.blocks * width *
+                              static_cast<uint32_t>(sizeof(RingLoad<Number>)));
+            }
+            for (int b = 0; b < s.blocks; b++) {
+                send(of_blocks + rank * width, mine, rounds.now(), b);
+            }
+            rounds.wait();
+            rounds.round++;
+
+            const auto of_block = [&](int b) { return of_blocks[b * width].load; };
+            Number *const ends = exchange.ends + own;
+            const Number last = closed(blocks.reduce(of_block));
+
+            y_left = job.t.periodic ? last : Number(0);
+            blocks.substitute(of_block, y_left, last,
+                              [&](int b) -> Number & { return ends[b * width]; });
+            y = ends[rank * width];
+            y_left = rank > 0 ? ends[(rank - 1) * width] : y_left;
+        }
+        else {
+            y = closed(chunks.reduce(of_chunk));
+            y_left = job.t.periodic ? y : Number(0);
+        }
+        to[0] = y_left;
+        chunks.substitute(of_chunk, y_left, y,
+                          [&](int i) -> Number & { return to[(i + 1) * values.along]; });
+    }
+
+  private:
+    /* The level that closes the system. */
+    __device__ __forceinline__ const RingUnits<Number> &top() const
+    {
+        return IS_CLUSTER ? blocks : chunks;
+    }
+    __device__ __forceinline__ Number closed(const Load<Number> &all) const
+    {
+        const RingUnits<Number> &of = top();
+
+        return CloseFactor<Number>{of.p(of.count - 1), of.next(of.count - 1)}.solve(all);
+    }
+};
+
+/* The chunk of a thread. */
+template <typename Number, int ROW_BYTES> struct RingWorker {
+    static constexpr bool BY_ROW = ROW_BYTES == 0;
+    static constexpr int rows_of = ring_rows<BY_ROW>;
+    /* from row to row in a slot */
+    static constexpr int step = BY_ROW ? 1 : ROW_BYTES / static_cast<int>(sizeof(Number));
+    const SideRingJob<Number> &job;
+    const RingExchange<Number> &exchange;
+    const int32_t system, chunk, start; /* of the tile, of the block; its first row */
+    const int32_t offset;               /* of its first number in a slot */
+    const UnitArray units, values;
+    shared::ChunkFactor<Number, rows_of> factor;
+
+    __device__ __forceinline__ RingWorker(const SideRingJob<Number> &j,
+                                          const RingExchange<Number> &e, int32_t thread,
+                                          int32_t rank)
+        : job(j), exchange(e), system(BY_ROW ? thread / j.shape.chunks : thread % step),
+          chunk(BY_ROW ? thread % j.shape.chunks : thread / step),
+          start((rank * j.shape.chunks + chunk) * rows_of - j.shape.before),
+          offset(BY_ROW ? system * j.shape.pitch + start
+                        : chunk * rows_of * step + system),
+          units(j.shape, j.shape.chunks), values(j.shape, j.shape.chunks + 1)
+    {
+    }
+
+    /* Whether there is memory for row i: along a strided axis for pads as well. */
+    __device__ __forceinline__ bool has(int i) const
+    {
+        return !BY_ROW || start + i >= 0;
+    }
+
+    /* Eliminate the rows of the matrix; `there`: whether there is such a system. */
+    __device__ __forceinline__ void eliminate(const Number *lower, const Number *diag,
+                                              const Number *upper, bool there)
+    {
+        const bool ends = !job.t.periodic && start + rows_of == job.shape.rows;
+        const int32_t first = there ? start : -rows_of;
+        bool not_dominant = false;
+        const auto rows = [&](int i) {
+            Row<Number> row = copy_row<Number>();
+
+            if (first + i >= 0) {
+                const int32_t at = offset + i * step;
+
+                row = {lower[at], diag[at], upper[at], Number(0)};
+            }
+            if (!job.t.periodic && first + i == 0) {
+                row.lower = Number(0);
+            }
+            if (i == rows_of - 1 && ends) {
+                row.upper = Number(0);
+            }
+            not_dominant = not_dominant | !is_dominant(row.lower, row.diag, row.upper);
+            return row;
+        };
+        FastReciprocal<Number> fast_inverter;
+        BadPivot bad_pivot;
+        Frame<Number> frame = factor.make(factor.read(rows), first, fast_inverter);
+
+        if (!fast_inverter.in_safe_range()) {
+            SafeReciprocal<Number> safe_inverter = {bad_pivot};
+
+            frame = factor.make(factor.read(rows), first, safe_inverter);
+        }
+        const int32_t at = units.at(chunk, system);
+        Number *const to = exchange.unit + at;
+
+        to[0] = frame.first_l;
+        to[units.all] = frame.first_u;
+        to[2 * units.all] = frame.a;
+        to[3 * units.all] = frame.b;
+        to[4 * units.all] = frame.c;
+        exchange.note[at] = PackedNote({bad_pivot.row, not_dominant ? 1 : 0}).word;
+    }
+
+    /* The load of the chunk for the side in a slot. */
+    __device__ __forceinline__ void reduce(const Number *slot, int32_t turn) const
+    {
+        const Number *const from = slot + offset;
+        Number *const to = exchange.load + 2 * turn * units.all + units.at(chunk, system);
+        const Load<Number> load = factor.reduce_each(
+            [&](int i) { return has(i) ? from[i * step] : Number(0); });
+
+        to[0] = load.first;
+        to[units.all] = load.d;
+    }
+
+    /* x in the place of the side. */
+    __device__ __forceinline__ void substitute(Number *slot, int32_t turn) const
+    {
+        const Number *const y = exchange.y + turn * values.all + values.at(chunk, system);
+        Number *const at = slot + offset;
+        const auto put = [&](int i, const Number &x) {
+            if (has(i)) {
+                at[i * step] = x;
+            }
+        };
+
+        factor.substitute_each([&](int i) { return has(i) ? at[i * step] : Number(0); },
+                               put, y[0], y[values.along], put);
+    }
+
+    /* Store x of a system from the slot. */
+    __device__ __forceinline__ void store(const Number *slot, int32_t side,
+                                          int64_t of_batch) const
+    {
+        const auto &x = job.t.x;
+        Number *const to = x.system(side, of_batch);
+
+        for (int i = max(-start, 0); i < rows_of; i++) {
+            to[(start + i) * x.row] = slot[offset + i * step];
+        }
+    }
+};
+
+/* The roles of the warps of a block. All of them pass the same barriers: one after the elimination
+ * of a tile's matrices, one after the reduction of its first side, one for each side, and one at
+ * the end. Between two of them, side s + 1 is reduced, side s is joined, side s - 1 is substituted
+ * and side s - 2 is stored. */
+template <typename Number, int ROW_BYTES>
+__device__ __forceinline__ void
+work_on_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
+              RingState &state, Number *slots, int32_t rank)
+{
+    const SideRing &s = job.shape;
+    const int32_t size = s.numbers, sides = job.sides;
+    const bool works = static_cast<int32_t>(threadIdx.x) < s.chunks * s.width;
+    RingWorker<Number, ROW_BYTES> worker(job, exchange, works ? threadIdx.x : 0, rank);
+    RingPlace place = {0, 0};
+    const auto wait = [&]() {
+        Number *const slot = slots + place.slot * size;
+
+        state.full[place.slot].wait(place.parity);
+        place.advance(s.slots);
+        return slot;
+    };
+
+#pragma unroll 1
+    for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
+        const int64_t system = state.tiles[turn & 3] * s.width + worker.system;
+        const bool there = works && system < job.t.inner;
+        const Number *const lower = wait(), *const diag = wait(), *const upper = wait();
+
+        if (works) {
+            worker.eliminate(lower, diag, upper, there);
+        }
+        __syncthreads();
+        Number *now = wait();
+
+        if (works) {
+            worker.reduce(now, 0);
+        }
+        __syncthreads();
+        const bool skips = state.skips[turn & 1] != 0;
+        const bool stores =
+            skips && there && exchange.skip[(turn & 1) * s.width + worker.system] == 0;
+
+#pragma unroll 1
+        for (int32_t side = 0; side < sides; side++) {
+            Number *const own = now;
+
+            if (side + 1 < sides) {
+                now = wait();
+                if (works) {
+                    worker.reduce(now, (side + 1) & 1);
+                }
+            }
+            __syncthreads();
+            if (works) {
+                worker.substitute(own, side & 1);
+            }
+            bulk_fence();
+            if (stores) {
+                worker.store(own, side, system);
+            }
+        }
+    }
+    __syncthreads();
+}
+
+template <typename Number, bool IS_CLUSTER, bool BY_ROW>
+__device__ __forceinline__ void
+join_tiles(const SideRingJob<Number> &job, const RingExchange<Number> &exchange,
+           RingState &state, int32_t rank, int32_t system)
+{
+    const bool joins = system < job.shape.width;
+    RingJoiner<Number, IS_CLUSTER, BY_ROW> joiner(job, exchange, state, rank,
+                                                  joins ? system : 0, 0);
+
+#pragma unroll 1
+    for (int32_t turn = 0; state.tiles[turn & 3] < job.tiles; turn++) {
+        const int64_t first = state.tiles[turn & 3] * job.shape.width;
+
+        __syncthreads();
+        if (joins) {
+            joiner.report(joiner.make(), first, turn & 1, state.skips[turn & 1]);
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int32_t side = 0; side < job.sides; side++) {
+            if (joins) {
+                joiner.solve(side & 1);
+            }
+            __syncthreads();
+        }
+    }
+    __syncthreads();
+}
+
+template <typename Number, bool IS_CLUSTER, bool BY_ROW>
+__device__ __forceinline__ void
+copy_tiles(const SideRingJob<Number> &job, RingState &state,
+           RingCopier<Number, IS_CLUSTER, BY_ROW> &copier)
+{
+    const int32_t slots = job.shape.slots, sides = job.sides;
+    int32_t slot = 0; /* of the next side that is stored */
+    int64_t last = -1;
+    const auto store = [&](int64_t tile, int32_t side, int32_t turn) {
+        copier.store(tile, side, slot, state.skips[turn & 1] == 0);
+        slot = slot + 1 < slots ? slot + 1 : 0;
+    };
+    int32_t turn = 0;
+
+#pragma unroll 1
+    for (; state.tiles[turn & 3] < job.tiles; turn++) {
+        const int64_t tile = state.tiles[turn & 3];
+
+        __syncthreads();
+        if (turn > 0) {
+            store(last, sides - 1, turn - 1);
+            stores_read_but<1>();
+            copier.release(1);
+        }
+        slot = (slot + 3) % slots;
+        __syncthreads();
+        if (copier.leads()) {
+            state.skips[(turn - 1) & 1] = 0;
+        }
+        stores_read();
+        copier.release(turn > 0 ? 4 : 3);
+#pragma unroll 1
+        for (int32_t side = 0; side < sides; side++) {
+            __syncthreads();
+            if (side > 0) {
+                store(tile, side - 1, turn);
+                stores_read_but<1>();
+                copier.release(side > 1 ? 1 : 0);
+            }
+        }
+        last = tile;
+    }
+    __syncthreads();
+    if (turn > 0) {
+        store(last, sides - 1, turn - 1);
+        stores_read();
+    }
+}
+
+/* Grid: any number of clusters of shape.blocks blocks. Shared memory: the slots, then the
+ * RingExchange. */
+template <typename Number, bool IS_CLUSTER, int ROW_BYTES>
+__global__ void __launch_bounds__(sizeof(Number) == 4 ? 608 : 352, 1)
+    side_ring_kernel(const __grid_constant__ SideRingJob<Number> job)
+{
+    constexpr bool BY_ROW = ROW_BYTES == 0;
+    __shared__ RingState state;
+    const SideRing &s = job.shape;
+    const int32_t thread = threadIdx.x, warp = __shfl_sync(all_lanes, thread / 32, 0);
+    const int32_t rank = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
+    Number *const slots = reinterpret_cast<Number *>(side_ring_memory);
+    const RingExchange<Number> exchange(s, slots + s.slots * s.numbers);
+
+    if (thread == 0) {
+        for (Arrivals &of_slot : state.full) {
+            of_slot.init(1);
+        }
+        for (Arrivals &of_ticket : state.drawn) {
+            of_ticket.init(1);
+        }
+        ClusterRounds{state.others, 0}.init();
+        state.skips[0] = state.skips[1] = 0;
+    }
+    if (job.work_queue != nullptr) {
+        wait_for_last_kernel();
+    }
+    __syncthreads();
+    if (IS_CLUSTER) {
+        cluster_sync(); /* every block has started, so that its memory may be written */
+    }
+    if (warp == s.threads() / 32 - 1) {
+        RingCopier<Number, IS_CLUSTER, BY_ROW> copier = {
+            job,
+            state,
+            slots,
+            rank,
+            rank * s.block_rows() - s.before,
+            static_cast<int64_t>(gridDim.x / s.blocks),
+            static_cast<int64_t>(IS_CLUSTER ? cluster_of_grid() : blockIdx.x)};
+
+        copier.load();
+        __syncthreads();
+        copy_tiles(job, state, copier);
+    }
+    else if (warp >= s.workers() / 32) {
+        __syncthreads();
+        join_tiles<Number, IS_CLUSTER, BY_ROW>(job, exchange, state, rank,
+                                               thread - s.workers());
+    }
+    else {
+        __syncthreads();
+        work_on_tiles<Number, ROW_BYTES>(job, exchange, state, slots, rank);
+    }
+}
+
+template <typename Number>
+ps_status
+launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream)
+{
+    const SideRing &s = job.shape;
+    void (*const kernel)(const SideRingJob<Number>) =
+        s.by_row()                        ? side_ring_kernel<Number, false, 0>
+        : s.blocks > 1                    ? side_ring_kernel<Number, true, 128>
+        : s.width * sizeof(Number) == 128 ? side_ring_kernel<Number, false, 128>
+                                          : side_ring_kernel<Number, false, 256>;
+    const size_t bytes = ring_bytes<Number>(s);
+    int fit = 0;
+
+    if (resident(kernel, s.threads(), bytes, s.blocks, &fit) != cudaSuccess || fit == 0) {
+        return PS_DEVICE_FAILURE;
+    }
+    const int64_t rounds = divided_up(job.tiles, fit);
+    Launch launch(divided_up(job.tiles, rounds) * s.blocks, s.threads(), bytes, stream);
+
+    if (s.blocks > 1) {
+        launch.in_clusters(s.blocks);
+    }
+    if (job.work_queue != nullptr) {
+        const ps_status status = clear_work_queue(job.work_queue, 1, stream);
+
+        if (status != PS_OK) {
+            return status;
+        }
+        launch.closely();
+    }
+    return launch.run(kernel, job);
+}
+
+} // namespace pysolvers::sides
+
+#endif

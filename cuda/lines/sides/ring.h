@@ -1,0 +1,158 @@
+/* ring.h - several right-hand sides of each matrix, one after the other: the shape and the kernel.
+ *
+ * ring.cu chooses the shape; ring.cuh has the kernel, which ring_reals.cu compiles once per dtype.
+ */
+#ifndef PS_CUDA_LINES_SIDES_RING_H
+#define PS_CUDA_LINES_SIDES_RING_H
+
+#include <cuda.h>
+
+#include "device/operand.cuh"
+#include "lines/join/exchange.cuh"
+#include "lines/join/factor.cuh"
+#include "runtime/engine.h"
+
+namespace pysolvers::sides {
+
+using namespace device;
+using namespace join;
+
+/* Rows of a thread: an odd number along contiguous rows, where neighbouring threads have
+ * neighbouring chunks. The most chunks of a block along a strided axis, which a tensor map limits,
+ * and the most blocks of a cluster. */
+template <bool BY_ROW> static constexpr int ring_rows = BY_ROW ? 17 : 16;
+static constexpr int ring_chunks = 16, ring_blocks = 16;
+
+/* The distribution of systems over blocks. A block has `chunks` chunks of `width` neighbouring
+ * systems; chunks are aligned to the end of the system. */
+struct SideRing {
+    int32_t rows;    /* of a system */
+    int32_t width;   /* systems of a tile */
+    int32_t chunks;  /* per block */
+    int32_t blocks;  /* per cluster */
+    int32_t slots;   /* of the ring */
+    int32_t before;  /* rows of pads before row 0 */
+    int32_t numbers; /* of a slot */
+    int32_t
+        pitch; /* along contiguous rows, from a system of a slot to the next one; else 0 */
+
+    __host__ __device__ __forceinline__ bool by_row() const
+    {
+        return pitch > 0;
+    }
+    __host__ __device__ __forceinline__ int32_t block_rows() const
+    {
+        return chunks * (by_row() ? ring_rows<true> : ring_rows<false>);
+    }
+    /* Threads of chunks, rounded up to warps; and of a block: besides these, one for each system
+     * that joins its chunks, and a warp that copies. */
+    __host__ __device__ __forceinline__ int32_t workers() const
+    {
+        return (chunks * width + 31) / 32 * 32;
+    }
+    __host__ __device__ __forceinline__ int32_t threads() const
+    {
+        return workers() + (width + 31) / 32 * 32 + 32;
+    }
+};
+
+/* An array over the units of the systems of a tile: the distances of units and of systems, and
+ * its size. Neighbouring threads have neighbouring systems, or neighbouring units. */
+struct UnitArray {
+    int32_t along, across, all;
+
+    __host__ __device__ __forceinline__ UnitArray(const SideRing &s, int32_t units)
+        : along(s.by_row() ? 1 : s.width), across(s.by_row() ? units | 1 : 1),
+          all(s.by_row() ? s.width * (units | 1) : units * s.width)
+    {
+    }
+    __host__ __device__ __forceinline__ int32_t at(int32_t unit, int32_t system) const
+    {
+        return unit * along + system * across;
+    }
+};
+
+/* The matrix of a block as it is sent to the other blocks of the cluster, and the load of its
+ * right-hand side. */
+template <typename Number> struct alignas(16) RingFrame {
+    using word = uint4;
+    Frame<Number> frame;
+    PackedNote note;
+};
+template <typename Number> struct alignas(2 * sizeof(Number)) RingLoad {
+    using word = std::conditional_t<sizeof(Number) == 4, uint64_t, uint4>;
+    Load<Number> load;
+};
+
+/* The shared memory of a block besides the slots: arrays over the chunks and the blocks. */
+template <typename Number> struct RingExchange {
+    Number *unit;  /* 5 arrays: the frames of the chunks, then their multipliers */
+    Number *load;  /* two turns of 2 arrays */
+    Number *y;     /* two turns, of one row more: y before the block, y of the chunks */
+    Number *block; /* 4 arrays over the blocks: their multipliers */
+    Number *ends;  /* over the blocks: y */
+    RingFrame<Number> *frames; /* of the blocks */
+    RingLoad<Number> *loads;   /* two turns */
+    uint32_t *note;            /* of the chunks */
+    uint8_t *skip;             /* two turns: systems whose x is not stored */
+
+    RingExchange() = default;
+    __host__ __device__ __forceinline__ RingExchange(const SideRing &s, void *memory)
+    {
+        const int32_t all = UnitArray(s, s.chunks).all;
+        const int32_t sent = s.blocks > 1 ? s.blocks * s.width : 0;
+
+        frames = static_cast<RingFrame<Number> *>(memory);
+        loads = reinterpret_cast<RingLoad<Number> *>(frames + sent);
+        unit = reinterpret_cast<Number *>(loads + 2 * sent);
+        load = unit + 5 * all;
+        y = load + 4 * all;
+        block = y + 2 * UnitArray(s, s.chunks + 1).all;
+        ends = block + 4 * sent;
+        note = reinterpret_cast<uint32_t *>(ends + sent);
+        skip = reinterpret_cast<uint8_t *>(note + all);
+    }
+    static size_t bytes_of(const SideRing &s)
+    {
+        const RingExchange empty(s, nullptr);
+        return (reinterpret_cast<uintptr_t>(empty.skip) + 2 * s.width + 127) / 128 * 128;
+    }
+};
+
+template <typename Number>
+inline size_t
+ring_bytes(const SideRing &s)
+{
+    return RingExchange<Number>::bytes_of(s) +
+           static_cast<size_t>(s.slots) * s.numbers * sizeof(Number);
+}
+
+template <typename Number> struct SideRingJob {
+    CUtensorMap inputs[4];  /* lower, diag, upper, rhs */
+    CUtensorMap x, first_x; /* the latter in tiles of the rows of the block with row 0 */
+    Systems<Number> t;
+    int32_t absent[4]; /* rows that an input does not have before its first one */
+    SideRing shape;
+    int64_t tiles;
+    int32_t sides;
+    uint8_t *marks;       /* null, or 1 for each system that is not dominant */
+    uint32_t *work_queue; /* null, or the number of tiles that were drawn */
+};
+
+/* Whether the systems of `t`, whose batch axes are merged, have several right-hand sides of each
+ * matrix on the outer axis and suit the kernel. */
+bool ps_cuda_side_ring_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                               SideRing *shape);
+size_t ps_cuda_side_ring_work(const ps_tridiag *t, const SideRing &shape,
+                              const ps_cuda_device *device);
+ps_status ps_cuda_side_ring_solve(const ps_tridiag *t, const SideRing &shape,
+                                  const ps_cuda_device *device, uint8_t *marks,
+                                  void *work, cudaStream_t stream);
+
+/* ring.cuh: enqueue the kernel of a job. */
+template <typename Number>
+ps_status launch_side_ring(const SideRingJob<Number> &job, cudaStream_t stream);
+
+} // namespace pysolvers::sides
+
+#endif
