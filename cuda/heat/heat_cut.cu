@@ -2,7 +2,9 @@
  *
  * A thread has the nodes of a line in a few planes. Words moved per line: 3 in the first part; in
  * the second one those of the changes of its cuts, 5 more, and 2 for each plane that they reach. As
- * single copies and products these were 11 kernels a step.
+ * single copies and products these were 11 kernels a step. With two, and without the nodes of the
+ * sides in every step (36 us), a step of 512^3 nodes on each of two H200 takes 2.005 ms, and
+ * 1.886 ms on one: 0.94, before 0.89. The two kernels take 3 and 36 us.
  */
 #include "device/number.cuh"
 #include "ps_heat.h"
