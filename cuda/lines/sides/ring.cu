@@ -92,7 +92,7 @@ shape_by_row(int64_t rows, int64_t step, int32_t bytes, const ps_cuda_device *de
           static_cast<int32_t>(pitch)};
     s->before = s->block_rows() - s->rows;
     s->numbers = static_cast<int32_t>(divided_up(width * pitch, banks) * banks);
-    return bytes == 8 && (chunks == 5 || chunks == 6) &&
+    return bytes == 8 && (chunks == 5 || chunks == 6) && pitch == rows &&
            s->threads() <= (bytes == 4 ? 608 : 352) && set_slots(bytes, device, s);
 }
 
