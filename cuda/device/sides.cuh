@@ -4,8 +4,7 @@
  * The algebra of segment.cuh for such numbers eliminates a matrix once and carries its
  * right-hand sides along: of the 17 operations of a row, 9 are those of one right-hand side.
  * Groups of three read 2 words per unknown from the L2 cache, in place of the 4 of one side after
- * the other: on an H200, 18 numbers of rows, 3 sides take 0.53 to 0.97 of the time of 3 solves and
- * 10 sides 0.42 to 0.90.
+ * the other: docs/designs.md has the times. lines/sides/ring.cuh is used where it is faster.
  */
 #ifndef PS_CUDA_DEVICE_SIDES_CUH
 #define PS_CUDA_DEVICE_SIDES_CUH
