@@ -23,7 +23,8 @@
  * chunk and line. s of the first row is contained in it; that of the last row, which has no
  * row after it, in its t. t = 0 in rows after the last one, whose x is 0.
  *
- * 3 words and 11 operations per node. Along x a block holds a line; along y a cluster holds
+ * 3 words and 15 operations per node, as 1 - u = sigma t is kept and not u: where it is small, u
+ * would lose its digits (float32, r = 300: 0.54 of the error for 1.02 of the time). Along x a block holds a line; along y a cluster holds
  * neighbouring lines, 128 bytes of each row, and its blocks send each other their sums twice.
  * Factors are made once per call from the maps sigma -> sigma of the chunks, along x by one kernel,
  * along y by three.
@@ -422,7 +423,13 @@ template <typename Real, int AXIS, bool IS_LONG> struct FactorExchange {
 template <typename Real, int ROWS, int PITCH> struct FactoredChunk {
     Real *const w;
     Real *const inverse; /* later t G */
-    Real u[ROWS];
+    Real rest[ROWS];     /* 1 - u */
+
+    /* added + (1 - rest) before, in which the small number keeps its digits. */
+    __device__ static __forceinline__ Real next(Real rest, Real before, Real added)
+    {
+        return before + fma(-rest, before, added);
+    }
 
     __device__ __forceinline__ Sum<Real> reduce(Real start, Real level)
     {
@@ -433,12 +440,12 @@ template <typename Real, int ROWS, int PITCH> struct FactoredChunk {
         for (int i = 0; i < ROWS; i++) {
             const Real f = w[i * PITCH] - level;
 
-            g = i > 0 ? fma(u[i - 1], g, f) : f;
-            u[i] = fma(-sigma, inverse[i * PITCH], Real(1));
-            all.decay *= u[i];
-            sigma = fma(u[i], sigma, Real(1));
+            g = i > 0 ? next(rest[i - 1], g, f) : f;
+            rest[i] = sigma * inverse[i * PITCH];
+            all.decay = fma(-rest[i], all.decay, all.decay);
+            sigma = next(rest[i], sigma, Real(1));
         }
-        all.sum = u[ROWS - 1] * g;
+        all.sum = fma(-rest[ROWS - 1], g, g);
         return all;
     }
 
@@ -451,12 +458,12 @@ template <typename Real, int ROWS, int PITCH> struct FactoredChunk {
         for (int i = 0; i < ROWS; i++) {
             const Real f = w[i * PITCH] - level;
 
-            g = i > 0 ? fma(u[i - 1], g, f) : g + f;
+            g = i > 0 ? next(rest[i - 1], g, f) : g + f;
             inverse[i * PITCH] *= g;
         }
 #pragma unroll
         for (int i = ROWS - 1; i >= 0; i--) {
-            sum = fma(u[i], sum, inverse[i * PITCH]);
+            sum = next(rest[i], sum, inverse[i * PITCH]);
         }
         return sum;
     }
@@ -468,7 +475,7 @@ template <typename Real, int ROWS, int PITCH> struct FactoredChunk {
 
 #pragma unroll
         for (int i = ROWS - 1; i >= 0; i--) {
-            value = fma(u[i], value, inverse[i * PITCH]);
+            value = next(rest[i], value, inverse[i * PITCH]);
             put(i, value);
         }
     }
