@@ -24,10 +24,10 @@
  * row after it, in its t. t = 0 in rows after the last one, whose x is 0.
  *
  * 3 words and 15 operations per node, as 1 - u = sigma t is kept and not u: where it is small, u
- * would lose its digits (float32, r = 300: 0.54 of the error for 1.02 of the time). Along x a block holds a line; along y a cluster holds
- * neighbouring lines, 128 bytes of each row, and its blocks send each other their sums twice.
- * Factors are made once per call from the maps sigma -> sigma of the chunks, along x by one kernel,
- * along y by three.
+ * would lose its digits (float32, r = 300: 0.54 of the error for 1.02 of the time). Along x a
+ * block holds a line; along y a cluster holds neighbouring lines, 128 bytes of each row, and its
+ * blocks send each other their sums twice. Factors are made once per call from the maps
+ * sigma -> sigma of the chunks, along x by one kernel, along y by three.
  *
  * Why an elimination beside those of lines/: the partition method of lines/ in row-sum form has 20
  * operations and a reciprocal per row, seven numbers of each chunk to join and 168 registers per
