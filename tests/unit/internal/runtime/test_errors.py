@@ -124,8 +124,10 @@ def registry(monkeypatch):
         if module is not None:
             monkeypatch.setitem(sys.modules, module_name, module)
         backends.host.cache_clear()
+        backends._load.cache_clear()
 
     yield add
+    backends.host.cache_clear()
     backends._load.cache_clear()
 
 
