@@ -264,15 +264,15 @@ template <typename Real, int SIDE> struct Cofactors {
             }
 #pragma unroll
             for (int p = 0; p < 4; p++) {
-                const int beside = p ^ 1; /* the other row of the two */
+                const int other_row = p ^ 1; /* the other row of the two */
 #pragma unroll
                 for (int q = 0; q < 4; q++) {
                     const int s = q == 0, t = q <= 1 ? 2 : 1, u = q == 3 ? 2 : 3;
                     const auto &m = of[p < 2];
 
-                    const Real minor = a.at[beside][s] * m[t][u] -
-                                       a.at[beside][t] * m[s][u] +
-                                       a.at[beside][u] * m[s][t];
+                    const Real minor = a.at[other_row][s] * m[t][u] -
+                                       a.at[other_row][t] * m[s][u] +
+                                       a.at[other_row][u] * m[s][t];
 
                     adjugate.at[q][p] = (p + q) % 2 == 0 ? minor : -minor;
                 }

@@ -29,7 +29,7 @@
  * blocks send each other their sums twice. Factors are made once per call from the maps
  * sigma -> sigma of the chunks, along x by one kernel, along y by three.
  *
- * Why an elimination beside those of lines/: the partition method of lines/ in row-sum form has 20
+ * Why an elimination other than those of lines/: the partition method of lines/ in row-sum form has 20
  * operations and a reciprocal per row, seven numbers of each chunk to join and 168 registers per
  * thread: a step of 2048^2 nodes takes 61 and 118 us with it in float32 and float64, 34 and 64 us
  * here, of 1500 x 3333 nodes 78 and 171 us, and 45 and 95 us (H200). Lines of 64 or 256 bytes in place

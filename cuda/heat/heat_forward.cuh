@@ -110,19 +110,6 @@ sum_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
     }
 }
 
-/* A place of the ring, and the parity of the uses of its barriers. */
-struct HeatRingPlace {
-    int number, parity;
-
-    __device__ __forceinline__ void advance(int ring)
-    {
-        if (++number == ring) {
-            number = 0;
-            parity ^= 1;
-        }
-    }
-};
-
 /* The ring of lines of a block, line after line along y; line 0 precedes the first line
  * with unknowns. One warp loads the lines, the others release them. */
 template <typename Real, int ROWS, int GROUPS> struct HeatRing {
@@ -134,9 +121,9 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     int planes;
 
     /* Node 0 of a line in plane `first_plane` + p - 1. */
-    __device__ __forceinline__ Real *line(const HeatRingPlace &place, int p) const
+    __device__ __forceinline__ Real *line(const RingPlace &place, int p) const
     {
-        return lines + (place.number * (f.planes + 2) + p) * f.pitch + heat_lead<ROWS>();
+        return lines + (place.slot * (f.planes + 2) + p) * f.pitch + heat_lead<ROWS>();
     }
 
     /* Node 0 of the line that a plane stores. */
@@ -145,26 +132,26 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
         return lines + (f.ring * (f.planes + 2) + plane) * f.pitch + heat_lead<ROWS>();
     }
 
-    __device__ __forceinline__ void wait(const HeatRingPlace &place) const
+    __device__ __forceinline__ void wait(const RingPlace &place) const
     {
-        full[place.number].wait(place.parity);
+        full[place.slot].wait(place.parity);
     }
 
     /* Each place has two transaction barriers: the loading warp completes `full`, the warps
      * that read a line complete `empty` after they have read it, and the loading warp waits
      * for that before it loads the line that replaces it. */
-    __device__ __forceinline__ void release(const HeatRingPlace &place, int lane) const
+    __device__ __forceinline__ void release(const RingPlace &place, int lane) const
     {
         __syncwarp();
         if (lane == 0) {
-            empty[place.number].arrive();
+            empty[place.slot].arrive();
         }
     }
 
     /* Release all lines that are read, by a warp without a plane. */
     __device__ __forceinline__ void pass(int lane) const
     {
-        HeatRingPlace place = {0, 0};
+        RingPlace place = {0, 0};
 
         for (int n = 0; n < half_rows.count; n++) {
             wait(place);
@@ -176,11 +163,11 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
     /* Load all lines, by the loading warp. */
     __device__ __forceinline__ void load_lines(int lane) const
     {
-        HeatRingPlace place = {0, 0};
+        RingPlace place = {0, 0};
 
         for (int m = 0; m < half_rows.count + 2; m++) {
             if (m >= f.ring) {
-                empty[place.number].wait(place.parity ^ 1);
+                empty[place.slot].wait(place.parity ^ 1);
             }
             load(m, place, lane);
             place.advance(f.ring);
@@ -190,14 +177,13 @@ template <typename Real, int ROWS, int GROUPS> struct HeatRing {
   private:
     /* Load line m. Beyond the ends of a line it stores the replacements of the nodes,
      * element by element. */
-    __device__ __forceinline__ void load(int m, const HeatRingPlace &place,
-                                         int lane) const
+    __device__ __forceinline__ void load(int m, const RingPlace &place, int lane) const
     {
         const HeatStencil<Real> &s = f.stencil;
         const HeatAxis<Real> &x = s.axis[0];
         const uint32_t bytes = static_cast<uint32_t>(x.nodes * sizeof(Real));
         const int64_t j = node_for(s.axis[1], s.axis[1].begin + half_rows.row(m - 1));
-        Arrivals &arrivals = full[place.number];
+        Arrivals &arrivals = full[place.slot];
 
         if (lane == 0) {
             arrivals.expect((planes + 2) * bytes);
@@ -335,7 +321,7 @@ sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
                                    group == GROUPS - 1 && lane == HEAT_CHUNKS - 1};
     const bool is_storer = group == 0 && lane == 0;
     Real *const out = ring.out(plane);
-    HeatRingPlace before = {0, 0}, here = {1, 0}, after = {2, 0};
+    RingPlace before = {0, 0}, here = {1, 0}, after = {2, 0};
     TwoSidedRow<Real> next_factor_row = two_sided.factor_row[ring.half_rows.first];
     Real u[ROWS];
 

@@ -252,6 +252,19 @@ struct Arrivals {
     }
 };
 
+/* A slot of a ring that a loader fills in turn, and the parity of the uses of its barriers. */
+struct RingPlace {
+    int32_t slot, parity;
+
+    __device__ __forceinline__ void advance(int32_t slots)
+    {
+        if (++slot == slots) {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+};
+
 /* Copy to shared memory, by one thread. Addresses and size are multiples of 16 bytes. */
 __device__ __forceinline__ void
 copy_bulk(void *shared, const void *global, uint32_t bytes, Arrivals &arrivals)

@@ -143,20 +143,6 @@ template <typename Number> struct RingUnits {
     }
 };
 
-/* The place of an item in the ring: the matrices' three operands, then each side, tile after
- * tile. */
-struct RingPlace {
-    int32_t slot, parity;
-
-    __device__ __forceinline__ void advance(int32_t slots)
-    {
-        if (++slot == slots) {
-            slot = 0;
-            parity ^= 1;
-        }
-    }
-};
-
 /* What the threads of a block share. */
 struct RingState {
     static constexpr int most_slots = 16;
@@ -180,6 +166,7 @@ template <typename Number, bool IS_CLUSTER, bool BY_ROW> struct RingCopier {
     int32_t item = 0;              /* of the tile, the next one to be loaded */
     int64_t loaded = 0, freed = 0; /* items */
     uint32_t ticket = 0;
+    /* items of the ring: three operands of the matrices, then each side, tile after tile */
     RingPlace place = {0, 0};
 
     static __device__ __forceinline__ bool leads()
