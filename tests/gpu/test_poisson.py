@@ -22,7 +22,7 @@ from poisson_pairs import (
     set_panel,
     solvers,
 )
-from poisson_random import check_random_problems
+from poisson_random import check_random_problems, check_random_sides
 from poisson_reference import require_small_residual
 
 from pysolvers import FastPoisson, Neumann
@@ -463,3 +463,7 @@ def test_threads_that_repeat_solves_on_their_own_streams(streaming, rng):
 
 def test_random_problems_have_the_exact_solution(rng):
     check_random_problems(rng, 40, device="cuda")
+
+
+def test_values_of_sides_have_the_exact_solution(rng):
+    check_random_sides(rng, 40, device="cuda")

@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import poisson_flux
 import pytest
-from poisson_random import POWERS, check_random_problems, conditions_of
+from poisson_random import POWERS, check_random_problems, check_random_sides, conditions_of
 
 from pysolvers import (
     Dirichlet,
@@ -29,6 +29,14 @@ pytest.importorskip("scipy")
 )
 def test_random_problems_have_the_exact_solution(rng, draws):
     check_random_problems(rng, draws)
+
+
+@pytest.mark.parametrize(
+    "draws", [60, pytest.param(400, marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_values_of_sides_have_the_exact_solution(rng, draws):
+    """Of all kinds, numbers and arrays, of the solver or of the call, also for a batch."""
+    check_random_sides(rng, draws)
 
 
 def radial(power, r):

@@ -26,7 +26,7 @@ from poisson_pairs import (
     set_no_graphs,
     solvers,
 )
-from poisson_random import check_random_problems
+from poisson_random import check_random_problems, check_random_sides
 from transform_device import Device, Plan, PlanOfWaves, Products
 
 from pysolvers import (
@@ -682,6 +682,10 @@ def test_words_of_the_benchmark(monkeypatch, device, shape, grid, batch, words):
 
 def test_random_problems_have_the_exact_solution(device, rng):
     check_random_problems(rng, 40, device="cuda")
+
+
+def test_values_of_sides_have_the_exact_solution(device, rng):
+    check_random_sides(rng, 40, device="cuda")
 
 
 @pytest.mark.parametrize("grid", ["nodes", "cells"])
