@@ -24,13 +24,14 @@ from pysolvers.cases.tables import Column, Table
 from . import machine
 from .options import add_options
 from .record import Measurement, Record, finish
-from .timing import Call, device, median_of, require_cupy
+from .timing import Call, device, median_of, require_cupy, waiting
 
 UNKNOWNS = 1 << 27  # of a GPU, in float64
 ROWS = (256, 512, 1024, 2048)  # of a GPU
 KEY = 1 << 63  # of all calls
 CALLS = 5  # in a group
 GROUPS = 9
+_ALREADY_OPEN = 704  # cudaErrorPeerAccessAlreadyEnabled
 
 
 def bandwidth(number: int) -> float:
@@ -40,6 +41,44 @@ def bandwidth(number: int) -> float:
         source = cupy.zeros(1 << 28)
         target = cupy.empty_like(source)
         return 2 * source.nbytes / median_of(lambda: cupy.copyto(target, source), 7, clock=device())
+
+
+def link_bandwidth(count: int) -> float:
+    """Return the bytes per second that each of several GPUs copies to the next one, all at once."""
+    cupy, size = require_cupy(), 1 << 30
+    arrays, streams = [], []
+    for k in range(count):
+        with cupy.cuda.Device(k):
+            arrays.append([cupy.zeros(size, cupy.uint8) for _ in range(2)])
+            streams.append(cupy.cuda.Stream(non_blocking=True))
+            cupy.cuda.Device().synchronize()
+            for other in range(count):
+                if other != k and cupy.cuda.runtime.deviceCanAccessPeer(k, other):
+                    _open_peer(other)
+
+    def copy() -> None:
+        for k, stream in enumerate(streams):
+            to = (k + 1) % count
+            source, target = arrays[k][0].data.ptr, arrays[to][1].data.ptr
+            with cupy.cuda.Device(k):
+                cupy.cuda.runtime.memcpyPeerAsync(target, to, source, k, size, stream.ptr)
+
+    def wait(_: object) -> None:
+        for k, stream in enumerate(streams):
+            with cupy.cuda.Device(k):
+                stream.synchronize()
+
+    return size / median_of(copy, GROUPS, length=CALLS, clock=waiting(wait))
+
+
+def _open_peer(other: int) -> None:
+    """Let the current GPU use the memory of another one."""
+    runtime = require_cupy().cuda.runtime
+    try:
+        runtime.deviceEnablePeerAccess(other)
+    except runtime.CUDARuntimeError as error:
+        if error.status != _ALREADY_OPEN:
+            raise
 
 
 def operands(shape: tuple[int, int], dtype: type, device: int) -> list[Any]:

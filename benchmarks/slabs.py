@@ -5,10 +5,15 @@ field for any number of ranks; weak scaling: a cube for each rank, joined along 
 case is made of calls of some steps; of each call the slowest rank counts, and the median of the
 calls. One rank is the solver without a group. The efficiency is the time of one rank over that of
 the ranks, for strong scaling over their number as well. Each call of LMSOR measures its last
-iteration. FastPoisson solves for right sides that lie on the device, by CuPy.
+iteration. FastPoisson solves for right sides that lie on the device, by CuPy; boxes of more than
+512^3 cells take fewer steps a call.
+
+`link` of a record is what each GPU copies to the next one in a second, all GPUs at once, in the
+same run. With it the time of two all-to-all exchanges is shown, by which a split axis would become
+whole and split again: FastPoisson exchanges the ends of its lines instead.
 
     python -m pysolvers bench slabs --ranks 1                # one device
-    python -m pysolvers bench slabs --device cpu --plane 1024 --cube 96
+    python -m pysolvers bench slabs --device cpu --plane 1024 --cube 96 --box 96
     python -m pysolvers bench slabs --links peers nccl host   # each link in a job of its own
 
 Needs the extra 'mpi' for more than one rank. Rank r uses device r, or the devices in turn if there
@@ -19,6 +24,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -38,12 +44,14 @@ from pysolvers.distributed import Group, Slab
 from pysolvers.distributed._group import LINKS
 
 from .options import add_options, positive
+from .parts import link_bandwidth
 from .ranks import clock_of, printed_by, values_of_ranks
 from .record import Measurement, Record, finish, place
 from .timing import median_of
 
 RATIO = 0.5  # k dt/h^2 of HeatADI
 STEPS = 128  # of a call
+BOXES = (512, 1024)  # of FastPoisson
 STRIP = 16  # cells of a strip of GCEIDD, as many as its kernels hold in registers
 
 
@@ -88,21 +96,22 @@ class Poisson:
 
     kernel = ""
 
-    def __init__(self, size: int, **options: Any) -> None:
+    def __init__(self, size: int, dtype: type, **options: Any) -> None:
         self.shape = (size, size, size)
-        self._solver = FastPoisson(self.shape, 1.0, boundary=0.0, grid="cells", **options)
+        problem: dict[str, Any] = {"boundary": 0.0, "grid": "cells", "dtype": dtype}
+        self._solver = FastPoisson(self.shape, 1.0, **problem, **options)
         group, device = options.get("group"), options["device"]
         planes = len(range(size)[Slab(0).part(size, group.rank, group.size)]) if group else size
         own = (planes, size, size)
         self.exchange = self._solver.exchange
         self._wait: Callable[[], object] = int
         if device == "cpu":
-            self._f: Any = np.random.default_rng(1).random(own)
+            self._f: Any = np.random.default_rng(1).random(own, dtype)
         else:
             import cupy
 
             cupy.cuda.Device(int(device.partition(":")[2])).use()
-            self._f = cupy.random.default_rng(1).random(own, np.dtype("f8"))
+            self._f = cupy.random.default_rng(1).random(own, dtype)
             self._wait = cupy.cuda.Device().synchronize
         self._out = self._f.copy()
 
@@ -117,16 +126,24 @@ class Poisson:
         return self
 
 
-def cases(args: argparse.Namespace, ranks: int) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """Yield name, kind of scaling and maker of each case."""
+Maker = Callable[..., Any]
+
+
+def cases(args: argparse.Namespace, ranks: int) -> Iterator[tuple[str, str, int, Maker]]:
+    """Yield name, kind of scaling, steps of a call and maker of each case."""
+    steps = args.steps
     plane = (args.plane, args.plane)
     cube = (args.cube * ranks, args.cube, args.cube)
-    yield "HeatADI plane float32", "strong", lambda **o: heat(plane, np.float32, **o)
-    yield "HeatADI plane float64", "strong", lambda **o: heat(plane, np.float64, **o)
-    yield "HeatADI cubes float64", "weak", lambda **o: heat(cube, np.float64, **o)
-    yield "LMSOR float64", "strong", lambda **o: relaxation(args.plane, **o)
-    yield "GCEIDD float64", "strong", lambda **o: transport(args.plane, **o)
-    yield "FastPoisson float64", "strong", lambda **o: Poisson(args.box, **o)
+    yield "HeatADI plane float32", "strong", steps, lambda **o: heat(plane, np.float32, **o)
+    yield "HeatADI plane float64", "strong", steps, lambda **o: heat(plane, np.float64, **o)
+    yield "HeatADI cubes float64", "weak", steps, lambda **o: heat(cube, np.float64, **o)
+    yield "LMSOR float64", "strong", steps, lambda **o: relaxation(args.plane, **o)
+    yield "GCEIDD float64", "strong", steps, lambda **o: transport(args.plane, **o)
+    for size in args.box:
+        few = max(1, min(steps, steps * BOXES[0] ** 3 // size**3))
+        for dtype in (np.float32, np.float64):
+            name = f"FastPoisson {size} {np.dtype(dtype).name}"
+            yield name, "strong", few, partial(Poisson, size, dtype)
 
 
 def measure(args: argparse.Namespace) -> list[Record]:
@@ -138,13 +155,13 @@ def measure(args: argparse.Namespace) -> list[Record]:
     if group.size > 1:
         options |= {"group": group, "split": Slab(0)}
     found = []
-    for name, scaling, make in cases(args, group.size):
+    for name, scaling, count, make in cases(args, group.size):
         if args.only and not name.startswith(tuple(args.only)):
             continue
         solver = make(**options)
         call: Any = solver.iterate if isinstance(solver, LMSOR) else solver.step
-        steps = median_of(partial(call, args.steps), args.calls, clock=clock_of(group))
-        seconds = steps / args.steps
+        steps = median_of(partial(call, count), args.calls, clock=clock_of(group))
+        seconds = steps / count
         record: Record = {"case": name, "scaling": scaling, "ranks": group.size}
         record |= {"shape": solver.shape, "seconds": seconds}
         result = solver.result()
@@ -158,9 +175,10 @@ def measure(args: argparse.Namespace) -> list[Record]:
 
 def jobs(args: argparse.Namespace) -> list[Record]:
     """Return the cases of jobs of all numbers of ranks on this host."""
-    values = {"device": args.device, "plane": args.plane, "cube": args.cube, "box": args.box}
+    values = {"device": args.device, "plane": args.plane, "cube": args.cube}
     values |= {"steps": args.steps, "calls": args.calls}
-    options = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+    options = ["--box", *map(str, args.box)]
+    options += [word for name, value in values.items() for word in (f"--{name}", str(value))]
     options += ["--only", *args.only] if args.only else []
     found = []
     for ranks in args.ranks:
@@ -184,11 +202,13 @@ TAKES_RANKS = True  # of an MPI launcher
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
     add_options(parser, "quick", "ranks", device="cuda")
-    numbers = {"plane": 8192, "cube": 512, "box": 512, "steps": STEPS, "calls": 5}
-    texts = ("nodes of a side", "the same", "of FastPoisson", "of a call", "of a case")
+    numbers = {"plane": 8192, "cube": 512, "steps": STEPS, "calls": 5}
+    texts = ("nodes of a side", "the same", "of a call", "of a case")
     for (name, default), text in zip(numbers.items(), texts, strict=True):
         help_text = f"{text} (%(default)d)"
         parser.add_argument(f"--{name}", type=positive, default=default, help=help_text)
+    help_text = "cells of a side of FastPoisson (%(default)s)"
+    parser.add_argument("--box", nargs="+", type=positive, default=list(BOXES), help=help_text)
     parser.add_argument(
         "--links",
         nargs="+",
@@ -199,9 +219,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", default=[], help="beginnings of the names of cases")
 
 
+def exchanges_of(case: Record, link: float) -> float | None:
+    """Return the milliseconds of two all-to-all exchanges of a case of FastPoisson on GPUs."""
+    name, *_, dtype = case["case"].split()
+    ranks = case["ranks"]
+    if ranks == 1 or name != "FastPoisson":
+        return None
+    return 2e3 * prod(case["shape"]) * np.dtype(dtype).itemsize * (ranks - 1) / ranks**2 / link
+
+
 def tables(record: Record) -> list[Table]:
     """Return the table of a record."""
-    rows = []
+    rows, link = [], record.get("link")
     for entry in record["cases"]:
         name, *_, dtype = entry["case"].split()
         rows.append(
@@ -213,9 +242,10 @@ def tables(record: Record) -> list[Table]:
                 (entry["exchange"] if entry["ranks"] > 1 else "") or "",
                 1e3 * entry["seconds"],
                 entry.get("efficiency"),
+                *([exchanges_of(entry, link)] if link else []),
             )
         )
-    columns = (
+    columns = [
         Column("solver"),
         Column("nodes", left=True),
         Column("scaling", left=True),
@@ -223,12 +253,19 @@ def tables(record: Record) -> list[Table]:
         Column("exchange", left=True),
         Column("ms", ".3f"),
         Column("efficiency", ".0%"),
-    )
+        *([Column("all-to-all, ms", ".3f")] if link else []),
+    ]
     what = ("GPU", "GPUs") if record["gpu"] else ("rank", "ranks")
+    exchanges = (
+        "*All-to-all*: two exchanges of the field at the speed of a copy from each GPU to the "
+        f"next one, all at once ({1e-9 * link:.0f} GB/s in the same run). "
+        if link
+        else ""
+    )
     note = (
         f"Milliseconds of a step or an iteration, of the slowest {what[0]}. *Efficiency*: the time "
         f"of one {what[0]} over that of the {what[1]}, for strong scaling over their number as "
-        f"well. Measured on {place(record)}{', NVLink' if record['gpu'] else ''}."
+        f"well. {exchanges}Measured on {place(record)}{', NVLink' if record['gpu'] else ''}."
     )
     return [Table("", columns, rows, (note,))]
 
@@ -236,7 +273,7 @@ def tables(record: Record) -> list[Table]:
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table and write the record."""
     if args.quick:
-        args.plane, args.cube, args.box, args.steps, args.calls = 65, 17, 17, 4, 1
+        args.plane, args.cube, args.box, args.steps, args.calls = 65, 17, [17], 4, 1
     packages = ("mpi4py", "mpich")
     found = values_of_ranks(args, lambda: measure(args), lambda: jobs(args))
     if found is None:
@@ -244,6 +281,9 @@ def run(args: argparse.Namespace) -> int:
     measurement = Measurement("slabs", packages, gpu=args.device == "cuda")
     add_efficiencies(found)
     settings = {"quick": args.quick, "steps": args.steps, "calls": args.calls}
-    record = measurement.record(found, settings)
-    finish(args, record, tables(record), count=max(case["ranks"] for case in found))
+    ranks, more = max(case["ranks"] for case in found), {}
+    if args.device == "cuda" and 1 < ranks <= backends.require("cuda").device_count():
+        more["link"] = link_bandwidth(ranks)
+    record = measurement.record(found, settings, **more)
+    finish(args, record, tables(record), count=ranks)
     return 0
