@@ -4,10 +4,12 @@
     python tools/ab.py OLD NEW                       # all cases
     python tools/ab.py OLD NEW 'plain/*f64*' heat    # cases by name: patterns, or their first words
     python tools/ab.py OLD OLD                       # the noise of this machine
+    python tools/ab.py NEW@avx2 NEW@avx512           # two instruction sets of one build
     python tools/ab.py --list
 
 OLD and NEW are copies of the repository with a compiled module, or compiled modules `_core*.so`,
-which the package of this copy then calls; those must have the contract of this package.
+which the package of this copy then calls; those must have the contract of this package. A word
+after @ is the value of PYSOLVERS_ISA for that build.
 
 Both builds are called with the same arrays. They alternate, and the first of each pair changes,
 so that a drift of the clock of the processor or another process affects both; the mean of the
@@ -20,6 +22,7 @@ for a case.
 """
 
 import argparse
+import atexit
 import contextlib
 import fnmatch
 import importlib
@@ -28,7 +31,10 @@ import importlib.util
 import itertools
 import json
 import math
+import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -53,12 +59,19 @@ Maker = Callable[[Any, int], Call]
 class Build:
     """A build: its package, apart from that of the other build."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, text: str) -> None:
+        path, _, instructions = text.partition("@")
         found = Path(path).resolve()
         if not found.exists():
             sys.exit(f"{path} does not exist: OLD and NEW are folders or compiled modules")
         root, core = (found, None) if found.is_dir() else (ROOT, found)
-        with self._without_package(), self._on_path(root):
+        if instructions:
+            core = self._copy(core or next((root / "pysolvers").glob("_core.*.so")))
+        with (
+            self._without_package(),
+            self._on_path(root),
+            self._environment("PYSOLVERS_ISA", instructions),
+        ):
             if core is not None:
                 sys.modules["pysolvers._core"] = self._module(core)
             self.package = importlib.import_module("pysolvers")
@@ -70,6 +83,28 @@ class Build:
                 sys.exit(f"{path}: {reason}")
             self.description = backends.require("cpu").describe()
             self._modules = self._package_modules()
+
+    @staticmethod
+    def _copy(path: Path) -> Path:
+        """Return a copy of a module: one file is loaded once, with one instruction set."""
+        folder = Path(tempfile.mkdtemp(prefix="ab-"))
+        atexit.register(shutil.rmtree, folder)
+        return Path(shutil.copy(path, folder))
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _environment(name: str, value: str) -> Iterator[None]:
+        """Set a variable of the environment, unless the value is empty."""
+        former = os.environ.get(name)
+        if value:
+            os.environ[name] = value
+        try:
+            yield
+        finally:
+            if value and former is None:
+                del os.environ[name]
+            elif former is not None:
+                os.environ[name] = former
 
     @staticmethod
     def _module(path: Path) -> ModuleType:
@@ -411,6 +446,146 @@ def step_cases() -> Iterator[Case]:
             yield Case(name, 75 * 300, lambda step=step, prepare=prepare: prepare(step))
 
 
+def recurrence_cases() -> Iterator[Case]:
+    """Return linear recurrences of first and second order: few or many lines, short or long."""
+    shapes = ((1, 3000), (2, 3000), (4, 3000), (9, 3000), (100, 300), (2000, 500))
+    sizes = [*shapes, (1, 1 << 17), (4, 1 << 17)]
+    for dtype, axis, order, (batch, rows) in itertools.product(
+        DTYPES, ("last", "first"), (1, 2), sizes
+    ):
+
+        def prepare(dtype=dtype, axis=axis, order=order, batch=batch, rows=rows) -> Maker:
+            (a, _, c, b, out), along = systems(rows, batch, axis, dtype)
+            a /= 8
+            c /= 8
+            second = {"second": c} if order == 2 else {}
+            return lambda package, threads: (
+                lambda: package.linear_recurrence(
+                    a, b, axis=along, out=out, threads=threads, **second
+                )
+            )
+
+        yield Case(f"recurrence/{order}/{dtype}/{axis}/{batch}x{rows}", batch * rows, prepare)
+
+
+def product_cases() -> Iterator[Case]:
+    """Return products with tridiagonal matrices."""
+    for dtype, axis, (batch, rows) in itertools.product(
+        DTYPES, ("last", "first"), ((1, 3000), (3, 3000), (300, 75), (4000, 500))
+    ):
+
+        def prepare(dtype=dtype, axis=axis, batch=batch, rows=rows) -> Maker:
+            (*operands, out), along = systems(rows, batch, axis, dtype)
+            return lambda package, threads: (
+                lambda: package.tridiagonal_matvec(*operands, axis=along, out=out, threads=threads)
+            )
+
+        yield Case(f"product/{dtype}/{axis}/{batch}x{rows}", batch * rows, prepare)
+
+
+def side_cases() -> Iterator[Case]:
+    """Return several right-hand sides of each of many matrices."""
+    for dtype, axis, sides in itertools.product(("f32", "f64"), ("last", "first"), (3, 10)):
+        rows, batch = 75, 2000
+
+        def prepare(dtype=dtype, axis=axis, sides=sides, rows=rows, batch=batch) -> Maker:
+            (*matrix, _, _), along = systems(rows, batch, axis, dtype)
+            rng = np.random.default_rng(1)
+            shape = (sides, batch, rows) if axis == "last" else (sides, rows, batch)
+            rhs = rng.standard_normal(shape).astype(DTYPES[dtype])
+            out = np.empty_like(rhs)
+            along = -1 if axis == "last" else 1
+            matrix = [word[None] for word in matrix]
+            return lambda package, threads: (
+                lambda: package.solve_tridiagonal(
+                    *matrix, rhs, axis=along, out=out, threads=threads
+                )
+            )
+
+        yield Case(f"sides/{dtype}/{axis}/{sides}", sides * rows * batch, prepare)
+
+
+def kept_cases() -> Iterator[Case]:
+    """Return solves with kept factors of five diagonals and of blocks, theta steps with one."""
+    for dtype, side, (batch, rows) in itertools.product(
+        ("f32", "f64"), (0, 2, 3, 4), ((1, 3000), (3, 3000), (256, 64))
+    ):
+
+        def prepare(dtype=dtype, side=side, batch=batch, rows=rows) -> Maker:
+            rng = np.random.default_rng(0)
+            shape = (batch, rows) if side == 0 else (batch, rows, side, side)
+            bands = [rng.uniform(-1, 1, shape).astype(DTYPES[dtype]) for _ in range(5)]
+            bands[2] += 6 if side == 0 else 3 * side * np.eye(side, dtype=DTYPES[dtype])
+            rhs = rng.standard_normal(shape[:2] + (side, 1)[: 2 * (side > 0)]).astype(DTYPES[dtype])
+
+            def maker(package: Any, threads: int) -> Call:
+                factor = (
+                    package.factor_pentadiagonal(*bands, threads=threads)
+                    if side == 0
+                    else package.factor_block_tridiagonal(*bands[1:4], threads=threads)
+                )
+                return lambda: factor.solve(rhs)
+
+            return maker
+
+        yield Case(
+            f"kept/{side or 'five'}/{dtype}/{batch}x{rows}", batch * rows * max(side, 1), prepare
+        )
+    for dtype, axis, shared in itertools.product(("f32", "f64"), ("last", "first"), (False, True)):
+
+        def theta(dtype=dtype, axis=axis, shared=shared) -> Maker:
+            (*matrix, u, out), along = systems(256, 1000, axis, dtype)
+            if shared:
+                matrix = [first_system(word, axis) for word in matrix]
+            matrix[1] = -matrix[1]
+
+            def maker(package: Any, threads: int) -> Call:
+                factor = package.factor_theta(*matrix, dt=0.1, axis=along, threads=threads)
+                return lambda: factor.step(u, out=out)
+
+            return maker
+
+        yield Case(f"kept/theta{'-shared' * shared}/{dtype}/{axis}", 256000, theta)
+
+
+def grid_cases() -> Iterator[Case]:
+    """Return solves of the Poisson equation on a stretched grid, steps of ParabolicADI."""
+    for dtype in ("f32", "f64"):
+
+        def poisson(dtype=dtype) -> Maker:
+            rng = np.random.default_rng(0)
+            x = np.cumsum(rng.uniform(0.5, 1.5, 129))
+            f = rng.standard_normal((129, 129)).astype(DTYPES[dtype])
+
+            def maker(package: Any, threads: int) -> Call:
+                solver = package.FastPoisson(
+                    (129, 129),
+                    [x, 1.0],
+                    boundary=package.Dirichlet(0.0),
+                    dtype=DTYPES[dtype],
+                    threads=threads,
+                )
+                return lambda: solver.solve(f)
+
+            return maker
+
+        def parabolic(package: Any, threads: int, dtype=dtype) -> Any:
+            return package.ParabolicADI(
+                (257, 260),
+                spacing=0.01,
+                dt=1e-4,
+                diffusion={"xx": 1.0, "yy": 0.5, "xy": 0.3},
+                advection={"x": 0.2},
+                boundary=package.Dirichlet(0.0),
+                initial=lambda x, y: np.sin(x) * np.sin(y),
+                dtype=DTYPES[dtype],
+                threads=threads,
+            )
+
+        yield Case(f"grid/poisson/{dtype}", 129**2, poisson)
+        yield stepper_case(f"grid/parabolic/{dtype}", 257 * 260, parabolic, "step")
+
+
 def all_cases() -> list[Case]:
     """Return every case."""
     kinds: dict[str, dict[str, object]] = {
@@ -493,6 +668,11 @@ def all_cases() -> list[Case]:
         spline_cases,
         relaxation_cases,
         flow_cases,
+        recurrence_cases,
+        product_cases,
+        side_cases,
+        kept_cases,
+        grid_cases,
     ):
         cases += more()
     return cases
