@@ -25,12 +25,7 @@ fitting(const ps_blocks *b, const ps_block_kernels *wide, const ps_block_kernels
     return wide->scratch_bytes(b) <= PS_BLOCKS_BYTES ? wide : narrow;
 }
 
-#ifdef PS_HAVE_AVX2
-#define NARROW(name) (ps_isa_get() == &ps_isa_baseline ? &name##_baseline : &name##_avx2)
-#else
-#define NARROW(name) (&name##_baseline)
-#endif
-#define FITTING(b, name) fitting(b, PS_ISA_OF(name), NARROW(name))
+#define FITTING(b, name) fitting(b, PS_ISA_OF(name), PS_ISA_NARROW(name))
 
 /* The kernels of a side, or null; and those of bands. Blocks of float32 have none for
  * AVX-512, with which sides 2, 3, 4 took 1.13, 1.06, 1.07 of the time of AVX2 (EPYC). */
@@ -42,11 +37,11 @@ blocks_of(const ps_blocks *b)
     switch (b->side) {
     case 0:
     case 2:
-        return is_single ? NARROW(ps_blocks_f32_2) : FITTING(b, ps_blocks_f64_2);
+        return is_single ? PS_ISA_NARROW(ps_blocks_f32_2) : FITTING(b, ps_blocks_f64_2);
     case 3:
-        return is_single ? NARROW(ps_blocks_f32_3) : FITTING(b, ps_blocks_f64_3);
+        return is_single ? PS_ISA_NARROW(ps_blocks_f32_3) : FITTING(b, ps_blocks_f64_3);
     case 4:
-        return is_single ? NARROW(ps_blocks_f32_4) : FITTING(b, ps_blocks_f64_4);
+        return is_single ? PS_ISA_NARROW(ps_blocks_f32_4) : FITTING(b, ps_blocks_f64_4);
     default:
         return NULL;
     }
@@ -63,7 +58,7 @@ band_of(const ps_blocks *b)
     if (blocks == NULL || blocks->lanes == wide->lanes) {
         return wide;
     }
-    return b->dtype == PS_F32 ? NARROW(ps_band_f32) : NARROW(ps_band_f64);
+    return b->dtype == PS_F32 ? PS_ISA_NARROW(ps_band_f32) : PS_ISA_NARROW(ps_band_f64);
 }
 
 /* The kernels of all systems of a call that does not solve with PS_PIVOT_AUTO. */

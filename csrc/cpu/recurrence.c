@@ -21,20 +21,38 @@
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
+/* The widest kernels, or others: for lines that do not fill more lanes than those have,
+ * and for contiguous lines from memory (PS_RECURRENCE_BYTES). All have the same bits. */
 static const ps_recurrence_kernels *
-kernels_of(ps_dtype dtype)
+fitting(const ps_recurrence *r, const ps_recurrence_kernels *wide,
+        const ps_recurrence_kernels *narrow)
 {
-    switch (dtype) {
+    const int is_far =
+        r->x.stride.inner != 1 &&
+        r->rows * r->outer * r->inner * wide->element > PS_RECURRENCE_BYTES;
+
+    return r->inner > narrow->lanes && !is_far ? wide : narrow;
+}
+
+#define FITTING(r, name) fitting(r, PS_ISA_OF(name), PS_ISA_NARROW(name))
+
+/* The kernels of lines of the inner axis. */
+static const ps_recurrence_kernels *
+kernels_of(const ps_recurrence *r)
+{
+    switch (r->dtype) {
     case PS_F32:
-        return PS_ISA_OF(ps_recurrence_f32);
+        return FITTING(r, ps_recurrence_f32);
     case PS_F64:
-        return PS_ISA_OF(ps_recurrence_f64);
+        return FITTING(r, ps_recurrence_f64);
     case PS_C64:
-        return PS_ISA_OF(ps_recurrence_c64);
+        return FITTING(r, ps_recurrence_c64);
     default:
-        return PS_ISA_OF(ps_recurrence_c128);
+        return FITTING(r, ps_recurrence_c128);
     }
 }
+
+#undef FITTING
 
 /* A slice: some lines of one index of the outer axis, or of the inner one if the axes are
  * exchanged. */
@@ -105,7 +123,7 @@ plan_chunks(const ps_recurrence *r, const ps_exec *exec, chunked *c)
     memset(c, 0, sizeof *c);
     c->r = *r;
     choose_axes(&c->r);
-    c->kernels = kernels_of(r->dtype);
+    c->kernels = kernels_of(&c->r);
     c->exec = exec;
     c->order = r->second.data != NULL ? 2 : 1;
     c->reversed = (r->flags & PS_REVERSED) != 0;
@@ -218,7 +236,7 @@ static ps_status
 run_part(const ps_recurrence *r, const ps_output *units, const ps_exec *exec, int threads)
 {
     static const ps_output none = {NULL, {0, 0, 0}};
-    const ps_recurrence_kernels *const kernels = kernels_of(r->dtype);
+    const ps_recurrence_kernels *const kernels = kernels_of(r);
     tile_loop l = {r, units != NULL ? units : &none, kernels,
                    (r->inner + kernels->lanes - 1) / kernels->lanes};
 
@@ -273,7 +291,8 @@ states_in_order(const chunked *c, void *units, int64_t j, int64_t slice, int64_t
 }
 
 /* As run_part(), with the chunks, along the outer axis, in the lanes unless the lines of
- * the inner axis are adjacent and fill them. */
+ * the inner axis are adjacent, at least two: vectors that they do not fill take 0.5 of the
+ * time of single elements. */
 static ps_status
 run_chunks(const ps_recurrence *r, const ps_output *units, const ps_exec *exec,
            int threads)
@@ -284,7 +303,7 @@ run_chunks(const ps_recurrence *r, const ps_output *units, const ps_exec *exec,
     if (units != NULL) {
         to = *units;
     }
-    if (own.x.stride.inner != 1 || own.inner < kernels_of(r->dtype)->lanes) {
+    if (own.x.stride.inner != 1 || own.inner < 2) {
         exchange_axes(&own);
         to.stride = ps_exchanged(to.stride);
     }

@@ -16,6 +16,8 @@
 
 #define load(from) PS_CAT(ps_load_, PS_BASE)(from)
 #define store(to, v) PS_CAT(ps_store_, PS_BASE)(to, v)
+#define load_some(from, lanes) PS_CAT(ps_load_some_, PS_BASE)(from, lanes)
+#define store_some(to, v, lanes) PS_CAT(ps_store_some_, PS_BASE)(to, v, lanes)
 #define splat(a) PS_CAT(ps_splat_, PS_BASE)(a)
 #define choose_vec(m, a, b) PS_CAT(ps_choose_, PS_BASE)(m, a, b)
 #define abs_vec(a) PS_CAT(ps_abs_, PS_BASE)(a)

@@ -126,6 +126,91 @@ PS_VECTORS(float, f32)
 PS_VECTORS(double, f64)
 #undef PS_VECTORS
 
+/* Load the first `lanes` elements, of which the last one is repeated; store so many. */
+#if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+PS_INLINE ps_vec_f32
+ps_load_some_f32(const float *from, int lanes)
+{
+    return (ps_vec_f32)_mm512_mask_loadu_ps((__m512)ps_splat_f32(from[lanes - 1]),
+                                            (__mmask16)((1u << lanes) - 1), from);
+}
+PS_INLINE ps_vec_f64
+ps_load_some_f64(const double *from, int lanes)
+{
+    return (ps_vec_f64)_mm512_mask_loadu_pd((__m512d)ps_splat_f64(from[lanes - 1]),
+                                            (__mmask8)((1u << lanes) - 1), from);
+}
+PS_INLINE void
+ps_store_some_f32(float *to, ps_vec_f32 v, int lanes)
+{
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << lanes) - 1), (__m512)v);
+}
+PS_INLINE void
+ps_store_some_f64(double *to, ps_vec_f64 v, int lanes)
+{
+    _mm512_mask_storeu_pd(to, (__mmask8)((1u << lanes) - 1), (__m512d)v);
+}
+#elif PS_VECTOR_BYTES == 32 && defined(__AVX__)
+/* The lanes of v whose numbers are less than `lanes`. */
+PS_INLINE ps_mask_f32
+ps_first_f32(int lanes)
+{
+    return (ps_mask_f32){0, 1, 2, 3, 4, 5, 6, 7} < lanes;
+}
+PS_INLINE ps_mask_f64
+ps_first_f64(int lanes)
+{
+    return (ps_mask_f64){0, 1, 2, 3} < lanes;
+}
+PS_INLINE ps_vec_f32
+ps_load_some_f32(const float *from, int lanes)
+{
+    const ps_mask_f32 m = ps_first_f32(lanes);
+
+    return ps_choose_f32(m, (ps_vec_f32)_mm256_maskload_ps(from, (__m256i)m),
+                         ps_splat_f32(from[lanes - 1]));
+}
+PS_INLINE ps_vec_f64
+ps_load_some_f64(const double *from, int lanes)
+{
+    const ps_mask_f64 m = ps_first_f64(lanes);
+
+    return ps_choose_f64(m, (ps_vec_f64)_mm256_maskload_pd(from, (__m256i)m),
+                         ps_splat_f64(from[lanes - 1]));
+}
+PS_INLINE void
+ps_store_some_f32(float *to, ps_vec_f32 v, int lanes)
+{
+    _mm256_maskstore_ps(to, (__m256i)ps_first_f32(lanes), (__m256)v);
+}
+PS_INLINE void
+ps_store_some_f64(double *to, ps_vec_f64 v, int lanes)
+{
+    _mm256_maskstore_pd(to, (__m256i)ps_first_f64(lanes), (__m256d)v);
+}
+#else
+#define PS_SOME(real, tag)                                                  \
+    PS_INLINE ps_vec_##tag ps_load_some_##tag(const real *from, int lanes)  \
+    {                                                                       \
+        enum { N = PS_VECTOR_BYTES / sizeof(real) };                        \
+        real all[N];                                                        \
+                                                                            \
+        for (int v = 0; v < N; v++) {                                       \
+            all[v] = from[v < lanes ? v : lanes - 1];                       \
+        }                                                                   \
+        return ps_load_##tag(all);                                          \
+    }                                                                       \
+    PS_INLINE void ps_store_some_##tag(real *to, ps_vec_##tag v, int lanes) \
+    {                                                                       \
+        for (int k = 0; k < lanes; k++) {                                   \
+            to[k] = v[k];                                                   \
+        }                                                                   \
+    }
+PS_SOME(float, f32)
+PS_SOME(double, f64)
+#undef PS_SOME
+#endif
+
 /* The lanes whose bytes are not 0, of as many adjacent bytes as a vector has lanes. GCC
  * converts vectors of different sizes lane by lane. */
 #if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
@@ -171,7 +256,7 @@ PS_OF_BYTES(double, f64)
 
 #if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
 
-static inline void
+PS_INLINE void
 ps_transpose_f64(ps_vec_f64 v[8])
 {
     __m512d a[8], b[8];
@@ -199,7 +284,7 @@ ps_transpose_f64(ps_vec_f64 v[8])
 
 /* Transpose the square of elements at from[i] + offset. Halves of rows i and i + 4 are
  * combined when they are loaded, which saves a third of the exchanges. */
-static inline void
+PS_INLINE void
 ps_load_square_f64(const double *const *from, int64_t offset, ps_vec_f64 to[8])
 {
     const __m512i lo = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
@@ -228,7 +313,7 @@ ps_load_square_f64(const double *const *from, int64_t offset, ps_vec_f64 to[8])
     }
 }
 
-static inline void
+PS_INLINE void
 ps_transpose_f32(ps_vec_f32 v[16])
 {
     __m512 a[16];
@@ -270,7 +355,7 @@ ps_transpose_f32(ps_vec_f32 v[16])
 
 #elif PS_VECTOR_BYTES == 32 && defined(__AVX__)
 
-static inline void
+PS_INLINE void
 ps_transpose_f64(ps_vec_f64 v[4])
 {
     __m256d a[4];
@@ -287,7 +372,7 @@ ps_transpose_f64(ps_vec_f64 v[4])
     }
 }
 
-static inline void
+PS_INLINE void
 ps_transpose_f32(ps_vec_f32 v[8])
 {
     __m256 a[8];
@@ -360,16 +445,22 @@ PS_TRANSPOSE(double, ps_vec_f64, ps_transpose_f64)
 #endif
 
 /* A vector that is copied by memcpy() is stored in two halves, and its load waits for both. */
-#define PS_LOAD_SQUARE(real, tag)                                                     \
-    static inline void ps_load_square_##tag(const real *const *from, int64_t offset,  \
-                                            ps_vec_##tag *to)                         \
-    {                                                                                 \
-        _Pragma("GCC unroll 16") for (int i = 0;                                      \
-                                      i < (int)(PS_VECTOR_BYTES / sizeof(real)); i++) \
-        {                                                                             \
-            to[i] = ps_load_##tag(from[i] + offset);                                  \
-        }                                                                             \
-        ps_transpose_##tag(to);                                                       \
+#define PS_LOAD_SQUARE(real, tag)                                                \
+    PS_INLINE void ps_load_square_##tag(const real *const *from, int64_t offset, \
+                                        ps_vec_##tag *to)                        \
+    {                                                                            \
+        enum { N = PS_VECTOR_BYTES / sizeof(real) };                             \
+        ps_vec_##tag square[N];                                                  \
+                                                                                 \
+        _Pragma("GCC unroll 16") for (int i = 0; i < N; i++)                     \
+        {                                                                        \
+            square[i] = ps_load_##tag(from[i] + offset);                         \
+        }                                                                        \
+        ps_transpose_##tag(square);                                              \
+        _Pragma("GCC unroll 16") for (int i = 0; i < N; i++)                     \
+        {                                                                        \
+            to[i] = square[i];                                                   \
+        }                                                                        \
     }
 #if PS_VECTOR_BYTES != 64 || !defined(__AVX512F__)
 PS_LOAD_SQUARE(double, f64)

@@ -69,6 +69,11 @@ field_load(const field *f, int64_t row, int count, int64_t tile, vec *to)
             to[r] = square[r];
         }
     }
+    else if (across == 1) {
+        for (int r = 0; r < count; r++) {
+            to[r] = load_some(first + r * along, lanes);
+        }
+    }
     else {
         for (int r = 0; r < count; r++) {
             real row_of[LANES];
@@ -107,6 +112,11 @@ field_store(const field *f, int64_t row, int count, int64_t tile, vec *from)
             if (v < lanes) {
                 store(first + v * across, square[v]);
             }
+        }
+    }
+    else if (across == 1) {
+        for (int r = 0; r < count; r++) {
+            store_some(first + r * along, from[r], lanes);
         }
     }
     else {

@@ -44,4 +44,12 @@ extern const ps_isa ps_isa_avx512;
 #endif
 #define PS_ISA_OF(name) PS_ISA_AVX512_OR(name, PS_ISA_AVX2_OR(name, &name##_baseline))
 
+/* The same with vectors of at most 32 bytes. */
+#ifdef PS_HAVE_AVX2
+#define PS_ISA_NARROW(name) \
+    (ps_isa_get() == &ps_isa_baseline ? &name##_baseline : &name##_avx2)
+#else
+#define PS_ISA_NARROW(name) (&name##_baseline)
+#endif
+
 #endif

@@ -80,11 +80,21 @@ enum {
      * third less time than two, whose eliminated rows do not fit the second-level cache
      * (Contiguous systems). Periodic systems, if x has more than so many bytes: 700 to
      * 2048 rows of float32 take 0.74 to 0.92 of the time, 1024 rows of float64 0.99 to
-     * 1.0, 2048 rows 0.90 to 0.94; in cache 700 rows of float64 take 1.1. Up to 512 rows
-     * of float32 from memory take 0.82 or 1.08, depending on where the arrays lie. */
+     * 1.0, 2048 rows 0.90 to 0.94; in cache 700 rows of float64 take 1.1. Half as
+     * many rows of 16 lanes from memory: pairs of 500 and 512 rows of float32 take 1.2 to 1.6
+     * of the time of AVX2, one tile at a time 0.9 to 1.0 from 700 rows on. */
     PS_PAIR_ROWS = 512,
     PS_PAIR_BYTES = 1 << 22,
     PS_PAIR_PERIODIC_ROWS = 1023,
+
+    /* Rows of contiguous systems of float32 in memory beyond which vectors have at most 8
+     * lanes: 2^21 unknowns with 16 lanes take 1.1 of the time of AVX2 at 3000 rows, 1.3 at
+     * 4096; with row exchanges for all 1.0 at 64 rows, 1.1 to 1.5 beyond 256; with kept
+     * factors 1.35 at 32768 rows, and 0.8 to 1.0 along axis 0, which a factor does not
+     * know. Other dtypes and systems in cache take 0.6 to 1.05. */
+    PS_WIDE_ROWS = 2048,
+    PS_WIDE_PIVOTED_ROWS = 255,
+    PS_WIDE_FACTOR_ROWS = 8192,
 
     /* Bytes of the rows of a band of a factor: most of a second-level cache if adjacent
      * systems are adjacent in memory, a first-level cache if systems are contiguous. With
@@ -177,6 +187,13 @@ enum {
     PS_BAND_WORDS_BYTES = 1 << 20,
     PS_BAND_STORE_BYTES = 5 << 19,
     PS_BAND_COMPLEX_STORE_BYTES = 1 << 23,
+
+    /* Rows between a prefetch and the load of the words of own matrices: in bands of
+     * adjacent systems, and in contiguous lines whose words are not prefetched a band
+     * ahead. From memory, with AVX-512: without it 1.05 to 1.5 of the time along axis 0,
+     * 1.1 to 1.2 for 64 lines of 32768 rows; 12 rows ahead 1.04. */
+    PS_WORDS_AHEAD = 4,
+    PS_LINE_WORDS_AHEAD = 8,
 
     /* Systems of fewer rows are as fast with one system per lane. Bits. */
     PS_LONG_FACTOR_ROWS = 1 << 17
@@ -287,6 +304,11 @@ enum {
     /* Bytes of the lines whose chunks are computed and joined before those of others: they
      * are read twice, the second time from a second-level cache. 256 KB: 1.00. */
     PS_SLICE_BYTES = 1 << 20,
+
+    /* Bytes of contiguous lines of recurrences from which on the widest vectors are not
+     * used: 24 lines of memory and more at a time. 2000 lines of 500 rows of float64: AVX-512
+     * takes 1.0 to 1.3 of the time of AVX2, of second order 1.7 to 1.85; in cache 0.7 to 0.8. */
+    PS_RECURRENCE_BYTES = 1 << 21,
 
     /* Bytes of eliminated rows of a tile of blocks up to which the widest vectors are used:
      * they stay in a second-level cache. Blocks of 4 and 1000 rows, beyond this limit: AVX2
