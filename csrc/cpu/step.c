@@ -21,15 +21,19 @@ typedef enum { IN_LANES, BY_FACTOR, IN_MEMORY } route;
 static const ps_type_kernels *
 kernels_of(const ps_tridiag *t)
 {
-    return ps_isa_for(t->dtype, t->rows, t->outer * t->inner)->type[t->dtype];
+    return ps_isa_for(t->dtype, t->rows, t->outer * t->inner, ps_wide_rows(t, 0))
+        ->type[t->dtype];
 }
 
-/* The kernels that read and write rows without a recurrence: lanes hold adjacent rows, or
- * systems. */
+/* The kernels that read and write rows without a recurrence: lanes hold adjacent rows of real
+ * numbers, or systems. */
 static const ps_type_kernels *
 row_kernels_of(const ps_tridiag *t)
 {
-    return t->rhs.stride.row == 1 ? ps_isa_get()->type[t->dtype] : kernels_of(t);
+    const int is_real = t->dtype == PS_F32 || t->dtype == PS_F64;
+
+    return t->rhs.stride.row == 1 && is_real ? ps_isa_get()->type[t->dtype]
+                                             : kernels_of(t);
 }
 
 static int

@@ -113,8 +113,10 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
     const int threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
     const int direct = method == PS_THOMAS || method == PS_PIVOTED;
     const int single = !direct && t->outer * t->inner == 1; /* its rows fill the lanes */
-    const ps_isa *const isa =
-        single ? ps_isa_get() : ps_isa_for(t->dtype, t->rows, t->outer * t->inner);
+    const ps_isa *const isa = single
+                                  ? ps_isa_get()
+                                  : ps_isa_for(t->dtype, t->rows, t->outer * t->inner,
+                                               ps_wide_rows(t, pivot == PS_PIVOT_ALWAYS));
 
     memset(p, 0, sizeof *p);
     p->lines = ps_plan_of(isa->type[t->dtype], t, method, pivot, threads);
@@ -144,7 +146,7 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
         plan_shared(p);
     }
     else {
-        if (method == PS_THOMAS && isa == ps_isa_get()) {
+        if (method == PS_THOMAS) {
             plan_sides(p, t, pivot);
         }
         ps_plan_method(&p->lines);

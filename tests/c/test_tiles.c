@@ -70,16 +70,29 @@ check_streams(ps_dtype dtype, int64_t row, int64_t offset)
           (int)offset, lanes);
 }
 
-/* Long systems have the shortest vectors that hold all of them; short ones, and more
- * systems than any vector has lanes, have the longest ones. */
+static int
+is_narrow(const ps_isa *isa)
+{
+    return isa->type[PS_F64]->lanes <= 4;
+}
+
+/* Long systems have the shortest vectors that hold all of them. Short ones, and more systems
+ * than any vector has lanes, have the longest ones, but vectors of at most 32 bytes if these
+ * hold all systems, and for many systems of float32. */
 static void
 check_instruction_set(ps_dtype dtype, int64_t systems)
 {
     const int64_t most = PS_LANE_BYTES / (int64_t)element_size(dtype);
-    const ps_isa *const long_ones = ps_isa_for(dtype, most + 1, systems);
+    const ps_isa *const long_ones = ps_isa_for(dtype, most + 1, systems, INT64_MAX);
+    const ps_isa *const short_ones = ps_isa_for(dtype, most, systems, most - 1);
+    const ps_isa *const many = ps_isa_for(dtype, most, PS_PAIR_BYTES, most - 1);
     const int lanes = long_ones->type[dtype]->lanes;
+    const int few = systems * element_size(dtype) <= (dtype < PS_C64 ? 32 : 64);
 
-    CHECK(ps_isa_for(dtype, most, systems) == ps_isa_get(), "%d systems", (int)systems);
+    CHECK(short_ones == ps_isa_get() || few, "%d systems", (int)systems);
+    CHECK(!few || is_narrow(short_ones), "%d systems", (int)systems);
+    CHECK(dtype == PS_F32 ? is_narrow(many) : many == ps_isa_get(), "%d lanes",
+          many->type[dtype]->lanes);
     CHECK(long_ones == ps_isa_get() || lanes >= systems, "%d systems", (int)systems);
     CHECK(long_ones == &ps_isa_baseline || 2 * systems > lanes, "%d systems, %d lanes",
           (int)systems, lanes);

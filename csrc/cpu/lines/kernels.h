@@ -189,8 +189,12 @@ struct ps_type_kernels {
 
 /* The instruction set for some systems whose lines are eliminated one per lane. Where two
  * words of a row of full vectors do not fit in a second-level cache, it has the shortest
- * vectors with a lane for each system, otherwise the longest ones. */
-const ps_isa *ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems);
+ * vectors with a lane for each system, otherwise the longest ones; but AVX2 for systems
+ * that its lanes hold, and for systems in memory of more than `most` rows of float32. */
+const ps_isa *ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems, int64_t most);
+
+/* `most` of direct solves, all with row exchanges or none, and of steps. */
+int64_t ps_wide_rows(const ps_tridiag *t, int exchanges);
 
 /* Divide a batch into tiles of `lanes` systems. A batch with inner == 1 is copied with
  * its outer axis as inner axis. `t` is copied. */

@@ -9,22 +9,41 @@
 #include "runtime/tuning.h"
 
 const ps_isa *
-ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems)
+ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems, int64_t most)
 {
+    const int64_t bytes = rows * (int64_t)ps_dtype_size(dtype);
+    const ps_isa *widest = ps_isa_get();
+
+#ifdef PS_HAVE_AVX2
+    const int few = systems <= ps_isa_avx2.type[dtype]->lanes;
+    const int far = dtype == PS_F32 && rows > most && bytes * systems > PS_PAIR_BYTES;
+
+    if ((few || far) && widest != &ps_isa_baseline) {
+        widest = &ps_isa_avx2;
+    }
+#endif
     const ps_isa *const sets[] = {&ps_isa_baseline,
 #ifdef PS_HAVE_AVX2
                                   &ps_isa_avx2,
 #endif
-                                  ps_isa_get()};
+                                  widest};
     const ps_isa *const *set = sets;
 
-    if (rows * (int64_t)ps_dtype_size(dtype) <= PS_LANE_BYTES) {
-        return ps_isa_get();
+    if (bytes <= PS_LANE_BYTES) {
+        return widest;
     }
-    while (*set != ps_isa_get() && (*set)->type[dtype]->lanes < systems) {
+    while (*set != widest && (*set)->type[dtype]->lanes < systems) {
         set++;
     }
     return *set;
+}
+
+int64_t
+ps_wide_rows(const ps_tridiag *t, int exchanges)
+{
+    const int lines = t->rhs.stride.row == 1 && t->x.stride.row == 1;
+
+    return !lines ? INT64_MAX : exchanges ? PS_WIDE_PIVOTED_ROWS : PS_WIDE_ROWS;
 }
 
 ps_stride
@@ -130,9 +149,9 @@ ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
     return end > k ? end - k : 0;
 }
 
-/* Whether contiguous systems are eliminated one tile at a time. */
+/* Whether contiguous systems are eliminated one tile of `lanes` at a time. */
 static int
-goes_alone(const ps_job *job)
+goes_alone(const ps_job *job, int lanes)
 {
     const ps_tridiag *const t = &job->t;
     const int contiguous = t->lower.stride.row == 1 && t->diag.stride.row == 1 &&
@@ -140,8 +159,9 @@ goes_alone(const ps_job *job)
     const int64_t bytes = t->rows * (int64_t)ps_dtype_size(t->dtype);
     const int far = bytes * t->outer * t->inner > PS_PAIR_BYTES;
     const int ring = (t->flags & PS_PERIODIC) != 0;
-    const int64_t pair =
-        ring && t->dtype == PS_F64 ? PS_PAIR_PERIODIC_ROWS : PS_PAIR_ROWS;
+    const int64_t pair = ring && t->dtype == PS_F64 ? PS_PAIR_PERIODIC_ROWS
+                         : far && lanes > 8         ? PS_PAIR_ROWS / 2
+                                                    : PS_PAIR_ROWS;
 
     return contiguous && !job->strided && (t->flags & ~(uint32_t)PS_PERIODIC) == 0 &&
            (far || !ring) && t->rows > pair &&
@@ -155,9 +175,9 @@ ps_job_group(ps_job *job, const ps_type_kernels *kernels, size_t bytes, int thre
     const int64_t room = PS_GROUP_BYTES / (int64_t)(bytes + 1);
     const int64_t far_room = PS_FAR_BYTES / (int64_t)(bytes + 1);
     const int64_t a_run = job->tiles / job->runs;
-    const int64_t most = job->strided      ? PS_GROUP_TILES
-                         : goes_alone(job) ? 1
-                                           : kernels->pair;
+    const int64_t most = job->strided                      ? PS_GROUP_TILES
+                         : goes_alone(job, kernels->lanes) ? 1
+                                                           : kernels->pair;
     const int64_t whole = a_run <= far_room && a_run <= most ? a_run : PS_STRIDED_TILES;
     const int64_t least = job->strided ? whole : room < 1 ? 1 : most;
     const int64_t wished = room < least ? least : room < most ? room : most;

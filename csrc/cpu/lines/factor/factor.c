@@ -23,7 +23,8 @@ typedef struct {
 static const ps_type_kernels *
 kernels_of(const ps_factor *f)
 {
-    return ps_isa_for(f->dtype, f->rows, f->outer * f->inner)->type[f->dtype];
+    return ps_isa_for(f->dtype, f->rows, f->outer * f->inner, PS_WIDE_FACTOR_ROWS)
+        ->type[f->dtype];
 }
 
 /* The kernels that solve right-hand sides, which are normalised: those that made the
@@ -35,7 +36,8 @@ kernels_for(const ps_factor *f, const ps_factor_rhs *b)
 
     return matrices > 1 && b->inner_step
                ? kernels_of(f)
-               : ps_isa_for(f->dtype, f->rows, (matrices == 1 ? b->outer : 1) * b->inner)
+               : ps_isa_for(f->dtype, f->rows, (matrices == 1 ? b->outer : 1) * b->inner,
+                            INT64_MAX)
                      ->type[f->dtype];
 }
 
