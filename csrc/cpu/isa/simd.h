@@ -30,4 +30,11 @@
 #define transpose(v) PS_CAT(ps_transpose_, PS_BASE)(v)
 #define load_square(from, offset, to) PS_CAT(ps_load_square_, PS_BASE)(from, offset, to)
 
+/* Units for size (setup.py): the functions of the files that follow are inlined only where
+ * that makes the code smaller. */
+#ifdef PS_SMALL
+#undef PS_INLINE
+#define PS_INLINE static inline
+#endif
+
 #endif
