@@ -19,7 +19,7 @@
  */
 #include "device/number.cuh"
 #include "flow/cylinder_grid.cuh"
-#include "lines/join/scan.cuh"
+#include "lines/join/pair.cuh"
 #include "runtime/launch.cuh"
 #include "runtime/math.cuh"
 
@@ -147,7 +147,9 @@ template <typename Real, int ROWS, bool ASCENDS> struct Recurrence {
         }
         __syncthreads(); /* the totals of the warps are written */
         for (int k = 0; k < count; k++) {
-            carried = totals[ASCENDS ? k : warps - 1 - k] + warp * carried;
+            const Real total = totals[ASCENDS ? k : warps - 1 - k];
+
+            carried = join::Pair<Real>{total, warp}.leaving(carried);
         }
         return lanes.entering(own) + before * carried;
     }

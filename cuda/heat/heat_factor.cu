@@ -6,28 +6,34 @@
  * them, and 1/2 + exchange/4 at a side with a flux, whose node is half a cell. Elimination in row-sum
  * form (lines/join/row_sums.cuh) is
  *
- *   sigma_i = s_i + u_(i-1) sigma_(i-1),   p_i = sigma_i + k_i,   u_i = k_i / p_i.
+ *   sigma_i = s_i + v_i,   v_i = u_(i-1) sigma_(i-1),   u_i = k_i / (sigma_i + k_i).
  *
- * Nothing is subtracted in it. The factors are t_i = 1 / p_i, from which a sweep has
+ * Nothing is subtracted in it. The unknowns differ from w, the right-hand side, by d, and with the
+ * differences D_i = w_i - w_(i-1) a sweep is two recurrences of first order,
  *
- *   u_i = 1 - sigma_i t_i,                 sigma_(i+1) = 1 + u_i sigma_i
+ *   e_i = (1 - 1/sigma_i) (e_(i-1) - D_i),   c_i = D_(i+1) + (1 - u_i) (e_i - D_(i+1)),
+ *   d_i = c_i + u_i d_(i+1),
  *
- * again. An error of t or sigma is multiplied by 2 u - 1 from row to row. With the level of a
- * line, w at its first unknown, taken out, as in heat_varied.cu, a sweep is two recurrences of
- * first order,
+ * of differences alone: rounding errors are relative to the differences along a line, as with the
+ * CPU (lines/increment.h), and a constant keeps its bits. Neither needs a matrix in the joins: a chunk
+ * of rows adds a sum to what enters it, times the product of its u, if v_(i+1) (e_i - D_(i+1)) and
+ * d_i are joined (join/pair.cuh).
  *
- *   G_i = f_i + u_(i-1) G_(i-1),           x_i = t_i G_i + u_i x_(i+1),
+ * The word of a node, q, is u if u <= 1/2, and -(1 - u) otherwise. Both have relative errors of eps
+ * with it, which both need: u, of which sigma of the next row is made, where sigma is
+ * large and k is small (beside a large exchange, or between a good and a bad conductor), and 1 - u
+ * where k is large. With t = 1/(sigma + k) as the word, of which 1 - u = sigma t, no row would have
+ * a reciprocal, and the first of the two would lose all digits of float32; with a level of each line
+ * in place of the differences errors are 5 to 100 times as large in smooth fields.
  *
- * without a division, and without a matrix in the joins: a chunk of rows adds a sum to what
- * enters it, times the product of its u. What enters sigma of each chunk is kept, one word per
- * chunk and line. s of the first row is contained in it; that of the last row, which has no
- * row after it, in its t. t = 0 in rows after the last one, whose x is 0.
+ * What enters v of each chunk is kept, one word per chunk and line. s of the first row is contained
+ * in it; of the last row, which has no row after it, two numbers are kept. q = -0 in rows after the
+ * last one, whose D and d are 0.
  *
- * 3 words and 15 operations per node, as 1 - u = sigma t is kept and not u: where it is small, u
- * would lose its digits (float32, r = 300: 0.54 of the error for 1.02 of the time). Along x a
- * block holds a line; along y a cluster holds neighbouring lines, 128 bytes of each row, and its
- * blocks send each other their sums twice. Factors are made once per call from the maps
- * sigma -> sigma of the chunks, along x by one kernel, along y by three.
+ * 3 words and 22 operations per node. Along x a block holds a line; along y a cluster holds
+ * neighbouring lines, 128 bytes of each row, and its blocks send each other their sums twice. Factors
+ * are made once per call from the maps v -> v of the chunks, along x by one kernel, along y by
+ * three.
  *
  * Why an elimination other than those of lines/: the partition method of lines/ in row-sum form has 20
  * operations and a reciprocal per row, seven numbers of each chunk to join and 168 registers per
@@ -35,17 +41,18 @@
  * here, of 1500 x 3333 nodes 78 and 171 us, and 45 and 95 us (H200). Lines of 64 or 256 bytes in place
  * of 128, and two blocks of a multiprocessor in place of three, take 1.02 to 1.2 of the time.
  */
-#include "device/cluster.cuh"
 #include "device/number.cuh"
 #include "device/run_copy.cuh"
 #include "device/tile_copy.cuh"
 #include "heat/heat_factor.h"
+#include "lines/join/pair.cuh"
 #include "runtime/copy.cuh"
 #include "runtime/elements.cuh"
 
 namespace pysolvers::heat {
 
 using namespace device;
+using namespace join;
 using namespace runtime;
 
 namespace {
@@ -96,9 +103,10 @@ template <typename Real> struct LineEnd {
 /* The lines along an axis. */
 template <typename Real> struct Lines {
     const Real *k;
-    Real *inverse;         /* t, by node */
+    Real *factor;          /* q, by node */
     Real *starts;          /* [chunk][line]: sigma of its first row less 1 */
     Real *outer;           /* [2][line]: k of the faces before and after the unknowns */
+    Real *last;            /* [2][line]: (1 + v) t and t of the last row */
     Real *maps;            /* [3][chunk][line]: a, b, c of (a v + b) / (c v + 1) */
     Real *w, *t;           /* t may be null */
     int64_t pitch, across; /* between rows and between lines */
@@ -131,13 +139,32 @@ template <typename Real> struct Lines {
     {
         return end[e].is_flux ? Real(0.5) : Real(1);
     }
-    /* What enters through an end, for values less `level`. */
-    __device__ __forceinline__ Real load(int e, int64_t line, Real level) const
+    /* What enters through an end whose node has the value w. */
+    __device__ __forceinline__ Real load(int e, int64_t line, Real value) const
     {
         const Real given = end[e].given.at(line), k_outer = outer[e * lines + line];
 
-        return end[e].is_flux ? fma(-k_outer, level, Real(0.5) * given)
-                              : k_outer * (given - level);
+        return end[e].is_flux ? fma(-k_outer, value, Real(0.5) * given)
+                              : k_outer * (given - value);
+    }
+    /* q of a row with sigma = 1 + v and k of the face after it; v becomes that of the next row. */
+    __device__ __forceinline__ Real factor_of(Real k_after, Real &v) const
+    {
+        const Real sigma = v + 1, inverse = reciprocal(sigma + k_after);
+        const Real u = k_after * inverse;
+
+        v = sigma * u;
+        return k_after <= sigma ? u : -(sigma * inverse);
+    }
+    /* The same of the last row: its q, and its numbers. */
+    __device__ __forceinline__ Real factor_of_last(Real k_after, Real v,
+                                                   int64_t line) const
+    {
+        const Real inverse = reciprocal(v + thickness(1) + k_after);
+
+        last[line] = (v + 1) * inverse;
+        last[lines + line] = inverse;
+        return Real(0);
     }
 };
 
@@ -194,7 +221,7 @@ template <typename Real> struct StartChunks {
     }
 };
 
-/* The inverse pivots of the chunks. */
+/* The factors of the chunks. */
 template <typename Real, int ROWS> struct FactorChunks {
     Lines<Real> of;
 
@@ -207,20 +234,15 @@ template <typename Real, int ROWS> struct FactorChunks {
 
 #pragma unroll 1
         for (int64_t row = begin; row < min(begin + ROWS, int64_t(of.rows)); row++) {
-            const bool is_last = row == of.rows - 1;
-            const Real sigma =
-                is_last ? v + of.thickness(1) + of.outer[of.lines + line] : v + 1;
-            const Real k = is_last ? Real(0) : of.face(row, line);
-            const Real inverse = reciprocal(sigma + k);
-
-            of.inverse[of.node(row, line)] = inverse;
-            v = k * sigma * inverse;
+            of.factor[of.node(row, line)] =
+                row == of.rows - 1 ? of.factor_of_last(of.outer[of.lines + line], v, line)
+                                   : of.factor_of(of.face(row, line), v);
         }
     }
 };
 
 /* The same for a line along x by a block, a chunk of each thread. Shared memory: k, later the
- * inverse pivots, then [4][thread]: the maps and the starts. */
+ * factors, then [4][thread]: the maps and the starts. */
 template <typename Real, int ROWS>
 __global__ void
 __launch_bounds__(most_threads) factor_line_kernel(const __grid_constant__ Lines<Real> s)
@@ -286,206 +308,100 @@ __launch_bounds__(most_threads) factor_line_kernel(const __grid_constant__ Lines
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             if (begin + i < end) {
-                const bool is_last = begin + i == s.rows - 1;
-                const Real sigma = is_last ? v + s.thickness(1) + outer[1] : v + 1;
-                const Real inverse = reciprocal(sigma + of_face[i]);
-
-                k[first + begin + i] = inverse;
-                v = of_face[i] * sigma * inverse;
+                k[first + begin + i] = begin + i == s.rows - 1
+                                           ? s.factor_of_last(outer[1], v, line)
+                                           : s.factor_of(of_face[i], v);
             }
         }
     }
     __syncthreads();
     for (int32_t i = thread; i < nodes; i += threads) {
-        s.inverse[line * s.across + i] = k[i];
+        s.factor[line * s.across + i] = k[i];
     }
 }
 
-/* What a chunk or a group of chunks adds to a recurrence, and its factor of what enters. */
-template <typename Real> struct alignas(2 * sizeof(Real)) Sum {
-    using word = std::conditional_t<sizeof(Real) == 4, uint64_t, uint4>;
-    Real sum, decay;
-};
-
-/* The exchange of the chunks of a block, along y also of the blocks of a cluster. */
-template <typename Real, int AXIS, bool IS_LONG> struct FactorExchange {
-    static constexpr int lines = Shape<Real, AXIS, IS_LONG>::lines;
-    Sum<Real> *sums;                  /* [chunk][line], along x [2][warp] */
-    Real *back;                       /* [chunk][line], in descending order */
-    Sum<Real> *of_blocks;             /* [2][block][line] */
-    Arrivals *arrivals;               /* [2] */
-    int32_t chunk, chunks, lane_line; /* of the block */
-    int32_t rank, blocks;
-
-    /* What enters this chunk in a recurrence, from what it adds: in ascending order of the
-     * chunks or in descending order. `entering`: what enters the first one. */
-    template <bool ASCENDS>
-    __device__ __forceinline__ Real join(const Sum<Real> &own, Real entering) const
-    {
-        if constexpr (AXIS == 0) {
-            return over_lanes<ASCENDS>(own, entering);
-        }
-        else {
-            return over_blocks<ASCENDS>(own, entering);
-        }
-    }
-
-  private:
-    template <bool ASCENDS>
-    __device__ __forceinline__ Real over_lanes(const Sum<Real> &own, Real entering) const
-    {
-        const int32_t lane = static_cast<int32_t>(threadIdx.x) % 32;
-        const int32_t warp = static_cast<int32_t>(threadIdx.x) / 32;
-        const int32_t warps = static_cast<int32_t>(blockDim.x) / 32;
-        Sum<Real> *const of_warps = sums + (ASCENDS ? 0 : warps);
-        Sum<Real> all = own;
-
-#pragma unroll
-        for (int reach = 1; reach < 32; reach *= 2) {
-            const bool has = ASCENDS ? lane >= reach : lane + reach < 32;
-            const int from = has ? (ASCENDS ? lane - reach : lane + reach) : lane;
-            const Real sum = shuffle(all_lanes, all.sum, from);
-            const Real decay = shuffle(all_lanes, all.decay, from);
-
-            if (has) {
-                all.sum = fma(all.decay, sum, all.sum);
-                all.decay *= decay;
-            }
-        }
-        if (lane == (ASCENDS ? 31 : 0)) {
-            of_warps[warp] = all;
-        }
-        __syncthreads();
-
-        Real before = entering;
-
-#pragma unroll 1
-        for (int32_t k = ASCENDS ? 0 : warps - 1; k != warp; k += ASCENDS ? 1 : -1) {
-            before = fma(of_warps[k].decay, before, of_warps[k].sum);
-        }
-        const Real after = fma(all.decay, before, all.sum);
-        const bool is_first = lane == (ASCENDS ? 0 : 31);
-        const Real neighbour = shuffle(all_lanes, after,
-                                       is_first  ? lane
-                                       : ASCENDS ? lane - 1
-                                                 : lane + 1);
-
-        return is_first ? before : neighbour;
-    }
-
-    template <bool ASCENDS>
-    __device__ __forceinline__ Real over_blocks(const Sum<Real> &own, Real entering) const
-    {
-        Sum<Real> *const messages =
-            of_blocks + (ASCENDS ? 0 : blocks * lines) + lane_line;
-        const int32_t first = ASCENDS ? 0 : chunks - 1, last = chunks - 1 - first;
-        const int32_t step = ASCENDS ? 1 : -1;
-        Sum<Real> before = {Real(0), Real(1)};
-
-        if (ASCENDS) {
-            sums[threadIdx.x] = own;
-        }
-        else {
-            back[threadIdx.x] = own.sum;
-        }
-        __syncthreads();
-#pragma unroll 1
-        for (int32_t k = first; k != chunk; k += step) {
-            const Sum<Real> one = sums[k * lines + lane_line];
-            const Real sum = ASCENDS ? one.sum : back[k * lines + lane_line];
-
-            before = {fma(one.decay, before.sum, sum), one.decay * before.decay};
-        }
-        if (blocks > 1) {
-            if (chunk == last) {
-                const Sum<Real> all = {fma(own.decay, before.sum, own.sum),
-                                       own.decay * before.decay};
-
-                for (int32_t to = rank + step; to >= 0 && to < blocks; to += step) {
-                    send(messages + rank * lines, all, arrivals[ASCENDS ? 0 : 1],
-                         static_cast<unsigned>(to));
-                }
-            }
-            arrivals[ASCENDS ? 0 : 1].wait(0);
-#pragma unroll 1
-            for (int32_t k = ASCENDS ? 0 : blocks - 1; k != rank; k += step) {
-                const Sum<Real> one = messages[k * lines];
-
-                entering = fma(one.decay, entering, one.sum);
-            }
-        }
-        return fma(before.decay, entering, before.sum);
-    }
-};
-
-/* The rows of a chunk. `w` and `inverse` are those of row 0 of the chunk in shared memory, with
- * PITCH between rows. */
+/* The rows of a chunk. `w` and `factor` are those of row 0 of the chunk in shared memory, with
+ * PITCH between rows; `ahead` is the difference from its last row to the next one. */
 template <typename Real, int ROWS, int PITCH> struct FactoredChunk {
     Real *const w;
-    Real *const inverse; /* later t G */
-    Real rest[ROWS];     /* 1 - u */
+    Real *const factor; /* q, later 1 - u */
+    const Real ahead;
+    Real c[ROWS]; /* first 1/sigma in row 0, and 1 - 1/sigma in the others */
 
-    /* added + (1 - rest) before, in which the small number keeps its digits. */
-    __device__ static __forceinline__ Real next(Real rest, Real before, Real added)
+    /* What the rows add to v e that enters the next chunk. */
+    __device__ __forceinline__ Pair<Real> reduce(Real start)
     {
-        return before + fma(-rest, before, added);
-    }
-
-    __device__ __forceinline__ Sum<Real> reduce(Real start, Real level)
-    {
-        Real sigma = 1 + start, g = 0;
-        Sum<Real> all = {Real(0), Real(1)};
+        Real sigma = 1 + start, v = 0, e = 0, before = w[0];
+        Pair<Real> all = Pair<Real>::identity();
 
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const Real f = w[i * PITCH] - level;
+            const Real q = factor[i * PITCH], inverse = fast_reciprocal(sigma);
+            const Real size = fabs(q), other = 1 - size;
+            const Real u = signbit(q) ? other : size;
 
-            g = i > 0 ? next(rest[i - 1], g, f) : f;
-            rest[i] = sigma * inverse[i * PITCH];
-            all.decay = fma(-rest[i], all.decay, all.decay);
-            sigma = next(rest[i], sigma, Real(1));
+            factor[i * PITCH] = signbit(q) ? size : other;
+            c[i] = i > 0 ? 1 - inverse : inverse;
+            if (i > 0) {
+                const Real value = w[i * PITCH];
+
+                e = fma(c[i], e, c[i] * (before - value));
+                before = value;
+            }
+            all.decay *= u;
+            v = u * sigma;
+            sigma = fma(u, sigma, Real(1));
         }
-        all.sum = fma(-rest[ROWS - 1], g, g);
+        all.sum = v * (e - ahead);
         return all;
     }
 
-    /* What the rows add to x of the first one. */
-    __device__ __forceinline__ Real eliminate(Real entering, Real level)
+    /* What the rows add to d of the first one, from what enters. ENDS: row `last` may be the last
+     * one of the line, which has another thickness and a load. */
+    template <bool ENDS>
+    __device__ __forceinline__ Real eliminate(Real entering, int32_t last, Real scale,
+                                              Real load)
     {
-        Real g = entering, sum = 0;
+        Real z = entering, value = w[0], sum = 0, decay = 1;
 
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const Real f = w[i * PITCH] - level;
+            const Real next = i < ROWS - 1 ? w[(i + 1) * PITCH] : Real(0);
+            const Real step = i < ROWS - 1 ? next - value : ahead;
+            const Real rest = factor[i * PITCH];
+            Real e = c[i] * z;
 
-            g = i > 0 ? next(rest[i - 1], g, f) : g + f;
-            inverse[i * PITCH] *= g;
-        }
-#pragma unroll
-        for (int i = ROWS - 1; i >= 0; i--) {
-            sum = next(rest[i], sum, inverse[i * PITCH]);
+            if (ENDS && i == last) {
+                e = fma(scale, e, load);
+            }
+            z = e - step;
+            c[i] = fma(rest, z, step);
+            sum = fma(decay, c[i], sum);
+            decay = fma(-rest, decay, decay);
+            value = next;
         }
         return sum;
     }
 
+    /* put(i, d) for all rows in descending order, from d of the row after the chunk. */
     template <typename Put>
     __device__ __forceinline__ void substitute(Real after, const Put &put) const
     {
-        Real value = after;
+        Real d = after;
 
 #pragma unroll
         for (int i = ROWS - 1; i >= 0; i--) {
-            value = next(rest[i], value, inverse[i * PITCH]);
-            put(i, value);
+            d += fma(-factor[i * PITCH], d, c[i]);
+            put(i, d);
         }
     }
 };
 
-/* Copy w and t of a block to shared memory; t leaves the second-level cache first. */
+/* Copy w and q of a block to shared memory; q leaves the second-level cache first. */
 template <typename Real, int AXIS, bool IS_LONG>
 __device__ __forceinline__ void
 fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows, Real *w,
-      Real *inverse, bool by_vectors, Arrivals &arrivals)
+      Real *factor, bool by_vectors, Arrivals &arrivals)
 {
     constexpr int lines = Shape<Real, AXIS, IS_LONG>::lines;
     constexpr int vector = 16 / static_cast<int>(sizeof(Real));
@@ -503,12 +419,12 @@ fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows,
             if (thread == 0) {
                 arrivals.expect(2 * run.bytes());
                 if (run.vectors > 0) {
-                    copy_bulk(inverse + run.head, s.inverse + from + run.head,
-                              run.bytes(), arrivals, policy);
+                    copy_bulk(factor + run.head, s.factor + from + run.head, run.bytes(),
+                              arrivals, policy);
                 }
                 run.load(w, s.w + from, arrivals);
                 run.for_rest([&](int k) {
-                    copy_async<sizeof(Real)>(inverse + k, s.inverse + from + k);
+                    copy_async<sizeof(Real)>(factor + k, s.factor + from + k);
                     copy_async<sizeof(Real)>(w + k, s.w + from + k);
                 });
                 copies_done();
@@ -519,7 +435,7 @@ fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows,
         }
 #pragma unroll 4
         for (int32_t k = thread; k < nodes; k += threads) {
-            copy_async_of_line_or_clear<sizeof(Real)>(inverse + k, s.inverse + from + k,
+            copy_async_of_line_or_clear<sizeof(Real)>(factor + k, s.factor + from + k,
                                                       true, policy);
             copy_async<sizeof(Real)>(w + k, s.w + from + k);
         }
@@ -538,12 +454,12 @@ fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows,
             const bool has = is_there && first_row + row < s.rows;
 
             if (by_vectors) {
-                copy_async_of_line_or_clear<16>(inverse + to, s.inverse + from, has,
+                copy_async_of_line_or_clear<16>(factor + to, s.factor + from, has,
                                                 policy);
                 copy_async_or_clear<16>(w + to, s.w + from, has);
             }
             else {
-                copy_async_of_line_or_clear<sizeof(Real)>(inverse + to, s.inverse + from,
+                copy_async_of_line_or_clear<sizeof(Real)>(factor + to, s.factor + from,
                                                           has, policy);
                 copy_async_or_clear<sizeof(Real)>(w + to, s.w + from, has);
             }
@@ -555,7 +471,7 @@ fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows,
     __syncthreads();
 }
 
-/* Words of shared memory for w of a block, and as many for t. */
+/* Words of shared memory for w of a block, and as many for q. */
 template <typename Real, int AXIS, bool IS_LONG>
 __host__ __device__ __forceinline__ int32_t
 words_of_block(int32_t threads, int64_t nodes)
@@ -589,12 +505,19 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
     const int32_t skew =
         AXIS == 0 && BY_VECTORS ? skew_of(s.w + first_line * s.across) : 0;
     Real *const memory = reinterpret_cast<Real *>(shared);
-    Real *const w = memory + skew, *const inverse = memory + words + skew;
-    Sum<Real> *const sums = reinterpret_cast<Sum<Real> *>(memory + 2 * words);
-    Sum<Real> *const of_blocks = sums + (AXIS == 0 ? threads / 16 : threads);
+    Real *const w = memory + skew, *const factor = memory + words + skew;
+    Pair<Real> *const sums = reinterpret_cast<Pair<Real> *>(memory + 2 * words);
+    Pair<Real> *const of_blocks = sums + (AXIS == 0 ? threads / 16 : threads);
     Real *const back = reinterpret_cast<Real *>(of_blocks + 2 * lines * blocks);
-    const FactorExchange<Real, AXIS, IS_LONG> exchange = {
-        sums, back, of_blocks, arrivals, chunk, chunks, lane, rank, blocks};
+    const auto exchange = [&]() {
+        if constexpr (AXIS == 0) {
+            return LinePairs<Real>{sums};
+        }
+        else {
+            return ColumnPairs<Real, lines>{sums,   back, of_blocks, arrivals, chunk,
+                                            chunks, lane, rank,      blocks};
+        }
+    }();
     const int64_t line = min(first_line + lane, s.lines - 1);
     const int32_t first_row = rank * chunks * rows;
     const int32_t row = first_row + chunk * rows; /* of this chunk */
@@ -605,11 +528,8 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
         arrivals[0].init(1);
         arrivals[1].init(1);
         arrivals[2].init(1);
-        if (AXIS == 1) {
-            const uint32_t bytes = lines * sizeof(Sum<Real>);
-
-            arrivals[0].expect(static_cast<uint32_t>(rank) * bytes);
-            arrivals[1].expect(static_cast<uint32_t>(blocks - 1 - rank) * bytes);
+        if constexpr (AXIS == 1) {
+            exchange.expect();
         }
     }
     __syncthreads();
@@ -629,56 +549,61 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
     const Real start = global_chunk < s.chunks
                            ? s.starts[static_cast<int64_t>(global_chunk) * s.lines + line]
                            : Real(0);
-    const Real level = s.w[s.node(0, line)];
-    Real load[2] = {0, 0};
+    const bool has_next = row + rows < s.rows;
+    Real beyond = 0,
+         of_last[2] = {0, 0}; /* w of the next block, and numbers of the last row */
 
-    if (row == 0) {
-        load[0] = s.load(0, line, level);
+    if (AXIS == 1 && has_next && chunk == chunks - 1) {
+        beyond = s.w[s.node(row + rows, line)];
     }
     if (has_last) {
-        load[1] = s.load(1, line, level);
+        of_last[0] = s.last[line];
+        of_last[1] = s.last[s.lines + line];
     }
-    fetch<Real, AXIS, IS_LONG>(s, first_line, first_row, chunks * rows, w, inverse,
+    fetch<Real, AXIS, IS_LONG>(s, first_line, first_row, chunks * rows, w, factor,
                                BY_VECTORS, arrivals[2]);
 
     const int32_t place = AXIS == 0 ? static_cast<int32_t>(s.first) + chunk * rows
                                     : chunk * rows * lines + lane;
-    FactoredChunk<Real, rows, lines> own = {w + place, inverse + place, {}};
-    Real kept = 0;
 
-    if (has_last) {
-        Real *const at = own.w + last * lines;
-
-        kept = *at;
-        *at = fma(s.thickness(1), kept - level, load[1]) + level;
-    }
     if (last < rows - 1) {
+        const Real value = has_last ? w[place + last * lines] : Real(0);
+
 #pragma unroll 1
         for (int32_t i = max(last + 1, 0); i < rows; i++) {
-            own.w[i * lines] = level;
-            own.inverse[i * lines] = 0;
+            w[place + i * lines] = value;
+            factor[place + i * lines] = Real(-0.0);
         }
     }
-    const Sum<Real> ahead = own.reduce(start, level);
+    if (has_next && (AXIS == 0 || chunk < chunks - 1)) {
+        beyond = w[place + rows * lines];
+    }
+    FactoredChunk<Real, rows, lines> own = {
+        w + place,
+        factor + place,
+        has_next ? beyond - w[place + (rows - 1) * lines] : Real(0),
+        {}};
+    const Pair<Real> ahead = own.reduce(start);
+    const Real load = row == 0 ? s.load(0, line, own.w[0]) : Real(0);
 
     if (AXIS == 1 && blocks > 1) {
         cluster_wait();
     }
-    const Sum<Real> forward = {row == 0 ? fma(ahead.decay, load[0], ahead.sum)
-                                        : ahead.sum,
-                               row == 0 ? Real(0) : ahead.decay};
-    const Real joined = exchange.template join<true>(forward, Real(0));
-    const Real entering = row == 0 ? load[0] : joined;
-    const Real sum = own.eliminate(entering, level);
-    const Real after = exchange.template join<false>({sum, ahead.decay}, Real(0));
+    const Real joined =
+        exchange.template entering<true>(row == 0 ? ahead.with(load) : ahead);
 
-    if (has_last) {
-        own.w[last * lines] = kept;
-    }
+    const Real entering = row == 0 ? load : joined;
+    const Real sum =
+        __any_sync(all_lanes, has_last)
+            ? own.template eliminate<true>(
+                  entering, last, of_last[0],
+                  has_last ? of_last[1] * s.load(1, line, own.w[last * lines]) : Real(0))
+            : own.template eliminate<false>(entering, last, Real(0), Real(0));
+    const Real after = exchange.template entering<false>({sum, ahead.decay});
+
     if constexpr (AXIS == 0) {
-        own.substitute(after, [&](int i, Real x) {
-            own.w[i] = fma(Real(2), x, fma(Real(2), level, -own.w[i]));
-        });
+        own.substitute(after,
+                       [&](int i, Real d) { own.w[i] = fma(Real(2), d, own.w[i]); });
 
         const int64_t to = first_line * s.across;
         const int32_t nodes = static_cast<int32_t>(s.across);
@@ -707,11 +632,13 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
         Real *to = s.w + at + (rows - 1) * s.pitch;
         const bool is_there = first_line + lane < s.lines;
 
-        own.substitute(after, [&](int i, Real x) {
+        own.substitute(after, [&](int i, Real d) {
             if (is_there && i <= last) {
-                *to = fma(Real(2), x, fma(Real(2), level, -own.w[i * lines]));
+                const Real value = own.w[i * lines];
+
+                *to = fma(Real(2), d, value);
                 if (s.t != nullptr) {
-                    s.t[at + i * s.pitch] = x + level;
+                    s.t[at + i * s.pitch] = value + d;
                 }
             }
             to -= s.pitch;
@@ -731,7 +658,7 @@ shared_bytes(const ps_heat *h)
     const int32_t sums =
         AXIS == 0 ? threads / 16 : threads + 2 * S::lines * S::blocks(rows);
 
-    return 2 * words * sizeof(Real) + sums * sizeof(Sum<Real>) +
+    return 2 * words * sizeof(Real) + sums * sizeof(Pair<Real>) +
            (AXIS == 0 ? 0 : threads * sizeof(Real));
 }
 
@@ -807,10 +734,11 @@ lines_of(const ps_heat *h, int axis, int64_t step, void *factors)
     }
     const int64_t of_chunks = s.chunks * s.lines;
 
-    s.inverse = static_cast<Real *>(factors);
-    s.starts = s.inverse + heat_field_bytes(h) / sizeof(Real);
+    s.factor = static_cast<Real *>(factors);
+    s.starts = s.factor + heat_field_bytes(h) / sizeof(Real);
     s.outer = s.starts + of_chunks;
-    s.maps = s.outer + 2 * s.lines;
+    s.last = s.outer + 2 * s.lines;
+    s.maps = s.last + 2 * s.lines;
     return s;
 }
 
@@ -890,7 +818,7 @@ heat_factor_bytes(const ps_heat *h, int axis)
     (void)with_real(h->dtype, [&](auto zero) {
         using Real = decltype(zero);
         const Lines<Real> s = lines_of<Real>(h, axis, 0, nullptr);
-        const size_t words = static_cast<size_t>((4 * int64_t(s.chunks) + 2) * s.lines);
+        const size_t words = static_cast<size_t>(4 * (int64_t(s.chunks) + 1) * s.lines);
 
         bytes = heat_field_bytes(h) + ps_cuda_padded(words * sizeof(Real));
         return true;

@@ -19,8 +19,8 @@
  *
  * times the difference is added, to W and at the ends of the pieces, before the last pass.
  *
- * A thread has a piece of 16 or 17 rows in registers. Pieces are joined by the sums that they
- * publish in shared memory, with the powers of alpha and beta of the line. Along x a block has
+ * A thread has a piece of 16 or 17 rows in registers. Pieces are pairs (join/pair.cuh) of the sums
+ * that they publish in shared memory and the powers of alpha and beta of the line, joined in order. Along x a block has
  * whole lines in shared memory and corrects their interfaces. Along y it has one strip of
  * neighbouring lines: the strips of a line are a cluster, whose blocks send V of the first two rows
  * of a strip to that of the strip before it, which corrects the interface; of more than 8 strips
@@ -38,11 +38,13 @@
 
 #include "device/cluster.cuh"
 #include "device/number.cuh"
+#include "lines/join/pair.cuh"
 #include "runtime/math.cuh"
 #include "transport/gceidd_strips_kernels.cuh"
 
 namespace pysolvers::transport {
 
+using namespace join;
 using namespace runtime;
 
 namespace {
@@ -203,7 +205,7 @@ template <typename Real, int AXIS> struct Piece {
             Real w = 0;
 
             for (int32_t k = 0; k < self.piece; k++, down += width) {
-                w = fma(by, w, *down);
+                w = Pair<Real>{*down, by}.leaving(w);
                 power *= k > 0 ? by : Real(1);
             }
             each_of_piece<rows>(self.pads, [&](int k) {
@@ -258,7 +260,7 @@ template <typename Real, int AXIS> struct Piece {
                 own = z;
                 reach = product;
             }
-            z = fma(beta_piece, z, *up);
+            z = Pair<Real>{*up, beta_piece}.leaving(z);
             product *= alpha_piece * beta_piece;
         }
         if (self.piece == 0) {
@@ -271,7 +273,7 @@ template <typename Real, int AXIS> struct Piece {
             alpha_front *= alpha;
             beta_front *= beta;
         }
-        z = fma(beta_front, z, beta * *up);
+        z = Pair<Real>{beta * *up, beta_front}.leaving(z);
         product *= alpha_front * beta_front;
 
         const Real before = gamma * (exchange.known[self.slot] - level);

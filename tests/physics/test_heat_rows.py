@@ -275,3 +275,71 @@ def test_a_bar_in_single_precision(backend, scheme, r, is_insulated):
     )
 
     assert np.abs(one - other).max() < 12 * np.finfo(np.float32).eps * 310
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_long_lines_of_any_k(backend, seed):
+    """Many chunks, jumps of k to 1e7 and large exchanges; one step in single precision.
+
+    The right-hand side of the first sweep is not larger than `scale`, that of the second one not
+    than three times as large, because a solution lies between the right-hand sides. A dozen
+    roundings of `scale` are allowed.
+    """
+    rng = np.random.default_rng(200 + seed)
+    shape = (200, 9) if seed % 2 else (9, 200)
+    k = np.maximum(conductivity(rng, shape), 1e-7).astype(np.float32).astype(float)
+    r, biot, level = 10.0 ** rng.uniform(0, 6), 10.0 ** rng.uniform(-3, 1), 20.0
+    given = level, Neumann(), Robin(biot, level)
+    sides = {name + end: given[rng.integers(3)] for name in "xy" for end in "-+"}
+    field = (level + rng.normal(size=shape)).astype(np.float32).astype(float)
+    one, other = (
+        HeatADI(
+            shape,
+            1.0,
+            r,
+            diffusivity=k,
+            boundary=sides,
+            initial=field,
+            scheme="peaceman-rachford",
+            damped_start=False,
+            dtype=kind,
+            device=device,
+        )
+        for kind, device in ((np.float32, backend), (np.float64, "cpu"))
+    )
+    flows = r * 2 * k[1:] * k[:-1] / (k[1:] + k[:-1]) * np.abs(np.diff(field, axis=0))
+    scale = np.abs(field).max() + flows.max()
+
+    error = np.abs(one.step().u - other.step().u).max()
+
+    assert error <= 6 * np.finfo(np.float32).eps * scale, f"{one!r}, {sides}"
+
+
+@pytest.mark.parametrize("ends", [{"y-": 0.0, "y+": 1.0}, {"y": Neumann()}], ids=["value", "flux"])
+@pytest.mark.parametrize("r", [1.0, 300.0, 3000.0])
+def test_smooth_fields_far_from_the_first_value(backend, ends, r):
+    """Rounding errors are relative to the differences along a line, not to those from its ends.
+
+    Four roundings of 1, the largest value, are allowed in each of two sweeps of ten steps.
+    """
+    y = np.linspace(0, 1, 1000)
+    field = ((1 - np.exp(-100 * y))[:, None] * np.ones(5)).astype(np.float32).astype(float)
+    one, other = (
+        HeatADI(
+            field.shape,
+            1.0,
+            r,
+            diffusivity=np.ones(field.shape),
+            boundary={"x": Neumann()} | ends,
+            initial=field,
+            scheme="peaceman-rachford",
+            damped_start=False,
+            dtype=kind,
+            device=backend,
+        )
+        for kind in DTYPES
+    )
+
+    error = np.abs(one.step(10).u - other.step(10).u).max()
+
+    assert error <= 80 * np.finfo(np.float32).eps

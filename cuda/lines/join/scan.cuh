@@ -51,6 +51,21 @@ template <bool ASCENDS> struct LaneScan {
         return own;
     }
 
+    /* The same for units with decays of their own: the lanes up to this one. */
+    template <typename Unit> __device__ __forceinline__ Unit leaving(Unit own) const
+    {
+#pragma unroll
+        for (int reach = 1; reach < 32; reach *= 2) {
+            const Unit before = {from_before(own.sum, reach),
+                                 from_before(own.decay, reach)};
+
+            if (has_before(reach)) {
+                own = own.behind(before);
+            }
+        }
+        return own;
+    }
+
     /* What enters the lane, from what leaves all of them. */
     template <typename Real> __device__ __forceinline__ Real entering(Real leaving) const
     {
