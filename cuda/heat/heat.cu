@@ -39,9 +39,9 @@ template <typename Real>
 ps_status
 step_peaceman_rachford(HeatRun<Real> &run, int64_t s, bool last)
 {
-    const ps_status status = sweep(run, 0, s, run.h->w, HEAT_EXTRAPOLATE, last);
+    const ps_status status = sweep(run, 0, s, run.w, HEAT_EXTRAPOLATE, last);
 
-    return status == PS_OK ? sweep(run, 1, s, run.h->w,
+    return status == PS_OK ? sweep(run, 1, s, run.w,
                                    last ? HEAT_EXTRAPOLATE_BOTH : HEAT_EXTRAPOLATE, last)
                            : status;
 }
@@ -150,6 +150,9 @@ prepare(HeatRun<Real> &run)
         status = heat_make_half(h, 1, static_cast<const Real *>(h->t),
                                 static_cast<Real *>(h->w), run.stream);
     }
+    if (status == PS_OK) {
+        status = heat_move_w(run, false);
+    }
     if (status == PS_OK && h->scheme == PS_HEAT_WEI2013 &&
         h->kernels == PS_HEAT_KERNELS_FUSED) {
         status = ps_cuda_status(
@@ -191,15 +194,20 @@ run_steps(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_report *
 {
     const cudaStream_t stream = ps_cuda_stream(exec);
     HeatRun<Real> run = {h, stream, *exec, HeatClock(h->timed != 0, stream)};
+
+    run.steps = count;
+
     ps_status status = prepare(run);
 
     if (status == PS_OK) {
         status = make_steps(run, count, report);
     }
     const bool is_whole = status == PS_OK || status == PS_INTERRUPTED;
-    ps_status end = is_whole && h->goes_on == 0
-                        ? heat_set_sides<Real>(h, report->steps, false, stream)
-                        : status;
+    ps_status end = is_whole ? heat_move_w(run, true) : status;
+
+    if (end == PS_OK && is_whole && h->goes_on == 0) {
+        end = heat_set_sides<Real>(h, report->steps, false, stream);
+    }
 
     if (end == PS_OK) {
         end = heat_find_largest<Real>(h, stream);

@@ -39,7 +39,8 @@
  * operations and a reciprocal per row, seven numbers of each chunk to join and 168 registers per
  * thread: a step of 2048^2 nodes takes 61 and 118 us with it in float32 and float64, 34 and 64 us
  * here, of 1500 x 3333 nodes 78 and 171 us, and 45 and 95 us (H200). Lines of 64 or 256 bytes in place
- * of 128, and two blocks of a multiprocessor in place of three, take 1.02 to 1.2 of the time.
+ * of 128, and two blocks of a multiprocessor in place of three, take 1.02 to 1.2 of the time; where
+ * only those of 64 bytes have three blocks (4096 rows), these take 0.88 to 0.94.
  */
 #include "device/number.cuh"
 #include "device/run_copy.cuh"
@@ -109,9 +110,10 @@ template <typename Real> struct Lines {
     Real *last;            /* [2][line]: (1 + v) t and t of the last row */
     Real *maps;            /* [3][chunk][line]: a, b, c of (a v + b) / (c v + 1) */
     Real *w, *t;           /* t may be null */
-    int64_t pitch, across; /* between rows and between lines */
-    int64_t first;         /* node of row 0 */
-    int64_t from, to;      /* lines that are solved */
+    int64_t pitch, across; /* between rows and between lines, of k and t */
+    int64_t wide_pitch, wide_across; /* the same of w and of the factors */
+    int64_t first;                   /* node of row 0 */
+    int64_t from, to;                /* lines that are solved */
     int64_t lines;
     int32_t rows, chunks;
     int32_t blocks;    /* of a line */
@@ -122,6 +124,11 @@ template <typename Real> struct Lines {
     __device__ __forceinline__ int64_t node(int64_t row, int64_t line) const
     {
         return (first + row) * pitch + line * across;
+    }
+    /* The same in w and in the factors. */
+    __device__ __forceinline__ int64_t place(int64_t row, int64_t line) const
+    {
+        return (first + row) * wide_pitch + line * wide_across;
     }
     /* k of the face after a row */
     __device__ __forceinline__ Real face(int64_t row, int64_t line) const
@@ -234,7 +241,7 @@ template <typename Real, int ROWS> struct FactorChunks {
 
 #pragma unroll 1
         for (int64_t row = begin; row < min(begin + ROWS, int64_t(of.rows)); row++) {
-            of.factor[of.node(row, line)] =
+            of.factor[of.place(row, line)] =
                 row == of.rows - 1 ? of.factor_of_last(of.outer[of.lines + line], v, line)
                                    : of.factor_of(of.face(row, line), v);
         }
@@ -316,7 +323,7 @@ __launch_bounds__(most_threads) factor_line_kernel(const __grid_constant__ Lines
     }
     __syncthreads();
     for (int32_t i = thread; i < nodes; i += threads) {
-        s.factor[line * s.across + i] = k[i];
+        s.factor[line * s.wide_across + i] = k[i];
     }
 }
 
@@ -410,7 +417,7 @@ fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows,
     const uint64_t policy = evict_first_policy();
 
     if constexpr (AXIS == 0) {
-        const int64_t from = first_line * s.across;
+        const int64_t from = first_line * s.wide_across;
         const int32_t nodes = static_cast<int32_t>(s.across);
 
         if (by_vectors) {
@@ -446,7 +453,7 @@ fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows,
         const bool is_there = first_line + lane < s.lines;
         const int32_t step = threads / width;
         int32_t row = thread / width;
-        int64_t from = s.node(first_row + row, first_line + lane);
+        int64_t from = s.place(first_row + row, first_line + lane);
         int32_t to = row * lines + lane;
 
 #pragma unroll 4
@@ -463,7 +470,7 @@ fetch(const Lines<Real> &s, int64_t first_line, int32_t first_row, int32_t rows,
                                                           has, policy);
                 copy_async_or_clear<sizeof(Real)>(w + to, s.w + from, has);
             }
-            from += step * s.pitch;
+            from += step * s.wide_pitch;
             to += step * lines;
         }
     }
@@ -503,7 +510,7 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
     const int64_t first_line = AXIS == 0 ? s.from + group : group * lines;
     /* in bulk, a line has the distance from 16 bytes that it has in memory */
     const int32_t skew =
-        AXIS == 0 && BY_VECTORS ? skew_of(s.w + first_line * s.across) : 0;
+        AXIS == 0 && BY_VECTORS ? skew_of(s.w + first_line * s.wide_across) : 0;
     Real *const memory = reinterpret_cast<Real *>(shared);
     Real *const w = memory + skew, *const factor = memory + words + skew;
     Pair<Real> *const sums = reinterpret_cast<Pair<Real> *>(memory + 2 * words);
@@ -554,7 +561,7 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
          of_last[2] = {0, 0}; /* w of the next block, and numbers of the last row */
 
     if (AXIS == 1 && has_next && chunk == chunks - 1) {
-        beyond = s.w[s.node(row + rows, line)];
+        beyond = s.w[s.place(row + rows, line)];
     }
     if (has_last) {
         of_last[0] = s.last[line];
@@ -605,7 +612,7 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
         own.substitute(after,
                        [&](int i, Real d) { own.w[i] = fma(Real(2), d, own.w[i]); });
 
-        const int64_t to = first_line * s.across;
+        const int64_t to = first_line * s.wide_across;
         const int32_t nodes = static_cast<int32_t>(s.across);
 
         if (BY_VECTORS) {
@@ -629,7 +636,7 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
     }
     else {
         const int64_t at = s.node(row, line);
-        Real *to = s.w + at + (rows - 1) * s.pitch;
+        Real *to = s.w + s.place(row, line) + (rows - 1) * s.wide_pitch;
         const bool is_there = first_line + lane < s.lines;
 
         own.substitute(after, [&](int i, Real d) {
@@ -641,7 +648,7 @@ __launch_bounds__(THREADS, BLOCKS) factor_kernel(const __grid_constant__ Lines<R
                     s.t[at + i * s.pitch] = value + d;
                 }
             }
-            to -= s.pitch;
+            to -= s.wide_pitch;
         });
     }
 }
@@ -689,15 +696,27 @@ with_shape(const ps_heat *h, int axis, const Call &call)
                    ? call(x, std::false_type())
                    : call(x, std::true_type());
     }
-    return device == nullptr || fits<Real, 1, false>(h, device)
-               ? call(y, std::false_type())
-               : call(y, std::true_type());
+    const int64_t rows = heat_unknowns(h, axis).count();
+    const bool has_more_blocks = Shape<Real, 1, false>::threads(rows) > usual_threads &&
+                                 Shape<Real, 1, true>::threads(rows) <= usual_threads;
+    const bool is_long = device != nullptr && fits<Real, 1, true>(h, device) &&
+                         (has_more_blocks || !fits<Real, 1, false>(h, device));
+
+    return is_long ? call(y, std::true_type()) : call(y, std::false_type());
+}
+
+/* Bytes of q. */
+size_t
+factor_bytes(const ps_heat *h, int64_t pitch)
+{
+    return ps_cuda_padded(
+        static_cast<size_t>(pitch * h->nodes[1] * ps_dtype_size(h->dtype)));
 }
 
 /* The lines along an axis, without the parts of the factors. */
 template <typename Real>
 Lines<Real>
-lines_of(const ps_heat *h, int axis, int64_t step, void *factors)
+lines_of(const ps_heat *h, int64_t pitch, int axis, int64_t step, void *factors)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
     const HeatRange along = heat_unknowns(h, axis), over = heat_unknowns(h, 1 - axis);
@@ -707,6 +726,8 @@ lines_of(const ps_heat *h, int axis, int64_t step, void *factors)
     s.w = static_cast<Real *>(h->w);
     s.pitch = heat_pitch(h, axis);
     s.across = heat_pitch(h, 1 - axis);
+    s.wide_pitch = axis == 0 ? 1 : pitch;
+    s.wide_across = axis == 0 ? pitch : 1;
     s.first = along.begin;
     s.from = over.begin;
     s.to = over.end;
@@ -735,7 +756,7 @@ lines_of(const ps_heat *h, int axis, int64_t step, void *factors)
     const int64_t of_chunks = s.chunks * s.lines;
 
     s.factor = static_cast<Real *>(factors);
-    s.starts = s.factor + heat_field_bytes(h) / sizeof(Real);
+    s.starts = s.factor + factor_bytes(h, pitch) / sizeof(Real);
     s.outer = s.starts + of_chunks;
     s.last = s.outer + 2 * s.lines;
     s.maps = s.last + 2 * s.lines;
@@ -744,12 +765,12 @@ lines_of(const ps_heat *h, int axis, int64_t step, void *factors)
 
 /* Whether rows are copied by 16 bytes, along x in bulk. */
 bool
-has_vectors(const ps_heat *h, int axis)
+has_vectors(const ps_heat *h, int64_t pitch, int axis)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
 
     return reinterpret_cast<uintptr_t>(h->w) % 16 == 0 &&
-           (axis == 1 ? h->nodes[0] * ps_dtype_size(h->dtype) % 16 == 0
+           (axis == 1 ? pitch * ps_dtype_size(h->dtype) % 16 == 0
                       : device != nullptr && device->capability >= 90);
 }
 
@@ -772,8 +793,9 @@ launch_sweep(const ps_heat *h, const Lines<Real> &s, cudaStream_t stream)
     using S = Shape<Real, AXIS, IS_LONG>;
     const int threads = S::threads(s.rows);
     const FactorKernel<Real> kernel =
-        has_vectors(h, AXIS) ? kernel_of<Real, AXIS, IS_LONG, true>(threads)
-                             : kernel_of<Real, AXIS, IS_LONG, false>(threads);
+        has_vectors(h, AXIS == 0 ? s.wide_across : s.wide_pitch, AXIS)
+            ? kernel_of<Real, AXIS, IS_LONG, true>(threads)
+            : kernel_of<Real, AXIS, IS_LONG, false>(threads);
     const int64_t groups =
         AXIS == 0 ? s.to - s.from : divided_up(s.lines, int64_t(S::lines));
     const cudaError_t error = allow_shared(kernel);
@@ -811,16 +833,16 @@ heat_factor_fits(const ps_heat *h, int axis)
 }
 
 size_t
-heat_factor_bytes(const ps_heat *h, int axis)
+heat_factor_bytes(const ps_heat *h, int64_t pitch, int axis)
 {
     size_t bytes = 0;
 
     (void)with_real(h->dtype, [&](auto zero) {
         using Real = decltype(zero);
-        const Lines<Real> s = lines_of<Real>(h, axis, 0, nullptr);
+        const Lines<Real> s = lines_of<Real>(h, pitch, axis, 0, nullptr);
         const size_t words = static_cast<size_t>(4 * (int64_t(s.chunks) + 1) * s.lines);
 
-        bytes = heat_field_bytes(h) + ps_cuda_padded(words * sizeof(Real));
+        bytes = factor_bytes(h, pitch) + ps_cuda_padded(words * sizeof(Real));
         return true;
     });
     return bytes;
@@ -828,9 +850,10 @@ heat_factor_bytes(const ps_heat *h, int axis)
 
 template <typename Real>
 ps_status
-heat_factor_begin(const ps_heat *h, int axis, void *factors, cudaStream_t stream)
+heat_factor_begin(const ps_heat *h, int64_t pitch, int axis, void *factors,
+                  cudaStream_t stream)
 {
-    const Lines<Real> s = lines_of<Real>(h, axis, 0, factors);
+    const Lines<Real> s = lines_of<Real>(h, pitch, axis, 0, factors);
     const int64_t chunks = s.chunks * s.lines;
 
     if (axis == 0) {
@@ -862,10 +885,10 @@ heat_factor_begin(const ps_heat *h, int axis, void *factors, cudaStream_t stream
 
 template <typename Real>
 ps_status
-heat_factor_sweep(const ps_heat *h, int axis, int64_t step, ps_cuda_heat_sink sink,
-                  const void *factors, cudaStream_t stream)
+heat_factor_sweep(const ps_heat *h, int64_t pitch, int axis, int64_t step,
+                  ps_cuda_heat_sink sink, const void *factors, cudaStream_t stream)
 {
-    Lines<Real> s = lines_of<Real>(h, axis, step, const_cast<void *>(factors));
+    Lines<Real> s = lines_of<Real>(h, pitch, axis, step, const_cast<void *>(factors));
 
     s.t = sink == HEAT_EXTRAPOLATE_BOTH ? static_cast<Real *>(h->t) : nullptr;
     return with_shape<Real>(h, axis, [&](auto which, auto is_long) {
@@ -873,12 +896,14 @@ heat_factor_sweep(const ps_heat *h, int axis, int64_t step, ps_cuda_heat_sink si
     });
 }
 
-template ps_status heat_factor_begin<float>(const ps_heat *, int, void *, cudaStream_t);
-template ps_status heat_factor_begin<double>(const ps_heat *, int, void *, cudaStream_t);
-template ps_status heat_factor_sweep<float>(const ps_heat *, int, int64_t,
+template ps_status heat_factor_begin<float>(const ps_heat *, int64_t, int, void *,
+                                            cudaStream_t);
+template ps_status heat_factor_begin<double>(const ps_heat *, int64_t, int, void *,
+                                             cudaStream_t);
+template ps_status heat_factor_sweep<float>(const ps_heat *, int64_t, int, int64_t,
                                             ps_cuda_heat_sink, const void *,
                                             cudaStream_t);
-template ps_status heat_factor_sweep<double>(const ps_heat *, int, int64_t,
+template ps_status heat_factor_sweep<double>(const ps_heat *, int64_t, int, int64_t,
                                              ps_cuda_heat_sink, const void *,
                                              cudaStream_t);
 

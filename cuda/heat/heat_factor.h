@@ -12,18 +12,20 @@ namespace pysolvers::heat {
  * not periodic, no source in a sweep along x, and lines that a block or a cluster holds. */
 bool heat_factor_fits(const ps_heat *h, int axis);
 
-/* Bytes of the factors of an axis. */
-size_t heat_factor_bytes(const ps_heat *h, int axis);
+/* Bytes of the factors of an axis. `pitch`: the distance of the rows of w and of the factors, here
+ * and below. */
+size_t heat_factor_bytes(const ps_heat *h, int64_t pitch, int axis);
 
 /* Factor the matrices of the lines along an axis. */
 template <typename Real>
-ps_status heat_factor_begin(const ps_heat *h, int axis, void *factors,
+ps_status heat_factor_begin(const ps_heat *h, int64_t pitch, int axis, void *factors,
                             cudaStream_t stream);
 
 /* The sweep of step s. */
 template <typename Real>
-ps_status heat_factor_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
-                            const void *factors, cudaStream_t stream);
+ps_status heat_factor_sweep(const ps_heat *h, int64_t pitch, int axis, int64_t s,
+                            ps_cuda_heat_sink sink, const void *factors,
+                            cudaStream_t stream);
 
 } // namespace pysolvers::heat
 

@@ -34,6 +34,11 @@ template <typename Real> struct HeatRun {
     ps_exec exec; /* with the workspace for sweeps through arrays, or for the kernels of
                      the paper */
     HeatClock clock;
+    int64_t steps = 0; /* of the call */
+    /* w of Peaceman and Rachford's sweeps, that of h or a copy whose rows begin at sectors of
+     * memory, and the distance of its rows */
+    Real *w = nullptr;
+    int64_t pitch = 0;
     runtime::Textures<HEAT_TEXTURES> textures = {};
     bool is_volume = false; /* steps as in heat_volume.h, without the sweeps below */
     HeatVolume<Real> volume = {};
@@ -61,6 +66,9 @@ ps_status heat_sweeps_work(const ps_heat *h, size_t *bytes);
 /* Make the plans of `run`, whose h, stream and exec are set; exec->work is advanced
  * behind them. */
 template <typename Real> ps_status heat_plan(HeatRun<Real> *run);
+
+/* Copy w to where the sweeps have it, or back, if this is another place. */
+template <typename Real> ps_status heat_move_w(const HeatRun<Real> &run, bool back);
 
 /* The sweep of step s along an axis: from w to w or t. */
 template <typename Real>

@@ -367,7 +367,7 @@ flux_step_of(const ps_heat *h, int axis, int64_t s, const FluxPlan &plan,
 
 /* The parts of the workspace from `memory` on. */
 FluxPlan
-flux_plan_of(const ps_heat *h, char *memory)
+flux_plan_of(const ps_heat *h, int64_t pitch, char *memory)
 {
     const int64_t element = ps_dtype_size(h->dtype);
     FluxPlan plan = {};
@@ -380,7 +380,7 @@ flux_plan_of(const ps_heat *h, char *memory)
         plan.is_factored[axis] = heat_factor_fits(h, axis);
         if (plan.is_factored[axis]) {
             plan.is_there[axis] = true;
-            plan.rest += heat_factor_bytes(h, axis);
+            plan.rest += heat_factor_bytes(h, pitch, axis);
             continue;
         }
         plan.numbers[axis] = plan.rest + heat_field_bytes(h);
@@ -414,10 +414,10 @@ array_bytes(const ps_heat *h)
 } // namespace
 
 ps_status
-heat_varied_work(const ps_heat *h, size_t *bytes)
+heat_varied_work(const ps_heat *h, int64_t pitch, size_t *bytes)
 {
     char *const nowhere = reinterpret_cast<char *>(256);
-    const FluxPlan plan = flux_plan_of(h, nowhere);
+    const FluxPlan plan = flux_plan_of(h, pitch, nowhere);
     size_t most = work_queue_bytes(1);
     ps_status status = PS_OK;
 
@@ -436,9 +436,9 @@ heat_varied_work(const ps_heat *h, size_t *bytes)
 
 template <typename Real>
 ps_status
-heat_varied_begin(const ps_heat *h, const ps_exec *exec)
+heat_varied_begin(const ps_heat *h, int64_t pitch, const ps_exec *exec)
 {
-    const FluxPlan plan = flux_plan_of(h, static_cast<char *>(exec->work));
+    const FluxPlan plan = flux_plan_of(h, pitch, static_cast<char *>(exec->work));
     ps_status status = PS_OK;
 
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
@@ -446,8 +446,8 @@ heat_varied_begin(const ps_heat *h, const ps_exec *exec)
             continue;
         }
         if (plan.is_factored[axis]) {
-            status =
-                heat_factor_begin<Real>(h, axis, plan.faces[axis], ps_cuda_stream(exec));
+            status = heat_factor_begin<Real>(h, pitch, axis, plan.faces[axis],
+                                             ps_cuda_stream(exec));
             continue;
         }
         Rows<Real> r = rows_of<Real>(h, axis, 0, HEAT_PLAIN, nullptr);
@@ -490,14 +490,14 @@ flux_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
 
 template <typename Real>
 ps_status
-heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
-                  const ps_exec *exec)
+heat_varied_sweep(const ps_heat *h, int64_t pitch, int axis, int64_t s,
+                  ps_cuda_heat_sink sink, const ps_exec *exec)
 {
     const cudaStream_t stream = ps_cuda_stream(exec);
-    const FluxPlan plan = flux_plan_of(h, static_cast<char *>(exec->work));
+    const FluxPlan plan = flux_plan_of(h, pitch, static_cast<char *>(exec->work));
 
     if (plan.is_factored[axis]) {
-        return heat_factor_sweep<Real>(h, axis, s, sink, plan.faces[axis], stream);
+        return heat_factor_sweep<Real>(h, pitch, axis, s, sink, plan.faces[axis], stream);
     }
     if (plan.is_there[axis]) {
         return flux_sweep<Real>(h, axis, s, sink, plan, stream);
@@ -522,11 +522,11 @@ heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     return status;
 }
 
-template ps_status heat_varied_begin<float>(const ps_heat *, const ps_exec *);
-template ps_status heat_varied_begin<double>(const ps_heat *, const ps_exec *);
-template ps_status heat_varied_sweep<float>(const ps_heat *, int, int64_t,
+template ps_status heat_varied_begin<float>(const ps_heat *, int64_t, const ps_exec *);
+template ps_status heat_varied_begin<double>(const ps_heat *, int64_t, const ps_exec *);
+template ps_status heat_varied_sweep<float>(const ps_heat *, int64_t, int, int64_t,
                                             ps_cuda_heat_sink, const ps_exec *);
-template ps_status heat_varied_sweep<double>(const ps_heat *, int, int64_t,
+template ps_status heat_varied_sweep<double>(const ps_heat *, int64_t, int, int64_t,
                                              ps_cuda_heat_sink, const ps_exec *);
 
 } // namespace pysolvers::heat

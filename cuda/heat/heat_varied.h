@@ -17,17 +17,18 @@
 
 namespace pysolvers::heat {
 
-/* Bytes of workspace for sweeps along all axes. */
-ps_status heat_varied_work(const ps_heat *h, size_t *bytes);
+/* Bytes of workspace for sweeps along all axes. `pitch`: the distance of the rows of w, here and
+ * below; other than in t only where both axes have factors (heat_factor.h). */
+ps_status heat_varied_work(const ps_heat *h, int64_t pitch, size_t *bytes);
 
 /* Before the sweeps of a call: k of the faces. */
 template <typename Real>
-ps_status heat_varied_begin(const ps_heat *h, const ps_exec *exec);
+ps_status heat_varied_begin(const ps_heat *h, int64_t pitch, const ps_exec *exec);
 
 /* The sweep of step s along an axis; `sink` is the use of the solution. */
 template <typename Real>
-ps_status heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
-                            const ps_exec *exec);
+ps_status heat_varied_sweep(const ps_heat *h, int64_t pitch, int axis, int64_t s,
+                            ps_cuda_heat_sink sink, const ps_exec *exec);
 
 } // namespace pysolvers::heat
 

@@ -249,6 +249,30 @@ def test_k_of_the_place_at_any_length(shape, sides, dtype):
     assert_near(here.step(3), there.step(3), 1e-12 if dtype == np.float64 else 2e-5)
 
 
+# In planes of many nodes whose rows begin between sectors, long calls have a w with longer rows.
+@pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
+@pytest.mark.parametrize(
+    ("shape", "dtype", "has_k"),
+    [
+        ((777, 12345), np.float64, False),
+        ((3000, 5001), np.float32, False),
+        ((700, 1501), np.float64, True),
+        ((1200, 2047), np.float32, True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sides", ["cold", "fluxes", "mixed"])
+def test_rows_between_sectors(shape, dtype, has_k, sides):
+    options = {"boundary": sides_of(sides, 2), "dtype": dtype, "scheme": "peaceman-rachford"}
+    if has_k:
+        options["diffusivity"] = np.random.default_rng(3).uniform(0.2, 2, shape)
+    here, there = pair(shape, **options)
+    again, _ = pair(shape, **options)
+
+    assert_near(here.step(40), there.step(40), 1e-12 if dtype == np.float64 else 2e-5)
+    np.testing.assert_array_equal(again.step(1).step(36).step(3).u, here.u)
+
+
 @pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(50, 70), (20, 3000), (3000, 20)])
