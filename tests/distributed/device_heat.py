@@ -31,11 +31,13 @@ def fine(problem, axis=0):
 def bound_of(problem, one):
     """Return a bound of the difference to one process, whose kernels can be others.
 
-    A step of each adds rounding errors of about eps times the largest value, and later steps damp
-    them: the difference of two fields is below steps * eps * largest.
+    Each of two fields has rounding errors of its own. Two sweeps of a step store the field, and
+    round it by eps/2 times the largest value; these short steps solve for differences that are
+    small beside it. Later steps damp the errors: two fields differ by less than
+    2 * steps * eps * largest.
     """
     eps = np.finfo(problem.get("dtype", np.float64)).eps
-    return one.steps * float(eps) * max(1.0, float(np.abs(one.u).max()))
+    return 2 * one.steps * float(eps) * max(1.0, float(np.abs(one.u).max()))
 
 
 def check_heat_by_halo(group, rng, links):
