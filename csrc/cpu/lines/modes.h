@@ -5,7 +5,7 @@
 #include "ps_modes.h"
 
 enum {
-    /* Bytes of a row of a panel, for every instruction set: two vectors of AVX-512. */
+    /* Bytes of a row of a panel, for every instruction set: four vectors of AVX2. */
     PS_MODES_BYTES = 128,
 
     /* Rows of a matrix that are multiplied together: with two vectors their sums take 8
@@ -22,7 +22,6 @@ typedef struct {
     extern const ps_modes_kernels ps_modes_f32_##set, ps_modes_f64_##set;
 PS_MODES_KERNELS(baseline)
 PS_MODES_KERNELS(avx2)
-PS_MODES_KERNELS(avx512)
 #undef PS_MODES_KERNELS
 
 /* Columns of a panel. */

@@ -12,16 +12,10 @@ const ps_isa *
 ps_isa_for(ps_dtype dtype, int64_t rows, int64_t systems, int64_t most)
 {
     const int64_t bytes = rows * (int64_t)ps_dtype_size(dtype);
-    const ps_isa *widest = ps_isa_get();
-
-#ifdef PS_HAVE_AVX2
-    const int few = systems <= ps_isa_avx2.type[dtype]->lanes;
+    const ps_isa *const narrow = PS_ISA_NARROW(ps_isa);
+    const int few = systems <= narrow->type[dtype]->lanes;
     const int far = dtype == PS_F32 && rows > most && bytes * systems > PS_PAIR_BYTES;
-
-    if ((few || far) && widest != &ps_isa_baseline) {
-        widest = &ps_isa_avx2;
-    }
-#endif
+    const ps_isa *const widest = few || far ? narrow : ps_isa_get();
     const ps_isa *const sets[] = {&ps_isa_baseline,
 #ifdef PS_HAVE_AVX2
                                   &ps_isa_avx2,
