@@ -37,8 +37,8 @@
  *
  * Why an elimination other than those of lines/: the partition method of lines/ in row-sum form has 20
  * operations and a reciprocal per row, seven numbers of each chunk to join and 168 registers per
- * thread: a step of 2048^2 nodes takes 61 and 118 us with it in float32 and float64, 34 and 64 us
- * here, of 1500 x 3333 nodes 78 and 171 us, and 45 and 95 us (H200). Lines of 64 or 256 bytes in place
+ * thread: a step of 2048^2 nodes takes 61 and 118 us with it in float32 and float64, 36 and 65 us
+ * here, of 1500 x 3333 nodes 78 and 171 us, and 41 and 83 us (H200). Lines of 64 or 256 bytes in place
  * of 128, and two blocks of a multiprocessor in place of three, take 1.02 to 1.2 of the time; where
  * only those of 64 bytes have three blocks (4096 rows), these take 0.88 to 0.94.
  */

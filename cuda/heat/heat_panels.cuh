@@ -173,6 +173,9 @@ template <typename Real, int SINK, int PLACES> struct HeatBlock {
         const bool keeps_in_cache = SINK == HEAT_EXTRAPOLATE && round >= rounds - t.kept;
 
         shared.done[stage_of(round)][half].wait(phase_of(round));
+        if (SINK == HEAT_EXTRAPOLATE_BOTH && s.out != nullptr) {
+            return;
+        }
         with_half(round, half, [&](int i, int j, int k) {
             store_tile(map, i, j, k, stage(round) + half * half_rows() * 32,
                        keeps_in_cache ? evict_last_policy() : evict_first_policy());
@@ -230,7 +233,7 @@ template <typename Real, int SINK, int PLACES> struct HeatBlock {
     {
         Lane *const w = stage(round) + place;
         const HeatPanel<Real> panel = panel_of(round);
-        Real *const both = s.t + panel.from + start * s.pitch;
+        const int64_t from = panel.from + start * s.t_pitch;
         Lane end[2] = {};
 
         if (!PLAIN) {
@@ -246,7 +249,10 @@ template <typename Real, int SINK, int PLACES> struct HeatBlock {
 
                 y.of[k] = panel.is_inside[k] ? turned : y.of[k];
                 if (SINK == HEAT_EXTRAPOLATE_BOTH && panel.is_inside[k]) {
-                    both[i * s.pitch + k] = x.of[k];
+                    s.t[from + i * s.t_pitch + k] = x.of[k];
+                    if (s.out != nullptr) {
+                        s.out[from + i * s.t_pitch + k] = turned;
+                    }
                 }
             }
             w[i * 32] = y;

@@ -151,10 +151,16 @@ template <typename Real> struct HeatCursor {
     {
         return s.w + j * s.pitch[0] + k * s.pitch[1];
     }
+    /* Where it is read. */
+    template <bool MOVES> __device__ __forceinline__ Real *source() const
+    {
+        return MOVES ? const_cast<Real *>(s.from) + j * s.from_pitch : line();
+    }
 };
 
-/* The last warp of a block copies, because the first one has the edge of the line. */
-template <typename Real, int ROWS, int THREADS, int BLOCKS>
+/* The last warp of a block copies, because the first one has the edge of the line. MOVES: lines are
+ * read from another field, whose distance from 16 bytes is another one, and all threads store. */
+template <typename Real, int ROWS, int THREADS, int BLOCKS, bool MOVES>
 __global__ void
 __launch_bounds__(THREADS, BLOCKS)
     heat_rows_kernel(const __grid_constant__ HeatLine<Real> line,
@@ -181,15 +187,17 @@ __launch_bounds__(THREADS, BLOCKS)
     wait_for_last_kernel();
     const HeatShare<Real> share(*line.table, lane, group);
     if (is_copier && cursor.is_there()) {
-        HeatSpan<Real>(cursor.line(), buffers, line.pads, s.rows).load(lane, arrivals[0]);
+        HeatSpan<Real>(cursor.template source<MOVES>(), buffers, line.pads, s.rows)
+            .load(lane, arrivals[0]);
     }
     __syncthreads();
     for (int round = 0; cursor.is_there(); round++) {
         const int stage = round % HEAT_STAGES;
         const int64_t node = cursor.j + cursor.k * s.side;
         const Real end[2] = {s.end[0].at(node), s.end[1].at(node)};
-        const HeatSpan<Real> span(cursor.line(), buffers + stage * buffer, line.pads,
-                                  s.rows);
+        const HeatSpan<Real> span(cursor.template source<MOVES>(),
+                                  buffers + stage * buffer, line.pads, s.rows);
+        Real *const to = MOVES ? cursor.line() : nullptr;
         Real *const w = span.chip + start;
         const Real *const added =
             s.added.data == nullptr
@@ -215,7 +223,8 @@ __launch_bounds__(THREADS, BLOCKS)
             }
             bulk_fence();
             __syncwarp();
-            HeatSpan<Real>(cursor.line(), buffers + next * buffer, line.pads, s.rows)
+            HeatSpan<Real>(cursor.template source<MOVES>(), buffers + next * buffer,
+                           line.pads, s.rows)
                 .load(lane, arrivals[next]);
         }
         if (!cursor.is_there()) {
@@ -236,7 +245,12 @@ __launch_bounds__(THREADS, BLOCKS)
         }
         bulk_fence();
         __syncthreads();
-        if (is_copier) {
+        if constexpr (MOVES) {
+            for (int i = number; i < span.rows; i += static_cast<int>(blockDim.x)) {
+                to[i] = span.chip[i];
+            }
+        }
+        else if (is_copier) {
             span.store(lane, keeps_in_cache);
         }
     }

@@ -67,7 +67,7 @@ ps_status heat_sweeps_work(const ps_heat *h, size_t *bytes);
  * behind them. */
 template <typename Real> ps_status heat_plan(HeatRun<Real> *run);
 
-/* Copy w to where the sweeps have it, or back, if this is another place. */
+/* Copy w to where the sweeps have it, or back, if this is another place and the sweeps do not. */
 template <typename Real> ps_status heat_move_w(const HeatRun<Real> &run, bool back);
 
 /* The sweep of step s along an axis: from w to w or t. */

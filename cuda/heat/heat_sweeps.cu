@@ -23,35 +23,36 @@ end_of(const ps_heat_side &side)
 
 template <typename Real>
 HeatRows<Real>
-rows_of(const ps_heat *h)
+rows_of(const ps_heat *h, int64_t pitch)
 {
     HeatRows<Real> s = {};
 
     s.rows = heat_unknowns(h, 0).count();
     for (int k = 0; k < 2; k++) {
         s.lines[k] = heat_unknowns(h, k + 1).count();
-        s.pitch[k] = heat_pitch(h, k + 1);
+        s.pitch[k] = k == 0 ? pitch : heat_pitch(h, 2);
     }
     s.side = h->nodes[1];
     return s;
 }
 
-/* The columns along y in each plane; along z the columns of all planes at once. */
+/* The columns along y in each plane, whose rows have the distance `pitch` in w; along z the columns
+ * of all planes at once. */
 template <typename Real>
 HeatColumns<Real>
-columns_of(const ps_heat *h, int axis)
+columns_of(const ps_heat *h, int axis, void *own, int64_t pitch)
 {
     const HeatRange x = heat_unknowns(h, 0), y = heat_unknowns(h, 1);
     const int64_t plane = axis == 1 ? heat_unknowns(h, 2).begin : 0;
-    const int64_t first =
-        heat_unknowns(h, axis).begin * heat_pitch(h, axis) + plane * heat_pitch(h, 2);
-    void *const w = h->scheme == PS_HEAT_WEI2013 ? h->t : h->w;
+    const int64_t begin = heat_unknowns(h, axis).begin, before = plane * heat_pitch(h, 2);
+    void *const w = h->scheme == PS_HEAT_WEI2013 ? h->t : own;
     HeatColumns<Real> s = {};
 
-    s.w = static_cast<Real *>(w) + first;
-    s.t = static_cast<Real *>(h->t) + first;
+    s.pitch = axis == 1 ? pitch : heat_pitch(h, axis);
+    s.t_pitch = heat_pitch(h, axis);
+    s.w = static_cast<Real *>(w) + begin * s.pitch + before;
+    s.t = static_cast<Real *>(h->t) + begin * s.t_pitch + before;
     s.rows = heat_unknowns(h, axis).count();
-    s.pitch = heat_pitch(h, axis);
     s.planes = axis == 1 ? heat_unknowns(h, 2).count() : 1;
     s.plane = heat_pitch(h, 2);
     s.c0 = axis == 1 ? 0 : y.begin * h->nodes[0];
@@ -70,10 +71,15 @@ sweep_rows(const HeatRun<Real> &run, int64_t s, Real *w, ps_cuda_heat_sink sink)
     const ps_heat *const h = run.h;
     const int64_t j = heat_unknowns(h, 1).begin, k = heat_unknowns(h, 2).begin;
     const int64_t first =
-        heat_unknowns(h, 0).begin + j * heat_pitch(h, 1) + k * heat_pitch(h, 2);
+        heat_unknowns(h, 0).begin + j * run.pitch + k * heat_pitch(h, 2);
     HeatRows<Real> rows = run.rows;
 
     rows.w = w + first;
+    if (s == 0 && run.pitch != h->nodes[0]) {
+        rows.from_pitch = h->nodes[0];
+        rows.from = static_cast<const Real *>(h->w) + heat_unknowns(h, 0).begin +
+                    j * rows.from_pitch;
+    }
     rows.sink = sink;
     if (sink == HEAT_EXTRAPOLATE && run.by_teams[1]) {
         rows.kept = heat_kept_bytes / static_cast<int64_t>(rows.rows * sizeof(Real));
@@ -96,6 +102,9 @@ sweep_columns(const HeatRun<Real> &run, int axis, int64_t s, ps_cuda_heat_sink s
     HeatColumns<Real> columns = run.columns[axis];
 
     columns.sink = sink;
+    if (sink == HEAT_EXTRAPOLATE_BOTH && run.pitch != h->nodes[0]) {
+        columns.out = static_cast<Real *>(h->w) + heat_unknowns(h, 1).begin * h->nodes[0];
+    }
     for (int end = 0; end < 2; end++) {
         columns.end[end] =
             heat_values<Real>(h->side[axis][end].sweep, s, plane * h->nodes[0]);
@@ -107,30 +116,45 @@ sweep_columns(const HeatRun<Real> &run, int axis, int64_t s, ps_cuda_heat_sink s
 /* The last sweep of Douglas-Gunn adds the solution to t. */
 template <typename Real>
 bool
-is_by_teams(const ps_heat *h, int axis, const ps_cuda_device *device)
+is_by_teams(const ps_heat *h, int axis, void *w, int64_t pitch,
+            const ps_cuda_device *device)
 {
     return axis > 0 && h->k == nullptr &&
            !(h->scheme == PS_HEAT_DOUGLAS_GUNN && axis == h->axes - 1) &&
-           heat_teams_accept(columns_of<Real>(h, axis), device);
+           heat_teams_accept(columns_of<Real>(h, axis, w, pitch), device);
 }
 
-/* The distance of the rows of w in long calls. Rows that begin between 16 bytes are copied number by
- * number in sweeps with factors along y; in planes of many nodes w is copied to longer ones before
- * the steps and back, which takes as long as one or two of them. The kernels and the bits are the
- * same: of 1500 x 3333 nodes a step takes 0.89 of the time in float32, 0.91 in float64. */
-constexpr int64_t least_steps_of_wide_rows = 32;
+/* The distance of the rows of w between the sweeps of planes of many nodes. Rows that begin between 16
+ * bytes are copied number by number along y. With constant k, the first sweep of a call reads
+ * them, the last one stores them, and the sweeps between have longer ones: of 777 x 12345 nodes a
+ * step takes 0.76 of the time in float64. With variable k, w is copied before the steps and back, which
+ * takes as long as one or two of them; the kernels and the bits are those of calls without copies: of
+ * 1500 x 3333 nodes a step takes 0.89 of the time in float32, 0.91 in float64. */
+constexpr int64_t least_steps_of_copies = 32;
 
 int64_t
 wide_pitch(const ps_heat *h, const ps_cuda_device *device)
 {
     constexpr int64_t sector = 128, large = int64_t{1} << 22;
     const int64_t size = ps_dtype_size(h->dtype), own = h->nodes[0];
+    const int64_t wide = rounded_up(own, sector / size);
 
-    return device != nullptr && device->capability >= 90 && h->k != nullptr &&
-                   own * size % 16 != 0 && heat_nodes(h) * size >= large &&
-                   heat_factor_fits(h, 0) && heat_factor_fits(h, 1)
-               ? rounded_up(own, sector / size)
-               : own;
+    if (device == nullptr || device->capability < 90 || h->axes != 2 ||
+        h->scheme != PS_HEAT_PR || h->kernels != PS_HEAT_KERNELS_FUSED ||
+        own * size % 16 == 0 || heat_nodes(h) * size < large) {
+        return own;
+    }
+    const bool is_there = with_real(h->dtype, [&](auto zero) {
+        using Real = decltype(zero);
+
+        return h->k != nullptr
+                   ? heat_factor_fits(h, 0) && heat_factor_fits(h, 1)
+                   : h->source.data == nullptr && heat_is_on_chip(h, 0, device) &&
+                         heat_is_on_chip(h, 1, device) &&
+                         is_by_teams<Real>(h, 1, nullptr, wide, device);
+    });
+
+    return is_there ? wide : own;
 }
 
 /* Bytes of a w with rows of its own. */
@@ -150,7 +174,8 @@ plan_bytes(const ps_heat *h, const ps_cuda_device *device)
 
     for (int axis = 0; axis < h->axes; axis++) {
         const bool by_teams = with_real(h->dtype, [&](auto zero) {
-            return is_by_teams<decltype(zero)>(h, axis, device);
+            return is_by_teams<decltype(zero)>(h, axis, h->w, heat_pitch(h, 1), device) ||
+                   (axis == 1 && wide_pitch(h, device) != h->nodes[0]);
         });
 
         if (by_teams && bytes < heat_team_bytes<double>(device)) {
@@ -169,7 +194,7 @@ plan_axis(HeatRun<Real> *run, int axis, const ps_cuda_device *device, void *own)
     if (axis == 0) {
         return heat_plan_rows(run->rows, m, own, run->stream, &run->plan[axis]);
     }
-    run->by_teams[axis] = is_by_teams<Real>(run->h, axis, device);
+    run->by_teams[axis] = is_by_teams<Real>(run->h, axis, run->w, run->pitch, device);
     return run->by_teams[axis] ? heat_plan_teams(run->columns[axis], m, own, run->stream,
                                                  &run->teams[axis])
                                : heat_plan_columns(run->columns[axis], m, own,
@@ -208,7 +233,7 @@ heat_is_on_chip(const ps_heat *h, int axis, const ps_cuda_device *device)
 
         return axis == 0 ? heat_rows_fit<Real>(rows, device)
                          : heat_columns_fit<Real>(rows, device) ||
-                               is_by_teams<Real>(h, axis, device);
+                               is_by_teams<Real>(h, axis, h->w, heat_pitch(h, 1), device);
     });
 }
 
@@ -227,13 +252,14 @@ heat_sweeps_work(const ps_heat *h, size_t *bytes)
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
         is_varied = is_varied || !heat_is_on_chip(h, axis, device);
     }
-    if (status == PS_OK && is_varied) {
-        const int64_t pitch = wide_pitch(h, device);
+    const int64_t pitch = status == PS_OK ? wide_pitch(h, device) : 0;
 
+    if (status == PS_OK && is_varied) {
         status = heat_varied_work(h, pitch, &arrays);
-        arrays += wide_bytes(h, pitch);
     }
-    *bytes = status == PS_OK ? PS_HEAT_AXES * plan_bytes(h, device) + arrays : 0;
+    *bytes = status == PS_OK
+                 ? PS_HEAT_AXES * plan_bytes(h, device) + arrays + wide_bytes(h, pitch)
+                 : 0;
     return status;
 }
 
@@ -257,15 +283,15 @@ heat_plan(HeatRun<Real> *run)
     const size_t bytes = plan_bytes(h, device),
                  wide = wide_bytes(h, wide_pitch(h, device));
 
-    if (wide > 0 && run->steps >= least_steps_of_wide_rows) {
+    if (wide > 0 && (h->k == nullptr || run->steps >= least_steps_of_copies)) {
         run->w = static_cast<Real *>(run->exec.work);
         run->pitch = wide_pitch(h, device);
     }
     run->exec.work = static_cast<char *>(run->exec.work) + wide;
     run->exec.work_bytes -= wide;
-    run->rows = rows_of<Real>(h);
+    run->rows = rows_of<Real>(h, run->pitch);
     for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
-        run->columns[axis] = columns_of<Real>(h, axis);
+        run->columns[axis] = columns_of<Real>(h, axis, run->w, run->pitch);
         run->on_chip[axis] = heat_is_on_chip(h, axis, device);
         if (run->on_chip[axis]) {
             status = plan_axis(run, axis, device,
@@ -285,7 +311,7 @@ heat_move_w(const HeatRun<Real> &run, bool back)
     const size_t wide = static_cast<size_t>(run.pitch) * sizeof(Real);
     void *const own = run.h->w;
 
-    if (run.w == nullptr || run.w == own) {
+    if (run.w == nullptr || run.w == own || run.h->k == nullptr) {
         return PS_OK;
     }
     return ps_cuda_status(cudaMemcpy2DAsync(

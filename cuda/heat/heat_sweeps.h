@@ -34,12 +34,14 @@ typedef enum {
 } ps_cuda_heat_sink;
 
 /* Lines along x: line (j, k), 0 <= j < lines[0], 0 <= k < lines[1], has its first
- * unknown at w + j pitch[0] + k pitch[1] and node j + k side of the ends. `added` is
+ * unknown at w + j pitch[0] + k pitch[1] and node j + k side of the ends. It is read there, or
+ * from another field, at from + j from_pitch, in a plane without `added`. `added` is
  * added to w before the solve, node by node from the begin of w; with HEAT_EXTRAPOLATE
  * or HEAT_PLAIN. The last `kept` lines j stay in the L2 cache for the next sweep. */
 template <typename Real> struct HeatRows {
     Real *w;
-    int64_t kept;
+    const Real *from; /* or null */
+    int64_t from_pitch, kept;
     int64_t rows, lines[2], pitch[2], side;
     HeatValues<Real> end[2], added;
     ps_cuda_heat_sink sink;
@@ -47,11 +49,12 @@ template <typename Real> struct HeatRows {
 
 /* Lines along y or z: in each of `planes` planes, whose distance in memory is `plane`,
  * the neighbouring columns c0 <= c < c1. Row i of column c lies at w[i pitch + c], and
- * likewise in t. A row of nodes has `width` columns, of which those from inner[0] to
+ * likewise in t. Teams may have another pitch of t than of w, and with HEAT_EXTRAPOLATE_BOTH store to
+ * `out`, with that of t, in place of w. A row of nodes has `width` columns, of which those from inner[0] to
  * inner[1] have an unknown. Column c of plane k has node c + k side of the ends. */
 template <typename Real> struct HeatColumns {
-    Real *w, *t;
-    int64_t rows, pitch, planes, plane, c0, c1, width, inner[2], side;
+    Real *w, *t, *out; /* `out` may be null */
+    int64_t rows, pitch, t_pitch, planes, plane, c0, c1, width, inner[2], side;
     HeatValues<Real> end[2];
     ps_cuda_heat_sink sink;
 };
