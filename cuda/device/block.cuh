@@ -97,16 +97,16 @@ operator-(Block<Real, SIDE> a, const Block<Real, SIDE> &b)
     return a;
 }
 
-/* Row p of a times the numbers b(k). */
+/* A row times the numbers b(k). */
 template <typename Real, int SIDE, typename Numbers>
 __device__ __forceinline__ Real
-row_times(const Block<Real, SIDE> &a, int p, const Numbers &b)
+row_times(const Real (&row)[SIDE], const Numbers &b)
 {
-    Real sum = a.at[p][0] * b(0);
+    Real sum = row[0] * b(0);
 
 #pragma unroll
     for (int k = 1; k < SIDE; k++) {
-        sum += a.at[p][k] * b(k);
+        sum += row[k] * b(k);
     }
     return sum;
 }
@@ -119,7 +119,20 @@ operator*(const Block<Real, SIDE> &a, const Vector<Real, SIDE> &b)
 
 #pragma unroll
     for (int p = 0; p < SIDE; p++) {
-        c.at[p] = row_times(a, p, [&](int k) { return b.at[k]; });
+        c.at[p] = row_times(a.at[p], [&](int k) { return b.at[k]; });
+    }
+    return c;
+}
+
+template <typename Real, int SIDE>
+__device__ __forceinline__ Vector<Real, SIDE>
+operator*(const Vector<Real, SIDE> &row, const Block<Real, SIDE> &a)
+{
+    Vector<Real, SIDE> c;
+
+#pragma unroll
+    for (int q = 0; q < SIDE; q++) {
+        c.at[q] = row_times(row.at, [&](int k) { return a.at[k][q]; });
     }
     return c;
 }
@@ -134,7 +147,7 @@ operator*(const Block<Real, SIDE> &a, const Block<Real, SIDE> &b)
     for (int p = 0; p < SIDE; p++) {
 #pragma unroll
         for (int q = 0; q < SIDE; q++) {
-            c.at[p][q] = row_times(a, p, [&](int k) { return b.at[k][q]; });
+            c.at[p][q] = row_times(a.at[p], [&](int k) { return b.at[k][q]; });
         }
     }
     return c;

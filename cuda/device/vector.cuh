@@ -28,6 +28,14 @@ template <typename Real, int COUNT> struct Vector {
         }
         return a;
     }
+    friend __device__ __forceinline__ Vector operator+(Vector a, const Vector &b)
+    {
+#pragma unroll
+        for (int p = 0; p < COUNT; p++) {
+            a.at[p] += b.at[p];
+        }
+        return a;
+    }
 };
 
 template <typename Real, int COUNT>

@@ -166,6 +166,20 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
                    : Real(d == 2 && row < 0 ? 1 : 0);
     }
 
+    /* Entry `p` of a column. */
+    __device__ __forceinline__ Real entry(const BlockOperand<Real> &d, int64_t i,
+                                          int p) const
+    {
+        if constexpr (IS_BANDS) {
+            const int64_t row = 2 * i + p - lead;
+
+            return row >= 0 ? *at(d, row) : Real(0);
+        }
+        else {
+            return at(d, i)[p * d.down];
+        }
+    }
+
     __device__ __forceinline__ Value column(const BlockOperand<Real> &d, int64_t i) const
     {
         Value v;
@@ -176,13 +190,45 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
         }
 #pragma unroll
         for (int p = 0; p < SIDE; p++) {
-            if constexpr (IS_BANDS) {
-                const int64_t row = 2 * i + p - lead;
+            v.at[p] = entry(d, i, p);
+        }
+        return v;
+    }
 
-                v.at[p] = row >= 0 ? *at(d, row) : Real(0);
+    /* The block before the diagonal in row i. */
+    __device__ __forceinline__ Number lower(int32_t i) const
+    {
+        if constexpr (IS_BANDS) {
+            return matrix(i).lower;
+        }
+        else {
+            return i > 0 ? block(job.lower, i) : Number::zero();
+        }
+    }
+
+    /* Column `q` of block `d` of row i: before, on or after the diagonal. */
+    __device__ __forceinline__ Value column_of(int d, int32_t i, int q) const
+    {
+        Value v(Real(0));
+
+        if constexpr (IS_BANDS) {
+            const ThomasRow<Number, Value> row = matrix(i);
+            const Number &a = d == 0 ? row.lower : d == 1 ? row.diag : row.upper;
+
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+                v.at[p] = q == 0 ? a.at[p][0] : a.at[p][1];
             }
-            else {
-                v.at[p] = at(d, i)[p * d.down];
+        }
+        else if ((d > 0 || i > 0) && (d < 2 || i < rows - 1)) {
+            const BlockOperand<Real> &in = d == 0   ? job.lower
+                                           : d == 1 ? job.diag
+                                                    : job.upper;
+            const Real *const from = at(in, i) + q * in.across;
+
+#pragma unroll
+            for (int p = 0; p < SIDE; p++) {
+                v.at[p] = from[p * in.down];
             }
         }
         return v;
@@ -214,6 +260,21 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
         return row;
     }
 
+    /* Store entry `p` of block row i of x. */
+    __device__ __forceinline__ void put(int32_t i, int p, Real x) const
+    {
+        if constexpr (IS_BANDS) {
+            const int64_t row = 2 * i + p - lead;
+
+            if (row >= 0) {
+                *at(job.x, row) = x;
+            }
+        }
+        else {
+            at(job.x, i)[p * job.x.down] = x;
+        }
+    }
+
     __device__ __forceinline__ void store(int32_t i, const Value &x) const
     {
         if (!IS_BANDS && SIDE * sizeof(Real) % 16 == 0 && job.x.is_dense) {
@@ -222,16 +283,7 @@ template <typename Real, int SIDE, bool IS_BANDS> struct BlockSource {
         }
 #pragma unroll
         for (int p = 0; p < SIDE; p++) {
-            if constexpr (IS_BANDS) {
-                const int64_t row = 2 * i + p - lead;
-
-                if (row >= 0) {
-                    *at(job.x, row) = x.at[p];
-                }
-            }
-            else {
-                at(job.x, i)[p * job.x.down] = x.at[p];
-            }
+            put(i, p, x.at[p]);
         }
     }
 

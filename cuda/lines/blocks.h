@@ -80,6 +80,13 @@ blocks_tile(int side, int size)
 /* The systems of a warp, of which each has two lanes. */
 static constexpr int tile_systems = 16, tile_threads = 64;
 
+/* Neighbouring lanes of a team (block_team.cuh). */
+__host__ __device__ constexpr int
+team_lanes(int side)
+{
+    return side == 3 ? 4 : side;
+}
+
 /* Half of a system of five diagonals by scalar rows (five_rows.cuh). */
 struct FiveHalf {
     int32_t groups; /* of four rows */
@@ -119,6 +126,7 @@ struct BlocksLines {
     join::Shape shape; /* rows: block rows */
     int32_t systems, threads;
     bool is_used;
+    bool are_runs;  /* systems are copied as vectors without gaps */
     uint32_t pairs; /* operands that are copied by two numbers: matrix, rhs, x */
     uint32_t shared_bytes;
 };

@@ -1,7 +1,7 @@
 /* blocks_factor.cuh - factors of block tridiagonal matrices, and of five diagonals as blocks
  * of 2, that are kept: solves, determinants, blocks of the inverse.
  *
- * Many matrices: one thread eliminates a matrix, as blocks.cuh does. Few long ones: a thread
+ * Many matrices: a team of lanes (block_team.cuh) eliminates a matrix. Few long ones: a team
  * eliminates the rows of a chunk but the last one, which are coupled to the last row l of the
  * chunk before, too; the last rows of the chunks are a block tridiagonal matrix again, which
  * is the next level. With the coupling w_i of row i to row l and h_i of row l to row i,
@@ -10,21 +10,29 @@
  *   h_{i+1} = -h_i c_i
  *
  * and row l loses the sum of h_i w_i from its diagonal. A row of the store has lower_i, p_i^-1,
- * c_i and, in chunks, w_i and h_i: [32 chunks][row][entry][chunk], so that neighbouring threads
- * have neighbours, and a warp one piece of memory. Of the inverse S the blocks of row i follow from those of the rows n = i + 1 and
- * l (Takahashi, Fagan and Chen 1973), with k = n, l:
+ * c_i and, in chunks, w_i and h_i: [32 chunks][row][entry][chunk], so that neighbouring
+ * threads and teams have neighbours. Of the inverse S the blocks of row i
+ * follow from those of the rows n = i + 1 and l (Takahashi, Fagan and Chen 1973), with k = n, l:
  *
  *   S_ik = -c_i S_nk - w_i S_lk,  S_ki = -(S_kn lower_n + S_kl h_i) p_i^-1
  *   S_ii = (1 - S_in lower_n - S_il h_i) p_i^-1
  *
- * Stable as blocks.cuh: dominant matrices and positive definite ones leave such matrices for
- * the next level. Chunks are loaded by rows: blocks of 2 x 2 numbers in float64 are a sector
- * of memory each.
+ * Columns of blocks in the elimination, where products with known columns are on the right, rows in
+ * the inverse, where they are on the left. A solve has one thread for each chunk of a system, which
+ * reads 96 words of a row with blocks of 4 and computes little: by teams its first level took 1.9 of
+ * the time.
  *
- * A matrix of 1.8e6 rows of blocks of 4 in float64 takes 0.93 ms, a solve 0.59 ms, the blocks of
- * the inverse 1.16 ms (H200): half of the speed of a copy in the first level. With numbers of a row
- * one matrix apart in memory, they took 1.5, 0.8 and 2.1 ms. The levels below take as long as one
- * chunk: chunks of 16 rows 0.26, 0.4 and 0.33 ms, of 4 rows 0.19, 0.19 and 0.2 ms.
+ * Stable as blocks.cuh: dominant matrices and positive definite ones leave such matrices for
+ * the next level.
+ *
+ * A matrix of 1.8e6 rows of blocks of 4 in float64 (H200): the first level takes 0.53 ms, with one
+ * thread for a chunk 0.69; that of the blocks of the inverse 0.64 and 0.97; copies of their words 0.43
+ * and 0.43. The two passes of a solve take 0.24 and 0.16 ms, copies 0.19 and 0.14. The levels below,
+ * chunks of 4 rows, take 8 to 20 us each; a kernel of them is launched while the one before runs. With
+ * chunks of 8 or 16 rows the likelihood of benchmarks/gaussian_process.py takes 1.04 and 1.13 of the
+ * time. Of the time with one thread for a chunk, 2^20 rows of blocks of 2, 3 and 4 take 1.03, 0.94
+ * and 0.78 in float64, 0.97, 0.86 and 1.17 in float32, the blocks of the inverse 0.9, 0.44 and 0.64,
+ * and 1.06, 0.36 and 0.84.
  *
  * Why not join/segment.cuh: its chunks are in registers and keep nothing.
  */
@@ -32,6 +40,7 @@
 #define PS_CUDA_LINES_BLOCKS_FACTOR_CUH
 
 #include "lines/blocks.cuh"
+#include "lines/block_team.cuh"
 #include "lines/blocks_factor.h"
 
 namespace pysolvers::lines {
@@ -98,31 +107,33 @@ struct PivotProduct {
     template <typename Real, int SIDE>
     __device__ __forceinline__ Block<Real, SIDE> invert(const Block<Real, SIDE> &of)
     {
-        if constexpr (sizeof(Real) == 4) {
-            multiply(of);
-            return reciprocal(of);
+        const Cofactors<Real, SIDE> all(of);
+        const bool is_safe = all.is_safe();
+
+        if (sizeof(Real) == 8 && is_safe) {
+            multiply(all.determinant);
         }
         else {
-            const Cofactors<Real, SIDE> all(of);
-
-            if (all.is_safe()) {
-                multiply(all.determinant);
-                return all.inverse();
-            }
-            return inverted(
-                of,
-                [&](Real pivot) {
-                    multiply(pivot);
-                    return reciprocal(pivot);
-                },
-                [&](bool swaps) { mantissa = swaps ? -mantissa : mantissa; });
+            *this = times_determinant(*this, of);
         }
+        return is_safe ? all.inverse() : eliminated_reciprocal(of);
+    }
+
+  private:
+    /* Not inlined, because it is rare in float64 and long. */
+    template <typename Real, int SIDE>
+    static __device__ __noinline__ PivotProduct
+    times_determinant(PivotProduct product, const Block<Real, SIDE> of)
+    {
+        product.multiply(of);
+        return product;
     }
 };
 
-/* The chunk, or the matrix, of a thread. */
+/* The chunk, or the matrix, of a thread or of a team. */
 template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
     using Number = Block<Real, SIDE>;
+    using Value = Vector<Real, SIDE>;
     static constexpr int words = (IS_DIVIDED ? 5 : 3) * SIDE * SIDE;
     const FactorJob<Real> &job;
     const FactorLevel &level;
@@ -148,32 +159,45 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
                 unit % factor_step;
     }
 
+    /* The most rows that are eliminated of a chunk, or those of a matrix. */
+    __device__ __forceinline__ int32_t most_rows() const
+    {
+        return IS_DIVIDED ? level.chunk - 1 : level.rows;
+    }
+
     /* Word `word` of row `r` of the chunk. */
     __device__ __forceinline__ Number word(int32_t r, int word, bool trans = false) const
     {
-        const Real *const from = store + (r * words + word * SIDE * SIDE) * factor_step;
         Number a;
 
 #pragma unroll
         for (int p = 0; p < SIDE; p++) {
 #pragma unroll
             for (int q = 0; q < SIDE; q++) {
-                a.at[p][q] = from[(trans ? q * SIDE + p : p * SIDE + q) * factor_step];
+                a.at[p][q] = __ldg(at(r, word, trans ? q : p, trans ? p : q));
             }
         }
         return a;
     }
 
-    __device__ __forceinline__ void keep(int32_t r, int word, const Number &a) const
+    /* Row `p` of a word. */
+    __device__ __forceinline__ Value row_of(int32_t r, int word, int p) const
     {
-        Real *const to = store + (r * words + word * SIDE * SIDE) * factor_step;
+        Value a;
 
 #pragma unroll
-        for (int p = 0; p < SIDE; p++) {
+        for (int q = 0; q < SIDE; q++) {
+            a.at[q] = __ldg(at(r, word, p, q));
+        }
+        return a;
+    }
+
+    /* Keep column `q` of a word. */
+    __device__ __forceinline__ void keep(int32_t r, int word, int q, const Value &a) const
+    {
 #pragma unroll
-            for (int q = 0; q < SIDE; q++) {
-                to[(p * SIDE + q) * factor_step] = a.at[p][q];
-            }
+        for (int p = 0; p < SIDE; p++) {
+            *at(r, word, p, q) = a.at[p];
         }
     }
 
@@ -186,6 +210,12 @@ template <typename Real, int SIDE, bool IS_DIVIDED> struct FactorUnit {
                            static_cast<int64_t>(sizeof(Entry) / sizeof(Real));
 
         return *reinterpret_cast<Entry *>(at);
+    }
+
+  private:
+    __device__ __forceinline__ Real *at(int32_t r, int word, int p, int q) const
+    {
+        return store + (r * words + (word * SIDE + p) * SIDE + q) * factor_step;
     }
 };
 
@@ -200,29 +230,43 @@ first_row_of(const FactorJob<Real> &job, int32_t row)
     return row;
 }
 
-/* Elements: the chunks of all matrices. */
+/* Teams: the chunks of all matrices. A lane has a column of each block. */
 template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct FactorBlocks {
     FactorJob<Real> job;
 
-    __device__ __forceinline__ void operator()(int64_t index) const
+    __device__ __forceinline__ void operator()() const
     {
         using Number = Block<Real, SIDE>;
-        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
+        using Value = Vector<Real, SIDE>;
 
+        wait_for_last_kernel();
+        let_next_kernel_in();
+        const BlockTeam<Real, SIDE> team(job.shape.matrices *
+                                         job.shape.level[job.level].chunks);
+        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, team.unit);
         const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
-        Number c = Number::zero(), w = c, h = c, lost = c;
+        const Value zero(Real(0));
+        Value c = zero, w = zero, h = zero, lost = zero;
         PivotProduct product;
         FactorSum sum = {0, 1, 0, 0};
 
-        const auto load = [&](int32_t i) {
-            auto row = source.matrix(i);
+        const auto diag_of = [&](int32_t i) {
+            Value diag = source.column_of(1, i, team.own);
 
             if (job.more.data != nullptr) {
-                row.diag = row.diag + source.block(job.more, i);
+                const Real *const more =
+                    source.at(job.more, i) + team.own * job.more.across;
+
+#pragma unroll
+                for (int p = 0; p < SIDE; p++) {
+                    diag.at[p] += more[p * job.more.down];
+                }
             }
-            if (job.rows.checks && job.level == 0 &&
-                !is_dominant(row.lower, row.diag, row.upper)) {
-                sum.is_left = 1;
+            return diag;
+        };
+        const auto note = [&](int32_t i) {
+            if (job.rows.checks && job.level == 0) {
+                sum.is_left |= !is_dominant_row<SIDE, IS_BANDS>(job.rows, unit.system, i);
             }
             if (job.sums_before != nullptr) {
                 const FactorSum more = job.sums_before[unit.system * unit.level.rows + i];
@@ -233,69 +277,104 @@ template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED> struct Factor
                 sum.bad = more.bad != 0 && (sum.bad == 0 || more.bad < sum.bad) ? more.bad
                                                                                 : sum.bad;
             }
-            return row;
+        };
+        const auto note_bad = [&](int32_t i) {
+            const int32_t at = first_row_of(job, i) + 1;
+
+            sum.bad = sum.bad == 0 || at < sum.bad ? at : sum.bad;
+        };
+        const auto keep = [&](int32_t r, int word, const Value &a) {
+            if (team.stores) {
+                unit.keep(r, word, team.own, a);
+            }
         };
 
         if (IS_DIVIDED && unit.chunk > 0) {
-            h = source.matrix(unit.first - 1).upper;
+            h = source.column_of(2, unit.first - 1, team.own);
         }
 #pragma unroll 1
-        for (int32_t r = 0; r < unit.rows; r++) {
-            const auto row = load(unit.first + r);
-            const Number lower = IS_DIVIDED && r == 0 ? Number::zero() : row.lower;
-            const Number pivot = row.diag - lower * c;
-            const Number inverse = product.invert(pivot);
-            const bool is_bad = !is_finite(inverse) || !is_finite(pivot);
+        for (int32_t r = 0; r < unit.most_rows(); r++) {
+            const bool is_there = r < unit.rows;
+            const int32_t i = unit.first + min(r, unit.rows);
+            const Number below = source.lower(i);
+            const Number lower = IS_DIVIDED && r == 0 ? Number::zero() : below;
+            const Value upper = source.column_of(2, i, team.own);
+            const Value own = diag_of(i) - lower * c;
+            const Value right = r == 0 ? team.column_of(below) : zero - below * w;
 
-            if (is_bad || (job.rows.is_definite && !is_positive_definite(pivot))) {
-                const int32_t at = first_row_of(job, unit.first + r) + 1;
-
-                sum.bad = sum.bad == 0 || at < sum.bad ? at : sum.bad;
+            if (is_there) {
+                note(i);
+                keep(r, 0, team.column_of(lower));
             }
-            c = inverse * row.upper;
-            unit.keep(r, 0, lower);
-            unit.keep(r, 1, inverse);
-            unit.keep(r, 2, c);
-            if constexpr (IS_DIVIDED) {
-                w = inverse * (r == 0 ? row.lower : -(row.lower * w));
-                unit.keep(r, 3, w);
-                unit.keep(r, 4, h);
-                lost = lost - h * w;
-                h = -(h * c);
+            const Number pivot =
+                team.of_columns(is_there ? own : team.column_of(Number(Real(1))));
+
+            if (!is_finite(pivot) ||
+                (job.rows.is_definite && !is_positive_definite(pivot))) {
+                note_bad(i);
+            }
+            const Number inverse = product.invert(pivot);
+
+            if (!is_finite(inverse)) {
+                note_bad(i);
+            }
+            const Number before = IS_DIVIDED ? team.of_columns(h) : Number::zero();
+
+            if (is_there) {
+                c = inverse * upper;
+                keep(r, 1, team.column_of(inverse));
+                keep(r, 2, c);
+                if constexpr (IS_DIVIDED) {
+                    w = inverse * right;
+                    keep(r, 3, w);
+                    keep(r, 4, h);
+                    lost = lost - before * w;
+                    h = zero - before * c;
+                }
             }
         }
         sum.log +=
             log(fabs(product.mantissa)) + product.exponent * 0.69314718055994530942;
         sum.sign *= product.mantissa < 0 ? -1 : 1;
         if constexpr (IS_DIVIDED) {
-            const auto row = load(unit.first + unit.rows);
+            const int32_t i = unit.first + unit.rows;
+            const Number lower = source.lower(i);
+            const Value diag = diag_of(i);
             const bool is_alone = unit.rows == 0;
+            const auto leave = [&](int32_t chunk, int entry, const Value &a) {
+                Number &to = unit.template next<Number>(chunk, entry, 4);
 
-            unit.keep(unit.rows, 0, row.lower);
-            unit.template next<Number>(unit.chunk, 0, 4) =
-                is_alone ? row.lower : -(row.lower * w);
-            unit.template next<Number>(unit.chunk, 1, 4) =
-                is_alone ? row.diag : row.diag - row.lower * c;
-            if (unit.chunk > 0) {
-                unit.template next<Number>(unit.chunk - 1, 2, 4) = h;
-                unit.template next<Number>(unit.chunk - 1, 3, 4) = lost;
+#pragma unroll
+                for (int p = 0; p < SIDE; p++) {
+                    to.at[p][team.own] = a.at[p];
+                }
+            };
+
+            note(i);
+            keep(unit.rows, 0, team.column_of(lower));
+            if (team.stores) {
+                leave(unit.chunk, 0, is_alone ? team.column_of(lower) : zero - lower * w);
+                leave(unit.chunk, 1, is_alone ? diag : diag - lower * c);
+                if (unit.chunk > 0) {
+                    leave(unit.chunk - 1, 2, h);
+                    leave(unit.chunk - 1, 3, lost);
+                }
+                if (unit.chunk == unit.level.chunks - 1) {
+                    leave(unit.chunk, 3, zero);
+                }
             }
-            if (unit.chunk == unit.level.chunks - 1) {
-                unit.template next<Number>(unit.chunk, 3, 4) = Number::zero();
-            }
-            job.sums[index] = sum;
         }
-        else {
-            if (job.rows.info != nullptr) {
-                const int32_t scalars = job.shape.scalars;
+        else if (job.rows.info != nullptr && team.stores && team.own == 0) {
+            const int32_t scalars = job.shape.scalars;
 
-                job.rows.info[index] = job.rows.checks && (sum.is_left || sum.bad != 0)
+            job.rows.info[team.unit] = job.rows.checks && (sum.is_left || sum.bad != 0)
                                            ? -1
                                        : scalars != 0 && sum.bad > 0
                                            ? max(2 * (sum.bad - 1) - scalars % 2, 0) + 1
                                            : sum.bad;
-            }
-            job.sums[index] = sum;
+        }
+        if (team.stores && team.own == 0) {
+            job.sums[team.unit] = sum;
         }
     }
 };
@@ -396,15 +475,22 @@ solve_up(const FactorJob<Real> &job, const FactorUnit<Real, SIDE, IS_DIVIDED> &u
     }
 }
 
-/* Elements: the chunks of all systems. */
+/* Threads: the chunks of all systems. */
 template <typename Real, int SIDE, bool IS_BANDS, bool IS_DIVIDED, bool DOWN, bool UP>
 struct ApplyFactor {
     FactorJob<Real> job;
 
-    __device__ __forceinline__ void operator()(int64_t index) const
+    __device__ __forceinline__ void operator()() const
     {
-        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
+        const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 
+        wait_for_last_kernel();
+        let_next_kernel_in();
+        if (index >=
+            job.rows.outer * job.rows.inner * job.shape.level[job.level].chunks) {
+            return;
+        }
+        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
         const BlockSource<Real, SIDE, IS_BANDS> source(job.rows, unit.system);
 
         if constexpr (DOWN) {
@@ -416,82 +502,102 @@ struct ApplyFactor {
     }
 };
 
-/* Elements: the chunks of all matrices. */
+/* Teams: the chunks of all matrices. A lane has a row of each block. */
 template <typename Real, int SIDE, bool IS_DIVIDED> struct InverseBlocks {
     FactorJob<Real> job;
 
-    __device__ __forceinline__ void operator()(int64_t index) const
+    __device__ __forceinline__ void operator()() const
     {
         using Number = Block<Real, SIDE>;
-        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, index);
+        using Value = Vector<Real, SIDE>;
 
+        wait_for_last_kernel();
+        let_next_kernel_in();
+        const BlockTeam<Real, SIDE> team(job.shape.matrices *
+                                         job.shape.level[job.level].chunks);
+        const FactorUnit<Real, SIDE, IS_DIVIDED> unit(job, team.unit);
         const bool is_last = unit.first + unit.rows + IS_DIVIDED == unit.level.rows;
-        Number nn = Number::zero(), nl = nn, ln = nn, ll = nn;
+        const Value zero(Real(0));
+        Value nn = zero, nl = zero, ln = zero, ll = zero;
 
-        const auto put = [&](int d, int32_t i, const Number &a) {
+        const auto put = [&](int d, int32_t i, const Value &a) {
             const BlockOperand<Real> &to = job.inverse[d];
-            Real *const at = to.data + i * to.row + unit.system * to.inner;
+            Real *const at =
+                to.data + i * to.row + unit.system * to.inner + team.own * to.down;
 
-            if (to.data == nullptr) {
+            if (to.data == nullptr || !team.stores) {
                 return;
             }
-            if (SIDE * SIDE * sizeof(Real) % 16 == 0 && to.is_dense) {
-                store_vectors(at, a);
+            if (SIDE * sizeof(Real) % 16 == 0 && to.is_dense) {
+                team.store_row(at, a);
                 return;
             }
 #pragma unroll
-            for (int p = 0; p < SIDE; p++) {
-#pragma unroll
-                for (int q = 0; q < SIDE; q++) {
-                    at[p * to.down + q * to.across] = a.at[p][q];
-                }
+            for (int q = 0; q < SIDE; q++) {
+                at[q * to.across] = a.at[q];
             }
+        };
+        const auto next = [&](int32_t chunk, int entry) {
+            const Number &from = unit.template next<Number>(chunk, entry, 3);
+            Value row;
+
+#pragma unroll
+            for (int q = 0; q < SIDE; q++) {
+                row.at[q] = from.at[team.own][q];
+            }
+            return row;
         };
 
         if constexpr (IS_DIVIDED) {
-            nn = unit.template next<Number>(unit.chunk, 1, 3);
+            nn = next(unit.chunk, 1);
             if (unit.chunk > 0) {
-                ll = unit.template next<Number>(unit.chunk - 1, 1, 3);
-                ln = unit.template next<Number>(unit.chunk - 1, 2, 3);
-                nl = unit.template next<Number>(unit.chunk, 0, 3);
+                ll = next(unit.chunk - 1, 1);
+                ln = next(unit.chunk - 1, 2);
+                nl = next(unit.chunk, 0);
             }
             put(1, unit.first + unit.rows, nn);
         }
         if (is_last) {
-            put(2, unit.level.rows - 1, Number::zero());
+            put(2, unit.level.rows - 1, zero);
         }
 #pragma unroll 1
-        for (int32_t r = unit.rows - 1; r >= 0; r--) {
+        for (int32_t r = unit.most_rows() - 1; r >= 0; r--) {
+            const Value c = unit.row_of(r, 2, team.own);
+            Value in = zero - team.times(c, nn), il = zero;
+
+            if constexpr (IS_DIVIDED) {
+                const Value w = unit.row_of(r, 3, team.own);
+
+                in = in - team.times(w, ln);
+                il = zero - team.times(c, nl) - team.times(w, ll);
+            }
+            if (r >= unit.rows) {
+                continue;
+            }
             const Number inverse = unit.word(r, 1);
-            Number in = Number::zero(), own = inverse;
+            Value own = unit.row_of(r, 1, team.own);
 
             if (IS_DIVIDED || r < unit.rows - 1) {
-                const Number lower = unit.word(r + 1, 0), c = unit.word(r, 2);
-                Number sum = nn * lower;
+                const Number lower = unit.word(r + 1, 0);
+                Value sum = nn * lower, here = in * lower;
 
-                in = -(c * nn);
                 if constexpr (IS_DIVIDED) {
-                    const Number w = unit.word(r, 3), h = unit.word(r, 4);
-                    const Number il = -(c * nl + w * ll);
-                    const Number li = -((ln * lower + ll * h) * inverse);
+                    const Number h = unit.word(r, 4);
 
-                    in = in - w * ln;
                     sum = sum + nl * h;
-                    own = inverse - (in * lower + il * h) * inverse;
+                    here = here + il * h;
+                    ln = zero - (ln * lower + ll * h) * inverse;
                     nl = il;
-                    ln = li;
                 }
-                else {
-                    own = inverse - in * lower * inverse;
-                }
+                own = own - here * inverse;
                 put(2, unit.first + r, in);
-                put(0, unit.first + r + 1, -(sum * inverse));
+                put(0, unit.first + r + 1, zero - sum * inverse);
             }
             nn = own;
             put(1, unit.first + r, own);
         }
         if (unit.chunk == 0) {
-            put(0, 0, Number::zero());
+            put(0, 0, zero);
         }
         else {
             put(0, unit.first, nl);

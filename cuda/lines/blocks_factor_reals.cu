@@ -11,20 +11,29 @@ launch_level(const FactorJob<Real> &job, FactorPart part, cudaStream_t stream)
     const int64_t systems = part == FACTOR_DOWN || part == FACTOR_UP
                                 ? job.rows.outer * job.rows.inner
                                 : job.shape.matrices;
-    const auto run = [&](const auto &operation) {
-        return for_elements<factor_threads>(systems * job.shape.level[job.level].chunks,
-                                            stream, operation);
+    const int64_t units = systems * job.shape.level[job.level].chunks;
+    const auto blocks_of = [&](int lanes) {
+        return divided_up(units * lanes, int64_t(factor_threads));
+    };
+    const auto apply = [&](const auto &operation) {
+        return for_threads<factor_threads>(blocks_of(1), stream, operation);
     };
 
     switch (part) {
     case FACTOR_MATRIX:
-        return run(FactorBlocks<Real, SIDE, IS_BANDS, IS_DIVIDED>{job});
+        return for_threads<factor_threads, factor_blocks>(
+            blocks_of(team_lanes(SIDE)), stream,
+            FactorBlocks<Real, SIDE, IS_BANDS, IS_DIVIDED>{job});
     case FACTOR_DOWN:
-        return run(ApplyFactor<Real, SIDE, IS_BANDS, IS_DIVIDED, true, !IS_DIVIDED>{job});
+        return apply(
+            ApplyFactor<Real, SIDE, IS_BANDS, IS_DIVIDED, true, !IS_DIVIDED>{job});
     case FACTOR_UP:
-        return run(ApplyFactor<Real, SIDE, IS_BANDS, IS_DIVIDED, !IS_DIVIDED, true>{job});
+        return apply(
+            ApplyFactor<Real, SIDE, IS_BANDS, IS_DIVIDED, !IS_DIVIDED, true>{job});
     default:
-        return run(InverseBlocks<Real, SIDE, IS_DIVIDED>{job});
+        return for_threads<factor_threads, inverse_blocks>(
+            blocks_of(team_lanes(SIDE)), stream,
+            InverseBlocks<Real, SIDE, IS_DIVIDED>{job});
     }
 }
 

@@ -47,20 +47,22 @@ __launch_bounds__(THREADS)
 }
 
 /* operation() in every thread of a grid, for operations whose threads work together, in warps
- * or in blocks. The operation calls wait_for_last_kernel() itself, so that it can load before. */
-template <int THREADS, typename Operation>
+ * or in blocks, BLOCKS of which a multiprocessor holds at least. The operation calls
+ * wait_for_last_kernel() itself, so that it can load before. */
+template <int THREADS, typename Operation, int BLOCKS = 0>
 __global__ void
-__launch_bounds__(THREADS) threads_kernel(const __grid_constant__ Operation operation)
+__launch_bounds__(THREADS, BLOCKS)
+    threads_kernel(const __grid_constant__ Operation operation)
 {
     operation();
 }
 
-template <int THREADS = element_threads, typename Operation>
+template <int THREADS = element_threads, int BLOCKS = 0, typename Operation>
 inline ps_status
 for_threads(int64_t blocks, cudaStream_t stream, const Operation &operation)
 {
-    return launch_closely(threads_kernel<THREADS, Operation>, blocks, THREADS, 0, stream,
-                          operation);
+    return launch_closely(threads_kernel<THREADS, Operation, BLOCKS>, blocks, THREADS, 0,
+                          stream, operation);
 }
 
 template <int THREADS = element_threads, typename Operation>
