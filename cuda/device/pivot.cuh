@@ -59,6 +59,11 @@ template <> struct PivotKey<float> {
         }
         return x;
     }
+    /* The key of 2^exponent times the number of `key`. */
+    static __device__ __forceinline__ float times_power(float key, int exponent)
+    {
+        return key * power(exponent);
+    }
 };
 template <> struct PivotKey<double> {
     /* the upper half of the bits: exponents compare like integers */
@@ -71,6 +76,10 @@ template <> struct PivotKey<double> {
     static __device__ __forceinline__ constexpr int32_t power(int exponent)
     {
         return (1023 + exponent) << 20;
+    }
+    static __device__ __forceinline__ int32_t times_power(int32_t key, int exponent)
+    {
+        return key + (exponent << 20);
     }
 };
 template <> struct PivotKey<Complex<float>> {

@@ -143,6 +143,24 @@ pairs_of(const BlocksJob<Real> &job)
     return pairs;
 }
 
+/* Whether all operands of blocks of 2 have no gaps between the rows of a system. */
+template <typename Real>
+static bool
+are_runs(const BlocksJob<Real> &job)
+{
+    constexpr int64_t count = 16 / sizeof(Real);
+    const auto is_run = [](const BlockOperand<Real> &d, bool is_column) {
+        return reinterpret_cast<uintptr_t>(d.data) % 16 == 0 && d.outer % count == 0 &&
+               d.inner % count == 0 &&
+               (is_column ? d.row == 2 && d.down == 1
+                          : d.row == 4 && d.down == 2 && d.across == 1);
+    };
+
+    return job.side == 2 && job.rows * 2 % count == 0 && is_run(job.lower, false) &&
+           is_run(job.diag, false) && is_run(job.upper, false) && is_run(job.rhs, true) &&
+           is_run(job.x, true);
+}
+
 /* Chunks of a system that are too few for blocks_lines.cuh. */
 static constexpr int64_t few_chunks = 8;
 
@@ -170,6 +188,7 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
     t.systems = lines_threads / 32 / t.shape.warps * t.shape.groups;
     t.threads = lines_threads / 32 / t.shape.warps * t.shape.warps * 32;
     t.pairs = pairs_of(job);
+    t.are_runs = are_runs(job);
     t.shared_bytes = static_cast<uint32_t>(
         t.systems * t.shape.chunks() *
         (words * lines_rows * static_cast<int>(sizeof(Real)) + arrays * 16));
@@ -179,7 +198,7 @@ lines_of(const ps_blocks &b, const BlocksJob<Real> &job, const ps_cuda_device &d
 
 /* Blocks of a multiprocessor whose eliminated rows of five diagonals fit into its shared
  * memory. */
-template <typename Real> static constexpr int64_t near_blocks = sizeof(Real) == 4 ? 4 : 2;
+static constexpr int64_t near_blocks = 2;
 
 /* The same for contiguous rows, which are copied in tiles of 64 bytes of each operand. */
 static constexpr int64_t tiled_rows_blocks = 3;
@@ -207,10 +226,10 @@ are_whole(const BlocksJob<Real> &job)
     return is;
 }
 
-/* Rows of neighbouring systems of five diagonals that take less time by chunks of columns than by
- * scalar rows; in float32 also longer ones, if so few for each multiprocessor. */
+/* Rows of neighbouring systems of five diagonals in float64 that take less time by chunks of columns
+ * than by scalar rows; in float32 longer ones, if so few for each multiprocessor. */
 static constexpr int64_t least_column_rows = 146, most_column_rows = 256,
-                         long_columns = 128;
+                         least_long_rows = 291, long_columns = 128;
 
 /* Whether five diagonals are divided into chunks of columns: neighbouring systems whose
  * operands are copied by 16 bytes (blocks_columns.cuh). */
@@ -226,20 +245,19 @@ set_columns(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> &j
                 row == job.rhs.row && (job.outer == 1 || outer % count == 0));
     };
     const bool is_short =
-        b.rows <= most_column_rows ||
-        (sizeof(Real) == 4 && job.outer * job.inner <= long_columns * device.processors);
+        sizeof(Real) == 8 ? b.rows >= least_column_rows && b.rows <= most_column_rows
+                          : b.rows >= least_long_rows &&
+                                job.outer * job.inner <= long_columns * device.processors;
     bool is = b.side == 0 && b.pivot != PS_PIVOT_ALWAYS && is_short &&
-              b.rows >= least_column_rows && (sizeof(Real) == 4 || b.rows % 16 == 0) &&
-              job.rhs.row % count == 0 && job.inner % count == 0 && job.x.inner == 1 &&
+              (sizeof(Real) == 4 || b.rows % 16 == 0) && job.rhs.row % count == 0 &&
+              job.inner % count == 0 && job.x.inner == 1 &&
               is_whole(job.rhs.data, job.rhs.row, job.rhs.outer, job.rhs.inner);
 
     for (const Input<Real> &in : job.bands) {
         is = is && is_whole(in.data, in.row, in.outer, in.inner);
     }
     job.by_columns = is && columns::shape_of<Block<Real, 2>, BandColumnJob<Real>>(
-                               (b.rows + 1) / 2,
-                               sizeof(Real) == 8 || b.rows > most_column_rows ? 4 : 5,
-                               &device, &job.columns);
+                               (b.rows + 1) / 2, 4, &device, &job.columns);
 }
 
 /* Whether five diagonals are eliminated by scalar rows: neighbouring systems, and contiguous
@@ -252,7 +270,7 @@ set_five_rows(const ps_blocks &b, const ps_cuda_device &device, BlocksJob<Real> 
         int64_t(32) * 3 * five_kept_rows(job.rows) * static_cast<int64_t>(sizeof(Real));
     const int64_t tiles = 2 * 6 * 32 * 64;
     const bool is_near =
-        near_blocks<Real> * (bytes + reserved_bytes) <= device.shared_bytes_processor;
+        near_blocks * (bytes + reserved_bytes) <= device.shared_bytes_processor;
     const bool by_row = job.inner == 1 || std::abs(job.x.row) < std::abs(job.x.inner);
 
     job.has_tiles = by_row && are_whole(job) &&

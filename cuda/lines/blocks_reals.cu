@@ -35,12 +35,15 @@ launch_five_lines(const BlocksJob<Real> &job, int64_t systems, cudaStream_t stre
 {
     const BlocksLines &t = job.lines;
     const auto launch = [&](auto kernel) {
-        const cudaError_t error = allow_shared(kernel);
+        int fit = 0;
+        const cudaError_t error = resident(kernel, t.threads, t.shared_bytes, 1, &fit);
+        const int64_t tiles = divided_up(systems, int64_t(t.systems));
 
         return error != cudaSuccess ? ps_cuda_status(error)
-                                    : Launch(divided_up(systems, int64_t(t.systems)),
-                                             t.threads, t.shared_bytes, stream)
-                                          .run(kernel, job);
+               : fit == 0           ? PS_DEVICE_FAILURE
+                                    : Launch(std::min<int64_t>(tiles, fit), t.threads,
+                                             t.shared_bytes, stream)
+                                .run(kernel, job);
     };
 
     return job.chunk == 16 ? launch(five_lines_kernel<Real, 16>)

@@ -11,10 +11,11 @@
  * has its systems in shared memory, and the eliminated rows take the places of those of the matrix,
  * so that a multiprocessor has about 4000 rows in float64.
  *
- * On an H200 rows of 128, 256, 1000 and 4096 scalars take 0.81, 0.81, 0.70 and 0.54 of the time of
- * blocks_lines.cuh or, the longest ones, of blocks_tiles.cuh in float64, 0.9, 0.6, 0.6 and 0.3 in
- * float32. Neighbouring systems, four of them side by side, took 1.1 to 1.5 of the time of
- * five_rows.cuh.
+ * A warp copies the systems that it solves, and waits for no other one if they are whole: with 44
+ * instructions for a vector of each operand in place of 197, and 249 for four rows in place of 380,
+ * rows of 128, 256, 512 and 4096 scalars take 0.79, 0.76, 0.75 and 0.88 of the time in float64 (H200).
+ * Loads of the next systems to the L2 cache meanwhile took 1.0 to 1.1. Neighbouring systems, four of
+ * them side by side, took 1.1 to 1.5 of the time of five_rows.cuh.
  *
  * A chunk has 16 bytes more than its rows, so that vectors of neighbouring threads lie in different
  * banks.
@@ -48,61 +49,65 @@ template <typename Real, int ROWS> struct FiveLines {
         return memory + ((d * job.lines.systems + slot) * chunks() + chunk) * pitch;
     }
 
-    /* Start the copies of `systems` systems from `first`; vectors without an entry of the matrix
-     * are cleared. */
+    /* Start the copies of the systems of this warp among `systems` from `first`; vectors without
+     * an entry of the matrix are cleared. */
     __device__ __forceinline__ void load(int64_t first, int systems) const
     {
-        walk(first, systems, [&](const auto &source, int slot, int32_t row) {
-#pragma unroll
-            for (int d = 0; d < operands; d++) {
-                const int32_t least = d < 5 ? max(2 - d, 0) : 0,
-                              beyond = d < 5 ? max(d - 2, 0) : 0;
-                const Real *const from = d < 5
-                                             ? job.bands[d % 5].system(source.j, source.k)
-                                             : source.at(job.rhs, 0);
+        walk(first, systems,
+             [&](const auto &source, int slot, int32_t start, int32_t step) {
+                 const Real *from[operands];
+                 Real *to = at_row(0, slot, start);
 
-                copy_async_of_line_or_clear<16>(at_row(d, slot, row), from + row,
-                                                row + count > least &&
-                                                    row < job.rows - beyond);
-            }
-        });
+#pragma unroll
+                 for (int d = 0; d < operands; d++) {
+                     from[d] = (d < 5 ? job.bands[d % 5].system(source.j, source.k)
+                                      : source.at(job.rhs, 0)) +
+                               start;
+                 }
+#pragma unroll 2
+                 for (int32_t row = start; row < job.rows; row += step) {
+#pragma unroll
+                     for (int d = 0; d < operands; d++) {
+                         const int32_t least = d < 5 ? max(2 - d, 0) : 0,
+                                       beyond = d < 5 ? max(d - 2, 0) : 0;
+
+                         copy_async_of_line_or_clear<16>(to + d * array(), from[d],
+                                                         row + count > least &&
+                                                             row < job.rows - beyond);
+                         from[d] += step;
+                     }
+                     to += step / ROWS * pitch;
+                 }
+             });
         copies_committed();
     }
 
-    /* Store x, in the place of rhs, of the systems that are not in `left`. */
+    /* Store x, in the place of rhs, of the systems of this warp that are not in `left`. */
     __device__ __forceinline__ void store(int64_t first, int systems,
                                           const unsigned *left) const
     {
-        walk(first, systems, [&](const auto &source, int slot, int32_t row) {
-            if (left[slot] == 0) {
-                *reinterpret_cast<int4 *>(source.at(job.x, 0) + row) =
-                    *reinterpret_cast<const int4 *>(at_row(5, slot, row));
-            }
-        });
+        walk(first, systems,
+             [&](const auto &source, int slot, int32_t start, int32_t step) {
+                 const Real *from = at_row(5, slot, start);
+                 Real *to = source.at(job.x, 0) + start;
+
+                 if (left[slot] != 0) {
+                     return;
+                 }
+#pragma unroll 2
+                 for (int32_t row = start; row < job.rows; row += step) {
+                     *reinterpret_cast<int4 *>(to) =
+                         *reinterpret_cast<const int4 *>(from);
+                     from += step / ROWS * pitch;
+                     to += step;
+                 }
+             });
     }
 
-    static __device__ __forceinline__ Numbers read(const Real *from)
+    /* The numbers of an operand. */
+    __device__ __forceinline__ int array() const
     {
-        Numbers all;
-
-#pragma unroll
-        for (int v = 0; v < group / count; v++) {
-            const int4 vector = reinterpret_cast<const int4 *>(from)[v];
-
-            memcpy(all.at + v * count, &vector, 16);
-        }
-        return all;
-    }
-
-    static __device__ __forceinline__ void write(Real *to, const Numbers &all)
-    {
-#pragma unroll
-        for (int v = 0; v < group / count; v++) {
-            int4 vector;
-
-            memcpy(&vector, all.at + v * count, 16);
-            reinterpret_cast<int4 *>(to)[v] = vector;
-        }
+        return job.lines.systems * chunks() * pitch;
     }
 
   private:
@@ -113,20 +118,20 @@ template <typename Real, int ROWS> struct FiveLines {
         return chunk_at(d, slot, 0) + place / ROWS * pitch + place % ROWS;
     }
 
-    /* visit(source, slot, row) for the vectors that this thread copies: neighbouring threads have
-     * neighbours in memory. */
+    /* visit(source, slot, row, step) for the systems of this warp, of which the thread copies the
+     * vectors at rows row, row + step, ...: neighbouring threads have neighbours in memory. */
     template <typename Visit>
     __device__ __forceinline__ void walk(int64_t first, int systems,
                                          const Visit &visit) const
     {
-        const unsigned vectors = job.rows / count, all = systems * vectors;
+        const Shape &shape = job.lines.shape;
+        const int warp = threadIdx.x / 32, own = warp / shape.warps * shape.groups;
+        const int lane = warp % shape.warps * 32 + threadIdx.x % 32;
 
 #pragma unroll 1
-        for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
-            const unsigned slot = i / vectors;
-
-            visit(BlockSource<Real, 2, true>(job, first + slot), static_cast<int>(slot),
-                  static_cast<int32_t>((i - slot * vectors) * count));
+        for (int slot = own; slot < min(own + shape.groups, systems); slot++) {
+            visit(BlockSource<Real, 2, true>(job, first + slot), slot, lane * count,
+                  shape.warps * 32 * count);
         }
     }
 };
@@ -143,7 +148,7 @@ template <typename Real, int ROWS> struct FiveChunk {
         Numbers of[6];
     };
     struct Row {
-        Real s, t, y, p, q, most; /* most: what may be eliminated by the row */
+        Real s, t, y, p, q;
     };
     /* x_f = g - p l_0 - q l_1 - u_0 x_i - u_1 x_{i+1} */
     struct First {
@@ -165,30 +170,40 @@ template <typename Real, int ROWS> struct FiveChunk {
     Real *const at;  /* row 0 of operand 0 */
     const int array; /* from an operand to the next one */
     const int start; /* row of the system */
-    bool is_unsafe = false;
+    FiveGuard<Real> guard;
 
-    /* Group g: rows before row 0 of the system are rows of the identity. */
+    /* Rows before row 0 of the system become those of the identity, and entries that the matrix does
+     * not have become 0. */
+    __device__ __forceinline__ void complete() const
+    {
+        const auto clear = [&](int r) {
+#pragma unroll
+            for (int d = 0; d < 6; d++) {
+                const int32_t row = start + r, column = row + (d < bands ? d - 2 : 0);
+
+                if (row < 0 || column < 0 || column >= job.rows) {
+                    at[d * array + r] = d == 2 ? 1 : 0;
+                }
+            }
+        };
+
+#pragma unroll 1
+        for (int r = 0; r < min(2 - start, ROWS); r++) {
+            clear(r);
+        }
+        if (start + ROWS == job.rows) {
+            clear(ROWS - 2);
+            clear(ROWS - 1);
+        }
+    }
+
     __device__ __forceinline__ Group load(int g) const
     {
-        const int32_t first = start + g * group;
         Group all;
 
 #pragma unroll
         for (int d = 0; d < 6; d++) {
-            all.of[d] = Lines::read(at + d * array + g * group);
-        }
-        if (first < 2 || first + group > job.rows - 2) {
-#pragma unroll
-            for (int r = 0; r < group; r++) {
-#pragma unroll
-                for (int d = 0; d < 6; d++) {
-                    const int32_t column = first + r + (d < bands ? d - 2 : 0);
-
-                    if (first + r < 0 || column < 0 || column >= job.rows) {
-                        all.of[d].at[r] = d == 2 ? 1 : 0;
-                    }
-                }
-            }
+            load_vectors(at + d * array + g * group, all.of[d]);
         }
         return all;
     }
@@ -196,8 +211,7 @@ template <typename Real, int ROWS> struct FiveChunk {
     __device__ __forceinline__ Segment<Number> eliminate()
     {
         constexpr int groups = ROWS / group;
-        constexpr Real largest = FiveRows<Real>::largest;
-        Row before = {0, 0, 0, -1, 0, largest}, last = {0, 0, 0, 0, -1, largest};
+        Row before = {0, 0, 0, -1, 0}, last = {0, 0, 0, 0, -1};
         First first[2] = {{0, 0, 0, -1, 0}, {0, 0, 0, 0, -1}};
 
 #pragma unroll 1
@@ -231,8 +245,10 @@ template <typename Real, int ROWS> struct FiveChunk {
         const Real a = of(1, 0) - of(0, 0) * before.s, l = of(0, 1);
         Segment<Number> unit;
 
-        check(rows, group - 2, a, of(0, 0), before, last);
-        check(rows, group - 1, l, Real(0), before, last);
+        guard.check(a, of(0, 0));
+        guard.check(l, Real(0));
+        check_dominance(rows, group - 2);
+        check_dominance(rows, group - 1);
         unit.b = {{{of(2, 0) - of(0, 0) * before.t - a * last.s, of(3, 0) - a * last.t},
                    {of(1, 1) - l * last.s, of(2, 1) - l * last.t}}};
         unit.a = {
@@ -261,12 +277,13 @@ template <typename Real, int ROWS> struct FiveChunk {
 #pragma unroll 1
         for (int g = groups - 1; g >= 0; g--) {
             Real *const rows = at + g * group;
-            const Numbers s = Lines::read(rows + of_s * array),
-                          t = Lines::read(rows + of_t * array),
-                          p = Lines::read(rows + of_p * array),
-                          q = Lines::read(rows + of_q * array),
-                          y = Lines::read(rows + of_y * array);
-            Numbers x;
+            Numbers s, t, p, q, y, x;
+
+            load_vectors(rows + of_s * array, s);
+            load_vectors(rows + of_t * array, t);
+            load_vectors(rows + of_p * array, p);
+            load_vectors(rows + of_q * array, q);
+            load_vectors(rows + of_y * array, y);
 
 #pragma unroll
             for (int r = group - 1; r >= 0; r--) {
@@ -280,7 +297,7 @@ template <typename Real, int ROWS> struct FiveChunk {
                 x2 = x1;
                 x1 = value;
             }
-            Lines::write(rows + of_y * array, x);
+            store_vectors(rows + of_y * array, x);
         }
     }
 
@@ -299,25 +316,17 @@ template <typename Real, int ROWS> struct FiveChunk {
 #pragma unroll
         for (int d = 0; d < 6; d++) {
             if (d != 4) {
-                Lines::write(at + d * array + g * group, kept.of[d]);
+                store_vectors(at + d * array + g * group, kept.of[d]);
             }
         }
     }
 
-    /* Note whether row r, whose entries before its diagonal are l2 and a, needs exchanges. */
-    __device__ __forceinline__ void check(const Group &rows, int r, Real a, Real l2,
-                                          const Row &before, const Row &last)
+    __device__ __forceinline__ void check_dominance(const Group &rows, int r)
     {
-        /* comparisons are false for NaN */
-        bool is_safe = fabs(a) <= last.most && fabs(l2) <= before.most;
-
         if (job.checks) {
-            is_safe = is_safe && fabs(rows.of[0].at[r]) + fabs(rows.of[1].at[r]) +
-                                         fabs(rows.of[3].at[r]) +
-                                         fabs(rows.of[4].at[r]) <=
-                                     fabs(rows.of[2].at[r]);
+            guard.check_dominance(rows.of[0].at[r], rows.of[1].at[r], rows.of[2].at[r],
+                                  rows.of[3].at[r], rows.of[4].at[r]);
         }
-        is_unsafe = is_unsafe || !is_safe;
     }
 
     __device__ __forceinline__ void step(const Group &rows, int r, Row &before, Row &last,
@@ -330,10 +339,8 @@ template <typename Real, int ROWS> struct FiveChunk {
         const Real pivot = of(2) - l2 * before.t - a * last.s;
         const Real inverse = fast_reciprocal(pivot);
 
-        check(rows, r, a, l2, before, last);
-        is_unsafe = is_unsafe || !FiveRows<Real>::is_in_range(pivot) ||
-                    (job.is_definite && !(pivot > 0));
-        row.most = FiveRows<Real>::most_multiplier * fabs(pivot);
+        guard.pass(a, l2, pivot, job.is_definite);
+        check_dominance(rows, r);
         row.s = (of(3) - a * last.t) * inverse;
         row.t = of(4) * inverse;
         row.y = (of(5) - l2 * before.y - a * last.y) * inverse;
@@ -346,7 +353,8 @@ template <typename Real, int ROWS> struct FiveChunk {
     }
 };
 
-/* Grid: a block for each tile of systems. */
+/* Grid: any number of blocks, each with one tile after the other. A warp with whole systems does
+ * not wait for the others. */
 template <typename Real, int ROWS>
 __global__ void
 __launch_bounds__(five_lines_threads)
@@ -359,59 +367,74 @@ __launch_bounds__(five_lines_threads)
     __shared__ unsigned left[five_lines_threads];
     const FiveLines<Real, ROWS> tile = {job, reinterpret_cast<Real *>(shared)};
     const Shape &shape = job.lines.shape;
-    ThreadPlace<ROWS> self(shape, 0);
-    const int64_t systems = job.outer * job.inner,
-                  first = static_cast<int64_t>(blockIdx.x) * job.lines.systems;
-    const int count = static_cast<int>(min(int64_t(job.lines.systems), systems - first));
-    const bool is_idle = self.slot >= count || self.lane >= shape.lanes;
-    Levels<Number, ROWS> levels;
-
-    tile.load(first, count);
-    if (threadIdx.x < job.lines.systems) {
-        left[threadIdx.x] = 0;
-    }
-    if (is_idle) {
-        self.clear();
-    }
-    const int slot = is_idle ? 0 : self.slot,
-              at = is_idle ? 0 : self.warp * shape.lanes + self.lane;
-    Chunk chunk = {job, tile.chunk_at(0, slot, at),
-                   static_cast<int>(tile.chunk_at(1, 0, 0) - tile.chunk_at(0, 0, 0)),
-                   self.start};
-
-    levels.bad_pivot.is_definite = job.is_definite;
-    copies_done();
-    __syncthreads(); /* the tile is complete */
-    if (!is_idle) {
-        levels.own = chunk.eliminate();
-        if (chunk.is_unsafe) {
-            atomicOr(&left[slot], 1u);
+    const ThreadPlace<ROWS> own(shape, 0);
+    const int64_t systems = job.outer * job.inner, step = job.lines.systems;
+    const auto wait = [&] {
+        if (shape.warps > 1) {
+            __syncthreads();
         }
-    }
-    else {
-        levels.own = Segment<Number>::closed(own_spike<Number>(), left_spike<Number>(),
-                                             copy_row<Number>());
-    }
-    const Ends<Number> ends = levels.join_system(shape, self, false, exchange);
+        else {
+            __syncwarp();
+        }
+    };
 
-    if (!is_idle) {
-        if (levels.bad_pivot.row != BadPivot::none) {
-            atomicOr(&left[slot], 1u);
-        }
-        chunk.substitute(ends);
-    }
-    __syncthreads(); /* x is complete */
-    tile.store(first, count, left);
-    for (int i = threadIdx.x; i < count; i += blockDim.x) {
-        const BlockSource<Real, 2, true> source(job, first + i);
+#pragma unroll 1
+    for (int64_t first = blockIdx.x * step; first < systems; first += gridDim.x * step) {
+        const int count = static_cast<int>(min(step, systems - first));
+        ThreadPlace<ROWS> self = own;
+        const bool is_idle = self.slot >= count || self.lane >= shape.lanes;
+        /* the threads that report the systems of their warp */
+        const bool reports = !is_idle && self.lane == 0 && self.warp == 0;
+        Levels<Number, ROWS> levels;
 
-        if (left[i] != 0) {
-            solve_by_blocks(job, source, first + i,
-                            kept_of(job, first + i, source.rows * 6));
+        tile.load(first, count);
+        if (reports) {
+            left[self.slot] = 0;
         }
-        else if (job.info != nullptr) {
-            job.info[job.is_swapped ? source.k * job.outer + source.j : first + i] = 0;
+        if (is_idle) {
+            self.clear();
         }
+        const int slot = is_idle ? 0 : self.slot,
+                  at = is_idle ? 0 : self.warp * shape.lanes + self.lane;
+        Chunk chunk = {job, tile.chunk_at(0, slot, at), tile.array(), self.start};
+
+        levels.bad_pivot.is_definite = job.is_definite;
+        copies_done();
+        wait(); /* the systems are complete */
+        if (!is_idle) {
+            chunk.complete();
+            levels.own = chunk.eliminate();
+            if (chunk.guard.is_unsafe != 0) {
+                atomicOr(&left[slot], 1u);
+            }
+        }
+        else {
+            levels.own = Segment<Number>::closed(
+                own_spike<Number>(), left_spike<Number>(), copy_row<Number>());
+        }
+        const Ends<Number> ends = levels.join_system(shape, self, false, exchange);
+
+        if (!is_idle) {
+            if (levels.bad_pivot.row != BadPivot::none) {
+                atomicOr(&left[slot], 1u);
+            }
+            chunk.substitute(ends);
+        }
+        wait(); /* x is complete */
+        tile.store(first, count, left);
+        if (reports) {
+            const BlockSource<Real, 2, true> source(job, first + slot);
+
+            if (left[slot] != 0) {
+                solve_by_blocks(job, source, first + slot,
+                                kept_of(job, first + slot, source.rows * 6));
+            }
+            else if (job.info != nullptr) {
+                job.info[job.is_swapped ? source.k * job.outer + source.j
+                                        : first + slot] = 0;
+            }
+        }
+        wait(); /* x has been read */
     }
 }
 

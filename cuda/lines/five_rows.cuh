@@ -8,11 +8,15 @@
  * system of 2 x 2 gives the unknowns where they meet (twisted factorization; van der Vorst
  * 1987). A system is on the multiprocessor for half of the time and has as many eliminated rows there
  * as with one thread: 128 rows of float64 take 0.84 of the time of chunks of columns, 64 rows 0.94
- * of that of one thread (H200). Rows are loaded by groups of four, one group ahead, two in float64 if
- * the eliminated rows fit into shared memory. Contiguous rows: one thread for a system, whose rows
- * are copied in tiles of 64 bytes of each operand. 7 words for a row if the eliminated ones are in
- * shared memory, otherwise 13. A row takes a third of the instructions of that of blocks of 2
- * (blocks.cuh).
+ * of that of one thread (H200). Rows are loaded by groups of four, one group ahead, two in float64
+ * if the eliminated rows fit into shared memory; then the lines of two groups more are loaded to the
+ * L2 cache: 64, 128 and 144 rows of float64 take 0.95, 0.93 and 0.89 of the time, with four groups
+ * 0.99, 0.95 and 0.9, with eight 0.99, 1.1 and 1.1; rows whose eliminated ones are in global memory
+ * would take 1.1. Offsets of 32 bits, with a third of the instructions of a row, took 1.05 to 1.09:
+ * the loads of a group were not all started before the next one was eliminated. Contiguous rows: one
+ * thread for a system, whose rows are copied in tiles of 64 bytes of each operand. 7 words for a row
+ * if the eliminated ones are in shared memory, otherwise 13. A row takes a third of the instructions
+ * of that of blocks of 2 (blocks.cuh).
  *
  * Blocks exchange their two rows, scalar rows have no exchanges: a system is solved again by
  * blocks if a multiplier is large, a pivot is bad, or, where it is checked, a row is not
@@ -26,14 +30,46 @@
 
 namespace pysolvers::lines {
 
+/* Whether the rows of a system can be eliminated without exchanges. */
+template <typename Real> struct FiveGuard {
+    using Key = PivotKey<Real>;
+    /* multipliers of more than 2^3 are to be exchanged */
+    static constexpr int most_multiplier = 3;
+    static constexpr typename Key::type all = sizeof(Real) == 4
+                                                  ? typename Key::type(3.40282347e+38f)
+                                                  : typename Key::type(0x7fefffff);
+    typename Key::type last = all, before = all; /* what the last rows may eliminate */
+    unsigned is_unsafe = 0;
+
+    /* A row with the entries a and l2 before its pivot, and the row after it. Comparisons are
+     * false for NaN. */
+    __device__ __forceinline__ void pass(Real a, Real l2, Real pivot, bool is_definite)
+    {
+        const typename Key::type key = Key::of(pivot);
+
+        check(a, l2);
+        is_unsafe |= !(key >= Key::least) | !(key <= Key::most) |
+                     (is_definite & (signbit(pivot) != 0));
+        before = last;
+        last = Key::times_power(key, most_multiplier);
+    }
+
+    __device__ __forceinline__ void check(Real a, Real l2)
+    {
+        is_unsafe |= !(Key::of(a) <= last) | !(Key::of(l2) <= before);
+    }
+
+    __device__ __forceinline__ void check_dominance(Real l2, Real l1, Real d, Real u1,
+                                                    Real u2)
+    {
+        is_unsafe |= !(fabs(l2) + fabs(l1) + fabs(u1) + fabs(u2) <= fabs(d));
+    }
+};
+
 /* Half of a system: the rows from row 0 to the middle or, mirrored, from the last row. Row i of a
  * half is the i-th from its end of the system; those with i < 0 are rows of the identity. */
 template <typename Real> struct FiveRows {
     static constexpr int group = 4, words = 3;
-    /* multipliers beyond which rows of blocks are to be exchanged */
-    static constexpr Real most_multiplier = 8;
-    static constexpr Real largest =
-        sizeof(Real) == 4 ? Real(3.40282347e+38) : Real(1.7976931348623157e+308);
     struct alignas(16) Numbers {
         Real at[group];
     };
@@ -41,7 +77,7 @@ template <typename Real> struct FiveRows {
         Numbers band[5], rhs;
     };
     struct Eliminated {
-        Real s, t, y, most; /* most: what may be eliminated by the row */
+        Real s, t, y;
     };
     struct Kept {
         Real at[group][words];
@@ -53,8 +89,8 @@ template <typename Real> struct FiveRows {
     int64_t step[5], rhs_step, x_step;
     bool has_all; /* diagonals */
     FiveHalf half;
-    Eliminated last = {0, 0, 0, largest}, before = {0, 0, 0, largest};
-    bool is_unsafe = false; /* blocks are needed */
+    Eliminated last = {}, before = {};
+    FiveGuard<Real> guard; /* whether blocks are needed */
 
     __device__ __forceinline__ FiveRows(const BlocksJob<Real> &all,
                                         const BlockSource<Real, 2, true> &source,
@@ -81,12 +117,22 @@ template <typename Real> struct FiveRows {
         }
     }
 
-    /* Whether the fast reciprocal of a pivot is exact. */
-    static __device__ __forceinline__ bool is_in_range(Real pivot)
+    /* Start loads of the lines of rows i .. i + group - 1 to the L2 cache, one lane for each line of
+     * neighbouring systems. */
+    __device__ __forceinline__ void prefetch(int32_t i) const
     {
-        using Key = PivotKey<Real>;
+        constexpr int systems = 128 / sizeof(Real);
 
-        return Key::of(pivot) >= Key::least && Key::of(pivot) <= Key::most;
+        if (has_all && threadIdx.x % systems == 0 && i >= 0 && i + group <= job.rows) {
+#pragma unroll
+            for (int r = 0; r < group; r++) {
+#pragma unroll
+                for (int d = 0; d <= 5; d++) {
+                    prefetch_line((d < 5 ? from[d % 5] : rhs) +
+                                  (i + r) * (d < 5 ? step[d % 5] : rhs_step));
+                }
+            }
+        }
     }
 
     /* Rows i .. i + group - 1. */
@@ -260,18 +306,10 @@ template <typename Real> struct FiveRows {
         row.s = (u1 - a * last.t) * inverse;
         row.t = u2 * inverse;
         row.y = (of.rhs.at[r] - l2 * before.y - a * last.y) * inverse;
-        row.most = most_multiplier * fabs(pivot);
-        /* comparisons are false for NaN */
-        bool is_safe =
-            fabs(a) <= last.most && fabs(l2) <= before.most && is_in_range(pivot);
-
+        guard.pass(a, l2, pivot, job.is_definite);
         if (job.checks) {
-            is_safe = is_safe && fabs(l2) + fabs(l1) + fabs(u1) + fabs(u2) <= fabs(d);
+            guard.check_dominance(l2, l1, d, u1, u2);
         }
-        if (job.is_definite) {
-            is_safe = is_safe && pivot > 0;
-        }
-        is_unsafe = is_unsafe || !is_safe;
         return row;
     }
 };
@@ -301,7 +339,7 @@ template <typename Real> struct FivePair {
         const BlocksJob<Real> &job = rows.job;
         const int32_t first = five_half(job.rows, false).groups,
                       last = five_half(job.rows, true).groups;
-        const unsigned found = __ballot_sync(all_lanes, rows.is_unsafe);
+        const unsigned found = __ballot_sync(all_lanes, rows.guard.is_unsafe != 0);
 
         if (lane == 0) {
             unsafe[is_last] = found;
@@ -333,8 +371,9 @@ __launch_bounds__(five_threads)
 {
     using Rows = FiveRows<Real>;
     constexpr int group = Rows::group, words = Rows::words;
-    /* groups of which one is eliminated while the others are loaded */
-    constexpr int slots = IS_NEAR && sizeof(Real) == 8 ? 3 : 2;
+    /* groups of which one is eliminated while the others are loaded, and those after them that are
+     * loaded to the L2 cache */
+    constexpr int slots = IS_NEAR && sizeof(Real) == 8 ? 3 : 2, ahead = 2;
     extern __shared__ int4 shared[];
     const FivePair<Real> pair(job);
     const BlockSource<Real, 2, true> source(job, pair.index);
@@ -352,6 +391,12 @@ __launch_bounds__(five_threads)
             rows.load(first + g * group, groups[g]);
         }
     }
+    if (IS_NEAR) {
+#pragma unroll 1
+        for (int32_t g = slots; g < min(count, slots + ahead); g++) {
+            rows.prefetch(first + g * group);
+        }
+    }
 #pragma unroll 1
     for (int32_t base = 0; base < count; base += slots) {
 #pragma unroll
@@ -360,6 +405,9 @@ __launch_bounds__(five_threads)
 
             if (g >= count) {
                 break;
+            }
+            if (IS_NEAR && g + slots + ahead < count) {
+                rows.prefetch(first + (g + slots + ahead) * group);
             }
             rows.eliminate(groups[k], kept + g * group * words * kept_step);
             if (g + slots < count) {
@@ -444,10 +492,13 @@ template <typename Real> struct FiveTiles {
 
 #pragma unroll
         for (int v = 0; v < of_group; v++) {
-            const int4 vector =
-                *reinterpret_cast<const int4 *>(place(parity, d, lane, g * of_group + v));
+            Vector<Real, count> part;
 
-            memcpy(rows_of.at + v * count, &vector, 16);
+            load_vectors(place(parity, d, lane, g * of_group + v), part);
+#pragma unroll
+            for (int r = 0; r < count; r++) {
+                rows_of.at[v * count + r] = part.at[r];
+            }
         }
     }
 
@@ -458,10 +509,13 @@ template <typename Real> struct FiveTiles {
 
 #pragma unroll
         for (int v = 0; v < of_group; v++) {
-            int4 vector;
+            Vector<Real, count> part;
 
-            memcpy(&vector, x.at + v * count, 16);
-            *reinterpret_cast<int4 *>(place(0, 0, lane, g * of_group + v)) = vector;
+#pragma unroll
+            for (int r = 0; r < count; r++) {
+                part.at[r] = x.at[v * count + r];
+            }
+            store_vectors(place(0, 0, lane, g * of_group + v), part);
         }
     }
 
@@ -539,9 +593,10 @@ __global__ void __launch_bounds__(32)
         }
         __syncwarp(); /* the tile has been read */
     }
-    const unsigned stored = __ballot_sync(all_lanes, own < systems && !rows.is_unsafe);
+    const unsigned stored =
+        __ballot_sync(all_lanes, own < systems && rows.guard.is_unsafe == 0);
 
-    if (rows.is_unsafe && own < systems) {
+    if (rows.guard.is_unsafe != 0 && own < systems) {
         solve_by_blocks(job, source, index, kept);
     }
     else if (job.info != nullptr && own < systems) {

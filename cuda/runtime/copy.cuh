@@ -123,6 +123,13 @@ copy_async_cached(void *shared, const void *global)
 #endif
 }
 
+/* Start the load of a line of memory to the L2 cache. */
+__device__ __forceinline__ void
+prefetch_line(const void *global)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+}
+
 /* copy_async_of_line(), or zeros instead of the copy. */
 template <int BYTES>
 __device__ __forceinline__ void
