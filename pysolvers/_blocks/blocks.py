@@ -274,9 +274,10 @@ def factor_block_tridiagonal(
     Notes
     -----
     Arrays on a device have their factors there: of open real matrices with blocks of at most 4
-    rows, without row exchanges across blocks. The call waits for them, and solves run on the
-    current stream of the library of the right-hand sides. Fewer than 8192 matrices of 64 block rows
-    or more are divided into chunks of 16: the last rows of the chunks are those of a smaller
+    rows, without row exchanges across blocks. The call waits for them, but not with
+    ``on_singular='ignore'`` if `pivot` or `assume` says that nothing is exchanged. Solves run on
+    the current stream of the library of the right-hand sides. Fewer than 8192 matrices of 64 block
+    rows or more are divided into chunks of 16: the last rows of the chunks are those of a smaller
     matrix, which is divided again. With ``pivot=False`` the matrices of the first rows of all
     chunks must also be regular, as those of dominant and of definite matrices are.
 
@@ -362,19 +363,24 @@ class BlockTridiagonalFactor(systems.Uncopied):
         self.nbytes = self._made.store.nbytes
         self._border: _Border | None = None
         self._folded: rings.Folded | None = None
-        self._singular = self._made.singular
         if periodic:
             self._border = _border_of(found, self._made, threads)
-            self._singular = _also(self._singular, self._border, matrices)
+            singular = _also(self._made.singular, self._border, matrices)
+            self._made = self._made._replace(found=singular)
             if not matrices.definite:
                 where = target, matrices.operation, _ring_of(found)
                 is_lost = _lost(found, self._border)
-                self._folded = rings.fold(*where, is_lost, self._singular, threads)
+                self._folded = rings.fold(*where, is_lost, singular, threads)
         if self._folded is not None:
-            self._singular, self.pivoted = self._folded.singular, True
+            self.pivoted = True
             self.nbytes += self._folded.made.store.nbytes
         self._fills = policy == "nan" and len(self._singular.rows) > 0
-        systems.react(self._singular, matrices, None, policy, 3, target)
+        if policy != "ignore":
+            systems.react(self._singular, matrices, None, policy, 3, target)
+
+    @property
+    def _singular(self) -> Singular:
+        return self._made.singular if self._folded is None else self._folded.singular
 
     def __repr__(self) -> str:
         return (

@@ -144,7 +144,7 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
     if not _is_complex(matrices):
         return systems.factor(target, matrices, pivot, threads)
     made = systems.factor(target, _real_blocks(matrices), pivot, threads)
-    return made._replace(singular=_in_rows(made.singular, matrices.rows))
+    return made._replace(found=_in_rows(made.singular, matrices.rows))
 
 
 def apply(target: Target, factors: Factors, trans: str, rhs: Array, threads: int) -> Array:

@@ -8,7 +8,9 @@ right-hand sides have the rows and, of blocks, one axis last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from math import prod
+from threading import get_ident
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
@@ -56,14 +58,49 @@ class Matrices(NamedTuple):
         return 1 if self.side == 0 else 3
 
 
+class UnreadSingular:
+    """What a device finds of singular matrices, which is read when it is asked for.
+
+    Parameters
+    ----------
+    target : Target
+        The device, and the stream on which the matrices are factored.
+    info : array
+        The numbers of singular rows there.
+    plan : Plan
+        The order of the matrices.
+    """
+
+    def __init__(self, target: Target, info: Array, plan: Plan) -> None:
+        self._target, self._info, self._plan = target, info, plan
+        self._thread = get_ident()
+
+    @cached_property
+    def found(self) -> Singular:
+        """The singular matrices, after a wait for the factorization."""
+        return find_singular(np.asarray(self._target.info_on_host(self._info)), self._plan)
+
+    def order(self, target: Target) -> None:
+        """Let a call follow the factorization: one on another stream waits for it."""
+        assert isinstance(target, DeviceTarget)
+        own = self._target.arguments == target.arguments and self._thread == get_ident()
+        if not own or target.is_captured:
+            _ = self.found
+
+
 class Factors(NamedTuple):
     """Factors of a batch of matrices, numbered in C order."""
 
     matrices: Matrices
     pivot: int
     store: Array
-    singular: Singular
+    found: Singular | UnreadSingular
     keeper: Stream | None = None  # of the store on a device
+
+    @property
+    def singular(self) -> Singular:
+        """The singular matrices."""
+        return self.found if isinstance(self.found, Singular) else self.found.found
 
 
 class ExchangesNeededError(BackendError):
@@ -452,9 +489,11 @@ def _grouped(batch: Sequence[int], tail: int, groups: Sequence[Sequence[int]]) -
 def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Factors:
     """Factor matrices; with the pivoting 'auto', with exchanges in all if one needs them.
 
-    A call waits for the factors of a device, so that any stream can use them.
+    A call waits for a device if it has to know which matrices are dominant; otherwise what uses the
+    factors, or asks for singular matrices, does.
     """
     backend, batch, tail = target.backend, matrices.batch, matrices.tail
+    plan = Plan(batch, (), tuple(range(len(batch))))
     matrix = tuple(
         None if view is None else _all_lines(target, view, tail, batch)
         for view in matrices.operands
@@ -469,25 +508,28 @@ def factor(target: Target, matrices: Matrices, pivot: int, threads: int) -> Fact
                 "or assume='positive definite' if these need none, or solve for all right-hand "
                 "sides, or pass arrays of NumPy"
             )
-        store, found, exchanges = _factor_once(target, matrices, matrix, pivot, threads)
+        store, info, report = _factor_once(target, matrices, matrix, pivot, threads)
         if pivot != backend.PIVOTS["auto"]:
+            if not target.is_synchronous:
+                target.release_inputs()
+                target.has_read_kept(target.keeper)
+                unread = UnreadSingular(target, info, plan)
+                return Factors(matrices, pivot, store, unread, target.keeper)
             break
+        found = np.asarray(target.info_on_host(info)).ravel()
+        exchanges = report["pivoted"] > 0 or (report["pivoted"] < 0 and bool((found < 0).any()))
         pivot = backend.PIVOTS["always" if exchanges else "never"]
         if not exchanges:
             break
         del store  # an exception keeps what this function has
-    every = tuple(range(len(batch)))
-    singular = find_singular(found, Plan(batch, (), every))
-    return Factors(matrices, pivot, store, singular, target.keeper)
+    found = np.asarray(target.info_on_host(info)).ravel()
+    return Factors(matrices, pivot, store, find_singular(found, plan), target.keeper)
 
 
 def _factor_once(
     target: Target, matrices: Matrices, matrix: tuple[Array | None, ...], pivot: int, threads: int
-) -> tuple[Array, Array, bool]:
-    """Return the store of factors, the numbers of singular rows, and whether one needs exchanges.
-
-    The numbers are on the host.
-    """
+) -> tuple[Array, Array, dict[str, Any]]:
+    """Return the store of factors, the numbers of singular rows there, and the report."""
     backend, count = target.backend, prod(matrices.batch)
     dtype = backend.DTYPES[matrices.dtype.name]
     size = backend.blocks_store(dtype, pivot, matrices.side, matrices.rows, count)
@@ -508,9 +550,7 @@ def _factor_once(
         store=store,
         threads=threads,
     )
-    found = np.asarray(target.info_on_host(info)).ravel()
-    exchanges = report["pivoted"] > 0 or (report["pivoted"] < 0 and bool((found < 0).any()))
-    return store, found, exchanges
+    return store, info, report
 
 
 def apply(
@@ -528,6 +568,7 @@ def apply(
     matrices = factors.matrices
     if not rhs.size:
         return np.empty(rhs.shape, matrices.dtype) if x is None else x
+    _order(target, factors)
     sides = 1 if matrices.side == 0 else 2
     batch = rhs.shape[:-sides]
     own = (1,) * (len(batch) - len(matrices.batch)) + matrices.batch
@@ -614,6 +655,7 @@ def logdet(target: Target, factors: Factors) -> tuple[Array, Array]:
     """Return the logarithms of the absolute values of the determinants, and their signs."""
     matrices = factors.matrices
     count = prod(matrices.batch)
+    _order(target, factors)
     logarithms, signs = (target.empty((count,), np.dtype(np.float64)) for _ in range(2))
     _run(
         target,
@@ -636,6 +678,7 @@ def inverse(target: Target, factors: Factors, to: Sequence[Array] | None = None)
     """
     matrices = factors.matrices
     count, side = prod(matrices.batch), matrices.side or 2
+    _order(target, factors)
     rows = matrices.rows if matrices.side else (matrices.rows + 1) // 2
     shape, groups = (1, count, rows, side, side), ((), tuple(range(len(matrices.batch))))
     blocks: list[Array | None] = [None] * 3
@@ -660,6 +703,12 @@ def inverse(target: Target, factors: Factors, to: Sequence[Array] | None = None)
     return [
         block.reshape(*matrices.batch, rows, side, side) for block in blocks if block is not None
     ]
+
+
+def _order(target: Target, factors: Factors) -> None:
+    """Let a call follow that which made the factors."""
+    if isinstance(factors.found, UnreadSingular):
+        factors.found.order(target)
 
 
 def _run(

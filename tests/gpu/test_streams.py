@@ -83,6 +83,39 @@ def test_factor_works_on_the_current_stream(streaming, problem):
     agree(streaming.get(out), expected)
 
 
+@pytest.mark.parametrize("other_stream", [False, True])
+def test_factors_of_blocks_are_used_and_not_waited_for(streaming, rng, other_stream):
+    blocks = [rng.uniform(-1, 1, (70, 3, 3)) / 12 for _ in range(3)]
+    blocks[1] += np.eye(3)
+    rhs = rng.standard_normal((70, 3, 1))
+    expected = pysolvers.solve_block_tridiagonal(*blocks, rhs)
+    values = [streaming.array(host) for host in (*blocks, rhs)]
+    arrays = [streaming.array(np.broadcast_to(np.eye(3), block.shape)) for block in blocks]
+    arrays.append(streaming.array(np.zeros(rhs.shape)))
+    options = {"pivot": False, "on_singular": "ignore"}
+    pysolvers.factor_block_tridiagonal(*values[:3], **options)  # whatever is done once
+    stream, other = streaming.stream(), streaming.stream()
+
+    with streaming.current(stream), gpu_libraries.delayed(streaming.address(stream)):
+        for array, value in zip(arrays, values, strict=True):
+            streaming.assign(array, value)
+        factor = pysolvers.factor_block_tridiagonal(*arrays[:3], **options)
+        returned_early = not streaming.is_done(stream)
+        if not other_stream:
+            x = factor.solve(arrays[3])
+            determinant = factor.logdet()
+    if other_stream:
+        with streaming.current(other):
+            x = factor.solve(values[3])
+            determinant = factor.logdet()
+        other.synchronize()
+
+    stream.synchronize()
+    agree(streaming.get(x), expected)
+    agree(streaming.get(determinant), pysolvers.factor_block_tridiagonal(*blocks).logdet())
+    assert returned_early
+
+
 def test_numba_arrays_bring_their_stream(problem):
     cuda = pytest.importorskip("numba.cuda")
     hosts, expected = problem
