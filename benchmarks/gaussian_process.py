@@ -61,14 +61,22 @@ BLOCKS = """
             row[2][1] = p == 2 ? make_double2(-a00, -a10) : make_double2(-a01, -a11);
         }
     }
-    for (int k = 0; k < 2; k++) {
-        reinterpret_cast<double2 *>(&lower[4 * i])[k] = row[0][k];
-        reinterpret_cast<double2 *>(&diag[4 * i])[k] = row[1][k];
-        reinterpret_cast<double2 *>(&upper[4 * i])[k] = row[2][k];
+    // Two threads exchange halves of their rows, so that each store fills sectors of 32 bytes.
+    double2 *const to[3] = {reinterpret_cast<double2 *>(&lower[4 * i]),
+                            reinterpret_cast<double2 *>(&diag[4 * i]),
+                            reinterpret_cast<double2 *>(&upper[4 * i])};
+    const int odd = p % 2;
+    const unsigned pair = 3u << (threadIdx.x & 30);
+    for (int d = 0; d < 3; d++) {
+        const double2 sent = odd ? row[d][0] : row[d][1];
+        const double2 other = make_double2(__shfl_xor_sync(pair, sent.x, 1),
+                                           __shfl_xor_sync(pair, sent.y, 1));
+        to[d][-odd] = odd ? other : row[d][0];
+        to[d][2 - odd] = odd ? row[d][1] : other;
     }
     rhs[i] = p == 2 ? weight * y[point] : 0;
 """
-# Terms of the fit and of the derivatives by variance, a and noise.
+# Terms of the fit and of the derivatives by a and noise.
 TERMS = """
     const double dt = i > 0 ? t[i] - t[i - 1] : 0, u = a * dt, e = exp(-u), e2 = e * e;
     const double l1 = s[4 * i + 2], l2 = s[4 * i + 3];
@@ -87,10 +95,8 @@ TERMS = """
                 (l2 * f1 + next[1]) * e * (u * u - 2 * u) + (l2 * f2 + next[5]) * e * dt * (u - 2);
     }
     terms[i] = y[i] * z;
-    const double by_q = b11 * q[16 * i + 2] + b12 * q[16 * i + 3] + b22 * q[16 * i + 7];
-    terms[count + i] = -by_q / variance;
-    terms[2 * count + i] = by_a;
-    terms[3 * count + i] = (z * z - weight + diag[16 * i + 2] * weight * weight) / 2;
+    terms[count + i] = by_a;
+    terms[2 * count + i] = (z * z - weight + diag[16 * i + 2] * weight * weight) / 2;
 """
 _NUMBERS = "float64 a, float64 variance, float64 weight"
 
@@ -103,7 +109,7 @@ def _kernels() -> tuple[Any, Any]:
     blocks = ElementwiseKernel(
         f"raw float64 t, raw float64 y, int64 count, {_NUMBERS}", outputs, BLOCKS, "matern_blocks"
     )
-    inputs = ", ".join(f"raw float64 {name}" for name in ("t", "y", "s", "q", "diag", "upper"))
+    inputs = ", ".join(f"raw float64 {name}" for name in ("t", "y", "s", "diag", "upper"))
     terms = ElementwiseKernel(
         f"{inputs}, int64 count, {_NUMBERS}", "raw float64 terms", TERMS, "matern_terms"
     )
@@ -128,8 +134,11 @@ def likelihood(
     factor = factor_block_tridiagonal(lower, diag, upper, pivot=False, on_singular="ignore")
     states = factor.solve(rhs)
     _, own, after = factor.inverse_blocks()
-    parts = cupy.empty((4, n))
-    terms(t, y, states, diag, own, after, n, *numbers, parts, size=n)
-    fit, by_variance, by_a, by_noise = (part.sum() for part in parts)
+    parts = cupy.empty((3, n))
+    terms(t, y, states, own, after, n, *numbers, parts, size=n)
+    fit, by_a, by_noise = (part.sum() for part in parts)
+    # of the likelihood for c variance and c noise, by c = 1
+    by_scale = (fit - n) / 2
+    by_variance = (by_scale - noise * by_noise) / variance
     value = -(fit + factor.logdet() + n * log(2 * pi * noise)) / 2
     return value, cupy.stack((by_variance, -by_a * a / length, by_noise))

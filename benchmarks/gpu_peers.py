@@ -125,6 +125,18 @@ def accelerated_scan(a: Any, b: Any) -> Callable[[], object]:
     return lambda: scan(*given)
 
 
+def torchaudio_filter(a: float, b: Any) -> Callable[[], object]:
+    """Return the recurrence with a constant coefficient, (channel, row), by torchaudio's `lfilter`.
+
+    It is enqueued on the current stream of PyTorch.
+    """
+    torch, lfilter = import_module("torch"), import_module("torchaudio.functional").lfilter
+    require_cupy().cuda.get_current_stream().synchronize()
+    given = torch.from_dlpack(b)
+    of_x, of_b = (torch.tensor(row, dtype=given.dtype, device="cuda") for row in ((1, -a), (1, 0)))
+    return lambda: lfilter(given, of_x, of_b, clamp=False)
+
+
 def block_seconds(operands: list[Any], name: str) -> float:
     """Return the seconds of block tridiagonal systems (systems, rows, k, k) in JAX."""
     jax = _jax()

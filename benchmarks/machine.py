@@ -31,6 +31,7 @@ GPU_PACKAGES = (
     "cupy-cuda12x",
     "cupy-cuda13x",
     "torch",
+    "torchaudio",
     "jax",
     "numba",
     "accelerated-scan",

@@ -4,10 +4,10 @@ On a CPU float64, along the last axis; the others are SciPy, Numba, JAX, SOLVAX,
 pybaselines as far as they are installed. A loop over systems is measured for some of them, and its
 time multiplied.
 
-With --gpu they are cuSPARSE, which takes systems along the first axis only, accelerated-scan, and
-JAX with SOLVAX and smolgp. The times of JAX, of accelerated-scan and of the Gaussian process are
-those of consecutive calls; the others are those of the device without the host, which enqueues a
-call while copies run that replace the contents of the cache (`timing.CopyClock`).
+With --gpu they are cuSPARSE, which takes systems along the first axis only, accelerated-scan,
+torchaudio, and JAX with SOLVAX and smolgp. The times of JAX, of PyTorch and of the Gaussian process
+are those of consecutive calls; the others are those of the device without the host, which enqueues
+a call while copies run that replace the contents of the cache (`timing.CopyClock`).
 
 `copy` is the time in which a copy, measured in the same run, moves the words of an operation: its
 operands read once and its result written once.
@@ -54,6 +54,12 @@ BARS = {
     ("whittaker", "SciPy solveh_banded"): 30.0,
 }
 ARPLS_SECONDS = 4e-4  # of a spectrum of 1000 points
+# The same on a GPU.
+GPU_RATIOS = {
+    ("recurrence, constant coefficients", "torchaudio lfilter"): 50.0,
+    ("pentadiagonal", "cuSPARSE gpsv"): 4.0,
+    **{(f"blocks of {side}", name): 10.0 for side in (2, 3, 4) for name in (SMALL_SOLVES, SOLVAX)},
+}
 # Fractions of the speed of a copy on a GPU that are wanted.
 GPU_BARS = {"recurrence": 0.8, "pentadiagonal": 0.85}
 GPU_BLOCK_BAR = 0.7
@@ -72,8 +78,22 @@ GPU_RECURRENCES = (
     ((1536, 65536), -1, "float32", 2),
     ((4096, 32768), 0, "float32", 2),
 )
-GPU_PENTADIAGONAL = (((64, 200_000), 0), ((1000, 50_000), 0), ((200_000, 64), -1))
-GPU_BLOCKS = ((50_000, 64, 2), (50_000, 64, 3), (50_000, 64, 4))  # systems, rows, side
+GPU_FILTERS = ((16, 480_000), (1536, 65536))
+GPU_PENTADIAGONAL = (
+    ((64, 200_000), 0),
+    ((256, 50_000), 0),
+    ((1000, 50_000), 0),
+    ((4096, 8192), 0),
+    ((200_000, 64), -1),
+    ((50_000, 256), -1),
+    ((12_800, 1000), -1),
+    ((8192, 4096), -1),
+)
+GPU_BLOCKS = tuple(  # systems, rows, side
+    (systems, rows, side)
+    for systems, rows in ((50_000, 64), (12_800, 256), (1000, 4096))
+    for side in (2, 3, 4)
+)
 
 Call = Callable[[], Any]
 
@@ -379,6 +399,10 @@ def gpu_cases(without: Collection[str], *, quick: bool) -> tuple[list[Record], f
         call = gpu_peers.accelerated_scan(a, b)
         return median_of(call, 5, seconds=GPU_SECONDS, clock=device("torch"))
 
+    def filtered(a: float, b: Any) -> float:
+        call = gpu_peers.torchaudio_filter(a, b)
+        return median_of(call, 3, seconds=GPU_SECONDS, clock=device("torch"))
+
     shapes = GPU_RECURRENCES if not quick else (((8, 1000), -1, "float32", 1),)
     for shape, axis, dtype, order in progress(shapes, "recurrences"):
         a, b = draw(shape, dtype, 0.9), draw(shape, dtype)
@@ -397,6 +421,12 @@ def gpu_cases(without: Collection[str], *, quick: bool) -> tuple[list[Record], f
             peer(record, "accelerated-scan", partial(accelerated, a, b))
         del a, b, second, x
         cupy.get_default_memory_pool().free_all_blocks()
+    for shape in GPU_FILTERS if not quick else ((8, 1000),):
+        b = draw(shape, "float32")
+        x = cupy.empty_like(b)
+        name = "recurrence, constant coefficients"
+        record = entry(name, x, 2, partial(linear_recurrence, 0.9, b, out=x), axis=-1)
+        peer(record, "torchaudio lfilter", partial(filtered, 0.9, b))
     for shape, axis in progress(GPU_PENTADIAGONAL if not quick else (((9, 70), 0),), "bands"):
         for dtype in ("float64", "float32"):
             bands = [draw(shape, dtype, 0.2) for _ in range(5)]
@@ -434,7 +464,7 @@ def gpu_cases(without: Collection[str], *, quick: bool) -> tuple[list[Record], f
             out=x,
         )
         record = entry(f"blocks of {side}", x, 3 * side + 2, solve, axis=-1)
-        for name in (SMALL_SOLVES, SOLVAX):
+        for name in (SMALL_SOLVES, SOLVAX) if rows < 256 else ():
             peer(record, name, partial(block_seconds, [lower, diag, upper, rhs], name))
         del lower, diag, upper, rhs, x, solve
         cupy.get_default_memory_pool().free_all_blocks()
@@ -487,7 +517,7 @@ def missed(record: Record) -> list[str]:
         seconds, operation = entry["seconds"], entry["operation"]
         label = f"{operation} {shape_text(entry['shape'])}"
         for name in seconds:
-            bar = BARS.get((operation, name)) if not record["gpu"] else None
+            bar = (GPU_RATIOS if record["gpu"] else BARS).get((operation, name))
             if bar is not None and seconds[name] / seconds["package"] < bar:
                 found.append(f"{label}: less than {bar:g} times faster than {name}")
         if operation == "arpls" and seconds["package"] > ARPLS_SECONDS * entry["shape"][0]:
